@@ -1,0 +1,44 @@
+# Language, warnings, sanitizers and the one function that makes a library of a top-level folder.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(LOCKSTEP_CCACHE ccache)
+if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
+endif()
+
+add_library(lockstep_settings INTERFACE)
+target_compile_options(lockstep_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast
+  -Wcast-align -Wconversion -Wno-sign-conversion -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports false positives of these two through inlined standard containers and coroutines.
+  target_compile_options(lockstep_settings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
+if(LOCKSTEP_SANITIZE)
+  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
+endif()
+
+# lockstep_library(NAME): all sources below NAME/, included as "NAME/...".
+function(lockstep_library name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/${name}/*.cpp ${PROJECT_SOURCE_DIR}/${name}/*.hpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(lockstep_${name} STATIC ${sources})
+  set_target_properties(lockstep_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  add_library(lockstep::${name} ALIAS lockstep_${name})
+  target_include_directories(lockstep_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/lockstep>)
+  target_compile_features(lockstep_${name} PUBLIC cxx_std_20)
+  target_link_libraries(lockstep_${name} PRIVATE $<BUILD_INTERFACE:lockstep_settings>)
+endfunction()

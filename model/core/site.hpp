@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// Names the place in user code, scenario or strategy that caused an operation. The id is a hash of
+/// the site's key, so that two processes that never spoke name the same place alike.
+struct SiteId {
+  uint32_t value = 0;
+  constexpr auto operator<=>(const SiteId&) const = default;
+};
+inline constexpr SiteId no_site{0};
+
+/// FNV-1a of the key, never 0.
+constexpr SiteId site_id(std::string_view key) {
+  uint32_t hash = 2166136261u;
+  for (const char letter : key) {
+    hash = (hash ^ static_cast<uint8_t>(letter)) * 16777619u;
+  }
+  return SiteId{hash == 0 ? 1u : hash};
+}
+
+/// What is known of a site. Sites of a scenario have a file and a line; sites of a strategy or of
+/// the trainer only say what they do ("ddp: all_reduce of a bucket").
+struct Site {
+  std::string description;  ///< "all_gather", "ddp: broadcast of buffers", "Lightning, fit barrier"
+  std::string file;         ///< scenario file, or empty
+  int line = 0;             ///< 1-based, 0 = none
+  int column = 0;           ///< 1-based, 0 = none
+  std::string at;           ///< the user's own place ("model.py:41"), or empty
+  std::string hook;         ///< the hook it stands in ("training_step"), or empty
+};
+
+/// The table from id to site. Filled before a run or by one rank; merged after it.
+class Sites {
+ public:
+  /// Key: "file:line:column" for a scenario's statement, else the description.
+  SiteId add(const Site& site);
+  /// Null when unknown.
+  const Site* find(SiteId id) const;
+  void merge(const Sites& other);
+  /// "scenario.yaml:17:15", or the description, or "site 0x1234" when unknown.
+  std::string place(SiteId id) const;
+
+ private:
+  std::map<SiteId, Site> sites_;
+};
+
+}  // namespace lockstep
