@@ -33,6 +33,8 @@ struct Site {
   int column = 0;           ///< 1-based, 0 = none
   std::string at;           ///< the user's own place ("model.py:41"), or empty
   std::string hook;         ///< the hook it stands in ("training_step"), or empty
+  SiteId guard{};           ///< the `if` or `repeat` that directly encloses it, or none
+  std::string condition;    ///< of an `if` or `repeat`: the text of its expression
 };
 
 /// The table from id to site. Filled before a run or by one rank; merged after it.

@@ -1,0 +1,25 @@
+#include "model/core/failure.hpp"
+
+#include <fmt/core.h>
+
+namespace lockstep {
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::pending: return "pending";
+    case Outcome::ok: return "ok";
+    case Outcome::failed: return "failed";
+    case Outcome::timed_out: return "timed_out";
+    case Outcome::aborted: return "aborted";
+  }
+  return "?";
+}
+
+OutOfMemory::OutOfMemory(SiteId site, Bytes asked, Bytes held, Bytes capacity)
+    : ProgramException(site, fmt::format("out of memory: {} bytes asked, {} of {} bytes in use",
+                                         asked.count(), held.count(), capacity.count())),
+      asked_(asked),
+      held_(held),
+      capacity_(capacity) {}
+
+}  // namespace lockstep

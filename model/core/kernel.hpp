@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+/// The closed list of device work. `sim` has a cost and, where there is one, the reference
+/// arithmetic of each; a real world has its library call. Operands are the op's reads and writes in
+/// the order given here; `layer` is Op::tag, an index into the world's Network.
+enum class Kernel : uint16_t {
+  timed,     ///< costs exactly Op::work picoseconds; computes nothing
+  roofline,  ///< costs by Op::work FLOPs and Op::bytes of memory traffic; computes nothing
+
+  layer_forward,   ///< reads input, parameters.., writes output (and buffers of the layer)
+  layer_backward,  ///< reads output gradient, input, parameters.., writes input gradient and adds
+                   ///< into the parameter gradients..
+  loss_forward,    ///< reads predictions, targets; writes loss[1]
+  loss_backward,   ///< reads predictions, targets; writes gradient; scalar 0: factor
+  sgd_step,        ///< reads gradient; writes parameter, momentum (optional);
+                   ///< scalars: learning rate, momentum, weight decay
+  adam_step,       ///< reads gradient; writes parameter, first and second moment; scalars:
+                   ///< learning rate, beta1, beta2, epsilon, weight decay, step, decoupled (0/1)
+
+  fill,     ///< writes all of write 0 with scalar 0
+  copy,     ///< read i to write i, element for element
+  scale,    ///< write i = read i * scalar 0 (or reads nothing: in place)
+  add,      ///< write 0 += read 0
+  average,  ///< write 0 = mean of all elements of read 0
+  cast,     ///< read i to write i, rounding to the type of the write
+};
+
+std::string_view name_of(Kernel kernel);
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "model/core/op.hpp"
+
+namespace lockstep {
+
+class Network;
+
+/// Where a kernel finds its operands. `load` gives empty values where a buffer carries none.
+class Operands {
+ public:
+  virtual ~Operands() = default;
+  virtual Values load(const Slice& from) = 0;
+  virtual void store(const Slice& to, const Values& values) = 0;
+};
+
+/// The reference arithmetic of a compute operation, true to its types; the order of every sum is
+/// fixed, so that all worlds that use it agree bit for bit. Does nothing when an operand carries no
+/// values, or for a kernel that only has a cost. `network` is needed by layer kernels.
+void execute_kernel(const Op& op, Operands& operands, const Network* network);
+
+/// What a collective leaves on one member. `contributions` are the inputs of all members in group
+/// order (empty where a buffer carries none); `self` is this member's index.
+struct CollectiveInputs {
+  std::span<const Values* const> contributions;
+  int64_t self = 0;
+  int64_t root = 0;  ///< index in the group
+};
+/// The new content of the op's output (writes[0]); empty: nothing is written. An uneven
+/// all_to_all needs the send splits of every member: `splits_of(member)`.
+Values collective_result(const Op& op, AverageOrder order, const CollectiveInputs& inputs,
+                         const std::vector<std::span<const int64_t>>& splits_of_members);
+
+}  // namespace lockstep

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "model/core/ensure.hpp"
+#include "model/network/execute.hpp"
+
+namespace lockstep {
+
+namespace {
+
+// The same bytes as another type: what a member whose type differs makes of a peer's message.
+Values reinterpret(const Values& values, DType dtype) {
+  if (values.dtype() == dtype) {
+    return values;
+  }
+  Values result(dtype, values.byte_size().count() / size_of(dtype));
+  std::memcpy(result.bytes().data(), values.bytes().data(), result.bytes().size());
+  return result;
+}
+
+Values reduced(const Op& op, AverageOrder order, const CollectiveInputs& inputs) {
+  std::vector<Values> parts;
+  for (const Values* part : inputs.contributions) {
+    parts.push_back(reinterpret(*part, op.dtype));
+  }
+  std::vector<const Values*> pointers;
+  for (const Values& part : parts) {
+    pointers.push_back(&part);
+  }
+  return reduce(op.reduction, order, pointers);
+}
+
+Values concatenated(DType dtype, std::span<const Values* const> parts) {
+  int64_t elements = 0;
+  for (const Values* part : parts) {
+    elements += reinterpret(*part, dtype).size();
+  }
+  Values whole(dtype, elements);
+  int64_t begin = 0;
+  for (const Values* part : parts) {
+    const Values typed = reinterpret(*part, dtype);
+    whole.assign(begin, typed);
+    begin += typed.size();
+  }
+  return whole;
+}
+
+int64_t begin_of_part(std::span<const int64_t> splits, int64_t member) {
+  int64_t begin = 0;
+  for (int64_t i = 0; i < member; ++i) {
+    begin += splits[static_cast<size_t>(i)];
+  }
+  return begin;
+}
+
+Values own_part(const Values& whole, std::span<const int64_t> splits, int64_t self,
+                int64_t members) {
+  if (!splits.empty()) {
+    return whole.slice(begin_of_part(splits, self), splits[static_cast<size_t>(self)]);
+  }
+  const int64_t part = whole.size() / members;
+  return whole.slice(self * part, part);
+}
+
+Values exchanged(const Op& op, const CollectiveInputs& inputs,
+                 const std::vector<std::span<const int64_t>>& splits_of_members) {
+  const auto members = static_cast<int64_t>(inputs.contributions.size());
+  std::vector<Values> parts;
+  for (int64_t member = 0; member < members; ++member) {
+    const auto index = static_cast<size_t>(member);
+    // The first half of the splits says what is sent to each.
+    const auto all = splits_of_members.empty() ? std::span<const int64_t>{}
+                                               : splits_of_members[index];
+    parts.push_back(own_part(reinterpret(*inputs.contributions[index], op.dtype),
+                             all.first(all.size() / 2), inputs.self, members));
+  }
+  std::vector<const Values*> pointers;
+  for (const Values& part : parts) {
+    pointers.push_back(&part);
+  }
+  return concatenated(op.dtype, pointers);
+}
+
+}  // namespace
+
+Values collective_result(const Op& op, AverageOrder order, const CollectiveInputs& inputs,
+                         const std::vector<std::span<const int64_t>>& splits_of_members) {
+  const auto root_index = static_cast<size_t>(inputs.root);
+  const bool complete =
+      has_root(op.kind) && op.kind != OpKind::reduce && op.kind != OpKind::gather
+          ? !inputs.contributions[root_index]->empty()
+          : std::none_of(inputs.contributions.begin(), inputs.contributions.end(),
+                         [](const Values* part) { return part->empty(); });
+  if (!complete) {
+    return {};
+  }
+  const auto members = static_cast<int64_t>(inputs.contributions.size());
+  switch (op.kind) {
+    case OpKind::all_reduce: return reduced(op, order, inputs);
+    case OpKind::reduce:
+      return inputs.self == inputs.root ? reduced(op, order, inputs) : Values();
+    case OpKind::reduce_scatter:
+      return own_part(reduced(op, order, inputs), op.list().splits, inputs.self, members);
+    case OpKind::all_gather: return concatenated(op.dtype, inputs.contributions);
+    case OpKind::gather:
+      return inputs.self == inputs.root ? concatenated(op.dtype, inputs.contributions) : Values();
+    case OpKind::broadcast:
+      return reinterpret(*inputs.contributions[root_index], op.dtype);
+    case OpKind::scatter:
+      return own_part(reinterpret(*inputs.contributions[root_index], op.dtype), {}, inputs.self,
+                      members);
+    case OpKind::all_to_all: return exchanged(op, inputs, splits_of_members);
+    default: return {};
+  }
+}
+
+}  // namespace lockstep

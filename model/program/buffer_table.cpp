@@ -1,0 +1,69 @@
+#include "model/program/buffer_table.hpp"
+
+#include "model/core/ensure.hpp"
+
+namespace lockstep {
+
+BufferId BufferTable::allocate(const BufferSpec& spec) {
+  const Bytes bytes = Bytes(size_of(spec.dtype)) * spec.elements;
+  DeviceMemory& device =
+      memory_.try_emplace(spec.device,
+                          DeviceMemory{spec.device == host_device ? Bytes::max() : capacity_, {},
+                                       {}, {}, {}})
+          .first->second;
+  if (device.capacity - device.held < bytes) {
+    throw OutOfMemory(no_site, bytes, device.held, device.capacity);
+  }
+  device.held += bytes;
+  device.held_by_purpose[static_cast<size_t>(spec.purpose)] += bytes;
+  if (device.held > device.peak) {
+    device.peak = device.held;
+    device.peak_by_purpose = device.held_by_purpose;
+  }
+  const bool valued = numerics_ || spec.purpose == Purpose::metric;
+  entries_.push_back({spec, valued ? Values(spec.dtype, spec.elements) : Values(), false});
+  return BufferId{static_cast<uint32_t>(entries_.size())};
+}
+
+void BufferTable::release(BufferId buffer) {
+  ensure(buffer.value > 0 && buffer.value <= entries_.size(), "release of a known buffer");
+  Entry& released = entries_[buffer.value - 1];
+  ensure(!released.released, "a buffer is released once");
+  released.released = true;
+  released.values = Values();
+  const Bytes bytes = Bytes(size_of(released.spec.dtype)) * released.spec.elements;
+  DeviceMemory& device = memory_.at(released.spec.device);
+  device.held -= bytes;
+  device.held_by_purpose[static_cast<size_t>(released.spec.purpose)] -= bytes;
+}
+
+const BufferTable::Entry& BufferTable::entry(BufferId buffer) const {
+  ensure(buffer.value > 0 && buffer.value <= entries_.size(), "a known buffer");
+  return entries_[buffer.value - 1];
+}
+
+bool BufferTable::carries_values(BufferId buffer) const {
+  return buffer != no_buffer && !entry(buffer).values.empty();
+}
+
+bool BufferTable::released(BufferId buffer) const { return entry(buffer).released; }
+
+const BufferSpec& BufferTable::spec(BufferId buffer) const { return entry(buffer).spec; }
+
+Values BufferTable::load(const Slice& from) const {
+  const Entry& found = entry(from.buffer);
+  ensure(from.begin >= 0 && from.elements >= 0 &&
+             from.begin + from.elements <= found.spec.elements,
+         "a slice within its buffer");
+  return found.values.empty() ? Values() : found.values.slice(from.begin, from.elements);
+}
+
+void BufferTable::store(const Slice& to, const Values& values) {
+  const Entry& found = entry(to.buffer);
+  if (found.values.empty() || values.empty()) {
+    return;
+  }
+  entries_[to.buffer.value - 1].values.assign(to.begin, values);
+}
+
+}  // namespace lockstep

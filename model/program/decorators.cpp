@@ -1,0 +1,285 @@
+#include "model/program/decorators.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+uint64_t key_of(Ticket ticket) { return uint64_t{ticket.lane.value} << 32 | ticket.sequence; }
+}  // namespace
+
+// Recording
+
+RecordingPort::RecordingPort(Port& inner, Journal& journal)
+    : PortDecorator(inner),
+      journal_(journal),
+      rank_(static_cast<int32_t>(inner.place().rank.value)),
+      lists_(journal.options().lists) {}
+
+void RecordingPort::append(const Row& row) const { journal_.append(rank_, inner_.lane(), row); }
+
+BufferId RecordingPort::allocate(const BufferSpec& spec) {
+  const BufferId buffer = inner_.allocate(spec);
+  Row row;
+  row.row = RowKind::allocate;
+  row.dtype = spec.dtype;
+  row.tag = static_cast<int32_t>(buffer.value);
+  row.peer = static_cast<int32_t>(spec.purpose);
+  row.stream = stream(0, spec.device);
+  row.bytes = (Bytes(size_of(spec.dtype)) * spec.elements).count();
+  append(row);
+  return buffer;
+}
+
+void RecordingPort::release(BufferId buffer) {
+  inner_.release(buffer);
+  Row row;
+  row.row = RowKind::release;
+  row.tag = static_cast<int32_t>(buffer.value);
+  append(row);
+}
+
+Values RecordingPort::read(const Slice& from) {
+  Row row;
+  row.row = RowKind::read;
+  row.dtype = from.dtype;
+  row.tag = static_cast<int32_t>(from.buffer.value);
+  row.bytes = from.bytes().count();
+  if (lists_) {
+    OpLists lists;
+    lists.reads = {&from, 1};
+    row.lists = journal_.lane(rank_, inner_.lane()).append_lists(lists);
+  }
+  append(row);
+  return inner_.read(from);
+}
+
+Ticket RecordingPort::submit(std::span<const Op> ops) {
+  const Ticket ticket = inner_.submit(ops);
+  for (const Op& op : ops) {
+    Row row = row_of(op, ticket);
+    if (lists_) {
+      row.lists = journal_.lane(rank_, ticket.lane).append_lists(op.list());
+    }
+    journal_.append(rank_, ticket.lane, row);
+    if (op.kind == OpKind::recv && op.peer == any_rank) {
+      any_source_receives_.emplace(key_of(ticket), op.site);
+    }
+  }
+  return ticket;
+}
+
+void RecordingPort::wait_begins(std::span<const Ticket> tickets, Until until) {
+  for (const Ticket ticket : tickets) {
+    Row row;
+    row.row = RowKind::settle;
+    row.sequence = ticket.sequence;
+    row.peer = ticket.lane.value;
+    row.tag = until == Until::any ? 1 : 0;
+    append(row);
+  }
+  inner_.wait_begins(tickets, until);
+}
+
+Status RecordingPort::status(Ticket ticket) const {
+  const Status status = inner_.status(ticket);
+  const auto any_source = any_source_receives_.find(key_of(ticket));
+  if (any_source != any_source_receives_.end() && status.outcome == Outcome::ok) {
+    Row row;
+    row.row = RowKind::choice;
+    row.tag = static_cast<int32_t>(ChoiceKind::any_source);
+    row.sequence = ticket.sequence;
+    row.peer = static_cast<int32_t>(status.source.value);
+    row.site = any_source->second;
+    append(row);
+    any_source_receives_.erase(any_source);
+  }
+  return status;
+}
+
+Ticket RecordingPort::promise() {
+  const Ticket ticket = inner_.promise();
+  Row row;
+  row.row = RowKind::promise;
+  row.sequence = ticket.sequence;
+  append(row);
+  return ticket;
+}
+
+void RecordingPort::fulfil(Ticket promise) {
+  Row row;
+  row.row = RowKind::fulfil;
+  row.sequence = promise.sequence;
+  row.peer = promise.lane.value;
+  append(row);
+  inner_.fulfil(promise);
+}
+
+uint32_t RecordingPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives,
+                               uint32_t local) {
+  const uint32_t chosen = inner_.choose(site, kind, alternatives, local);
+  Row row;
+  row.row = RowKind::choice;
+  row.tag = static_cast<int32_t>(kind);
+  row.peer = static_cast<int32_t>(chosen);
+  row.bytes = alternatives;
+  row.site = site;
+  append(row);
+  return chosen;
+}
+
+// Checking
+
+Fingerprint fingerprint_of(const Op& op) {
+  Fingerprint print{op.kind, op.dtype, Reduction::sum, 0, op.bytes.count(), 0};
+  if (reduces(op.kind)) {
+    print.reduction = op.reduction;
+  }
+  if (has_root(op.kind)) {
+    print.root = op.peer;
+  }
+  // The parts of an uneven all_to_all and the colours of a split differ between ranks by design.
+  if (op.kind == OpKind::reduce_scatter ||
+      (op.kind == OpKind::new_group && (op.flags & flag_color) == 0)) {
+    uint64_t hash = 14695981039346656037ULL;
+    for (const int64_t part : op.list().splits) {
+      hash = (hash ^ static_cast<uint64_t>(part)) * 1099511628211ULL;
+    }
+    print.splits = static_cast<int64_t>(hash);
+  }
+  return print;
+}
+
+std::optional<Mismatch> FingerprintBoard::post(RankId rank, GroupId group, int64_t call,
+                                               const Fingerprint& fingerprint) {
+  const auto [place, fresh] = posts_.try_emplace({group, call}, Post{rank, fingerprint});
+  if (fresh || place->second.fingerprint == fingerprint) {
+    return std::nullopt;
+  }
+  return Mismatch{group, call, place->second.rank, rank, place->second.fingerprint, fingerprint};
+}
+
+Ticket CheckingPort::submit(std::span<const Op> ops) {
+  for (const Op& op : ops) {
+    if (op.group != world_group || !is_collective(op.kind)) {
+      continue;
+    }
+    const auto mismatch = board_.post(place().rank, op.group, calls_++, fingerprint_of(op));
+    if (mismatch) {
+      throw ProgramException(
+          op.site, fmt::format("call {} of group world: rank {} calls {}, rank {} calls {}",
+                               mismatch->call + 1, mismatch->first.value,
+                               name_of(mismatch->first_call.kind), mismatch->second.value,
+                               name_of(mismatch->second_call.kind)));
+    }
+  }
+  return inner_.submit(ops);
+}
+
+// Faults
+
+FaultPort::FaultPort(Port& inner, std::vector<PlannedFault> faults)
+    : PortDecorator(inner), faults_(std::move(faults)) {
+  std::stable_sort(faults_.begin(), faults_.end(), [](const auto& a, const auto& b) {
+    return a.submission < b.submission;
+  });
+}
+
+Ticket FaultPort::submit(std::span<const Op> ops) {
+  const int64_t submission = submissions_++;
+  if (next_ < faults_.size() && faults_[next_].submission == submission) [[unlikely]] {
+    return strike(faults_[next_++], ops);
+  }
+  return inner_.submit(ops);
+}
+
+Ticket FaultPort::strike(const PlannedFault& fault, std::span<const Op> ops) {
+  const SiteId site = fault.site != no_site ? fault.site : ops.front().site;
+  switch (fault.kind) {
+    case PlannedFault::Kind::lost_message: {
+      Op nothing;  // keeps the stream's order and the count of tickets
+      nothing.stream = ops.front().stream;
+      nothing.site = ops.front().site;
+      return inner_.submit({&nothing, 1});
+    }
+    case PlannedFault::Kind::corrupted_value: {
+      const OpLists& lists = ops.front().list();
+      const auto victims = lists.reads.empty() ? lists.writes : lists.reads;
+      if (!victims.empty()) {
+        const double minus_one = -1;
+        const Slice victim[] = {victims.front()};
+        const OpLists in_place{lists.after, {}, victim, {}, {&minus_one, 1}};
+        Op corrupt;
+        corrupt.kind = OpKind::compute;
+        corrupt.kernel = Kernel::scale;
+        corrupt.stream = ops.front().stream;
+        corrupt.lists = &in_place;
+        inner_.submit({&corrupt, 1});
+      }
+      return inner_.submit(ops);
+    }
+    case PlannedFault::Kind::exception: throw ProgramException(site, "an injected exception");
+    case PlannedFault::Kind::out_of_memory: throw OutOfMemory(site, {}, {}, {});
+    case PlannedFault::Kind::lost_rank: throw RankLost();
+  }
+  return inner_.submit(ops);
+}
+
+// Replay
+
+ReplayPort::ReplayPort(Port& inner, const Journal& recorded) : PortDecorator(inner) {
+  const auto rank = static_cast<int32_t>(inner.place().rank.value);
+  for (int32_t lane = 0; lane < recorded.lanes(rank); ++lane) {
+    LaneRecord& record = lanes_.emplace_back();
+    recorded.lane(rank, lane).for_each([&record](const Row& row) {
+      if (row.row != RowKind::choice) {
+        return;
+      }
+      if (static_cast<ChoiceKind>(row.tag) == ChoiceKind::any_source) {
+        record.sources[row.sequence] = row.peer;
+      } else {
+        record.choices.push_back(row);
+      }
+    });
+  }
+}
+
+ReplayPort::LaneRecord& ReplayPort::of_this_lane() {
+  const LaneId lane = inner_.lane();
+  if (lane.value >= lanes_.size()) {
+    lanes_.resize(lane.value + 1);
+  }
+  return lanes_[lane.value];
+}
+
+Ticket ReplayPort::submit(std::span<const Op> ops) {
+  uint32_t& last = last_sequence_[inner_.lane()];
+  Ticket ticket;
+  const auto source = of_this_lane().sources.find(last + 1);
+  if (ops.size() == 1 && ops.front().kind == OpKind::recv && ops.front().peer == any_rank &&
+      source != of_this_lane().sources.end()) {
+    Op named = ops.front();
+    named.peer = source->second;
+    ticket = inner_.submit({&named, 1});
+  } else {
+    ticket = inner_.submit(ops);
+  }
+  last = ticket.sequence;
+  return ticket;
+}
+
+uint32_t ReplayPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) {
+  LaneRecord& record = of_this_lane();
+  if (record.next_choice < record.choices.size()) {
+    const Row& row = record.choices[record.next_choice++];
+    if (row.site == site && row.tag == static_cast<int32_t>(kind) &&
+        row.bytes == static_cast<int64_t>(alternatives)) {
+      return static_cast<uint32_t>(row.peer);
+    }
+  }
+  return inner_.choose(site, kind, alternatives, local);
+}
+
+}  // namespace lockstep

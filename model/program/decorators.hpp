@@ -1,0 +1,169 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "model/program/journal.hpp"
+#include "model/program/port.hpp"
+
+namespace lockstep {
+
+/// Forwards everything. A decorator is one class over this that changes what it is about.
+/// Order, outermost first: recording, checking, fault injection, replay, the world.
+class PortDecorator : public Port {
+ public:
+  explicit PortDecorator(Port& inner) : inner_(inner) {}
+
+  const Place& place() const override { return inner_.place(); }
+  LaneId lane() const override { return inner_.lane(); }
+  BufferId allocate(const BufferSpec& spec) override { return inner_.allocate(spec); }
+  void release(BufferId buffer) override { inner_.release(buffer); }
+  void write(const Slice& to, const Values& values) override { inner_.write(to, values); }
+  Values read(const Slice& from) override { return inner_.read(from); }
+  Ticket submit(std::span<const Op> ops) override { return inner_.submit(ops); }
+  void wait_begins(std::span<const Ticket> tickets, Until until) override {
+    inner_.wait_begins(tickets, until);
+  }
+  bool settled(Ticket ticket) const override { return inner_.settled(ticket); }
+  void resume_when_settled(std::span<const Ticket> tickets, Until until, Lane& lane) override {
+    inner_.resume_when_settled(tickets, until, lane);
+  }
+  Status status(Ticket ticket) const override { return inner_.status(ticket); }
+  Lane& start_lane(Program program) override { return inner_.start_lane(std::move(program)); }
+  Ticket promise() override { return inner_.promise(); }
+  void fulfil(Ticket promise) override { inner_.fulfil(promise); }
+  uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override {
+    return inner_.choose(site, kind, alternatives, local);
+  }
+
+ protected:
+  Port& inner_;
+};
+
+/// Writes the journal of one rank.
+class RecordingPort final : public PortDecorator {
+ public:
+  RecordingPort(Port& inner, Journal& journal);
+
+  BufferId allocate(const BufferSpec& spec) override;
+  void release(BufferId buffer) override;
+  Values read(const Slice& from) override;
+  Ticket submit(std::span<const Op> ops) override;
+  void wait_begins(std::span<const Ticket> tickets, Until until) override;
+  Status status(Ticket ticket) const override;
+  Ticket promise() override;
+  void fulfil(Ticket promise) override;
+  uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
+
+ private:
+  void append(const Row& row) const;
+
+  Journal& journal_;
+  int32_t rank_;
+  bool lists_;
+  mutable std::map<uint64_t, SiteId> any_source_receives_;  ///< by lane and sequence
+};
+
+/// What must agree over a group about the k-th call of it.
+struct Fingerprint {
+  OpKind kind = OpKind::event;
+  DType dtype = DType::uint8;
+  Reduction reduction = Reduction::sum;
+  int32_t root = 0;
+  int64_t bytes = 0;
+  int64_t splits = 0;  ///< a hash
+  bool operator==(const Fingerprint&) const = default;
+};
+Fingerprint fingerprint_of(const Op& op);
+
+/// Two ranks that put different operations at the same place of one group.
+struct Mismatch {
+  GroupId group{};
+  int64_t call = 0;  ///< from 0
+  RankId first{};
+  RankId second{};
+  Fingerprint first_call;
+  Fingerprint second_call;
+};
+
+/// Compares fingerprints per group and call. Used by all ranks of a run; a world with threads wraps
+/// it in a lock.
+class FingerprintBoard {
+ public:
+  virtual ~FingerprintBoard() = default;
+  virtual std::optional<Mismatch> post(RankId rank, GroupId group, int64_t call,
+                                       const Fingerprint& fingerprint);
+
+ private:
+  struct Post {
+    RankId rank;
+    Fingerprint fingerprint;
+  };
+  std::map<std::pair<GroupId, int64_t>, Post> posts_;
+};
+
+/// Holds each collective of the world group against those of the other ranks before it is submitted,
+/// and throws ProgramException at the first difference. Groups made by the program are numbered by
+/// each rank for itself; only the world is compared.
+class CheckingPort final : public PortDecorator {
+ public:
+  CheckingPort(Port& inner, FingerprintBoard& board) : PortDecorator(inner), board_(board) {}
+  Ticket submit(std::span<const Op> ops) override;
+
+ private:
+  FingerprintBoard& board_;
+  int64_t calls_ = 0;
+};
+
+/// A fault at one submission of one rank.
+struct PlannedFault {
+  enum class Kind : uint8_t { lost_message, corrupted_value, exception, out_of_memory, lost_rank };
+  Kind kind = Kind::lost_message;
+  int64_t submission = 0;  ///< the how-manieth submission of this rank, from 0
+  SiteId site{};
+};
+
+/// Thrown by a lost rank: its lanes end without a word.
+class RankLost final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the rank was lost"; }
+};
+
+class FaultPort final : public PortDecorator {
+ public:
+  FaultPort(Port& inner, std::vector<PlannedFault> faults);
+  Ticket submit(std::span<const Op> ops) override;
+
+ private:
+  Ticket strike(const PlannedFault& fault, std::span<const Op> ops);
+
+  std::vector<PlannedFault> faults_;  ///< by submission
+  size_t next_ = 0;
+  int64_t submissions_ = 0;
+};
+
+/// Makes the choices that a recorded rank made: sources of any-source receives, settle_any, branches.
+/// Where the record ends, the world's own choice stands.
+class ReplayPort final : public PortDecorator {
+ public:
+  ReplayPort(Port& inner, const Journal& recorded);
+  Ticket submit(std::span<const Op> ops) override;
+  uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
+
+ private:
+  struct LaneRecord {
+    std::map<uint32_t, int32_t> sources;  ///< by the receive's sequence
+    std::vector<Row> choices;
+    size_t next_choice = 0;
+  };
+  LaneRecord& of_this_lane();
+
+  std::vector<LaneRecord> lanes_;
+  std::map<LaneId, uint32_t> last_sequence_;
+};
+
+}  // namespace lockstep

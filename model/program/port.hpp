@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "model/core/buffer.hpp"
+#include "model/core/failure.hpp"
+#include "model/core/op.hpp"
+#include "model/core/place.hpp"
+#include "model/core/values.hpp"
+#include "model/program/task.hpp"
+
+namespace lockstep {
+
+enum class Until : uint8_t { all, any };
+
+/// What was free when a choice was made.
+/// (branch: which way an `if` went, 1 = then; repeat: how often a `repeat` will run.)
+enum class ChoiceKind : uint8_t { any_source, settle_any, branch, repeat };
+std::string_view name_of(ChoiceKind kind);
+
+/// The world as one rank's host program sees it: the narrow waist. Implemented by the simulator and
+/// by every real backend, wrapped by decorators (decorators.hpp). Programs do not call it: they hold
+/// a Rank. A port is used from one host thread; it outlives all lanes of its rank.
+///
+/// Two orders: `OpLists::after` orders the device, `resume_when_settled` orders the host.
+class Port {
+ public:
+  virtual ~Port() = default;
+
+  virtual const Place& place() const = 0;
+  /// The lane that runs now.
+  virtual LaneId lane() const = 0;
+
+  /// Memory is accounted here, in host order, as by a caching allocator.
+  /// Throws OutOfMemory when the device's capacity is exceeded.
+  virtual BufferId allocate(const BufferSpec& spec) = 0;
+  virtual void release(BufferId buffer) = 0;
+  /// The slice must be within the buffer and of its type.
+  virtual void write(const Slice& to, const Values& values) = 0;
+  /// The slice's writers must have settled. Empty when the buffer carries no values.
+  virtual Values read(const Slice& from) = 0;
+
+  /// Puts operations into their streams and returns at once: never waits for a peer. More than one:
+  /// a grouped call (ncclGroupStart/End), no order inside, one ticket for all.
+  virtual Ticket submit(std::span<const Op> ops) = 0;
+
+  /// Said by an awaiter before it asks: from here the host waits. Recorded; changes nothing.
+  virtual void wait_begins(std::span<const Ticket> tickets, Until until) = 0;
+  /// A pure question; only the awaiter asks it.
+  virtual bool settled(Ticket ticket) const = 0;
+  /// Resumes the lane once all (any) of the tickets have settled; the lane suspends after the call.
+  /// The tickets are copied.
+  virtual void resume_when_settled(std::span<const Ticket> tickets, Until until, Lane& lane) = 0;
+  virtual Status status(Ticket ticket) const = 0;
+
+  /// A second host thread of this rank.
+  virtual Lane& start_lane(Program program) = 0;
+  /// A ticket that is settled by hand: lane to lane, host to device.
+  virtual Ticket promise() = 0;
+  virtual void fulfil(Ticket promise) = 0;
+
+  /// A free choice among `alternatives` (> 0). `local` is what this world would take; the answer is
+  /// recorded and may be overruled by a replay or an explorer.
+  virtual uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+#include "model/program/run.hpp"
+
+namespace lockstep {
+
+RankStack::RankStack(Port& world, const RunOptions& options, Journal* journal,
+                     FingerprintBoard* board)
+    : outermost_(&world) {
+  const auto wrap = [this](std::unique_ptr<Port> decorator) {
+    outermost_ = decorator.get();
+    decorators_.push_back(std::move(decorator));
+  };
+  if (options.replay != nullptr) {
+    wrap(std::make_unique<ReplayPort>(*outermost_, *options.replay));
+  }
+  const auto faults = options.faults.find(static_cast<int32_t>(world.place().rank.value));
+  if (faults != options.faults.end()) {
+    wrap(std::make_unique<FaultPort>(*outermost_, faults->second));
+  }
+  if (options.check && board != nullptr) {
+    wrap(std::make_unique<CheckingPort>(*outermost_, *board));
+  }
+  if (journal != nullptr) {
+    wrap(std::make_unique<RecordingPort>(*outermost_, *journal));
+  }
+  rank_ = std::make_unique<Rank>(*outermost_);
+}
+
+Place place_of(const RunOptions& options, int32_t rank) {
+  const int32_t per_node =
+      options.ranks_per_node > 0 ? options.ranks_per_node : options.world_size;
+  Place place;
+  place.rank = RankId{static_cast<uint32_t>(rank)};
+  place.world_size = options.world_size;
+  place.node = rank / per_node;
+  place.local_rank = rank % per_node;
+  place.local_world_size = per_node;
+  place.devices = options.devices_per_rank;
+  place.seed = options.seed;
+  return place;
+}
+
+RankEnd end_of(std::exception_ptr failure) {
+  if (!failure) {
+    return {};
+  }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const OutOfMemory& error) {
+    return {RankEnd::Kind::raised, error.site(), error.what(), true};
+  } catch (const ProgramException& error) {
+    return {RankEnd::Kind::raised, error.site(), error.what(), false};
+  } catch (const RankFailure& error) {
+    const bool stuck = error.outcome() == Outcome::timed_out ||
+                       error.outcome() == Outcome::aborted;
+    return {stuck ? RankEnd::Kind::stuck : RankEnd::Kind::failed, no_site, error.what(), false};
+  } catch (const RankLost& error) {
+    return {RankEnd::Kind::lost, no_site, error.what(), false};
+  } catch (const std::exception& error) {
+    return {RankEnd::Kind::raised, no_site, error.what(), false};
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/program/buffer_table.hpp"
+#include "model/program/decorators.hpp"
+#include "model/program/journal.hpp"
+#include "model/program/rank.hpp"
+
+namespace lockstep {
+
+class Network;
+
+/// Makes the program of one rank. Called once a rank; in a world of threads on that rank's thread,
+/// so it must touch only what belongs to that rank.
+using ProgramOfRank = std::function<Program(Rank&)>;
+
+/// What every world is told, whatever it is made of.
+struct RunOptions {
+  int32_t world_size = 1;
+  int32_t ranks_per_node = 0;    ///< 0: all on one node
+  int32_t devices_per_rank = 1;  ///< DP, DDP2: several
+  uint64_t seed = 0;
+  bool numerics = false;         ///< parameters, gradients and activations carry values
+  Bytes device_memory = Bytes::max();
+  AverageOrder average_order = AverageOrder::scale_then_sum;
+  bool any_source = false;       ///< whether a receive may name no source (NCCL: no, Gloo: yes)
+  Bytes eager_limit{};           ///< a send of at most this size returns before it is received
+  int32_t launch_queue = 1024;   ///< operations in flight before submission holds the host back
+  const Network* network = nullptr;  ///< of layer kernels; outlives the run
+
+  bool record = true;
+  JournalOptions journal{};
+  bool check = false;                           ///< CheckingPort on every rank
+  std::map<int32_t, std::vector<PlannedFault>> faults;  ///< by rank
+  const Journal* replay = nullptr;              ///< choices to repeat; outlives the run
+};
+
+/// How a rank's program ended.
+struct RankEnd {
+  enum class Kind : uint8_t {
+    finished,
+    raised,   ///< an exception of its own
+    stuck,    ///< still waiting when nothing could advance, or when the deadline had passed
+    lost,     ///< a fault took it away
+    failed,   ///< a ticket it settled failed
+  };
+  Kind kind = Kind::finished;
+  SiteId site{};
+  std::string message;
+  bool out_of_memory = false;
+};
+
+/// A lane that waits for ever.
+struct WaitingLane {
+  int32_t rank = 0;
+  LaneId lane{};
+  Until until = Until::all;
+  std::vector<Ticket> tickets;
+};
+
+struct RunResult {
+  bool hung = false;                 ///< some lane waits for ever
+  Time total_time{};                 ///< simulated, or measured by a real world
+  std::vector<RankEnd> ends;         ///< by rank, of lane 0
+  std::vector<WaitingLane> waiting;  ///< by rank and lane; only when hung
+  std::unique_ptr<Journal> journal;  ///< null when not recorded
+  std::vector<std::map<DeviceId, DeviceMemory>> memory;  ///< by rank
+  int64_t operations = 0;            ///< submitted, over all ranks
+};
+
+/// One rank's view of its world: the decorators that the options ask for around the world's port,
+/// and the typed face over them.
+class RankStack {
+ public:
+  RankStack(Port& world, const RunOptions& options, Journal* journal, FingerprintBoard* board);
+  Rank& rank() { return *rank_; }
+  Port& port() { return *outermost_; }
+
+ private:
+  std::vector<std::unique_ptr<Port>> decorators_;
+  Port* outermost_;
+  std::unique_ptr<Rank> rank_;
+};
+
+/// Where a rank of these options stands.
+Place place_of(const RunOptions& options, int32_t rank);
+
+/// Says how a lane ended from the exception that ended it (null: it finished).
+RankEnd end_of(std::exception_ptr failure);
+
+}  // namespace lockstep
