@@ -1,0 +1,215 @@
+// Collectives of the simulated world: matched by position within a communicator, never by name.
+#include <algorithm>
+
+#include "model/network/execute.hpp"
+#include "sim/engine.hpp"
+
+namespace lockstep::sim {
+
+void Engine::enter_call(RankState& rank, Part& part) {
+  ensure(part.op.group.value < rank.groups.size(), "a group is used after it was made");
+  GroupState& group = rank.groups[part.op.group.value];
+  part.call = group.next_call++;
+  part.member = group.member;
+}
+
+CallSlot& Engine::slot(Communicator& communicator, int64_t call) {
+  const auto offset = static_cast<size_t>(call - communicator.first_call);
+  while (communicator.window.size() <= offset) {
+    communicator.window.emplace_back();
+  }
+  return communicator.window[offset];
+}
+
+void Engine::arrive(uint32_t index) {
+  Part& part = parts_[index];
+  const GroupState& group = ranks[part.rank].groups[part.op.group.value];
+  if (part.member < 0) {
+    return;  // not a member of the group it names: nobody will ever answer
+  }
+  Communicator& communicator = communicators_[group.communicator];
+  CallSlot& here = slot(communicator, part.call);
+  part.next = here.members;
+  here.members = index;
+  here.latest = std::max(here.latest, part.ready);
+  if (++here.arrived == members_of(communicator).size()) {
+    begin_call(communicator, here);
+    retire_calls(communicator);
+  }
+}
+
+void Engine::retire_calls(Communicator& communicator) {
+  const size_t all = members_of(communicator).size();
+  while (!communicator.window.empty() && communicator.window.front().arrived == all) {
+    communicator.window.pop_front();
+    ++communicator.first_call;
+  }
+}
+
+namespace {
+
+// What must be the same for a call to complete at all. Reduction and type may differ: then it
+// completes, and every member makes its own of the bytes.
+bool same_shape(const Op& a, const Op& b) {
+  if (a.kind != b.kind || a.bytes != b.bytes || (has_root(a.kind) && a.peer != b.peer)) {
+    return false;
+  }
+  const auto x = a.list().splits;
+  const auto y = b.list().splits;
+  return a.kind != OpKind::reduce_scatter || std::equal(x.begin(), x.end(), y.begin(), y.end());
+}
+
+}  // namespace
+
+bool Engine::fits(const CallSlot& here) {
+  const Op& first = parts_[here.members].op;
+  for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
+    if (parts_[index].op.kind != first.kind) {
+      return false;
+    }
+  }
+  if (first.kind == OpKind::all_to_all) {
+    // What each sends to another is what that one expects from it.
+    std::vector<const Part*> by_member(here.arrived);
+    for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
+      const auto member = static_cast<size_t>(parts_[index].member);
+      by_member[member] = &parts_[index];
+    }
+    const auto amount = [&](const Part& part, size_t peer, bool receives) {
+      const auto splits = part.op.list().splits;
+      const int64_t part_elements = part.op.elements() / static_cast<int64_t>(here.arrived);
+      const int64_t elements =
+          splits.empty() ? part_elements : splits[receives ? here.arrived + peer : peer];
+      return elements * size_of(part.op.dtype);
+    };
+    for (size_t a = 0; a < by_member.size(); ++a) {
+      for (size_t b = 0; b < by_member.size(); ++b) {
+        if (amount(*by_member[a], b, false) != amount(*by_member[b], a, true)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+  for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
+    if (!same_shape(first, parts_[index].op)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Engine::begin_call(Communicator& communicator, CallSlot& here) {
+  if (!fits(here)) {
+    here.never = true;
+    return;
+  }
+  const Op& op = parts_[here.members].op;
+  const CollectiveCall call{op.kind, op.bytes, members_of(communicator), communicator.key,
+                            op.peer};
+  begin_transfer(simulation_.communication->collective(call), here.latest, here.members, no_index,
+                 true);
+}
+
+void Engine::complete_call(uint32_t first, Time start, Time finish) {
+  const Part& any = parts_[first];
+  const Communicator& communicator =
+      communicators_[ranks[any.rank].groups[any.op.group.value].communicator];
+  const bool makes_groups = any.op.kind == OpKind::new_group;
+  bool valued = false;
+  for (uint32_t index = first; index != no_index; index = parts_[index].next) {
+    valued = valued || !parts_[index].op.list().writes.empty();
+  }
+  if (makes_groups || valued) {
+    std::vector<uint32_t> by_member(members_of(communicator).size());
+    for (uint32_t index = first; index != no_index; index = parts_[index].next) {
+      by_member[static_cast<size_t>(parts_[index].member)] = index;
+    }
+    if (makes_groups) {
+      const Communicator parent = communicator;  // making groups moves communicators
+      make_groups(by_member, parent);
+    } else {
+      exchange_values(by_member, members_of(communicator));
+    }
+  }
+  for (uint32_t index = first; index != no_index;) {
+    const uint32_t next = parts_[index].next;
+    part_done(index, start, finish);
+    index = next;
+  }
+}
+
+void Engine::exchange_values(const std::vector<uint32_t>& by_member,
+                             const std::vector<int32_t>& members) {
+  std::vector<Values> inputs;
+  std::vector<std::span<const int64_t>> splits;
+  for (const uint32_t index : by_member) {
+    const Part& part = parts_[index];
+    const OpLists& lists = part.op.list();
+    inputs.push_back(lists.reads.empty() ? Values()
+                                         : ranks[part.rank].buffers->load(lists.reads[0]));
+    splits.push_back(lists.splits);
+  }
+  std::vector<const Values*> contributions;
+  for (const Values& input : inputs) {
+    contributions.push_back(&input);
+  }
+  const bool uneven = std::any_of(splits.begin(), splits.end(),
+                                  [](const auto& list) { return !list.empty(); });
+  for (size_t member = 0; member < by_member.size(); ++member) {
+    const Part& part = parts_[by_member[member]];
+    const OpLists& lists = part.op.list();
+    if (lists.writes.empty()) {
+      continue;
+    }
+    const auto root = std::find(members.begin(), members.end(), part.op.peer) - members.begin();
+    const CollectiveInputs gathered{contributions, static_cast<int64_t>(member), root};
+    const Values result =
+        collective_result(part.op, options_.average_order, gathered,
+                          uneven ? splits : std::vector<std::span<const int64_t>>());
+    ranks[part.rank].buffers->store(lists.writes[0], result);
+  }
+}
+
+uint32_t Engine::communicator_of(uint64_t key, std::vector<int32_t> members) {
+  const auto [place, fresh] =
+      communicator_by_key_.try_emplace(key, static_cast<uint32_t>(communicators_.size()));
+  if (fresh) {
+    communicators_.push_back({key, std::move(members), 0, {}});
+  }
+  return place->second;
+}
+
+void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communicator& parent) {
+  for (const uint32_t index : by_member) {
+    const Part& part = parts_[index];
+    RankState& rank = ranks[part.rank];
+    std::vector<int32_t> members;
+    if ((part.op.flags & flag_color) == 0) {
+      for (const int64_t member : part.op.list().splits) {
+        members.push_back(static_cast<int32_t>(member));
+      }
+    } else if (part.op.peer != no_color) {
+      for (const uint32_t other : by_member) {
+        if ((parts_[other].op.flags & flag_color) != 0 && parts_[other].op.peer == part.op.peer) {
+          members.push_back(static_cast<int32_t>(parts_[other].rank));
+        }
+      }
+    }
+    const uint64_t key = communicator_key(parent.key, part.call, members);
+    const auto own = std::find(members.begin(), members.end(), static_cast<int32_t>(part.rank));
+    GroupState group;
+    group.member = own == members.end() ? -1 : static_cast<int32_t>(own - members.begin());
+    if (journal_ != nullptr) {
+      auto& known = journal_->groups[part.rank];
+      known.resize(std::max<size_t>(known.size(), static_cast<size_t>(part.op.tag) + 1));
+      known[static_cast<size_t>(part.op.tag)] = {key, members};
+    }
+    group.communicator = communicator_of(key, std::move(members));
+    rank.groups.resize(
+        std::max<size_t>(rank.groups.size(), static_cast<size_t>(part.op.tag) + 1));
+    rank.groups[static_cast<size_t>(part.op.tag)] = group;
+  }
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/core/op.hpp"
+#include "model/core/place.hpp"
+
+namespace lockstep::sim {
+
+/// How long device work takes.
+class ComputeCost {
+ public:
+  virtual ~ComputeCost() = default;
+  /// Of a compute operation that starts at `start` on a device of `rank`.
+  virtual Time duration(const Op& op, RankId rank, Time start) const = 0;
+};
+
+/// A directed link of the cluster, as a number below link_capacities().size().
+using LinkIndex = uint32_t;
+
+/// What a transfer asks of the network: it moves `volume` over every one of `links` at once, at the
+/// rate that max-min fair sharing leaves it, and takes `latency` beside. No links: it shares with
+/// nobody and takes `latency` alone.
+struct TransferPlan {
+  Time latency{};
+  Bytes volume{};
+  const std::vector<LinkIndex>* links = nullptr;  ///< owned by the cost model
+};
+
+struct CollectiveCall {
+  OpKind kind = OpKind::barrier;
+  Bytes bytes{};  ///< as in Op::bytes
+  std::span<const int32_t> members;
+  uint64_t communicator = 0;  ///< key, for caches
+  int32_t root = 0;           ///< global rank
+};
+
+/// What communication asks of the network. One collective is one fluid job.
+class CommunicationCost {
+ public:
+  virtual ~CommunicationCost() = default;
+  virtual TransferPlan collective(const CollectiveCall& call) = 0;
+  virtual TransferPlan point_to_point(int32_t source, int32_t destination, Bytes bytes) = 0;
+  /// Between two devices of one rank (host_device: the host's memory).
+  virtual TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) = 0;
+  virtual const std::vector<BytesPerSecond>& link_capacities() const = 0;
+};
+
+}  // namespace lockstep::sim

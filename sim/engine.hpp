@@ -1,0 +1,181 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/cost.hpp"
+#include "sim/event_queue.hpp"
+#include "sim/flow_network.hpp"
+#include "sim/part.hpp"
+#include "sim/rank_state.hpp"
+
+namespace lockstep::sim {
+
+/// What a slow link does, and from when.
+struct LinkFault {
+  LinkIndex link = 0;
+  Time at{};
+  BytesPerSecond capacity{};
+};
+
+struct SimulationOptions {
+  const ComputeCost* compute = nullptr;  ///< required; outlives the run
+  CommunicationCost* communication = nullptr;  ///< required; outlives the run
+  Time launch_overhead{};                ///< of each submission, on the host
+  std::optional<uint64_t> tie_seed;      ///< draw the order of what happens at the same time
+  /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
+  std::vector<uint32_t> any_source_choices;
+  std::vector<std::pair<int32_t, Time>> lost_ranks;
+  std::vector<LinkFault> link_faults;
+};
+
+/// The k-th call of one communicator.
+struct CallSlot {
+  uint32_t arrived = 0;
+  uint32_t members = no_index;  ///< list of parts
+  Time latest{};
+  bool never = false;  ///< its calls do not fit: no member gets on
+};
+
+/// A group in which collectives match by position.
+struct Communicator {
+  uint64_t key = 0;
+  std::vector<int32_t> members;  ///< global ranks; empty = all
+  int64_t first_call = 0;        ///< of the window
+  std::deque<CallSlot> window;
+};
+
+/// Sends and receives of one ordered pair with one tag that have found no partner.
+struct Channel {
+  std::deque<uint32_t> sends;
+  std::deque<uint32_t> receives;
+};
+
+/// The simulated world: resolves submissions to times. An operation whose dependencies are known is
+/// timed at once; only what depends on others (communication, shared links) and lanes that wait
+/// become events.
+class Engine {
+ public:
+  Engine(const RunOptions& options, const SimulationOptions& simulation, Journal* journal);
+  ~Engine();
+
+  std::vector<RankState> ranks;
+
+  const RunOptions& options() const { return options_; }
+  const SimulationOptions& simulation() const { return simulation_; }
+  Journal* journal() { return journal_; }
+  int64_t operations() const { return operations_; }
+  Time latest() const { return latest_; }
+
+  /// Gives every rank its program and runs until nothing can happen any more.
+  void run(const ProgramOfRank& program);
+
+  // For the ports.
+  Ticket submit(RankState& rank, std::span<const Op> ops);
+  Ticket promise(RankState& rank);
+  void fulfil(RankState& rank, Ticket promise);
+  bool settled(const RankState& rank, Ticket ticket) const;
+  Status status(const RankState& rank, Ticket ticket) const;
+  void wait_begins(RankState& rank, std::span<const Ticket> tickets, Until until);
+  void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
+  Lane& start_lane(RankState& rank, Program program);
+
+  const std::vector<int32_t>& members_of(const Communicator& communicator) const {
+    return communicator.members.empty() ? world_ : communicator.members;
+  }
+
+ private:
+  enum class EventKind : uint8_t { lane, flow_start, flow_finish, any_source, link };
+
+  void push(Time time, EventKind kind, uint64_t index, uint32_t generation = 0);
+  void handle(const Event& event);
+  void resume(RankState& rank, LaneState& lane, Time time);
+  void end_lane(RankState& rank, LaneState& lane);
+
+  // Dependencies (engine.cpp).
+  void submit_part(RankState& rank, LaneState& lane, const Op& op, Ticket ticket);
+  bool depend_on(RankState& rank, Ticket ticket, Time& ready, uint32_t& part, const Op& op,
+                 Ticket own);
+  uint32_t new_part(RankState& rank, const Op& op, Ticket ticket);
+  void add_waiter(TicketState& state, uint32_t target);
+  void part_done(uint32_t index, Time start, Time finish);
+  void close_part(RankState& rank, Ticket ticket, Time finish);
+  void resolve(RankState& rank, Ticket ticket, TicketState& state);
+  void lane_resolved(LaneState& lane, Time finish);
+  void drain();
+  void launch(uint32_t index);
+  void tell(RankState& rank, Ticket ticket, Time issue, Time start, Time finish);
+  Time finish_of_local(RankState& rank, const Op& op, Time ready);
+  void compute_values(RankState& rank, const Op& op);
+
+  // Collectives (collectives.cpp).
+  void enter_call(RankState& rank, Part& part);
+  void arrive(uint32_t index);
+  bool fits(const CallSlot& slot);
+  void begin_call(Communicator& communicator, CallSlot& slot);
+  void complete_call(uint32_t first, Time start, Time finish);
+  void exchange_values(const std::vector<uint32_t>& parts, const std::vector<int32_t>& members);
+  void make_groups(const std::vector<uint32_t>& parts, const Communicator& parent);
+  uint32_t communicator_of(uint64_t key, std::vector<int32_t> members);
+  CallSlot& slot(Communicator& communicator, int64_t call);
+  void retire_calls(Communicator& communicator);
+
+  // Point to point (messages.cpp).
+  void post_message(uint32_t index);
+  void message_ready(uint32_t index);
+  void leave_eagerly(Part& part);
+  void begin_message(uint32_t send, uint32_t receive);
+  void deliver(uint32_t send, uint32_t receive, Time start, Time finish);
+  void match_any_source(uint32_t rank);
+  Channel& channel(uint32_t communicator, int32_t source, int32_t destination, int32_t tag);
+
+  // Transfers over shared links (engine.cpp).
+  struct Transfer {
+    TransferPlan plan;
+    Time start{};
+    uint32_t first = no_index;    ///< part; of a collective: list of members
+    uint32_t second = no_index;   ///< the receive of a message
+    bool collective = false;
+  };
+  void begin_transfer(const TransferPlan& plan, Time start, uint32_t first, uint32_t second,
+                      bool collective);
+  void end_transfer(const Transfer& transfer, Time finish);
+  void push_forecasts();
+
+  RunOptions options_;
+  SimulationOptions simulation_;
+  Journal* journal_;
+  EventQueue events_;
+  FlowNetwork flows_;
+  FingerprintBoard board_;
+  PartPool parts_;
+  std::vector<uint32_t> ready_parts_;
+  struct Waiter {
+    uint32_t next = no_index;
+    uint32_t target = 0;
+    uint32_t generation = 0;
+    LaneState* lane = nullptr;  ///< null: target is a part
+  };
+  std::vector<Waiter> waiters_;
+  uint32_t free_waiter_ = no_index;
+  uint32_t take_waiter();
+
+  std::vector<Communicator> communicators_;
+  std::map<uint64_t, uint32_t> communicator_by_key_;
+  std::vector<int32_t> world_;
+  std::unordered_map<uint64_t, Channel> channels_;  ///< looked up only, never walked
+  std::map<uint32_t, std::vector<uint32_t>> any_source_receives_;  ///< by rank
+  std::map<uint32_t, std::vector<uint32_t>> unmatched_sends_;      ///< by destination, ready ones
+  size_t any_source_turn_ = 0;
+  std::vector<Transfer> transfers_;
+  std::vector<uint32_t> free_transfers_;
+  std::vector<uint32_t> transfer_of_flow_;
+  std::vector<FlowNetwork::Forecast> forecasts_;
+  Time now_{};
+  Time latest_{};
+  int64_t operations_ = 0;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/core/random.hpp"
+#include "model/core/units.hpp"
+
+namespace lockstep::sim {
+
+/// Something that happens at a time. `target` is the caller's.
+struct Event {
+  Time time{};
+  uint64_t order = 0;  ///< among equal times: first in, or drawn from the seed
+  uint64_t target = 0;
+};
+
+/// Pending events, earliest first: a 4-ary implicit heap, which beats the binary one because a
+/// node's children share a cache line. With a seed, events of the same time come in a drawn order,
+/// so that tests can permute what is really unordered.
+class EventQueue {
+ public:
+  explicit EventQueue(std::optional<uint64_t> tie_seed) : tie_seed_(tie_seed) {}
+
+  bool empty() const { return heap_.empty(); }
+  size_t size() const { return heap_.size(); }
+
+  void push(Time time, uint64_t target) {
+    const uint64_t number = pushed_++;
+    heap_.push_back({time, tie_seed_ ? random_bits(*tie_seed_, number) : number, target});
+    rise(heap_.size() - 1);
+  }
+
+  Event pop() {
+    const Event first = heap_.front();
+    const Event last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) {
+      sink(last);
+    }
+    return first;
+  }
+
+ private:
+  static bool before(const Event& a, const Event& b) {
+    return a.time != b.time ? a.time < b.time : a.order < b.order;
+  }
+
+  void rise(size_t hole) {
+    const Event moving = heap_[hole];
+    while (hole > 0) {
+      const size_t parent = (hole - 1) / 4;
+      if (!before(moving, heap_[parent])) {
+        break;
+      }
+      heap_[hole] = heap_[parent];
+      hole = parent;
+    }
+    heap_[hole] = moving;
+  }
+
+  void sink(const Event& moving) {
+    const size_t count = heap_.size();
+    size_t hole = 0;
+    for (size_t child = 1; child < count; child = 4 * hole + 1) {
+      const size_t end = child + 4 < count ? child + 4 : count;
+      size_t least = child;
+      for (size_t other = child + 1; other < end; ++other) {
+        if (before(heap_[other], heap_[least])) {
+          least = other;
+        }
+      }
+      if (!before(heap_[least], moving)) {
+        break;
+      }
+      heap_[hole] = heap_[least];
+      hole = least;
+    }
+    heap_[hole] = moving;
+  }
+
+  std::optional<uint64_t> tie_seed_;
+  uint64_t pushed_ = 0;
+  std::vector<Event> heap_;
+};
+
+}  // namespace lockstep::sim

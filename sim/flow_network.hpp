@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/cost.hpp"
+
+namespace lockstep::sim {
+
+/// Transfers in progress and what each gets of the links that it shares with others: max-min
+/// fairness by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2). A transfer that
+/// shares no link gets its bottleneck's capacity and is computed exactly, in integers.
+class FlowNetwork {
+ public:
+  /// A new finishing time of a flow, to be put in the event queue; older ones with a lower
+  /// generation are void.
+  struct Forecast {
+    uint32_t flow = 0;
+    uint32_t generation = 0;
+    Time finish{};
+  };
+
+  explicit FlowNetwork(const std::vector<BytesPerSecond>& capacities);
+
+  /// Starts a transfer. The forecasts say when it, and those that it slowed down, will finish (the
+  /// volume moved; latency is the caller's).
+  uint32_t start(Time now, const TransferPlan& plan, std::vector<Forecast>& forecasts);
+  /// True when this forecast still holds: the flow ends here and those it held back speed up.
+  bool finish(Time now, uint32_t flow, uint32_t generation, std::vector<Forecast>& forecasts);
+  /// A link becomes slower or faster (> 0).
+  void set_capacity(Time now, LinkIndex link, BytesPerSecond capacity,
+                    std::vector<Forecast>& forecasts);
+
+ private:
+  struct Flow {
+    const std::vector<LinkIndex>* links = nullptr;
+    double remaining_bytes = 0;
+    double rate = 0;  ///< bytes a second
+    Time since{};     ///< when `remaining_bytes` was right
+    uint32_t generation = 0;
+    bool active = false;
+    bool visited = false;
+  };
+  struct Link {
+    double capacity = 0;
+    std::vector<uint32_t> flows;
+    // Scratch of one filling:
+    double left = 0;
+    uint32_t unfixed = 0;
+    bool visited = false;
+  };
+
+  bool shares(const Flow& flow) const;
+  void share_anew(Time now, std::vector<uint32_t> affected, std::vector<Forecast>& forecasts);
+  void collect_component(std::vector<uint32_t>& flows, std::vector<LinkIndex>& links);
+  void fill(const std::vector<uint32_t>& flows, const std::vector<LinkIndex>& links);
+  void leave_links(uint32_t index, std::vector<uint32_t>& neighbours);
+
+  std::vector<BytesPerSecond> capacities_;
+  std::vector<Link> links_;
+  std::vector<Flow> flows_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/core/op.hpp"
+#include "sim/ticket_ring.hpp"
+
+namespace lockstep::sim {
+
+/// The lists of an operation that outlive its submission.
+struct OwnedLists {
+  std::vector<Slice> reads;
+  std::vector<Slice> writes;
+  std::vector<int64_t> splits;
+  std::vector<double> scalars;
+  OpLists views;
+  Values captured;  ///< what an eager send took along
+
+  explicit OwnedLists(const OpLists& lists)
+      : reads(lists.reads.begin(), lists.reads.end()),
+        writes(lists.writes.begin(), lists.writes.end()),
+        splits(lists.splits.begin(), lists.splits.end()),
+        scalars(lists.scalars.begin(), lists.scalars.end()),
+        views{{}, reads, writes, splits, scalars} {}
+};
+
+/// One submitted operation (a part of a grouped call, or a whole submission) that has not finished.
+struct Part {
+  Op op;
+  std::unique_ptr<OwnedLists> lists;
+  uint32_t rank = 0;
+  Ticket ticket{};
+  Time issue{};
+  Time ready{};             ///< latest of what is known of its dependencies
+  uint32_t unresolved = 0;  ///< tickets that it still waits for
+  uint32_t next = no_index; ///< in its collective's list of members, or the free list
+  int64_t call = 0;         ///< position within the communicator
+  int32_t member = 0;       ///< index in the group
+  uint32_t partner = no_index;  ///< matched send or receive
+};
+
+/// Parts by index; freed ones are used again, lowest memory first touched.
+class PartPool {
+ public:
+  uint32_t take() {
+    if (free_ == no_index) {
+      parts_.emplace_back();
+      return static_cast<uint32_t>(parts_.size() - 1);
+    }
+    const uint32_t index = free_;
+    free_ = parts_[index].next;
+    parts_[index].next = no_index;
+    return index;
+  }
+  void give_back(uint32_t index) {
+    Part& part = parts_[index];
+    part.lists.reset();
+    part.partner = no_index;
+    part.next = free_;
+    free_ = index;
+  }
+  Part& operator[](uint32_t index) { return parts_[index]; }
+
+ private:
+  std::vector<Part> parts_;
+  uint32_t free_ = no_index;
+};
+
+}  // namespace lockstep::sim

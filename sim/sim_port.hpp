@@ -1,0 +1,46 @@
+#pragma once
+
+#include "model/program/port.hpp"
+#include "sim/engine.hpp"
+
+namespace lockstep::sim {
+
+/// The simulated world as one rank sees it.
+class SimPort final : public Port {
+ public:
+  SimPort(Engine& engine, RankState& rank) : engine_(engine), rank_(rank) {}
+
+  const Place& place() const override { return rank_.place; }
+  LaneId lane() const override {
+    return rank_.running == nullptr ? LaneId{} : rank_.running->lane.id();
+  }
+  BufferId allocate(const BufferSpec& spec) override { return rank_.buffers->allocate(spec); }
+  void release(BufferId buffer) override { rank_.buffers->release(buffer); }
+  void write(const Slice& to, const Values& values) override {
+    ensure(values.size() == to.elements && values.dtype() == to.dtype,
+           "a write fits its slice");
+    rank_.buffers->store(to, values);
+  }
+  Values read(const Slice& from) override { return rank_.buffers->load(from); }
+  Ticket submit(std::span<const Op> ops) override { return engine_.submit(rank_, ops); }
+  void wait_begins(std::span<const Ticket> tickets, Until until) override {
+    engine_.wait_begins(rank_, tickets, until);
+  }
+  bool settled(Ticket ticket) const override { return engine_.settled(rank_, ticket); }
+  void resume_when_settled(std::span<const Ticket> tickets, Until until, Lane& lane) override {
+    engine_.suspend(rank_, tickets, until, *rank_.lanes[lane.id().value]);
+  }
+  Status status(Ticket ticket) const override { return engine_.status(rank_, ticket); }
+  Lane& start_lane(Program program) override {
+    return engine_.start_lane(rank_, std::move(program));
+  }
+  Ticket promise() override { return engine_.promise(rank_); }
+  void fulfil(Ticket promise) override { engine_.fulfil(rank_, promise); }
+  uint32_t choose(SiteId, ChoiceKind, uint32_t, uint32_t local) override { return local; }
+
+ private:
+  Engine& engine_;
+  RankState& rank_;
+};
+
+}  // namespace lockstep::sim
