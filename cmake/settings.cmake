@@ -27,6 +27,13 @@ if(LOCKSTEP_SANITIZE)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
 
+if(LOCKSTEP_FUZZ)
+  # Coverage feedback for libFuzzer in every library; the entry itself is linked in tests/fuzz.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=fuzzer-no-link,address,undefined)
+endif()
+
 # lockstep_library(NAME): all sources below NAME/, included as "NAME/...".
 function(lockstep_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS

@@ -23,9 +23,7 @@ constexpr int64_t size_of(DType dtype) {
   return 0;
 }
 
-constexpr bool is_floating(DType dtype) {
-  return dtype != DType::int64 && dtype != DType::uint8;
-}
+constexpr bool is_floating(DType dtype) { return dtype != DType::int64 && dtype != DType::uint8; }
 
 std::string_view name_of(DType dtype);
 /// "fp64 fp32 bf16 fp16 int64 uint8 bool" (bool is carried as uint8); nothing for other names.

@@ -19,7 +19,8 @@ using RankId = Id<struct RankKind>;
 /// Device of one rank (0 = its first); a rank of DP drives several. The host is `host_device`.
 using DeviceId = Id<struct DeviceKind, uint8_t>;
 inline constexpr DeviceId host_device{255};
-/// Process group as this rank numbers them: 0 is the world, then in the order in which it made them.
+/// Process group as this rank numbers them: 0 is the world, then in the order in which it made
+/// them.
 using GroupId = Id<struct GroupKind>;
 inline constexpr GroupId world_group{0};
 /// Buffer of one rank; never reused within a run.

@@ -17,9 +17,9 @@ namespace lockstep {
 
 /// Everything that a rank may do to the world.
 enum class OpKind : uint8_t {
-  compute,         ///< a Kernel on the stream's device
-  copy,            ///< between devices of one rank: reads[0] to writes[0]; runs on the stream it names
-  all_reduce,      ///< in place: writes[0]
+  compute,     ///< a Kernel on the stream's device
+  copy,        ///< between devices of one rank: reads[0] to writes[0]; runs on the stream it names
+  all_reduce,  ///< in place: writes[0]
   reduce_scatter,  ///< reads[0] (all parts) to writes[0] (own part); splits: elements per member
   all_gather,      ///< reads[0] (own part) to writes[0] (all parts in member order)
   broadcast,       ///< writes[0] of all gets that of the root
@@ -30,9 +30,10 @@ enum class OpKind : uint8_t {
   send,            ///< reads[0] to `peer`
   recv,            ///< from `peer` (or any_rank) to writes[0]
   barrier,         ///< all members have come
-  new_group,       ///< a collective of `group`; members: splits (global ranks), or by flag_color peer = colour
-  host,            ///< `work` picoseconds of the lane's own thread
-  event,           ///< a mark in a stream: settles when all before it has finished
+  new_group,  ///< a collective of `group`; members: splits (global ranks), or by flag_color peer =
+              ///< colour
+  host,       ///< `work` picoseconds of the lane's own thread
+  event,      ///< a mark in a stream: settles when all before it has finished
 };
 inline constexpr int op_kind_count = 16;
 std::string_view name_of(OpKind kind);
@@ -64,7 +65,7 @@ inline constexpr int32_t no_color = -1;
 
 /// The lists of an operation. The memory belongs to the caller and is valid only during `submit`.
 struct OpLists {
-  std::span<const Ticket> after;    ///< device order: all these finish before the op starts
+  std::span<const Ticket> after;  ///< device order: all these finish before the op starts
   std::span<const Slice> reads;
   std::span<const Slice> writes;
   std::span<const int64_t> splits;  ///< elements, or global ranks of a new group
@@ -79,12 +80,12 @@ struct Op {
   uint8_t flags = 0;
   StreamId stream{};
   Kernel kernel = Kernel::timed;
-  GroupId group{};         ///< communicator; of new_group: the parent
-  int32_t peer = 0;        ///< peer, root, or colour
-  int32_t tag = 0;         ///< of point-to-point; layer of a layer kernel; new GroupId of new_group
+  GroupId group{};   ///< communicator; of new_group: the parent
+  int32_t peer = 0;  ///< peer, root, or colour
+  int32_t tag = 0;   ///< of point-to-point; layer of a layer kernel; new GroupId of new_group
   SiteId site{};
-  Bytes bytes{};           ///< payload: of all_gather and gather this rank's part, else all of it
-  int64_t work = 0;        ///< picoseconds (timed, host) or FLOPs
+  Bytes bytes{};     ///< payload: of all_gather and gather this rank's part, else all of it
+  int64_t work = 0;  ///< picoseconds (timed, host) or FLOPs
   const OpLists* lists = nullptr;  ///< null = all lists empty; valid only during submit
 
   int64_t elements() const { return bytes.count() / size_of(dtype); }

@@ -70,8 +70,8 @@ std::string_view name_of(Reduction reduction) {
 }
 
 std::optional<Reduction> reduction_named(std::string_view name) {
-  for (const Reduction reduction : {Reduction::sum, Reduction::avg, Reduction::product,
-                                    Reduction::min, Reduction::max}) {
+  for (const Reduction reduction :
+       {Reduction::sum, Reduction::avg, Reduction::product, Reduction::min, Reduction::max}) {
     if (name == name_of(reduction)) {
       return reduction;
     }

@@ -62,6 +62,7 @@ void scale(Values& values, double factor);
 /// values /= divisor; integers divide and drop the fraction.
 void divide(Values& values, int64_t divisor);
 /// Reduces contributions in rank order: c0, then c1 added to it, and so on. Not empty; equal types.
-Values reduce(Reduction reduction, AverageOrder order, std::span<const Values* const> contributions);
+Values reduce(Reduction reduction, AverageOrder order,
+              std::span<const Values* const> contributions);
 
 }  // namespace lockstep

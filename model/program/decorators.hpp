@@ -106,9 +106,9 @@ class FingerprintBoard {
   std::map<std::pair<GroupId, int64_t>, Post> posts_;
 };
 
-/// Holds each collective of the world group against those of the other ranks before it is submitted,
-/// and throws ProgramException at the first difference. Groups made by the program are numbered by
-/// each rank for itself; only the world is compared.
+/// Holds each collective of the world group against those of the other ranks before it is
+/// submitted, and throws ProgramException at the first difference. Groups made by the program are
+/// numbered by each rank for itself; only the world is compared.
 class CheckingPort final : public PortDecorator {
  public:
   CheckingPort(Port& inner, FingerprintBoard& board) : PortDecorator(inner), board_(board) {}
@@ -146,8 +146,8 @@ class FaultPort final : public PortDecorator {
   int64_t submissions_ = 0;
 };
 
-/// Makes the choices that a recorded rank made: sources of any-source receives, settle_any, branches.
-/// Where the record ends, the world's own choice stands.
+/// Makes the choices that a recorded rank made: sources of any-source receives, settle_any,
+/// branches. Where the record ends, the world's own choice stands.
 class ReplayPort final : public PortDecorator {
  public:
   ReplayPort(Port& inner, const Journal& recorded);

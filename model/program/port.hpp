@@ -20,8 +20,8 @@ enum class ChoiceKind : uint8_t { any_source, settle_any, branch, repeat };
 std::string_view name_of(ChoiceKind kind);
 
 /// The world as one rank's host program sees it: the narrow waist. Implemented by the simulator and
-/// by every real backend, wrapped by decorators (decorators.hpp). Programs do not call it: they hold
-/// a Rank. A port is used from one host thread; it outlives all lanes of its rank.
+/// by every real backend, wrapped by decorators (decorators.hpp). Programs do not call it: they
+/// hold a Rank. A port is used from one host thread; it outlives all lanes of its rank.
 ///
 /// Two orders: `OpLists::after` orders the device, `resume_when_settled` orders the host.
 class Port {

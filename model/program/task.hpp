@@ -37,9 +37,9 @@ struct FinalAwaiter {
 /// A lazy coroutine, run by a Lane. Awaiting one runs it as a sub-program of the same lane; its
 /// exception and its result come out of the co_await.
 ///
-/// Rules (g++ 12 miscompiles what breaks them; a test looks): no capturing lambda is a coroutine, no
-/// non-trivial aggregate is created inside a co_await expression, parameters by value unless they
-/// own the run.
+/// Rules (g++ 12 miscompiles what breaks them; a test looks): no capturing lambda is a coroutine,
+/// no non-trivial aggregate is created inside a co_await expression, parameters by value unless
+/// they own the run.
 template <class Result>
 class [[nodiscard]] Task {
  public:

@@ -6,8 +6,8 @@ using namespace lockstep;
 
 TEST_CASE("bf16 and fp16 round to nearest, ties to even") {
   CHECK(bf16_from(1.0F) == 0x3f80);
-  CHECK(bf16_from(1.00390625F) == 0x3f80);   // 1 + 2^-8 is half-way: to the even 1
-  CHECK(bf16_from(1.01171875F) == 0x3f82);   // 1 + 3 * 2^-8 is half-way: to the even 1 + 2^-6
+  CHECK(bf16_from(1.00390625F) == 0x3f80);  // 1 + 2^-8 is half-way: to the even 1
+  CHECK(bf16_from(1.01171875F) == 0x3f82);  // 1 + 3 * 2^-8 is half-way: to the even 1 + 2^-6
   CHECK(fp16_from(65504.0F) == 0x7bff);
   CHECK(fp16_from(65520.0F) == 0x7c00);
   CHECK(fp16_from(5.9604644775390625e-08F) == 0x0001);  // 2^-24, the smallest subnormal

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::tidy {
+
+enum class Scope { namespace_body, type_body };
+
+/// A function with a body, or any other declaration that ends with ';', at namespace or type scope.
+struct Declaration {
+  size_t begin = 0;  ///< its first letter
+  size_t body = 0;   ///< the '{' of a function; elsewhere the end of the head: '=', '{' or ';'
+  size_t end = 0;    ///< the closing '}' or ';'
+  bool is_function = false;
+  Scope scope = Scope::namespace_body;
+};
+
+/// The declarations of blanked code (see code_of), found by following braces. At namespace or type
+/// scope a '{' opens, by the text between the last declaration and it (template lists left out):
+///   a namespace    when the text begins with [inline] `namespace`, or is `extern "C"` alone;
+///   a type         when it begins with class, struct, union or enum (attributes left out);
+///   an initializer when it has a '=' outside of brackets, or no parameter list, and no `operator`;
+///   a function     otherwise.
+/// A function's '}' that is followed by ',' or '{' only closed a member's initializer of a
+/// constructor. What is declared inside a function belongs to that function.
+std::vector<Declaration> declarations_of(std::string_view code);
+
+}  // namespace lockstep::tidy
