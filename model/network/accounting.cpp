@@ -1,0 +1,125 @@
+#include "model/network/accounting.hpp"
+
+#include <optional>
+
+#include "model/core/ensure.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// A tensor on its way: who made it (nobody: the batch), and whether a gradient flows back to it.
+struct Flow {
+  std::optional<size_t> maker;
+  bool has_gradient = false;
+};
+
+struct Branches {
+  Flow remembered;
+  std::optional<Flow> put_aside;
+};
+
+Work& work(Layer& layer, Pass pass) { return layer.work[static_cast<size_t>(pass)]; }
+
+bool is_attention(LayerKind kind) {
+  return kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention;
+}
+
+/// Only the weight's gradient needs the input of these, not the input's.
+bool keeps_input_for_weight_alone(LayerKind kind) {
+  return kind == LayerKind::linear || kind == LayerKind::conv2d;
+}
+
+bool is_trainable(const Network& network, const Layer& layer) {
+  return layer.has_trainable_parameters() ||
+         (layer.tied_layer && network.layers[*layer.tied_layer].has_trainable_parameters());
+}
+
+void prune_gradients(Layer& layer, bool input_needs, bool trainable) {
+  Work& input_gradient = work(layer, Pass::input_gradient);
+  Work& weight_gradient = work(layer, Pass::weight_gradient);
+  weight_gradient.runs = weight_gradient.runs && trainable;
+  // Attention's weights need most of the input's path, and a Cost has one price for all.
+  const bool needs_all = layer.kind == LayerKind::cost || (is_attention(layer.kind) && trainable);
+  input_gradient.runs = input_gradient.runs && (input_needs || needs_all);
+  if (layer.kind == LayerKind::batch_norm && trainable && !input_needs) {
+    weight_gradient = {.elements = 2 * elements_of(layer.input)};
+  }
+  if (!input_needs && !trainable && layer.kind != LayerKind::cost) {
+    layer.saves = {.is_view = layer.saves.is_view};
+  }
+  if (keeps_input_for_weight_alone(layer.kind) && !trainable) {
+    layer.saves.input = false;
+  }
+  if (layer.kind == LayerKind::embedding && !trainable) {
+    layer.saves.fixed = 0_B;
+  }
+}
+
+int64_t weights_read(const Network& network, const Layer& layer) {
+  if (layer.kind == LayerKind::embedding) {
+    return 0;  // only rows that occur; they are among the elements
+  }
+  if (layer.kind == LayerKind::positional_embedding) {
+    return elements_of(layer.input);
+  }
+  const int64_t tied =
+      layer.tied_layer ? network.layers[*layer.tied_layer].parameters[0].elements() : 0;
+  return layer.parameter_elements() + tied;
+}
+
+Flow after_layer(const Layer& layer, size_t index, const Flow& input, bool trainable,
+                 std::vector<Branches>& branches) {
+  switch (layer.kind) {
+    case LayerKind::residual_begin:
+      branches.push_back({input, std::nullopt});
+      return input;
+    case LayerKind::residual_shortcut:
+      branches.back().put_aside = input;
+      return branches.back().remembered;
+    case LayerKind::residual_add: {
+      const Branches closed = branches.back();
+      branches.pop_back();
+      const Flow& other = closed.put_aside ? *closed.put_aside : closed.remembered;
+      return {index, input.has_gradient || other.has_gradient};
+    }
+    default:
+      return {layer.saves.is_view ? input.maker : std::optional(index),
+              input.has_gradient || trainable};
+  }
+}
+
+}  // namespace
+
+void account(Network& network) {
+  std::vector<bool> kept(network.layers.size(), false);
+  std::vector<Branches> branches;
+  Flow flow;
+  for (size_t i = 0; i < network.layers.size(); ++i) {
+    Layer& layer = network.layers[i];
+    const bool trainable = is_trainable(network, layer);
+    prune_gradients(layer, flow.has_gradient, trainable);
+    layer.weight_elements = weights_read(network, layer);
+    if (layer.saves.input && flow.maker) {
+      kept[*flow.maker] = true;
+    }
+    if (layer.saves.output) {
+      kept[i] = true;
+    }
+    flow = after_layer(layer, i, flow, trainable, branches);
+  }
+  ensure(branches.empty(), "every residual is closed");
+  prune_gradients(network.loss, flow.has_gradient, false);
+  if (network.loss.saves.input && flow.maker) {
+    kept[*flow.maker] = true;
+  }
+  for (size_t i = 0; i < network.layers.size(); ++i) {
+    Layer& layer = network.layers[i];
+    layer.kept_elements = layer.saves.elements + (kept[i] ? elements_of(layer.output) : 0);
+    layer.kept_fixed = layer.saves.fixed;
+  }
+  network.loss.kept_elements = network.loss.saves.elements;
+  network.loss.kept_fixed = network.loss.saves.fixed;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+#include "model/network/arithmetic/embedding.hpp"
+
+#include <fmt/format.h>
+
+#include "model/network/arithmetic.hpp"
+#include "model/network/arithmetic/numbers.hpp"
+
+namespace lockstep {
+
+namespace {
+
+int64_t row_at(const Values& indices, int64_t position, int64_t rows) {
+  const int64_t row = indices.integer(position);
+  if (row < 0 || row >= rows) {
+    throw ArithmeticError(
+        fmt::format("index {} at position {} of an embedding of {} rows", row, position, rows),
+        fmt::format("keep indices in 0 .. {} or set num_embeddings to {}", rows - 1, row + 1));
+  }
+  return row;
+}
+
+}  // namespace
+
+void embedding_forward(const Values& indices, const Values& weight, int64_t rows, int64_t width,
+                       Values& output) {
+  ensure(weight.size() == rows * width && output.size() == indices.size() * width,
+         "an embedding's operands fit");
+  for (int64_t position = 0; position < indices.size(); ++position) {
+    const int64_t row = row_at(indices, position, rows);
+    for (int64_t i = 0; i < width; ++i) {
+      output.set(position * width + i, weight.number(row * width + i));
+    }
+  }
+}
+
+void embedding_weight_gradient(const Values& indices, const Values& output_gradient, int64_t rows,
+                               int64_t width, Values& weight_gradient) {
+  ensure(weight_gradient.size() == rows * width && output_gradient.size() == indices.size() * width,
+         "an embedding's operands fit");
+  with_accumulator({&output_gradient, &weight_gradient}, [&]<class T>(T) {
+    const std::vector<T> dy = numbers_of<T>(output_gradient);
+    std::vector<T> dw(static_cast<size_t>(rows * width));
+    for (int64_t position = 0; position < indices.size(); ++position) {
+      const int64_t row = row_at(indices, position, rows);
+      for (int64_t i = 0; i < width; ++i) {
+        dw[static_cast<size_t>(row * width + i)] += dy[static_cast<size_t>(position * width + i)];
+      }
+    }
+    accumulate_numbers(dw, weight_gradient);
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/core/values.hpp"
+
+namespace lockstep {
+
+// Reference arithmetic of torch.nn.Embedding: indices int64 [positions], weight [rows, width],
+// output [positions, width]. An index outside [0, rows) throws ArithmeticError.
+
+/// output[p] = weight[indices[p]]
+void embedding_forward(const Values& indices, const Values& weight, int64_t rows, int64_t width,
+                       Values& output);
+/// weight_gradient[indices[p]] += output_gradient[p], positions in increasing order.
+void embedding_weight_gradient(const Values& indices, const Values& output_gradient, int64_t rows,
+                               int64_t width, Values& weight_gradient);
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/core/values.hpp"
+
+namespace lockstep {
+
+// Reference arithmetic of torch.optim.SGD, Adam and AdamW for one tensor: PyTorch's documented
+// update rules. Computed in fp32 (fp64 where an operand is), each stored tensor rounded once, as a
+// fused implementation does. Integer-valued gradients with a power-of-two lr stay exact under SGD.
+
+struct SgdOptions {
+  double lr = 1e-3;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+/// `momentum_buffer` is null where momentum is 0. `step` counts from 1: at the first the buffer
+/// becomes the gradient, undamped.
+void sgd_step(const SgdOptions& options, int64_t step, const Values& gradient,
+              Values* momentum_buffer, Values& parameter);
+
+struct AdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  /// AdamW (Loshchilov and Hutter 2019): the decay shrinks the parameter itself. Its default in
+  /// torch.optim.AdamW is 0.01.
+  bool decoupled_weight_decay = false;
+};
+
+/// Kingma and Ba 2015 with bias correction; `step` counts from 1.
+void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
+               Values& first_moment, Values& second_moment, Values& parameter);
+
+}  // namespace lockstep

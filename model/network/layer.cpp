@@ -1,0 +1,97 @@
+#include "model/network/layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep {
+
+int64_t elements_of(const Shape& shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    elements = narrow_to_int64(static_cast<Int128>(elements) * size);
+  }
+  return elements;
+}
+
+std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+std::string_view name_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::linear:
+      return "linear";
+    case LayerKind::bias:
+      return "bias";
+    case LayerKind::relu:
+      return "relu";
+    case LayerKind::gelu:
+      return "gelu";
+    case LayerKind::embedding:
+      return "embedding";
+    case LayerKind::positional_embedding:
+      return "positional_embedding";
+    case LayerKind::batch_norm:
+      return "batch_norm";
+    case LayerKind::layer_norm:
+      return "layer_norm";
+    case LayerKind::conv2d:
+      return "conv2d";
+    case LayerKind::max_pool2d:
+      return "max_pool2d";
+    case LayerKind::avg_pool2d:
+      return "avg_pool2d";
+    case LayerKind::adaptive_avg_pool2d:
+      return "adaptive_avg_pool2d";
+    case LayerKind::flatten:
+      return "flatten";
+    case LayerKind::dropout:
+      return "dropout";
+    case LayerKind::multihead_attention:
+      return "multihead_attention";
+    case LayerKind::causal_self_attention:
+      return "causal_self_attention";
+    case LayerKind::residual_begin:
+      return "residual_begin";
+    case LayerKind::residual_shortcut:
+      return "residual_shortcut";
+    case LayerKind::residual_add:
+      return "residual_add";
+    case LayerKind::buffer:
+      return "buffer";
+    case LayerKind::cost:
+      return "cost";
+    case LayerKind::cross_entropy_loss:
+      return "cross_entropy_loss";
+    case LayerKind::mse_loss:
+      return "mse_loss";
+  }
+  return "?";
+}
+
+int64_t Layer::parameter_elements() const {
+  return std::accumulate(
+      parameters.begin(), parameters.end(), int64_t{0},
+      [](int64_t sum, const ParameterTensor& tensor) { return sum + tensor.elements(); });
+}
+
+bool Layer::has_trainable_parameters() const {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const ParameterTensor& tensor) { return tensor.trainable; });
+}
+
+Flops flops_of(const Layer& layer, Pass pass, int64_t batch) {
+  const Work& work = layer.work_of(pass);
+  return work.runs ? work.flops * batch : Flops(0);
+}
+
+Bytes moved_bytes(const Layer& layer, Pass pass, int64_t batch, DType dtype) {
+  const Work& work = layer.work_of(pass);
+  if (!work.runs) {
+    return Bytes(0);
+  }
+  const Bytes element(size_of(dtype));
+  return element * work.elements * batch + element * layer.weight_elements;
+}
+
+}  // namespace lockstep

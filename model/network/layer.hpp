@@ -1,0 +1,200 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/core/dtype.hpp"
+#include "model/core/units.hpp"
+
+namespace lockstep {
+
+/// Sizes of one sample's tensor, outermost first, without the batch dimension.
+using Shape = std::vector<int64_t>;
+/// Product of the sizes; 1 for a scalar. Throws QuantityOverflow.
+int64_t elements_of(const Shape& shape);
+/// "[3, 224, 224]"
+std::string text_of(const Shape& shape);
+
+/// What a layer computes. Names and arguments are those of torch.nn; the residual kinds mark where
+/// a skip connection of the flattened network leaves, changes branch and returns.
+enum class LayerKind : uint8_t {
+  linear,
+  bias,  ///< y = x + b over the last dimension
+  relu,
+  gelu,
+  embedding,
+  positional_embedding,  ///< adds row i of its weight to position i, as GPT-2's wpe
+  batch_norm,            ///< BatchNorm1d and BatchNorm2d
+  layer_norm,
+  conv2d,
+  max_pool2d,
+  avg_pool2d,
+  adaptive_avg_pool2d,
+  flatten,
+  dropout,
+  multihead_attention,    ///< self-attention: query = key = value = input
+  causal_self_attention,  ///< the same with a causal mask, parameters named as in GPT-2
+  residual_begin,         ///< remembers its input
+  residual_shortcut,      ///< puts the result aside and goes on from what was remembered
+  residual_add,           ///< adds what was remembered, or put aside
+  buffer,                 ///< only holds a buffer (register_buffer)
+  cost,                   ///< known only by its price
+  cross_entropy_loss,
+  mse_loss,
+};
+std::string_view name_of(LayerKind kind);
+
+/// A parameter tensor. It belongs to exactly one layer.
+struct ParameterTensor {
+  std::string name{};  ///< within its layer: "weight", "out_proj.bias"
+  Shape shape{};
+  bool trainable = true;
+  int64_t elements() const { return elements_of(shape); }
+};
+
+/// State that is no parameter: running statistics, counters, masks.
+struct BufferTensor {
+  std::string name{};
+  Shape shape{};
+  DType dtype = DType::fp32;
+  int64_t elements() const { return elements_of(shape); }
+  Bytes byte_size() const { return Bytes(size_of(dtype)) * elements(); }
+};
+
+/// The arguments that the arithmetic of a layer needs, with torch's defaults.
+struct LinearArguments {
+  int64_t in_features = 0;
+  int64_t out_features = 0;
+  bool bias = true;
+};
+struct BiasArguments {
+  int64_t features = 0;
+};
+struct EmbeddingArguments {
+  int64_t num_embeddings = 0;
+  int64_t embedding_dim = 0;
+};
+struct BatchNormArguments {
+  int64_t num_features = 0;
+  double eps = 1e-5;
+  double momentum = 0.1;
+  bool affine = true;
+  bool track_running_stats = true;
+};
+struct LayerNormArguments {
+  Shape normalized_shape{};
+  double eps = 1e-5;
+  bool elementwise_affine = true;
+  bool bias = true;
+};
+/// Height first, then width.
+using Pair = std::array<int64_t, 2>;
+struct Conv2dArguments {
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  Pair kernel_size{1, 1};
+  Pair stride{1, 1};
+  Pair padding{0, 0};
+  Pair dilation{1, 1};
+  int64_t groups = 1;
+  bool bias = true;
+};
+struct Pool2dArguments {
+  Pair kernel_size{1, 1};
+  Pair stride{1, 1};  ///< defaults to the kernel size, as in torch
+  Pair padding{0, 0};
+};
+struct AdaptivePool2dArguments {
+  Pair output_size{1, 1};
+};
+struct DropoutArguments {
+  double p = 0.5;
+};
+struct AttentionArguments {
+  int64_t embed_dim = 0;
+  int64_t num_heads = 0;
+  double dropout = 0;
+  bool bias = true;
+};
+/// The prices of `Cost`, for one sample; `backward` is for both gradients, and the input gradient's
+/// pass stands for it.
+struct CostArguments {
+  Time forward{};
+  Time backward{};
+  Bytes activation{};
+};
+struct LossArguments {
+  bool mean = true;  ///< else the sum
+};
+using LayerArguments =
+    std::variant<std::monostate, LinearArguments, BiasArguments, EmbeddingArguments,
+                 BatchNormArguments, LayerNormArguments, Conv2dArguments, Pool2dArguments,
+                 AdaptivePool2dArguments, DropoutArguments, AttentionArguments, CostArguments,
+                 LossArguments>;
+
+/// The kernels of a layer: one forward, and of the backward the part that goes on to the layer
+/// before and the part that fills the gradient buffers.
+enum class Pass : uint8_t { forward, input_gradient, weight_gradient };
+
+/// What one pass costs for one sample.
+struct Work {
+  /// Of matrix products and convolutions only, a multiply-add is 2: the convention of model FLOPs
+  /// (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters").
+  Flops flops{};
+  /// Elements of activations and their gradients read and written in memory: what the time of a
+  /// pointwise layer rests on. Parameters come on top, once for a whole batch.
+  int64_t elements = 0;
+  bool runs = true;  ///< false: autograd has nothing to do in this pass
+};
+
+/// What a layer's backward needs from its forward, as PyTorch's derivatives.yaml states it.
+struct Saves {
+  bool input = false;
+  bool output = false;
+  int64_t elements = 0;  ///< further tensors of the compute type
+  Bytes fixed{};         ///< masks, indices and fp32 statistics, whatever the compute type
+  bool is_view = false;  ///< the output is the input's own memory
+};
+
+/// One layer of the flattened network. Sizes are for one sample.
+struct Layer {
+  LayerKind kind = LayerKind::linear;
+  std::string name{};  ///< unique in its network: "layer1.0.conv1"
+  LayerArguments arguments{};
+  std::vector<ParameterTensor> parameters{};  ///< in definition order
+  std::vector<BufferTensor> buffers{};
+  /// The layer whose first parameter this one uses as its weight (a tied language model head).
+  std::optional<size_t> tied_layer{};
+  Shape input{};
+  Shape output{};
+  std::array<Work, 3> work{};  ///< by Pass
+  Saves saves{};
+  /// What this layer adds to the memory kept between forward and backward: `kept_elements` of the
+  /// compute type and `kept_fixed`. A tensor that several layers need is counted once, at the layer
+  /// that made it; the network's own input is the batch and is not counted.
+  int64_t kept_elements = 0;
+  Bytes kept_fixed{};
+  bool checkpoint = false;  ///< recompute instead of keeping; does not change what is stated here
+  std::optional<int> device{};  ///< the stage or device that holds it, if the user said so
+
+  const Work& work_of(Pass pass) const { return work[static_cast<size_t>(pass)]; }
+  int64_t parameter_elements() const;
+  /// Elements of the weights that its kernels read, a tied weight included.
+  int64_t weight_elements = 0;
+  Bytes activation_bytes(DType dtype) const {
+    return Bytes(size_of(dtype)) * kept_elements + kept_fixed;
+  }
+  bool has_trainable_parameters() const;
+};
+
+/// Cost of one pass over a batch. A pass that does not run costs nothing.
+Flops flops_of(const Layer& layer, Pass pass, int64_t batch);
+/// Memory traffic: activations for every sample, weights (or their gradients) once.
+Bytes moved_bytes(const Layer& layer, Pass pass, int64_t batch, DType dtype);
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/network/argument_reader.hpp"
+#include "model/network/layer.hpp"
+
+namespace lockstep {
+
+/// What a layer may know of its surroundings while it is built.
+struct LayerContext {
+  const Shape& input;
+  bool flash_attention;
+};
+
+/// One kind of torch.nn layer: its name, the order of its positional arguments, and the function
+/// that reads the arguments, checks the input shape and fills output, tensors, work and saves.
+struct LayerKindEntry {
+  std::string_view name;
+  std::vector<std::string_view> positions;
+  void (*fill)(const LayerContext&, ArgumentReader&, Layer&);
+};
+
+/// Nothing when there is no such layer. Containers are not among them.
+std::optional<LayerKindEntry> find_layer_kind(std::string_view name);
+std::vector<LayerKindEntry> layer_kinds();
+std::vector<LayerKindEntry> layer_kinds();
+
+// The groups that make up the table, one source file each.
+std::vector<LayerKindEntry> dense_layer_kinds();
+std::vector<LayerKindEntry> spatial_layer_kinds();
+std::vector<LayerKindEntry> attention_layer_kinds();
+std::vector<LayerKindEntry> plain_layer_kinds();
+
+/// An elementwise kernel: reads and writes each element once in both directions, has no weights.
+void fill_pointwise(const LayerContext& context, Layer& layer);
+/// Complains and returns false unless the input has `count` dimensions.
+bool has_dimensions(const LayerContext& context, size_t count, std::string_view layout,
+                    ArgumentReader& arguments);
+/// Complains and returns false unless value > 0.
+bool is_positive(int64_t value, std::string_view name, ArgumentReader& arguments);
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#include "model/network/network.hpp"
+
+#include <algorithm>
+
+#include "model/network/arithmetic.hpp"
+
+namespace lockstep {
+
+std::vector<ParameterPlace> Network::parameters() const {
+  std::vector<ParameterPlace> places;
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    for (size_t tensor = 0; tensor < layers[layer].parameters.size(); ++tensor) {
+      places.push_back({layer, tensor});
+    }
+  }
+  return places;
+}
+
+std::string Network::parameter_name(ParameterPlace place) const {
+  return layers[place.layer].name + "." + parameter(place).name;
+}
+
+int64_t Network::parameter_elements() const {
+  int64_t elements = 0;
+  for (const Layer& layer : layers) {
+    elements += layer.parameter_elements();
+  }
+  return elements;
+}
+
+int64_t Network::trainable_elements() const {
+  int64_t elements = 0;
+  for (const ParameterPlace place : parameters()) {
+    elements += parameter(place).trainable ? parameter(place).elements() : 0;
+  }
+  return elements;
+}
+
+Bytes Network::buffer_bytes() const {
+  Bytes bytes;
+  for (const Layer& layer : layers) {
+    for (const BufferTensor& buffer : layer.buffers) {
+      bytes += buffer.byte_size();
+    }
+  }
+  return bytes;
+}
+
+Flops Network::forward_flops() const {
+  Flops flops = flops_of(loss, Pass::forward, 1);
+  for (const Layer& layer : layers) {
+    flops += flops_of(layer, Pass::forward, 1);
+  }
+  return flops;
+}
+
+Flops Network::backward_flops() const {
+  Flops flops = flops_of(loss, Pass::input_gradient, 1);
+  for (const Layer& layer : layers) {
+    flops += flops_of(layer, Pass::input_gradient, 1) + flops_of(layer, Pass::weight_gradient, 1);
+  }
+  return flops;
+}
+
+Bytes Network::activation_bytes(DType dtype) const {
+  Bytes bytes = loss.activation_bytes(dtype);
+  for (const Layer& layer : layers) {
+    bytes += layer.activation_bytes(dtype);
+  }
+  return bytes;
+}
+
+bool Network::has_reference_arithmetic() const {
+  return lockstep::has_reference_arithmetic(loss.kind) &&
+         std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
+           return lockstep::has_reference_arithmetic(layer.kind);
+         });
+}
+
+}  // namespace lockstep
