@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-class Network;
+struct Network;
 
 /// Where a kernel finds its operands. `load` gives empty values where a buffer carries none.
 class Operands {

@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-class Network;
+struct Network;
 
 /// Makes the program of one rank. Called once a rank; in a world of threads on that rank's thread,
 /// so it must touch only what belongs to that rank.

@@ -1,0 +1,54 @@
+#include "model/strategy/arguments.hpp"
+
+#include <fmt/core.h>
+
+#include <stdexcept>
+
+namespace lockstep {
+
+namespace {
+[[noreturn]] void wrong_type(const std::string& name, const char* wanted) {
+  throw std::invalid_argument(fmt::format("strategy argument {} must be {}", name, wanted));
+}
+}  // namespace
+
+bool StrategyArguments::boolean(const std::string& name, bool otherwise) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    return otherwise;
+  }
+  const bool* value = std::get_if<bool>(&found->second);
+  return value != nullptr ? *value : (wrong_type(name, "true or false"), false);
+}
+
+int64_t StrategyArguments::integer(const std::string& name, int64_t otherwise) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    return otherwise;
+  }
+  const int64_t* value = std::get_if<int64_t>(&found->second);
+  return value != nullptr ? *value : (wrong_type(name, "a whole number"), 0);
+}
+
+double StrategyArguments::number(const std::string& name, double otherwise) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    return otherwise;
+  }
+  if (const int64_t* whole = std::get_if<int64_t>(&found->second)) {
+    return static_cast<double>(*whole);
+  }
+  const double* value = std::get_if<double>(&found->second);
+  return value != nullptr ? *value : (wrong_type(name, "a number"), 0);
+}
+
+std::string StrategyArguments::text(const std::string& name, const std::string& otherwise) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    return otherwise;
+  }
+  const std::string* value = std::get_if<std::string>(&found->second);
+  return value != nullptr ? *value : (wrong_type(name, "a text"), "");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+namespace lockstep {
+
+/// The arguments that a scenario gives a strategy, by name.
+class StrategyArguments {
+ public:
+  using Value = std::variant<bool, int64_t, double, std::string>;
+
+  void set(const std::string& name, Value value) { values_[name] = std::move(value); }
+  bool has(const std::string& name) const { return values_.count(name) != 0; }
+  const std::map<std::string, Value>& all() const { return values_; }
+
+  /// The value, or the default where it is absent. Throws std::invalid_argument that names the
+  /// argument and the type it wants.
+  bool boolean(const std::string& name, bool otherwise) const;
+  int64_t integer(const std::string& name, int64_t otherwise) const;
+  double number(const std::string& name, double otherwise) const;
+  std::string text(const std::string& name, const std::string& otherwise) const;
+
+ private:
+  std::map<std::string, Value> values_;
+};
+
+}  // namespace lockstep

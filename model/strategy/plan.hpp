@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/core/dtype.hpp"
+#include "model/network/network.hpp"
+
+namespace lockstep {
+
+enum class OptimizerKind : uint8_t { sgd, adam, adamw };
+
+/// An optimizer with torch's arguments.
+struct OptimizerPlan {
+  OptimizerKind kind = OptimizerKind::sgd;
+  double lr = 0.1;
+  double momentum = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+};
+
+/// What every rank trains, whatever the strategy. Shared by all ranks, outlives the run.
+struct TrainingPlan {
+  const Network* network = nullptr;
+  DType parameter_dtype = DType::fp32;    ///< of parameters, gradients and optimizer state
+  DType activation_dtype = DType::fp32;   ///< what layers compute in
+  OptimizerPlan optimizer;
+  uint64_t seed = 0;
+  bool numerics = false;
+  bool integer_values = false;  ///< small whole initial values, so that sums are exact in any order
+};
+
+/// One micro-batch of one rank: which samples of the data set, in order.
+struct Batch {
+  std::vector<int64_t> samples;
+  int64_t size() const { return static_cast<int64_t>(samples.size()); }
+};
+
+/// How one forward or backward is asked for.
+struct StepOptions {
+  bool training = true;     ///< false: evaluation, no gradients will be asked for
+  bool synchronise = true;  ///< false inside no_sync: gradients stay on this rank
+  double loss_factor = 1;   ///< 1 / accumulated micro-batches
+  std::vector<size_t> skipped_layers;  ///< that this forward does not run, ascending
+  bool through_wrapper = true;  ///< false: past the strategy's wrapper, straight to the module
+};
+
+}  // namespace lockstep

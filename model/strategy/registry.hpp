@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/core/site.hpp"
+#include "model/strategy/arguments.hpp"
+#include "model/strategy/strategy.hpp"
+
+namespace lockstep {
+
+/// Makes the strategy object of one rank. Throws std::invalid_argument for arguments it cannot take.
+using StrategyFactory = std::function<std::unique_ptr<Strategy>(
+    const TrainingPlan& plan, const StrategyArguments& arguments)>;
+
+struct StrategyEntry {
+  std::string name;              ///< "ddp"
+  std::string class_name;        ///< "DDPStrategy"
+  bool one_process = false;      ///< one rank drives all devices (single, dp)
+  std::vector<std::string> arguments;  ///< that the factory understands
+  std::vector<Site> sites;       ///< what its operations are called in findings
+  StrategyFactory make;
+};
+
+/// The strategies that a program knows. A strategy outside this tree is added with one line.
+class StrategyRegistry {
+ public:
+  void add(StrategyEntry entry) { entries_.push_back(std::move(entry)); }
+  /// By name or class name; null when unknown.
+  const StrategyEntry* find(const std::string& name) const;
+  const std::vector<StrategyEntry>& entries() const { return entries_; }
+
+ private:
+  std::vector<StrategyEntry> entries_;
+};
+
+/// single, dp, ddp.
+StrategyRegistry standard_strategies();
+
+}  // namespace lockstep

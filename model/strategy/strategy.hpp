@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/program/rank.hpp"
+#include "model/strategy/plan.hpp"
+
+namespace lockstep {
+
+class Replica;
+
+/// How a training run is spread over devices: Lightning's Strategy, one object a rank. The trainer
+/// calls it; it talks to the world through its Rank alone. Every coroutine may be awaited once the
+/// one before has ended.
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  /// The registry's name: "ddp".
+  virtual std::string_view name() const = 0;
+
+  /// Allocates and initialises the model's state; runs the collectives of construction.
+  virtual Program setup(Rank& rank) = 0;
+  /// One forward; leaves the loss in `loss()`.
+  virtual Program forward(Rank& rank, const Batch& batch, const StepOptions& options) = 0;
+  /// The backward of the last forward, with whatever exchange of gradients goes with it.
+  virtual Program backward(Rank& rank, const StepOptions& options) = 0;
+  virtual Program optimizer_step(Rank& rank) = 0;
+  virtual Program zero_gradients(Rank& rank, bool set_to_none) = 0;
+  /// What a rank does once its data have ended before the others' (DDP: join's shadow collectives).
+  virtual Program join(Rank& rank);
+  virtual Program teardown(Rank& rank);
+
+  // Across ranks, for the trainer. `site` is the place in user code or trainer that asks.
+  /// Element-wise over all ranks: Lightning's `reduce`, which is a barrier and an all_reduce. The
+  /// result replaces the data.
+  virtual Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) = 0;
+  virtual Program barrier(Rank& rank, SiteId site) = 0;
+  virtual Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) = 0;
+  virtual Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) = 0;
+
+  /// Ranks over which these spread, and over which a distributed sampler divides the data. 1: the
+  /// strategy is not distributed (DP is one process).
+  virtual int32_t replicas(const Rank& rank) const = 0;
+  virtual int32_t replica_index(const Rank& rank) const = 0;
+
+  /// The mean loss of the last forward: one element, on the first device.
+  virtual Slice loss() const = 0;
+  /// What later operations that read the loss must come after.
+  virtual Ticket loss_ready() const = 0;
+  /// This rank's copy of the model; the first, where a rank holds several.
+  virtual Replica& replica() = 0;
+
+  /// Movements between devices of one process in one step, by the guides' labels, for
+  /// transfers.LABEL; empty for strategies that have none.
+  struct Transfer {
+    std::string label;
+    int64_t count = 0;
+    Bytes bytes{};
+  };
+  virtual std::vector<Transfer> transfers_per_step() const { return {}; }
+};
+
+}  // namespace lockstep
