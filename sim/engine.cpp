@@ -140,6 +140,9 @@ void Engine::resume(RankState& rank, LaneState& lane, Time time) {
   lane.waiting = false;
   lane.awaited.clear();
   lane.tickets.retire(lane.host);
+  if (rank.lanes.size() == 1 && lane.tickets.in_flight() == 0) {
+    rank.buffers->forget_released();
+  }
   rank.running = &lane;
   lane.lane.resume();
   rank.running = nullptr;
@@ -181,6 +184,9 @@ void Engine::wait_begins(RankState& rank, std::span<const Ticket> tickets, Until
   if (ready < rank.lost_at) {
     lane.host = ready;
     lane.tickets.retire(lane.host);
+    if (lane.tickets.in_flight() == 0) {
+      rank.buffers->forget_released();
+    }
   }
 }
 

@@ -12,13 +12,15 @@ enum class Kernel : uint16_t {
   timed,     ///< costs exactly Op::work picoseconds; computes nothing
   roofline,  ///< costs by Op::work FLOPs and Op::bytes of memory traffic; computes nothing
 
-  layer_forward,   ///< reads input, parameters.., writes output (and buffers of the layer)
-  layer_backward,  ///< reads output gradient, input, parameters.., writes input gradient and adds
-                   ///< into the parameter gradients..
+  layer_forward,   ///< reads input, the layer's parameters.., what a residual remembered;
+                   ///< writes output, the layer's buffers..; scalars: samples, training (0/1)
+  layer_backward,  ///< reads output gradient, input, parameters.., (residual_begin: the gradient
+                   ///< that came round the branch); writes input gradient (of no elements where
+                   ///< none is wanted), parameter gradients.. (added to); scalars: samples
   loss_forward,    ///< reads predictions, targets; writes loss[1]
-  loss_backward,   ///< reads predictions, targets; writes gradient; scalar 0: factor
-  sgd_step,        ///< reads gradient; writes parameter, momentum (optional);
-                   ///< scalars: learning rate, momentum, weight decay
+  loss_backward,   ///< reads predictions, targets; writes their gradient; scalars: factor
+  sgd_step,        ///< reads gradient; writes parameter, momentum buffer (optional); scalars:
+                   ///< learning rate, momentum, weight decay, step (from 1)
   adam_step,       ///< reads gradient; writes parameter, first and second moment; scalars:
                    ///< learning rate, beta1, beta2, epsilon, weight decay, step, decoupled (0/1)
 

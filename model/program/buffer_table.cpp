@@ -21,25 +21,40 @@ BufferId BufferTable::allocate(const BufferSpec& spec) {
     device.peak_by_purpose = device.held_by_purpose;
   }
   const bool valued = numerics_ || spec.purpose == Purpose::metric;
-  entries_.push_back({spec, valued ? Values(spec.dtype, spec.elements) : Values(), false});
-  return BufferId{static_cast<uint32_t>(entries_.size())};
+  const BufferId buffer{++allocated_};
+  entries_.emplace(buffer.value,
+                   Entry{spec, valued ? Values(spec.dtype, spec.elements) : Values(), false});
+  return buffer;
 }
 
 void BufferTable::release(BufferId buffer) {
-  ensure(buffer.value > 0 && buffer.value <= entries_.size(), "release of a known buffer");
-  Entry& released = entries_[buffer.value - 1];
+  Entry& released = entry(buffer);
   ensure(!released.released, "a buffer is released once");
   released.released = true;
-  released.values = Values();
+  released_.push_back(buffer);
   const Bytes bytes = Bytes(size_of(released.spec.dtype)) * released.spec.elements;
   DeviceMemory& device = memory_.at(released.spec.device);
   device.held -= bytes;
   device.held_by_purpose[static_cast<size_t>(released.spec.purpose)] -= bytes;
 }
 
+void BufferTable::forget_released() {
+  for (const BufferId buffer : released_) {
+    entries_.erase(buffer.value);
+  }
+  released_.clear();
+}
+
 const BufferTable::Entry& BufferTable::entry(BufferId buffer) const {
-  ensure(buffer.value > 0 && buffer.value <= entries_.size(), "a known buffer");
-  return entries_[buffer.value - 1];
+  const auto found = entries_.find(buffer.value);
+  ensure(found != entries_.end(), "a known buffer, in use or just released");
+  return found->second;
+}
+
+BufferTable::Entry& BufferTable::entry(BufferId buffer) {
+  const auto found = entries_.find(buffer.value);
+  ensure(found != entries_.end(), "a known buffer, in use or just released");
+  return found->second;
 }
 
 bool BufferTable::carries_values(BufferId buffer) const {
@@ -63,7 +78,7 @@ void BufferTable::store(const Slice& to, const Values& values) {
   if (found.values.empty() || values.empty()) {
     return;
   }
-  entries_[to.buffer.value - 1].values.assign(to.begin, values);
+  entry(to.buffer).values.assign(to.begin, values);
 }
 
 }  // namespace lockstep

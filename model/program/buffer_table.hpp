@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "model/core/buffer.hpp"
@@ -29,7 +30,11 @@ class BufferTable {
 
   /// Throws OutOfMemory.
   BufferId allocate(const BufferSpec& spec);
+  /// Accounted at once; the values stay for operations that are still in flight, until
+  /// `forget_released`.
   void release(BufferId buffer);
+  /// For a world to call when none of this rank's operations is in flight.
+  void forget_released();
 
   bool carries_values(BufferId buffer) const;
   bool released(BufferId buffer) const;
@@ -49,10 +54,13 @@ class BufferTable {
     bool released = false;
   };
   const Entry& entry(BufferId buffer) const;
+  Entry& entry(BufferId buffer);
 
   bool numerics_;
   Bytes capacity_;
-  std::vector<Entry> entries_;  ///< BufferId - 1
+  uint32_t allocated_ = 0;
+  std::unordered_map<uint32_t, Entry> entries_;  ///< by BufferId; looked up only, never walked
+  std::vector<BufferId> released_;
   std::map<DeviceId, DeviceMemory> memory_;
 };
 

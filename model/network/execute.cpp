@@ -1,0 +1,136 @@
+#include "model/network/execute.hpp"
+
+#include "model/core/ensure.hpp"
+
+#include "model/network/arithmetic/loss.hpp"
+#include "model/network/arithmetic/optimizer.hpp"
+#include "model/network/execute_layer.hpp"
+#include "model/network/network.hpp"
+
+namespace lockstep {
+
+namespace {
+
+double scalar(const OpLists& lists, size_t index) {
+  ensure(index < lists.scalars.size(), "a kernel has its scalars");
+  return lists.scalars[index];
+}
+
+// read i to write i, through `change`; in place where there are no reads.
+template <class Change>
+void for_each_pair(const OpLists& lists, Operands& operands, Change change) {
+  for (size_t i = 0; i < lists.writes.size(); ++i) {
+    Values values = operands.load(lists.reads.empty() ? lists.writes[i] : lists.reads[i]);
+    if (!values.empty()) {
+      operands.store(lists.writes[i], change(std::move(values), lists.writes[i]));
+    }
+  }
+}
+
+Values rounded_to(const Values& values, DType dtype) {
+  Values result(dtype, values.size());
+  for (int64_t i = 0; i < values.size(); ++i) {
+    result.set(i, values.number(i));
+  }
+  return result;
+}
+
+void add_into(const OpLists& lists, Operands& operands) {
+  const Values term = operands.load(lists.reads[0]);
+  Values sum = operands.load(lists.writes[0]);
+  if (!term.empty() && !sum.empty()) {
+    accumulate(Reduction::sum, sum, term);
+    operands.store(lists.writes[0], sum);
+  }
+}
+
+void average_of(const OpLists& lists, Operands& operands) {
+  const Values values = operands.load(lists.reads[0]);
+  if (values.empty()) {
+    return;
+  }
+  Values sum(lists.writes[0].dtype, 1);
+  for (int64_t i = 0; i < values.size(); ++i) {
+    accumulate(Reduction::sum, sum, values.slice(i, 1));
+  }
+  divide(sum, values.size());
+  operands.store(lists.writes[0], sum);
+}
+
+void sgd(const OpLists& lists, Operands& operands) {
+  const Values gradient = operands.load(lists.reads[0]);
+  Values parameter = operands.load(lists.writes[0]);
+  if (gradient.empty() || parameter.empty()) {
+    return;
+  }
+  const SgdOptions options{scalar(lists, 0), scalar(lists, 1), 0, scalar(lists, 2), false};
+  const auto step = static_cast<int64_t>(scalar(lists, 3));
+  const bool has_momentum = lists.writes.size() > 1;
+  Values momentum = has_momentum ? operands.load(lists.writes[1]) : Values();
+  sgd_step(options, step, gradient, has_momentum ? &momentum : nullptr, parameter);
+  operands.store(lists.writes[0], parameter);
+  if (has_momentum) {
+    operands.store(lists.writes[1], momentum);
+  }
+}
+
+void adam(const OpLists& lists, Operands& operands) {
+  const Values gradient = operands.load(lists.reads[0]);
+  Values parameter = operands.load(lists.writes[0]);
+  if (gradient.empty() || parameter.empty()) {
+    return;
+  }
+  const AdamOptions options{scalar(lists, 0), scalar(lists, 1), scalar(lists, 2),
+                            scalar(lists, 3), scalar(lists, 4), scalar(lists, 6) != 0};
+  Values first = operands.load(lists.writes[1]);
+  Values second = operands.load(lists.writes[2]);
+  adam_step(options, static_cast<int64_t>(scalar(lists, 5)), gradient, first, second, parameter);
+  operands.store(lists.writes[0], parameter);
+  operands.store(lists.writes[1], first);
+  operands.store(lists.writes[2], second);
+}
+
+}  // namespace
+
+void execute_kernel(const Op& op, Operands& operands, const Network* network) {
+  const OpLists& lists = op.list();
+  switch (op.kernel) {
+    case Kernel::timed:
+    case Kernel::roofline: return;
+    case Kernel::layer_forward:
+    case Kernel::layer_backward:
+    case Kernel::loss_forward:
+    case Kernel::loss_backward:
+      ensure(network != nullptr, "a layer kernel runs in a world that knows the network");
+      execute_layer(op, operands, *network);
+      return;
+    case Kernel::sgd_step: sgd(lists, operands); return;
+    case Kernel::adam_step: adam(lists, operands); return;
+    case Kernel::fill:
+      for_each_pair({{}, {}, lists.writes, {}, {}}, operands, [&](Values values, const Slice&) {
+        for (int64_t i = 0; i < values.size(); ++i) {
+          values.set(i, scalar(lists, 0));
+        }
+        return values;
+      });
+      return;
+    case Kernel::copy:
+      for_each_pair(lists, operands, [](Values values, const Slice&) { return values; });
+      return;
+    case Kernel::scale:
+      for_each_pair(lists, operands, [&](Values values, const Slice&) {
+        scale(values, scalar(lists, 0));
+        return values;
+      });
+      return;
+    case Kernel::cast:
+      for_each_pair(lists, operands, [](const Values& values, const Slice& to) {
+        return rounded_to(values, to.dtype);
+      });
+      return;
+    case Kernel::add: add_into(lists, operands); return;
+    case Kernel::average: average_of(lists, operands); return;
+  }
+}
+
+}  // namespace lockstep

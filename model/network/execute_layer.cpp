@@ -1,0 +1,251 @@
+#include "model/network/execute_layer.hpp"
+
+#include <algorithm>
+
+#include "model/network/arithmetic.hpp"
+#include "model/network/arithmetic/activation.hpp"
+#include "model/network/arithmetic/batch_norm.hpp"
+#include "model/network/arithmetic/embedding.hpp"
+#include "model/network/arithmetic/linear.hpp"
+#include "model/network/arithmetic/loss.hpp"
+#include "model/network/network.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// The operands of one call, loaded once; results are stored at the end.
+class Call {
+ public:
+  Call(const Op& op, Operands& operands) : lists_(op.list()), operands_(operands) {
+    for (const Slice& slice : lists_.reads) {
+      reads_.push_back(operands.load(slice));
+    }
+    for (const Slice& slice : lists_.writes) {
+      writes_.push_back(slice.elements == 0 ? Values() : operands.load(slice));
+    }
+  }
+  bool valued() const {
+    return !reads_.empty() && !reads_.front().empty() && !writes_.empty() &&
+           std::none_of(reads_.begin(), reads_.end(), [](const Values& v) { return v.empty(); });
+  }
+  const Values& read(size_t index) const { return reads_.at(index); }
+  Values& write(size_t index) { return writes_.at(index); }
+  size_t reads() const { return reads_.size(); }
+  size_t writes() const { return writes_.size(); }
+  bool wants(size_t index) const { return index < writes_.size() && !writes_[index].empty(); }
+  double scalar(size_t index) const { return lists_.scalars[index]; }
+  void store() {
+    for (size_t i = 0; i < writes_.size(); ++i) {
+      if (!writes_[i].empty()) {
+        operands_.store(lists_.writes[i], writes_[i]);
+      }
+    }
+  }
+
+ private:
+  const OpLists& lists_;
+  Operands& operands_;
+  std::vector<Values> reads_;
+  std::vector<Values> writes_;
+};
+
+void add_to(Values& sum, const Values& term) { accumulate(Reduction::sum, sum, term); }
+
+BatchNormShape batch_norm_shape(const Layer& layer, int64_t samples) {
+  const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
+  return {samples, arguments.num_features,
+          elements_of(layer.input) / arguments.num_features};
+}
+
+void batch_norm_forward(const Layer& layer, Call& call, int64_t samples, bool training) {
+  const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
+  const BatchNormShape shape = batch_norm_shape(layer, samples);
+  const Values* weight = arguments.affine ? &call.read(1) : nullptr;
+  const Values* bias = arguments.affine ? &call.read(2) : nullptr;
+  const DType dtype = call.write(0).dtype() == DType::fp64 ? DType::fp64 : DType::fp32;
+  Values mean(dtype, shape.channels);
+  Values variance(dtype, shape.channels);
+  if (training || !arguments.track_running_stats) {
+    batch_norm_statistics(call.read(0), shape, mean, variance);
+    if (training && arguments.track_running_stats) {
+      batch_norm_update_running(mean, variance, shape.values_per_channel(), arguments.momentum,
+                                call.write(1), call.write(2), call.write(3));
+    }
+  } else {
+    mean = call.write(1);
+    variance = call.write(2);
+  }
+  batch_norm_normalise(call.read(0), mean, variance, weight, bias, shape, arguments.eps,
+                       call.write(0));
+}
+
+void batch_norm_backward(const Layer& layer, Call& call, int64_t samples) {
+  const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
+  const BatchNormShape shape = batch_norm_shape(layer, samples);
+  const DType dtype = call.read(1).dtype() == DType::fp64 ? DType::fp64 : DType::fp32;
+  Values mean(dtype, shape.channels);
+  Values variance(dtype, shape.channels);
+  Values gradient_sum(dtype, shape.channels);
+  Values product_sum(dtype, shape.channels);
+  batch_norm_statistics(call.read(1), shape, mean, variance);
+  batch_norm_gradient_sums(call.read(1), call.read(0), mean, variance, shape, arguments.eps,
+                           gradient_sum, product_sum);
+  if (call.wants(0)) {
+    batch_norm_input_gradient(call.read(1), call.read(0), mean, variance,
+                              arguments.affine ? &call.read(2) : nullptr, gradient_sum,
+                              product_sum, shape.values_per_channel(), shape, arguments.eps,
+                              call.write(0));
+  }
+  if (call.wants(1)) {
+    add_to(call.write(1), product_sum);
+    add_to(call.write(2), gradient_sum);
+  }
+}
+
+void forward(const Layer& layer, Call& call) {
+  const auto samples = static_cast<int64_t>(call.scalar(0));
+  const int64_t inputs = call.read(0).size();
+  switch (layer.kind) {
+    case LayerKind::linear: {
+      const auto& a = std::get<LinearArguments>(layer.arguments);
+      linear_forward(call.read(0), call.read(1), a.bias ? &call.read(2) : nullptr,
+                     inputs / a.in_features, a.in_features, a.out_features, call.write(0));
+      break;
+    }
+    case LayerKind::bias: {
+      const int64_t features = std::get<BiasArguments>(layer.arguments).features;
+      bias_forward(call.read(0), call.read(1), inputs / features, features, call.write(0));
+      break;
+    }
+    case LayerKind::relu: relu_forward(call.read(0), call.write(0)); break;
+    case LayerKind::embedding: {
+      const auto& a = std::get<EmbeddingArguments>(layer.arguments);
+      embedding_forward(call.read(0), call.read(1), a.num_embeddings, a.embedding_dim,
+                        call.write(0));
+      break;
+    }
+    case LayerKind::batch_norm:
+      batch_norm_forward(layer, call, samples, call.scalar(1) != 0);
+      break;
+    case LayerKind::residual_add:
+      call.write(0) = call.read(0);
+      add_to(call.write(0), call.read(call.reads() - 1));
+      break;
+    case LayerKind::residual_begin:
+    case LayerKind::flatten:
+    case LayerKind::buffer: call.write(0) = call.read(0); break;
+    default: return;
+  }
+  call.store();
+}
+
+void linear_backward(const Layer& layer, Call& call) {
+  const auto& a = std::get<LinearArguments>(layer.arguments);
+  const int64_t rows = call.read(1).size() / a.in_features;
+  if (call.wants(0)) {
+    linear_input_gradient(call.read(0), call.read(2), rows, a.in_features, a.out_features,
+                          call.write(0));
+  }
+  if (call.wants(1)) {
+    linear_weight_gradient(call.read(1), call.read(0), rows, a.in_features, a.out_features,
+                           call.write(1));
+  }
+  if (a.bias && call.wants(2)) {
+    bias_weight_gradient(call.read(0), rows, a.out_features, call.write(2));
+  }
+}
+
+void backward(const Layer& layer, Call& call) {
+  const auto samples = static_cast<int64_t>(call.scalar(0));
+  switch (layer.kind) {
+    case LayerKind::linear: linear_backward(layer, call); break;
+    case LayerKind::bias: {
+      const int64_t features = std::get<BiasArguments>(layer.arguments).features;
+      if (call.wants(0)) {
+        call.write(0) = call.read(0);
+      }
+      if (call.wants(1)) {
+        bias_weight_gradient(call.read(0), call.read(0).size() / features, features,
+                             call.write(1));
+      }
+      break;
+    }
+    case LayerKind::relu:
+      if (call.wants(0)) {
+        relu_backward(call.read(1), call.read(0), call.write(0));
+      }
+      break;
+    case LayerKind::embedding: {
+      const auto& a = std::get<EmbeddingArguments>(layer.arguments);
+      if (call.wants(1)) {
+        embedding_weight_gradient(call.read(1), call.read(0), a.num_embeddings, a.embedding_dim,
+                                  call.write(1));
+      }
+      break;
+    }
+    case LayerKind::batch_norm: batch_norm_backward(layer, call, samples); break;
+    case LayerKind::residual_begin:
+      if (call.wants(0)) {
+        call.write(0) = call.read(0);
+        add_to(call.write(0), call.read(call.reads() - 1));
+      }
+      break;
+    case LayerKind::residual_add:
+    case LayerKind::flatten:
+    case LayerKind::buffer:
+      if (call.wants(0)) {
+        call.write(0) = call.read(0);
+      }
+      break;
+    default: return;
+  }
+  call.store();
+}
+
+void loss(const Op& op, const Layer& layer, Call& call) {
+  const LossReduction reduction = std::get<LossArguments>(layer.arguments).mean
+                                      ? LossReduction::mean
+                                      : LossReduction::sum;
+  const bool is_forward = op.kernel == Kernel::loss_forward;
+  if (layer.kind == LayerKind::mse_loss) {
+    if (is_forward) {
+      mse_forward(call.read(0), call.read(1), reduction, call.write(0));
+    } else {
+      mse_backward(call.read(0), call.read(1), reduction, call.scalar(0), call.write(0));
+    }
+  } else {
+    const int64_t classes = layer.input.back();
+    if (is_forward) {
+      cross_entropy_forward(call.read(0), call.read(1), classes, reduction, call.write(0));
+    } else {
+      cross_entropy_backward(call.read(0), call.read(1), classes, reduction, call.scalar(0),
+                             call.write(0));
+    }
+  }
+  call.store();
+}
+
+}  // namespace
+
+void execute_layer(const Op& op, Operands& operands, const Network& network) {
+  Call call(op, operands);
+  if (!call.valued()) {
+    return;
+  }
+  if (op.kernel == Kernel::loss_forward || op.kernel == Kernel::loss_backward) {
+    loss(op, network.loss, call);
+    return;
+  }
+  const Layer& layer = network.layers.at(static_cast<size_t>(op.tag));
+  if (!has_reference_arithmetic(layer.kind)) {
+    return;
+  }
+  if (op.kernel == Kernel::layer_forward) {
+    forward(layer, call);
+  } else {
+    backward(layer, call);
+  }
+}
+
+}  // namespace lockstep
