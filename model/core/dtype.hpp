@@ -9,13 +9,15 @@
 
 namespace lockstep {
 
-enum class DType : uint8_t { fp64, fp32, bf16, fp16, int64, uint8 };
+/// Floating types first.
+enum class DType : uint8_t { fp64, fp32, bf16, fp16, int64, int32, uint8 };
 
 constexpr int64_t size_of(DType dtype) {
   switch (dtype) {
     case DType::fp64:
     case DType::int64: return 8;
-    case DType::fp32: return 4;
+    case DType::fp32:
+    case DType::int32: return 4;
     case DType::bf16:
     case DType::fp16: return 2;
     case DType::uint8: return 1;
@@ -23,10 +25,10 @@ constexpr int64_t size_of(DType dtype) {
   return 0;
 }
 
-constexpr bool is_floating(DType dtype) { return dtype != DType::int64 && dtype != DType::uint8; }
+constexpr bool is_floating(DType dtype) { return dtype < DType::int64; }
 
 std::string_view name_of(DType dtype);
-/// "fp64 fp32 bf16 fp16 int64 uint8 bool" (bool is carried as uint8); nothing for other names.
+/// "fp64 fp32 bf16 fp16 int64 int32 uint8 bool" (bool is carried as uint8); nothing for other names.
 std::optional<DType> dtype_named(std::string_view name);
 
 /// Round to nearest, ties to even, as the hardware does.

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/program/rank.hpp"
+#include "model/strategy/optimizer.hpp"
+#include "model/strategy/plan.hpp"
+
+namespace lockstep {
+
+/// One copy of the model on one device of one rank, and how its layers run there: what strategies
+/// compose. All device work goes to the compute stream of the device, in program order.
+class Replica {
+ public:
+  /// A parameter tensor, in definition order.
+  struct Parameter {
+    ParameterPlace place;
+    OptimizedTensor tensor;  ///< value, gradient (no_buffer while it is None), optimizer state
+    bool trainable = true;
+    bool gradient_is_view = false;  ///< the gradient's memory belongs to a DDP bucket
+  };
+  /// A state that is no parameter: running statistics, counters.
+  struct Buffer {
+    size_t layer = 0;
+    Slice value;
+  };
+
+  Replica(const TrainingPlan& plan, DeviceId device) : plan_(&plan), device_(device) {}
+
+  /// Allocates parameters and buffers; with numerics also gives them their first values, which are
+  /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
+  void allocate(Rank& rank, uint64_t variant = 0);
+  void release(Rank& rank);
+
+  /// Copies the batch to the device and runs all layers and the loss. Returns when the loss is
+  /// there. What backward needs is kept when training.
+  Ticket forward(Rank& rank, const Batch& batch, const StepOptions& options, After after = {});
+
+  /// The backward of the last forward, in pieces so that a strategy decides when each gradient is
+  /// exchanged: first the loss, then the layers that ran, last to first.
+  Ticket backward_of_loss(Rank& rank, const StepOptions& options, After after = {});
+  /// Layers of the last forward, last first.
+  std::vector<size_t> layers_last_to_first() const;
+  /// Fills (adds into) the gradients of the layer's parameters.
+  Ticket backward(Rank& rank, size_t layer);
+  /// Frees what forward kept; called by the last backward, or to drop a forward.
+  void forget_forward(Rank& rank);
+
+  Ticket optimizer_step(Rank& rank, SiteId site, Ticket after);
+  /// set_to_none frees the gradients; else they are filled with 0.
+  Ticket zero_gradients(Rank& rank, bool set_to_none);
+
+  const TrainingPlan& plan() const { return *plan_; }
+  const Network& network() const { return *plan_->network; }
+  DeviceId device() const { return device_; }
+  StreamId compute() const { return stream(queue::compute, device_); }
+  std::vector<Parameter>& parameters() { return parameters_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Indices into parameters() of the trainable ones of a layer, in definition order.
+  const std::vector<size_t>& trainable_of(size_t layer) const { return trainable_of_[layer]; }
+  std::vector<Buffer>& buffers() { return buffers_; }
+  /// Makes the gradient exist, if it is None.
+  void ensure_gradient(Rank& rank, Parameter& parameter);
+  /// The loss of the last forward: one element, fp32.
+  Slice loss() const { return loss_; }
+  Slice output() const { return trace_.empty() ? Slice{} : trace_.back().output; }
+
+ private:
+  /// What the forward of one layer left.
+  struct LayerRun {
+    size_t layer = 0;
+    Slice input;
+    Slice output;
+    Slice kept;           ///< memory that the framework keeps for backward
+    std::optional<size_t> residual;  ///< of residual layers: index into residuals_
+  };
+  /// A skip connection: what it remembers on the way forth, what comes back over it.
+  struct Residual {
+    Slice remembered;
+    Slice aside;
+    Slice gradient_of_sum;
+    Slice gradient_of_shortcut;
+  };
+
+  void bring_batch(Rank& rank, const Batch& batch, After after);
+  Ticket run_layer(Rank& rank, size_t layer, const StepOptions& options);
+  void enter_residual(size_t layer, LayerRun& run);
+  Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
+  Slice transient(Rank& rank, int64_t elements, DType dtype);
+  bool wants_input_gradient(size_t layer) const;
+
+  const TrainingPlan* plan_;
+  DeviceId device_;
+  std::vector<Parameter> parameters_;
+  std::vector<std::vector<size_t>> parameters_of_;  ///< by layer, all that its kernels read
+  std::vector<std::vector<size_t>> trainable_of_;
+  std::vector<std::vector<size_t>> buffers_of_;
+  size_t first_trainable_layer_ = 0;
+  std::vector<Buffer> buffers_;
+  Slice loss_;
+
+  // Of the last forward:
+  int64_t samples_ = 0;
+  Slice input_;
+  Slice target_;
+  std::vector<Slice> transient_;  ///< freed with the forward
+  std::vector<LayerRun> trace_;
+  std::vector<Residual> residuals_;
+  std::vector<size_t> open_residuals_;
+  Slice current_;   ///< activation that the next layer reads
+  Slice gradient_;  ///< gradient that the next backward reads
+};
+
+/// The values that sample `index` of the data set has: small whole numbers, or class indices.
+/// A pure function of seed and index, so that every world and every sharding sees the same data.
+Values batch_inputs(const TrainingPlan& plan, const Batch& batch);
+Values batch_targets(const TrainingPlan& plan, const Batch& batch);
+
+}  // namespace lockstep
