@@ -14,6 +14,9 @@ if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
 endif()
 
+# No fused multiply-add behind our back: the same bits on every machine.
+add_compile_options(-ffp-contract=off)
+
 add_library(lockstep_settings INTERFACE)
 target_compile_options(lockstep_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wold-style-cast

@@ -29,6 +29,7 @@ struct TrainingPlan {
   OptimizerPlan optimizer;
   uint64_t seed = 0;
   bool numerics = false;
+  bool barrier_is_all_reduce = true;  ///< NCCL has no barrier of its own
   bool integer_values = false;  ///< small whole initial values, so that sums are exact in any order
 };
 

@@ -1,0 +1,24 @@
+#include "model/strategy/registry.hpp"
+
+#include "model/strategy/ddp.hpp"
+#include "model/strategy/single.hpp"
+
+namespace lockstep {
+
+const StrategyEntry* StrategyRegistry::find(const std::string& name) const {
+  for (const StrategyEntry& entry : entries_) {
+    if (entry.name == name || entry.class_name == name) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+StrategyRegistry standard_strategies() {
+  StrategyRegistry registry;
+  registry.add(single_device());
+  registry.add(distributed_data_parallel());
+  return registry;
+}
+
+}  // namespace lockstep
