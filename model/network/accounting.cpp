@@ -71,9 +71,7 @@ int64_t weights_read(const Network& network, const Layer& layer) {
 Flow after_layer(const Layer& layer, size_t index, const Flow& input, bool trainable,
                  std::vector<Branches>& branches) {
   switch (layer.kind) {
-    case LayerKind::residual_begin:
-      branches.push_back({input, std::nullopt});
-      return input;
+    case LayerKind::residual_begin: branches.push_back({input, std::nullopt}); return input;
     case LayerKind::residual_shortcut:
       branches.back().put_aside = input;
       return branches.back().remembered;

@@ -7,6 +7,13 @@
 
 namespace lockstep {
 
+namespace {
+
+/// Beyond any size of a tensor; keeps arithmetic on sizes within 64 bits.
+constexpr int64_t greatest_integer = int64_t{1} << 40;
+
+}  // namespace
+
 ArgumentReader::ArgumentReader(const LayerDescription& description,
                                std::vector<std::string_view> positions)
     : description_(description), taken_(description.arguments.size(), false) {
@@ -56,13 +63,23 @@ void ArgumentReader::wrong_type(std::string_view name, std::string_view expected
            fmt::format("write {}", expected));
 }
 
+/// `value` itself, or 0 with a complaint.
+int64_t ArgumentReader::in_range(std::string_view name, int64_t value) {
+  if (value >= -greatest_integer && value <= greatest_integer) {
+    return value;
+  }
+  complain(fmt::format("`{}` of {} is {}", name, description_.kind, value),
+           fmt::format("write a number up to {}", greatest_integer));
+  return 0;
+}
+
 int64_t ArgumentReader::integer(std::string_view name, std::optional<int64_t> otherwise) {
   const Argument* value = take(name);
   if (value == nullptr) {
     return missing(name, otherwise, "an integer");
   }
   if (const auto* integer = std::get_if<int64_t>(value)) {
-    return *integer;
+    return in_range(name, *integer);
   }
   wrong_type(name, "an integer");
   return otherwise.value_or(0);
@@ -113,11 +130,11 @@ Pair ArgumentReader::pair(std::string_view name, std::optional<Pair> otherwise) 
     return missing(name, otherwise, "an integer or [height, width]");
   }
   if (const auto* integer = std::get_if<int64_t>(value)) {
-    return {*integer, *integer};
+    return {in_range(name, *integer), in_range(name, *integer)};
   }
   const auto* list = std::get_if<std::vector<int64_t>>(value);
   if (list != nullptr && list->size() == 2) {
-    return {(*list)[0], (*list)[1]};
+    return {in_range(name, (*list)[0]), in_range(name, (*list)[1])};
   }
   wrong_type(name, "an integer or [height, width]");
   return otherwise.value_or(Pair{});
@@ -128,13 +145,21 @@ Shape ArgumentReader::shape(std::string_view name, std::optional<Shape> otherwis
   if (value == nullptr) {
     return missing(name, otherwise, "a list of integers");
   }
+  Shape sizes;
   if (const auto* integer = std::get_if<int64_t>(value)) {
-    return {*integer};
+    sizes = {*integer};
+  } else if (const auto* list = std::get_if<std::vector<int64_t>>(value)) {
+    sizes = *list;
+  } else {
+    wrong_type(name, "a list of integers");
+    return otherwise.value_or(Shape{});
   }
-  if (const auto* list = std::get_if<std::vector<int64_t>>(value)) {
-    return *list;
+  if (std::all_of(sizes.begin(), sizes.end(),
+                  [](int64_t size) { return size > 0 && size <= greatest_integer; })) {
+    return sizes;
   }
-  wrong_type(name, "a list of integers");
+  complain(fmt::format("`{}` of {} is {}", name, description_.kind, text_of(sizes)),
+           "write sizes above 0");
   return otherwise.value_or(Shape{});
 }
 

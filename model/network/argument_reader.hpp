@@ -36,6 +36,7 @@ class ArgumentReader {
   const std::vector<NetworkError>& errors() const { return errors_; }
 
  private:
+  int64_t in_range(std::string_view name, int64_t value);
   const Argument* take(std::string_view name);
   template <class T>
   T missing(std::string_view name, const std::optional<T>& otherwise, std::string_view what);

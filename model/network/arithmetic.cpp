@@ -15,10 +15,8 @@ bool has_reference_arithmetic(LayerKind kind) {
     case LayerKind::residual_shortcut:
     case LayerKind::residual_add:
     case LayerKind::cross_entropy_loss:
-    case LayerKind::mse_loss:
-      return true;
-    default:
-      return false;
+    case LayerKind::mse_loss: return true;
+    default: return false;
   }
 }
 

@@ -60,6 +60,13 @@ void fill_attention(const LayerContext& context, ArgumentReader& arguments, Laye
     return;
   }
   layer.output = context.input;
+  const Int128 scores = Int128{attention.num_heads} * context.input[0] * context.input[0];
+  if (scores > most_elements) {
+    arguments.complain(fmt::format("{} heads over {} positions have too many scores",
+                                   attention.num_heads, context.input[0]),
+                       "write a shorter sequence");
+    return;
+  }
   price_attention(context, attention, layer);
 }
 

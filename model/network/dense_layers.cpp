@@ -38,6 +38,9 @@ void fill_linear(const LayerContext& context, ArgumentReader& arguments, Layer& 
   if (linear.bias) {
     layer.parameters.push_back({"bias", {linear.out_features}});
   }
+  if (!has_possible_size(layer, arguments)) {
+    return;
+  }
   const Flops product(
       narrow_to_int64(Int128{2} * elements_of(context.input) * linear.out_features));
   const int64_t moved = elements_of(context.input) + elements_of(layer.output);
@@ -103,6 +106,9 @@ void fill_embedding(const LayerContext& context, ArgumentReader& arguments, Laye
   layer.output = context.input;
   layer.output.push_back(embedding.embedding_dim);
   layer.parameters.push_back({"weight", {embedding.num_embeddings, embedding.embedding_dim}});
+  if (!has_possible_size(layer, arguments)) {
+    return;
+  }
   const int64_t moved = 2 * elements_of(layer.output);  // only the rows that occur
   layer.work = {Work{.elements = moved}, Work{.runs = false}, Work{.elements = moved}};
   layer.saves.fixed = 8_B * elements_of(context.input);  // the indices

@@ -19,52 +19,29 @@ std::string text_of(const Shape& shape) { return fmt::format("[{}]", fmt::join(s
 
 std::string_view name_of(LayerKind kind) {
   switch (kind) {
-    case LayerKind::linear:
-      return "linear";
-    case LayerKind::bias:
-      return "bias";
-    case LayerKind::relu:
-      return "relu";
-    case LayerKind::gelu:
-      return "gelu";
-    case LayerKind::embedding:
-      return "embedding";
-    case LayerKind::positional_embedding:
-      return "positional_embedding";
-    case LayerKind::batch_norm:
-      return "batch_norm";
-    case LayerKind::layer_norm:
-      return "layer_norm";
-    case LayerKind::conv2d:
-      return "conv2d";
-    case LayerKind::max_pool2d:
-      return "max_pool2d";
-    case LayerKind::avg_pool2d:
-      return "avg_pool2d";
-    case LayerKind::adaptive_avg_pool2d:
-      return "adaptive_avg_pool2d";
-    case LayerKind::flatten:
-      return "flatten";
-    case LayerKind::dropout:
-      return "dropout";
-    case LayerKind::multihead_attention:
-      return "multihead_attention";
-    case LayerKind::causal_self_attention:
-      return "causal_self_attention";
-    case LayerKind::residual_begin:
-      return "residual_begin";
-    case LayerKind::residual_shortcut:
-      return "residual_shortcut";
-    case LayerKind::residual_add:
-      return "residual_add";
-    case LayerKind::buffer:
-      return "buffer";
-    case LayerKind::cost:
-      return "cost";
-    case LayerKind::cross_entropy_loss:
-      return "cross_entropy_loss";
-    case LayerKind::mse_loss:
-      return "mse_loss";
+    case LayerKind::linear: return "linear";
+    case LayerKind::bias: return "bias";
+    case LayerKind::relu: return "relu";
+    case LayerKind::gelu: return "gelu";
+    case LayerKind::embedding: return "embedding";
+    case LayerKind::positional_embedding: return "positional_embedding";
+    case LayerKind::batch_norm: return "batch_norm";
+    case LayerKind::layer_norm: return "layer_norm";
+    case LayerKind::conv2d: return "conv2d";
+    case LayerKind::max_pool2d: return "max_pool2d";
+    case LayerKind::avg_pool2d: return "avg_pool2d";
+    case LayerKind::adaptive_avg_pool2d: return "adaptive_avg_pool2d";
+    case LayerKind::flatten: return "flatten";
+    case LayerKind::dropout: return "dropout";
+    case LayerKind::multihead_attention: return "multihead_attention";
+    case LayerKind::causal_self_attention: return "causal_self_attention";
+    case LayerKind::residual_begin: return "residual_begin";
+    case LayerKind::residual_shortcut: return "residual_shortcut";
+    case LayerKind::residual_add: return "residual_add";
+    case LayerKind::buffer: return "buffer";
+    case LayerKind::cost: return "cost";
+    case LayerKind::cross_entropy_loss: return "cross_entropy_loss";
+    case LayerKind::mse_loss: return "mse_loss";
   }
   return "?";
 }

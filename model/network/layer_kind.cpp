@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 std::vector<LayerKindEntry> layer_kinds() {
@@ -11,15 +13,6 @@ std::vector<LayerKindEntry> layer_kinds() {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;
-}
-
-std::optional<LayerKindEntry> find_layer_kind(std::string_view name) {
-  for (LayerKindEntry& entry : layer_kinds()) {
-    if (entry.name == name) {
-      return entry;
-    }
-  }
-  return std::nullopt;
 }
 
 void fill_pointwise(const LayerContext& context, Layer& layer) {
@@ -37,6 +30,28 @@ bool has_dimensions(const LayerContext& context, size_t count, std::string_view 
       fmt::format("the input has shape {}, not {}", text_of(context.input), layout),
       fmt::format("give the network's input as {} or change the layer before", layout));
   return false;
+}
+
+bool has_possible_size(const Layer& layer, ArgumentReader& arguments) {
+  std::vector<Shape> shapes = {layer.output};
+  for (const ParameterTensor& parameter : layer.parameters) {
+    shapes.push_back(parameter.shape);
+  }
+  for (const BufferTensor& buffer : layer.buffers) {
+    shapes.push_back(buffer.shape);
+  }
+  for (const Shape& shape : shapes) {
+    Int128 elements = 1;
+    for (const int64_t size : shape) {
+      elements = std::min<Int128>(elements * size, Int128{most_elements} + 1);
+    }
+    if (elements > most_elements) {
+      arguments.complain(fmt::format("a tensor of shape {} is beyond all memory", text_of(shape)),
+                         "write smaller sizes");
+      return false;
+    }
+  }
+  return true;
 }
 
 bool is_positive(int64_t value, std::string_view name, ArgumentReader& arguments) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -23,8 +22,7 @@ struct LayerKindEntry {
   void (*fill)(const LayerContext&, ArgumentReader&, Layer&);
 };
 
-/// Nothing when there is no such layer. Containers are not among them.
-std::optional<LayerKindEntry> find_layer_kind(std::string_view name);
+/// All kinds; containers are not among them.
 std::vector<LayerKindEntry> layer_kinds();
 std::vector<LayerKindEntry> layer_kinds();
 
@@ -39,6 +37,11 @@ void fill_pointwise(const LayerContext& context, Layer& layer);
 /// Complains and returns false unless the input has `count` dimensions.
 bool has_dimensions(const LayerContext& context, size_t count, std::string_view layout,
                     ArgumentReader& arguments);
+/// No tensor of a sample, and no parameter, is greater: products of sizes with small factors then
+/// stay within 64 bits.
+inline constexpr int64_t most_elements = int64_t{1} << 48;
+/// Complains and returns false where the output, a parameter or a buffer is greater.
+bool has_possible_size(const Layer& layer, ArgumentReader& arguments);
 /// Complains and returns false unless value > 0.
 bool is_positive(int64_t value, std::string_view name, ArgumentReader& arguments);
 

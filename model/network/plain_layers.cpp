@@ -32,7 +32,7 @@ void fill_gelu(const LayerContext& context, ArgumentReader& arguments, Layer& la
 void fill_dropout(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
   const DropoutArguments dropout{arguments.number("p", 0.5)};
   arguments.boolean("inplace", false);
-  if (dropout.p < 0 || dropout.p > 1) {
+  if (!(dropout.p >= 0 && dropout.p <= 1)) {
     arguments.complain(fmt::format("a probability of {}", dropout.p), "write p between 0 and 1");
   }
   layer.kind = LayerKind::dropout;
@@ -116,14 +116,18 @@ bool reads_mean(ArgumentReader& arguments) {
   return reduction == "mean";
 }
 
+// Scores of one prediction, or of one for each position with the classes last, as language models
+// flatten them. torch's own form [classes, height, width] would need the dimensions exchanged.
 // Softmax reads and writes every score; its logarithm is what backward needs.
 void fill_cross_entropy(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
   layer.kind = LayerKind::cross_entropy_loss;
   layer.arguments = LossArguments{reads_mean(arguments)};
   layer.output = {};
-  if (context.input.empty()) {
-    arguments.complain("CrossEntropyLoss needs class scores, the network's output is a scalar",
-                       "end the network in a layer with one output a class, or use MSELoss");
+  if (context.input.empty() || context.input.size() > 2) {
+    arguments.complain(fmt::format("CrossEntropyLoss takes [classes] or [positions, classes], the "
+                                   "network's output has shape {}",
+                                   text_of(context.input)),
+                       "end the network in a Linear with one output a class, or use MSELoss");
     return;
   }
   const int64_t elements = elements_of(context.input);

@@ -139,7 +139,9 @@ void fill_conv2d(const LayerContext& context, ArgumentReader& arguments, Layer& 
   if (conv.bias) {
     layer.parameters.push_back({"bias", {conv.out_channels}});
   }
-  price_conv2d(conv, layer);
+  if (has_possible_size(layer, arguments)) {
+    price_conv2d(conv, layer);
+  }
 }
 
 void fill_pool2d(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
@@ -156,6 +158,9 @@ void fill_pool2d(const LayerContext& context, ArgumentReader& arguments, Layer& 
     return;
   }
   layer.output = {context.input[0], (*grid)[0], (*grid)[1]};
+  if (!has_possible_size(layer, arguments)) {
+    return;
+  }
   const int64_t moved = elements_of(context.input) + elements_of(layer.output);
   layer.work = {Work{.elements = moved}, Work{.elements = moved}, Work{.runs = false}};
   layer.saves.input = true;
@@ -183,6 +188,9 @@ void fill_adaptive_avg_pool2d(const LayerContext& context, ArgumentReader& argum
     return;
   }
   layer.output = {context.input[0], pool.output_size[0], pool.output_size[1]};
+  if (!has_possible_size(layer, arguments)) {
+    return;
+  }
   const int64_t moved = elements_of(context.input) + elements_of(layer.output);
   layer.work = {Work{.elements = moved}, Work{.elements = moved}, Work{.runs = false}};
   // A single output is computed as a mean, whose backward needs no tensor.

@@ -183,3 +183,39 @@ TEST_CASE("weighted layers cost twice the forward in backward, attention's score
         attention * 2);
   CHECK(total(result.network, Pass::weight_gradient) == Flops(2 * s * e * e + 8 * s * e * e));
 }
+
+TEST_CASE("cross entropy refuses scores whose classes are not last") {
+  CHECK(only_error({.input = Shape{3, 4, 4}, .layers = {layer("ReLU")}}).path == "loss");
+}
+
+TEST_CASE("sizes beyond all memory are errors, not overflows") {
+  const int64_t huge = int64_t{1} << 40;
+  CHECK(only_error({.layers = {linear(huge, huge)}}).remedy == "write smaller sizes");
+  CHECK(only_error({.layers = {linear(8, 2 * huge)}}).path == "layers[0]");
+  CHECK(only_error({.input = Shape{huge, huge}, .layers = {layer("ReLU")}}).path == "input");
+  CHECK(only_error({.input = Shape{0}, .layers = {layer("ReLU")}}).path == "input");
+  CHECK(only_error({.input = Shape{int64_t{1} << 30, 8},
+                    .layers = {layer("MultiheadAttention", {{"", int64_t{8}}, {"", int64_t{1}}})}})
+            .remedy == "write a shorter sequence");
+  CHECK(only_error(
+            {.input = Shape{1, 8, 8},
+             .layers = {layer(
+                 "Conv2d",
+                 {{"", int64_t{1}}, {"", int64_t{1}}, {"kernel_size", huge}, {"padding", huge}})}})
+            .remedy == "write smaller sizes");
+  CHECK(only_error({.input = Shape{1},
+                    .layers = {layer("Buffer", {{"", std::vector<int64_t>{huge, huge, 4}}})}})
+            .remedy == "write smaller sizes");
+}
+
+TEST_CASE("nested repeats of nothing end") {
+  const LayerDescription inner = layer("repeat", {{"times", int64_t{1'000'000}}}, {});
+  const LayerDescription outer = layer("repeat", {{"times", int64_t{1'000'000}}}, {inner});
+  CHECK(only_error({.input = Shape{1}, .layers = {outer}}).remedy == "repeat fewer times");
+}
+
+TEST_CASE("a list holds several errors of one layer") {
+  const BuildResult result = build_network(
+      {.input = Shape{8}, .layers = {layer("Linear", {{"bias", int64_t{1}}, {"oops", true}})}});
+  CHECK(result.errors.size() == 4);  // two missing, one of the wrong type, one unknown
+}

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/cluster/device.hpp"
+#include "model/core/units.hpp"
+
+namespace lockstep {
+
+/// Direct NVLinks between two GPUs of a node without NVSwitch.
+struct NvlinkPair {
+  int first = 0;
+  int second = 0;
+  int links = 1;
+};
+
+/// Time that one link adds to a message. The defaults are assumed, not measured.
+struct LinkLatencies {
+  Time nvlink = 350_ns;  ///< GPU to NVSwitch; a direct NVLink counts twice
+  Time pcie = 250_ns;    ///< to or from a PCIe switch
+  Time socket = 150_ns;
+  Time host_memory = 500_ns;  ///< a rank on CPU to its host
+};
+
+/// What all nodes of a cluster are. Every rate is for one direction.
+struct NodeModel {
+  std::string name{};
+  DeviceModel device{};
+  int devices = 1;
+  /// Of one GPU over all of its links; 0: none.
+  BytesPerSecond nvlink{};
+  /// NVLinks of one GPU; one link carries nvlink / nvlinks.
+  int nvlinks = 0;
+  /// Empty: all GPUs of the node meet at NVSwitches, which have no limit of their own.
+  std::vector<NvlinkPair> nvlink_pairs{};
+  /// Of one device; for ranks on CPU, of their way through host memory.
+  BytesPerSecond pcie{};
+  /// GPUs that share one PCIe switch and its uplink to the CPU.
+  int devices_per_pcie_switch = 1;
+  int nics = 0;
+  int sockets = 1;
+  BytesPerSecond socket_link{};
+  LinkLatencies latencies{};
+  int cpu_cores = 1;
+  Bytes memory{};
+  BytesPerSecond disk{};
+  std::string source{};
+  std::string assumption{};
+};
+
+/// The network between nodes: each node's NICs meet at its leaf, all leaves at one spine.
+struct NetworkModel {
+  BytesPerSecond bandwidth{};  ///< of one NIC
+  Time latency{};              ///< from NIC to NIC
+  /// NIC bandwidth of a node over its bandwidth to the spine; 1 = non-blocking.
+  double oversubscription = 1;
+};
+
+/// Nodes that are all alike. A device is numbered through the cluster: node * devices + place.
+struct Cluster {
+  std::string name{};
+  NodeModel node{};
+  int nodes = 1;
+  NetworkModel network{};
+  /// GPUs of each node that others hold (exclusive mode), by place.
+  std::vector<int> occupied{};
+
+  int64_t devices() const { return int64_t{nodes} * node.devices; }
+};
+
+/// What makes a cluster impossible, and the remedy.
+struct ClusterError {
+  std::string message{};
+  std::string remedy{};
+};
+std::vector<ClusterError> errors_of(const Cluster& cluster);
+
+}  // namespace lockstep

@@ -1,0 +1,146 @@
+#include "model/network/network_builder.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace lockstep {
+
+bool NetworkBuilder::add_all(const std::vector<LayerDescription>& descriptions, LayerLevel& level) {
+  for (size_t i = 0; i < descriptions.size(); ++i) {
+    if (!add(descriptions[i], level, fmt::format("{}[{}]", level.path, i))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
+                         const std::string& path) {
+  if (!is_container(description.kind) && !description.layers.empty()) {
+    complain(path, description.source, fmt::format("{} holds no layers", description.kind),
+             "use Sequential, Residual or repeat");
+    return false;
+  }
+  if (description.kind != "Residual" && !description.shortcut.empty()) {
+    complain(path, description.source, fmt::format("{} has no shortcut", description.kind),
+             "use Residual");
+    return false;
+  }
+  if (description.kind == "Sequential") {
+    return add_sequential(description, level, path);
+  }
+  if (description.kind == "Residual") {
+    return add_residual(description, level, path);
+  }
+  if (description.kind == "repeat") {
+    return add_repeat(description, level, path);
+  }
+  return add_layer(description, level, path);
+}
+
+/// An explicit name, or the number in the container as torch.nn.Sequential gives it.
+std::string NetworkBuilder::name_for(ArgumentReader& arguments, LayerLevel& level) {
+  const std::string number = fmt::format("{}", level.next_number++);
+  if (!arguments.has("name")) {
+    return level.prefix + number;
+  }
+  const std::string name = arguments.text("name", number);
+  return level.prefix + name + (name.empty() ? "" : level.suffix);
+}
+
+/// An empty name adds no level: a residual of GPT-2 has no module of its own.
+LayerLevel NetworkBuilder::inner_level(const std::string& name, const std::string& path,
+                                       const LayerLevel& outer) {
+  const bool is_nameless = name == outer.prefix;
+  return {.prefix = is_nameless ? name : name + ".", .path = path + ".layers"};
+}
+
+bool NetworkBuilder::add_sequential(const LayerDescription& description, LayerLevel& level,
+                                    const std::string& path) {
+  ArgumentReader arguments(description, {});
+  LayerLevel inside = inner_level(name_for(arguments, level), path, level);
+  return finish(arguments, path) && add_all(description.layers, inside);
+}
+
+bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLevel& level,
+                                  const std::string& path) {
+  ArgumentReader arguments(description, {});
+  LayerLevel inside = inner_level(name_for(arguments, level), path, level);
+  if (!finish(arguments, path)) {
+    return false;
+  }
+  const Shape remembered = shape_;
+  add_marker(LayerKind::residual_begin, inside, remembered);
+  if (!add_all(description.layers, inside)) {
+    return false;
+  }
+  const Shape result = shape_;
+  if (!description.shortcut.empty()) {
+    add_marker(LayerKind::residual_shortcut, inside, remembered);
+    inside.path = path + ".shortcut";
+    if (!add_all(description.shortcut, inside)) {
+      return false;
+    }
+  } else {
+    shape_ = remembered;
+  }
+  if (shape_ != result) {
+    complain(path, description.source,
+             fmt::format("a residual adds {} to {}", text_of(result), text_of(shape_)),
+             fmt::format("give `shortcut` layers that end in {}", text_of(result)));
+    return false;
+  }
+  add_marker(LayerKind::residual_add, inside, result);
+  return true;
+}
+
+bool NetworkBuilder::add_repeat(const LayerDescription& description, LayerLevel& level,
+                                const std::string& path) {
+  ArgumentReader arguments(description, {"times"});
+  const int64_t times = arguments.integer("times");
+  if (arguments.ok() && (times < 0 || times > most_layers)) {
+    arguments.complain(fmt::format("repeat {} times", times),
+                       fmt::format("write 0 to {}", most_layers));
+  }
+  if (!finish(arguments, path)) {
+    return false;
+  }
+  const std::string outer_path = std::exchange(level.path, path + ".layers");
+  const std::string outer_suffix = level.suffix;
+  bool fine = true;
+  for (int64_t turn = 0; turn < times && fine; ++turn) {
+    level.suffix = fmt::format("{}.{}", outer_suffix, turn);
+    fine = ++turns_ <= most_layers && add_all(description.layers, level);
+    if (turns_ > most_layers && result_.ok()) {
+      complain(path, description.source, fmt::format("more than {} turns", most_layers),
+               "repeat fewer times");
+    }
+  }
+  level.path = outer_path;
+  level.suffix = outer_suffix;
+  return fine;
+}
+
+void NetworkBuilder::add_marker(LayerKind kind, const LayerLevel& inside, const Shape& output) {
+  const std::string wanted = inside.prefix + std::string(name_of(kind));
+  std::string name;
+  do {
+    const int64_t turn = ++markers_[wanted];
+    name = turn == 1 ? wanted : fmt::format("{}_{}", wanted, turn);
+  } while (!layer_of_name_.emplace(name, result_.network.layers.size()).second);
+  Layer layer{.kind = kind, .name = std::move(name)};
+  layer.input = shape_;
+  layer.output = output;
+  layer.work = {Work{.runs = false}, Work{.runs = false}, Work{.runs = false}};
+  // The sum is one kernel forward; backward adds the two branches' gradients where they began.
+  if (kind == LayerKind::residual_add) {
+    layer.work[static_cast<size_t>(Pass::forward)] = {.elements = 3 * elements_of(output)};
+  } else if (kind == LayerKind::residual_begin) {
+    layer.work[static_cast<size_t>(Pass::input_gradient)] = {.elements = 3 * elements_of(output)};
+  }
+  shape_ = output;
+  result_.network.layers.push_back(std::move(layer));
+}
+
+}  // namespace lockstep
