@@ -1,6 +1,7 @@
 #include "model/strategy/registry.hpp"
 
 #include "model/strategy/ddp.hpp"
+#include "model/strategy/dp.hpp"
 #include "model/strategy/single.hpp"
 
 namespace lockstep {
@@ -17,6 +18,7 @@ const StrategyEntry* StrategyRegistry::find(const std::string& name) const {
 StrategyRegistry standard_strategies() {
   StrategyRegistry registry;
   registry.add(single_device());
+  registry.add(data_parallel());
   registry.add(distributed_data_parallel());
   return registry;
 }
