@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/program/journal.hpp"
+#include "properties/rank_set.hpp"
+
+namespace lockstep {
+
+/// One collective as one rank called it.
+struct Call {
+  OpKind kind = OpKind::event;
+  DType dtype = DType::uint8;
+  Reduction reduction = Reduction::sum;
+  int32_t root = 0;
+  int64_t bytes = 0;
+  uint64_t splits = 0;  ///< a hash of what must agree: parts of reduce_scatter, members of a group
+  SiteId site{};
+  Ticket ticket{};
+  int64_t row = 0;      ///< in the journal of the ticket's lane
+
+  /// What members of a group must agree about. Sites may differ: both ways of a branch may call.
+  bool same_arguments(const Call& other) const;
+  uint64_t arguments_hash() const;
+};
+
+/// "all_gather fp32 [1280]", "broadcast fp32 [4] from rank 0", "all_reduce avg fp32 [25]".
+std::string text_of(const Call& call);
+
+/// The calls that one rank made of one communicator, as hashes: equal hashes, equal sequences.
+struct MemberCalls {
+  int32_t rank = 0;
+  bool knows_group = true;  ///< false: a member that never made the group
+  int64_t count = 0;
+  uint64_t arguments = 0;
+  uint64_t sites = 0;
+};
+
+/// One communicator and what each of its members called on it.
+struct Communicator {
+  uint64_t key = 0;
+  std::string label;                ///< "world", or "ranks 0-3"
+  RankSet members;
+  std::vector<MemberCalls> calls;   ///< by rank, one a member
+};
+
+/// All communicators that a journal knows, by key; the world first.
+std::vector<Communicator> communicators(const Journal& journal);
+
+/// The sequence of calls of one rank on one communicator, in the order of submission. When several
+/// lanes use it, by the time of issue.
+std::vector<Call> calls_of(const Journal& journal, int32_t rank, uint64_t communicator);
+
+/// The communicator of a row's group, or nothing when the rank never came to own that group.
+std::optional<uint64_t> communicator_of(const Journal& journal, int32_t rank, GroupId group);
+
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+#include "properties/decision.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+
+namespace lockstep {
+
+namespace {
+
+constexpr int nesting_max = 64;
+
+bool is_decision(const Row& row) {
+  return row.row == RowKind::choice && (row.tag == static_cast<int32_t>(ChoiceKind::branch) ||
+                                        row.tag == static_cast<int32_t>(ChoiceKind::repeat));
+}
+
+std::string value_text(ChoiceKind kind, uint32_t value) {
+  if (kind == ChoiceKind::repeat) {
+    return times_text(value);
+  }
+  return value != 0 ? "true" : "false";
+}
+
+bool begins_word(char letter) {
+  return std::isalpha(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
+bool continues_word(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.';
+}
+
+// Names that are the same on every rank or say only where a rank stands and how far it is.
+bool tells_place_or_progress(std::string_view word) {
+  constexpr std::array<std::string_view, 19> names = {
+      "rank",          "world_size",      "local_rank",  "node_rank", "is_global_zero",
+      "is_last_batch", "global_step",     "epoch",       "batch_idx", "batch_size",
+      "num_batches",   "dataloader_idx",  "sanity_checking", "and",   "or",
+      "not",           "true",            "false",       "global_rank"};
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+}  // namespace
+
+Decisions::Decisions(const LaneJournal& lane) {
+  std::map<SiteId, int64_t> turns;
+  int64_t index = -1;
+  lane.for_each([&](const Row& row) {
+    ++index;
+    if (is_decision(row)) {
+      decisions_.push_back({row.site, static_cast<ChoiceKind>(row.tag),
+                            static_cast<uint32_t>(row.peer), turns[row.site]++, index});
+    }
+  });
+}
+
+const Decision* Decisions::last_before(SiteId site, int64_t row) const {
+  for (auto at = decisions_.rbegin(); at != decisions_.rend(); ++at) {
+    if (at->site == site && at->row < row) {
+      return &*at;
+    }
+  }
+  return nullptr;
+}
+
+const Decision* Decisions::at(SiteId site, int64_t turn) const {
+  const auto found =
+      std::find_if(decisions_.begin(), decisions_.end(), [&](const Decision& decision) {
+        return decision.site == site && decision.turn == turn;
+      });
+  return found == decisions_.end() ? nullptr : &*found;
+}
+
+std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site,
+                                           const Decisions& caller, int64_t row,
+                                           const Decisions& other) {
+  const Site* inner = sites.find(site);
+  for (int level = 0; inner != nullptr && inner->guard != no_site && level < nesting_max;
+       ++level) {
+    const Decision* mine = caller.last_before(inner->guard, row);
+    const Decision* theirs = mine == nullptr ? nullptr : other.at(mine->site, mine->turn);
+    if (theirs != nullptr && theirs->value != mine->value) {
+      return *mine;
+    }
+    inner = sites.find(inner->guard);
+  }
+  return std::nullopt;
+}
+
+std::optional<Decision> first_that_differs(const Decisions& left, int64_t begin, int64_t end,
+                                           const Decisions& right) {
+  for (const Decision& mine : left.all()) {
+    if (mine.row < begin || mine.row >= end) {
+      continue;
+    }
+    const Decision* theirs = right.at(mine.site, mine.turn);
+    if (theirs != nullptr && theirs->value != mine.value) {
+      return mine;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId lane,
+                         const Decision& decision) {
+  std::map<uint32_t, RankSet> by_value;
+  for (const int32_t rank : ranks.ranks()) {
+    if (lane.value >= journal.lanes(rank)) {
+      continue;
+    }
+    int64_t turn = 0;
+    journal.lane(rank, lane.value).for_each([&](const Row& row) {
+      if (is_decision(row) && row.site == decision.site && turn++ == decision.turn) {
+        by_value[static_cast<uint32_t>(row.peer)].add(rank);
+      }
+    });
+  }
+  std::vector<Way> ways;
+  for (auto at = by_value.rbegin(); at != by_value.rend(); ++at) {
+    ways.push_back({at->second, value_text(decision.kind, at->first)});
+  }
+  return ways;
+}
+
+bool depends_on_data(std::string_view condition) {
+  bool after_number = false;  // then a word is a unit
+  for (size_t at = 0; at < condition.size();) {
+    const char letter = condition[at];
+    size_t end = at + 1;
+    if (letter == '\'') {
+      end = std::min(condition.find('\'', at + 1), condition.size() - 1) + 1;
+    } else if (continues_word(letter)) {
+      while (end < condition.size() && continues_word(condition[end])) {
+        ++end;
+      }
+      const std::string_view word = condition.substr(at, end - at);
+      const bool is_call = end < condition.size() && condition[end] == '(';
+      const bool is_name = begins_word(letter) && !after_number;
+      if (is_name && (word == "random" || (!is_call && !tells_place_or_progress(word)))) {
+        return true;
+      }
+      after_number = !begins_word(letter);
+    } else {
+      after_number = after_number && letter == ' ';
+    }
+    at = end;
+  }
+  return false;
+}
+
+}  // namespace lockstep

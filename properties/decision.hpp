@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/program/journal.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep {
+
+/// One evaluation of an `if` or a `repeat`.
+struct Decision {
+  SiteId site{};
+  ChoiceKind kind = ChoiceKind::branch;
+  uint32_t value = 0;  ///< branch: 1 = then; repeat: how often
+  int64_t turn = 0;    ///< the how-manieth at this site, from 0
+  int64_t row = 0;
+};
+
+/// What one lane decided, in order.
+class Decisions {
+ public:
+  explicit Decisions(const LaneJournal& lane);
+
+  /// The last one at a site before a row; null when there is none.
+  const Decision* last_before(SiteId site, int64_t row) const;
+  const Decision* at(SiteId site, int64_t turn) const;
+  const std::vector<Decision>& all() const { return decisions_; }
+
+ private:
+  std::vector<Decision> decisions_;
+};
+
+/// The decision that directly led one rank to a call and the other elsewhere: the innermost `if` or
+/// `repeat` around `site` that the two evaluated differently. `row`: of the call, on `caller`.
+std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site,
+                                           const Decisions& caller, int64_t row,
+                                           const Decisions& other);
+
+/// The first decision of `left` within rows [begin, end) that `right` took otherwise: a `return` in
+/// a branch separates ranks at statements that it does not enclose.
+std::optional<Decision> first_that_differs(const Decisions& left, int64_t begin, int64_t end,
+                                           const Decisions& right);
+
+/// Which of these ranks took which way; ranks that never decided are left out.
+std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId lane,
+                         const Decision& decision);
+
+/// Whether a condition depends on more than the place of a rank and the progress of the loops, so
+/// that ranks may differ by their data. An unknown (empty) condition does not count.
+bool depends_on_data(std::string_view condition);
+
+}  // namespace lockstep

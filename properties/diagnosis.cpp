@@ -1,0 +1,129 @@
+#include "properties/diagnosis.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "properties/matched_collectives.hpp"
+#include "properties/no_deadlock.hpp"
+#include "properties/no_race.hpp"
+#include "properties/slow_participant.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr size_t waits_told_max = 4;
+
+// What the user would see, and what it costs.
+std::string visible_text(const RunResult& run, const DiagnosisOptions& options, Time timeout) {
+  const int64_t ranks = run.journal->ranks();
+  if (timeout == Time::max()) {
+    return fmt::format("{} waits without limit: all {} ranks stay busy until the job's own time "
+                       "is over", name_of(options.backend), ranks);
+  }
+  const std::string limit = time_text(timeout.count());
+  const double hours = seconds(timeout) / 3600 * static_cast<double>(ranks);
+  const std::string cost = fmt::format("({} {} x {} = {:.1f} GPU hours)", ranks,
+                                       ranks == 1 ? "GPU" : "GPUs", limit, hours);
+  if (options.backend == Backend::gloo) {
+    return fmt::format("the waiting ranks raise a timeout error after {} {}", limit, cost);
+  }
+  return fmt::format("waiting GPUs show 100 % use and no error; the watchdog ends the job after "
+                     "{} {}", limit, cost);
+}
+
+// A pair that completes with the wrong values holds nobody up.
+bool holds_up(const RunResult& run, const Divergence& divergence) {
+  const bool calls_missing = divergence.repair == Repair::add_calls ||
+                             divergence.repair == Repair::keep_rank ||
+                             divergence.repair == Repair::same_group;
+  return calls_missing || never_completed(*run.journal, divergence.caller, divergence.odd.ticket) ||
+         std::any_of(divergence.parties.begin(), divergence.parties.end(),
+                     [&run](const Party& party) {
+                       return party.call && never_completed(*run.journal, party.ranks.first(),
+                                                            party.call->ticket);
+                     });
+}
+
+RankSet ranks_in(const Finding& finding) {
+  RankSet ranks = finding.ranks;
+  for (const RankAction& action : finding.did) {
+    ranks.add(action.ranks);
+  }
+  return ranks;
+}
+
+// Adds what an invariant found, except what already explains itself by a divergence.
+void add_unexplained(std::vector<Finding> found, const RankSet& explained,
+                     std::vector<Finding>& findings) {
+  std::copy_if(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()),
+               std::back_inserter(findings), [&explained](const Finding& finding) {
+                 return !ranks_in(finding).intersects(explained);
+               });
+}
+
+void tell_consequences(const RunResult& run, const DiagnosisOptions& options, Time timeout,
+                       std::vector<Finding>& findings) {
+  const std::vector<std::string> waits = waiting_text(run, waits_told_max);
+  for (Finding& finding : findings) {
+    finding.follows.insert(finding.follows.end(), waits.begin(), waits.end());
+    finding.follows.push_back(visible_text(run, options, timeout));
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Backend backend) {
+  switch (backend) {
+    case Backend::nccl: return "NCCL";
+    case Backend::gloo: return "Gloo";
+    case Backend::mpi: return "MPI";
+  }
+  return "?";
+}
+
+Time default_timeout(Backend backend) {
+  switch (backend) {
+    case Backend::nccl: return 10_min;
+    case Backend::gloo: return 30_min;
+    case Backend::mpi: return Time::max();
+  }
+  return Time::max();
+}
+
+std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& options) {
+  if (run.journal == nullptr) {
+    return {};
+  }
+  const Time timeout =
+      options.timeout == Time() ? default_timeout(options.backend) : options.timeout;
+  std::vector<Finding> hanging;
+  std::vector<Finding> others;
+  RankSet explained;
+  for (const Divergence& divergence : divergences_of(run)) {
+    const bool holds = run.hung && holds_up(run, divergence);
+    (holds ? hanging : others).push_back(finding_of(run, divergence));
+    if (holds) {
+      explained.add(divergence.members);
+    }
+  }
+  add_unexplained(no_deadlock(run), explained, hanging);
+  if (run.hung) {
+    tell_consequences(run, options, timeout, hanging);
+  }
+  std::ranges::move(no_buffering_hazard(run), std::back_inserter(others));
+  std::ranges::move(no_race(run), std::back_inserter(others));
+  std::ranges::move(no_slow_participant(run, timeout), std::back_inserter(others));
+  std::ranges::move(others, std::back_inserter(hanging));
+  for (Finding& finding : hanging) {
+    if (!options.world.empty()) {
+      finding.when = options.world + (finding.when.empty() ? "" : ", " + finding.when);
+    }
+  }
+  sort_findings(hanging);
+  return hanging;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,390 @@
+#include "properties/divergence.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "properties/member_class.hpp"
+#include "properties/edit.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr size_t pairs_max = 16;
+
+bool has_site(const std::vector<Call>& calls, size_t end, SiteId site) {
+  return std::any_of(calls.begin(), calls.begin() + static_cast<int64_t>(std::min(end, calls.size())),
+                     [site](const Call& call) { return call.site == site; });
+}
+
+int64_t count_of(const std::vector<Call>& calls, SiteId site) {
+  return std::count_if(calls.begin(), calls.end(),
+                       [site](const Call& call) { return call.site == site; });
+}
+
+// Two sets of ranks whose sequences differ, and what is known of their decisions.
+class Pair {
+ public:
+  Pair(const RunResult& run, const MemberClass& left, const MemberClass& right, size_t position)
+      : run_(run), left_(left), right_(right),
+        lane_(lane_at(left, right, position)),
+        left_decisions_(decisions_of(left)), right_decisions_(decisions_of(right)) {}
+
+  std::vector<Edit> edits() const {
+    const EditJudges judges{[this](size_t i, size_t j) { return evidence(i, j); },
+                            [this](size_t i, size_t j) { return habit(i, j); }};
+    return smallest_edit({left_.calls, left_.open()}, {right_.calls, right_.open()}, judges);
+  }
+
+  // What led the side that makes the call `own` there, and the other side elsewhere.
+  std::optional<Decision> decision(bool on_left, size_t own) const {
+    const MemberClass& caller = on_left ? left_ : right_;
+    const Decisions& mine = on_left ? left_decisions_ : right_decisions_;
+    const Decisions& theirs = on_left ? right_decisions_ : left_decisions_;
+    const Call& call = caller.calls[own];
+    if (call.ticket.lane != lane_) {
+      return std::nullopt;
+    }
+    if (auto guard = guard_that_differs(run_.journal->sites, call.site, mine, call.row, theirs)) {
+      return guard;
+    }
+    const bool same_lane = own > 0 && caller.calls[own - 1].ticket.lane == lane_;
+    const int64_t begin = same_lane ? caller.calls[own - 1].row : 0;
+    return first_that_differs(mine, begin, call.row, theirs);
+  }
+  LaneId lane() const { return lane_; }
+
+ private:
+  static LaneId lane_at(const MemberClass& left, const MemberClass& right, size_t position) {
+    const std::vector<Call>& calls = position < left.calls.size() ? left.calls : right.calls;
+    return position < calls.size() ? calls[position].ticket.lane : LaneId{};
+  }
+  Decisions decisions_of(const MemberClass& side) const {
+    const bool has_lane = lane_.value < run_.journal->lanes(side.rank());
+    return Decisions(run_.journal->lane(side.rank(), has_lane ? lane_.value : 0));
+  }
+
+  // A call behind a guard that the other rank evaluated otherwise is the odd one.
+  int evidence(size_t i, size_t j) const {
+    const Sites& sites = run_.journal->sites;
+    const Call& a = left_.calls[i];
+    const Call& b = right_.calls[j];
+    const bool left_differs =
+        guard_that_differs(sites, a.site, left_decisions_, a.row, right_decisions_).has_value();
+    const bool right_differs =
+        guard_that_differs(sites, b.site, right_decisions_, b.row, left_decisions_).has_value();
+    return left_differs == right_differs ? 0 : left_differs ? -1 : 1;
+  }
+
+  // Where both wait and nothing tells: one more turn of a loop that both know; then the user's own
+  // statement rather than a library's; then what fewer ranks do.
+  int habit(size_t i, size_t j) const {
+    const Call& a = left_.calls[i];
+    const Call& b = right_.calls[j];
+    const bool left_again = has_site(left_.calls, i, a.site) && has_site(right_.calls, j, a.site);
+    const bool right_again = has_site(left_.calls, i, b.site) && has_site(right_.calls, j, b.site);
+    if (left_again != right_again) {
+      return left_again ? -1 : 1;
+    }
+    const bool left_stated = is_statement(a.site);
+    const bool right_stated = is_statement(b.site);
+    if (left_stated != right_stated) {
+      return left_stated ? -1 : 1;
+    }
+    return left_.ranks.size() <= right_.ranks.size() ? -1 : 1;
+  }
+  bool is_statement(SiteId id) const {
+    const Site* site = run_.journal->sites.find(id);
+    return site != nullptr && site->line > 0;
+  }
+
+  const RunResult& run_;
+  const MemberClass& left_;
+  const MemberClass& right_;
+  LaneId lane_;
+  Decisions left_decisions_;
+  Decisions right_decisions_;
+};
+
+// Whether the call alone on one side comes on the other side too: then it was moved, not left out.
+bool moved(const std::vector<Edit>& edits, const Edit& first, const MemberClass& left,
+           const MemberClass& right) {
+  const bool on_left = first.kind == EditKind::only_left;
+  const Call& call = on_left ? left.calls[first.left] : right.calls[first.right];
+  return std::any_of(edits.begin(), edits.end(), [&](const Edit& edit) {
+    if (edit.kind != (on_left ? EditKind::only_right : EditKind::only_left)) {
+      return false;
+    }
+    const Call& twin = on_left ? right.calls[edit.right] : left.calls[edit.left];
+    return twin.same_arguments(call) && (!edit.free || twin.site == call.site);
+  });
+}
+
+bool makes_group_of(const Journal& journal, int32_t rank, const Call& call, const RankSet& ranks) {
+  const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
+  const RowLists* lists = lane.lists_of(lane.row(call.row));
+  return lists != nullptr &&
+         std::any_of(lists->splits.begin(), lists->splits.end(), [&ranks](int64_t member) {
+           return ranks.contains(static_cast<int32_t>(member));
+         });
+}
+
+class Classifier {
+ public:
+  Classifier(const RunResult& run, const Communicator& communicator)
+      : run_(run), communicator_(communicator), classes_(member_classes(run, communicator)) {}
+
+  std::optional<Divergence> first() const {
+    const size_t position = first_difference(classes_);
+    if (position == no_difference) {
+      return silent_exchange();
+    }
+    const std::vector<const MemberClass*> sides = sides_at(classes_, position);
+    std::optional<Divergence> ended;
+    for (size_t i = 1; i < std::min(sides.size(), pairs_max + 1); ++i) {
+      auto found = compare(*sides[i], *sides[0], position);
+      if (found && found->repair != Repair::keep_rank) {
+        return found;
+      }
+      ended = ended ? ended : found;
+    }
+    return ended;
+  }
+
+ private:
+  std::optional<Divergence> compare(const MemberClass& left, const MemberClass& right,
+                                    size_t position) const {
+    const Pair pair(run_, left, right, position);
+    const std::vector<Edit> edits = pair.edits();
+    const auto paid =
+        std::find_if(edits.begin(), edits.end(), [](const Edit& edit) { return !edit.free; });
+    if (paid == edits.end()) {
+      return rank_that_ended(left, right, position);
+    }
+    // Before the first edit all calls are paired, so both positions are the same.
+    const bool on_left = paid->kind != EditKind::only_right;
+    const MemberClass& caller = on_left ? left : right;
+    const MemberClass& lacker = on_left ? right : left;
+    const size_t own = on_left ? paid->left : paid->right;
+    Divergence found = at(caller, lacker, own);
+    found.decision = pair.decision(on_left, own);
+    if (!found.decision && own < lacker.calls.size()) {
+      found.decision = pair.decision(!on_left, own);
+    }
+    found.decision_lane = pair.lane();
+    if (paid->kind == EditKind::arguments) {
+      const bool groups = found.odd.kind == OpKind::new_group;
+      found.code = groups ? "LS105" : "LS104";
+      found.repair = groups ? Repair::same_group : Repair::change_arguments;
+    } else if (moved(edits, *paid, left, right)) {
+      found.code = "LS103";
+      found.repair = Repair::exchange_calls;
+    } else {
+      name_missing_calls(found);
+    }
+    return found;
+  }
+
+  void name_missing_calls(Divergence& found) const {
+    const Journal& journal = *run_.journal;
+    bool group_unknown = false;
+    bool never_reached = false;
+    for (const MemberClass& side : classes_) {
+      if (side.ranks.intersects(found.lackers)) {
+        group_unknown = group_unknown || !side.knows_group;
+        never_reached =
+            never_reached || !has_site(side.calls, side.calls.size(), found.odd.site);
+      }
+    }
+    found.repair = Repair::add_calls;
+    const Site* guard = found.decision ? journal.sites.find(found.decision->site) : nullptr;
+    if (group_unknown || (found.odd.kind == OpKind::new_group &&
+                          makes_group_of(journal, found.caller, found.odd, found.lackers))) {
+      found.code = "LS105";
+      found.repair = Repair::same_group;
+    } else if (guard != nullptr && found.decision->kind == ChoiceKind::branch &&
+               depends_on_data(guard->condition)) {
+      found.code = "LS109";
+    } else {
+      found.code = never_reached ? "LS101" : "LS102";
+    }
+  }
+
+  // Nothing to repair between the calls, but one side was cut short and the other came further.
+  std::optional<Divergence> rank_that_ended(const MemberClass& left, const MemberClass& right,
+                                            size_t position) const {
+    const bool left_ended = left.broken() && position >= left.calls.size();
+    const bool right_ended = right.broken() && position >= right.calls.size();
+    if (left_ended == right_ended) {
+      return std::nullopt;
+    }
+    Divergence found =
+        at(left_ended ? right : left, left_ended ? left : right, position);
+    found.code = "LS101";
+    found.repair = Repair::keep_rank;
+    found.lackers = {};
+    for (const MemberClass& side : classes_) {
+      if (side.broken() && position >= side.calls.size()) {
+        found.lackers.add(side.ranks);
+      }
+    }
+    return found;
+  }
+
+  // Equal calls in another order of statements: every pair completes, with exchanged values.
+  std::optional<Divergence> silent_exchange() const {
+    const MemberClass& reference = classes_.front();
+    for (size_t i = 1; i < std::min(classes_.size(), pairs_max + 1); ++i) {
+      const MemberClass& other = classes_[i];
+      std::multiset<SiteId> here;
+      std::multiset<SiteId> there;
+      size_t first = no_difference;
+      for (size_t k = 0; k < reference.calls.size(); ++k) {
+        const OpKind kind = reference.calls[k].kind;
+        if (kind == OpKind::barrier || kind == OpKind::new_group) {
+          continue;
+        }
+        here.insert(reference.calls[k].site);
+        there.insert(other.calls[k].site);
+        if (first == no_difference && reference.calls[k].site != other.calls[k].site) {
+          first = k;
+        }
+      }
+      if (first != no_difference && here == there) {
+        const bool fewer = other.ranks.size() < reference.ranks.size();
+        Divergence found = at(fewer ? other : reference, fewer ? reference : other, first);
+        found.code = "LS103";
+        found.repair = Repair::exchange_calls;
+        found.silent = true;
+        return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Divergence at(const MemberClass& caller, const MemberClass& lacker, size_t own) const {
+    Divergence found;
+    found.communicator = communicator_.key;
+    found.group = communicator_.label;
+    found.members = communicator_.members;
+    found.call = static_cast<int64_t>(own);
+    found.odd = caller.calls[own];
+    found.caller = caller.rank();
+    found.lacker = lacker.rank();
+    found.parties = parties_at(classes_, own, found.odd);
+    found.calls_of_caller = count_of(caller.calls, found.odd.site);
+    found.calls_of_lacker = count_of(lacker.calls, found.odd.site);
+    for (const MemberClass& side : classes_) {
+      const bool calls = own < side.calls.size();
+      if (calls && side.calls[own].same_arguments(found.odd) &&
+          side.calls[own].site == found.odd.site) {
+        found.callers.add(side.ranks);
+      } else if (calls || !side.open() || &side == &lacker) {
+        found.lackers.add(side.ranks);
+      }
+    }
+    return found;
+  }
+
+  const RunResult& run_;
+  const Communicator& communicator_;
+  std::vector<MemberClass> classes_;
+};
+
+constexpr int64_t never = std::numeric_limits<int64_t>::max();
+
+// Where in its host order a rank came to the place of a divergence.
+int64_t row_at(const Journal& journal, const Divergence& divergence, int32_t rank) {
+  const std::vector<Call> calls = calls_of(journal, rank, divergence.communicator);
+  const auto at = static_cast<size_t>(divergence.call);
+  return at < calls.size() ? calls[at].row : never;
+}
+
+bool leads_to(const Journal& journal, const Divergence& cause, const Divergence& effect) {
+  const bool same_decision = cause.decision && effect.decision &&
+                             cause.decision->site == effect.decision->site &&
+                             cause.decision->turn == effect.decision->turn;
+  const bool same_end = cause.repair == Repair::keep_rank && cause.lackers.intersects(effect.lackers);
+  if (same_decision || same_end) {
+    return true;
+  }
+  for (const int32_t rank : {effect.caller, effect.lacker}) {
+    if (cause.members.contains(rank) && row_at(journal, cause, rank) <= row_at(journal, effect, rank)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Each divergence that another causes goes to that one's echoes; of two that seem to cause each
+// other the earlier stays.
+template <class Causes>
+std::vector<Divergence> without_echoes(const std::vector<Divergence>& all, const Causes& causes) {
+  std::vector<size_t> cause_of(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    cause_of[i] = i;
+    for (size_t k = 0; k < all.size() && cause_of[i] == i; ++k) {
+      if (k != i && causes(k, i) && (k < i || !causes(i, k))) {
+        cause_of[i] = k;
+      }
+    }
+  }
+  std::vector<Divergence> first;
+  std::vector<size_t> place(all.size(), 0);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (cause_of[i] == i) {
+      place[i] = first.size();
+      first.push_back(all[i]);
+    }
+  }
+  if (first.empty() && !all.empty()) {
+    first.push_back(all.front());
+    cause_of[0] = 0;
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    size_t root = i;
+    for (size_t step = 0; cause_of[root] != root && step < all.size(); ++step) {
+      root = cause_of[root];
+    }
+    if (root != i) {
+      first[cause_of[root] == root ? place[root] : 0].echoes.push_back({all[i].group, all[i].call});
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+RankEnd::Kind end_of_rank(const RunResult& run, int32_t rank) {
+  const auto at = static_cast<size_t>(rank);
+  return at < run.ends.size() ? run.ends[at].kind : RankEnd::Kind::finished;
+}
+
+std::vector<Divergence> divergences_of(const RunResult& run) {
+  if (run.journal == nullptr) {
+    return {};
+  }
+  std::vector<Divergence> all;
+  for (const Communicator& communicator : communicators(*run.journal)) {
+    if (all_alike(communicator)) {
+      continue;
+    }
+    if (auto found = Classifier(run, communicator).first()) {
+      found->ways = found->decision ? ways_of(*run.journal, communicator.members,
+                                              found->decision_lane, *found->decision)
+                                    : std::vector<Way>{};
+      all.push_back(std::move(*found));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Divergence& a, const Divergence& b) {
+    return std::tie(a.odd.row, a.communicator) < std::tie(b.odd.row, b.communicator);
+  });
+  const auto causes = [&](size_t cause, size_t effect) {
+    return leads_to(*run.journal, all[cause], all[effect]);
+  };
+  return without_echoes(all, causes);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,125 @@
+#include "properties/equals_single_device.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "properties/remedy.hpp"
+
+namespace lockstep {
+
+namespace {
+
+struct Difference {
+  int64_t element = -1;  ///< -1: the shapes differ
+  double here = 0;
+  double there = 0;
+  double bound = 0;
+};
+
+double magnitude_of(const Values& values) {
+  double magnitude = 0;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    magnitude = std::max(magnitude, std::abs(values.number(i)));
+  }
+  return magnitude;
+}
+
+std::optional<Difference> difference_of(const Values& here, const Values& there,
+                                        const EqualityRule& rule) {
+  if (here == there) {
+    return std::nullopt;
+  }
+  if (here.dtype() != there.dtype() || here.size() != there.size()) {
+    return Difference{};
+  }
+  const double bound = rounding_bound(rule, here.dtype(),
+                                      std::max(magnitude_of(here), magnitude_of(there)));
+  for (int64_t i = 0; i < here.size(); ++i) {
+    const double a = here.number(i);
+    const double b = there.number(i);
+    const bool same_bits = here.slice(i, 1) == there.slice(i, 1);
+    // A NaN on one side only compares false with every bound.
+    if (!same_bits && (rule.operations == 0 || !(std::abs(a - b) <= bound))) {
+      return Difference{i, a, b, bound};
+    }
+  }
+  return std::nullopt;
+}
+
+Finding finding_of(const std::string& name, const RankSet& ranks, const Difference& difference,
+                   const EqualityRule& rule) {
+  Finding finding = lockstep::finding_of(
+      "LS306", Level::error,
+      fmt::format("{} of {} is not what one device computes from the same samples", name,
+                  ranks.phrase()));
+  finding.ranks = ranks;
+  if (difference.element < 0) {
+    finding.why.text = "the shapes differ";
+  } else {
+    finding.why.text = fmt::format(
+        "element {}: {} against {} on one device; {}", difference.element, difference.here,
+        difference.there,
+        rule.operations == 0
+            ? std::string("must be equal bit for bit")
+            : fmt::format("rounding explains {:.3g} ({} operations)", difference.bound,
+                          rule.operations));
+    finding.why.ways = {{ranks, fmt::format("{}", difference.here)}};
+  }
+  finding.follows.push_back("the run trains with another step than the large batch would give");
+  finding.fix = remedy_for("LS306");
+  return finding;
+}
+
+}  // namespace
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::fp64: return 0x1p-53;
+    case DType::fp32: return 0x1p-24;
+    case DType::bf16: return 0x1p-8;
+    case DType::fp16: return 0x1p-11;
+    case DType::int64:
+    case DType::uint8: return 0;
+  }
+  return 0;
+}
+
+double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude) {
+  const double product = static_cast<double>(rule.operations) * unit_roundoff(dtype);
+  return product >= 1 ? std::numeric_limits<double>::infinity()
+                      : 2 * product / (1 - product) * magnitude;
+}
+
+std::vector<Finding> equals_single_device(std::span<const NamedValues> run,
+                                          std::span<const NamedValues> single_device,
+                                          const EqualityRule& rule) {
+  std::map<std::string, const NamedValues*> expected;
+  for (const NamedValues& values : single_device) {
+    expected.try_emplace(values.name, &values);
+  }
+  const std::string* name = nullptr;
+  std::optional<Difference> first;
+  RankSet ranks;
+  for (const NamedValues& values : run) {
+    const auto other = expected.find(values.name);
+    if (other == expected.end() || (name != nullptr && *name != values.name)) {
+      continue;
+    }
+    if (const auto difference = difference_of(values.values, other->second->values, rule)) {
+      name = &values.name;
+      first = first ? first : difference;
+      ranks.add(values.rank);
+    }
+  }
+  if (!first) {
+    return {};
+  }
+  return {finding_of(*name, ranks, *first, rule)};
+}
+
+}  // namespace lockstep

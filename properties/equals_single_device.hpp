@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/core/values.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep {
+
+/// A result of a run: a parameter, or a logged metric.
+struct NamedValues {
+  std::string name;
+  int32_t rank = 0;
+  Values values;
+};
+
+/// How near is equal.
+struct EqualityRule {
+  /// Rounded operations behind each element, in either run; 0 = bit for bit, right for
+  /// integer-valued data whose sums stay exact (below 2^24 in fp32) and for metric states.
+  int64_t operations = 0;
+};
+
+/// Unit round-off of a type: 2^-53, 2^-24, 2^-8, 2^-11; 0 for integers.
+double unit_roundoff(DType dtype);
+
+/// The largest difference that rounding explains: 2 gamma_n * magnitude with
+/// gamma_n = n u / (1 - n u) for each of the two runs (Higham, Accuracy and Stability of Numerical
+/// Algorithms, lemma 3.1); magnitude: the largest absolute element of both. Infinite when n u >= 1.
+double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude);
+
+/// What a distributed run computed equals what one device computes from the same samples (LS306).
+/// Names that the single-device run does not have are not judged. One finding: the first name.
+std::vector<Finding> equals_single_device(std::span<const NamedValues> run,
+                                          std::span<const NamedValues> single_device,
+                                          const EqualityRule& rule);
+
+}  // namespace lockstep

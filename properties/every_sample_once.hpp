@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "properties/finding.hpp"
+
+namespace lockstep {
+
+/// The samples that one rank took in one epoch, in order.
+struct RankSamples {
+  int32_t rank = 0;
+  int32_t epoch = 0;
+  std::vector<int64_t> indices;
+};
+
+struct SampleCounts {
+  int64_t repeated = 0;  ///< taken beyond the first time
+  int64_t missed = 0;    ///< of [0, samples) never taken
+};
+SampleCounts count_samples(std::span<const RankSamples> taken, int32_t epoch, int64_t samples);
+
+/// Every sample of [0, samples) is taken exactly once in every epoch (LS304). One finding: the first
+/// epoch in which that does not hold.
+std::vector<Finding> every_sample_once(std::span<const RankSamples> taken, int64_t samples);
+
+}  // namespace lockstep

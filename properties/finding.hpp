@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/core/site.hpp"
+#include "properties/rank_set.hpp"
+
+namespace lockstep {
+
+/// error: hangs, raises, or computes a wrong value. warning: slow, risky, or depends on timing.
+enum class Level : uint8_t { error, warning, note };
+std::string_view name_of(Level level);
+
+/// What a site has to do with a finding.
+enum class SiteRole : uint8_t {
+  subject,    ///< the statement that the finding is about
+  guard,      ///< the `if` or `repeat` that separated the ranks
+  other,      ///< what the other ranks did instead
+  writer,     ///< wrote the data in question
+  exception,  ///< where a rank ended
+};
+std::string_view name_of(SiteRole role);
+
+struct FindingSite {
+  SiteId site{};
+  SiteRole role = SiteRole::subject;
+  std::string label;  ///< under the mark: "call 9 of group world", "true on rank 0, false on .."
+};
+
+/// What one set of ranks did at the place in question.
+struct RankAction {
+  RankSet ranks;
+  int64_t call = 0;       ///< of the finding's group, from 1; 0 = makes no such call
+  std::string operation;  ///< "all_gather fp32 [1280]", "ends", "raised 'no such file'"
+  SiteId site{};
+};
+
+/// One way that ranks took, or one value that they had.
+struct Way {
+  RankSet ranks;
+  std::string value;  ///< "true", "3 times", "0.25"
+};
+
+/// What separated the ranks.
+struct Why {
+  std::string text;  ///< a sentence, empty when nothing is known
+  SiteId site{};     ///< of the decision, or none
+  std::vector<Way> ways;
+};
+
+/// One defect: verdict, place, cause, consequence and remedy. Plain data: rendering is elsewhere.
+struct Finding {
+  std::string code;  ///< "LS101"
+  Level level = Level::error;
+  std::string title;
+  std::vector<FindingSite> sites;  ///< the subject first
+  RankSet ranks;                   ///< those who suffer or differ: the title's
+  std::string group;               ///< "world", "ranks 0-3", or empty
+  int64_t call = 0;                ///< of that group, from 1; 0 = not about a call
+  std::vector<RankAction> did;
+  std::string when;
+  Why why;
+  std::vector<std::string> follows;
+  std::string smallest;  ///< settings that show the same with less; filled in by whoever shrank it
+  std::vector<std::string> fix;
+  std::string more;      ///< "lockstep explain LS101"
+
+  /// The subject's site, or none.
+  SiteId site() const { return sites.empty() ? no_site : sites.front().site; }
+};
+
+/// A finding of this code at this level, with the line that says where more is told.
+Finding finding_of(std::string code, Level level, std::string title);
+
+/// Errors first, then by code, call, ranks, site and title: the same order whatever found them.
+void sort_findings(std::vector<Finding>& findings);
+
+/// "0.25 ms", "3.2 s", "10 min": for sentences, four significant digits at most.
+std::string time_text(int64_t picoseconds);
+/// "512 B", "5.8 GiB".
+std::string bytes_text(int64_t bytes);
+/// "1 time", "3 times".
+std::string times_text(int64_t count);
+
+}  // namespace lockstep

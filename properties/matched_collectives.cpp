@@ -1,0 +1,253 @@
+#include "properties/matched_collectives.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "properties/remedy.hpp"
+
+namespace lockstep {
+
+namespace {
+
+std::string operation_text(const Journal& journal, int32_t rank, const Call& call) {
+  std::string text = text_of(call);
+  if (call.kind == OpKind::new_group) {
+    const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
+    const RowLists* lists = lane.lists_of(lane.row(call.row));
+    if (lists != nullptr && !lists->splits.empty()) {
+      const std::vector<int32_t> members(lists->splits.begin(), lists->splits.end());
+      text += " of " + RankSet(members).phrase();
+    }
+  }
+  return text;
+}
+
+std::string end_text(const RunResult& run, int32_t rank) {
+  switch (end_of_rank(run, rank)) {
+    case RankEnd::Kind::finished: return "ends";
+    case RankEnd::Kind::raised:
+      return fmt::format("raised '{}'", run.ends[static_cast<size_t>(rank)].message);
+    case RankEnd::Kind::lost: return "was lost";
+    case RankEnd::Kind::stuck:
+    case RankEnd::Kind::failed: return "waits elsewhere";
+  }
+  return "?";
+}
+
+std::vector<RankAction> actions(const RunResult& run, const Divergence& divergence) {
+  std::vector<RankAction> did;
+  for (const Party& party : divergence.parties) {
+    if (party.call) {
+      did.push_back({party.ranks, divergence.call + 1,
+                     operation_text(*run.journal, party.ranks.first(), *party.call),
+                     party.call->site});
+      continue;
+    }
+    std::map<std::pair<std::string, SiteId>, RankSet> by_end;
+    for (const int32_t rank : party.ranks.ranks()) {
+      const auto at = static_cast<size_t>(rank);
+      const SiteId site = at < run.ends.size() ? run.ends[at].site : no_site;
+      by_end[{end_text(run, rank), site}].add(rank);
+    }
+    for (const auto& [end, ranks] : by_end) {
+      did.push_back({ranks, 0, end.first, end.second});
+    }
+  }
+  return did;
+}
+
+std::string title_of(const RunResult& run, const Divergence& d) {
+  const std::string callers = d.callers.phrase();
+  const std::string lackers = d.lackers.phrase();
+  const std::string operation(name_of(d.odd.kind));
+  const bool waits = never_completed(*run.journal, d.caller, d.odd.ticket);
+  const std::string begin =
+      waits ? fmt::format("{} {} for ever in {}", callers, verb(d.callers, "wait"), operation)
+            : fmt::format("{} {} {}", callers, verb(d.callers, "call"), operation);
+  switch (d.repair) {
+    case Repair::keep_rank:
+      return fmt::format("{}: {} {}", begin, lackers, end_text(run, d.lackers.first()));
+    case Repair::add_calls:
+      if (d.code == "LS102") {
+        return fmt::format("{} is called {} by {} and {} by {}", operation,
+                           times_text(d.calls_of_caller), callers, times_text(d.calls_of_lacker),
+                           lackers);
+      }
+      return fmt::format("{}: {} never {} it{}", begin, lackers, verb(d.lackers, "call"),
+                         d.code == "LS109" ? ", having decided otherwise" : "");
+    case Repair::exchange_calls:
+      return fmt::format("{} {} {} before what {} {} first", callers, verb(d.callers, "call"),
+                         operation, lackers, verb(d.lackers, "call"));
+    case Repair::change_arguments:
+      return fmt::format("{} {} {} with other arguments than {}", callers,
+                         verb(d.callers, "call"), operation, lackers);
+    case Repair::same_group:
+      return fmt::format("{} and {} do not make the same group", callers, lackers);
+  }
+  return operation;
+}
+
+// The first argument in which the parties differ, with everybody's value.
+Why differing_argument(const Divergence& d) {
+  using Print = std::string (*)(const Call&);
+  struct Argument {
+    const char* name;
+    Print print;
+  };
+  const Argument arguments[] = {
+      {"dtypes", [](const Call& call) { return std::string(name_of(call.dtype)); }},
+      {"roots", [](const Call& call) { return fmt::format("rank {}", call.root); }},
+      {"reductions", [](const Call& call) { return std::string(name_of(call.reduction)); }},
+      {"sizes", [](const Call& call) { return fmt::format("{} bytes", call.bytes); }},
+      {"lists", [](const Call& call) { return fmt::format("list {:08x}", call.splits >> 32); }}};
+  for (const Argument& argument : arguments) {
+    Why why{fmt::format("the {} differ", argument.name), no_site, {}};
+    std::map<std::string, RankSet> by_value;
+    for (const Party& party : d.parties) {
+      if (party.call) {
+        by_value[argument.print(*party.call)].add(party.ranks);
+      }
+    }
+    if (by_value.size() > 1) {
+      for (const auto& [value, ranks] : by_value) {
+        why.ways.push_back({ranks, value});
+      }
+      return why;
+    }
+  }
+  return {};
+}
+
+std::string ways_text(const std::vector<Way>& ways) {
+  std::string text;
+  for (const Way& way : ways) {
+    text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", way.value, way.ranks.phrase());
+  }
+  return text;
+}
+
+Why why_of(const RunResult& run, const Divergence& d) {
+  if (d.repair == Repair::keep_rank) {
+    const int32_t rank = d.lackers.first();
+    const auto at = static_cast<size_t>(rank);
+    const SiteId site = at < run.ends.size() ? run.ends[at].site : no_site;
+    return {fmt::format("{} {}{}", d.lackers.phrase(), end_text(run, rank),
+                        site == no_site ? "" : " at " + run.journal->sites.place(site)),
+            site,
+            {}};
+  }
+  if (d.decision) {
+    const Site* site = run.journal->sites.find(d.decision->site);
+    const std::string condition =
+        site == nullptr || site->condition.empty() ? "a condition" : "`" + site->condition + "`";
+    return {fmt::format("{} {} {}{}", condition,
+                        d.decision->kind == ChoiceKind::repeat ? "repeats" : "is",
+                        ways_text(d.ways),
+                        d.code == "LS109" ? ": each rank decided by its own data" : ""),
+            d.decision->site, d.ways};
+  }
+  if (d.repair == Repair::change_arguments || d.repair == Repair::same_group) {
+    return differing_argument(d);
+  }
+  return {};
+}
+
+std::string when_of(const RunResult& run, const Divergence& d) {
+  const Site* site = run.journal->sites.find(d.odd.site);
+  std::string when = site == nullptr || site->hook.empty() ? "" : "in " + site->hook + ", ";
+  const Completion completion =
+      run.journal->lane(d.caller, d.odd.ticket.lane.value).completion(d.odd.ticket.sequence);
+  if (completion.issue > Time()) {
+    when += fmt::format("at {}, ", time_text(completion.issue.count()));
+  }
+  return when + (d.call == 0   ? fmt::format("the first call of group {}", d.group)
+                 : d.call == 1 ? fmt::format("call 1 of group {} agrees", d.group)
+                               : fmt::format("calls 1-{} of group {} agree", d.call, d.group));
+}
+
+void add_sites(Finding& finding, const Divergence& d) {
+  const std::string label = fmt::format("call {} of group {}", d.call + 1, d.group);
+  finding.sites.push_back({d.odd.site, SiteRole::subject, label});
+  if (d.decision) {
+    finding.sites.push_back({d.decision->site, SiteRole::guard, ways_text(d.ways)});
+  }
+  for (const RankAction& action : finding.did) {
+    const bool known = action.site == d.odd.site || action.site == no_site;
+    if (!known && finding.sites.size() < 4) {
+      finding.sites.push_back({action.site,
+                               action.call == 0 ? SiteRole::exception : SiteRole::other,
+                               fmt::format("{} on {}", action.call == 0 ? action.operation : label,
+                                           action.ranks.phrase())});
+    }
+  }
+}
+
+std::string pairing_text(const RunResult& run, const Divergence& d) {
+  if (d.repair == Repair::keep_rank || d.lackers.empty()) {
+    return {};
+  }
+  const bool paired = std::any_of(d.parties.begin(), d.parties.end(), [&d](const Party& party) {
+    return party.call && !d.callers.intersects(party.ranks);
+  });
+  const bool waits = never_completed(*run.journal, d.caller, d.odd.ticket);
+  if (!paired) {
+    return waits ? "" : fmt::format("call {} of group {} is left without a partner", d.call + 1,
+                                    d.group);
+  }
+  return fmt::format("calls are paired by position: call {} {}", d.call + 1,
+                     waits ? "pairs what does not belong together and never completes"
+                           : "completes and gives each rank what the others meant for something "
+                             "else");
+}
+
+}  // namespace
+
+std::string verb(const RankSet& ranks, std::string_view plural) {
+  return fmt::format("{}{}", plural, ranks.size() == 1 ? "s" : "");
+}
+
+bool never_completed(const Journal& journal, int32_t rank, Ticket ticket) {
+  if (!journal.options().completions || ticket.lane.value >= journal.lanes(rank)) {
+    return false;
+  }
+  return journal.lane(rank, ticket.lane.value).completion(ticket.sequence).outcome != Outcome::ok;
+}
+
+Finding finding_of(const RunResult& run, const Divergence& d) {
+  Finding finding = finding_of(d.code, Level::error, title_of(run, d));
+  finding.ranks = d.repair == Repair::keep_rank ? d.callers : d.lackers;
+  finding.group = d.group;
+  finding.call = d.call + 1;
+  finding.did = actions(run, d);
+  finding.when = when_of(run, d);
+  finding.why = why_of(run, d);
+  add_sites(finding, d);
+  if (std::string text = pairing_text(run, d); !text.empty()) {
+    finding.follows.push_back(std::move(text));
+  }
+  for (const auto& [group, call] : d.echoes) {
+    finding.follows.push_back(
+        fmt::format("the calls of group {} differ too, from call {} on", group, call + 1));
+  }
+  const Site* guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
+  if (d.repair == Repair::keep_rank) {
+    finding.fix = {"mend what ended the rank; an error on one rank must end all of them"};
+  } else {
+    finding.fix = remedy_for(d.code, {std::string(name_of(d.odd.kind)),
+                                      guard == nullptr ? std::string() : guard->condition});
+  }
+  return finding;
+}
+
+std::vector<Finding> matched_collectives(const RunResult& run) {
+  std::vector<Finding> findings;
+  for (const Divergence& divergence : divergences_of(run)) {
+    findings.push_back(finding_of(run, divergence));
+  }
+  sort_findings(findings);
+  return findings;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#include "properties/no_race.hpp"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "properties/matched_collectives.hpp"
+#include "properties/rank_races.hpp"
+#include "properties/remedy.hpp"
+
+namespace lockstep {
+
+namespace {
+
+// What is read too early is worth telling before what else the same two uses do.
+std::string code_of(const Race& race) {
+  if (race.first.writes && race.second.reads) {
+    return "LS201";
+  }
+  return race.first.reads || race.second.releases ? "LS202" : "LS203";
+}
+
+struct Group {
+  Race example;
+  RankSet ranks;
+  std::set<BufferId> buffers;
+};
+
+std::string title_of(const std::string& code, const Group& group) {
+  const Race& race = group.example;
+  const std::string ranks = group.ranks.phrase();
+  if (code == "LS201") {
+    return fmt::format("{}: {} reads data that {} may still be writing", ranks, race.second.text,
+                       race.first.text);
+  }
+  if (code == "LS202") {
+    return fmt::format("{}: {} {} a buffer that {} may still be using", ranks, race.second.text,
+                       race.second.releases ? "frees" : "overwrites", race.first.text);
+  }
+  return fmt::format("{}: {} and {} write the same buffer in no order", ranks, race.first.text,
+                     race.second.text);
+}
+
+std::string follows_of(const std::string& code) {
+  if (code == "LS201") {
+    return "the value read is the old one, the new one or a mixture, whichever timing makes it";
+  }
+  if (code == "LS202") {
+    return "the earlier operation may see or leave data of the later one; the result depends on "
+           "timing";
+  }
+  return "which of the two values stays depends on timing";
+}
+
+Finding finding_of(const std::string& code, const Group& group) {
+  const Race& race = group.example;
+  Finding finding = lockstep::finding_of(code, Level::error, title_of(code, group));
+  finding.ranks = group.ranks;
+  const bool second_known = race.second.site != no_site;
+  if (second_known) {
+    finding.sites.push_back({race.second.site, SiteRole::subject, race.second.text});
+  }
+  finding.sites.push_back({race.first.site,
+                           !second_known        ? SiteRole::subject
+                           : race.first.writes ? SiteRole::writer
+                                               : SiteRole::other,
+                           race.first.text});
+  finding.did = {{group.ranks, 0, race.first.text, race.first.site},
+                 {group.ranks, 0, race.second.text, race.second.site}};
+  finding.why.text = "no stream, `after` or wait orders the second after the first";
+  finding.follows.push_back(follows_of(code));
+  if (group.buffers.size() > 1) {
+    finding.follows.push_back(fmt::format("the same on {} buffers", group.buffers.size()));
+  }
+  finding.fix = remedy_for(code);
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> no_race(const RunResult& run) {
+  if (run.journal == nullptr || !run.journal->options().lists) {
+    return {};
+  }
+  // Where no statement is known the texts tell uses apart.
+  using Key = std::tuple<std::string, SiteId, SiteId, std::string, std::string>;
+  std::map<Key, Group> groups;
+  for (int32_t rank = 0; rank < run.journal->ranks(); ++rank) {
+    for (const Race& race : races_of(*run.journal, rank)) {
+      const Key key(code_of(race), race.first.site, race.second.site, race.first.text,
+                    race.second.text);
+      Group& group = groups.try_emplace(key, Group{race, {}, {}}).first->second;
+      group.ranks.add(rank);
+      group.buffers.insert(race.second.slice.buffer);
+    }
+  }
+  std::vector<Finding> findings;
+  for (const auto& [key, group] : groups) {
+    findings.push_back(finding_of(std::get<0>(key), group));
+  }
+  sort_findings(findings);
+  return findings;
+}
+
+}  // namespace lockstep

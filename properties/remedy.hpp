@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// What a remedy is about, as far as it is known.
+struct RemedyContext {
+  std::string operation;  ///< "all_gather"
+  std::string condition;  ///< of the branch that separated the ranks, or empty
+};
+
+/// The lines that mend a defect of this code; a statement of a scenario where one helps.
+std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& context = {});
+
+}  // namespace lockstep

@@ -1,0 +1,89 @@
+#include "properties/transfer_counts.hpp"
+
+#include <fmt/core.h>
+
+#include <map>
+
+#include "properties/rank_set.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Key = std::pair<OpKind, std::string>;
+
+std::string label_of(const Journal& journal, int32_t rank, GroupId group) {
+  const auto& known = journal.groups[static_cast<size_t>(rank)];
+  if (group == world_group) {
+    return "world";
+  }
+  return group.value < known.size() ? RankSet(known[group.value].members).phrase()
+                                    : std::string("unknown group");
+}
+
+std::map<Key, TransferCount> by_key(const std::vector<TransferCount>& counts) {
+  std::map<Key, TransferCount> keyed;
+  for (const TransferCount& one : counts) {
+    TransferCount& sum = keyed.try_emplace({one.kind, one.group},
+                                           TransferCount{one.kind, one.group, 0, 0}).first->second;
+    sum.count += one.count;
+    sum.bytes += one.bytes;
+  }
+  return keyed;
+}
+
+}  // namespace
+
+std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
+                                        const RowRange& range) {
+  std::vector<TransferCount> all;
+  for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+    int64_t index = -1;
+    journal.lane(rank, lane).for_each([&](const Row& row) {
+      ++index;
+      const bool counts = lane != 0 || (index >= range.begin && index < range.end);
+      if (counts && row.row == RowKind::op && is_communication(row.kind)) {
+        all.push_back({row.kind, label_of(journal, rank, row.group), 1, row.bytes});
+      }
+    });
+  }
+  std::vector<TransferCount> sums;
+  for (const auto& [key, sum] : by_key(all)) {
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+std::vector<TransferCount> transfers_per_step(std::vector<TransferCount> counts, int64_t steps) {
+  for (TransferCount& one : counts) {
+    if (steps <= 0 || one.count % steps != 0 || one.bytes % steps != 0) {
+      return {};
+    }
+    one.count /= steps;
+    one.bytes /= steps;
+  }
+  return counts;
+}
+
+std::vector<std::string> transfer_differences(const std::vector<TransferCount>& expected,
+                                              const std::vector<TransferCount>& actual) {
+  const auto wanted = by_key(expected);
+  auto found = by_key(actual);
+  for (const auto& [key, count] : wanted) {
+    found.try_emplace(key, TransferCount{count.kind, count.group, 0, 0});
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [key, is] : found) {
+    const auto at = wanted.find(key);
+    const TransferCount must =
+        at == wanted.end() ? TransferCount{is.kind, is.group, 0, 0} : at->second;
+    if (!(must == is)) {
+      sentences.push_back(fmt::format("{} of {}: {} calls and {} bytes, expected {} and {}",
+                                      name_of(is.kind), is.group, is.count, is.bytes, must.count,
+                                      must.bytes));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace lockstep

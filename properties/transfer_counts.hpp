@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "model/program/journal.hpp"
+
+namespace lockstep {
+
+/// How often one rank called an operation on a group, and with how much payload in all. The payload
+/// is that of Op::bytes: of all_gather and gather the rank's own part, else all of it.
+struct TransferCount {
+  OpKind kind = OpKind::event;
+  std::string group;  ///< "world", or "ranks 0-3"
+  int64_t count = 0;
+  int64_t bytes = 0;
+  bool operator==(const TransferCount&) const = default;
+};
+
+/// Rows of the main lane that count; the other lanes always count as a whole.
+struct RowRange {
+  int64_t begin = 0;
+  int64_t end = std::numeric_limits<int64_t>::max();
+};
+
+/// The communication of one rank within these rows, by kind and group.
+std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
+                                        const RowRange& rows = {});
+
+/// The same of one step out of `steps` equal ones; nothing when the counts cannot be divided, so
+/// that steps were not equal.
+std::vector<TransferCount> transfers_per_step(std::vector<TransferCount> counts, int64_t steps);
+
+/// A sentence for each kind and group that was not as expected; empty when all is.
+std::vector<std::string> transfer_differences(const std::vector<TransferCount>& expected,
+                                              const std::vector<TransferCount>& actual);
+
+}  // namespace lockstep
