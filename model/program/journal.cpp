@@ -31,6 +31,20 @@ void LaneJournal::complete(uint32_t sequence, const Completion& completion) {
   completions_[sequence] = completion;
 }
 
+void LaneJournal::truncate(int64_t size) {
+  ensure(size >= 0 && size <= size_, "a journal is cut within its length");
+  while (size_ > size) {
+    std::vector<Row>& rows = chunks_.back().rows;
+    ensure(chunks_.back().stored == 0, "a spilled chunk is not cut");
+    const auto cut = std::min(static_cast<int64_t>(rows.size()), size_ - size);
+    rows.resize(rows.size() - static_cast<size_t>(cut));
+    size_ -= cut;
+    if (rows.empty()) {
+      chunks_.pop_back();
+    }
+  }
+}
+
 std::vector<Row> LaneJournal::rows_of(const Chunk& chunk) const {
   if (chunk.stored == 0) {
     return chunk.rows;

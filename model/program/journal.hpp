@@ -87,6 +87,8 @@ class LaneJournal {
   void append(const Row& row);
   uint32_t append_lists(const OpLists& lists);
   void complete(uint32_t sequence, const Completion& completion);
+  /// Forgets all rows from `size` on; they must still be in memory.
+  void truncate(int64_t size);
 
   int64_t size() const { return size_; }
   Row row(int64_t index) const;

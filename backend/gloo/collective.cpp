@@ -1,0 +1,345 @@
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "backend/gloo/exchange.hpp"
+#include "model/core/ensure.hpp"
+#include "model/core/random.hpp"
+
+namespace lockstep::backend {
+
+namespace {
+
+// What every member tells every other one, before the payload.
+struct Header {
+  int64_t carries_values = 0;
+  int32_t by_color = 0;
+  int32_t color = 0;
+};
+
+// Payloads of at most this size travel with the header, whether they carry values or not.
+constexpr int64_t inline_limit = 4096;
+
+/// A window of a contribution, in bytes.
+struct Window {
+  int64_t begin = 0;
+  int64_t bytes = 0;
+};
+
+bool works_in_place(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::reduce || kind == OpKind::broadcast;
+}
+
+class Collective final : public Exchange {
+ public:
+  Collective(const Part& part, RankState& rank);
+
+  void post() override;
+  void receive(Status& status) override;
+  void deliver() override;
+  bool hears_from_all() const override { return true; }
+
+ private:
+  bool exchanges_splits() const { return op_.kind == OpKind::all_to_all; }
+  bool is_inline(const Window& window) const {
+    return !exchanges_splits() && window.bytes <= inline_limit;
+  }
+  uint64_t header_slot() const;
+  uint64_t payload_slot() const { return random_key(header_slot(), 1); }
+  std::vector<int64_t> bytes_of_parts(std::span<const int64_t> splits) const;
+  Window window(int64_t from, int64_t to) const;
+  int64_t header_size(const Window& window) const;
+  std::vector<std::byte> header_for(int64_t member) const;
+  std::vector<std::byte> own_payload(const Window& window) const;
+
+  void send_to(int64_t member);
+  void take_header(int64_t member);
+  void take_payload(int64_t member);
+  void ensure_splits_meet();
+  Values result();
+  void make_group();
+
+  const Part& part_;
+  const Op& op_;
+  RankState& rank_;
+  int64_t members_;
+  int64_t self_ = 0;
+  int64_t root_ = 0;
+  std::vector<int64_t> sent_;  ///< bytes of the parts: to each member
+  std::vector<int64_t> got_;   ///< from each member (all_to_all)
+  Values input_;
+  // By member, from here on.
+  std::vector<Header> headers_;
+  std::vector<std::vector<int64_t>> splits_;  ///< all_to_all: what it sends to each, gets from each
+  std::vector<Values> contributions_;         ///< as bytes, so that each member sees its own type
+  std::vector<std::unique_ptr<Message>> incoming_;
+  std::vector<std::unique_ptr<Message>> outgoing_;
+};
+
+Collective::Collective(const Part& part, RankState& rank)
+    : part_(part),
+      op_(part.op()),
+      rank_(rank),
+      members_(static_cast<int64_t>(part.members().size())) {
+  const auto index_of = [&part](int32_t member) {
+    return std::find(part.members().begin(), part.members().end(), member) -
+           part.members().begin();
+  };
+  self_ = index_of(rank.rank);
+  root_ = has_root(op_.kind) ? index_of(op_.peer) : 0;
+  const auto splits = op_.list().splits;
+  if (op_.kind == OpKind::all_to_all) {
+    sent_ = bytes_of_parts(splits.first(splits.size() / 2));
+    got_ = bytes_of_parts(splits.subspan(splits.size() / 2));
+  }
+  const auto count = static_cast<size_t>(members_);
+  headers_.resize(count);
+  splits_.resize(count);
+  contributions_.resize(count);
+  incoming_.resize(count);
+}
+
+std::vector<int64_t> Collective::bytes_of_parts(std::span<const int64_t> splits) const {
+  std::vector<int64_t> parts(static_cast<size_t>(members_), op_.elements() / members_);
+  if (!splits.empty()) {
+    ensure(splits.size() == parts.size(), "a collective has one split for each member");
+    std::copy(splits.begin(), splits.end(), parts.begin());
+  }
+  for (int64_t& part : parts) {
+    part *= size_of(op_.dtype);
+  }
+  return parts;
+}
+
+// Members whose calls differ in what must agree use different slots, and so wait for ever.
+uint64_t Collective::header_slot() const {
+  uint64_t slot = random_key(rank_.shared.run, part_.communicator());
+  slot = random_key(slot, static_cast<uint64_t>(part_.call()));
+  slot = random_key(slot, static_cast<uint64_t>(op_.kind) + 2);
+  if (exchanges_splits()) {
+    return slot;  // its sizes differ between members by design: compared one by one
+  }
+  slot = random_key(slot, static_cast<uint64_t>(op_.bytes.count()));
+  slot = random_key(slot, static_cast<uint64_t>(root_));
+  const auto reduce_scatter_splits =
+      op_.kind == OpKind::reduce_scatter ? op_.list().splits : std::span<const int64_t>{};
+  for (const int64_t split : reduce_scatter_splits) {
+    slot = random_key(slot, static_cast<uint64_t>(split));
+  }
+  return slot;
+}
+
+// What `from` moves to `to`; one of the two is this member.
+Window Collective::window(int64_t from, int64_t to) const {
+  const int64_t bytes = op_.bytes.count();
+  const auto part_to = [this](int64_t member) {
+    const auto end = sent_.begin() + member;
+    return Window{std::accumulate(sent_.begin(), end, int64_t{0}), *end};
+  };
+  switch (op_.kind) {
+    case OpKind::all_reduce:
+    case OpKind::reduce_scatter:
+    case OpKind::all_gather: return {0, bytes};
+    case OpKind::reduce:
+    case OpKind::gather: return to == root_ ? Window{0, bytes} : Window{};
+    case OpKind::broadcast: return from == root_ ? Window{0, bytes} : Window{};
+    case OpKind::scatter: return from == root_ ? Window{to * bytes, bytes} : Window{};
+    case OpKind::all_to_all:
+      return from == self_ ? part_to(to) : Window{0, got_[static_cast<size_t>(from)]};
+    default: return {};
+  }
+}
+
+int64_t Collective::header_size(const Window& window) const {
+  const int64_t splits =
+      exchanges_splits() ? 2 * members_ * static_cast<int64_t>(sizeof(int64_t)) : 0;
+  return static_cast<int64_t>(sizeof(Header)) + splits + (is_inline(window) ? window.bytes : 0);
+}
+
+std::vector<std::byte> Collective::own_payload(const Window& window) const {
+  std::vector<std::byte> payload(static_cast<size_t>(window.bytes));
+  if (!input_.empty()) {
+    ensure(window.begin + window.bytes <= input_.byte_size().count(),
+           "a collective's input holds all its parts");
+    std::copy_n(input_.bytes().begin() + window.begin, window.bytes, payload.begin());
+  }
+  return payload;
+}
+
+std::vector<std::byte> Collective::header_for(int64_t member) const {
+  const Window window = this->window(self_, member);
+  std::vector<std::byte> bytes(sizeof(Header));
+  std::memcpy(bytes.data(), &headers_[static_cast<size_t>(self_)], sizeof(Header));
+  if (exchanges_splits()) {
+    for (const auto* splits : {&sent_, &got_}) {
+      const auto plain = std::as_bytes(std::span(*splits));
+      bytes.insert(bytes.end(), plain.begin(), plain.end());
+    }
+  } else if (is_inline(window)) {
+    const std::vector<std::byte> payload = own_payload(window);
+    bytes.insert(bytes.end(), payload.begin(), payload.end());
+  }
+  return bytes;
+}
+
+void Collective::post() {
+  const OpLists& lists = op_.list();
+  if (!lists.reads.empty()) {
+    input_ = rank_.load(lists.reads.front());
+  } else if (works_in_place(op_.kind) && !lists.writes.empty()) {
+    input_ = rank_.load(lists.writes.front());
+  }
+  const auto self = static_cast<size_t>(self_);
+  headers_[self] = {input_.empty() ? 0 : 1, (op_.flags & flag_color) != 0 ? 1 : 0, op_.peer};
+  if (exchanges_splits()) {
+    splits_[self] = sent_;
+    splits_[self].insert(splits_[self].end(), got_.begin(), got_.end());
+  }
+  const Window kept = window(self_, self_);
+  contributions_[self] = Values(DType::uint8, input_.empty() ? 0 : kept.bytes);
+  std::ranges::copy(own_payload({kept.begin, contributions_[self].size()}),
+                    contributions_[self].bytes().begin());
+  // Receives first: a send that finds its receive posted needs one message less.
+  for (int64_t member = 0; member < members_; ++member) {
+    if (member != self_) {
+      incoming_[static_cast<size_t>(member)] =
+          rank_.mailbox.receive(part_.members()[static_cast<size_t>(member)], header_slot(),
+                                header_size(window(member, self_)));
+    }
+  }
+  for (int64_t member = 0; member < members_; ++member) {
+    if (member != self_) {
+      send_to(member);
+    }
+  }
+}
+
+void Collective::send_to(int64_t member) {
+  const int32_t peer = part_.members()[static_cast<size_t>(member)];
+  const Window sent = window(self_, member);
+  outgoing_.push_back(rank_.mailbox.send(peer, header_slot(), header_for(member)));
+  if (!is_inline(sent) && !input_.empty()) {
+    outgoing_.push_back(rank_.mailbox.send(peer, payload_slot(), own_payload(sent)));
+  }
+}
+
+void Collective::take_header(int64_t member) {
+  const auto index = static_cast<size_t>(member);
+  rank_.mailbox.wait(*incoming_[index]);
+  auto bytes = incoming_[index]->bytes();
+  std::memcpy(&headers_[index], bytes.data(), sizeof(Header));
+  bytes = bytes.subspan(sizeof(Header));
+  const Window got = window(member, self_);
+  if (exchanges_splits()) {
+    splits_[index].resize(static_cast<size_t>(2 * members_));
+    std::ranges::copy(bytes, std::as_writable_bytes(std::span(splits_[index])).begin());
+  } else if (is_inline(got) && headers_[index].carries_values != 0) {
+    contributions_[index] = Values(DType::uint8, got.bytes);
+    std::ranges::copy(bytes, contributions_[index].bytes().begin());
+  }
+}
+
+void Collective::take_payload(int64_t member) {
+  const auto index = static_cast<size_t>(member);
+  const Window got = window(member, self_);
+  if (is_inline(got) || headers_[index].carries_values == 0) {
+    return;
+  }
+  const auto payload = rank_.mailbox.receive(part_.members()[index], payload_slot(), got.bytes);
+  rank_.mailbox.wait(*payload);
+  contributions_[index] = Values(DType::uint8, got.bytes);
+  std::ranges::copy(payload->bytes(), contributions_[index].bytes().begin());
+}
+
+// Every member sees the same splits, so all of them complete or none.
+void Collective::ensure_splits_meet() {
+  const auto count = static_cast<size_t>(members_);
+  for (size_t from = 0; from < count; ++from) {
+    for (size_t to = 0; to < count; ++to) {
+      if (splits_[from][to] != splits_[to][count + from]) {
+        rank_.mailbox.wait_for_abort();
+      }
+    }
+  }
+}
+
+void Collective::receive(Status&) {
+  for (int64_t member = 0; member < members_; ++member) {
+    if (member != self_) {
+      take_header(member);
+    }
+  }
+  if (exchanges_splits()) {
+    ensure_splits_meet();
+  }
+  for (int64_t member = 0; member < members_; ++member) {
+    if (member != self_) {
+      take_payload(member);
+    }
+  }
+  incoming_.clear();
+  if (op_.kind == OpKind::new_group) {
+    make_group();
+  } else if (const Values values = result(); !values.empty() && !op_.list().writes.empty()) {
+    rank_.store(op_.list().writes.front(), values);
+  }
+}
+
+// Of a scatter and an all_to_all only the parts for this member have come: the root's is the result
+// as that of a broadcast would be, and those of an all_to_all are strung together.
+Values Collective::result() {
+  Op op = op_;
+  if (op_.kind == OpKind::scatter) {
+    op.kind = OpKind::broadcast;
+  } else if (op_.kind == OpKind::all_to_all) {
+    std::vector<std::byte> bytes;
+    for (size_t member = 0; member < contributions_.size(); ++member) {
+      if (headers_[member].carries_values == 0) {
+        return {};
+      }
+      const auto part = contributions_[member].bytes();
+      bytes.insert(bytes.end(), part.begin(), part.end());
+    }
+    Values values(op.dtype, static_cast<int64_t>(bytes.size()) / size_of(op.dtype));
+    std::copy_n(bytes.begin(), values.bytes().size(), values.bytes().begin());
+    return values;
+  }
+  std::vector<const Values*> contributions;
+  for (const Values& contribution : contributions_) {
+    contributions.push_back(&contribution);
+  }
+  return collective_result(op, rank_.shared.options.average_order,
+                           {contributions, self_, root_}, {});
+}
+
+void Collective::make_group() {
+  std::vector<int32_t> members;
+  if ((op_.flags & flag_color) == 0) {
+    for (const int64_t member : op_.list().splits) {
+      members.push_back(static_cast<int32_t>(member));
+    }
+  } else if (op_.peer != no_color) {
+    for (size_t member = 0; member < headers_.size(); ++member) {
+      if (headers_[member].by_color != 0 && headers_[member].color == op_.peer) {
+        members.push_back(part_.members()[member]);
+      }
+    }
+    std::ranges::sort(members);
+  }
+  const uint64_t key = communicator_key(part_.communicator(), part_.call(), members);
+  rank_.add_group(GroupId{static_cast<uint32_t>(op_.tag)}, key, std::move(members));
+}
+
+void Collective::deliver() {
+  for (const auto& message : outgoing_) {
+    rank_.mailbox.wait(*message);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_collective(const Part& part, RankState& rank) {
+  return std::make_unique<Collective>(part, rank);
+}
+
+}  // namespace lockstep::backend

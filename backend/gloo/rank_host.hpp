@@ -1,0 +1,71 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "backend/gloo/rank_state.hpp"
+#include "backend/gloo/stream_worker.hpp"
+
+namespace lockstep::backend {
+
+/// The host of one rank: its port, and the loop that runs its lanes, all on one thread.
+class RankHost final : public Port {
+ public:
+  /// `journal` and `board` may be null; both outlive the host.
+  RankHost(RankState& state, Journal* journal, FingerprintBoard* board);
+  ~RankHost() override;
+
+  /// Runs the program to its end. The rank's thread calls it, once.
+  void run(const ProgramOfRank& program_of_rank);
+  /// Lets the workers end when their queues are empty, or at once after an abort; joins them.
+  void stop_workers();
+
+  const RankEnd& end() const { return end_; }
+  int64_t operations() const { return operations_; }
+
+  const Place& place() const override { return place_; }
+  LaneId lane() const override { return current_lane_; }
+  BufferId allocate(const BufferSpec& spec) override;
+  void release(BufferId buffer) override;
+  void write(const Slice& to, const Values& values) override;
+  Values read(const Slice& from) override;
+  Ticket submit(std::span<const Op> ops) override;
+  void wait_begins(std::span<const Ticket> tickets, Until until) override;
+  bool settled(Ticket ticket) const override;
+  void resume_when_settled(std::span<const Ticket> tickets, Until until, Lane& lane) override;
+  Status status(Ticket ticket) const override;
+  Lane& start_lane(Program program) override;
+  Ticket promise() override;
+  void fulfil(Ticket promise) override;
+  uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
+
+ private:
+  Lane& add_lane(Program program);
+  Lane* next_lane();
+  void resume(Lane& lane);
+  void lane_ended(Lane& lane);
+  void record_end(LaneId lane, const RankEnd& end);
+  void seal();
+  void refuse_when_sealed() const;
+
+  Ticket host_work(const Op& op);
+  void wait_for_room(std::unique_lock<std::mutex>& lock);
+  void add_part(Submission& submission, const Op& op);
+  void enqueue(std::unique_ptr<Submission> submission, StreamId on);
+
+  RankState& state_;
+  Journal* journal_;
+  Place place_;
+  RankStack stack_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  size_t live_lanes_ = 0;
+  LaneId current_lane_{};
+  bool sealed_ = false;  ///< nothing that this rank still does counts: aborted, or lost
+  std::vector<int64_t> sealed_rows_;  ///< by lane: how long the journal was
+  std::map<StreamId, std::unique_ptr<StreamWorker>> workers_;
+  RankEnd end_;
+  int64_t operations_ = 0;
+};
+
+}  // namespace lockstep::backend

@@ -1,0 +1,124 @@
+#include "backend/gloo/rank_state.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/core/random.hpp"
+
+namespace lockstep::backend {
+
+RankState::RankState(int32_t rank_number, RunShared& shared_by_all,
+                     std::shared_ptr<gloo::Context> context)
+    : rank(rank_number),
+      shared(shared_by_all),
+      mailbox(rank_number, std::move(context), shared_by_all.progress),
+      matcher(rank_number, shared_by_all.options.world_size, shared_by_all.run, mailbox,
+              shared_by_all.progress),
+      buffers(shared_by_all.options.numerics, shared_by_all.options.device_memory) {
+  Communicator& world = groups[world_group];
+  world.members.resize(static_cast<size_t>(shared.options.world_size));
+  std::iota(world.members.begin(), world.members.end(), 0);
+}
+
+Values RankState::load(const Slice& from) {
+  const std::lock_guard lock(mutex);
+  return from.buffer == no_buffer ? Values() : buffers.load(from);
+}
+
+void RankState::store(const Slice& to, const Values& values) {
+  const std::lock_guard lock(mutex);
+  if (to.buffer != no_buffer) {
+    buffers.store(to, values);
+  }
+}
+
+void RankState::started(Ticket ticket) {
+  const std::lock_guard lock(mutex);
+  tickets.start(ticket, shared.progress.now());
+}
+
+void RankState::settle(Ticket ticket, const Status& status) {
+  {
+    const std::lock_guard lock(mutex);
+    tickets.settle(ticket, status, shared.progress.now());
+    --in_flight;
+    failed = failed || status.outcome == Outcome::failed;
+    wake_all();
+  }
+  shared.progress.step();
+  shared.progress.end(shared.progress.operations);
+}
+
+void RankState::add_group(GroupId group, uint64_t key, std::vector<int32_t> members) {
+  const std::lock_guard lock(mutex);
+  Communicator& made = groups[group];
+  made.key = key;
+  made.members = std::move(members);
+}
+
+void RankState::keep(std::unique_ptr<Message> eager_send) {
+  if (eager_send != nullptr) {
+    const std::lock_guard lock(mutex);
+    eager_sends.push_back(std::move(eager_send));
+  }
+}
+
+uint64_t RankState::next_payload_slot() {
+  const std::lock_guard lock(mutex);
+  return random_key(random_key(shared.run, 2), ++messages);
+}
+
+bool RankState::any_failed() {
+  const std::lock_guard lock(mutex);
+  return failed;
+}
+
+void RankState::fulfil(Ticket promise) {
+  tickets.settle(promise, {Outcome::ok, {}, {}}, shared.progress.now());
+  wake_all();
+}
+
+void RankState::wake_all() {
+  wake_lanes();
+  for (std::condition_variable* dependent : dependents) {
+    dependent->notify_all();
+  }
+  host_wakes.notify_all();
+}
+
+void RankState::wake_lanes() {
+  std::erase_if(waiters, [this](const Waiter& waiter) {
+    if (!tickets.settled(waiter.tickets, waiter.until)) {
+      return false;
+    }
+    ready.push_back(waiter.lane);
+    return true;
+  });
+}
+
+std::vector<WaitingLane> RankState::abort(Outcome outcome) {
+  std::vector<WaitingLane> waiting;
+  {
+    const std::lock_guard lock(mutex);
+    for (const Waiter& waiter : waiters) {
+      waiting.push_back({rank, waiter.lane->id(), waiter.until, waiter.tickets});
+    }
+    if (held_back) {
+      std::vector<Ticket> queue_full;
+      if (const auto oldest = tickets.oldest_pending()) {
+        queue_full.push_back(*oldest);
+      }
+      waiting.push_back({rank, *held_back, Until::all, std::move(queue_full)});
+    }
+    std::sort(waiting.begin(), waiting.end(),
+              [](const auto& a, const auto& b) { return a.lane < b.lane; });
+    aborted = true;
+    tickets.end_pending(outcome);
+    wake_all();
+  }
+  matcher.abort();
+  mailbox.abort();
+  return waiting;
+}
+
+}  // namespace lockstep::backend

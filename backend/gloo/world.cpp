@@ -1,0 +1,176 @@
+#include "backend/gloo/world.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "backend/gloo/pipe_signal.hpp"
+#include "backend/gloo/rank_host.hpp"
+
+namespace lockstep::backend {
+
+namespace {
+
+class LockedBoard final : public FingerprintBoard {
+ public:
+  std::optional<Mismatch> post(RankId rank, GroupId group, int64_t call,
+                               const Fingerprint& fingerprint) override {
+    const std::lock_guard lock(mutex_);
+    return FingerprintBoard::post(rank, group, call, fingerprint);
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+/// One run: made, run once, taken apart.
+class World {
+ public:
+  World(const RunOptions& options, const GlooOptions& gloo, Fleet& fleet);
+  RunResult run(const ProgramOfRank& program_of_rank);
+
+ private:
+  void start(const ProgramOfRank& program_of_rank);
+  void watch();
+  void abort(Outcome outcome, std::vector<WaitingLane>* waiting);
+  bool connections_are_clean();
+  void write_completions();
+
+  Fleet& fleet_;
+  RunShared shared_;
+  LockedBoard board_;
+  std::unique_ptr<Journal> journal_;
+  std::vector<std::unique_ptr<RankState>> states_;
+  std::vector<std::unique_ptr<RankHost>> hosts_;
+  std::vector<std::thread> threads_;
+  RunResult result_;
+  bool aborted_ = false;
+};
+
+World::World(const RunOptions& options, const GlooOptions& gloo, Fleet& fleet)
+    : fleet_(fleet), shared_{options, gloo, fleet.next_run()} {
+  if (options.record) {
+    JournalOptions in_memory = options.journal;
+    in_memory.store = nullptr;  // its bound counts all ranks together, and they append at once
+    journal_ = std::make_unique<Journal>(options.world_size, in_memory);
+  }
+  const Fleet::Contexts& contexts = fleet.connected(options.world_size);
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    states_.push_back(
+        std::make_unique<RankState>(rank, shared_, contexts[static_cast<size_t>(rank)]));
+    hosts_.push_back(std::make_unique<RankHost>(*states_.back(), journal_.get(), &board_));
+  }
+}
+
+RunResult World::run(const ProgramOfRank& program_of_rank) {
+  start(program_of_rank);
+  watch();
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+  result_.total_time = shared_.progress.now();
+  if (!aborted_ && !shared_.progress.wait_for_zero(shared_.progress.operations,
+                                                   std::min(drain_limit, shared_.gloo.deadline))) {
+    abort(Outcome::aborted, nullptr);
+  }
+  const bool clean = connections_are_clean();
+  for (const auto& host : hosts_) {
+    host->stop_workers();
+    result_.ends.push_back(host->end());
+    result_.operations += host->operations();
+  }
+  for (const auto& state : states_) {
+    result_.memory.push_back(state->buffers.memory());
+    state->eager_sends.clear();
+  }
+  write_completions();
+  hosts_.clear();
+  states_.clear();
+  if (!clean) {
+    fleet_.discard(shared_.options.world_size);
+  }
+  result_.journal = std::move(journal_);
+  return std::move(result_);
+}
+
+void World::start(const ProgramOfRank& program_of_rank) {
+  const PipeSignalBlocked inherited;
+  Progress& progress = shared_.progress;
+  for (const auto& host : hosts_) {
+    progress.begin(progress.hosts);
+    threads_.emplace_back([&progress, &program_of_rank, host = host.get()] {
+      host->run(program_of_rank);
+      progress.end(progress.hosts);
+    });
+  }
+}
+
+void World::watch() {
+  if (!shared_.progress.wait_for_zero(shared_.progress.hosts, shared_.gloo.deadline)) {
+    result_.hung = true;
+    abort(Outcome::timed_out, &result_.waiting);
+  }
+}
+
+void World::abort(Outcome outcome, std::vector<WaitingLane>* waiting) {
+  aborted_ = true;
+  for (const auto& state : states_) {
+    std::vector<WaitingLane> of_rank = state->abort(outcome);
+    if (waiting != nullptr) {
+      std::ranges::move(of_rank, std::back_inserter(*waiting));
+    }
+  }
+}
+
+// Whether no message of this run is left in the connections. Ends what still listens to them.
+bool World::connections_are_clean() {
+  const bool usable = std::ranges::all_of(states_, [](const auto& state) {
+    return !state->any_failed() && state->matcher.is_clean();
+  });
+  if (aborted_ || !usable || shared_.eager_sent != shared_.eager_received) {
+    if (!aborted_) {
+      abort(Outcome::aborted, nullptr);
+    }
+    return false;
+  }
+  for (const auto& state : states_) {
+    if (state->matcher.listens()) {
+      const auto neighbour = static_cast<size_t>(state->rank + 1) % states_.size();
+      states_[neighbour]->matcher.dismiss(state->rank);
+    }
+    for (const auto& message : state->eager_sends) {
+      const Working working(shared_.progress);
+      state->mailbox.wait(*message);  // received, so at most a moment
+    }
+  }
+  return true;
+}
+
+void World::write_completions() {
+  if (journal_ == nullptr) {
+    return;
+  }
+  for (const auto& state : states_) {
+    if (journal_->options().completions) {
+      state->tickets.write_to(*journal_, state->rank);
+    }
+    auto& groups = journal_->groups[static_cast<size_t>(state->rank)];
+    for (const auto& [group, made] : state->groups) {
+      if (group == world_group) {
+        continue;
+      }
+      groups.resize(std::max(groups.size(), size_t{group.value} + 1));
+      groups[group.value] = {made.key, made.members};
+    }
+  }
+}
+
+}  // namespace
+
+RunResult run(const RunOptions& options, const GlooOptions& gloo,
+              const ProgramOfRank& program_of_rank) {
+  Fleet own;
+  Fleet& fleet = gloo.fleet != nullptr ? *gloo.fleet : own;
+  return World(options, gloo, fleet).run(program_of_rank);
+}
+
+}  // namespace lockstep::backend
