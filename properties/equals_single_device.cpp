@@ -84,6 +84,7 @@ double unit_roundoff(DType dtype) {
     case DType::bf16: return 0x1p-8;
     case DType::fp16: return 0x1p-11;
     case DType::int64:
+    case DType::int32:
     case DType::uint8: return 0;
   }
   return 0;
