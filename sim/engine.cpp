@@ -9,9 +9,6 @@ namespace lockstep::sim {
 
 namespace {
 
-constexpr uint64_t generation_mask = (1u << 28) - 1;
-constexpr int lane_bits = 10;
-
 class TableOperands final : public Operands {
  public:
   explicit TableOperands(BufferTable& buffers) : buffers_(buffers) {}
@@ -114,143 +111,6 @@ void Engine::push_forecasts() {
     push(forecast.finish, EventKind::flow_finish, forecast.flow, forecast.generation);
   }
   forecasts_.clear();
-}
-
-// Lanes
-
-Lane& Engine::start_lane(RankState& rank, Program program) {
-  const auto number = static_cast<uint16_t>(rank.lanes.size());
-  ensure(number < (1u << lane_bits), "a rank has less than 1024 lanes");
-  rank.lanes.push_back(
-      std::make_unique<LaneState>(rank.place.rank, LaneId{number}, std::move(program)));
-  LaneState& lane = *rank.lanes.back();
-  lane.host = rank.running != nullptr ? rank.running->host : now_;
-  lane.waiting = true;
-  push(lane.host, EventKind::lane, uint64_t{rank.place.rank.value} << lane_bits | number,
-       lane.generation);
-  return lane.lane;
-}
-
-void Engine::resume(RankState& rank, LaneState& lane, Time time) {
-  if (time >= rank.lost_at) {
-    rank.end = {RankEnd::Kind::lost, no_site, "the rank was lost", false};
-    return;
-  }
-  lane.host = std::max(lane.host, time);
-  lane.waiting = false;
-  lane.awaited.clear();
-  lane.tickets.retire(lane.host);
-  if (rank.lanes.size() == 1 && lane.tickets.in_flight() == 0) {
-    rank.buffers->forget_released();
-  }
-  rank.running = &lane;
-  lane.lane.resume();
-  rank.running = nullptr;
-  latest_ = std::max(latest_, lane.host);
-  if (lane.lane.done()) {
-    end_lane(rank, lane);
-  }
-}
-
-void Engine::end_lane(RankState& rank, LaneState& lane) {
-  const RankEnd end = end_of(lane.lane.failure());
-  if (lane.lane.id().value == 0 || end.kind != RankEnd::Kind::finished) {
-    rank.end = end;
-  }
-  if (journal_ != nullptr && end.kind != RankEnd::Kind::lost) {
-    Row row;
-    row.row = end.kind == RankEnd::Kind::finished ? RowKind::finish : RowKind::raise;
-    row.site = end.site;
-    journal_->append(static_cast<int32_t>(rank.place.rank.value), lane.lane.id(), row);
-  }
-}
-
-void Engine::wait_begins(RankState& rank, std::span<const Ticket> tickets, Until until) {
-  // The only lane of a rank may run ahead of the others when it knows how long it would wait.
-  if (until == Until::any || rank.lanes.size() > 1) {
-    return;
-  }
-  LaneState& lane = *rank.running;
-  Time ready = lane.host;
-  for (const Ticket ticket : tickets) {
-    if (!lane.tickets.retired(ticket.sequence)) {
-      const TicketState& state = lane.tickets.state(ticket.sequence);
-      if (!state.known()) {
-        return;
-      }
-      ready = std::max(ready, state.finish);
-    }
-  }
-  if (ready < rank.lost_at) {
-    lane.host = ready;
-    lane.tickets.retire(lane.host);
-    if (lane.tickets.in_flight() == 0) {
-      rank.buffers->forget_released();
-    }
-  }
-}
-
-bool Engine::settled(const RankState& rank, Ticket ticket) const {
-  const TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
-  if (ring.retired(ticket.sequence)) {
-    return true;
-  }
-  const TicketState& state = ring.state(ticket.sequence);
-  const Time host = rank.running != nullptr ? rank.running->host : now_;
-  return state.known() && state.finish <= host;
-}
-
-Status Engine::status(const RankState& rank, Ticket ticket) const {
-  const TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
-  const auto told = ring.told.find(ticket.sequence);
-  if (told != ring.told.end()) {
-    return told->second;
-  }
-  return {settled(rank, ticket) ? Outcome::ok : Outcome::pending, {}, {}};
-}
-
-void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until until,
-                     LaneState& lane) {
-  lane.waiting = true;
-  lane.until = until;
-  lane.unresolved = 0;
-  lane.ready = lane.host;
-  ++lane.generation;
-  lane.awaited.assign(tickets.begin(), tickets.end());
-  const uint64_t index =
-      uint64_t{rank.place.rank.value} << lane_bits | lane.lane.id().value;
-  for (const Ticket ticket : tickets) {
-    TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
-    const bool retired = ring.retired(ticket.sequence);
-    if (retired || ring.state(ticket.sequence).known()) {
-      const Time finish = retired ? lane.host : ring.state(ticket.sequence).finish;
-      lane.ready = std::max(lane.ready, finish);
-      if (until == Until::any) {
-        push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
-      }
-    } else {
-      const uint32_t node = take_waiter();
-      TicketState& state = ring.state(ticket.sequence);
-      waiters_[node] = {state.waiters, 0, lane.generation, &lane};
-      state.waiters = node;
-      ++lane.unresolved;
-    }
-  }
-  if (until == Until::all && lane.unresolved == 0) {
-    push(lane.ready, EventKind::lane, index, lane.generation);
-  }
-}
-
-void Engine::lane_resolved(LaneState& lane, Time finish) {
-  const uint64_t index = uint64_t{lane.lane.rank().value} << lane_bits | lane.lane.id().value;
-  if (lane.until == Until::any) {
-    push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
-    return;
-  }
-  lane.ready = std::max(lane.ready, finish);
-  if (--lane.unresolved == 0) {
-    push(lane.ready, EventKind::lane, index, lane.generation);
-  }
 }
 
 // Submissions
@@ -459,11 +319,11 @@ void Engine::close_part(RankState& rank, Ticket ticket, Time finish) {
   TicketState& state = rank.lanes[ticket.lane.value]->tickets.state(ticket.sequence);
   state.finish = std::max(state.finish, finish);
   if (--state.open_parts == 0) {
-    resolve(rank, ticket, state);
+    resolve(state);
   }
 }
 
-void Engine::resolve(RankState&, Ticket, TicketState& state) {
+void Engine::resolve(TicketState& state) {
   latest_ = std::max(latest_, state.finish);
   uint32_t node = std::exchange(state.waiters, no_index);
   const Time finish = state.finish;
@@ -495,43 +355,6 @@ void Engine::fulfil(RankState& rank, Ticket promise) {
   tell(rank, promise, rank.running->host, rank.running->host, rank.running->host);
   close_part(rank, promise, rank.running->host);
   drain();
-}
-
-// Transfers
-
-void Engine::begin_transfer(const TransferPlan& plan, Time start, uint32_t first, uint32_t second,
-                            bool collective) {
-  const Transfer transfer{plan, start, first, second, collective};
-  if (plan.links == nullptr || plan.links->empty() || plan.volume == Bytes{}) {
-    end_transfer(transfer, start + plan.latency);
-    return;
-  }
-  uint32_t index = 0;
-  if (free_transfers_.empty()) {
-    index = static_cast<uint32_t>(transfers_.size());
-    transfers_.push_back(transfer);
-  } else {
-    index = free_transfers_.back();
-    free_transfers_.pop_back();
-    transfers_[index] = transfer;
-  }
-  push(start, EventKind::flow_start, index);
-}
-
-void Engine::end_transfer(const Transfer& transfer, Time finish) {
-  if (transfer.collective) {
-    complete_call(transfer.first, transfer.start, finish);
-  } else if (transfer.second != no_index) {
-    deliver(transfer.first, transfer.second, transfer.start, finish);
-  } else {
-    const Part& part = parts_[transfer.first];
-    const OpLists& lists = part.op.list();
-    if (!lists.reads.empty() && !lists.writes.empty()) {
-      BufferTable& buffers = *ranks[part.rank].buffers;
-      buffers.store(lists.writes[0], buffers.load(lists.reads[0]));
-    }
-    part_done(transfer.first, transfer.start, finish);
-  }
 }
 
 }  // namespace lockstep::sim

@@ -87,6 +87,9 @@ class Engine {
   }
 
  private:
+  static constexpr uint64_t generation_mask = (1u << 28) - 1;
+  static constexpr int lane_bits = 10;
+
   enum class EventKind : uint8_t { lane, flow_start, flow_finish, any_source, link };
 
   void push(Time time, EventKind kind, uint64_t index, uint32_t generation = 0);
@@ -102,7 +105,7 @@ class Engine {
   void add_waiter(TicketState& state, uint32_t target);
   void part_done(uint32_t index, Time start, Time finish);
   void close_part(RankState& rank, Ticket ticket, Time finish);
-  void resolve(RankState& rank, Ticket ticket, TicketState& state);
+  void resolve(TicketState& state);
   void lane_resolved(LaneState& lane, Time finish);
   void drain();
   void launch(uint32_t index);

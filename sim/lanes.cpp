@@ -1,0 +1,143 @@
+// Lanes of the simulated world: when a host thread runs, and what it waits for.
+#include <algorithm>
+
+#include "sim/engine.hpp"
+
+namespace lockstep::sim {
+
+Lane& Engine::start_lane(RankState& rank, Program program) {
+  const auto number = static_cast<uint16_t>(rank.lanes.size());
+  ensure(number < (1u << lane_bits), "a rank has less than 1024 lanes");
+  rank.lanes.push_back(
+      std::make_unique<LaneState>(rank.place.rank, LaneId{number}, std::move(program)));
+  LaneState& lane = *rank.lanes.back();
+  lane.host = rank.running != nullptr ? rank.running->host : now_;
+  lane.waiting = true;
+  push(lane.host, EventKind::lane, uint64_t{rank.place.rank.value} << lane_bits | number,
+       lane.generation);
+  return lane.lane;
+}
+
+void Engine::resume(RankState& rank, LaneState& lane, Time time) {
+  if (time >= rank.lost_at) {
+    rank.end = {RankEnd::Kind::lost, no_site, "the rank was lost", false};
+    return;
+  }
+  lane.host = std::max(lane.host, time);
+  lane.waiting = false;
+  lane.awaited.clear();
+  lane.tickets.retire(lane.host);
+  if (rank.lanes.size() == 1 && lane.tickets.in_flight() == 0) {
+    rank.buffers->forget_released();
+  }
+  rank.running = &lane;
+  lane.lane.resume();
+  rank.running = nullptr;
+  latest_ = std::max(latest_, lane.host);
+  if (lane.lane.done()) {
+    end_lane(rank, lane);
+  }
+}
+
+void Engine::end_lane(RankState& rank, LaneState& lane) {
+  const RankEnd end = end_of(lane.lane.failure());
+  if (lane.lane.id().value == 0 || end.kind != RankEnd::Kind::finished) {
+    rank.end = end;
+  }
+  if (journal_ != nullptr && end.kind != RankEnd::Kind::lost) {
+    Row row;
+    row.row = end.kind == RankEnd::Kind::finished ? RowKind::finish : RowKind::raise;
+    row.site = end.site;
+    journal_->append(static_cast<int32_t>(rank.place.rank.value), lane.lane.id(), row);
+  }
+}
+
+void Engine::wait_begins(RankState& rank, std::span<const Ticket> tickets, Until until) {
+  // The only lane of a rank may run ahead of the others when it knows how long it would wait.
+  if (until == Until::any || rank.lanes.size() > 1) {
+    return;
+  }
+  LaneState& lane = *rank.running;
+  Time ready = lane.host;
+  for (const Ticket ticket : tickets) {
+    if (!lane.tickets.retired(ticket.sequence)) {
+      const TicketState& state = lane.tickets.state(ticket.sequence);
+      if (!state.known()) {
+        return;
+      }
+      ready = std::max(ready, state.finish);
+    }
+  }
+  if (ready < rank.lost_at) {
+    lane.host = ready;
+    lane.tickets.retire(lane.host);
+    if (lane.tickets.in_flight() == 0) {
+      rank.buffers->forget_released();
+    }
+  }
+}
+
+bool Engine::settled(const RankState& rank, Ticket ticket) const {
+  const TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
+  if (ring.retired(ticket.sequence)) {
+    return true;
+  }
+  const TicketState& state = ring.state(ticket.sequence);
+  const Time host = rank.running != nullptr ? rank.running->host : now_;
+  return state.known() && state.finish <= host;
+}
+
+Status Engine::status(const RankState& rank, Ticket ticket) const {
+  const TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
+  const auto told = ring.told.find(ticket.sequence);
+  if (told != ring.told.end()) {
+    return told->second;
+  }
+  return {settled(rank, ticket) ? Outcome::ok : Outcome::pending, {}, {}};
+}
+
+void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until until,
+                     LaneState& lane) {
+  lane.waiting = true;
+  lane.until = until;
+  lane.unresolved = 0;
+  lane.ready = lane.host;
+  ++lane.generation;
+  lane.awaited.assign(tickets.begin(), tickets.end());
+  const uint64_t index =
+      uint64_t{rank.place.rank.value} << lane_bits | lane.lane.id().value;
+  for (const Ticket ticket : tickets) {
+    TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
+    const bool retired = ring.retired(ticket.sequence);
+    if (retired || ring.state(ticket.sequence).known()) {
+      const Time finish = retired ? lane.host : ring.state(ticket.sequence).finish;
+      lane.ready = std::max(lane.ready, finish);
+      if (until == Until::any) {
+        push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
+      }
+    } else {
+      const uint32_t node = take_waiter();
+      TicketState& state = ring.state(ticket.sequence);
+      waiters_[node] = {state.waiters, 0, lane.generation, &lane};
+      state.waiters = node;
+      ++lane.unresolved;
+    }
+  }
+  if (until == Until::all && lane.unresolved == 0) {
+    push(lane.ready, EventKind::lane, index, lane.generation);
+  }
+}
+
+void Engine::lane_resolved(LaneState& lane, Time finish) {
+  const uint64_t index = uint64_t{lane.lane.rank().value} << lane_bits | lane.lane.id().value;
+  if (lane.until == Until::any) {
+    push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
+    return;
+  }
+  lane.ready = std::max(lane.ready, finish);
+  if (--lane.unresolved == 0) {
+    push(lane.ready, EventKind::lane, index, lane.generation);
+  }
+}
+
+}  // namespace lockstep::sim
