@@ -12,7 +12,7 @@
 namespace lockstep {
 
 /// How contributions become one. `avg` on an integer type divides and drops the fraction, as real
-/// backends do (semantics.md 2.3).
+/// backends do.
 enum class Reduction : uint8_t { sum, avg, product, min, max };
 std::string_view name_of(Reduction reduction);
 std::optional<Reduction> reduction_named(std::string_view name);
