@@ -22,11 +22,14 @@ using LinkIndex = uint32_t;
 
 /// What a transfer asks of the network: it moves `volume` over every one of `links` at once, at the
 /// rate that max-min fair sharing leaves it, and takes `latency` beside. No links: it shares with
-/// nobody and takes `latency` alone.
+/// nobody and takes `latency` alone. A link that several of its messages cross carries a multiple
+/// of the volume, its weight: at a rate r it uses weight * r of that link's capacity.
 struct TransferPlan {
   Time latency{};
   Bytes volume{};
-  const std::vector<LinkIndex>* links = nullptr;  ///< owned by the cost model
+  const std::vector<LinkIndex>* links = nullptr;  ///< each once; owned by the cost model
+  /// By place in `links`, at least 1; null = all 1. Owned by the cost model.
+  const std::vector<uint32_t>* weights = nullptr;
 };
 
 struct CollectiveCall {

@@ -20,6 +20,23 @@ bool FlowNetwork::shares(const Flow& flow) const {
                      [this](LinkIndex link) { return links_[link].flows.size() > 1; });
 }
 
+// The slowest link decides: the one with the least capacity for its weight.
+Time FlowNetwork::time_alone(const TransferPlan& plan, double& rate) const {
+  BytesPerSecond capacity = BytesPerSecond::max();
+  int64_t weight = 1;
+  for (size_t place = 0; place < plan.links->size(); ++place) {
+    const BytesPerSecond here = capacities_[(*plan.links)[place]];
+    const int64_t times = plan.weights == nullptr ? 1 : (*plan.weights)[place];
+    if (static_cast<Int128>(here.count()) * weight <
+        static_cast<Int128>(capacity.count()) * times) {
+      capacity = here;
+      weight = times;
+    }
+  }
+  rate = static_cast<double>(capacity.count()) / static_cast<double>(weight);
+  return plan.volume * weight / capacity;
+}
+
 uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Forecast>& forecasts) {
   uint32_t index = 0;
   if (free_.empty()) {
@@ -31,19 +48,18 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
   }
   Flow& flow = flows_[index];
   flow.links = plan.links;
+  flow.weights = plan.weights;
   flow.remaining_bytes = static_cast<double>(plan.volume.count());
   flow.since = now;
   flow.rate = 0;
   flow.active = true;
   ++flow.generation;
-  BytesPerSecond bottleneck = BytesPerSecond::max();
   for (const LinkIndex link : *plan.links) {
     links_[link].flows.push_back(index);
-    bottleneck = std::min(bottleneck, capacities_[link]);
   }
   if (!shares(flow)) {
-    flow.rate = static_cast<double>(bottleneck.count());
-    forecasts.push_back({index, flow.generation, now + plan.volume / bottleneck});
+    const Time duration = time_alone(plan, flow.rate);
+    forecasts.push_back({index, flow.generation, now + duration});
   } else {
     share_anew(now, {index}, forecasts);
   }
@@ -143,15 +159,25 @@ void FlowNetwork::share_anew(Time now, std::vector<uint32_t> affected,
 void FlowNetwork::fill(const std::vector<uint32_t>& flows, const std::vector<LinkIndex>& links) {
   for (const LinkIndex link : links) {
     links_[link].left = links_[link].capacity;
-    links_[link].unfixed = static_cast<uint32_t>(links_[link].flows.size());
+    links_[link].unfixed = 0;
+  }
+  for (const uint32_t index : flows) {
+    for (size_t place = 0; place < flows_[index].links->size(); ++place) {
+      links_[(*flows_[index].links)[place]].unfixed += flows_[index].weight(place);
+    }
   }
   size_t unfixed = flows.size();
   while (unfixed > 0) {
     double share = std::numeric_limits<double>::infinity();
     LinkIndex fullest = 0;
     for (const LinkIndex link : links) {
-      if (links_[link].unfixed > 0 && links_[link].left / links_[link].unfixed < share) {
-        share = links_[link].left / links_[link].unfixed;
+      const Link& candidate = links_[link];
+      if (candidate.unfixed == 0) {
+        continue;
+      }
+      const double rate = candidate.left / static_cast<double>(candidate.unfixed);
+      if (rate < share) {
+        share = rate;
         fullest = link;
       }
     }
@@ -163,9 +189,10 @@ void FlowNetwork::fill(const std::vector<uint32_t>& flows, const std::vector<Lin
       }
       flow.rate = share;
       --unfixed;
-      for (const LinkIndex link : *flow.links) {
-        links_[link].left = std::max(0.0, links_[link].left - share);
-        --links_[link].unfixed;
+      for (size_t place = 0; place < flow.links->size(); ++place) {
+        Link& crossed = links_[(*flow.links)[place]];
+        crossed.left = std::max(0.0, crossed.left - share * flow.weight(place));
+        crossed.unfixed -= flow.weight(place);
       }
     }
     links_[fullest].unfixed = 0;

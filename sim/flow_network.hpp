@@ -8,8 +8,9 @@
 namespace lockstep::sim {
 
 /// Transfers in progress and what each gets of the links that it shares with others: max-min
-/// fairness by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2). A transfer that
-/// shares no link gets its bottleneck's capacity and is computed exactly, in integers.
+/// fairness by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2), where a transfer
+/// of rate r takes weight * r of a link. A transfer that shares no link gets what its bottleneck
+/// gives and is computed exactly, in integers.
 class FlowNetwork {
  public:
   /// A new finishing time of a flow, to be put in the event queue; older ones with a lower
@@ -34,23 +35,27 @@ class FlowNetwork {
  private:
   struct Flow {
     const std::vector<LinkIndex>* links = nullptr;
+    const std::vector<uint32_t>* weights = nullptr;
     double remaining_bytes = 0;
     double rate = 0;  ///< bytes a second
     Time since{};     ///< when `remaining_bytes` was right
     uint32_t generation = 0;
     bool active = false;
     bool visited = false;
+
+    uint32_t weight(size_t place) const { return weights == nullptr ? 1 : (*weights)[place]; }
   };
   struct Link {
     double capacity = 0;
     std::vector<uint32_t> flows;
     // Scratch of one filling:
     double left = 0;
-    uint32_t unfixed = 0;
+    uint64_t unfixed = 0;  ///< sum of weights
     bool visited = false;
   };
 
   bool shares(const Flow& flow) const;
+  Time time_alone(const TransferPlan& plan, double& rate) const;
   void share_anew(Time now, std::vector<uint32_t> affected, std::vector<Forecast>& forecasts);
   void collect_component(std::vector<uint32_t>& flows, std::vector<LinkIndex>& links);
   void fill(const std::vector<uint32_t>& flows, const std::vector<LinkIndex>& links);

@@ -17,10 +17,11 @@ class ExplicitComputeCost final : public ComputeCost {
 
 enum class Algorithm : uint8_t { ring, tree };
 
-/// Plain latency and bandwidth on a flat network: every rank has one link out and one in, all alike.
-///   ring: all_reduce 2(N-1) steps, 2(N-1)/N of the bytes over every link; reduce_scatter N-1 steps,
-///         (N-1)/N; all_gather N-1 steps, N-1 parts; broadcast and reduce N-1 steps in a pipelined
-///         chain, all bytes; (Thakur, Rabenseifner, Gropp 2005, section 4)
+/// Plain latency and bandwidth on a flat network: every rank has one link out and one in, all
+/// alike.
+///   ring: all_reduce 2(N-1) steps, 2(N-1)/N of the bytes over every link; reduce_scatter N-1
+///         steps, (N-1)/N; all_gather N-1 steps, N-1 parts; broadcast and reduce N-1 pipelined
+///         steps in a chain, all bytes; (Thakur, Rabenseifner, Gropp 2005, section 4)
 ///   tree: 2 ceil(log2 N) steps for all_reduce, ceil(log2 N) for the others, the whole message over
 ///         every link in each phase (pipelined)
 /// A barrier is an all_reduce of 4 bytes, a group creation an all_gather of 8.

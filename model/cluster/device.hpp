@@ -35,7 +35,7 @@ struct DeviceModel {
   /// The fraction of memory bandwidth that streaming kernels reach.
   double memory_efficiency = 1;
   /// By DType. Nothing where the hardware has no such arithmetic.
-  std::array<std::optional<ComputeSpeed>, 6> speeds{};
+  std::array<std::optional<ComputeSpeed>, dtype_count> speeds{};
   /// fp32 matrix products on tensor cores in TF32 (torch.backends.cuda.matmul.allow_tf32).
   std::optional<ComputeSpeed> tf32{};
   /// Host time to submit one kernel.

@@ -11,6 +11,7 @@ namespace lockstep {
 
 /// Floating types first.
 enum class DType : uint8_t { fp64, fp32, bf16, fp16, int64, int32, uint8 };
+inline constexpr int dtype_count = 7;
 
 constexpr int64_t size_of(DType dtype) {
   switch (dtype) {

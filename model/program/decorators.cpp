@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/core/ensure.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -154,11 +156,18 @@ Fingerprint fingerprint_of(const Op& op) {
 
 std::optional<Mismatch> FingerprintBoard::post(RankId rank, GroupId group, int64_t call,
                                                const Fingerprint& fingerprint) {
-  const auto [place, fresh] = posts_.try_emplace({group, call}, Post{rank, fingerprint});
-  if (fresh || place->second.fingerprint == fingerprint) {
+  std::vector<Post>& posts = posts_[group];
+  const auto index = static_cast<size_t>(call);
+  ensure(index <= posts.size(), "calls of a group are posted in order");
+  if (index == posts.size()) {
+    posts.push_back({rank, fingerprint});
     return std::nullopt;
   }
-  return Mismatch{group, call, place->second.rank, rank, place->second.fingerprint, fingerprint};
+  const Post& first = posts[index];
+  if (first.fingerprint == fingerprint) {
+    return std::nullopt;
+  }
+  return Mismatch{group, call, first.rank, rank, first.fingerprint, fingerprint};
 }
 
 Ticket CheckingPort::submit(std::span<const Op> ops) {
@@ -233,12 +242,13 @@ ReplayPort::ReplayPort(Port& inner, const Journal& recorded) : PortDecorator(inn
   const auto rank = static_cast<int32_t>(inner.place().rank.value);
   for (int32_t lane = 0; lane < recorded.lanes(rank); ++lane) {
     LaneRecord& record = lanes_.emplace_back();
-    recorded.lane(rank, lane).for_each([&record](const Row& row) {
+    recorded.lane(rank, lane).for_each([this, &record](const Row& row) {
       if (row.row != RowKind::choice) {
         return;
       }
       if (static_cast<ChoiceKind>(row.tag) == ChoiceKind::any_source) {
         record.sources[row.sequence] = row.peer;
+        any_source_ = true;
       } else {
         record.choices.push_back(row);
       }
@@ -246,8 +256,7 @@ ReplayPort::ReplayPort(Port& inner, const Journal& recorded) : PortDecorator(inn
   }
 }
 
-ReplayPort::LaneRecord& ReplayPort::of_this_lane() {
-  const LaneId lane = inner_.lane();
+ReplayPort::LaneRecord& ReplayPort::record_of(LaneId lane) {
   if (lane.value >= lanes_.size()) {
     lanes_.resize(lane.value + 1);
   }
@@ -255,23 +264,32 @@ ReplayPort::LaneRecord& ReplayPort::of_this_lane() {
 }
 
 Ticket ReplayPort::submit(std::span<const Op> ops) {
-  uint32_t& last = last_sequence_[inner_.lane()];
-  Ticket ticket;
-  const auto source = of_this_lane().sources.find(last + 1);
-  if (ops.size() == 1 && ops.front().kind == OpKind::recv && ops.front().peer == any_rank &&
-      source != of_this_lane().sources.end()) {
-    Op named = ops.front();
-    named.peer = source->second;
-    ticket = inner_.submit({&named, 1});
-  } else {
-    ticket = inner_.submit(ops);
+  if (!any_source_) [[likely]] {
+    return inner_.submit(ops);
   }
-  last = ticket.sequence;
+  Op named;
+  if (ops.size() == 1 && ops.front().kind == OpKind::recv && ops.front().peer == any_rank) {
+    const LaneRecord& record = record_of(inner_.lane());
+    const auto source = record.sources.find(record.last_sequence + 1);
+    if (source != record.sources.end()) {
+      named = ops.front();
+      named.peer = source->second;
+      ops = {&named, 1};
+    }
+  }
+  const Ticket ticket = inner_.submit(ops);
+  record_of(ticket.lane).last_sequence = ticket.sequence;
+  return ticket;
+}
+
+Ticket ReplayPort::promise() {
+  const Ticket ticket = inner_.promise();
+  record_of(ticket.lane).last_sequence = ticket.sequence;
   return ticket;
 }
 
 uint32_t ReplayPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) {
-  LaneRecord& record = of_this_lane();
+  LaneRecord& record = record_of(inner_.lane());
   if (record.next_choice < record.choices.size()) {
     const Row& row = record.choices[record.next_choice++];
     if (row.site == site && row.tag == static_cast<int32_t>(kind) &&

@@ -95,6 +95,7 @@ struct Mismatch {
 class FingerprintBoard {
  public:
   virtual ~FingerprintBoard() = default;
+  /// Each rank posts its calls of a group in order, from 0.
   virtual std::optional<Mismatch> post(RankId rank, GroupId group, int64_t call,
                                        const Fingerprint& fingerprint);
 
@@ -103,7 +104,7 @@ class FingerprintBoard {
     RankId rank;
     Fingerprint fingerprint;
   };
-  std::map<std::pair<GroupId, int64_t>, Post> posts_;
+  std::map<GroupId, std::vector<Post>> posts_;  ///< by call
 };
 
 /// Holds each collective of the world group against those of the other ranks before it is
@@ -152,6 +153,7 @@ class ReplayPort final : public PortDecorator {
  public:
   ReplayPort(Port& inner, const Journal& recorded);
   Ticket submit(std::span<const Op> ops) override;
+  Ticket promise() override;
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
 
  private:
@@ -159,11 +161,12 @@ class ReplayPort final : public PortDecorator {
     std::map<uint32_t, int32_t> sources;  ///< by the receive's sequence
     std::vector<Row> choices;
     size_t next_choice = 0;
+    uint32_t last_sequence = 0;
   };
-  LaneRecord& of_this_lane();
+  LaneRecord& record_of(LaneId lane);
 
   std::vector<LaneRecord> lanes_;
-  std::map<LaneId, uint32_t> last_sequence_;
+  bool any_source_ = false;  ///< the record holds a choice of source: sequences must be followed
 };
 
 }  // namespace lockstep

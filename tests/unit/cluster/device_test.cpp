@@ -37,6 +37,16 @@ TEST_CASE("a type that the hardware lacks runs at the speed of fp32") {
   CHECK(v100.speed(DType::fp16).peak == 125_TFLOPps);
 }
 
+TEST_CASE("every type has a speed") {
+  const DeviceModel a100 = device_preset("a100-sxm4-80gb").value();
+  for (int type = 0; type < dtype_count; ++type) {
+    CHECK(a100.speed(static_cast<DType>(type)).peak >= a100.speed(DType::fp32).peak);
+  }
+  CHECK_FALSE(a100.supports(DType::int32));
+  CHECK_FALSE(a100.supports(DType::uint8));
+  CHECK(a100.speed(DType::uint8).peak == a100.speed(DType::fp32).peak);
+}
+
 TEST_CASE("device presets have their data sheets' peaks") {
   CHECK(device_preset("a100-sxm4-80gb")->speed(DType::bf16).peak == 312_TFLOPps);
   CHECK(device_preset("a100-sxm4-40gb")->memory_bandwidth == 1555_GBps);

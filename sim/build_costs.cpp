@@ -1,0 +1,117 @@
+#include "sim/build_costs.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/cluster/presets.hpp"
+
+namespace lockstep::sim {
+
+namespace {
+
+double gigabytes(BytesPerSecond rate) { return static_cast<double>(rate.count()) * 1e-9; }
+
+std::string sentence_of_device(const DeviceModel& device) {
+  std::string text = fmt::format("compute: {}, roofline of data sheet figures ({})", device.name,
+                                 device.source);
+  if (device.assumption.empty()) {
+    return text;
+  }
+  return text + "; UNCALIBRATED: " + device.assumption;
+}
+
+std::string sentence_of_links(const Cluster& cluster) {
+  const NodeModel& node = cluster.node;
+  std::string text = fmt::format("links: {}", node.name);
+  if (node.nvlink > BytesPerSecond{}) {
+    text += fmt::format(", NVLink {:g} GB/s", gigabytes(node.nvlink));
+  }
+  text += fmt::format(", PCIe or host memory {:g} GB/s", gigabytes(node.pcie));
+  if (cluster.nodes > 1) {
+    text += fmt::format(", {} NIC(s) of {:g} GB/s", node.nics,
+                        gigabytes(cluster.network.bandwidth));
+  }
+  return text + fmt::format(", a device and direction ({}); UNCALIBRATED: {}", node.source,
+                            node.assumption.empty() ? "data sheet rates" : node.assumption);
+}
+
+std::string sentence_of_collectives(CollectiveAlgorithms algorithms) {
+  constexpr const char* rest =
+      "by latency and bandwidth of the links; the library's own overhead is not modelled";
+  switch (algorithms) {
+    case CollectiveAlgorithms::ring: return fmt::format("collectives: rings {}", rest);
+    case CollectiveAlgorithms::tree:
+      return fmt::format("collectives: double binary trees for all_reduce, else rings, {}", rest);
+    case CollectiveAlgorithms::nccl:
+      return fmt::format(
+          "collectives: UNCALIBRATED: the sooner of NCCL's ring and double binary tree {}, without "
+          "NCCL's protocols and tuner; rings in rank order, not as NCCL's search finds them",
+          rest);
+    case CollectiveAlgorithms::gloo:
+      return fmt::format("collectives: UNCALIBRATED: Gloo's algorithms {}", rest);
+  }
+  return {};
+}
+
+}  // namespace
+
+DeviceModel host_share(const NodeModel& node, int32_t ranks_per_node) {
+  DeviceModel host = *device_preset("cpu");
+  const int64_t cores = std::max<int64_t>(1, node.cpu_cores / std::max(1, ranks_per_node));
+  // A socket's memory saturates with far fewer cores than it has: assumed 8.
+  constexpr int64_t cores_that_saturate_a_socket = 8;
+  const int64_t saturating = cores_that_saturate_a_socket * node.sockets;
+  for (auto& speed : host.speeds) {
+    if (speed) {
+      speed->peak = speed->peak * cores;
+    }
+  }
+  const int64_t of_node = std::min<int64_t>(saturating, node.cpu_cores);
+  host.memory_bandwidth = std::min(host.memory_bandwidth * cores,
+                                   host.memory_bandwidth * of_node / std::max(1, ranks_per_node));
+  return host;
+}
+
+CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
+  CostsResult result;
+  result.errors = errors_of(cluster);
+  if (!result.errors.empty()) {
+    return result;
+  }
+  PlacementResult placed =
+      place_ranks(cluster, options.world_size, options.ranks_per_node, options.devices_per_rank);
+  if (!placed.errors.empty()) {
+    result.errors = std::move(placed.errors);
+    return result;
+  }
+  const DeviceModel& device = cluster.node.device;
+  const int32_t ranks_per_node =
+      options.ranks_per_node > 0
+          ? options.ranks_per_node
+          : std::min(options.world_size, cluster.node.devices / options.devices_per_rank);
+  const DeviceModel host = host_share(cluster.node, ranks_per_node);
+  Costs& costs = result.costs;
+  costs.compute = std::make_unique<RooflineComputeCost>(device, host);
+  if (!options.stragglers.empty()) {
+    costs.compute =
+        std::make_unique<SlowedComputeCost>(std::move(costs.compute), options.stragglers);
+  }
+  costs.communication = std::make_unique<TopologyCommunicationCost>(
+      cluster, std::move(placed.placement), options.algorithms, host);
+  costs.launch_overhead = device.launch_overhead;
+  costs.device_memory = device.memory;
+  costs.basis = {
+      sentence_of_device(device),
+      sentence_of_links(cluster),
+      sentence_of_collectives(options.algorithms),
+      fmt::format("launch: {:g} us of host time an operation; host work: {} core(s) a rank, {:g} "
+                  "GB/s of memory; UNCALIBRATED: assumed",
+                  seconds(device.launch_overhead) * 1e6,
+                  std::max(1, cluster.node.cpu_cores / std::max(1, ranks_per_node)),
+                  gigabytes(host.memory_bandwidth)),
+  };
+  return result;
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/cluster/cluster.hpp"
+#include "sim/cost.hpp"
+#include "sim/roofline_cost.hpp"
+#include "sim/topology_cost.hpp"
+
+namespace lockstep::sim {
+
+/// How a run stands on its cluster.
+struct CostOptions {
+  int32_t world_size = 1;
+  int32_t ranks_per_node = 0;  ///< 0: as many as fit
+  int32_t devices_per_rank = 1;
+  CollectiveAlgorithms algorithms = CollectiveAlgorithms::nccl;
+  std::vector<Straggler> stragglers{};
+};
+
+/// What a simulation of one cluster needs, and what its figures rest on.
+struct Costs {
+  std::unique_ptr<ComputeCost> compute;
+  std::unique_ptr<TopologyCommunicationCost> communication;
+  Time launch_overhead{};
+  Bytes device_memory{};           ///< of each device
+  std::vector<std::string> basis;  ///< a sentence each, for the user
+};
+
+/// Either costs, or why there are none.
+struct CostsResult {
+  Costs costs;
+  std::vector<ClusterError> errors;  ///< empty = the costs are complete
+};
+CostsResult build_costs(const Cluster& cluster, const CostOptions& options);
+
+/// One rank's share of its node's CPUs: cores and memory bandwidth, by the `cpu` preset. What runs
+/// in streams of host_device (offloaded optimizers) is priced by it.
+DeviceModel host_share(const NodeModel& node, int32_t ranks_per_node);
+
+}  // namespace lockstep::sim

@@ -1,0 +1,99 @@
+#include "sim/roofline_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/core/ensure.hpp"
+
+namespace lockstep::sim {
+
+namespace {
+
+Bytes bytes_of(std::span<const Slice> slices) {
+  Bytes sum;
+  for (const Slice& slice : slices) {
+    sum += slice.bytes();
+  }
+  return sum;
+}
+
+// Whether a kernel reads what it writes, by the operands that kernel.hpp gives.
+bool updates_in_place(const Op& op) {
+  switch (op.kernel) {
+    case Kernel::sgd_step:
+    case Kernel::adam_step:
+    case Kernel::add: return true;
+    case Kernel::scale: return op.list().reads.empty();
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Bytes memory_traffic(const Op& op) {
+  if (op.bytes > Bytes{}) {
+    return op.bytes;
+  }
+  const Bytes written = bytes_of(op.list().writes);
+  return bytes_of(op.list().reads) + (updates_in_place(op) ? written * 2 : written);
+}
+
+RooflineComputeCost::RooflineComputeCost(DeviceModel device, DeviceModel host)
+    : device_(std::move(device)), host_(std::move(host)) {}
+
+Time RooflineComputeCost::duration(const Op& op, RankId, Time) const {
+  if (op.kernel == Kernel::timed) {
+    return Time(op.work);
+  }
+  const DeviceModel& device = op.stream.device() == host_device ? host_ : device_;
+  return roofline_time(device, op.dtype, Flops(op.work), memory_traffic(op));
+}
+
+SlowedComputeCost::SlowedComputeCost(std::unique_ptr<ComputeCost> full_speed,
+                                     std::vector<Straggler> stragglers)
+    : full_speed_(std::move(full_speed)) {
+  for (const Straggler& straggler : stragglers) {
+    ensure(straggler.rank >= 0 && straggler.slowdown > 0, "a straggler is slower by a factor");
+    const auto rank = static_cast<size_t>(straggler.rank);
+    paces_.resize(std::max(paces_.size(), rank + 1));
+    paces_[rank].push_back({straggler.from, 1});
+    paces_[rank].push_back({straggler.until, 1});
+  }
+  for (size_t rank = 0; rank < paces_.size(); ++rank) {
+    std::sort(paces_[rank].begin(), paces_[rank].end(),
+              [](const Pace& a, const Pace& b) { return a.from < b.from; });
+    for (Pace& pace : paces_[rank]) {
+      for (const Straggler& straggler : stragglers) {
+        if (static_cast<size_t>(straggler.rank) == rank && straggler.from <= pace.from &&
+            pace.from < straggler.until) {
+          pace.slowdown *= straggler.slowdown;
+        }
+      }
+    }
+  }
+}
+
+Time SlowedComputeCost::duration(const Op& op, RankId rank, Time start) const {
+  Time work = full_speed_->duration(op, rank, start);
+  if (rank.value >= paces_.size()) {
+    return work;
+  }
+  Time now = start;
+  double slowdown = 1;
+  for (const Pace& pace : paces_[rank.value]) {
+    if (pace.from > now) {
+      // Compared as doubles: a slow time may leave the range of Time, a finished one does not.
+      if (static_cast<double>(work.count()) * slowdown <=
+          static_cast<double>((pace.from - now).count())) {
+        break;
+      }
+      const double done = static_cast<double>((pace.from - now).count()) / slowdown;
+      work = std::max(Time{}, work - Time(std::llround(done)));
+      now = pace.from;
+    }
+    slowdown = pace.slowdown;
+  }
+  return now - start + Time(std::llround(static_cast<double>(work.count()) * slowdown));
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/cluster/device.hpp"
+#include "sim/cost.hpp"
+
+namespace lockstep::sim {
+
+/// The bytes of device memory that a kernel reads and writes: Op::bytes where the caller states
+/// them, else its operands. An operand that is updated in place is read and written.
+Bytes memory_traffic(const Op& op);
+
+/// Kernels by the roofline (Williams, Waterman, Patterson 2009): the longer of Op::work FLOPs at
+/// the device's speed on Op::dtype and of the memory traffic at its memory bandwidth, each with the
+/// device model's efficiency. Kernels that say their own time (Kernel::timed) take that.
+/// Matrix products on fp32 count at the fp32 peak, not at TF32's.
+class RooflineComputeCost final : public ComputeCost {
+ public:
+  /// `host` computes what is put into streams of host_device: the share of one rank.
+  RooflineComputeCost(DeviceModel device, DeviceModel host);
+  Time duration(const Op& op, RankId rank, Time start) const override;
+
+ private:
+  DeviceModel device_;
+  DeviceModel host_;
+};
+
+/// A rank that computes `slowdown` times slower within [from, until).
+struct Straggler {
+  int32_t rank = 0;
+  double slowdown = 1;  ///< > 0
+  Time from{};
+  Time until = Time::max();
+};
+
+/// Compute cost with stragglers. Work that runs into or out of a slow interval is slow for just
+/// that part; intervals of one rank that overlap multiply.
+class SlowedComputeCost final : public ComputeCost {
+ public:
+  SlowedComputeCost(std::unique_ptr<ComputeCost> full_speed, std::vector<Straggler> stragglers);
+  Time duration(const Op& op, RankId rank, Time start) const override;
+
+ private:
+  /// From here until the next pace of the same rank.
+  struct Pace {
+    Time from{};
+    double slowdown = 1;
+  };
+  std::unique_ptr<ComputeCost> full_speed_;
+  std::vector<std::vector<Pace>> paces_;  ///< by rank, in order of time; empty = never slow
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,207 @@
+#include "sim/topology_cost.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "sim/plain_cost.hpp"
+
+namespace lockstep::sim {
+
+namespace {
+
+// One of `parts` equal parts, rounded up to a whole byte.
+Bytes part_of(Bytes bytes, int64_t parts) {
+  return Bytes((bytes.count() + parts - 1) / parts);
+}
+
+bool is_all_reduce_like(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::barrier;
+}
+
+}  // namespace
+
+PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t ranks_per_node,
+                            int32_t devices_per_rank) {
+  std::vector<int> free_places;
+  for (int place = 0; place < cluster.node.devices; ++place) {
+    if (std::find(cluster.occupied.begin(), cluster.occupied.end(), place) ==
+        cluster.occupied.end()) {
+      free_places.push_back(place);
+    }
+  }
+  const auto fit = static_cast<int32_t>(free_places.size()) / devices_per_rank;
+  const int32_t per_node = ranks_per_node > 0 ? ranks_per_node : fit;
+  if (per_node > fit || int64_t{per_node} * cluster.nodes < world_size) {
+    return {{},
+            {{fmt::format("{} ranks of {} device(s), {} a node, do not fit on {} node(s) with {} "
+                          "free device(s) each",
+                          world_size, devices_per_rank, per_node, cluster.nodes,
+                          free_places.size()),
+              "ask for fewer devices, or give the cluster more nodes or GPUs"}}};
+  }
+  PlacementResult result;
+  result.placement.devices_per_rank = devices_per_rank;
+  for (int32_t rank = 0; rank < world_size; ++rank) {
+    const int32_t node = rank / per_node;
+    for (int32_t number = 0; number < devices_per_rank; ++number) {
+      const int32_t slot = rank % per_node * devices_per_rank + number;
+      const int place = free_places[static_cast<size_t>(slot)];
+      result.placement.devices.push_back(
+          DeviceNumber{static_cast<uint32_t>(node * cluster.node.devices + place)});
+    }
+  }
+  return result;
+}
+
+TopologyCommunicationCost::TopologyCommunicationCost(const Cluster& cluster, Placement placement,
+                                                     CollectiveAlgorithms algorithms,
+                                                     DeviceModel host)
+    : topology_(cluster),
+      placement_(std::move(placement)),
+      algorithms_(algorithms),
+      device_(cluster.node.device),
+      host_(std::move(host)),
+      devices_per_node_(cluster.node.devices) {
+  for (int64_t link = 0; link < topology_.link_count(); ++link) {
+    capacities_.push_back(topology_.link(LinkId{static_cast<uint32_t>(link)}).bandwidth);
+  }
+}
+
+TransferPlan TopologyCommunicationCost::collective(const CollectiveCall& call) {
+  if (call.members.size() < 2) {
+    return {};
+  }
+  if (algorithms_ == CollectiveAlgorithms::gloo) {
+    return plan(call, gloo_choice(call));
+  }
+  const TransferPlan ring = plan(call, ring_choice(call));
+  if (algorithms_ == CollectiveAlgorithms::ring || !is_all_reduce_like(call.kind)) {
+    return ring;
+  }
+  const Bytes bytes = call.kind == OpKind::barrier ? Bytes(4) : call.bytes;
+  const TransferPlan tree = plan(call, {Shape::double_tree, bytes});
+  const bool ring_is_sooner =
+      algorithms_ == CollectiveAlgorithms::nccl && time_alone(ring) <= time_alone(tree);
+  return ring_is_sooner ? ring : tree;
+}
+
+TopologyCommunicationCost::Choice TopologyCommunicationCost::ring_choice(
+    const CollectiveCall& call) const {
+  const auto members = static_cast<int64_t>(call.members.size());
+  switch (call.kind) {
+    case OpKind::all_to_all: return {Shape::pairwise, part_of(call.bytes, members)};
+    case OpKind::gather: return {Shape::to_root, call.bytes};
+    case OpKind::scatter: return {Shape::from_root, call.bytes};
+    default: {
+      const Shape shape = is_all_reduce_like(call.kind) ? Shape::ring_twice : Shape::ring_once;
+      return {shape, ring_volume(call.kind, call.bytes, members).bytes};
+    }
+  }
+}
+
+TopologyCommunicationCost::Choice TopologyCommunicationCost::gloo_choice(
+    const CollectiveCall& call) const {
+  const auto members = static_cast<int64_t>(call.members.size());
+  switch (call.kind) {
+    case OpKind::broadcast: return {Shape::binomial, call.bytes};
+    case OpKind::reduce: return {Shape::reduce_to_root, part_of(call.bytes, members)};
+    case OpKind::barrier: return {Shape::dissemination, Bytes{}};
+    default: return ring_choice(call);
+  }
+}
+
+TransferPlan TopologyCommunicationCost::plan(const CollectiveCall& call, const Choice& choice) {
+  const TrafficPattern& traffic = pattern(call, choice.shape);
+  return {traffic.latency, part_of(choice.volume, traffic.parts), &traffic.links,
+          &traffic.weights};
+}
+
+const TrafficPattern& TopologyCommunicationCost::pattern(const CollectiveCall& call, Shape shape) {
+  const bool rooted = shape == Shape::binomial || shape == Shape::to_root ||
+                      shape == Shape::from_root || shape == Shape::reduce_to_root;
+  const auto key = std::make_tuple(call.communicator, shape, rooted ? call.root : -1);
+  const auto known = patterns_.find(key);
+  return known != patterns_.end() ? known->second
+                                  : patterns_.emplace(key, make_pattern(call, shape)).first->second;
+}
+
+TrafficPattern TopologyCommunicationCost::make_pattern(const CollectiveCall& call,
+                                                       Shape shape) const {
+  std::vector<DeviceNumber> devices;
+  for (const int32_t rank : call.members) {
+    devices.push_back(placement_.device(rank));
+  }
+  const Members members{devices, devices_per_node_};
+  const auto steps = static_cast<int64_t>(devices.size()) - 1;
+  const auto root = static_cast<size_t>(
+      std::find(call.members.begin(), call.members.end(), call.root) - call.members.begin());
+  switch (shape) {
+    case Shape::ring_once: return ring_pattern(topology_, members, steps);
+    case Shape::ring_twice: return ring_pattern(topology_, members, 2 * steps);
+    case Shape::double_tree: return double_tree_pattern(topology_, members);
+    case Shape::binomial: return binomial_pattern(topology_, members, root);
+    case Shape::to_root: return linear_pattern(topology_, members, root, true);
+    case Shape::from_root: return linear_pattern(topology_, members, root, false);
+    case Shape::reduce_to_root: return ring_and_gather_pattern(topology_, members, root);
+    case Shape::pairwise: return pairwise_pattern(topology_, members);
+    case Shape::dissemination: return dissemination_pattern(topology_, members);
+  }
+  return {};
+}
+
+Time TopologyCommunicationCost::time_alone(const TransferPlan& plan) const {
+  Time slowest;
+  for (size_t place = 0; place < plan.links->size(); ++place) {
+    slowest = std::max(slowest, plan.volume * (*plan.weights)[place] /
+                                    capacities_[(*plan.links)[place]]);
+  }
+  return plan.latency + slowest;
+}
+
+TopologyCommunicationCost::Route TopologyCommunicationCost::route_of(
+    const std::vector<LinkId>& links) const {
+  Route route;
+  route.latency = topology_.latency(links);
+  for (const LinkId link : links) {
+    route.links.push_back(link.value);
+  }
+  return route;
+}
+
+TransferPlan TopologyCommunicationCost::between(DeviceNumber from, DeviceNumber to, Bytes bytes) {
+  const auto key = std::pair(from.value, to.value);
+  auto known = routes_.find(key);
+  if (known == routes_.end()) {
+    known = routes_.emplace(key, route_of(topology_.route(from, to))).first;
+  }
+  return {known->second.latency, bytes, &known->second.links};
+}
+
+TransferPlan TopologyCommunicationCost::point_to_point(int32_t source, int32_t destination,
+                                                       Bytes bytes) {
+  return between(placement_.device(source), placement_.device(destination), bytes);
+}
+
+TransferPlan TopologyCommunicationCost::copy(int32_t rank, DeviceId from, DeviceId to,
+                                             Bytes bytes) {
+  if (from == to) {
+    const DeviceModel& memory = from == host_device ? host_ : device_;
+    return {roofline_time(memory, DType::uint8, Flops{}, bytes * 2), {}, nullptr, nullptr};
+  }
+  if (from != host_device && to != host_device) {
+    return between(placement_.device(rank, from.value), placement_.device(rank, to.value), bytes);
+  }
+  const bool to_host = to == host_device;
+  const DeviceNumber device = placement_.device(rank, to_host ? from.value : to.value);
+  const auto key = std::pair(device.value, to_host);
+  auto known = host_routes_.find(key);
+  if (known == host_routes_.end()) {
+    const auto links =
+        to_host ? topology_.route_to_host(device) : topology_.route_from_host(device);
+    known = host_routes_.emplace(key, route_of(links)).first;
+  }
+  return {known->second.latency, bytes, &known->second.links};
+}
+
+}  // namespace lockstep::sim

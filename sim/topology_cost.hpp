@@ -1,0 +1,111 @@
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "model/cluster/cluster.hpp"
+#include "model/cluster/topology.hpp"
+#include "sim/cost.hpp"
+#include "sim/traffic_pattern.hpp"
+
+namespace lockstep::sim {
+
+/// Which devices the ranks of a run drive.
+struct Placement {
+  int32_t devices_per_rank = 1;
+  std::vector<DeviceNumber> devices;  ///< of rank 0, then of rank 1, ..
+
+  DeviceNumber device(int32_t rank, size_t number = 0) const {
+    return devices[static_cast<size_t>(rank) * static_cast<size_t>(devices_per_rank) + number];
+  }
+};
+
+/// Ranks in order over the nodes and, in each, over the devices that nobody else occupies.
+/// `ranks_per_node` 0: as many as fit. Fewer devices than needed: says so.
+struct PlacementResult {
+  Placement placement;
+  std::vector<ClusterError> errors;
+};
+PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t ranks_per_node,
+                            int32_t devices_per_rank);
+
+/// Whose collective algorithms are priced.
+enum class CollectiveAlgorithms : uint8_t {
+  ring,  ///< every reduction, gather and broadcast is a (pipelined) ring
+  tree,  ///< as ring, but all_reduce and barrier over double binary trees
+  nccl,  ///< as ring, or all_reduce by trees where that is sooner over, were it alone
+  gloo,  ///< ring all_reduce, all_gather and reduce; binomial broadcast; dissemination barrier
+};
+
+/// Communication over the links of a cluster, by their latency and bandwidth: no cost of the
+/// library's own (launch, protocol, copies through host memory).
+///   ring: all_reduce moves 2(N-1)/N of the bytes over every hop in 2(N-1) steps, reduce_scatter
+///     (N-1)/N in N-1, all_gather N-1 parts, broadcast and reduce all bytes
+///     (Thakur, Rabenseifner, Gropp 2005); double trees: all bytes up and down in 2 depths
+///   all_to_all: 1/N of the bytes between every pair, in N-1 rounds; gather, scatter: every part to
+///     or from the root, in turn
+///   gloo (facebookincubator/gloo): broadcast.cc is a binomial tree without a pipeline, reduce.cc a
+///     ring reduce-scatter and a gather, barrier.cc a dissemination
+/// Latency is that of the links on the critical path. A barrier without an own algorithm is an
+/// all_reduce of 4 bytes, a group creation an all_gather of 8. A link that several messages of one
+/// collective cross carries all of them (TransferPlan::weights).
+class TopologyCommunicationCost final : public CommunicationCost {
+ public:
+  /// `cluster` is free of errors; `host` is the memory that host-side copies go through.
+  TopologyCommunicationCost(const Cluster& cluster, Placement placement,
+                            CollectiveAlgorithms algorithms, DeviceModel host);
+
+  TransferPlan collective(const CollectiveCall& call) override;
+  TransferPlan point_to_point(int32_t source, int32_t destination, Bytes bytes) override;
+  /// Over the links between two places; within one memory, a read and a write of all bytes.
+  TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) override;
+  const std::vector<BytesPerSecond>& link_capacities() const override { return capacities_; }
+
+  const Topology& topology() const { return topology_; }
+  const Placement& placement() const { return placement_; }
+
+ private:
+  enum class Shape : uint8_t {
+    ring_once,   ///< N - 1 steps
+    ring_twice,  ///< 2 (N - 1) steps
+    double_tree,
+    binomial,
+    to_root,
+    from_root,
+    reduce_to_root,  ///< Gloo's
+    pairwise,
+    dissemination,
+  };
+  /// The algorithm of one call and what each part of its pattern's volume is.
+  struct Choice {
+    Shape shape = Shape::ring_once;
+    Bytes volume{};  ///< before it is cut into the pattern's parts
+  };
+  Choice ring_choice(const CollectiveCall& call) const;
+  Choice gloo_choice(const CollectiveCall& call) const;
+  const TrafficPattern& pattern(const CollectiveCall& call, Shape shape);
+  TrafficPattern make_pattern(const CollectiveCall& call, Shape shape) const;
+  TransferPlan plan(const CollectiveCall& call, const Choice& choice);
+  Time time_alone(const TransferPlan& plan) const;
+  struct Route {
+    std::vector<LinkIndex> links;
+    Time latency{};
+  };
+  TransferPlan between(DeviceNumber from, DeviceNumber to, Bytes bytes);
+  Route route_of(const std::vector<LinkId>& links) const;
+
+  Topology topology_;
+  Placement placement_;
+  CollectiveAlgorithms algorithms_;
+  DeviceModel device_;
+  DeviceModel host_;
+  int64_t devices_per_node_;
+  std::vector<BytesPerSecond> capacities_;
+  /// By communicator, shape and, where the shape has one, root. Addresses stay.
+  std::map<std::tuple<uint64_t, Shape, int32_t>, TrafficPattern> patterns_;
+  std::map<std::pair<uint32_t, uint32_t>, Route> routes_;    ///< between devices
+  std::map<std::pair<uint32_t, bool>, Route> host_routes_;   ///< of a device; true: to the host
+};
+
+}  // namespace lockstep::sim
