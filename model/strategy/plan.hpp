@@ -24,8 +24,8 @@ struct OptimizerPlan {
 /// What every rank trains, whatever the strategy. Shared by all ranks, outlives the run.
 struct TrainingPlan {
   const Network* network = nullptr;
-  DType parameter_dtype = DType::fp32;    ///< of parameters, gradients and optimizer state
-  DType activation_dtype = DType::fp32;   ///< what layers compute in
+  DType parameter_dtype = DType::fp32;   ///< of parameters, gradients and optimizer state
+  DType activation_dtype = DType::fp32;  ///< what layers compute in
   OptimizerPlan optimizer;
   uint64_t seed = 0;
   bool numerics = false;
@@ -41,9 +41,9 @@ struct Batch {
 
 /// How one forward or backward is asked for.
 struct StepOptions {
-  bool training = true;     ///< false: evaluation, no gradients will be asked for
-  bool synchronise = true;  ///< false inside no_sync: gradients stay on this rank
-  double loss_factor = 1;   ///< 1 / accumulated micro-batches
+  bool training = true;                ///< false: evaluation, no gradients will be asked for
+  bool synchronise = true;             ///< false inside no_sync: gradients stay on this rank
+  double loss_factor = 1;              ///< 1 / accumulated micro-batches
   std::vector<size_t> skipped_layers;  ///< that this forward does not run, ascending
   bool through_wrapper = true;  ///< false: past the strategy's wrapper, straight to the module
 };

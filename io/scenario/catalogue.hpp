@@ -1,0 +1,44 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// What an object stands for; each role has its own list of classes.
+enum class ObjectRole {
+  strategy,
+  callback,
+  optimizer,
+  lr_scheduler,
+  metric,
+  loss,
+  layer,
+  launcher,
+  logger,
+  profiler,
+  plugin
+};
+
+/// One class and its arguments in the order of its constructor, so that positional arguments get
+/// their names. An argument is `name` (any value) or `name:type` with the types int, float, bool,
+/// text, list, map, object.
+struct ClassRow {
+  std::string_view name;
+  std::string_view arguments;
+};
+
+/// "strategy", "callback": for messages.
+std::string_view name_of(ObjectRole role);
+/// The classes of a role; strategies include the short names of Lightning's registry.
+std::span<const ClassRow> classes(ObjectRole role);
+const ClassRow* find_class(ObjectRole role, std::string_view name);
+
+struct ArgumentRow {
+  std::string_view name;
+  std::string_view type;  ///< empty: any
+};
+std::vector<ArgumentRow> arguments_of(const ClassRow& row);
+
+}  // namespace lockstep

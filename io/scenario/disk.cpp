@@ -1,0 +1,39 @@
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "io/scenario/load.hpp"
+
+namespace lockstep {
+
+std::variant<std::string, FileError> read_file_from_disk(const std::string& path,
+                                                         size_t limit_bytes) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return FileError{"there is no such file"};
+  }
+  if (error) {
+    return FileError{"the file cannot be read: " + error.message()};
+  }
+  if (std::filesystem::is_directory(status)) {
+    return FileError{"this is a directory, not a scenario file"};
+  }
+  if (!std::filesystem::is_regular_file(status)) {
+    return FileError{"this is not a regular file"};
+  }
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) {
+    return FileError{"the file cannot be opened for reading"};
+  }
+  // One byte more than is legal is enough to see that there are too many.
+  std::string text(limit_bytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) {
+    return FileError{"the file cannot be read to its end"};
+  }
+  text.resize(static_cast<size_t>(stream.gcount()));
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/scenario/hooks.hpp"
+#include "io/scenario/section_forms.hpp"
+#include "io/scenario/sections.hpp"
+#include "io/scenario/statement_table.hpp"
+
+namespace lockstep {
+namespace {
+
+void set_hook(std::vector<Statement>& statements, const std::string& hook) {
+  for (Statement& statement : statements) {
+    statement.hook = hook;
+    set_hook(statement.body, hook);
+    set_hook(statement.otherwise, hook);
+  }
+}
+
+/// What a list may hold inside grouped statements.
+void check_group(Reader& reader, const Statement& group) {
+  for (const Statement& member : group.body) {
+    const bool pair = member.kind == StatementKind::send || member.kind == StatementKind::recv;
+    const bool legal = pair || (group.kind == StatementKind::grouped &&
+                                member.kind < StatementKind::batch_isend_irecv);
+    if (!legal) {
+      reader.fail_at(
+          member.place,
+          fmt::format("`{}` has no place in `{}`", name_of(member.kind), name_of(group.kind)),
+          group.kind == StatementKind::grouped ? "it holds collectives, send and recv"
+                                               : "it holds send and recv");
+    }
+  }
+}
+
+void check_forms(Reader& reader, const std::vector<Statement>& statements, bool in_main) {
+  for (const Statement& statement : statements) {
+    if (statement.kind == StatementKind::grouped ||
+        statement.kind == StatementKind::batch_isend_irecv) {
+      check_group(reader, statement);
+    }
+    const bool loop =
+        statement.kind >= StatementKind::fit && statement.kind <= StatementKind::predict;
+    if (loop && !in_main) {
+      reader.fail_at(statement.place,
+                     fmt::format("`{}` belongs in `main`", name_of(statement.kind)),
+                     "hooks run inside the trainer's loops");
+    }
+    const CommunicationSpec& data = statement.communication;
+    if (data.tensor && data.elements) {
+      reader.fail_at(data.elements->place,
+                     fmt::format("`{}` has `tensor` and `elements`", name_of(statement.kind)),
+                     "keep one of the two");
+    }
+    if (data.tensor && data.dtype) {
+      reader.fail_at(data.dtype->place, "`dtype` goes with `elements`: a tensor has its own",
+                     "remove `dtype`");
+    }
+    if ((!statement.ranks.empty() || statement.ranks_expression) && statement.color) {
+      reader.fail_at(statement.color->place, "`new_group` has `ranks` and `color`",
+                     "keep one of the two");
+    }
+    if (statement.work.time && (statement.work.flops || statement.work.bytes)) {
+      reader.fail_at(statement.work.time->place,
+                     "`kernel` has a time, and work that would give another",
+                     "keep `time`, or `flops` and `bytes`");
+    }
+    check_forms(reader, statement.body, in_main);
+    check_forms(reader, statement.otherwise, in_main);
+  }
+}
+
+}  // namespace
+
+std::optional<ProgramSpec> read_program(Reader& reader, const Node& node) {
+  if (node.kind != Node::Kind::map) {
+    reader.fail_type(node, "program", "a map HOOK: statements", "write {main: [fit]}");
+    return std::nullopt;
+  }
+  ProgramSpec program;
+  program.place = reader.place(node);
+  for (const Entry& entry : node.entries) {
+    if (entry.value->kind == Node::Kind::null) {
+      continue;
+    }
+    if (entry.key == "automatic_optimization") {
+      const KeyRow row{"automatic_optimization", "true", ""};
+      fill<BoolForm>(reader, *entry.value, row, program.automatic_optimization);
+      continue;
+    }
+    if (!is_hook(entry.key)) {
+      std::vector<std::string_view> legal = {"automatic_optimization"};
+      legal.insert(legal.end(), hook_names().begin(), hook_names().end());
+      fail_unknown_key(reader, entry, "program", legal);
+      continue;
+    }
+    Hook hook{entry.key, read_statements(reader, *entry.value, entry.key),
+              reader.place(entry.mark)};
+    set_hook(hook.statements, hook.name);
+    check_forms(reader, hook.statements, hook.name == "main");
+    program.hooks.push_back(std::move(hook));
+  }
+  return program;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#include "io/scenario/section_forms.hpp"
+#include "io/scenario/sections.hpp"
+
+namespace lockstep {
+namespace {
+
+constexpr double ranks_limit = static_cast<double>(maximum_ranks);
+constexpr double forever = 1e15;
+
+std::vector<Field<TrainerSpec>> duration_fields() {
+  return {
+      field<&TrainerSpec::max_epochs>(
+          {"max_epochs", "1000 where nothing else ends it", "-1: no limit", -1, forever}),
+      field<&TrainerSpec::min_epochs>({"min_epochs", "", "at least so many", 0, forever}),
+      field<&TrainerSpec::max_steps>(
+          {"max_steps", "-1", "optimizer steps; -1: no limit", -1, forever}),
+      field<&TrainerSpec::min_steps>({"min_steps", "", "at least so many", 0, forever}),
+      field<&TrainerSpec::max_time>({"max_time", "", "\"DD:HH:MM:SS\" or a map of timedelta"}),
+      field<&TrainerSpec::limit_train_batches>(
+          {"limit_train_batches", "1.0", "int: batches; float: a part"}),
+      field<&TrainerSpec::limit_val_batches>(
+          {"limit_val_batches", "1.0", "int: batches; float: a part"}),
+      field<&TrainerSpec::limit_test_batches>(
+          {"limit_test_batches", "1.0", "int: batches; float: a part"}),
+      field<&TrainerSpec::limit_predict_batches>(
+          {"limit_predict_batches", "1.0", "int: batches; float: a part"}),
+      field<&TrainerSpec::overfit_batches>(
+          {"overfit_batches", "0.0", "train and validate on so many batches"}),
+      field<&TrainerSpec::fast_dev_run>({"fast_dev_run", "false", "bool, or a number of batches"}),
+      field<&TrainerSpec::val_check_interval>(
+          {"val_check_interval", "1.0", "int: batches; float: a part of the epoch"}),
+      field<&TrainerSpec::check_val_every_n_epoch>(
+          {"check_val_every_n_epoch", "1", "null: count batches over epochs", 1, forever}),
+      field<&TrainerSpec::num_sanity_val_steps>({"num_sanity_val_steps", "2",
+                                                 "validation batches before training; -1: all", -1,
+                                                 forever}),
+      field<&TrainerSpec::log_every_n_steps>(
+          {"log_every_n_steps", "50", "steps between two rows of the loggers", 0, forever}),
+      field<&TrainerSpec::reload_dataloaders_every_n_epochs>(
+          {"reload_dataloaders_every_n_epochs", "0", "0: never", 0, forever}),
+  };
+}
+
+std::vector<Field<TrainerSpec>> device_fields() {
+  return {
+      field<&TrainerSpec::accelerator>({"accelerator", "auto", "`gpu`, `cpu`, `auto`, .."}),
+      field<&TrainerSpec::strategy, ObjectForm<ObjectRole::strategy>>(
+          {"strategy", "auto", "a class, or a name of Lightning's registry"}),
+      field<&TrainerSpec::devices>(
+          {"devices", "auto", "int, text, list, or `{find_usable_cuda_devices: n}`"}),
+      field<&TrainerSpec::gpus>({"gpus", "", "as `devices`, in 1.x"}),
+      field<&TrainerSpec::num_nodes>({"num_nodes", "1", "machines", 1, ranks_limit}),
+      field<&TrainerSpec::num_processes>(
+          {"num_processes", "", "processes on CPU, in 1.x", 1, ranks_limit}),
+      field<&TrainerSpec::precision>({"precision", "32-true", "`16-mixed`, `bf16-mixed`, 16, .."}),
+      field<&TrainerSpec::accumulate_grad_batches>(
+          {"accumulate_grad_batches", "1", "batches in one optimizer step", 1, forever}),
+      field<&TrainerSpec::gradient_clip_val>({"gradient_clip_val", "", "largest norm or value", 0}),
+      field<&TrainerSpec::gradient_clip_algorithm>(
+          {"gradient_clip_algorithm", "norm", "`norm` or `value`"}),
+      field<&TrainerSpec::use_distributed_sampler>(
+          {"use_distributed_sampler", "true", "Lightning inserts a sampler"}),
+      field<&TrainerSpec::replace_sampler_ddp>({"replace_sampler_ddp", "true", "the same, in 1.x"}),
+      field<&TrainerSpec::sync_batchnorm>({"sync_batchnorm", "false", "batch norm over all ranks"}),
+      field<&TrainerSpec::auto_select_gpus>(
+          {"auto_select_gpus", "false", "1.x: try GPUs until enough are free"}),
+      field<&TrainerSpec::deterministic>({"deterministic", "false", "bool, or `warn`"}),
+      field<&TrainerSpec::benchmark>({"benchmark", "", "cudnn.benchmark"}),
+      field<&TrainerSpec::inference_mode>(
+          {"inference_mode", "true", "evaluate under inference_mode, not no_grad"}),
+      field<&TrainerSpec::detect_anomaly>({"detect_anomaly", "false", "autograd's anomaly mode"}),
+      field<&TrainerSpec::barebones>({"barebones", "false", "no logging, no callbacks"}),
+      field<&TrainerSpec::amp_backend>({"amp_backend", "native", "1.x: `native` or `apex`"}),
+      field<&TrainerSpec::amp_level>({"amp_level", "", "1.x: Apex level"}),
+  };
+}
+
+std::vector<Field<TrainerSpec>> around_fields() {
+  return {
+      field<&TrainerSpec::callbacks, ObjectsForm<ObjectRole::callback>>(
+          {"callbacks", "[]", "in the order in which they are called"}),
+      field<&TrainerSpec::plugins, ObjectsForm<ObjectRole::plugin>>(
+          {"plugins", "[]", "precision, cluster environment, checkpoint plugins"}),
+      field<&TrainerSpec::logger>({"logger", "true", "bool, object or list of objects"}),
+      field<&TrainerSpec::profiler, ObjectForm<ObjectRole::profiler>>(
+          {"profiler", "", "a profiler, or its short name"}),
+      field<&TrainerSpec::enable_checkpointing>(
+          {"enable_checkpointing", "true", "a ModelCheckpoint where none is given"}),
+      field<&TrainerSpec::enable_progress_bar>({"enable_progress_bar", "true", "a progress bar"}),
+      field<&TrainerSpec::enable_model_summary>(
+          {"enable_model_summary", "true", "a table of the layers"}),
+      field<&TrainerSpec::default_root_dir, PathForm>(
+          {"default_root_dir", "", "where logs and checkpoints go"}),
+  };
+}
+
+}  // namespace
+
+Table<TrainerSpec> trainer_table() {
+  Table<TrainerSpec> table{"trainer", device_fields()};
+  for (const auto& part : {duration_fields(), around_fields()}) {
+    table.fields.insert(table.fields.end(), part.begin(), part.end());
+  }
+  return table;
+}
+
+}  // namespace lockstep

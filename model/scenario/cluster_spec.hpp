@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/core/units.hpp"
+#include "model/scenario/placed.hpp"
+
+namespace lockstep {
+
+/// Peak rate of a GPU for one dtype; `achieved` (no dtype) is taken as it is for every dtype.
+struct DeviceFlops {
+  std::string dtype;  ///< "bf16", .. or "achieved"
+  FlopsPerSecond rate{};
+  SourcePlace place{};
+};
+
+struct GpuSpec {
+  Given<std::string> preset;
+  Given<Bytes> memory;
+  Given<BytesPerSecond> memory_bandwidth;
+  std::vector<DeviceFlops> flops;
+  SourcePlace place{};
+};
+
+struct NetworkSpec {
+  Given<BytesPerSecond> bandwidth;  ///< of one NIC, one direction
+  Given<Time> latency;
+  Given<double> oversubscription;  ///< at least 1
+  SourcePlace place{};
+};
+
+/// Whose cost model collectives follow.
+enum class CollectiveModel : uint8_t { nccl, gloo, ring, tree };
+
+/// The machine. What is absent comes from the preset.
+struct ClusterSpec {
+  Given<std::string> preset;
+  Given<int64_t> nodes;
+  std::optional<GpuSpec> gpu;
+  Given<int64_t> gpus;  ///< in each node
+  std::vector<Placed<int64_t>> occupied;
+  Given<BytesPerSecond> nvlink;  ///< of one GPU, one direction
+  Given<BytesPerSecond> pcie;    ///< of one GPU, one direction
+  Given<int64_t> nics;           ///< in each node
+  std::optional<NetworkSpec> network;
+  Given<int64_t> cpu_cores;    ///< of each node
+  Given<Bytes> memory;         ///< of each node
+  Given<BytesPerSecond> disk;  ///< of each node
+  Given<int64_t> ranks;        ///< a bare program of that many ranks
+  Given<CollectiveModel> collectives;
+  Given<std::string> nccl_xml;  ///< paths, relative to the scenario file
+  Given<std::string> nvidia_smi;
+  Given<std::string> calibration;
+  SourcePlace place{};
+};
+
+enum class ProcessGroupBackend : uint8_t { nccl, gloo, mpi };
+
+struct ProcessGroupSpec {
+  Given<ProcessGroupBackend> backend;
+  Given<Time> timeout;
+  Given<Bytes> eager_limit;
+  SourcePlace place{};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/core/units.hpp"
+#include "model/scenario/expression.hpp"
+#include "model/scenario/placed.hpp"
+
+namespace lockstep {
+
+/// `auto` is what Lightning inserts.
+enum class SamplerKind : uint8_t { automatic, distributed, unrepeated, none };
+
+/// One column of the per-sample values: a list with one entry a sample, or an expression in which
+/// `sample` is the index.
+struct Column {
+  std::string name;
+  Expression expression;
+  SourcePlace place{};
+};
+
+struct ColumnValues {
+  Given<std::string> csv;  ///< path, relative to the scenario file; excludes `columns`
+  std::vector<Column> columns;
+  SourcePlace place{};
+};
+
+/// One data loader; what is absent comes from `DataSpec::common`, then from `with_defaults`.
+struct LoaderSpec {
+  Given<int64_t> samples;     ///< in the whole data set
+  Given<int64_t> tokens;      ///< in the whole data set; divided by `seq_len`
+  Given<Expression> batches;  ///< of each rank; excludes `samples` and `tokens`
+  Given<int64_t> batch_size;
+  Given<bool> shuffle;
+  Given<bool> drop_last;
+  Given<bool> pin_memory;
+  Given<bool> persistent_workers;
+  Given<int64_t> num_workers;
+  Given<int64_t> prefetch_factor;
+  Given<bool> iterable;
+  Given<SamplerKind> sampler;
+  Given<bool> set_epoch;
+  Given<Time> sample_time;
+  Given<Bytes> sample_size;
+  std::optional<ColumnValues> values;
+  SourcePlace place{};
+};
+
+struct DataSpec {
+  LoaderSpec common;  ///< keys directly under `data`
+  std::vector<LoaderSpec> train;
+  std::vector<LoaderSpec> val;
+  std::vector<LoaderSpec> test;
+  std::vector<LoaderSpec> predict;
+  SourcePlace place{};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/scenario/expression.hpp"
+#include "model/scenario/placed.hpp"
+
+namespace lockstep {
+
+enum class ExpectationKind : uint8_t {
+  no_hang,
+  hang,
+  no_findings,
+  finding,
+  no_finding,
+  refused,
+  expression
+};
+
+/// One result that an expectation names, such as `ddp.breakdown.compute` or `metric val/f1`.
+struct ResultName {
+  std::string placeholder;    ///< the name that stands for it in the expression
+  std::string scenario_case;  ///< another case of the file, or empty for this one
+  std::string name;           ///< "step_time", "breakdown.compute", "metric", "transfers"
+  std::string key;            ///< of `metric` and of `transfers`
+  SourcePlace place{};
+};
+
+/// The allowance of `left == right +- allowance`.
+struct Tolerance {
+  std::optional<double> fraction;      ///< of the right side: `+- 5 %`
+  std::optional<Expression> absolute;  ///< a constant quantity: `+- 2 ms`
+};
+
+/// What must come out: a word, or an expression over results that gives a bool.
+struct Expectation {
+  ExpectationKind kind = ExpectationKind::no_hang;
+  std::string text;                      ///< as written
+  std::string code;                      ///< of `finding` and `no_finding`
+  std::optional<Expression> expression;  ///< without a tolerance
+  std::optional<Expression> left;        ///< with one: `left == right`
+  std::optional<Expression> right;
+  std::optional<Tolerance> tolerance;
+  std::vector<ResultName> results;
+  std::optional<int64_t> rank;  ///< absent: every rank
+  SourcePlace place{};
+};
+
+/// What `verify` explores.
+struct VerifySpec {
+  std::vector<Placed<int64_t>> world_sizes;
+  Given<int64_t> max_schedules;
+  Given<std::string> numerics;  ///< "auto", "true", "false"
+  Given<bool> single_device;
+  struct Ignored {
+    std::string code;
+    std::string reason;
+    SourcePlace place{};
+  };
+  std::vector<Ignored> ignore;
+  SourcePlace place{};
+};
+
+}  // namespace lockstep

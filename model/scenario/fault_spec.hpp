@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/core/units.hpp"
+#include "model/scenario/instant.hpp"
+#include "model/scenario/placed.hpp"
+#include "model/scenario/rank_selection.hpp"
+
+namespace lockstep {
+
+enum class FaultKind : uint8_t {
+  straggler,
+  slow_data,
+  slow_link,
+  lost_rank,
+  lost_node,
+  lost_message,
+  corrupted_value,
+  exception,
+  out_of_memory,
+  signal
+};
+
+/// One end of a link: `node N` or `gpu N`.
+struct LinkEnd {
+  enum class Kind : uint8_t { node, gpu };
+  Kind kind = Kind::node;
+  int64_t number = 0;
+};
+
+/// What goes wrong, where and when. Which fields a kind has, the table of faults says.
+struct FaultSpec {
+  FaultKind kind = FaultKind::straggler;
+  Given<int64_t> rank;
+  Given<RankSelection> ranks;
+  Given<Instant> at;
+  Given<Time> duration;  ///< key `for`; absent: to the end
+  Given<double> slowdown;
+  std::vector<Placed<LinkEnd>> between;
+  Given<double> bandwidth;  ///< what is left of it, as a fraction
+  Given<Time> latency;      ///< added
+  Given<int64_t> node;
+  Given<int64_t> call;  ///< which submission of that rank
+  Given<std::string> hook;
+  Given<std::string> signal;
+  SourcePlace place{};
+};
+
+}  // namespace lockstep

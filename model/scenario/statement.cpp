@@ -1,0 +1,61 @@
+#include "model/scenario/statement.hpp"
+
+#include <array>
+
+namespace lockstep {
+
+std::string_view name_of(StatementKind kind) {
+  static constexpr auto names = std::to_array<std::string_view>({
+      "all_reduce",
+      "reduce_scatter",
+      "all_gather",
+      "broadcast",
+      "scatter",
+      "reduce",
+      "gather",
+      "all_to_all",
+      "send",
+      "recv",
+      "batch_isend_irecv",
+      "grouped",
+      "barrier",
+      "new_group",
+      "wait",
+      "wait_stream",
+      "synchronize",
+      "item",
+      "empty_cache",
+      "kernel",
+      "host",
+      "copy",
+      "let",
+      "append",
+      "assert",
+      "if",
+      "repeat",
+      "return",
+      "raise",
+      "fit",
+      "validate",
+      "test",
+      "predict",
+      "forward",
+      "backward",
+      "optimizer_step",
+      "zero_grad",
+      "no_sync",
+      "toggle_model",
+      "log",
+      "log_dict",
+      "update",
+      "compute",
+      "reset",
+      "reduce_boolean_decision",
+      "save_checkpoint",
+      "should_stop",
+  });
+  static_assert(names.size() == static_cast<size_t>(StatementKind::should_stop) + 1);
+  return names[static_cast<size_t>(kind)];
+}
+
+}  // namespace lockstep
