@@ -22,15 +22,16 @@ std::vector<Race> AccessHistory::add(const Access& access, const VectorClock& cl
     const bool same_operation =
         earlier.component == access.component && earlier.count == access.count;
     const bool collides = earlier.writes || access.writes || access.releases;
-    if (collides && !same_operation && earlier.slice.overlaps(access.slice) && !earlier.before(clock)) {
+    if (collides && !same_operation && earlier.slice.overlaps(access.slice) &&
+        !earlier.before(clock)) {
       races.push_back({earlier, access});
     }
   }
   // Whoever is ordered after this use is ordered after what it covers and follows.
   const auto covered = [&](const Access& earlier) {
-    const bool inside = access.slice.begin <= earlier.slice.begin &&
-                        earlier.slice.begin + earlier.slice.elements <=
-                            access.slice.begin + access.slice.elements;
+    const bool inside =
+        access.slice.begin <= earlier.slice.begin &&
+        earlier.slice.begin + earlier.slice.elements <= access.slice.begin + access.slice.elements;
     const bool replaces = access.writes || (access.reads && !earlier.writes);
     return inside && replaces && earlier.before(clock);
   };

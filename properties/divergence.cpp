@@ -5,8 +5,8 @@
 #include <set>
 #include <tuple>
 
-#include "properties/member_class.hpp"
 #include "properties/edit.hpp"
+#include "properties/member_class.hpp"
 
 namespace lockstep {
 
@@ -15,7 +15,8 @@ namespace {
 constexpr size_t pairs_max = 16;
 
 bool has_site(const std::vector<Call>& calls, size_t end, SiteId site) {
-  return std::any_of(calls.begin(), calls.begin() + static_cast<int64_t>(std::min(end, calls.size())),
+  return std::any_of(calls.begin(),
+                     calls.begin() + static_cast<int64_t>(std::min(end, calls.size())),
                      [site](const Call& call) { return call.site == site; });
 }
 
@@ -28,9 +29,12 @@ int64_t count_of(const std::vector<Call>& calls, SiteId site) {
 class Pair {
  public:
   Pair(const RunResult& run, const MemberClass& left, const MemberClass& right, size_t position)
-      : run_(run), left_(left), right_(right),
+      : run_(run),
+        left_(left),
+        right_(right),
         lane_(lane_at(left, right, position)),
-        left_decisions_(decisions_of(left)), right_decisions_(decisions_of(right)) {}
+        left_decisions_(decisions_of(left)),
+        right_decisions_(decisions_of(right)) {}
 
   std::vector<Edit> edits() const {
     const EditJudges judges{[this](size_t i, size_t j) { return evidence(i, j); },
@@ -194,8 +198,7 @@ class Classifier {
     for (const MemberClass& side : classes_) {
       if (side.ranks.intersects(found.lackers)) {
         group_unknown = group_unknown || !side.knows_group;
-        never_reached =
-            never_reached || !has_site(side.calls, side.calls.size(), found.odd.site);
+        never_reached = never_reached || !has_site(side.calls, side.calls.size(), found.odd.site);
       }
     }
     found.repair = Repair::add_calls;
@@ -220,8 +223,7 @@ class Classifier {
     if (left_ended == right_ended) {
       return std::nullopt;
     }
-    Divergence found =
-        at(left_ended ? right : left, left_ended ? left : right, position);
+    Divergence found = at(left_ended ? right : left, left_ended ? left : right, position);
     found.code = "LS101";
     found.repair = Repair::keep_rank;
     found.lackers = {};
@@ -306,12 +308,14 @@ bool leads_to(const Journal& journal, const Divergence& cause, const Divergence&
   const bool same_decision = cause.decision && effect.decision &&
                              cause.decision->site == effect.decision->site &&
                              cause.decision->turn == effect.decision->turn;
-  const bool same_end = cause.repair == Repair::keep_rank && cause.lackers.intersects(effect.lackers);
+  const bool same_end =
+      cause.repair == Repair::keep_rank && cause.lackers.intersects(effect.lackers);
   if (same_decision || same_end) {
     return true;
   }
   for (const int32_t rank : {effect.caller, effect.lacker}) {
-    if (cause.members.contains(rank) && row_at(journal, cause, rank) <= row_at(journal, effect, rank)) {
+    if (cause.members.contains(rank) &&
+        row_at(journal, cause, rank) <= row_at(journal, effect, rank)) {
       return true;
     }
   }

@@ -21,8 +21,8 @@ struct SampleCounts {
 };
 SampleCounts count_samples(std::span<const RankSamples> taken, int32_t epoch, int64_t samples);
 
-/// Every sample of [0, samples) is taken exactly once in every epoch (LS304). One finding: the first
-/// epoch in which that does not hold.
+/// Every sample of [0, samples) is taken exactly once in every epoch (LS304). One finding: the
+/// first epoch in which that does not hold.
 std::vector<Finding> every_sample_once(std::span<const RankSamples> taken, int64_t samples);
 
 }  // namespace lockstep

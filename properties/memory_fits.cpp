@@ -16,8 +16,8 @@ const DeviceMemory* fullest(const RunResult& run, int32_t rank) {
   const DeviceMemory* found = nullptr;
   if (static_cast<size_t>(rank) < run.memory.size()) {
     for (const auto& [device, memory] : run.memory[static_cast<size_t>(rank)]) {
-      const bool fuller = found == nullptr || memory.capacity - memory.peak <
-                                                  found->capacity - found->peak;
+      const bool fuller =
+          found == nullptr || memory.capacity - memory.peak < found->capacity - found->peak;
       found = device != host_device && fuller ? &memory : found;
     }
   }
@@ -27,18 +27,18 @@ const DeviceMemory* fullest(const RunResult& run, int32_t rank) {
 Finding finding_of(const RunResult& run, SiteId site, const RankSet& ranks) {
   const int32_t first = ranks.first();
   const std::string& message = run.ends[static_cast<size_t>(first)].message;
-  Finding finding = lockstep::finding_of(
-      "LS401", Level::error,
-      fmt::format("{} {} out of device memory", ranks.phrase(), ranks.size() == 1 ? "runs" : "run"));
+  Finding finding = lockstep::finding_of("LS401", Level::error,
+                                         fmt::format("{} {} out of device memory", ranks.phrase(),
+                                                     ranks.size() == 1 ? "runs" : "run"));
   finding.ranks = ranks;
   finding.sites.push_back({site, SiteRole::subject, fmt::format("on {}", ranks.phrase())});
   finding.why.text = message;
   finding.did.push_back({ranks, 0, message, site});
   if (const DeviceMemory* memory = fullest(run, first)) {
     finding.why.ways.push_back(
-        {RankSet{first}, fmt::format("{} of {} held: {}", bytes_text(memory->held.count()),
-                                     bytes_text(memory->capacity.count()),
-                                     memory_text(memory->held_by_purpose))});
+        {RankSet{first},
+         fmt::format("{} of {} held: {}", bytes_text(memory->held.count()),
+                     bytes_text(memory->capacity.count()), memory_text(memory->held_by_purpose))});
   }
   const auto all = static_cast<int64_t>(run.ends.size());
   if (ranks.size() < all) {
@@ -61,8 +61,8 @@ std::string memory_text(const MemoryByPurpose& bytes) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [amount, purpose] : held) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
-                        name_of(static_cast<Purpose>(purpose)), bytes_text(amount.count()));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(static_cast<Purpose>(purpose)),
+                        bytes_text(amount.count()));
   }
   return text.empty() ? "nothing" : text;
 }

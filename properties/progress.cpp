@@ -16,7 +16,10 @@ std::pair<int32_t, StreamId> queue_of(const Operation& operation) {
 class Replay {
  public:
   Replay(const OperationTable& table, Sends sends)
-      : table_(table), sends_(sends), started_(table.size(), 0), next_(),
+      : table_(table),
+        sends_(sends),
+        started_(table.size(), 0),
+        next_(),
         waiting_rank_(static_cast<size_t>(table.journal().ranks()), 0) {
     state_.submitted.assign(table.size(), 0);
     state_.done.assign(table.size(), 0);
@@ -132,7 +135,8 @@ class Replay {
     }
   }
 
-  // Starts what stands first in a queue, with all parts of its grouped call, and drops what is done.
+  // Starts what stands first in a queue, with all parts of its grouped call, and drops what is
+  // done.
   bool advance_queue(std::deque<size_t>& queue) {
     bool moved = false;
     while (!queue.empty()) {
@@ -200,8 +204,8 @@ class Replay {
   Sends sends_;
   Progress state_;
   std::vector<char> started_;
-  std::vector<Position> next_;             ///< by lane
-  std::vector<size_t> first_lane_;         ///< by rank, and the end
+  std::vector<Position> next_;      ///< by lane
+  std::vector<size_t> first_lane_;  ///< by rank, and the end
   std::map<std::pair<int32_t, StreamId>, std::deque<size_t>> queues_;
   std::map<std::pair<uint64_t, int64_t>, int64_t> arrived_;
   std::deque<int32_t> ready_;

@@ -11,12 +11,15 @@ using Lines = std::vector<std::string>;
 Lines for_calls(std::string_view code, const RemedyContext& context) {
   const std::string operation = context.operation.empty() ? "the call" : context.operation;
   if (code == "LS101") {
-    return {fmt::format("every rank must call {}; guard only what needs one rank "
-                        "(printing, logging, writing a file)", operation)};
+    return {
+        fmt::format("every rank must call {}; guard only what needs one rank "
+                    "(printing, logging, writing a file)",
+                    operation)};
   }
   if (code == "LS102") {
     return {fmt::format("every rank must call {} equally often: give all ranks the same number of "
-                        "batches or items,", operation),
+                        "batches or items,",
+                        operation),
             "or agree on the end before each turn:",
             "  - {reduce_boolean_decision: {value: more, all: true, as: all_have_more}}"};
   }
@@ -24,13 +27,15 @@ Lines for_calls(std::string_view code, const RemedyContext& context) {
     return {"call them in the same order on every rank; iterate over sorted keys, not over a set"};
   }
   if (code == "LS104") {
-    return {fmt::format("give {} the same size, dtype, root and reduction on every rank;",
-                        operation),
-            "for data of uneven length gather the lengths first, pad to the longest, cut afterwards"};
+    return {
+        fmt::format("give {} the same size, dtype, root and reduction on every rank;", operation),
+        "for data of uneven length gather the lengths first, pad to the longest, cut afterwards"};
   }
   if (code == "LS105") {
-    return {"every rank of the parent group calls new_group, with the same list of ranks, in the "
-            "same order,", "whether it becomes a member or not"};
+    return {
+        "every rank of the parent group calls new_group, with the same list of ranks, in the "
+        "same order,",
+        "whether it becomes a member or not"};
   }
   return {"decide once for all ranks, then branch on the answer:",
           fmt::format("  - {{reduce_boolean_decision: {{value: {}, all: false, as: decided}}}}",
@@ -56,8 +61,9 @@ Lines for_memory_of_streams(std::string_view code) {
     return {"wait for the operation that writes the data before it is read:", "  - wait: NAME"};
   }
   if (code == "LS202") {
-    return {"keep the buffer until its last user has finished: wait for it before the buffer is "
-            "overwritten or released"};
+    return {
+        "keep the buffer until its last user has finished: wait for it before the buffer is "
+        "overwritten or released"};
   }
   return {"order the two writers: put them on one stream, or let one wait for the other:",
           "  - wait_stream: {stream: FIRST, on: SECOND}"};

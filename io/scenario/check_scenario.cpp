@@ -13,10 +13,10 @@ void check_bare_statements(Reader& reader, const std::vector<Statement>& stateme
   for (const Statement& statement : statements) {
     const StatementRow* row = find_statement(name_of(statement.kind));
     if (row != nullptr && !row->bare()) {
-      reader.fail_at(
-          statement.place,
-          fmt::format("`{}` needs a trainer, and a program of `cluster.ranks` has none", row->name()),
-          "replace `cluster.ranks` by `trainer.devices`");
+      reader.fail_at(statement.place,
+                     fmt::format("`{}` needs a trainer, and a program of `cluster.ranks` has none",
+                                 row->name()),
+                     "replace `cluster.ranks` by `trainer.devices`");
     }
     check_bare_statements(reader, statement.body);
     check_bare_statements(reader, statement.otherwise);

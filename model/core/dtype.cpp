@@ -12,16 +12,15 @@ std::string_view name_of(DType dtype) {
     case DType::bf16: return "bf16";
     case DType::fp16: return "fp16";
     case DType::int64: return "int64";
-    case DType::int32:
-      return "int32";
+    case DType::int32: return "int32";
     case DType::uint8: return "uint8";
   }
   return "?";
 }
 
 std::optional<DType> dtype_named(std::string_view name) {
-  for (const DType dtype :
-       {DType::fp64, DType::fp32, DType::bf16, DType::fp16, DType::int64, DType::int32, DType::uint8}) {
+  for (const DType dtype : {DType::fp64, DType::fp32, DType::bf16, DType::fp16, DType::int64,
+                            DType::int32, DType::uint8}) {
     if (name == name_of(dtype)) {
       return dtype;
     }

@@ -29,7 +29,8 @@ constexpr int64_t size_of(DType dtype) {
 constexpr bool is_floating(DType dtype) { return dtype < DType::int64; }
 
 std::string_view name_of(DType dtype);
-/// "fp64 fp32 bf16 fp16 int64 int32 uint8 bool" (bool is carried as uint8); nothing for other names.
+/// "fp64 fp32 bf16 fp16 int64 int32 uint8 bool" (bool is carried as uint8); nothing for other
+/// names.
 std::optional<DType> dtype_named(std::string_view name);
 
 /// Round to nearest, ties to even, as the hardware does.

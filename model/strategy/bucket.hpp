@@ -20,8 +20,8 @@ using BucketAssignment = std::vector<std::vector<size_t>>;
 
 /// PyTorch's compute_bucket_assignment_by_size (reducer.cpp): walk the tensors in the given order
 /// and add each to the open bucket of its type; once that holds at least its limit it is closed and
-/// the next limit counts, the last one for ever. So a bucket overshoots its limit by up to a tensor.
-/// What is left over makes the last buckets. No limits: one bucket a type.
+/// the next limit counts, the last one for ever. So a bucket overshoots its limit by up to a
+/// tensor. What is left over makes the last buckets. No limits: one bucket a type.
 BucketAssignment assign_buckets(std::span<const BucketedTensor> tensors,
                                 std::span<const size_t> order, std::span<const Bytes> limits);
 

@@ -6,10 +6,9 @@ namespace lockstep {
 
 Program framework_barrier(Rank& rank, GroupId group, bool is_all_reduce, SiteId site) {
   const CommunicationOptions options{communication_stream, {}, site};
-  const Ticket ticket =
-      is_all_reduce ? rank.all_reduce(group, Slice::of_size(DType::fp32, 1), Reduction::sum,
-                                      options)
-                    : rank.barrier(group, options);
+  const Ticket ticket = is_all_reduce ? rank.all_reduce(group, Slice::of_size(DType::fp32, 1),
+                                                        Reduction::sum, options)
+                                      : rank.barrier(group, options);
   co_await rank.settle(ticket);
 }
 
@@ -80,18 +79,18 @@ Program broadcast_coalesced(Rank& rank, GroupId group, std::vector<Slice> tensor
       for (const Slice& tensor : chunks[next]) {
         elements += tensor.elements;
       }
-      const Slice flat = rank.allocate(Purpose::communication, chunks[next].front().dtype, elements);
+      const Slice flat =
+          rank.allocate(Purpose::communication, chunks[next].front().dtype, elements);
       const Ticket packed = copy_all(rank, chunks[next], parts_of(flat, chunks[next]), {}, site);
-      const Ticket sent =
-          rank.broadcast(group, flat, root, {communication_stream, {packed}, site});
+      const Ticket sent = rank.broadcast(group, flat, root, {communication_stream, {packed}, site});
       in_flight.push_back({flat, std::move(chunks[next]), sent});
       ++next;
       continue;
     }
     InFlight oldest = std::move(in_flight.front());
     in_flight.erase(in_flight.begin());
-    const Ticket unpacked = copy_all(rank, parts_of(oldest.flat, oldest.tensors), oldest.tensors,
-                                     {oldest.done}, site);
+    const Ticket unpacked =
+        copy_all(rank, parts_of(oldest.flat, oldest.tensors), oldest.tensors, {oldest.done}, site);
     co_await rank.settle(unpacked);
     rank.release(oldest.flat);
   }
@@ -102,7 +101,8 @@ Task<int64_t> agree(Rank& rank, GroupId group, Slice scratch, int64_t own, Reduc
   Values value(scratch.dtype, 1);
   value.set_integer(0, own);
   rank.write(scratch, value);
-  const Ticket reduced = rank.all_reduce(group, scratch, reduction, {communication_stream, {}, site});
+  const Ticket reduced =
+      rank.all_reduce(group, scratch, reduction, {communication_stream, {}, site});
   co_await rank.settle(reduced);
   co_return rank.read(scratch).integer(0);
 }

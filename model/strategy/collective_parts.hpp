@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-/// A barrier as the framework makes it: NCCL has none, so c10d all-reduces one float there; Gloo has
-/// its own. The host waits either way.
+/// A barrier as the framework makes it: NCCL has none, so c10d all-reduces one float there; Gloo
+/// has its own. The host waits either way.
 Program framework_barrier(Rank& rank, GroupId group, bool is_all_reduce, SiteId site);
 
 /// PyTorch's broadcast_coalesced: packs tensors of one type into flat chunks of about `chunk`, at

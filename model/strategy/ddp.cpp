@@ -58,8 +58,8 @@ Program DistributedDataParallel::verify_parameters(Rank& rank) {
   const Slice own = rank.allocate(purpose, DType::int64, 1);
   const Slice all = rank.allocate(purpose, DType::int64, rank.world_size());
   rank.write(own, Values::of(DType::int64, {static_cast<double>(trainable_.size())}));
-  const Ticket counted = rank.all_gather(
-      world_group, own, all, {communication_stream, {}, site_id(count_parameters)});
+  const Ticket counted =
+      rank.all_gather(world_group, own, all, {communication_stream, {}, site_id(count_parameters)});
   co_await rank.settle(counted);
   rank.release(own);
   rank.release(all);
@@ -70,8 +70,8 @@ Program DistributedDataParallel::verify_parameters(Rank& rank) {
     dimensions += static_cast<int64_t>(replica_.network().parameter(place).shape.size());
   }
   const Slice shapes = rank.allocate(Purpose::communication, DType::int64, 2 * dimensions);
-  const Ticket compared = rank.broadcast(
-      world_group, shapes, 0, {communication_stream, {}, site_id(compare_shapes)});
+  const Ticket compared =
+      rank.broadcast(world_group, shapes, 0, {communication_stream, {}, site_id(compare_shapes)});
   co_await rank.settle(compared);
   rank.release(shapes);
 }
@@ -238,8 +238,7 @@ DataParallelOptions options_from(const StrategyArguments& arguments) {
   options.gradient_as_bucket_view = arguments.boolean("gradient_as_bucket_view", false);
   options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);
   options.join = arguments.boolean("join", false);
-  options.divide_by_initial_world_size =
-      arguments.boolean("divide_by_initial_world_size", true);
+  options.divide_by_initial_world_size = arguments.boolean("divide_by_initial_world_size", true);
   if (arguments.has("bucket_cap_mb")) {
     const double mebibytes = arguments.number("bucket_cap_mb", 25);
     if (!(mebibytes > 0)) {
@@ -256,8 +255,8 @@ StrategyEntry distributed_data_parallel() {
   StrategyEntry entry;
   entry.name = "ddp";
   entry.class_name = "DDPStrategy";
-  entry.arguments = {"find_unused_parameters", "static_graph", "gradient_as_bucket_view",
-                     "broadcast_buffers", "bucket_cap_mb", "join",
+  entry.arguments = {"find_unused_parameters",      "static_graph",  "gradient_as_bucket_view",
+                     "broadcast_buffers",           "bucket_cap_mb", "join",
                      "divide_by_initial_world_size"};
   for (const std::string_view step : ddp_sites::all) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});

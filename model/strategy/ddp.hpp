@@ -74,8 +74,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   double gradient_factor(const Rank& rank) const;
 
   // The shadow of an iteration, for a rank whose data have ended (ddp_join.cpp).
-  Task<int64_t> agree_on_join(Rank& rank, int64_t own, Reduction reduction,
-                              std::string_view step);
+  Task<int64_t> agree_on_join(Rank& rank, int64_t own, Reduction reduction, std::string_view step);
   Program shadow_iteration(Rank& rank);
   Program adopt_last_joiner(Rank& rank);
 
@@ -89,7 +88,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   std::vector<bool> used_;  ///< by parameter, over the accumulation window
   Slice used_map_;          ///< int32 a parameter; no_buffer where none is needed
   Ticket used_map_reduced_;
-  Slice scratch_;           ///< one int64 for what ranks agree on
+  Slice scratch_;  ///< one int64 for what ranks agree on
 
   std::vector<size_t> ready_order_;  ///< parameters as their gradients came in the first backward
   bool record_order_ = true;

@@ -27,8 +27,8 @@ Program DistributedDataParallel::join(Rank& rank) {
     joined_last = false;
     co_await shadow_iteration(rank);
   }
-  const int64_t last = co_await agree_on_join(rank, joined_last ? rank.id() : -1, Reduction::max,
-                                              last_joiner);
+  const int64_t last =
+      co_await agree_on_join(rank, joined_last ? rank.id() : -1, Reduction::max, last_joiner);
   buffer_root_ = static_cast<int32_t>(last);
   co_await adopt_last_joiner(rank);
 }
@@ -52,9 +52,8 @@ Program DistributedDataParallel::shadow_iteration(Rank& rank) {
     call.scalars = {&zero, 1};
     call.memory_traffic = bucket.flat.bytes();
     const Ticket cleared = rank.compute(call, {replica_.compute(), {}, site_id(fill_bucket)});
-    bucket.reduced =
-        rank.all_reduce(world_group, bucket.flat, Reduction::sum,
-                        {communication_stream, {cleared}, site_id(reduce_bucket)});
+    bucket.reduced = rank.all_reduce(world_group, bucket.flat, Reduction::sum,
+                                     {communication_stream, {cleared}, site_id(reduce_bucket)});
     co_await rank.settle(bucket.reduced);
   }
   if (options_.find_unused_parameters) {

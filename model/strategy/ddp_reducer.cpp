@@ -18,9 +18,9 @@ void DistributedDataParallel::make_buckets(Rank& rank, const BucketAssignment& a
       elements += replica_.parameters()[trainable_[tensor]].tensor.value.elements;
     }
     const DType dtype = replica_.parameters()[trainable_[tensors.front()]].tensor.value.dtype;
-    bucket.flat = rank.allocate(
-        options_.gradient_as_bucket_view ? Purpose::gradient : Purpose::communication, dtype,
-        elements);
+    bucket.flat =
+        rank.allocate(options_.gradient_as_bucket_view ? Purpose::gradient : Purpose::communication,
+                      dtype, elements);
     int64_t begin = 0;
     for (const size_t tensor : tensors) {
       Replica::Parameter& parameter = replica_.parameters()[trainable_[tensor]];
@@ -103,8 +103,7 @@ void DistributedDataParallel::mark_ready(Rank& rank, const std::vector<size_t>& 
   call.writes = parts;
   call.scalars = {&factor, 1};
   call.memory_traffic = moved;
-  const Ticket packed =
-      rank.compute(call, {replica_.compute(), {done}, site_id(fill_bucket)});
+  const Ticket packed = rank.compute(call, {replica_.compute(), {done}, site_id(fill_bucket)});
   for (const size_t index : parameters) {
     Bucket& bucket = buckets_[place_of_[index].first];
     --bucket.pending;
@@ -203,8 +202,7 @@ Program DistributedDataParallel::unpack_buckets(Rank& rank) {
 }
 
 double DistributedDataParallel::gradient_factor(const Rank& rank) const {
-  const int64_t ranks =
-      options_.divide_by_initial_world_size ? rank.world_size() : active_ranks_;
+  const int64_t ranks = options_.divide_by_initial_world_size ? rank.world_size() : active_ranks_;
   return 1.0 / static_cast<double>(ranks);
 }
 

@@ -23,9 +23,8 @@ inline constexpr std::string_view last_joiner = "ddp: join, all_reduce of who jo
 inline constexpr std::string_view final_model = "ddp: join, broadcast of the last joiner's model";
 
 inline constexpr std::string_view all[] = {
-    count_parameters, compare_shapes, send_parameters, send_buffers, send_order,
-    send_sizes,       fill_bucket,    reduce_bucket,   reduce_map,   empty_bucket,
-    update,           count_active,   choose_root,     will_synchronise, last_joiner,
-    final_model};
+    count_parameters, compare_shapes,   send_parameters, send_buffers, send_order, send_sizes,
+    fill_bucket,      reduce_bucket,    reduce_map,      empty_bucket, update,     count_active,
+    choose_root,      will_synchronise, last_joiner,     final_model};
 
 }  // namespace lockstep::ddp_sites

@@ -11,8 +11,7 @@ CommunicationOptions after_compute(Rank& rank, SiteId site) {
 
 Program DistributedStrategy::reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) {
   co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);
-  const Ticket reduced =
-      rank.all_reduce(world_group, data, reduction, after_compute(rank, site));
+  const Ticket reduced = rank.all_reduce(world_group, data, reduction, after_compute(rank, site));
   co_await rank.settle(reduced);
 }
 
@@ -26,8 +25,7 @@ Program DistributedStrategy::broadcast(Rank& rank, Slice data, int32_t root, Sit
 }
 
 Program DistributedStrategy::all_gather(Rank& rank, Slice part, Slice whole, SiteId site) {
-  const Ticket gathered =
-      rank.all_gather(world_group, part, whole, after_compute(rank, site));
+  const Ticket gathered = rank.all_gather(world_group, part, whole, after_compute(rank, site));
   co_await rank.settle(gathered);
 }
 

@@ -52,8 +52,7 @@ Program DataParallel::setup(Rank& rank) {
 void DataParallel::scatter(const Batch& batch) {
   chunks_.clear();
   auto next = batch.samples.begin();
-  for (const int64_t length :
-       chunk_lengths(batch.size(), static_cast<int64_t>(replicas_.size()))) {
+  for (const int64_t length : chunk_lengths(batch.size(), static_cast<int64_t>(replicas_.size()))) {
     chunks_.push_back({{next, next + length}});
     next += length;
   }
@@ -96,14 +95,13 @@ Program DataParallel::forward(Rank& rank, const Batch& batch, const StepOptions&
   computed_.clear();
   for (int32_t device = 0; device < used_devices(); ++device) {  // 3
     const auto index = static_cast<size_t>(device);
-    computed_.push_back(
-        replicas_[index].forward(rank, chunks_[index], options, {arrived_[index]}));
+    computed_.push_back(replicas_[index].forward(rank, chunks_[index], options, {arrived_[index]}));
   }
   gather_losses(rank);  // 4, 5
 }
 
-// 4. One loss a replica comes to device 0, 5. where their plain mean is the loss: every chunk counts
-// the same, also a short last one.
+// 4. One loss a replica comes to device 0, 5. where their plain mean is the loss: every chunk
+// counts the same, also a short last one.
 void DataParallel::gather_losses(Rank& rank) {
   std::vector<Ticket> here;
   for (int32_t device = 0; device < used_devices(); ++device) {
@@ -133,8 +131,7 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
     Ticket gradient = loss_ready_;
     if (device > 0) {
       const Slice sent = Slice::of_size(DType::fp32, 1);
-      gradient = rank.copy(sent, sent, on_device(replica.device(), loss_ready_,
-                                                 scatter_gradients));
+      gradient = rank.copy(sent, sent, on_device(replica.device(), loss_ready_, scatter_gradients));
       transfer(output_gradients_to_devices).count += 1;
       transfer(output_gradients_to_devices).bytes += sent.bytes();
     }
@@ -170,8 +167,7 @@ void DataParallel::reduce_gradients(Rank& rank) {
       const Slice& sum = first.parameters()[i].tensor.gradient;
       const Slice here = rank.allocate(Purpose::communication, sum.dtype, sum.elements, root);
       const Ticket came =
-          rank.copy(gradient, here,
-                    {stream(queue::copy, root), computed_, site_id(add_gradients)});
+          rank.copy(gradient, here, {stream(queue::copy, root), computed_, site_id(add_gradients)});
       KernelCall call;
       call.kernel = Kernel::add;
       call.reads = {&here, 1};
@@ -219,8 +215,8 @@ StrategyEntry data_parallel() {
   entry.name = "dp";
   entry.class_name = "DataParallelStrategy";
   entry.one_process = true;
-  for (const std::string_view step : {copy_parameters, copy_buffers, gather_outputs,
-                                      scatter_gradients, add_gradients, update}) {
+  for (const std::string_view step :
+       {copy_parameters, copy_buffers, gather_outputs, scatter_gradients, add_gradients, update}) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments&) {

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// torch.nn.DataParallel: one process drives K devices; the model lives on device 0 and is copied to
-/// the others at every forward.
+/// torch.nn.DataParallel: one process drives K devices; the model lives on device 0 and is copied
+/// to the others at every forward.
 class DataParallel final : public Strategy {
  public:
   explicit DataParallel(const TrainingPlan& plan) : plan_(&plan) {}

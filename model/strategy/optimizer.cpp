@@ -26,8 +26,12 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
     call.scalars = scalars;
     return rank.compute(call, options);
   }
-  const double scalars[] = {plan.lr,  plan.beta1,        plan.beta2,
-                            plan.eps, plan.weight_decay, step,
+  const double scalars[] = {plan.lr,
+                            plan.beta1,
+                            plan.beta2,
+                            plan.eps,
+                            plan.weight_decay,
+                            step,
                             plan.kind == OptimizerKind::adamw ? 1.0 : 0.0};
   call.kernel = Kernel::adam_step;
   call.scalars = scalars;
@@ -47,8 +51,8 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, bool numerics,
     }
     ++tensor->steps;
     while (static_cast<int>(tensor->state.size()) < state_tensors(plan)) {
-      tensor->state.push_back(rank.allocate(Purpose::optimizer_state, tensor->value.dtype,
-                                            tensor->value.elements));
+      tensor->state.push_back(
+          rank.allocate(Purpose::optimizer_state, tensor->value.dtype, tensor->value.elements));
     }
     moved += tensor->value.bytes() * (3 + 2 * static_cast<int64_t>(tensor->state.size()));
     if (numerics) {

@@ -18,8 +18,9 @@ struct OptimizedTensor {
 /// Slices of state that the optimizer keeps for every element: none, momentum, or two moments.
 int state_tensors(const OptimizerPlan& plan);
 
-/// Updates the tensors on the compute stream of the first device. With `numerics` one kernel a tensor;
-/// without, one kernel for all (torch's foreach implementation), priced by the memory it moves.
+/// Updates the tensors on the compute stream of the first device. With `numerics` one kernel a
+/// tensor; without, one kernel for all (torch's foreach implementation), priced by the memory it
+/// moves.
 Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, bool numerics,
                       std::vector<OptimizedTensor*> tensors, SiteId site, Ticket after);
 

@@ -12,16 +12,17 @@
 
 namespace lockstep {
 
-/// Makes the strategy object of one rank. Throws std::invalid_argument for arguments it cannot take.
+/// Makes the strategy object of one rank. Throws std::invalid_argument for arguments it cannot
+/// take.
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(
     const TrainingPlan& plan, const StrategyArguments& arguments)>;
 
 struct StrategyEntry {
-  std::string name;              ///< "ddp"
-  std::string class_name;        ///< "DDPStrategy"
-  bool one_process = false;      ///< one rank drives all devices (single, dp)
+  std::string name;                    ///< "ddp"
+  std::string class_name;              ///< "DDPStrategy"
+  bool one_process = false;            ///< one rank drives all devices (single, dp)
   std::vector<std::string> arguments;  ///< that the factory understands
-  std::vector<Site> sites;       ///< what its operations are called in findings
+  std::vector<Site> sites;             ///< what its operations are called in findings
   StrategyFactory make;
 };
 

@@ -122,12 +122,11 @@ void Replica::bring_batch(Rank& rank, const Batch& batch, After after) {
   const bool classes = net.loss.kind == LayerKind::cross_entropy_loss;
   const int64_t outputs = elements_of(net.loss.input);
   const int64_t targets = classes ? outputs / net.loss.input.back() : outputs;
-  const DType input_dtype = is_floating(net.input_dtype) ? plan_->activation_dtype
-                                                         : net.input_dtype;
+  const DType input_dtype =
+      is_floating(net.input_dtype) ? plan_->activation_dtype : net.input_dtype;
   const DType target_dtype = classes ? DType::int64 : plan_->activation_dtype;
   const int64_t input_elements = samples_ * elements_of(net.input);
-  const Slice host_input =
-      rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
+  const Slice host_input = rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
   const Slice host_target =
       rank.allocate(Purpose::input, target_dtype, samples_ * targets, host_device);
   if (plan_->numerics) {
@@ -149,8 +148,7 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
   forget_forward(rank);
   bring_batch(rank, batch, after);
   for (size_t layer = 0; layer < network().layers.size(); ++layer) {
-    if (!std::binary_search(options.skipped_layers.begin(), options.skipped_layers.end(),
-                            layer)) {
+    if (!std::binary_search(options.skipped_layers.begin(), options.skipped_layers.end(), layer)) {
       run_layer(rank, layer, options);
     }
   }
@@ -175,7 +173,8 @@ void Replica::enter_residual(size_t layer, LayerRun& run) {
       break;
     case LayerKind::residual_shortcut:
       run.residual = open_residuals_.back();
-      residuals_[*run.residual].aside = std::exchange(current_, residuals_[*run.residual].remembered);
+      residuals_[*run.residual].aside =
+          std::exchange(current_, residuals_[*run.residual].remembered);
       break;
     case LayerKind::residual_add:
       run.residual = open_residuals_.back();

@@ -72,7 +72,7 @@ class Replica {
     size_t layer = 0;
     Slice input;
     Slice output;
-    Slice kept;           ///< memory that the framework keeps for backward
+    Slice kept;                      ///< memory that the framework keeps for backward
     std::optional<size_t> residual;  ///< of residual layers: index into residuals_
   };
   /// A skip connection: what it remembers on the way forth, what comes back over it.

@@ -22,8 +22,7 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
   KernelCall call;
   call.kernel = Kernel::loss_backward;
   call.work = flops_of(loss, Pass::input_gradient, samples_).count();
-  call.memory_traffic =
-      moved_bytes(loss, Pass::input_gradient, samples_, plan_->activation_dtype);
+  call.memory_traffic = moved_bytes(loss, Pass::input_gradient, samples_, plan_->activation_dtype);
   call.scalars = {&options.loss_factor, 1};
   if (plan_->numerics) {
     gradient_ = transient(rank, current_.elements, plan_->activation_dtype);
@@ -79,9 +78,8 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   }
   for (const Slice& gradient : gradients) {
     if (plan_->numerics || gradient.buffer != no_buffer) {
-      writes.push_back(gradient.buffer != no_buffer
-                           ? gradient
-                           : Slice{gradient_.buffer, gradient_.dtype, 0, 0});
+      writes.push_back(
+          gradient.buffer != no_buffer ? gradient : Slice{gradient_.buffer, gradient_.dtype, 0, 0});
     }
   }
   if (plan_->numerics && run.residual) {

@@ -53,8 +53,8 @@ Program grouped_exchange(Rank& rank, Notes& notes) {
   note(notes, rank, rank.read(all));
 }
 
-// Rank 0 takes the parts of its group in an order that the others cannot follow: rank 2 must send to
-// rank 0 before rank 1 can.
+// Rank 0 takes the parts of its group in an order that the others cannot follow: rank 2 must send
+// to rank 0 before rank 1 can.
 Program grouped_receives_do_not_queue(Rank& rank, Notes& notes) {
   const Slice a = metric(rank, DType::fp32, {0});
   const Slice b = metric(rank, DType::fp32, {10.0 * rank.id()});
@@ -181,17 +181,17 @@ TEST_CASE("a grouped exchange has no order among its parts and may include the r
 
 TEST_CASE("a receive of a grouped call does not wait for the one before it") {
   Notes notes(3);
-  const RunResult result =
-      run(world_of(3), ends_after(plenty),
-          [&](Rank& rank) { return grouped_receives_do_not_queue(rank, notes); });
+  const RunResult result = run(world_of(3), ends_after(plenty), [&](Rank& rank) {
+    return grouped_receives_do_not_queue(rank, notes);
+  });
   CHECK_FALSE(result.hung);
   CHECK(notes[0] == std::vector<double>{10, 20});
 }
 
 TEST_CASE("a receive from any rank says who came, and the choice is recorded") {
   Notes notes(4);
-  const RunResult result = run(world_of(4), ends_after(plenty),
-                               [&](Rank& rank) { return any_source(rank, notes); });
+  const RunResult result =
+      run(world_of(4), ends_after(plenty), [&](Rank& rank) { return any_source(rank, notes); });
   CHECK_FALSE(result.hung);
   std::vector<double> taken = notes[0];
   std::ranges::sort(taken);
@@ -230,8 +230,8 @@ TEST_CASE("two ranks that both send first hang by rendezvous and end by eager se
 }
 
 TEST_CASE("a send and a receive of different sizes both wait for ever") {
-  const RunResult result = run(world_of(2), ends_after(short_deadline),
-                               [](Rank& rank) { return sizes_differ(rank); });
+  const RunResult result =
+      run(world_of(2), ends_after(short_deadline), [](Rank& rank) { return sizes_differ(rank); });
   CHECK(result.hung);
   REQUIRE(result.waiting.size() == 2);
   CHECK(result.waiting[0].tickets == std::vector<Ticket>{{1, LaneId{0}}});
@@ -269,8 +269,8 @@ TEST_CASE("groups by list keep the order of the list, groups by colour that of r
 }
 
 TEST_CASE("ranks that list different members make different groups and never meet in them") {
-  const RunResult result = run(world_of(2), ends_after(short_deadline),
-                               [](Rank& rank) { return lists_differ(rank); });
+  const RunResult result =
+      run(world_of(2), ends_after(short_deadline), [](Rank& rank) { return lists_differ(rank); });
   CHECK(result.hung);
   CHECK(result.waiting.size() == 2);
   CHECK(result.journal->groups[0][1].communicator != result.journal->groups[1][1].communicator);

@@ -1,5 +1,6 @@
-// A strategy that Lockstep does not have, written against its installed headers: every rank trains on
-// its own data and after each optimizer step the parameters are averaged (synchronous model averaging).
+// A strategy that Lockstep does not have, written against its installed headers: every rank trains
+// on its own data and after each optimizer step the parameters are averaged (synchronous model
+// averaging).
 #include <cstdio>
 #include <memory>
 #include <vector>

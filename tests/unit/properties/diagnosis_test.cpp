@@ -66,15 +66,14 @@ TEST_CASE("a rank that raises while others receive from it is one finding") {
   JournalBuilder journal(2);
   const SiteId receive = journal.site("recv", 3);
   const SiteId raise = journal.site("raise", 4);
-  const Ticket ticket = journal.op(1, JournalBuilder::transfer(OpKind::recv, 0, receive), {},
-                                   Outcome::pending);
+  const Ticket ticket =
+      journal.op(1, JournalBuilder::transfer(OpKind::recv, 0, receive), {}, Outcome::pending);
   journal.stuck(1, {ticket});
   journal.end(0, RankEnd::Kind::raised, raise, "bad file");
   const auto findings = diagnose(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS101");
-  CHECK(findings[0].title ==
-        "rank 1 waits for ever in recv from rank 0: rank 0 raised 'bad file'");
+  CHECK(findings[0].title == "rank 1 waits for ever in recv from rank 0: rank 0 raised 'bad file'");
 }
 
 TEST_CASE("values exchanged on the way to an unrelated hang are two findings") {
@@ -87,8 +86,8 @@ TEST_CASE("values exchanged on the way to an unrelated hang are two findings") {
     journal.call(rank, OpKind::all_reduce, rank == 1 ? a : b);
   }
   for (const int32_t rank : {2, 3}) {
-    const Ticket ticket = journal.op(rank, JournalBuilder::transfer(OpKind::recv, 5 - rank, receive),
-                                     {}, Outcome::pending);
+    const Ticket ticket = journal.op(
+        rank, JournalBuilder::transfer(OpKind::recv, 5 - rank, receive), {}, Outcome::pending);
     journal.stuck(rank, {ticket});
   }
   const auto findings = diagnose(journal.run());

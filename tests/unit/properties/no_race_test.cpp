@@ -69,9 +69,7 @@ TEST_CASE("a kernel that reads before the reduction has finished is LS201, once 
 TEST_CASE("an after edge, a host wait, a stream or another part of the buffer makes it safe") {
   Reduced run;
   const Ticket done = run.tickets[0];
-  SECTION("after") {
-    run.journal.op(0, compute(run.use), {{done}, {buffer(1)}, {buffer(2)}, {}});
-  }
+  SECTION("after") { run.journal.op(0, compute(run.use), {{done}, {buffer(1)}, {buffer(2)}, {}}); }
   SECTION("after, by way of another operation") {
     const Ticket middle = run.journal.op(0, compute(run.use), {{done}, {}, {}, {}});
     Op other = compute(run.use);
@@ -125,7 +123,8 @@ TEST_CASE("releasing a buffer in use on another stream is LS202, after a wait it
   CHECK(findings[0].ranks == RankSet({0}));
 }
 
-TEST_CASE("releasing a buffer in use on the compute stream is fine, as the allocator reuses there") {
+TEST_CASE(
+    "releasing a buffer in use on the compute stream is fine, as the allocator reuses there") {
   JournalBuilder journal(1);
   journal.op(0, compute(journal.site("kernel", 3)), {{}, {}, {buffer(1)}, {}});
   journal.row(0, host_row(RowKind::release, 1));
