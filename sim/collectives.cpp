@@ -63,6 +63,13 @@ bool same_shape(const Op& a, const Op& b) {
 
 bool Engine::fits(const CallSlot& here) {
   const Op& first = parts_[here.members].op;
+  const Communicator& communicator =
+      communicators_[ranks[parts_[here.members].rank].groups[first.group.value].communicator];
+  const std::vector<int32_t>& members = members_of(communicator);
+  if (has_root(first.kind) &&
+      std::find(members.begin(), members.end(), first.peer) == members.end()) {
+    return false;  // the root is not in the group
+  }
   for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
     if (parts_[index].op.kind != first.kind) {
       return false;

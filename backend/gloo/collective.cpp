@@ -82,8 +82,7 @@ Collective::Collective(const Part& part, RankState& rank)
       rank_(rank),
       members_(static_cast<int64_t>(part.members().size())) {
   const auto index_of = [&part](int32_t member) {
-    return std::find(part.members().begin(), part.members().end(), member) -
-           part.members().begin();
+    return std::find(part.members().begin(), part.members().end(), member) - part.members().begin();
   };
   self_ = index_of(rank.rank);
   root_ = has_root(op_.kind) ? index_of(op_.peer) : 0;
@@ -308,8 +307,8 @@ Values Collective::result() {
   for (const Values& contribution : contributions_) {
     contributions.push_back(&contribution);
   }
-  return collective_result(op, rank_.shared.options.average_order,
-                           {contributions, self_, root_}, {});
+  return collective_result(op, rank_.shared.options.average_order, {contributions, self_, root_},
+                           {});
 }
 
 void Collective::make_group() {

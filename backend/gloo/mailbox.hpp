@@ -39,8 +39,7 @@ class Mailbox {
   std::unique_ptr<Message> send(int32_t to, uint64_t slot, std::vector<std::byte> bytes);
   std::unique_ptr<Message> receive(int32_t from, uint64_t slot, int64_t bytes);
   /// From whichever of these ranks comes first. A rank does not hear itself this way.
-  std::unique_ptr<Message> receive_any(std::span<const int32_t> from, uint64_t slot,
-                                       int64_t bytes);
+  std::unique_ptr<Message> receive_any(std::span<const int32_t> from, uint64_t slot, int64_t bytes);
 
   /// Returns once the peer took it (send) or it came (receive); then says who the peer was.
   /// Throws RunAborted, or gloo::Exception when the connection broke.

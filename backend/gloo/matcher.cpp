@@ -64,8 +64,8 @@ std::shared_ptr<WantedMessage> Matcher::want(uint64_t communicator, int32_t sour
     listener_ = std::thread([this] { listen(); });
   }
   auto wanted = std::make_shared<WantedMessage>(communicator, source, tag, bytes);
-  const auto offered = std::ranges::find_if(
-      offers_, [&](const Offer& offer) { return accepts(*wanted, offer); });
+  const auto offered =
+      std::ranges::find_if(offers_, [&](const Offer& offer) { return accepts(*wanted, offer); });
   if (offered == offers_.end()) {
     wanted_.push_back(wanted);
   } else {

@@ -6,8 +6,8 @@ namespace lockstep::backend {
 
 bool Progress::wait_for_zero(const std::atomic<int64_t>& count, std::chrono::milliseconds limit) {
   using Clock = std::chrono::steady_clock;
-  const auto look_every = std::clamp(limit / 8, std::chrono::milliseconds(1),
-                                     std::chrono::milliseconds(20));
+  const auto look_every =
+      std::clamp(limit / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(20));
   std::unique_lock lock(mutex_);
   uint64_t seen = steps_.load();
   auto moved = Clock::now();

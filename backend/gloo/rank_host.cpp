@@ -32,8 +32,7 @@ void RankHost::run(const ProgramOfRank& program_of_rank) {
   lanes_.clear();
   if (journal_ != nullptr && sealed_) {
     for (size_t lane = 0; lane < sealed_rows_.size(); ++lane) {
-      journal_->lane(state_.rank, LaneId{static_cast<uint16_t>(lane)})
-          .truncate(sealed_rows_[lane]);
+      journal_->lane(state_.rank, LaneId{static_cast<uint16_t>(lane)}).truncate(sealed_rows_[lane]);
     }
   }
 }
@@ -135,6 +134,7 @@ void RankHost::release(BufferId buffer) {
 
 void RankHost::write(const Slice& to, const Values& values) {
   refuse_when_sealed();
+  ensure(values.size() == to.elements && values.dtype() == to.dtype, "a write fits its slice");
   state_.store(to, values);
 }
 

@@ -75,7 +75,7 @@ class RankState final : public Operands {
   std::optional<LaneId> held_back;  ///< the lane whose submission waits for the launch queue
   int64_t in_flight = 0;            ///< submissions that have not settled
   bool aborted = false;
-  bool failed = false;              ///< an operation broke inside Gloo
+  bool failed = false;                               ///< an operation broke inside Gloo
   std::vector<std::condition_variable*> dependents;  ///< of workers that wait for tickets
   std::vector<std::unique_ptr<Message>> eager_sends;
   uint64_t messages = 0;

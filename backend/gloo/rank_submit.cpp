@@ -96,8 +96,7 @@ void RankHost::wait_for_room(std::unique_lock<std::mutex>& lock) {
   if (state_.in_flight >= room && !state_.aborted) {
     const Idle idle(state_.shared.progress);
     state_.held_back = current_lane_;
-    state_.host_wakes.wait(lock,
-                           [&] { return state_.aborted || state_.in_flight < room; });
+    state_.host_wakes.wait(lock, [&] { return state_.aborted || state_.in_flight < room; });
     state_.held_back.reset();
   }
   if (state_.aborted) {

@@ -106,9 +106,8 @@ bool StreamWorker::wait_for_dependencies(const Submission& submission, bool& met
   if (!rank_.tickets.settled(submission.after, Until::all)) {
     const Idle idle(rank_.shared.progress);
     rank_.dependents.push_back(&wakes_);
-    wakes_.wait(lock, [&] {
-      return rank_.aborted || rank_.tickets.settled(submission.after, Until::all);
-    });
+    wakes_.wait(
+        lock, [&] { return rank_.aborted || rank_.tickets.settled(submission.after, Until::all); });
     std::erase(rank_.dependents, &wakes_);
   }
   met = std::ranges::all_of(submission.after, [this](Ticket ticket) {

@@ -14,9 +14,9 @@ namespace lockstep::backend {
 
 /// A process group as one rank uses it.
 struct Communicator {
-  uint64_t key = 0;               ///< the same for all members
-  std::vector<int32_t> members;   ///< global ranks, in group order
-  int64_t calls = 0;              ///< collectives submitted so far
+  uint64_t key = 0;              ///< the same for all members
+  std::vector<int32_t> members;  ///< global ranks, in group order
+  int64_t calls = 0;             ///< collectives submitted so far
   /// The last send to each rank and tag: sends of one such queue keep their order over streams.
   std::map<std::pair<int32_t, int32_t>, Ticket> last_send{};
 };

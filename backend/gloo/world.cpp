@@ -123,9 +123,8 @@ void World::abort(Outcome outcome, std::vector<WaitingLane>* waiting) {
 
 // Whether no message of this run is left in the connections. Ends what still listens to them.
 bool World::connections_are_clean() {
-  const bool usable = std::ranges::all_of(states_, [](const auto& state) {
-    return !state->any_failed() && state->matcher.is_clean();
-  });
+  const bool usable = std::ranges::all_of(
+      states_, [](const auto& state) { return !state->any_failed() && state->matcher.is_clean(); });
   if (aborted_ || !usable || shared_.eager_sent != shared_.eager_received) {
     if (!aborted_) {
       abort(Outcome::aborted, nullptr);

@@ -27,20 +27,22 @@ struct GlooOptions {
 /// Matching. The k-th collective that a rank submits to a communicator meets the k-th of each other
 /// member. They complete together, and only when all members came with the same kind, byte count,
 /// root and part sizes; otherwise never. A different reduction or type of equal size completes,
-/// each member with its own. A receive takes the next send of its communicator, source and tag in
-/// issue order (`any_rank`: of whichever other member comes first; never of the rank itself); when
-/// their sizes differ, both never complete. A send settles when its receive has taken it, or at
-/// once up to RunOptions::eager_limit. Communication of one communicator on several streams of a
-/// rank runs in order of submission.
+/// each member with its own. Neither does a call of a rank that is no member, or with a root that
+/// is none. A receive takes the next send of its communicator, source and tag in issue order; when
+/// their sizes differ, both never complete. A receive from `any_rank` takes the first send of its
+/// communicator, tag and size that comes while it runs and that no receive with a source waits for.
+/// A send settles when its receive has taken it, or at once up to RunOptions::eager_limit. Streams
+/// are ordered by `after` alone, also where they share a communicator: only sends to one rank with
+/// one tag keep their order over streams.
 ///
-/// What never completes ends as timed_out after the deadline; the rows of the journal end there.
-/// Operations that are still in flight when every lane has ended get a grace of at most
-/// `drain_limit` without progress and end as aborted. Journals stay in memory:
-/// JournalOptions::store is not used. Times are those of a steady clock since the start of the run.
+/// What never completes ends as timed_out after the deadline; the rows of the journal end there. An
+/// operation whose connection broke, or that comes after one that failed, ends as failed.
+/// Operations that are still in flight when every lane has ended get a grace of `drain_limit`
+/// without progress and end as aborted. Journals stay in memory: JournalOptions::store is not used.
+/// Times are those of a steady clock since the start of the run.
 ///
-/// A receive without source although RunOptions::any_source is off, and communication over a group
-/// that the rank is no member of, throw ProgramException on that rank. Throws WorldUnavailable when
-/// the ranks cannot be connected.
+/// A receive without source although RunOptions::any_source is off throws ProgramException on that
+/// rank. Throws WorldUnavailable when the ranks cannot be connected.
 RunResult run(const RunOptions& options, const GlooOptions& gloo,
               const ProgramOfRank& program_of_rank);
 

@@ -131,8 +131,7 @@ Program without_values(Rank& rank) {
 // Bit patterns: the sum of rank 0 sees two floats, that of rank 1 one integer of the same size.
 Program types_differ(Rank& rank, Notes& notes) {
   const bool floats = rank.id() == 0;
-  const Slice data =
-      floats ? metric(rank, DType::fp32, {1, 2}) : metric(rank, DType::int64, {0});
+  const Slice data = floats ? metric(rank, DType::fp32, {1, 2}) : metric(rank, DType::int64, {0});
   const Ticket done = rank.all_reduce(world_group, data, floats ? Reduction::sum : Reduction::max);
   co_await rank.settle(done);
   note(notes, rank, rank.read(data));

@@ -220,8 +220,8 @@ TEST_CASE("a lost rank falls silent and the others hang") {
 
 TEST_CASE("two lanes of a rank meet by promises") {
   Notes notes(2);
-  const RunResult result = run(world_of(2), ends_after(plenty),
-                               [&](Rank& rank) { return two_lanes(rank, notes); });
+  const RunResult result =
+      run(world_of(2), ends_after(plenty), [&](Rank& rank) { return two_lanes(rank, notes); });
   CHECK_FALSE(result.hung);
   CHECK(notes == Notes{{84, 3}, {84, 3}});  // two promises came before
   CHECK(result.journal->lanes(0) == 2);
@@ -237,8 +237,8 @@ TEST_CASE("a run with a lane that waits for ever hangs although the main lane ha
 
 TEST_CASE("settle_any returns with whichever ticket has settled") {
   Notes notes(2);
-  const RunResult result = run(world_of(2), ends_after(plenty),
-                               [&](Rank& rank) { return first_of_two(rank, notes); });
+  const RunResult result =
+      run(world_of(2), ends_after(plenty), [&](Rank& rank) { return first_of_two(rank, notes); });
   CHECK_FALSE(result.hung);
   CHECK(notes == Notes{{1}, {1}});
 }
@@ -280,8 +280,7 @@ TEST_CASE("200 runs, some of them hung, leave no thread and no descriptor") {
     for (int32_t turn = 0; turn < 200; ++turn) {
       const bool hangs = turn % 40 == 39;
       const RunResult result =
-          run(world_of(1 + turn % 4),
-              ends_after(hangs ? milliseconds(50) : plenty, &fleet),
+          run(world_of(1 + turn % 4), ends_after(hangs ? milliseconds(50) : plenty, &fleet),
               hangs ? ProgramOfRank(missing_call) : ProgramOfRank(ordinary));
       CHECK(result.hung == hangs);
     }

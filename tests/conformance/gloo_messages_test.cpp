@@ -53,8 +53,8 @@ Program grouped_exchange(Rank& rank, Notes& notes) {
   note(notes, rank, rank.read(all));
 }
 
-// Rank 0 takes the parts of its group in an order that the others cannot follow: rank 2 must send
-// to rank 0 before rank 1 can.
+// Rank 0 names its receives in an order that the others cannot follow: rank 2 must send to rank 0
+// before rank 1 can.
 Program grouped_receives_do_not_queue(Rank& rank, Notes& notes) {
   const Slice a = metric(rank, DType::fp32, {0});
   const Slice b = metric(rank, DType::fp32, {10.0 * rank.id()});

@@ -24,8 +24,7 @@ inline GlooOptions ends_after(std::chrono::milliseconds deadline, Fleet* fleet =
 }
 
 inline Slice metric(Rank& rank, DType dtype, std::initializer_list<double> numbers) {
-  const Slice slice =
-      rank.allocate(Purpose::metric, dtype, static_cast<int64_t>(numbers.size()));
+  const Slice slice = rank.allocate(Purpose::metric, dtype, static_cast<int64_t>(numbers.size()));
   rank.write(slice, Values::of(dtype, numbers));
   return slice;
 }
