@@ -31,7 +31,7 @@ struct Access {
   size_t component = 0;  ///< lane or stream that did it
   uint32_t count = 0;    ///< the how-manieth of that component
   SiteId site{};
-  std::string text;      ///< "all_reduce on stream communication"
+  std::string text;  ///< "all_reduce on stream communication"
 
   bool before(const VectorClock& clock) const { return clock.at(component) >= count; }
 };

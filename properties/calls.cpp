@@ -60,8 +60,8 @@ void for_each_call(const Journal& journal, int32_t rank, const Visit& visit) {
 }
 
 Time issue_of(const Journal& journal, int32_t rank, const Call& call) {
-  const Completion completion = journal.lane(rank, call.ticket.lane.value)
-                                    .completion(call.ticket.sequence);
+  const Completion completion =
+      journal.lane(rank, call.ticket.lane.value).completion(call.ticket.sequence);
   const bool unknown = completion.outcome == Outcome::pending && completion.issue == Time();
   return unknown ? Time::max() : completion.issue;
 }

@@ -19,7 +19,7 @@ struct Call {
   uint64_t splits = 0;  ///< a hash of what must agree: parts of reduce_scatter, members of a group
   SiteId site{};
   Ticket ticket{};
-  int64_t row = 0;      ///< in the journal of the ticket's lane
+  int64_t row = 0;  ///< in the journal of the ticket's lane
 
   /// What members of a group must agree about. Sites may differ: both ways of a branch may call.
   bool same_arguments(const Call& other) const;
@@ -41,9 +41,9 @@ struct MemberCalls {
 /// One communicator and what each of its members called on it.
 struct Communicator {
   uint64_t key = 0;
-  std::string label;                ///< "world", or "ranks 0-3"
+  std::string label;  ///< "world", or "ranks 0-3"
   RankSet members;
-  std::vector<MemberCalls> calls;   ///< by rank, one a member
+  std::vector<MemberCalls> calls;  ///< by rank, one a member
 };
 
 /// All communicators that a journal knows, by key; the world first.

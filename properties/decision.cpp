@@ -35,10 +35,10 @@ bool continues_word(char letter) {
 // Names that are the same on every rank or say only where a rank stands and how far it is.
 bool tells_place_or_progress(std::string_view word) {
   constexpr std::array<std::string_view, 19> names = {
-      "rank",          "world_size",      "local_rank",  "node_rank", "is_global_zero",
-      "is_last_batch", "global_step",     "epoch",       "batch_idx", "batch_size",
-      "num_batches",   "dataloader_idx",  "sanity_checking", "and",   "or",
-      "not",           "true",            "false",       "global_rank"};
+      "rank",          "world_size",     "local_rank",      "node_rank",  "is_global_zero",
+      "is_last_batch", "global_step",    "epoch",           "batch_idx",  "batch_size",
+      "num_batches",   "dataloader_idx", "sanity_checking", "and",        "or",
+      "not",           "true",           "false",           "global_rank"};
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
@@ -66,19 +66,16 @@ const Decision* Decisions::last_before(SiteId site, int64_t row) const {
 }
 
 const Decision* Decisions::at(SiteId site, int64_t turn) const {
-  const auto found =
-      std::find_if(decisions_.begin(), decisions_.end(), [&](const Decision& decision) {
-        return decision.site == site && decision.turn == turn;
-      });
+  const auto found = std::find_if(
+      decisions_.begin(), decisions_.end(),
+      [&](const Decision& decision) { return decision.site == site && decision.turn == turn; });
   return found == decisions_.end() ? nullptr : &*found;
 }
 
-std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site,
-                                           const Decisions& caller, int64_t row,
-                                           const Decisions& other) {
+std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site, const Decisions& caller,
+                                           int64_t row, const Decisions& other) {
   const Site* inner = sites.find(site);
-  for (int level = 0; inner != nullptr && inner->guard != no_site && level < nesting_max;
-       ++level) {
+  for (int level = 0; inner != nullptr && inner->guard != no_site && level < nesting_max; ++level) {
     const Decision* mine = caller.last_before(inner->guard, row);
     const Decision* theirs = mine == nullptr ? nullptr : other.at(mine->site, mine->turn);
     if (theirs != nullptr && theirs->value != mine->value) {

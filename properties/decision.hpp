@@ -35,9 +35,8 @@ class Decisions {
 
 /// The decision that directly led one rank to a call and the other elsewhere: the innermost `if` or
 /// `repeat` around `site` that the two evaluated differently. `row`: of the call, on `caller`.
-std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site,
-                                           const Decisions& caller, int64_t row,
-                                           const Decisions& other);
+std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site, const Decisions& caller,
+                                           int64_t row, const Decisions& other);
 
 /// The first decision of `left` within rows [begin, end) that `right` took otherwise: a `return` in
 /// a branch separates ranks at statements that it does not enclose.

@@ -11,8 +11,7 @@ namespace {
 std::string text_of(const Completion& completion) {
   return fmt::format("{} issued {} ps, started {} ps, finished {} ps, source {}",
                      name_of(completion.outcome), completion.issue.count(),
-                     completion.start.count(), completion.finish.count(),
-                     completion.source.value);
+                     completion.start.count(), completion.finish.count(), completion.source.value);
 }
 
 void compare_completions(const Journal& left, const Journal& right, size_t limit,

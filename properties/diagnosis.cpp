@@ -6,6 +6,8 @@
 #include <iterator>
 
 #include "properties/matched_collectives.hpp"
+#include "properties/matched_parts.hpp"
+#include "properties/memory_fits.hpp"
 #include "properties/no_deadlock.hpp"
 #include "properties/no_race.hpp"
 #include "properties/slow_participant.hpp"
@@ -20,8 +22,10 @@ constexpr size_t waits_told_max = 4;
 std::string visible_text(const RunResult& run, const DiagnosisOptions& options, Time timeout) {
   const int64_t ranks = run.journal->ranks();
   if (timeout == Time::max()) {
-    return fmt::format("{} waits without limit: all {} ranks stay busy until the job's own time "
-                       "is over", name_of(options.backend), ranks);
+    return fmt::format(
+        "{} waits without limit: all {} ranks stay busy until the job's own time "
+        "is over",
+        name_of(options.backend), ranks);
   }
   const std::string limit = time_text(timeout.count());
   const double hours = seconds(timeout) / 3600 * static_cast<double>(ranks);
@@ -30,8 +34,10 @@ std::string visible_text(const RunResult& run, const DiagnosisOptions& options, 
   if (options.backend == Backend::gloo) {
     return fmt::format("the waiting ranks raise a timeout error after {} {}", limit, cost);
   }
-  return fmt::format("waiting GPUs show 100 % use and no error; the watchdog ends the job after "
-                     "{} {}", limit, cost);
+  return fmt::format(
+      "waiting GPUs show 100 % use and no error; the watchdog ends the job after "
+      "{} {}",
+      limit, cost);
 }
 
 // A pair that completes with the wrong values holds nobody up.
@@ -40,11 +46,11 @@ bool holds_up(const RunResult& run, const Divergence& divergence) {
                              divergence.repair == Repair::keep_rank ||
                              divergence.repair == Repair::same_group;
   return calls_missing || never_completed(*run.journal, divergence.caller, divergence.odd.ticket) ||
-         std::any_of(divergence.parties.begin(), divergence.parties.end(),
-                     [&run](const Party& party) {
-                       return party.call && never_completed(*run.journal, party.ranks.first(),
-                                                            party.call->ticket);
-                     });
+         std::any_of(
+             divergence.parties.begin(), divergence.parties.end(), [&run](const Party& party) {
+               return party.call &&
+                      never_completed(*run.journal, party.ranks.first(), party.call->ticket);
+             });
 }
 
 RankSet ranks_in(const Finding& finding) {
@@ -62,6 +68,30 @@ void add_unexplained(std::vector<Finding> found, const RankSet& explained,
                std::back_inserter(findings), [&explained](const Finding& finding) {
                  return !ranks_in(finding).intersects(explained);
                });
+}
+
+// Whether a hang is told as the end of one of these ranks.
+bool names_end_of(const Finding& hang, const RankSet& ranks) {
+  return hang.code == "LS101" &&
+         (hang.ranks.intersects(ranks) ||
+          std::any_of(hang.did.begin(), hang.did.end(), [&ranks](const RankAction& action) {
+            return action.call == 0 && action.ranks.intersects(ranks);
+          }));
+}
+
+// A rank out of memory that others wait for is told by their hang, which then says what was held.
+void add_memory(const RunResult& run, std::vector<Finding>& hanging, std::vector<Finding>& others) {
+  for (Finding& memory : memory_fits(run)) {
+    const auto hang = std::find_if(hanging.begin(), hanging.end(), [&memory](const Finding& known) {
+      return names_end_of(known, memory.ranks);
+    });
+    if (hang == hanging.end()) {
+      others.push_back(std::move(memory));
+      continue;
+    }
+    std::ranges::move(memory.why.ways, std::back_inserter(hang->why.ways));
+    std::ranges::move(memory.fix, std::back_inserter(hang->fix));
+  }
 }
 
 void tell_consequences(const RunResult& run, const DiagnosisOptions& options, Time timeout,
@@ -113,6 +143,8 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
   if (run.hung) {
     tell_consequences(run, options, timeout, hanging);
   }
+  add_memory(run, hanging, others);
+  add_unexplained(matched_parts(run), explained, others);
   std::ranges::move(no_buffering_hazard(run), std::back_inserter(others));
   std::ranges::move(no_race(run), std::back_inserter(others));
   std::ranges::move(no_slow_participant(run, timeout), std::back_inserter(others));

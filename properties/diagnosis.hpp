@@ -24,8 +24,10 @@ struct DiagnosisOptions {
 };
 
 /// What is wrong with the communication of one run, from whatever world: matched_collectives,
-/// no_deadlock, no_buffering_hazard, no_race and no_slow_participant, with consequences told under
-/// their cause, so that one defect is one finding. Sorted: errors first.
+/// matched_parts, no_deadlock, no_buffering_hazard, no_race, no_slow_participant and memory_fits,
+/// with consequences told under their cause, so that one defect is one finding: a rank that runs
+/// out of memory while others wait for it is their LS101, which then tells what the memory was used
+/// for. Sorted: errors first.
 std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& options = {});
 
 }  // namespace lockstep

@@ -31,29 +31,32 @@ struct Divergence {
   std::string code;
   Repair repair = Repair::add_calls;
   uint64_t communicator = 0;
-  std::string group;       ///< its label
+  std::string group;  ///< its label
   RankSet members;
-  int64_t call = 0;        ///< position in the communicator's sequence, from 0
-  Call odd;                ///< the call in question, as `caller` made it
-  int32_t caller = 0;      ///< a rank that makes it
-  int32_t lacker = 0;      ///< one that does not, or makes another
-  std::vector<Party> parties;       ///< those who make the odd call first
+  int64_t call = 0;            ///< position in the communicator's sequence, from 0
+  Call odd;                    ///< the call in question, as `caller` made it
+  int32_t caller = 0;          ///< a rank that makes it
+  int32_t lacker = 0;          ///< one that does not, or makes another
+  std::vector<Party> parties;  ///< those who make the odd call first
   RankSet callers;
   RankSet lackers;
-  int64_t calls_of_caller = 0;      ///< how often they call the odd call's statement
+  int64_t calls_of_caller = 0;  ///< how often they call the odd call's statement
   int64_t calls_of_lacker = 0;
-  std::optional<Decision> decision; ///< what separated them
+  std::optional<Decision> decision;  ///< what separated them
   LaneId decision_lane{};
   std::vector<Way> ways;
-  bool silent = false;     ///< nothing waits: the pairs complete with each other's values
+  bool silent = false;             ///< nothing waits: the pairs complete with each other's values
+  std::vector<std::string> twins;  ///< other groups that differ at the same statement alike
   std::vector<std::pair<std::string, int64_t>> echoes;  ///< groups and calls that differ after it
 };
 
-/// The first divergence of every communicator. One whose ranks had come past another before is an
+/// The first divergence of every communicator. Groups that differ alike at the same statement are
+/// told as one. One whose ranks had come past another before is an
 /// echo of that and told there, so that a defect is found once.
 std::vector<Divergence> divergences_of(const RunResult& run);
 
-/// How the main program of a rank ended; a run without ends has finished.
+/// How a rank ended: as its main program did, but stuck while any lane waits for ever. A run
+/// without ends has finished.
 RankEnd::Kind end_of_rank(const RunResult& run, int32_t rank);
 
 }  // namespace lockstep

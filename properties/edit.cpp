@@ -16,7 +16,9 @@ constexpr uint32_t impossible = 1u << 30;
 class Alignment {
  public:
   Alignment(const CallSequence& left, const CallSequence& right)
-      : left_(left), right_(right), width_(right.calls.size() + 1),
+      : left_(left),
+        right_(right),
+        width_(right.calls.size() + 1),
         costs_((left.calls.size() + 1) * width_, 0) {
     for (size_t i = left.calls.size() + 1; i-- > 0;) {
       for (size_t j = width_; j-- > 0;) {
@@ -90,8 +92,8 @@ int first_step(const Alignment& table, size_t i, size_t j, const EditJudges& jud
   if (pair <= std::min(only_left, only_right)) {
     return 0;
   }
-  const bool undecided = only_left == only_right || (left.open && right.open &&
-                                                     table.nothing_in_common(i, j));
+  const bool undecided =
+      only_left == only_right || (left.open && right.open && table.nothing_in_common(i, j));
   if (both && undecided) {
     if (const int blamed = judges.habit(i, j); blamed != 0) {
       return blamed;

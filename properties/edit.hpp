@@ -17,9 +17,9 @@ struct CallSequence {
 };
 
 enum class EditKind : uint8_t {
-  only_left,   ///< a call of the left rank that the right one lacks
+  only_left,  ///< a call of the left rank that the right one lacks
   only_right,
-  arguments,   ///< the same call with different arguments
+  arguments,  ///< the same call with different arguments
 };
 
 /// One step of making two sequences equal.

@@ -37,8 +37,8 @@ std::optional<Difference> difference_of(const Values& here, const Values& there,
   if (here.dtype() != there.dtype() || here.size() != there.size()) {
     return Difference{};
   }
-  const double bound = rounding_bound(rule, here.dtype(),
-                                      std::max(magnitude_of(here), magnitude_of(there)));
+  const double bound =
+      rounding_bound(rule, here.dtype(), std::max(magnitude_of(here), magnitude_of(there)));
   for (int64_t i = 0; i < here.size(); ++i) {
     const double a = here.number(i);
     const double b = there.number(i);
@@ -61,13 +61,12 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
   if (difference.element < 0) {
     finding.why.text = "the shapes differ";
   } else {
-    finding.why.text = fmt::format(
-        "element {}: {} against {} on one device; {}", difference.element, difference.here,
-        difference.there,
-        rule.operations == 0
-            ? std::string("must be equal bit for bit")
-            : fmt::format("rounding explains {:.3g} ({} operations)", difference.bound,
-                          rule.operations));
+    finding.why.text =
+        fmt::format("element {}: {} against {} on one device; {}", difference.element,
+                    difference.here, difference.there,
+                    rule.operations == 0 ? std::string("must be equal bit for bit")
+                                         : fmt::format("rounding explains {:.3g} ({} operations)",
+                                                       difference.bound, rule.operations));
     finding.why.ways = {{ranks, fmt::format("{}", difference.here)}};
   }
   finding.follows.push_back("the run trains with another step than the large batch would give");

@@ -35,9 +35,9 @@ Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t sa
     if (ranks.size() > 1) {
       finding.ranks.add(RankSet(ranks));
       if (finding.why.text.empty()) {
-        finding.why.text = fmt::format("sample {} is taken {} by {}", sample,
-                                       times_text(static_cast<int64_t>(ranks.size())),
-                                       RankSet(ranks).phrase());
+        finding.why.text =
+            fmt::format("sample {} is taken {} by {}", sample,
+                        times_text(static_cast<int64_t>(ranks.size())), RankSet(ranks).phrase());
       }
     }
   }
@@ -46,9 +46,8 @@ Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t sa
       finding.why.text = fmt::format("sample {} is taken by no rank", sample);
     }
   }
-  finding.follows.push_back(
-      fmt::format("a figure over this epoch counts {} samples",
-                  samples + counts.repeated - counts.missed));
+  finding.follows.push_back(fmt::format("a figure over this epoch counts {} samples",
+                                        samples + counts.repeated - counts.missed));
   finding.fix = remedy_for("LS304");
   return finding;
 }

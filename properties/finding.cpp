@@ -42,9 +42,8 @@ void sort_findings(std::vector<Finding>& findings) {
     return std::make_tuple(f.level, std::cref(f.code), f.call, std::cref(f.ranks), f.site(),
                            std::cref(f.title));
   };
-  std::stable_sort(findings.begin(), findings.end(), [&key](const Finding& a, const Finding& b) {
-    return key(a) < key(b);
-  });
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&key](const Finding& a, const Finding& b) { return key(a) < key(b); });
 }
 
 std::string time_text(int64_t picoseconds) {

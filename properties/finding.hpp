@@ -65,7 +65,7 @@ struct Finding {
   std::vector<std::string> follows;
   std::string smallest;  ///< settings that show the same with less; filled in by whoever shrank it
   std::vector<std::string> fix;
-  std::string more;      ///< "lockstep explain LS101"
+  std::string more;  ///< "lockstep explain LS101"
 
   /// The subject's site, or none.
   SiteId site() const { return sites.empty() ? no_site : sites.front().site; }

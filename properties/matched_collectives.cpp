@@ -78,11 +78,10 @@ std::string title_of(const RunResult& run, const Divergence& d) {
       return fmt::format("{}: {} never {} it{}", begin, lackers, verb(d.lackers, "call"),
                          d.code == "LS109" ? ", having decided otherwise" : "");
     case Repair::exchange_calls:
-      return fmt::format("{} {} {} before what {} {} first", callers, verb(d.callers, "call"),
-                         operation, lackers, verb(d.lackers, "call"));
+      return fmt::format("{} and {} do not call {} in the same order", callers, lackers, operation);
     case Repair::change_arguments:
-      return fmt::format("{} {} {} with other arguments than {}", callers,
-                         verb(d.callers, "call"), operation, lackers);
+      return fmt::format("{} {} {} with other arguments than {}", callers, verb(d.callers, "call"),
+                         operation, lackers);
     case Repair::same_group:
       return fmt::format("{} and {} do not make the same group", callers, lackers);
   }
@@ -142,10 +141,9 @@ Why why_of(const RunResult& run, const Divergence& d) {
     const Site* site = run.journal->sites.find(d.decision->site);
     const std::string condition =
         site == nullptr || site->condition.empty() ? "a condition" : "`" + site->condition + "`";
-    return {fmt::format("{} {} {}{}", condition,
-                        d.decision->kind == ChoiceKind::repeat ? "repeats" : "is",
-                        ways_text(d.ways),
-                        d.code == "LS109" ? ": each rank decided by its own data" : ""),
+    return {fmt::format(
+                "{} {} {}{}", condition, d.decision->kind == ChoiceKind::repeat ? "repeats" : "is",
+                ways_text(d.ways), d.code == "LS109" ? ": each rank decided by its own data" : ""),
             d.decision->site, d.ways};
   }
   if (d.repair == Repair::change_arguments || d.repair == Repair::same_group) {
@@ -193,8 +191,9 @@ std::string pairing_text(const RunResult& run, const Divergence& d) {
   });
   const bool waits = never_completed(*run.journal, d.caller, d.odd.ticket);
   if (!paired) {
-    return waits ? "" : fmt::format("call {} of group {} is left without a partner", d.call + 1,
-                                    d.group);
+    return waits
+               ? ""
+               : fmt::format("call {} of group {} is left without a partner", d.call + 1, d.group);
   }
   return fmt::format("calls are paired by position: call {} {}", d.call + 1,
                      waits ? "pairs what does not belong together and never completes"
@@ -226,6 +225,11 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
   add_sites(finding, d);
   if (std::string text = pairing_text(run, d); !text.empty()) {
     finding.follows.push_back(std::move(text));
+  }
+  if (!d.twins.empty()) {
+    finding.follows.push_back(fmt::format("the same in {} more {}, the first: {}", d.twins.size(),
+                                          d.twins.size() == 1 ? "group" : "groups",
+                                          d.twins.front()));
   }
   for (const auto& [group, call] : d.echoes) {
     finding.follows.push_back(

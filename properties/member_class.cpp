@@ -14,8 +14,7 @@ struct Side {
 };
 
 bool same_call(const std::optional<Call>& a, const std::optional<Call>& b) {
-  return a.has_value() == b.has_value() &&
-         (!a || (a->site == b->site && a->same_arguments(*b)));
+  return a.has_value() == b.has_value() && (!a || (a->site == b->site && a->same_arguments(*b)));
 }
 
 std::vector<Side> split_at(const std::vector<MemberClass>& classes, size_t position) {
@@ -48,10 +47,9 @@ bool all_alike(const Communicator& communicator) {
   const auto key = [](const MemberCalls& calls) {
     return std::tie(calls.arguments, calls.sites, calls.count, calls.knows_group);
   };
-  return std::all_of(communicator.calls.begin(), communicator.calls.end(),
-                     [&](const MemberCalls& calls) {
-                       return key(calls) == key(communicator.calls.front());
-                     });
+  return std::all_of(
+      communicator.calls.begin(), communicator.calls.end(),
+      [&](const MemberCalls& calls) { return key(calls) == key(communicator.calls.front()); });
 }
 
 std::vector<MemberClass> member_classes(const RunResult& run, const Communicator& communicator) {
@@ -86,8 +84,7 @@ size_t first_difference(const std::vector<MemberClass>& classes) {
   return first;
 }
 
-std::vector<const MemberClass*> sides_at(const std::vector<MemberClass>& classes,
-                                         size_t position) {
+std::vector<const MemberClass*> sides_at(const std::vector<MemberClass>& classes, size_t position) {
   std::vector<Side> sides = split_at(classes, position);
   const auto most = std::max_element(sides.begin(), sides.end(), [](const Side& a, const Side& b) {
     return a.party.ranks.size() < b.party.ranks.size();

@@ -32,8 +32,7 @@ size_t first_difference(const std::vector<MemberClass>& classes);
 
 /// One class for each different call (or none) at a position: that of most ranks first, then by
 /// rank.
-std::vector<const MemberClass*> sides_at(const std::vector<MemberClass>& classes,
-                                         size_t position);
+std::vector<const MemberClass*> sides_at(const std::vector<MemberClass>& classes, size_t position);
 
 /// All members by what they call at a position: those who make `odd` first, then by rank.
 std::vector<Party> parties_at(const std::vector<MemberClass>& classes, size_t position,

@@ -78,14 +78,15 @@ class Teller {
     }
     const std::string what =
         operations.empty() ? "for a signal" : "in " + text_of(table_[operations.front()]);
-    Finding finding = lockstep::finding_of(
-        "LS101", Level::error,
-        fmt::format("{} {} for ever {}: {} {}", waiting.phrase(), verb(waiting, "wait"), what,
-                    ranks.phrase(), reason));
+    Finding finding =
+        lockstep::finding_of("LS101", Level::error,
+                             fmt::format("{} {} for ever {}: {} {}", waiting.phrase(),
+                                         verb(waiting, "wait"), what, ranks.phrase(), reason));
     fill(finding, operations);
     finding.ranks = ranks;
-    finding.fix = remedy_for("LS101", {operations.empty() ? "" : std::string(name_of(
-                                           table_[operations.front()].row.kind)), ""});
+    finding.fix = remedy_for(
+        "LS101",
+        {operations.empty() ? "" : std::string(name_of(table_[operations.front()].row.kind)), ""});
     return finding;
   }
 
@@ -110,8 +111,8 @@ class Teller {
     for (const size_t number : operations) {
       const Operation& operation = table_[number];
       RankAction& action = did[{operation.row.site, std::string(name_of(operation.row.kind))}];
-      action.operation = action.ranks.empty() ? text_of(operation)
-                                              : std::string(name_of(operation.row.kind));
+      action.operation =
+          action.ranks.empty() ? text_of(operation) : std::string(name_of(operation.row.kind));
       action.ranks.add(operation.rank);
       action.call = is_collective(operation.row.kind) ? operation.position + 1 : 0;
       action.site = operation.row.site;
@@ -128,10 +129,10 @@ class Teller {
     for (const size_t number : operations) {
       const Operation& operation = table_[number];
       if (told.size() < 4 && told.insert(operation.row.site).second) {
-        finding.sites.push_back(
-            {operation.row.site, told.size() == 1 ? SiteRole::subject : SiteRole::other,
-             fmt::format("{} of group {}, rank {}", text_of(operation),
-                         group_label(table_, operation), operation.rank)});
+        finding.sites.push_back({operation.row.site,
+                                 told.size() == 1 ? SiteRole::subject : SiteRole::other,
+                                 fmt::format("{} of group {}, rank {}", text_of(operation),
+                                             group_label(table_, operation), operation.rank)});
       }
     }
     const Completion completion =
@@ -283,8 +284,7 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
         buffered = replay(table, Sends::buffered);
       }
       findings.push_back(teller.circle(
-          knot, code_of_circle(table, operations, buffered ? &*buffered : nullptr),
-          Level::error));
+          knot, code_of_circle(table, operations, buffered ? &*buffered : nullptr), Level::error));
     } else if (node.kind == WaitNode::Kind::lane) {
       ended[direct_waiters(graph, first)].add(node.rank);
     } else {
@@ -294,7 +294,8 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
   for (const auto& [waiters, ranks] : ended) {
     const WaitNode* waiter = waiters.empty() ? nullptr : &graph.nodes()[waiters.front()];
     const Operation* operation = waiter == nullptr || waiter->operation == OperationTable::none
-                                     ? nullptr : &table[waiter->operation];
+                                     ? nullptr
+                                     : &table[waiter->operation];
     findings.push_back(
         teller.missing(ranks, waiters, reason_of_end(run, ranks.first(), operation)));
   }
@@ -341,7 +342,8 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
         const Operation& operation = table[first];
         const bool call = is_collective(operation.row.kind);
         by_call[{operation.communicator, call ? operation.position : -1,
-                 std::string(name_of(operation.row.kind))}].add(lane.rank);
+                 std::string(name_of(operation.row.kind))}]
+            .add(lane.rank);
         break;
       }
     }
@@ -349,8 +351,7 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
   std::vector<std::string> sentences;
   for (const auto& [key, ranks] : by_call) {
     const auto& [communicator, position, name] = key;
-    const std::string group =
-        communicator == 0 ? "world" : table.members(communicator).phrase();
+    const std::string group = communicator == 0 ? "world" : table.members(communicator).phrase();
     if (sentences.size() < limit) {
       sentences.push_back(
           position < 0 ? fmt::format("{} {} in {}", ranks.phrase(), verb(ranks, "wait"), name)

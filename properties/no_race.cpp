@@ -63,7 +63,7 @@ Finding finding_of(const std::string& code, const Group& group) {
     finding.sites.push_back({race.second.site, SiteRole::subject, race.second.text});
   }
   finding.sites.push_back({race.first.site,
-                           !second_known        ? SiteRole::subject
+                           !second_known       ? SiteRole::subject
                            : race.first.writes ? SiteRole::writer
                                                : SiteRole::other,
                            race.first.text});

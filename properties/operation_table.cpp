@@ -123,8 +123,8 @@ size_t OperationTable::partner(size_t number) const {
   if (channel == channels_.end()) {
     return none;
   }
-  const auto& others = operation.row.kind == OpKind::send ? channel->second.receives
-                                                          : channel->second.sends;
+  const auto& others =
+      operation.row.kind == OpKind::send ? channel->second.receives : channel->second.sends;
   const auto position = static_cast<size_t>(operation.position);
   return position < others.size() ? others[position] : none;
 }

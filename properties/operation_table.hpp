@@ -15,10 +15,10 @@ struct Operation {
   Row row;
   int32_t rank = 0;
   LaneId lane{};
-  int64_t index = 0;           ///< of its row
+  int64_t index = 0;  ///< of its row
   uint64_t communicator = 0;
-  int64_t position = 0;        ///< among the collectives of its communicator, or of its channel
-  int32_t source = any_rank;   ///< of a receive: the recorded choice when it takes any
+  int64_t position = 0;       ///< among the collectives of its communicator, or of its channel
+  int32_t source = any_rank;  ///< of a receive: the recorded choice when it takes any
 
   Ticket ticket() const { return {row.sequence, lane}; }
 };

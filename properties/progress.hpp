@@ -14,8 +14,8 @@ struct Progress {
     int32_t rank = 0;
     LaneId lane{};
     bool ended = false;
-    bool any = false;            ///< one of the tickets is enough
-    std::vector<Ticket> waits;   ///< for what, when it has not ended
+    bool any = false;           ///< one of the tickets is enough
+    std::vector<Ticket> waits;  ///< for what, when it has not ended
   };
   std::vector<char> submitted;  ///< by operation
   std::vector<char> done;       ///< by operation

@@ -123,9 +123,8 @@ class RankRaces {
     }
     const RowLists* lists = row.row == RowKind::op ? lane.rows->lists_of(row) : nullptr;
     return lists == nullptr ||
-           std::all_of(lists->after.begin(), lists->after.end(), [this](Ticket ticket) {
-             return !ticket || clock_of(ticket) != nullptr;
-           });
+           std::all_of(lists->after.begin(), lists->after.end(),
+                       [this](Ticket ticket) { return !ticket || clock_of(ticket) != nullptr; });
   }
 
   // An operation behind a promise that is fulfilled only later: its order is not known, so it is
@@ -133,8 +132,7 @@ class RankRaces {
   bool skip_an_unknown_promise() {
     for (size_t number = 0; number < lanes_.size(); ++number) {
       LaneState& lane = lanes_[number];
-      if (lane.next < lane.rows->size() &&
-          lane.rows->row(lane.next).row == RowKind::op) {
+      if (lane.next < lane.rows->size() && lane.rows->row(lane.next).row == RowKind::op) {
         take(number, lane.rows->row(lane.next));
         return true;
       }
@@ -227,9 +225,8 @@ class RankRaces {
       uses.push_back({slice, true, false, false, component, count, row.site, text});
     }
     for (const Slice& slice : lists.writes) {
-      const auto same = std::find_if(uses.begin(), uses.end(), [&slice](const Access& known) {
-        return known.slice == slice;
-      });
+      const auto same = std::find_if(
+          uses.begin(), uses.end(), [&slice](const Access& known) { return known.slice == slice; });
       if (same != uses.end()) {
         same->writes = true;
       } else {

@@ -25,7 +25,9 @@ std::vector<std::vector<Setting>> by_name(std::span<const Setting> candidates) {
 class Search {
  public:
   Search(std::span<const Setting> candidates, const StillShows& still_shows, int64_t runs_max)
-      : names_(by_name(candidates)), chosen_(names_.size()), still_shows_(still_shows),
+      : names_(by_name(candidates)),
+        chosen_(names_.size()),
+        still_shows_(still_shows),
         runs_max_(runs_max) {
     for (size_t name = 0; name < names_.size(); ++name) {
       chosen_[name] = names_[name].size();

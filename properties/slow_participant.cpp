@@ -31,7 +31,8 @@ std::vector<Arrival> arrivals_of(const Journal& journal, const Communicator& com
     }
     for (size_t k = 0; k < calls.size(); ++k) {
       const Time issue = journal.lane(member.rank, calls[k].ticket.lane.value)
-                             .completion(calls[k].ticket.sequence).issue;
+                             .completion(calls[k].ticket.sequence)
+                             .issue;
       Arrival& arrival = arrivals[k];
       arrival.first = std::min(arrival.first, issue);
       if (arrival.members++ == 0 || issue > arrival.last) {
@@ -46,18 +47,18 @@ std::vector<Arrival> arrivals_of(const Journal& journal, const Communicator& com
 
 Finding finding_of(const std::string& group, int64_t position, const Arrival& arrival,
                    Time timeout) {
-  Finding finding = lockstep::finding_of(
-      "LS402", Level::warning,
-      fmt::format("rank {} comes {} late to {}: the timeout is {}", arrival.last_rank,
-                  time_text(arrival.wait().count()), name_of(arrival.call.kind),
-                  time_text(timeout.count())));
+  Finding finding =
+      lockstep::finding_of("LS402", Level::warning,
+                           fmt::format("rank {} comes {} late to {}: the timeout is {}",
+                                       arrival.last_rank, time_text(arrival.wait().count()),
+                                       name_of(arrival.call.kind), time_text(timeout.count())));
   finding.ranks = RankSet{arrival.last_rank};
   finding.group = group;
   finding.call = position + 1;
   finding.sites.push_back({arrival.call.site, SiteRole::subject,
                            fmt::format("call {} of group {}", position + 1, group)});
-  finding.did.push_back({RankSet{arrival.last_rank}, position + 1, text_of(arrival.call),
-                         arrival.call.site});
+  finding.did.push_back(
+      {RankSet{arrival.last_rank}, position + 1, text_of(arrival.call), arrival.call.site});
   finding.when = fmt::format("at {}", time_text(arrival.first.count()));
   finding.follows.push_back("the others are ended by the timeout although nothing is wrong");
   finding.fix = remedy_for("LS402");

@@ -24,8 +24,9 @@ std::string label_of(const Journal& journal, int32_t rank, GroupId group) {
 std::map<Key, TransferCount> by_key(const std::vector<TransferCount>& counts) {
   std::map<Key, TransferCount> keyed;
   for (const TransferCount& one : counts) {
-    TransferCount& sum = keyed.try_emplace({one.kind, one.group},
-                                           TransferCount{one.kind, one.group, 0, 0}).first->second;
+    TransferCount& sum =
+        keyed.try_emplace({one.kind, one.group}, TransferCount{one.kind, one.group, 0, 0})
+            .first->second;
     sum.count += one.count;
     sum.bytes += one.bytes;
   }

@@ -16,13 +16,17 @@ class WaitGraph::Builder {
 
   void build() {
     for (const Progress::LaneProgress& lane : progress_.lanes) {
-      lanes_[{lane.rank, lane.lane}] = add({WaitNode::Kind::lane, lane.rank, lane.lane,
-                                            OperationTable::none, {}, lane.ended});
+      lanes_[{lane.rank, lane.lane}] =
+          add({WaitNode::Kind::lane, lane.rank, lane.lane, OperationTable::none, {}, lane.ended});
     }
     for (const auto& [key, queue] : progress_.queues) {
       for (const size_t operation : queue) {
-        operations_[operation] = add({WaitNode::Kind::operation, table_[operation].rank,
-                                      table_[operation].lane, operation, {}, false});
+        operations_[operation] = add({WaitNode::Kind::operation,
+                                      table_[operation].rank,
+                                      table_[operation].lane,
+                                      operation,
+                                      {},
+                                      false});
       }
     }
     for (const Progress::LaneProgress& lane : progress_.lanes) {
@@ -215,8 +219,8 @@ std::vector<WaitKnot> WaitGraph::knots() const {
   }
   std::vector<uint32_t> component(nodes_.size());
   const auto count = boost::strong_components(
-      graph, boost::make_iterator_property_map(component.begin(),
-                                               boost::get(boost::vertex_index, graph)));
+      graph,
+      boost::make_iterator_property_map(component.begin(), boost::get(boost::vertex_index, graph)));
   std::vector<std::vector<uint32_t>> members(count);
   std::vector<char> waits_outside(count, 0);
   for (uint32_t node = 0; node < nodes_.size(); ++node) {

@@ -116,3 +116,54 @@ TEST_CASE("a participant that comes later than the timeout is a warning") {
   CHECK(findings[0].ranks == RankSet({1}));
   CHECK(diagnose(journal.run(), {Backend::gloo, "", {}}).empty());
 }
+
+TEST_CASE("running out of memory on one rank is the LS101 of those who wait, with what was held") {
+  JournalBuilder journal(2);
+  const SiteId step = journal.site("all_reduce", 3);
+  const SiteId allocate = journal.site("forward", 4);
+  journal.stuck(0, {journal.call(0, OpKind::all_reduce, step, 1, Outcome::pending)});
+  journal.end(1, RankEnd::Kind::raised, allocate, "out of memory");
+  journal.run().ends[1].out_of_memory = true;
+  journal.run().memory.resize(2);
+  DeviceMemory& memory = journal.run().memory[1][DeviceId{0}];
+  memory.capacity = 2_GiB;
+  memory.held = 1_GiB;
+  memory.held_by_purpose[static_cast<size_t>(Purpose::activation)] = 1_GiB;
+  const auto findings = diagnose(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].code == "LS101");
+  REQUIRE(findings[0].why.ways.size() == 1);
+  CHECK(findings[0].why.ways[0].value == "1.0 GiB of 2.0 GiB held: activation 1.0 GiB");
+}
+
+TEST_CASE("all ranks out of memory at one place are one LS401") {
+  JournalBuilder journal(2);
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    journal.end(rank, RankEnd::Kind::raised, journal.site("forward", 4), "out of memory");
+    journal.run().ends[static_cast<size_t>(rank)].out_of_memory = true;
+  }
+  const auto findings = diagnose(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].code == "LS401");
+  CHECK(findings[0].ranks == RankSet({0, 1}));
+}
+
+TEST_CASE("twenty thousand hung ranks are diagnosed") {
+  constexpr int32_t ranks = 20'000;
+  JournalBuilder journal(ranks);
+  const SiteId step = journal.site("all_reduce", 3);
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    for (int call = 0; call < 50; ++call) {
+      journal.call(rank, OpKind::all_reduce, step, 16);
+    }
+    if (rank != 123) {
+      const Ticket last = journal.call(rank, OpKind::all_reduce, step, 16, Outcome::pending);
+      journal.settle(rank, last);
+      journal.stuck(rank, {last});
+    }
+  }
+  const auto findings = diagnose(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].code == "LS102");
+  CHECK(findings[0].ranks == RankSet({123}));
+}

@@ -56,8 +56,8 @@ class JournalBuilder {
     LaneJournal& rows = run_.journal->lane(rank, lane);
     for (size_t i = 0; i < ops.size(); ++i) {
       Row row = row_of(ops[i], ticket);
-      row.lists = rows.append_lists({lists[i].after, lists[i].reads, lists[i].writes,
-                                     lists[i].splits, {}});
+      row.lists =
+          rows.append_lists({lists[i].after, lists[i].reads, lists[i].writes, lists[i].splits, {}});
       run_.journal->append(rank, lane, row);
     }
     Completion completion;

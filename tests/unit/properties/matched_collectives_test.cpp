@@ -22,8 +22,8 @@ JournalBuilder guarded_all_gather(int32_t ranks, const std::string& condition) {
     }
     journal.choice(rank, guard, ChoiceKind::branch, rank == 0 ? 1 : 0);
     const Ticket last = rank == 0
-        ? journal.call(rank, OpKind::all_gather, gather, 1280, Outcome::pending)
-        : journal.call(rank, OpKind::barrier, barrier, 0, Outcome::pending);
+                            ? journal.call(rank, OpKind::all_gather, gather, 1280, Outcome::pending)
+                            : journal.call(rank, OpKind::barrier, barrier, 0, Outcome::pending);
     journal.settle(rank, last);
     journal.stuck(rank, {last});
   }
@@ -193,11 +193,10 @@ TEST_CASE("each argument that differs is LS104 and named") {
     const char* why;
     void (*change)(Op&);
   };
-  const Case cases[] = {
-      {"the sizes differ", [](Op& op) { op.bytes = Bytes(64); }},
-      {"the roots differ", [](Op& op) { op.peer = 1; }},
-      {"the reductions differ", [](Op& op) { op.reduction = Reduction::avg; }},
-      {"the dtypes differ", [](Op& op) { op.dtype = DType::bf16; }}};
+  const Case cases[] = {{"the sizes differ", [](Op& op) { op.bytes = Bytes(64); }},
+                        {"the roots differ", [](Op& op) { op.peer = 1; }},
+                        {"the reductions differ", [](Op& op) { op.reduction = Reduction::avg; }},
+                        {"the dtypes differ", [](Op& op) { op.dtype = DType::bf16; }}};
   for (const Case& one : cases) {
     JournalBuilder journal(4);
     const SiteId site = journal.site("reduce", 3);
@@ -236,8 +235,9 @@ TEST_CASE("different members at the same new_group call are LS105") {
   for (int32_t rank = 0; rank < 4; ++rank) {
     Op op = JournalBuilder::collective(OpKind::new_group, site);
     op.tag = 1;
-    journal.op(rank, op, {{}, {}, {}, rank == 1 ? std::vector<int64_t>{0, 1, 2}
-                                                : std::vector<int64_t>{0, 1}});
+    journal.op(
+        rank, op,
+        {{}, {}, {}, rank == 1 ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{0, 1}});
   }
   const auto findings = matched_collectives(journal.run());
   REQUIRE(findings.size() == 1);
@@ -276,8 +276,7 @@ TEST_CASE("an exception on one rank is one LS101 that names it") {
   const auto findings = matched_collectives(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS101");
-  CHECK(findings[0].title ==
-        "ranks 0-2 wait for ever in all_reduce: rank 3 raised 'no such file'");
+  CHECK(findings[0].title == "ranks 0-2 wait for ever in all_reduce: rank 3 raised 'no such file'");
   CHECK(findings[0].why.text == "rank 3 raised 'no such file' at case.yaml:9:1");
   CHECK(findings[0].call == 2);
 }
@@ -314,9 +313,9 @@ TEST_CASE("defects of groups that share no rank are told apart, their echoes are
   const SiteId world = journal.site("barrier", 7);
   const GroupId group{1};
   for (const int32_t rank : {0, 1, 2, 3}) {
-    journal.op(rank, JournalBuilder::collective(
-        rank < 2 ? OpKind::all_reduce : OpKind::broadcast, rank < 2 ? left : right,
-        rank % 2 == 0 ? 4 : 8, group));
+    journal.op(rank,
+               JournalBuilder::collective(rank < 2 ? OpKind::all_reduce : OpKind::broadcast,
+                                          rank < 2 ? left : right, rank % 2 == 0 ? 4 : 8, group));
   }
   SECTION("two groups, two findings") {
     const auto findings = matched_collectives(journal.run());
@@ -336,6 +335,23 @@ TEST_CASE("defects of groups that share no rank are told apart, their echoes are
   }
 }
 
+TEST_CASE("one statement that is wrong in several groups is one finding") {
+  constexpr int32_t groups = 500;
+  JournalBuilder journal(2 * groups);
+  const SiteId step = journal.site("all_reduce", 5);
+  for (int32_t group = 0; group < groups; ++group) {
+    journal.group({2 * group, 2 * group + 1}, group);
+    for (const int32_t member : {0, 1}) {
+      journal.call(2 * group + member, OpKind::all_reduce, step, 4 + member, Outcome::ok,
+                   GroupId{1});
+    }
+  }
+  const auto findings = matched_collectives(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].code == "LS104");
+  CHECK(findings[0].follows.back().starts_with("the same in 499 more groups, the first: ranks "));
+}
+
 TEST_CASE("a hundred thousand ranks with fifty calls are compared") {
   constexpr int32_t ranks = 100'000;
   JournalBuilder journal(ranks);
@@ -352,7 +368,8 @@ TEST_CASE("a hundred thousand ranks with fifty calls are compared") {
     const auto findings = matched_collectives(journal.run());
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].code == "LS101");
-    CHECK(findings[0].title == "rank 77777 waits for ever in barrier: "
-                               "ranks 0-77776, 77778-99999 never call it");
+    CHECK(findings[0].title ==
+          "rank 77777 waits for ever in barrier: "
+          "ranks 0-77776, 77778-99999 never call it");
   }
 }

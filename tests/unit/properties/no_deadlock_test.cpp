@@ -65,9 +65,8 @@ TEST_CASE("two ranks that receive first are a point-to-point cycle") {
   JournalBuilder journal(2);
   const SiteId receive = journal.site("recv", 4);
   for (int32_t rank = 0; rank < 2; ++rank) {
-    const Ticket ticket =
-        journal.op(rank, JournalBuilder::transfer(OpKind::recv, 1 - rank, receive), {},
-                   Outcome::pending);
+    const Ticket ticket = journal.op(
+        rank, JournalBuilder::transfer(OpKind::recv, 1 - rank, receive), {}, Outcome::pending);
     journal.settle(rank, ticket);
     journal.stuck(rank, {ticket});
   }
@@ -75,15 +74,16 @@ TEST_CASE("two ranks that receive first are a point-to-point cycle") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS107");
   CHECK(findings[0].title == "ranks 0-1 wait for each other in recv");
-  CHECK(findings[0].why.text == "rank 0 waits in recv from rank 1 of group world for rank 1, "
-                                "rank 1 waits in recv from rank 0 of group world for rank 0");
+  CHECK(findings[0].why.text ==
+        "rank 0 waits in recv from rank 1 of group world for rank 1, "
+        "rank 1 waits in recv from rank 0 of group world for rank 0");
 }
 
 TEST_CASE("a receive from a rank that ends without sending is LS101") {
   JournalBuilder journal(3);
   const SiteId receive = journal.site("recv", 4);
-  const Ticket ticket = journal.op(1, JournalBuilder::transfer(OpKind::recv, 0, receive), {},
-                                   Outcome::pending);
+  const Ticket ticket =
+      journal.op(1, JournalBuilder::transfer(OpKind::recv, 0, receive), {}, Outcome::pending);
   journal.stuck(1, {ticket});
   const auto findings = no_deadlock(journal.run());
   REQUIRE(findings.size() == 1);
@@ -100,8 +100,7 @@ TEST_CASE("two groups used in opposite order wait in a circle") {
   const SiteId b = journal.site("all_reduce", 6);
   for (int32_t rank = 0; rank < 2; ++rank) {
     const Ticket ticket = journal.call(rank, OpKind::all_reduce, rank == 0 ? a : b, 1,
-                                       Outcome::pending,
-                                       GroupId{rank == 0 ? 1u : 2u});
+                                       Outcome::pending, GroupId{rank == 0 ? 1u : 2u});
     journal.settle(rank, ticket);
     journal.stuck(rank, {ticket});
   }
@@ -133,8 +132,8 @@ TEST_CASE("a message that was lost is told apart from one that was never sent") 
   JournalBuilder journal(3);
   const SiteId site = journal.site("all_reduce", 5);
   for (int32_t rank = 0; rank < 3; ++rank) {
-    const Ticket ticket = journal.call(rank, OpKind::all_reduce, site, 1,
-                                       rank == 2 ? Outcome::ok : Outcome::pending);
+    const Ticket ticket =
+        journal.call(rank, OpKind::all_reduce, site, 1, rank == 2 ? Outcome::ok : Outcome::pending);
     journal.settle(rank, ticket);
     if (rank != 2) {
       journal.stuck(rank, {ticket});
@@ -176,10 +175,9 @@ TEST_CASE("a thousand ranks that send in a ring before they receive are one find
   for (int32_t rank = 0; rank < ranks; ++rank) {
     journal.op(rank, JournalBuilder::transfer(OpKind::send, (rank + 1) % ranks, send), {},
                Outcome::pending);
-    const Ticket last =
-        journal.op(rank,
-                   JournalBuilder::transfer(OpKind::recv, (rank + ranks - 1) % ranks, receive), {},
-                   Outcome::pending);
+    const Ticket last = journal.op(
+        rank, JournalBuilder::transfer(OpKind::recv, (rank + ranks - 1) % ranks, receive), {},
+        Outcome::pending);
     journal.settle(rank, last);
     journal.stuck(rank, {last});
   }

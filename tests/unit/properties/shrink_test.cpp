@@ -45,7 +45,8 @@ TEST_CASE("what never shows smaller stays as it is") {
 }
 
 TEST_CASE("the search ends at its bound and says so") {
-  const Shrunk shrunk = shrink(candidates, [](auto) { return false; }, 3);
+  const Shrunk shrunk = shrink(
+      candidates, [](auto) { return false; }, 3);
   CHECK(shrunk.runs == 3);
   CHECK_FALSE(shrunk.finished);
 }

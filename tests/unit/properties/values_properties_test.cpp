@@ -15,8 +15,8 @@ using test::JournalBuilder;
 TEST_CASE("replicas that hold the same agree, per group") {
   std::vector<ReplicaValues> replicas;
   for (int32_t rank = 0; rank < 4; ++rank) {
-    replicas.push_back({rank, rank < 2 ? "a" : "b", "weight",
-                        Values::of(DType::fp32, {1, rank < 2 ? 2.0 : 3.0})});
+    replicas.push_back(
+        {rank, rank < 2 ? "a" : "b", "weight", Values::of(DType::fp32, {1, rank < 2 ? 2.0 : 3.0})});
   }
   CHECK(replicas_agree(replicas).empty());
 }
@@ -24,10 +24,10 @@ TEST_CASE("replicas that hold the same agree, per group") {
 TEST_CASE("one replica apart is LS305 with its element and values") {
   std::vector<ReplicaValues> replicas;
   for (int32_t rank = 0; rank < 4; ++rank) {
-    replicas.push_back({rank, "data parallel", "weight",
-                        Values::of(DType::fp32, {1, rank == 2 ? 2.5 : 2.0})});
-    replicas.push_back({rank, "data parallel", "bias",
-                        Values::of(DType::fp32, {rank == 2 ? 7.0 : 8.0})});
+    replicas.push_back(
+        {rank, "data parallel", "weight", Values::of(DType::fp32, {1, rank == 2 ? 2.5 : 2.0})});
+    replicas.push_back(
+        {rank, "data parallel", "bias", Values::of(DType::fp32, {rank == 2 ? 7.0 : 8.0})});
   }
   const auto findings = replicas_agree(replicas);
   REQUIRE(findings.size() == 1);

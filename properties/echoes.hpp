@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "properties/divergence.hpp"
+
+namespace lockstep {
+
+/// Of divergences in the order of their rows those that no other causes; each of the others becomes
+/// an echo of its cause. One causes another when a rank of both had come past it before, when the
+/// same decision separated the ranks, or when the same rank was cut short. Of two that seem to
+/// cause each other the earlier stays.
+std::vector<Divergence> without_echoes(const Journal& journal, const std::vector<Divergence>& all);
+
+}  // namespace lockstep

@@ -1,0 +1,163 @@
+#include "properties/matched_parts.hpp"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <optional>
+
+#include "properties/operation_table.hpp"
+#include "properties/remedy.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// One rank sends another something else than that expects.
+struct Misfit {
+  size_t sender = 0;  ///< operations
+  size_t receiver = 0;
+  std::string sent;
+  std::string expected;
+};
+
+std::string amount_text(DType dtype, int64_t elements) {
+  return fmt::format("{} [{}]", name_of(dtype), elements);
+}
+
+bool is_concerned(const Row& row) {
+  return row.row == RowKind::op && (row.kind == OpKind::send || row.kind == OpKind::all_to_all);
+}
+
+// Most runs have neither messages nor all_to_all and need no table.
+bool has_parts(const Journal& journal) {
+  bool found = false;
+  for (int32_t rank = 0; rank < journal.ranks() && !found; ++rank) {
+    for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+      journal.lane(rank, lane).for_each([&found](const Row& row) {
+        found = found || is_concerned(row);
+      });
+    }
+  }
+  return found;
+}
+
+std::optional<Misfit> message_misfit(const OperationTable& table, size_t send) {
+  const size_t receive = table.partner(send);
+  if (receive == OperationTable::none) {
+    return std::nullopt;
+  }
+  const Row& sent = table[send].row;
+  const Row& expected = table[receive].row;
+  if (sent.dtype == expected.dtype && sent.bytes == expected.bytes) {
+    return std::nullopt;
+  }
+  return Misfit{send, receive, amount_text(sent.dtype, sent.bytes / size_of(sent.dtype)),
+                amount_text(expected.dtype, expected.bytes / size_of(expected.dtype))};
+}
+
+std::vector<int32_t> members_in_order(const OperationTable& table, const Operation& operation) {
+  const auto& groups = table.journal().groups[static_cast<size_t>(operation.rank)];
+  const size_t group = operation.row.group.value;
+  return group != 0 && group < groups.size() ? groups[group].members
+                                             : table.members(operation.communicator).ranks();
+}
+
+const std::vector<int64_t>* splits_of(const OperationTable& table, size_t number, size_t members) {
+  const Operation& operation = table[number];
+  const RowLists* lists =
+      table.journal().lane(operation.rank, operation.lane.value).lists_of(operation.row);
+  return lists != nullptr && lists->splits.size() == 2 * members ? &lists->splits : nullptr;
+}
+
+std::optional<Misfit> exchange_misfit(const OperationTable& table, size_t first) {
+  const Operation& operation = table[first];
+  const auto& call = table.call(operation.communicator, operation.position);
+  if (call.front() != first) {
+    return std::nullopt;  // told once a call
+  }
+  const std::vector<int32_t> members = members_in_order(table, operation);
+  std::map<int32_t, size_t> part_of;
+  for (const size_t part : call) {
+    if (table[part].row.kind == OpKind::all_to_all) {
+      part_of[table[part].rank] = part;
+    }
+  }
+  for (size_t from = 0; from < members.size(); ++from) {
+    for (size_t to = 0; to < members.size(); ++to) {
+      const auto sender = part_of.find(members[from]);
+      const auto receiver = part_of.find(members[to]);
+      if (sender == part_of.end() || receiver == part_of.end()) {
+        continue;
+      }
+      const auto* sent = splits_of(table, sender->second, members.size());
+      const auto* expected = splits_of(table, receiver->second, members.size());
+      if (sent != nullptr && expected != nullptr &&
+          (*sent)[to] != (*expected)[members.size() + from]) {
+        return Misfit{
+            sender->second, receiver->second,
+            amount_text(table[sender->second].row.dtype, (*sent)[to]),
+            amount_text(table[receiver->second].row.dtype, (*expected)[members.size() + from])};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Finding finding_of(const OperationTable& table, const Misfit& misfit) {
+  const Operation& sender = table[misfit.sender];
+  const Operation& receiver = table[misfit.receiver];
+  const bool message = sender.row.kind == OpKind::send;
+  Finding finding =
+      lockstep::finding_of("LS104", Level::error,
+                           fmt::format("rank {} sends {} to rank {}, which expects {}", sender.rank,
+                                       misfit.sent, receiver.rank, misfit.expected));
+  finding.ranks = RankSet({sender.rank, receiver.rank});
+  finding.group = sender.communicator == 0 ? "world" : table.members(sender.communicator).phrase();
+  finding.call = message ? 0 : sender.position + 1;
+  finding.sites = {{sender.row.site, SiteRole::subject, fmt::format("rank {}", sender.rank)}};
+  if (receiver.row.site != sender.row.site) {
+    finding.sites.push_back(
+        {receiver.row.site, SiteRole::other, fmt::format("rank {}", receiver.rank)});
+  }
+  const std::string kind(name_of(sender.row.kind));
+  finding.did = {
+      {RankSet{sender.rank}, finding.call, kind + " " + misfit.sent, sender.row.site},
+      {RankSet{receiver.rank}, finding.call,
+       fmt::format("{} {}", name_of(receiver.row.kind), misfit.expected), receiver.row.site}};
+  finding.why = {"the sizes or dtypes differ",
+                 no_site,
+                 {{RankSet{sender.rank}, misfit.sent}, {RankSet{receiver.rank}, misfit.expected}}};
+  finding.follows = {"what arrives is cut, padded with old data, or never completes"};
+  finding.fix = remedy_for("LS104", {kind, ""});
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> matched_parts(const RunResult& run) {
+  if (run.journal == nullptr || !has_parts(*run.journal)) {
+    return {};
+  }
+  const OperationTable table(*run.journal);
+  std::map<std::pair<SiteId, SiteId>, Misfit> first;
+  for (size_t number = 0; number < table.size(); ++number) {
+    std::optional<Misfit> misfit;
+    if (table[number].row.kind == OpKind::send) {
+      misfit = message_misfit(table, number);
+    } else if (table[number].row.kind == OpKind::all_to_all) {
+      misfit = exchange_misfit(table, number);
+    }
+    if (misfit) {
+      first.try_emplace({table[misfit->sender].row.site, table[misfit->receiver].row.site},
+                        *misfit);
+    }
+  }
+  std::vector<Finding> findings;
+  for (const auto& [sites, misfit] : first) {
+    findings.push_back(finding_of(table, misfit));
+  }
+  sort_findings(findings);
+  return findings;
+}
+
+}  // namespace lockstep

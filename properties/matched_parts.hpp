@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "model/program/run.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep {
+
+/// What is sent is what is expected (LS104): a message has the size and dtype of its receive, and
+/// of an uneven all_to_all the part that one rank sends to another is the part that this one
+/// expects. One finding a pair of statements, its first case.
+std::vector<Finding> matched_parts(const RunResult& run);
+
+}  // namespace lockstep
