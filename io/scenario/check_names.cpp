@@ -78,6 +78,36 @@ bool add_columns(const Scenario& scenario, Names& names) {
   return known;
 }
 
+/// The names that some path to a statement has bound. Binding is remembered, so that a branch can
+/// be taken back without a copy.
+class Scope {
+ public:
+  explicit Scope(const Names& names) : names_(names) {}
+
+  void bind(const std::string& name) {
+    if (names_.insert(name).second) {
+      bound_.push_back(name);
+    }
+  }
+  bool contains(const std::string& name) const { return names_.count(name) > 0; }
+  const Names& names() const { return names_; }
+
+  size_t mark() const { return bound_.size(); }
+  /// Unbinds what was bound since the mark, and gives it.
+  std::vector<std::string> hide_since(size_t mark) {
+    std::vector<std::string> hidden(bound_.begin() + static_cast<ptrdiff_t>(mark), bound_.end());
+    for (const std::string& name : hidden) {
+      names_.erase(name);
+    }
+    bound_.resize(mark);
+    return hidden;
+  }
+
+ private:
+  Names names_;
+  std::vector<std::string> bound_;
+};
+
 class NameCheck {
  public:
   NameCheck(Reader& reader, const Scenario& scenario) : reader_(reader), scenario_(scenario) {
@@ -95,6 +125,12 @@ class NameCheck {
   }
 
   void run() {
+    for (const Object& scheduler : scenario_.schedulers) {
+      require_argument(scheduler, "optimizer", optimizer_names());
+    }
+    for (const Object& optimizer : scenario_.optimizers) {
+      require_argument(optimizer, "module", module_names());
+    }
     if (!scenario_.program) {
       return;
     }
@@ -102,7 +138,7 @@ class NameCheck {
       collect_self(hook.statements);
     }
     for (const Hook& hook : scenario_.program->hooks) {
-      Names bound = base_;
+      Scope bound(base_);
       check(hook.statements, bound);
     }
   }
@@ -129,20 +165,20 @@ class NameCheck {
     }
   }
 
-  static void bind(const Statement& statement, Names& bound) {
+  static void bind(const Statement& statement, Scope& bound) {
     for (const Binding& binding : statement.bindings) {
-      bound.insert(binding.name);
+      bound.bind(binding.name);
     }
     if (statement.result) {
-      bound.insert(statement.result->value);
+      bound.bind(statement.result->value);
     }
     for (const auto& written : statement.work.writes) {
-      bound.insert(written.value);
+      bound.bind(written.value);
     }
   }
 
   /// Everything that some path of these statements may bind.
-  static void bind_all(const std::vector<Statement>& statements, Names& bound) {
+  static void bind_all(const std::vector<Statement>& statements, Scope& bound) {
     for (const Statement& statement : statements) {
       bind(statement, bound);
       bind_all(statement.body, bound);
@@ -150,30 +186,29 @@ class NameCheck {
     }
   }
 
-  void check(const std::vector<Statement>& statements, Names& bound) {
+  void check(const std::vector<Statement>& statements, Scope& bound) {
     for (const Statement& statement : statements) {
       if (statement.kind == StatementKind::repeat) {
         // The second turn sees what the first has bound.
         use(statement.expression, bound);
-        Names inside = bound;
-        bind(statement, inside);
-        bind_all(statement.body, inside);
-        check(statement.body, inside);
-        bound = std::move(inside);
+        bind(statement, bound);
+        bind_all(statement.body, bound);
+        check(statement.body, bound);
         continue;
       }
       check_one(statement, bound);
-      Names taken = bound;
-      check(statement.body, taken);
-      Names other = bound;
-      check(statement.otherwise, other);
-      bound.insert(taken.begin(), taken.end());
-      bound.insert(other.begin(), other.end());
+      const size_t before = bound.mark();
+      check(statement.body, bound);
+      const std::vector<std::string> taken = bound.hide_since(before);
+      check(statement.otherwise, bound);
+      for (const std::string& name : taken) {
+        bound.bind(name);
+      }
       bind(statement, bound);
     }
   }
 
-  void check_one(const Statement& statement, const Names& bound) {
+  void check_one(const Statement& statement, Scope& bound) {
     const CommunicationSpec& data = statement.communication;
     const DeviceWork& work = statement.work;
     for (const auto* expression :
@@ -188,10 +223,9 @@ class NameCheck {
         use(expression.value, bound);
       }
     }
-    Names so_far = bound;
     for (const Binding& binding : statement.bindings) {
-      use(binding.expression, so_far);
-      so_far.insert(binding.name);
+      use(binding.expression, bound);
+      bound.bind(binding.name);
     }
     for (const Binding& binding : statement.log.dictionary) {
       use(binding.expression, bound);
@@ -208,15 +242,15 @@ class NameCheck {
     check_references(statement);
   }
 
-  void use(const Given<Expression>& expression, const Names& bound) {
+  void use(const Given<Expression>& expression, const Scope& bound) {
     if (expression) {
       use(expression->value, bound);
     }
   }
 
-  void use(const Expression& expression, const Names& bound) { use_node(expression.root(), bound); }
+  void use(const Expression& expression, const Scope& bound) { use_node(expression.root(), bound); }
 
-  void use_node(const ExpressionNode& node, const Names& bound) {
+  void use_node(const ExpressionNode& node, const Scope& bound) {
     if (node.kind == ExpressionNode::Kind::name) {
       require(node.name, node.place, bound);
     }
@@ -230,30 +264,28 @@ class NameCheck {
     }
   }
 
-  void require(const std::string& name, const SourcePlace& place, const Names& bound) {
+  void require(const std::string& name, const SourcePlace& place, const Scope& bound) {
     if (!columns_known_ && name.find('.') == std::string::npos) {
       return;
     }
-    if (bound.count(name) == 0) {
-      const std::vector<std::string_view> legal(bound.begin(), bound.end());
-      const std::string nearest = nearest_spelling(name, legal);
-      reader_.fail_at(place, fmt::format("nothing has bound `{}` here", name),
-                      nearest.empty() ? fmt::format("bind it first: - let: {{{}: ..}}", name)
-                                      : fmt::format("did you mean `{}`?", nearest));
+    if (bound.contains(name)) {
+      return;
     }
+    // The nearest name of thousands is not worth the search.
+    constexpr size_t most_candidates = 1000;
+    std::string nearest;
+    if (bound.names().size() <= most_candidates) {
+      const std::vector<std::string_view> legal(bound.names().begin(), bound.names().end());
+      nearest = nearest_spelling(name, legal);
+    }
+    reader_.fail_at(place, fmt::format("nothing has bound `{}` here", name),
+                    nearest.empty() ? fmt::format("bind it first: - let: {{{}: ..}}", name)
+                                    : fmt::format("did you mean `{}`?", nearest));
   }
 
   void check_references(const Statement& statement) {
     if (statement.optimizer) {
-      std::vector<std::string_view> legal;
-      for (const Object& optimizer : scenario_.optimizers) {
-        if (const PlainValue* name = optimizer.find("name")) {
-          if (const auto* text = name->get_if<std::string>()) {
-            legal.push_back(*text);
-          }
-        }
-      }
-      require_one_of(*statement.optimizer, "optimizer", legal);
+      require_one_of(*statement.optimizer, "optimizer", optimizer_names());
     }
     const bool metric = statement.kind == StatementKind::update ||
                         statement.kind == StatementKind::compute ||
@@ -266,13 +298,37 @@ class NameCheck {
       require_one_of(*statement.name, "metric", legal);
     }
     if (statement.kind == StatementKind::forward && statement.name) {
-      std::vector<std::string_view> legal;
-      if (scenario_.model) {
-        for (const auto& [name, model] : scenario_.model->modules) {
-          legal.push_back(name);
-        }
+      require_one_of(*statement.name, "module", module_names());
+    }
+  }
+
+  std::vector<std::string_view> optimizer_names() const {
+    std::vector<std::string_view> names;
+    for (const Object& optimizer : scenario_.optimizers) {
+      const PlainValue* name = optimizer.find("name");
+      if (const auto* text = name == nullptr ? nullptr : name->get_if<std::string>()) {
+        names.push_back(*text);
       }
-      require_one_of(*statement.name, "module", legal);
+    }
+    return names;
+  }
+
+  std::vector<std::string_view> module_names() const {
+    std::vector<std::string_view> names;
+    if (scenario_.model) {
+      for (const NamedModel& module : scenario_.model->modules) {
+        names.push_back(module.name);
+      }
+    }
+    return names;
+  }
+
+  /// An argument of an object that names something of another section.
+  void require_argument(const Object& object, std::string_view argument,
+                        const std::vector<std::string_view>& legal) {
+    const PlainValue* value = object.find(argument);
+    if (const auto* text = value == nullptr ? nullptr : value->get_if<std::string>()) {
+      require_one_of({*text, value->place}, argument, legal);
     }
   }
 

@@ -16,6 +16,10 @@ namespace lockstep {
 namespace {
 
 constexpr size_t most_files = 64;
+constexpr size_t most_cases = 1000;
+/// Values of the file times cases: each case is read as a scenario of its own.
+constexpr int64_t most_values_read = 20'000'000;
+constexpr size_t most_errors = 200;
 
 /// One load: the files read so far and what is wrong with them.
 class Load {
@@ -139,6 +143,12 @@ class Load {
     if (cases->value->kind != Node::Kind::map || cases->value->entries.empty()) {
       reader_.fail_type(*cases->value, "cases", "a map NAME: scenario",
                         "write {small: {trainer: {devices: 2}}}");
+      return;
+    }
+    const size_t count = cases->value->entries.size();
+    if (count > most_cases || static_cast<int64_t>(count) * base->size > most_values_read) {
+      reader_.fail(cases->mark, fmt::format("{} cases of a file of this size are too many", count),
+                   fmt::format("a file has at most {} cases; split it", most_cases));
       return;
     }
     for (const Entry& entry : cases->value->entries) {
@@ -271,6 +281,11 @@ class Load {
                            diagnostic.message)
                   .second;
     });
+    if (all.size() > most_errors) {
+      const size_t more = all.size() - most_errors;
+      all.resize(most_errors);
+      all.push_back({{path_, 0, 0}, 1, fmt::format("and {} more errors", more), ""});
+    }
   }
 
   const LoadOptions& options_;

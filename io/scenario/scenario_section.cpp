@@ -65,9 +65,39 @@ struct EnvironmentForm : FormWithoutWords {
         reader.fail_type(*entry.value, entry.key, "a text", "quote a text that holds braces");
         continue;
       }
-      variables.push_back({entry.key, entry.value->text, text_place(reader, *entry.value)});
+      variables.push_back({entry.key, entry.value->text, parts_of(reader, *entry.value),
+                           text_place(reader, *entry.value)});
     }
     return variables;
+  }
+
+  /// Splits at `{expr}`.
+  static std::vector<EnvironmentPart> parts_of(Reader& reader, const Node& node) {
+    std::vector<EnvironmentPart> parts;
+    const std::string& text = node.text;
+    for (size_t position = 0; position < text.size();) {
+      const size_t open = std::min(text.find('{', position), text.size());
+      if (open > position) {
+        parts.push_back({text.substr(position, open - position), std::nullopt});
+      }
+      if (open == text.size()) {
+        break;
+      }
+      const size_t close = text.find('}', open);
+      if (close == std::string::npos) {
+        reader.fail(node.mark, "a brace of `{expr}` is not closed", "write \"{rank}\"");
+        break;
+      }
+      Node inside = node;
+      inside.quoted = false;
+      inside.text = text.substr(open + 1, close - open - 1);
+      inside.mark.column += static_cast<int>(open) + 1 + (node.quoted ? 1 : 0);
+      if (auto expression = ExpressionForm::read(reader, inside, KeyRow{"env", "", ""})) {
+        parts.push_back({"", std::move(*expression)});
+      }
+      position = close + 1;
+    }
+    return parts;
   }
 };
 

@@ -42,6 +42,10 @@ std::string nearest_spelling(std::string_view word, const std::vector<std::strin
   std::string_view nearest;
   int least = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string_view candidate : legal) {
+    const auto longer = std::max(word.size(), candidate.size());
+    if (longer - std::min(word.size(), candidate.size()) >= static_cast<size_t>(least)) {
+      continue;  // each letter more or less costs one
+    }
     const int distance = edit_distance(word, candidate);
     if (distance < least) {
       least = distance;

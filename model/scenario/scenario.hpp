@@ -8,6 +8,7 @@
 #include "model/scenario/cluster_spec.hpp"
 #include "model/scenario/data_spec.hpp"
 #include "model/scenario/expectation.hpp"
+#include "model/scenario/expression.hpp"
 #include "model/scenario/fault_spec.hpp"
 #include "model/scenario/model_spec.hpp"
 #include "model/scenario/object.hpp"
@@ -16,10 +17,17 @@
 
 namespace lockstep {
 
-/// `env: {NAME: text}`; the text may hold `{expression}`.
+/// A piece of an environment variable: text, or the value of an expression on each rank.
+struct EnvironmentPart {
+  std::string text;
+  std::optional<Expression> expression;  ///< instead of `text`
+};
+
+/// `env: {NODE_RANK: "{node_rank + 1}"}`.
 struct EnvironmentVariable {
   std::string name;
-  std::string value;
+  std::string value;                   ///< as written
+  std::vector<EnvironmentPart> parts;  ///< the value taken apart, in order
   SourcePlace place{};
 };
 

@@ -42,6 +42,9 @@ TEST_CASE("every section loads into typed form: machine") {
   CHECK(small.process_group->timeout->value == 30_min);
   CHECK(small.launcher->name == "torchrun");
   CHECK(small.env[1].value == "{node_rank + 1}");
+  REQUIRE(small.env[1].parts.size() == 1);
+  CHECK(small.env[1].parts[0].expression->text() == "node_rank + 1");
+  CHECK(small.env[1].parts[0].expression->place() == SourcePlace{path, 5, 47});
 }
 
 TEST_CASE("every section loads into typed form: model") {

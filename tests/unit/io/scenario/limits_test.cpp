@@ -75,6 +75,34 @@ TEST_CASE("merge keys that multiply end at a million values") {
   CHECK_THAT(first_message(load_text(text)), Catch::Contains("more than 1000000 values"));
 }
 
+TEST_CASE("a file of many mistakes shows the first 200 and counts the others") {
+  std::string text = "version: 1\ntrainer:\n";
+  for (int i = 0; i < 1000; ++i) {
+    text += "  wrong_" + std::to_string(i) + ": 1\n";
+  }
+  const LoadedScenarios loaded = load_text(text);
+  REQUIRE(loaded.diagnostics.size() == 201);
+  CHECK(loaded.diagnostics[0].place == SourcePlace{"s.yaml", 3, 3});
+  CHECK(loaded.diagnostics[200].message == "and 800 more errors");
+}
+
+TEST_CASE("a hundred thousand statements that each bind and read a name load") {
+  std::string text = "version: 1\ncluster: {ranks: 2}\nprogram:\n  main:\n  - let: {x0: 1}\n";
+  for (int i = 1; i < 100'000; ++i) {
+    text += "  - let: {x" + std::to_string(i) + ": x" + std::to_string(i - 1) + "}\n";
+  }
+  CHECK(load_text(text).ok());
+}
+
+TEST_CASE("cases that multiply a large file are refused") {
+  std::string text = "version: 1\nverify: {world_sizes: [" + repeated("1, ", 100'000) + "]}\n";
+  text += "cases:\n";
+  for (int i = 0; i < 900; ++i) {
+    text += "  c" + std::to_string(i) + ": {}\n";
+  }
+  CHECK_THAT(first_message(load_text(text)), Catch::Contains("900 cases"));
+}
+
 TEST_CASE("depth counts through aliases") {
   std::string text = "version: 1\nenv:\n  a: &a " + repeated("[", 40) + repeated("]", 40) + "\n";
   text += "  b: " + repeated("[", 30) + "*a" + repeated("]", 30) + "\n";

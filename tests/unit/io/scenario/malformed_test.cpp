@@ -278,6 +278,14 @@ TEST_CASE("expressions that cannot work are refused inside the scalar") {
       in_step("    - optimizer_step: ^^generator\n", "no optimizer `generator`"),
       in_step("    - compute: ^^val_f1\n", "no metric `val_f1`"),
       in_step("    - forward: ^^generator\n", "no module `generator`"),
+      in_scenario("optimizer: {SGD: {lr: 0.1, name: a}}\nlr_scheduler: {StepLR: {step_size: 1, "
+                  "optimizer: ^^b}}\n",
+                  "no optimizer `b`"),
+      in_scenario("optimizer: {SGD: {lr: 0.1, module: ^^self.g}}\n", "no module `self.g`"),
+      in_scenario("env: {A: ^^\"x{rank\"}\n", "not closed"),
+      in_scenario("env: {A: \"x{rank +^^}\"}\n", ""),
+      in_step("    - if: rank == 0\n      then: [{let: {a: 1}}]\n      else: [{assert: ^^a > 0}]\n",
+              "nothing has bound `a`"),
       in_main("    - assert: ^^loss > 0\n", "nothing has bound `loss`"),
       in_main("    - let: {a: [1, ^^b]}\n", "nothing has bound `b`"),
   });
