@@ -1,0 +1,23 @@
+#include "model/trainer/bare_program.hpp"
+
+#include "model/trainer/interpreter.hpp"
+
+namespace lockstep {
+
+namespace {
+
+Program run(Rank& rank, std::shared_ptr<const BareProgram> program) {
+  RankLog& log = program->log->ranks[rank.place().rank.value];
+  Interpreter interpreter(rank, program->settings, log, nullptr);
+  Frame frame;
+  co_await interpreter.run(program->scenario->program->find("main")->statements, frame);
+  co_await interpreter.synchronize();
+}
+
+}  // namespace
+
+ProgramOfRank bare_program(std::shared_ptr<const BareProgram> program) {
+  return [program](Rank& rank) { return run(rank, program); };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,287 @@
+// Communication: how calls are put on streams, what waits for them, and how groups are made.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/scenario/arithmetic.hpp"
+#include "model/trainer/interpreter.hpp"
+#include "model/trainer/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr size_t most_dropped_tensors = 1024;
+
+}  // namespace
+
+StreamId Interpreter::stream_of(const Statement& statement, StreamId otherwise) const {
+  return statement.stream ? stream_named(settings_, statement.stream->value) : otherwise;
+}
+
+// Memory of tensors that nobody names any more is bounded, as an allocator's is.
+Program Interpreter::limit_dropped() {
+  if (tensors_.waiting() <= most_dropped_tensors) {
+    co_return;
+  }
+  const std::map<StreamId, Ticket> uses = tensors_.oldest_uses();
+  tensors_.settled(compute_stream, Ticket{});
+  for (const auto& [on, ticket] : uses) {
+    co_await settle(ticket, on);
+  }
+}
+
+Program Interpreter::communicate(const Statement& statement, Frame& frame) {
+  co_await limit_dropped();
+  if (statement.kind == StatementKind::all_gather && statement.communication.tensor) {
+    const Expression& data = statement.communication.tensor->value;
+    const bool may_be_list = data.root().kind == ExpressionNode::Kind::name ||
+                             data.root().kind == ExpressionNode::Kind::list;
+    if (may_be_list) {
+      Variable variable = co_await variable_of(data, frame, site_of(statement));
+      if (auto* parts = std::get_if<Variable::List>(&variable.content)) {
+        co_await communicate_list(statement, frame, std::move(*parts));
+        co_return;
+      }
+    }
+  }
+  std::vector<Call> calls;
+  Call call = co_await call_of(statement, frame);
+  calls.push_back(std::move(call));
+  co_await submit(statement, frame, calls);
+}
+
+// all_gather of a collection is one call for each of its tensors (Lightning's apply_to_collection).
+Program Interpreter::communicate_list(const Statement& statement, Frame& frame,
+                                      Variable::List parts) {
+  Variable::List results;
+  for (const Variable& part : parts) {
+    NamedTensor data;
+    if (const TensorPointer* tensor = std::get_if<TensorPointer>(&part.content)) {
+      data.tensor = *tensor;
+    } else {
+      const Value value = co_await read(part, "the list", site_of(statement));
+      try {
+        data.tensor = tensor_from(value);
+      } catch (const OperationError& error) {
+        fail(site_of(statement), error.what(), error.remedy());
+      }
+    }
+    std::vector<Call> calls;
+    Call call = co_await call_with(statement, frame, data);
+    const TensorPointer result = call.result;
+    call.name.clear();
+    calls.push_back(std::move(call));
+    co_await submit(statement, frame, calls);
+    results.push_back(Variable{result});
+  }
+  if (statement.result) {
+    bind(statement.result->value, Variable{std::move(results)}, frame);
+  } else if (statement.communication.tensor->value.root().kind == ExpressionNode::Kind::name) {
+    bind(statement.communication.tensor->value.root().name, Variable{std::move(results)}, frame);
+  }
+}
+
+Program Interpreter::communicate_grouped(const Statement& statement, Frame& frame) {
+  co_await limit_dropped();
+  std::vector<Call> calls;
+  for (const Statement& part : statement.body) {
+    count_statement();
+    Call call = co_await call_of(part, frame);
+    calls.push_back(std::move(call));
+  }
+  co_await submit(statement, frame, calls);
+}
+
+// c10d: the communicator's stream first waits for the current one (ProcessGroupNCCL's syncStream),
+// and Work.wait() makes the current one wait for it; a stream that the user names is itself current.
+Program Interpreter::submit(const Statement& statement, Frame& frame, std::vector<Call>& calls) {
+  std::erase_if(calls, [](const Call& call) { return call.does_nothing; });
+  if (calls.empty()) {
+    co_return;
+  }
+  const SiteId site = site_of(statement);
+  const StreamId on = calls.front().stream;
+  std::vector<Ticket> after = take_waits(on);
+  if (on == communication_stream) {
+    after.push_back(tail_of_compute(site));
+  }
+  for (const Call& call : calls) {
+    if (call.data && call.data->being_written()) {
+      after.push_back(call.data->written_by->ticket);
+    }
+  }
+  for (const Call& call : calls) {
+    if (call.needs_copy) {
+      KernelCall copied;
+      copied.kernel = Kernel::copy;
+      copied.memory_traffic = call.data->slice.bytes() * 2;
+      copied.reads = {&call.data->slice, 1};
+      copied.writes = {&call.result->slice, 1};
+      submitted(on, rank_.compute(copied, {on, After(after), site}));
+    }
+  }
+  GroupedCall grouped(rank_, {on, After(after), site});
+  for (const Call& call : calls) {
+    grouped.add(call.op, call.read, call.write, call.splits);
+  }
+  const Ticket ticket = grouped.submit();
+  submitted(on, ticket);
+  mark(statement, frame, calls, ticket);
+  const bool asynchronous = value_or(statement.asynchronous, false);
+  if (!asynchronous && on == communication_stream) {
+    waits_[compute_stream].push_back(ticket);
+  }
+  if (!asynchronous && settings_.gloo) {
+    co_await settle(ticket, on);
+  }
+}
+
+void Interpreter::mark(const Statement& statement, Frame& frame, std::vector<Call>& calls,
+                       Ticket ticket) {
+  const StreamId on = calls.front().stream;
+  std::shared_ptr<PendingWork> work;
+  if (value_or(statement.asynchronous, false)) {
+    work = std::make_shared<PendingWork>(PendingWork{ticket, on, false});
+    const bool many = statement.kind == StatementKind::batch_isend_irecv ||
+                      statement.kind == StatementKind::grouped;
+    const bool nameless = many || statement.kind == StatementKind::send;
+    if (nameless && statement.result) {
+      bind(statement.result->value, Variable{work}, frame);
+    }
+  }
+  for (Call& call : calls) {
+    if (call.data) {
+      call.data->uses[on] = ticket;
+      if (work) {
+        call.data->read_by = work;
+      }
+    }
+    if (call.result) {
+      call.result->uses[on] = ticket;
+      call.result->ready = ticket;
+      call.result->ready_on = on;
+      call.result->written_by = work;
+      if (!call.name.empty()) {
+        bind(call.name, Variable{call.result}, frame);
+      }
+    } else if (call.op.kind == OpKind::gather && statement.result) {
+      bind(statement.result->value, Variable{Value()}, frame);
+    }
+  }
+}
+
+// NCCL has no barrier: c10d reduces one float and lets the host wait for it.
+Program Interpreter::barrier(const Statement& statement, Frame& frame) {
+  const Group group = group_of(statement, frame);
+  if (!is_member(group)) {
+    co_return;
+  }
+  const SiteId site = site_of(statement);
+  std::vector<Ticket> after = take_waits(communication_stream);
+  after.push_back(tail_of_compute(site));
+  const CommunicationOptions options{communication_stream, After(after), site};
+  const Ticket ticket = settings_.gloo
+                            ? rank_.barrier(group.id, options)
+                            : rank_.all_reduce(group.id, Slice::of_size(DType::fp32, 1),
+                                               Reduction::sum, options);
+  submitted(communication_stream, ticket);
+  co_await settle(ticket, communication_stream);
+}
+
+Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  std::vector<int64_t> members;
+  for (const Placed<Expression>& expression : statement.ranks) {
+    const int64_t member = co_await integer_of(expression.value, frame, site, "a rank");
+    members.push_back(member);
+  }
+  if (statement.ranks_expression) {
+    const Value list = co_await value_of(statement.ranks_expression->value, frame, site);
+    if (!list.is(Value::Kind::list)) {
+      fail(site, fmt::format("`ranks` is a {}, not a list", type_of(list)), "write [0, 1]");
+    }
+    for (const Value& item : list.list()) {
+      if (!item.is(Value::Kind::integer)) {
+        fail(site, "`ranks` holds something else than ranks", "write [0, 1]");
+      }
+      members.push_back(item.integer());
+    }
+  }
+  for (const int64_t member : members) {
+    const bool twice = std::count(members.begin(), members.end(), member) > 1;
+    if (member < 0 || member >= rank_.world_size() || twice) {
+      throw ProgramException(
+          site, fmt::format("new_group: rank {} is {}", member,
+                            twice ? "given twice" : "outside of the world"));
+    }
+  }
+  co_return members;
+}
+
+Program Interpreter::new_group(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  Group group;
+  std::vector<int64_t> members;
+  int64_t color = 0;
+  if (statement.color) {
+    color = co_await integer_of(statement.color->value, frame, site, "`color`");
+    group.members = members_of_color(statement, frame, color);
+  } else {
+    members = co_await members_of(statement, frame);
+    group.members.assign(members.begin(), members.end());
+  }
+  std::vector<Ticket> after = take_waits(communication_stream);
+  after.push_back(tail_of_compute(site));
+  const CommunicationOptions options{communication_stream, After(after), site};
+  const Rank::NewGroup made =
+      statement.color ? rank_.split_group(world_group,
+                                          color < 0 ? no_color : static_cast<int32_t>(color),
+                                          options)
+                      : rank_.new_group(world_group, members, options);
+  group.id = made.group;
+  submitted(communication_stream, made.ready);
+  co_await settle(made.ready, communication_stream);
+  bind(statement.result->value, Variable{group}, frame);
+}
+
+Program Interpreter::wait(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const std::string& name = statement.name->value;
+  const Variable* variable = find(name, frame);
+  std::vector<std::shared_ptr<PendingWork>> works;
+  std::vector<const Variable*> open;
+  if (variable != nullptr) {
+    open.push_back(variable);
+  }
+  while (!open.empty()) {
+    const Variable& next = *open.back();
+    open.pop_back();
+    if (const auto* work = std::get_if<std::shared_ptr<PendingWork>>(&next.content)) {
+      works.push_back(*work);
+    } else if (const auto* tensor = std::get_if<TensorPointer>(&next.content)) {
+      works.push_back((*tensor)->written_by);
+      works.push_back((*tensor)->read_by);
+    } else if (const auto* list = std::get_if<Variable::List>(&next.content)) {
+      for (const Variable& item : *list) {
+        open.push_back(&item);
+      }
+    } else {
+      fail(site, fmt::format("`{}` is nothing to wait for", name), "");
+    }
+  }
+  if (variable == nullptr) {
+    fail(site, fmt::format("`{}` is not bound here", name), "start the work with `as` first");
+  }
+  for (const std::shared_ptr<PendingWork>& work : works) {
+    if (work && !work->waited) {
+      work->waited = true;
+      waits_[compute_stream].push_back(work->ticket);
+      if (settings_.gloo) {
+        co_await settle(work->ticket, work->stream);
+      }
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+#include "model/trainer/data_feed.hpp"
+
+namespace lockstep {
+
+Program DataFeed::next(int64_t samples, int64_t number, int64_t batches) {
+  if (loader_.sample_time == Time{}) {
+    co_return;
+  }
+  if (loader_.workers == 0) {
+    rank_.host(loader_.sample_time * samples);
+    co_return;
+  }
+  // Workers side by side finish batches at the rate of one worker times their number.
+  const int64_t ahead = loader_.workers * loader_.prefetch_factor;
+  const Time one = loader_.sample_time * loader_.batch_size / loader_.workers;
+  for (; ordered_ < batches && ordered_ < number + ahead; ++ordered_) {
+    prepared_.push_back(rank_.compute(one, {stream(queue::data), {}, site_id("data loading")}));
+  }
+  const Ticket ready = prepared_.front();
+  prepared_.pop_front();
+  co_await rank_.settle(ready);
+}
+
+}  // namespace lockstep

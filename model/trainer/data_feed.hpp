@@ -1,0 +1,27 @@
+#pragma once
+
+#include <deque>
+
+
+#include "model/program/rank.hpp"
+#include "model/trainer/data_loader.hpp"
+
+namespace lockstep {
+
+/// How long a rank waits for its batches. Without workers the rank's own thread prepares each batch;
+/// with workers they prepare up to `workers * prefetch_factor` batches ahead, side by side.
+class DataFeed {
+ public:
+  DataFeed(Rank& rank, const LoaderSettings& loader) : rank_(rank), loader_(loader) {}
+
+  /// Returns when batch `number` of `batches` is there.
+  Program next(int64_t samples, int64_t number, int64_t batches);
+
+ private:
+  Rank& rank_;
+  const LoaderSettings& loader_;
+  std::deque<Ticket> prepared_;
+  int64_t ordered_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "model/scenario/data_spec.hpp"
+#include "model/strategy/plan.hpp"
+#include "model/trainer/sample_columns.hpp"
+#include "model/trainer/sampler.hpp"
+
+namespace lockstep {
+
+/// One DataLoader of the scenario with its defaults, the same for all ranks.
+struct LoaderSettings {
+  int64_t samples = 0;
+  std::optional<Expression> batches;  ///< of each rank; then `samples` does not count
+  int64_t batch_size = 8;
+  bool shuffle = false;
+  bool drop_last = false;
+  bool iterable = false;
+  SamplerKind sampler = SamplerKind::automatic;
+  bool set_epoch = true;
+  Time sample_time{};
+  int64_t workers = 0;
+  int64_t prefetch_factor = 2;
+  std::shared_ptr<const SampleColumns> columns;
+  SourcePlace place{};
+};
+
+enum class LoaderRole : uint8_t { train, evaluate, predict };
+
+/// How a trainer gives samplers to loaders.
+struct SamplerPolicy {
+  LoaderRole role = LoaderRole::train;
+  bool distributed = false;  ///< the strategy spreads data over replicas
+  bool inject = true;        ///< use_distributed_sampler
+  int64_t replicas = 1;
+  int64_t index = 0;
+  uint64_t seed = 0;
+};
+
+/// The batches of one rank in one epoch.
+class RankBatches {
+ public:
+  /// `batches`: of this rank, where the settings say so by an expression.
+  RankBatches(const LoaderSettings& settings, const SamplerPolicy& policy, int64_t epoch,
+              std::optional<int64_t> batches);
+  int64_t size() const { return size_; }
+  Batch at(int64_t batch) const;
+
+ private:
+  const LoaderSettings* settings_;
+  int64_t replicas_ = 1;
+  int64_t index_ = 0;
+  std::optional<Sampler> sampler_;  ///< none: batches are given, samples are numbered through
+  int64_t size_ = 0;
+};
+
+/// What Lightning inserts (data_connector.py): a distributed sampler unless the data are iterable,
+/// the strategy is not distributed or injection is off; the train sampler shuffles whatever the
+/// loader says; predict uses the unrepeated one.
+Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPolicy& policy,
+                                 int64_t epoch);
+
+}  // namespace lockstep

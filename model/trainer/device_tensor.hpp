@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "model/program/rank.hpp"
+
+namespace lockstep {
+
+/// Communication that was started with `async`, and whether its user has waited for it.
+struct PendingWork {
+  Ticket ticket{};
+  StreamId stream{};
+  bool waited = false;
+};
+
+/// A tensor of the scenario's own statements.
+struct DeviceTensor {
+  Slice slice;                  ///< without a buffer, only its size is known
+  std::vector<int64_t> shape;   ///< its product is the slice's elements
+  DeviceId device{};            ///< host_device after `copy: {to: cpu}`
+  Ticket ready{};               ///< the operation that last wrote it
+  StreamId ready_on{};          ///< its stream
+  std::shared_ptr<PendingWork> written_by;  ///< async work that writes it, or null
+  std::shared_ptr<PendingWork> read_by;     ///< async work that reads it, or null
+  std::map<StreamId, Ticket> uses{};        ///< the last operation on each stream
+
+  bool being_written() const { return written_by && !written_by->waited; }
+  bool being_read() const { return read_by && !read_by->waited; }
+};
+using TensorPointer = std::shared_ptr<DeviceTensor>;
+
+/// The tensors of one rank. A tensor's memory returns once nothing names it any more and the host
+/// knows that its last operations have finished, as c10d keeps what its work still needs.
+class TensorStore {
+ public:
+  explicit TensorStore(Rank& rank) : rank_(rank), dropped_(std::make_shared<Dropped>()) {}
+
+  /// Zeros, in memory that always carries values.
+  TensorPointer make(DType dtype, std::vector<int64_t> shape, DeviceId device = DeviceId{0});
+  /// Only a size: nothing is allocated, values are unknown.
+  TensorPointer make_sized(DType dtype, std::vector<int64_t> shape);
+  /// Memory that belongs to somebody else, who outlives the tensor.
+  TensorPointer borrow(const Slice& slice, std::vector<int64_t> shape, Ticket ready);
+
+  /// The host knows that `ticket` and all before it on this stream have finished.
+  void settled(StreamId on, Ticket ticket);
+  /// So many dropped tensors still wait for their operations.
+  size_t waiting() const { return dropped_->size(); }
+  /// The last uses of the tensor that was dropped first.
+  std::map<StreamId, Ticket> oldest_uses() const { return dropped_->front().uses; }
+
+ private:
+  using Dropped = std::vector<DeviceTensor>;
+  bool finished(const DeviceTensor& tensor) const;
+
+  Rank& rank_;
+  std::shared_ptr<Dropped> dropped_;  ///< shared with tensors, which may outlive the store
+  std::map<StreamId, uint32_t> settled_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+#include "model/trainer/evaluation_loop.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/trainer/data_feed.hpp"
+
+namespace lockstep {
+
+std::string EvaluationLoop::prefix() const {
+  switch (kind_) {
+    case EvaluationKind::validate: return "validation";
+    case EvaluationKind::test: return "test";
+    case EvaluationKind::predict: return "predict";
+  }
+  return "";
+}
+
+const std::vector<LoaderSettings>& EvaluationLoop::loaders() const {
+  const TrainingProgram& program = training_.program();
+  return kind_ == EvaluationKind::validate ? program.validation
+         : kind_ == EvaluationKind::test   ? program.test
+                                           : program.predict;
+}
+
+Program EvaluationLoop::set_up() {
+  if (is_set_up_) {
+    co_return;
+  }
+  is_set_up_ = true;
+  const TrainerSites& sites = training_.program().sites;
+  co_await training_.barrier(kind_ == EvaluationKind::validate ? sites.val_loader
+                             : kind_ == EvaluationKind::test   ? sites.test_loader
+                                                               : sites.predict_loader);
+  for (const LoaderSettings& loader : loaders()) {
+    std::optional<int64_t> given;
+    co_await training_.count_batches(loader, given);
+    if (!loader.iterable && training_.distributed()) {
+      const LoaderRole role =
+          kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
+      const RankBatches batches(loader, training_.policy(role), 0, given);
+      co_await training_.reduce_length(batches.size());
+    }
+  }
+}
+
+Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t limit, bool sanity) {
+  Progress& progress = training_.progress;
+  std::optional<int64_t> given;
+  co_await training_.count_batches(loader, given);
+  const LoaderRole role =
+      kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
+  const RankBatches batches(loader, training_.policy(role), progress.epoch, given);
+  const TrainerSettings& settings = training_.program().trainer;
+  const TrainerSettings::Limit& allowed = kind_ == EvaluationKind::validate
+                                              ? settings.limit_validation
+                                          : kind_ == EvaluationKind::test ? settings.limit_test
+                                                                          : settings.limit_predict;
+  progress.num_batches = std::min(limit, allowed.of(batches.size()));
+  SampleUse used{sanity ? "sanity" : prefix(), progress.epoch, progress.dataloader_idx, {}};
+  DataFeed feed(training_.rank(), loader);
+  const std::string hooks = "on_" + prefix() + "_batch_";
+  const std::string begin = hooks + "start";
+  const std::string end = hooks + "end";
+  const std::string step = prefix() + "_step";
+  const std::string epoch_end = prefix() + "_epoch_end";
+  const bool keeps_outputs = training_.has_hook(epoch_end);
+  for (int64_t number = 0; number < progress.num_batches; ++number) {
+    const Batch batch = batches.at(number);
+    co_await feed.next(batch.size(), number, progress.num_batches);
+    progress.batch_idx = number;
+    progress.batch_size = batch.size();
+    progress.is_last_batch = number + 1 == progress.num_batches;
+    co_await training_.hook(begin);
+    co_await training_.evaluation_batch(batch, loader, step);
+    co_await training_.hook(end);
+    used.samples.insert(used.samples.end(), batch.samples.begin(), batch.samples.end());
+    if (!keeps_outputs) {
+      training_.outputs.clear();
+    }
+  }
+  training_.log().samples.push_back(std::move(used));
+}
+
+Program EvaluationLoop::run(int64_t limit, bool sanity) {
+  LoggedResults* const outer = std::exchange(training_.results, &results_);
+  const int64_t outer_loaders = std::exchange(training_.dataloaders,
+                                              static_cast<int64_t>(loaders().size()));
+  Variable::List outer_outputs = std::move(training_.outputs);
+  training_.outputs.clear();
+  const std::string on = "on_" + prefix();
+  const std::string eval = on + "_model_eval";
+  const std::string start = on + "_start";
+  const std::string epoch_start = on + "_epoch_start";
+  const std::string outputs_end = prefix() + "_epoch_end";
+  const std::string epoch_end = on + "_epoch_end";
+  const std::string end = on + "_end";
+  const std::string train = on + "_model_train";
+  co_await training_.hook(eval);
+  co_await training_.hook(start);
+  co_await training_.hook(epoch_start);
+  for (size_t index = 0; index < loaders().size(); ++index) {
+    training_.progress.dataloader_idx = static_cast<int64_t>(index);
+    co_await batches(loaders()[index], limit, sanity);
+  }
+  training_.progress.dataloader_idx = 0;
+  co_await training_.hook_with_outputs(outputs_end);
+  co_await training_.hook(epoch_end);
+  co_await results_.end_epoch(!sanity);
+  co_await training_.hook(end);
+  co_await training_.hook(train);
+  training_.results = outer;
+  training_.dataloaders = outer_loaders;
+  training_.outputs = std::move(outer_outputs);
+}
+
+Program evaluate(Training& training, EvaluationKind kind) {
+  EvaluationLoop loop(training, kind);
+  co_await training.begin_stage();
+  co_await training.barrier(training.program().sites.resume_end);
+  co_await training.barrier(training.program().sites.run_stage);
+  co_await loop.set_up();
+  co_await loop.run(TrainerSettings::no_limit, false);
+  co_await training.end_stage(false);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "model/trainer/training.hpp"
+
+namespace lockstep {
+
+enum class EvaluationKind : uint8_t { validate, test, predict };
+
+/// One run of an evaluation loop (evaluation_loop.py). Its loaders are set up at its first run.
+class EvaluationLoop {
+ public:
+  EvaluationLoop(Training& training, EvaluationKind kind)
+      : training_(training), kind_(kind),
+        results_(training.interpreter(), training.strategy(), training.program()) {}
+
+  /// The loaders' collectives: a barrier, and a sum of each loader's length. Once.
+  Program set_up();
+  /// At most `limit` batches of each loader. `sanity`: its values are dropped.
+  Program run(int64_t limit, bool sanity);
+  bool has_loaders() const { return !loaders().empty(); }
+
+ private:
+  const std::vector<LoaderSettings>& loaders() const;
+  std::string prefix() const;  ///< "validation", "test", "predict"
+  Program batches(const LoaderSettings& loader, int64_t limit, bool sanity);
+
+  Training& training_;
+  EvaluationKind kind_;
+  LoggedResults results_;
+  bool is_set_up_ = false;
+};
+
+/// `trainer.validate`, `test` or `predict` on their own.
+Program evaluate(Training& training, EvaluationKind kind);
+
+}  // namespace lockstep

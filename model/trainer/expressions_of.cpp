@@ -1,0 +1,48 @@
+#include "model/trainer/expressions_of.hpp"
+
+namespace lockstep {
+
+void for_each_statement(const std::vector<Statement>& statements,
+                        const std::function<void(const Statement&)>& visit) {
+  for (const Statement& statement : statements) {
+    visit(statement);
+    for_each_statement(statement.body, visit);
+    for_each_statement(statement.otherwise, visit);
+  }
+}
+
+void for_each_statement(const ProgramSpec& program,
+                        const std::function<void(const Statement&)>& visit) {
+  for (const Hook& hook : program.hooks) {
+    for_each_statement(hook.statements, visit);
+  }
+}
+
+void for_each_expression(const Statement& statement,
+                         const std::function<void(const Expression&)>& visit) {
+  const CommunicationSpec& communication = statement.communication;
+  const DeviceWork& work = statement.work;
+  for (const Given<Expression>* given :
+       {&communication.tensor, &communication.elements, &communication.src, &communication.dst,
+        &communication.tag, &work.time, &work.flops, &work.bytes, &work.tensor,
+        &statement.log.value, &statement.log.batch_size, &statement.ranks_expression,
+        &statement.color, &statement.expression, &statement.sync_grad, &statement.preds,
+        &statement.target}) {
+    if (*given) {
+      visit((*given)->value);
+    }
+  }
+  for (const std::vector<Placed<Expression>>* list :
+       {&communication.input_split_sizes, &communication.output_split_sizes, &statement.ranks}) {
+    for (const Placed<Expression>& item : *list) {
+      visit(item.value);
+    }
+  }
+  for (const std::vector<Binding>* bindings : {&statement.bindings, &statement.log.dictionary}) {
+    for (const Binding& binding : *bindings) {
+      visit(binding.expression);
+    }
+  }
+}
+
+}  // namespace lockstep

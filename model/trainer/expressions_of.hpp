@@ -1,0 +1,19 @@
+#pragma once
+
+#include <functional>
+
+#include "model/scenario/program_spec.hpp"
+
+namespace lockstep {
+
+/// Visits every statement, a statement before what it holds.
+void for_each_statement(const std::vector<Statement>& statements,
+                        const std::function<void(const Statement&)>& visit);
+void for_each_statement(const ProgramSpec& program,
+                        const std::function<void(const Statement&)>& visit);
+
+/// Visits every expression of this statement; not of the statements that it holds.
+void for_each_expression(const Statement& statement,
+                         const std::function<void(const Expression&)>& visit);
+
+}  // namespace lockstep

@@ -1,0 +1,179 @@
+#include "model/trainer/fit_loop.hpp"
+
+#include <deque>
+
+#include "model/trainer/data_feed.hpp"
+#include "model/trainer/evaluation_loop.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// Training epochs and what validation runs between their batches.
+class FitLoop {
+ public:
+  explicit FitLoop(Training& training)
+      : training_(training), settings_(training.program().trainer),
+        results_(training.interpreter(), training.strategy(), training.program()),
+        validation_(training, EvaluationKind::validate) {}
+
+  Program run();
+
+ private:
+  Program sanity_check();
+  Program set_up();
+  Program epoch();
+  Program batch(const Batch& batch, bool steps, bool begins_window);
+  Program validate_if_due();
+  bool validates_in_this_epoch() const;
+  bool is_done() const;
+  const LoaderSettings& loader() const { return training_.program().train.front(); }
+
+  Training& training_;
+  const TrainerSettings& settings_;
+  LoggedResults results_;
+  EvaluationLoop validation_;
+  std::optional<int64_t> given_batches_;
+  int64_t val_check_batch_ = 0;
+  int64_t batches_in_all_ = 0;
+};
+
+// checkpoint_connector, trainer._run_stage, then the loops.
+Program FitLoop::run() {
+  const TrainerSites& sites = training_.program().sites;
+  co_await training_.begin_stage();
+  co_await training_.hook("on_fit_start");
+  co_await training_.barrier(sites.resume_end);
+  co_await training_.barrier(sites.run_stage);
+  co_await sanity_check();
+  co_await set_up();
+  training_.results = &results_;
+  co_await training_.hook("on_train_start");
+  while (!is_done()) {
+    co_await epoch();
+    ++training_.progress.epoch;
+    training_.log().epochs = training_.progress.epoch;
+  }
+  co_await training_.hook("on_train_end");
+  training_.results = nullptr;
+  co_await training_.end_stage(true);
+}
+
+Program FitLoop::sanity_check() {
+  const bool runs = validation_.has_loaders() && settings_.num_sanity_val_steps > 0 &&
+                    settings_.limit_validation.of(1) > 0;
+  if (!runs) {
+    co_return;
+  }
+  training_.progress.sanity_checking = true;
+  co_await training_.hook("on_sanity_check_start");
+  co_await validation_.set_up();
+  co_await validation_.run(settings_.num_sanity_val_steps, true);
+  co_await training_.hook("on_sanity_check_end");
+  training_.progress.sanity_checking = false;
+}
+
+// fit_loop.py, setup_data: the barrier of the loader, and its length summed over the ranks twice.
+Program FitLoop::set_up() {
+  const TrainerSites& sites = training_.program().sites;
+  co_await training_.count_batches(loader(), given_batches_);
+  co_await training_.barrier(sites.train_loader);
+  const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
+  if (!loader().iterable && training_.distributed()) {
+    co_await training_.reduce_length(batches.size());
+    co_await training_.reduce_length(batches.size());
+  }
+  const int64_t available = settings_.limit_train.of(batches.size());
+  val_check_batch_ = settings_.val_check_interval.batches != TrainerSettings::no_limit
+                         ? settings_.val_check_interval.batches
+                         : std::max<int64_t>(1, settings_.val_check_interval.of(available));
+  if (validation_.has_loaders()) {
+    co_await validation_.set_up();
+  }
+}
+
+bool FitLoop::is_done() const {
+  const Progress& progress = training_.progress;
+  return progress.epoch >= settings_.max_epochs || progress.global_step >= settings_.max_steps ||
+         (progress.should_stop && training_.can_stop_early());
+}
+
+bool FitLoop::validates_in_this_epoch() const {
+  return validation_.has_loaders() &&
+         (training_.progress.epoch + 1) % settings_.check_val_every_n_epoch == 0;
+}
+
+Program FitLoop::validate_if_due() {
+  const Progress& progress = training_.progress;
+  const bool stops = progress.should_stop && training_.can_stop_early();
+  const bool due = loader().iterable && progress.is_last_batch
+                       ? true
+                       : stops || (progress.batch_idx + 1) % val_check_batch_ == 0;
+  if (!validates_in_this_epoch() || !due) {
+    co_return;
+  }
+  const Progress before = progress;
+  co_await validation_.run(TrainerSettings::no_limit, false);
+  training_.progress.batch_idx = before.batch_idx;
+  training_.progress.num_batches = before.num_batches;
+  training_.progress.is_last_batch = before.is_last_batch;
+  training_.progress.batch_size = before.batch_size;
+  training_.results = &results_;
+}
+
+Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
+  // From 2.5.3 on rank 0 tells all whether it got a SIGTERM, before every batch.
+  if (settings_.lightning >= Version{2, 5, 3} && training_.distributed()) {
+    co_await training_.send_int(training_.program().sites.sigterm);
+  }
+  co_await training_.hook("on_train_batch_start");
+  co_await training_.training_batch(batch, loader(), steps, begins_window);
+  co_await training_.hook("on_train_batch_end");
+}
+
+// A rank whose batches have ended leaves, whatever the others do: Join, if the strategy was asked
+// for it, then mirrors what they still call.
+Program FitLoop::epoch() {
+  Progress& progress = training_.progress;
+  const RankBatches batches(loader(), training_.policy(LoaderRole::train), progress.epoch,
+                            given_batches_);
+  progress.num_batches = settings_.limit_train.of(batches.size());
+  const bool keeps_outputs = training_.has_hook("training_epoch_end");
+  training_.outputs.clear();
+  SampleUse used{"train", progress.epoch, 0, {}};
+  co_await training_.hook("on_train_epoch_start");
+  DataFeed feed(training_.rank(), loader());
+  const int64_t window = settings_.accumulate_grad_batches;
+  for (int64_t number = 0; number < progress.num_batches; ++number) {
+    const Batch next = batches.at(number);
+    co_await feed.next(next.size(), number, progress.num_batches);
+    progress.batch_idx = number;
+    progress.batch_size = next.size();
+    progress.is_last_batch = number + 1 == progress.num_batches;
+    const bool steps = (number + 1) % window == 0 || progress.is_last_batch;
+    co_await batch(next, steps, number % window == 0);
+    used.samples.insert(used.samples.end(), next.samples.begin(), next.samples.end());
+    if (!keeps_outputs) {
+      training_.outputs.clear();
+    }
+    co_await validate_if_due();
+    if (progress.global_step >= settings_.max_steps ||
+        (progress.should_stop && training_.can_stop_early())) {
+      break;
+    }
+  }
+  training_.log().samples.push_back(std::move(used));
+  co_await training_.strategy().join(training_.rank());
+  co_await training_.hook_with_outputs("training_epoch_end");
+  co_await training_.hook("on_train_epoch_end");
+  co_await results_.end_epoch(true);
+}
+
+}  // namespace
+
+Program fit(Training& training) {
+  FitLoop loop(training);
+  co_await loop.run();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,211 @@
+// The statements themselves, in order; what belongs to a family stands in its own file.
+#include "model/trainer/interpreter.hpp"
+
+#include <algorithm>
+
+#include "model/scenario/arithmetic.hpp"
+#include "model/trainer/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr uint32_t most_repetitions = 1u << 30;
+
+}  // namespace
+
+StreamId stream_named(const ProgramSettings& settings, const std::string& name) {
+  if (name == "comm") {
+    return communication_stream;
+  }
+  if (name == "compute") {
+    return compute_stream;
+  }
+  const auto found = settings.queues.find(name);
+  ensure(found != settings.queues.end(), "every stream of a scenario has a queue");
+  return stream(found->second);
+}
+
+Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log,
+                         TrainerScope* trainer)
+    : rank_(rank), settings_(settings), log_(log), trainer_(trainer), tensors_(rank) {}
+
+void Interpreter::count_statement() {
+  if (++log_.statements > settings_.statement_limit) {
+    log_.statement_limit_reached = true;
+    throw StatementLimit(settings_.statement_limit);
+  }
+}
+
+Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& frame) {
+  for (const Statement& statement : statements) {
+    count_statement();
+    const Flow flow = co_await execute(statement, frame);
+    if (flow == Flow::returned) {
+      co_return Flow::returned;
+    }
+  }
+  co_return Flow::next;
+}
+
+Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
+  using Kind = StatementKind;
+  switch (statement.kind) {
+    case Kind::all_reduce:
+    case Kind::reduce_scatter:
+    case Kind::all_gather:
+    case Kind::broadcast:
+    case Kind::scatter:
+    case Kind::reduce:
+    case Kind::gather:
+    case Kind::all_to_all:
+    case Kind::send:
+    case Kind::recv: co_await communicate(statement, frame); break;
+    case Kind::batch_isend_irecv:
+    case Kind::grouped: co_await communicate_grouped(statement, frame); break;
+    case Kind::barrier: co_await barrier(statement, frame); break;
+    case Kind::new_group: co_await new_group(statement, frame); break;
+    case Kind::wait: co_await wait(statement, frame); break;
+    case Kind::wait_stream: wait_stream(statement); break;
+    case Kind::synchronize:
+      if (statement.stream) {
+        co_await synchronize(stream_of(statement, compute_stream), site_of(statement));
+      } else {
+        co_await synchronize();
+      }
+      break;
+    case Kind::empty_cache: co_await synchronize(); break;
+    case Kind::item: co_await item(statement, frame); break;
+    case Kind::kernel: co_await kernel(statement, frame); break;
+    case Kind::host: co_await host(statement, frame); break;
+    case Kind::copy: co_await copy(statement, frame); break;
+    case Kind::let: co_await assign(statement, frame); break;
+    case Kind::append: co_await append(statement, frame); break;
+    case Kind::assertion: co_await check_assertion(statement, frame); break;
+    case Kind::branch: co_return co_await branch(statement, frame);
+    case Kind::repeat: co_return co_await repeat(statement, frame);
+    case Kind::return_hook: co_return Flow::returned;
+    case Kind::raise:
+      throw ProgramException(site_of(statement), value_or(statement.text, std::string()));
+    default:
+      ensure(trainer_ != nullptr, "a bare program has no statement of the trainer");
+      co_return co_await trainer_->run(statement, frame);
+  }
+  co_return Flow::next;
+}
+
+Task<Flow> Interpreter::branch(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const bool holds = co_await condition_of(statement.expression->value, frame, site);
+  const uint32_t taken = rank_.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
+  co_return co_await run(taken == 1 ? statement.body : statement.otherwise, frame);
+}
+
+Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const int64_t asked =
+      co_await integer_of(statement.expression->value, frame, site, "the number of repetitions");
+  const auto local = static_cast<uint32_t>(std::clamp<int64_t>(asked, 0, most_repetitions - 1));
+  const uint32_t count = rank_.choose(site, ChoiceKind::repeat, most_repetitions, local);
+  for (uint32_t index = 0; index < count; ++index) {
+    count_statement();
+    if (statement.result) {
+      bind(statement.result->value, Variable{Value(index)}, frame);
+    }
+    const Flow flow = co_await run(statement.body, frame);
+    if (flow == Flow::returned) {
+      co_return Flow::returned;
+    }
+  }
+  co_return Flow::next;
+}
+
+Program Interpreter::assign(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  for (const Binding& binding : statement.bindings) {
+    Variable variable = co_await variable_of(binding.expression, frame, site);
+    bind(binding.name, std::move(variable), frame);
+  }
+}
+
+Program Interpreter::append(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  for (const Binding& binding : statement.bindings) {
+    Variable item = co_await variable_of(binding.expression, frame, site);
+    Variable* list = find(binding.name, frame);
+    if (list == nullptr) {
+      bind(binding.name, Variable{Variable::List{}}, frame);
+      list = find(binding.name, frame);
+    }
+    const Value* plain = std::get_if<Value>(&list->content);
+    if (plain != nullptr && plain->is(Value::Kind::list)) {
+      Variable::List items;
+      for (const Value& each : plain->list()) {
+        items.push_back(Variable{each});
+      }
+      list->content = std::move(items);
+    }
+    auto* items = std::get_if<Variable::List>(&list->content);
+    if (items == nullptr) {
+      fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
+    }
+    items->push_back(std::move(item));
+  }
+}
+
+Program Interpreter::check_assertion(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const Expression& expression = statement.expression->value;
+  const bool holds = co_await condition_of(expression, frame, site);
+  if (!holds) {
+    log_.add({"assert", site, "`" + expression.text() + "` is false", ""});
+  }
+}
+
+Variable* Interpreter::find(std::string_view name, Frame& frame) {
+  Frame& names = name.starts_with("self.") ? module_ : frame;
+  const auto found = names.find(name);
+  return found == names.end() ? nullptr : &found->second;
+}
+
+void Interpreter::bind(const std::string& name, Variable variable, Frame& frame) {
+  Frame& names = name.starts_with("self.") ? module_ : frame;
+  names[name] = std::move(variable);
+}
+
+std::vector<Ticket> Interpreter::take_waits(StreamId on) {
+  const auto found = waits_.find(on);
+  if (found == waits_.end()) {
+    return {};
+  }
+  std::vector<Ticket> waits = std::move(found->second);
+  waits_.erase(found);
+  return waits;
+}
+
+void Interpreter::submitted(StreamId on, Ticket ticket) {
+  streams_.insert(on);
+  if (on == compute_stream) {
+    compute_tail_ = ticket;
+    compute_tail_known_ = true;
+  }
+}
+
+Ticket Interpreter::tail_of_compute(SiteId site) {
+  if (!compute_tail_known_ || waits_.count(compute_stream) != 0) {
+    const std::vector<Ticket> waits = take_waits(compute_stream);
+    submitted(compute_stream, rank_.event({compute_stream, After(waits), site}));
+  }
+  return compute_tail_;
+}
+
+void Interpreter::hand_over_compute_stream() {
+  if (waits_.count(compute_stream) != 0) {
+    const std::vector<Ticket> waits = take_waits(compute_stream);
+    submitted(compute_stream, rank_.event({compute_stream, After(waits), no_site}));
+  }
+  streams_.insert(compute_stream);
+  compute_tail_known_ = false;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/scenario/evaluate.hpp"
+#include "model/scenario/statement.hpp"
+#include "model/trainer/program_settings.hpp"
+#include "model/trainer/run_log.hpp"
+#include "model/trainer/variable.hpp"
+
+namespace lockstep {
+
+/// How a list of statements ended.
+enum class Flow : uint8_t { next, returned };
+
+/// What a trainer adds to a program: the statements that need one, and the names that it knows.
+class TrainerScope {
+ public:
+  virtual ~TrainerScope() = default;
+  /// `global_step`, `batch_idx`, ..; nothing for names that are not the trainer's.
+  virtual std::optional<Value> lookup(std::string_view name) = 0;
+  virtual Task<Flow> run(const Statement& statement, Frame& frame) = 0;
+  /// Whether `all_gather` of one replica is the identity, as Lightning's is.
+  virtual bool is_distributed() const = 0;
+};
+
+/// Runs the statements of one rank. Two orders are kept apart: statements order the device through
+/// streams as c10d does (a collective comes after the compute stream, and the compute stream after
+/// a collective that was waited for), and the host waits only where PyTorch's would.
+class Interpreter {
+ public:
+  /// All outlive the interpreter; `trainer` is null for a bare program.
+  Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log, TrainerScope* trainer);
+
+  /// The statements in order. `return` ends the hook, not only this list.
+  Task<Flow> run(const std::vector<Statement>& statements, Frame& frame);
+  /// The value of an expression; waits for and reads the tensors that it computes with. An error is
+  /// a finding at the statement and ends this rank's program by ProgramException.
+  Task<Value> value_of(const Expression& expression, Frame& frame, SiteId site);
+  Task<bool> condition_of(const Expression& expression, Frame& frame, SiteId site);
+  Task<int64_t> integer_of(const Expression& expression, Frame& frame, SiteId site,
+                           std::string_view what);
+  /// The tensor that a bare name names, or a new one with the expression's value.
+  Task<TensorPointer> tensor_value(const Expression& expression, Frame& frame, SiteId site);
+  /// The host waits for everything on every stream that the program may have used.
+  Program synchronize();
+  Program settle(Ticket ticket, StreamId on);
+
+  /// Later work of the compute stream comes after what statements made it wait for. To be called
+  /// before a strategy puts work on it, and counted as such work.
+  void hand_over_compute_stream();
+
+  Rank& rank() { return rank_; }
+  RankLog& log() { return log_; }
+  TensorStore& tensors() { return tensors_; }
+  const ProgramSettings& settings() const { return settings_; }
+  Variable* find(std::string_view name, Frame& frame);
+  void bind(const std::string& name, Variable variable, Frame& frame);
+  TensorPointer tensor_from(const Value& value);
+
+ private:
+  friend class RankScope;
+  /// One communication, ready to be put into a grouped call.
+  struct Call {
+    Op op;
+    Slice read;
+    Slice write;
+    std::vector<int64_t> splits;
+    TensorPointer data;    ///< null for a barrier
+    TensorPointer result;  ///< null where this rank gets none
+    bool data_is_named = false;  ///< the data stays usable beside the result
+    bool needs_copy = false;  ///< of data to result, before it
+    std::string name;         ///< the result is bound to it, unless empty
+    StreamId stream = communication_stream;
+    bool does_nothing = false;  ///< this rank is no member of the group
+  };
+  struct NamedTensor {
+    TensorPointer tensor;
+    std::string name;  ///< of a bare name, else empty
+  };
+
+  // interpreter.cpp
+  Task<Flow> execute(const Statement& statement, Frame& frame);
+  Task<Flow> branch(const Statement& statement, Frame& frame);
+  Task<Flow> repeat(const Statement& statement, Frame& frame);
+  Program assign(const Statement& statement, Frame& frame);
+  Program append(const Statement& statement, Frame& frame);
+  Program check_assertion(const Statement& statement, Frame& frame);
+  void count_statement();
+
+  // values.cpp
+  Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
+  Task<Value> read(const Variable& variable, const std::string& name, SiteId site);
+  Task<Value> read_tensor(TensorPointer tensor, const std::string& name, SiteId site);
+  Program resolve(const Expression& expression, Frame& frame, SiteId site,
+                  std::map<std::string, Value, std::less<>>& values);
+  Value evaluated(const Expression& expression, Frame& frame, SiteId site,
+                  const std::map<std::string, Value, std::less<>>& resolved, bool is_condition);
+  void found_pending(const std::string& name, SiteId site);
+  void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
+  [[noreturn]] void fail(SiteId site, const std::string& message, const std::string& remedy);
+
+  // communication.cpp, communication_call.cpp
+  Program communicate(const Statement& statement, Frame& frame);
+  Program communicate_grouped(const Statement& statement, Frame& frame);
+  Program communicate_list(const Statement& statement, Frame& frame, Variable::List parts);
+  Task<Call> call_of(const Statement& statement, Frame& frame);
+  Task<Call> call_with(const Statement& statement, Frame& frame, NamedTensor data);
+  Task<NamedTensor> data_of(const Statement& statement, Frame& frame);
+  Task<TensorPointer> sized_data(const Statement& statement, Frame& frame);
+  Program set_peer(const Statement& statement, Frame& frame, const Group& group, Call& call);
+  Program set_splits(const Statement& statement, Frame& frame, const Group& group, Call& call);
+  void set_result(const Statement& statement, const Group& group, Call& call);
+  Task<int64_t> add_splits(const std::vector<Placed<Expression>>& sizes, Frame& frame,
+                           const Group& group, Call& call);
+  Program submit(const Statement& statement, Frame& frame, std::vector<Call>& calls);
+  void mark(const Statement& statement, Frame& frame, std::vector<Call>& calls, Ticket ticket);
+  Program barrier(const Statement& statement, Frame& frame);
+  Program new_group(const Statement& statement, Frame& frame);
+  Task<std::vector<int64_t>> members_of(const Statement& statement, Frame& frame);
+  std::vector<int32_t> members_of_color(const Statement& statement, Frame& frame, int64_t color);
+  Group group_of(const Statement& statement, Frame& frame);
+  bool is_member(const Group& group) const;
+  size_t size_of_group(const Group& group) const;
+  void check_reduction(const Statement& statement, Call& call);
+  Program limit_dropped();
+
+  // device_work.cpp
+  Program kernel(const Statement& statement, Frame& frame);
+  Program copy(const Statement& statement, Frame& frame);
+  Program host(const Statement& statement, Frame& frame);
+  Program wait(const Statement& statement, Frame& frame);
+  void wait_stream(const Statement& statement);
+  Program item(const Statement& statement, Frame& frame);
+  Program synchronize(StreamId on, SiteId site);
+  StreamId stream_of(const Statement& statement, StreamId otherwise) const;
+  TensorPointer named_tensor(const Placed<std::string>& name, Frame& frame, SiteId site);
+
+  // What the next operation of a stream must come after, beyond what is on it already.
+  std::vector<Ticket> take_waits(StreamId on);
+  void submitted(StreamId on, Ticket ticket);
+  Ticket tail_of_compute(SiteId site);
+
+  Rank& rank_;
+  const ProgramSettings& settings_;
+  RankLog& log_;
+  TrainerScope* trainer_;
+  TensorStore tensors_;
+  Frame module_;
+  std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
+  std::map<SiteId, uint64_t> random_turns_;
+  std::map<StreamId, std::vector<Ticket>> waits_;
+  std::set<StreamId> streams_;
+  Ticket compute_tail_{};
+  bool compute_tail_known_ = true;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,168 @@
+#include "model/trainer/logging.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace lockstep {
+
+Reduction reduction_of(LogReduction reduction) {
+  switch (reduction) {
+    case LogReduction::mean: return Reduction::avg;
+    case LogReduction::sum: return Reduction::sum;
+    case LogReduction::min: return Reduction::min;
+    case LogReduction::max: return Reduction::max;
+  }
+  return Reduction::sum;
+}
+
+LogDefaults log_defaults(std::string_view hook) {
+  constexpr std::array<std::string_view, 10> steps = {
+      "training_step",       "training_step_end",  "on_train_batch_start",
+      "on_train_batch_end",  "on_before_zero_grad", "on_before_backward",
+      "on_after_backward",   "on_before_optimizer_step", "optimizer_step", "optimizer_zero_grad"};
+  const bool is_step = std::find(steps.begin(), steps.end(), hook) != steps.end();
+  return {is_step, !is_step};
+}
+
+LoggedResults::Result& LoggedResults::result_of(const LogCall& call) {
+  const auto known = std::find_if(results_.begin(), results_.end(), [&](const Result& result) {
+    return result.call.key == call.key;
+  });
+  if (known != results_.end()) {
+    return *known;
+  }
+  results_.push_back({call, {}, 0, 0, false, nullptr});
+  return results_.back();
+}
+
+Program LoggedResults::log(const LogCall& call) {
+  TensorPointer step_value = call.value;
+  if (call.on_step && call.sync) {
+    const double own = co_await read(call.value, call.site);
+    const DType dtype = call.value->slice.dtype == DType::fp64 ? DType::fp64 : DType::fp32;
+    const double common =
+        co_await synchronised(own, dtype, reduction_of(call.reduction), call.site);
+    step_value = interpreter_.tensor_from(Value(common));
+  }
+  Result& result = result_of(call);
+  if (call.on_step) {
+    result.step_value = step_value;
+  }
+  if (call.on_epoch) {
+    result.unread.push_back({0, call.batch_size, call.value});
+  }
+}
+
+Task<double> LoggedResults::read(TensorPointer tensor, SiteId site) {
+  if (tensor->ready) {
+    co_await interpreter_.settle(tensor->ready, tensor->ready_on);
+  }
+  const Values values = interpreter_.rank().read(tensor->slice);
+  if (values.size() != 1) {
+    throw ProgramException(site, "self.log wants one number; reduce the value first: mean(x)");
+  }
+  co_return values.number(0);
+}
+
+// S += v * bs and C += bs for the mean; S += v for the sum (result.py, _ResultMetric.update).
+void LoggedResults::accumulate(Result& result, double value, int64_t batch_size) {
+  const auto narrow = [](double wide) { return static_cast<double>(static_cast<float>(wide)); };
+  switch (result.call.reduction) {
+    case LogReduction::mean:
+      result.accumulated = narrow(result.accumulated +
+                                  narrow(narrow(value) * static_cast<double>(batch_size)));
+      result.batch_sizes += batch_size;
+      break;
+    case LogReduction::sum: result.accumulated = narrow(result.accumulated + narrow(value)); break;
+    case LogReduction::min:
+      result.accumulated = result.started ? std::min(result.accumulated, value) : value;
+      break;
+    case LogReduction::max:
+      result.accumulated = result.started ? std::max(result.accumulated, value) : value;
+      break;
+  }
+  result.started = true;
+}
+
+Program LoggedResults::gather(Result& result) {
+  for (const Logged& logged : result.unread) {
+    const double value = co_await read(logged.tensor, result.call.site);
+    accumulate(result, value, logged.batch_size);
+  }
+  result.unread.clear();
+}
+
+// Lightning's strategy.reduce; a mean of versions before 2.0 summed and divided out of place.
+Task<double> LoggedResults::synchronised(double value, DType dtype, Reduction reduction,
+                                         SiteId site) {
+  const bool divides = reduction == Reduction::avg && program_.trainer.lightning < Version{2, 0, 0};
+  const TensorPointer data = interpreter_.tensors().make(dtype, {});
+  interpreter_.rank().write(data->slice, Values::of(dtype, {value}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_.reduce(interpreter_.rank(), data->slice,
+                            divides ? Reduction::sum : reduction, site);
+  const double common = interpreter_.rank().read(data->slice).number(0);
+  co_return divides ? common / strategy_.replicas(interpreter_.rank()) : common;
+}
+
+// The mean is sync(S) / sync(C). From 2.0 on C is an int64 that is averaged, so that its fraction is
+// lost (lightning issues 21838 and 21859): the value is too large by (C / W) / floor(C / W).
+Task<double> LoggedResults::reduced(Result& result) {
+  const LogReduction reduction = result.call.reduction;
+  if (!result.call.sync) {
+    const double count = static_cast<double>(std::max<int64_t>(result.batch_sizes, 1));
+    co_return reduction == LogReduction::mean ? result.accumulated / count : result.accumulated;
+  }
+  const double value = co_await synchronised(result.accumulated, DType::fp32,
+                                             reduction_of(reduction), result.call.site);
+  if (reduction != LogReduction::mean) {
+    co_return value;
+  }
+  const double count = co_await synchronised(static_cast<double>(result.batch_sizes),
+                                             DType::int64, Reduction::avg, result.call.site);
+  co_return value / count;
+}
+
+std::string LoggedResults::step_key(const Result& result) const {
+  return result.call.on_epoch ? result.call.key + "_step" : result.call.key;
+}
+
+Program LoggedResults::publish_steps() {
+  std::map<std::string, double>& metrics = interpreter_.log().metrics;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const TensorPointer step = results_[i].step_value;
+    if (!step) {
+      continue;
+    }
+    const double value = co_await read(step, results_[i].call.site);
+    metrics[step_key(results_[i])] = value;
+    if (results_[i].call.on_epoch) {
+      metrics[results_[i].call.key] = value;
+    }
+  }
+}
+
+Program LoggedResults::end_epoch(bool keep) {
+  if (keep) {
+    co_await publish_steps();
+  }
+  std::map<std::string, double>& metrics = interpreter_.log().metrics;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (!results_[i].call.on_epoch) {
+      continue;
+    }
+    co_await gather(results_[i]);
+    const double value = co_await reduced(results_[i]);
+    if (keep) {
+      const std::string& key = results_[i].call.key;
+      metrics[key] = value;
+      if (results_[i].call.on_step) {
+        metrics[key + "_epoch"] = value;
+      }
+    }
+  }
+  results_.clear();
+}
+
+}  // namespace lockstep

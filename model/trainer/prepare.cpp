@@ -1,0 +1,145 @@
+#include "model/trainer/prepare.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/scenario/defaults.hpp"
+#include "model/trainer/bare_program.hpp"
+#include "model/trainer/expressions_of.hpp"
+#include "model/trainer/prepare_parts.hpp"
+#include "model/trainer/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int64_t most_named_streams = 200;
+
+bool uses_gloo(Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
+  if (scenario.process_group && scenario.process_group->backend) {
+    const Placed<ProcessGroupBackend>& backend = *scenario.process_group->backend;
+    if (backend.value == ProcessGroupBackend::mpi) {
+      add_problem(preparation, Problem::Kind::unsupported, backend.place,
+                  "the backend mpi is not modelled yet", "use nccl or gloo");
+    }
+    return backend.value == ProcessGroupBackend::gloo;
+  }
+  if (scenario.cluster && scenario.cluster->collectives) {
+    return scenario.cluster->collectives->value == CollectiveModel::gloo;
+  }
+  return scenario.trainer && value_or(scenario.trainer->accelerator, std::string()) == "cpu";
+}
+
+// By first mention, so that the numbers are the same on all ranks.
+void number_streams(Preparation& preparation, ProgramSettings& settings) {
+  const auto add = [&](const Given<std::string>& name) {
+    if (!name || name->value == "comm" || name->value == "compute" ||
+        settings.queues.count(name->value) != 0) {
+      return;
+    }
+    const auto count = static_cast<int64_t>(settings.queues.size());
+    if (count == most_named_streams) {
+      add_problem(preparation, Problem::Kind::invalid, name->place,
+                  fmt::format("more than {} streams are named", most_named_streams));
+    }
+    settings.queues[name->value] = static_cast<uint8_t>(
+        queue::first_named + std::min<int64_t>(count, most_named_streams));
+  };
+  if (preparation.scenario->program) {
+    for_each_statement(*preparation.scenario->program, [&](const Statement& statement) {
+      add(statement.stream);
+      add(statement.work.on);
+    });
+  }
+}
+
+}  // namespace
+
+void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace& place,
+                 const std::string& message, const std::string& remedy, const std::string& code) {
+  preparation.problems.push_back({kind, place, message, remedy, code});
+}
+
+bool Preparation::runnable() const {
+  return program && std::all_of(problems.begin(), problems.end(), [](const Problem& problem) {
+           return problem.kind == Problem::Kind::note;
+         });
+}
+
+ProgramSettings prepare_common(Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
+  ProgramSettings settings;
+  settings.gloo = uses_gloo(preparation);
+  settings.seed = static_cast<uint64_t>(value_or(scenario.seed, int64_t{0}));
+  for (const LibraryVersion& library : scenario.versions) {
+    const std::optional<Version> version = version_of(library.version);
+    if (!version) {
+      add_problem(preparation, Problem::Kind::invalid, library.place,
+                  fmt::format("`{}` is no version", library.version), "write \"2.6\"");
+    } else if (library.library == "torch") {
+      settings.torch = *version;
+    }
+  }
+  number_streams(preparation, settings);
+  RunOptions& options = preparation.options;
+  options.seed = settings.seed;
+  options.average_order =
+      settings.gloo ? AverageOrder::sum_then_divide : AverageOrder::scale_then_sum;
+  options.any_source = settings.gloo;
+  preparation.gloo = settings.gloo;
+  preparation.timeout = settings.gloo ? Time(30 * 60 * picoseconds_per_second)
+                                      : Time(10 * 60 * picoseconds_per_second);
+  if (scenario.process_group) {
+    options.eager_limit = value_or(scenario.process_group->eager_limit, Bytes{});
+    preparation.timeout = value_or(scenario.process_group->timeout, preparation.timeout);
+  }
+  return settings;
+}
+
+void prepare_bare(Preparation& preparation, const ProgramSettings& settings) {
+  const ClusterSpec& cluster = *preparation.scenario->cluster;
+  RunOptions& options = preparation.options;
+  if (cluster.ranks->value < 1 || cluster.ranks->value > maximum_ranks) {
+    add_problem(preparation, Problem::Kind::invalid, cluster.ranks->place,
+                fmt::format("`ranks` is {}", cluster.ranks->value), "at least 1");
+    return;
+  }
+  if (!preparation.scenario->program || !preparation.scenario->program->find("main")) {
+    add_problem(preparation, Problem::Kind::invalid, cluster.ranks->place,
+                "a program of `cluster.ranks` needs its `main`", "write program: {main: [..]}");
+    return;
+  }
+  options.world_size = static_cast<int32_t>(cluster.ranks->value);
+  const int64_t nodes = value_or(cluster.nodes, int64_t{1});
+  const int64_t per_node = (cluster.ranks->value + nodes - 1) / std::max<int64_t>(nodes, 1);
+  options.ranks_per_node = static_cast<int32_t>(value_or(cluster.gpus, per_node));
+  preparation.log = std::make_shared<RunLog>(options.world_size);
+  auto program = std::make_shared<BareProgram>();
+  program->scenario = preparation.scenario;
+  program->settings = settings;
+  program->log = preparation.log;
+  preparation.program = bare_program(program);
+}
+
+Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
+                    const WorldAbilities& world) {
+  Preparation preparation;
+  ResolvedScenario resolved = with_defaults(scenario);
+  preparation.assumptions = std::move(resolved.assumptions);
+  preparation.scenario = std::make_shared<const Scenario>(std::move(resolved.scenario));
+  const ProgramSettings settings = prepare_common(preparation);
+  if (scenario.program) {
+    preparation.sites.merge(sites_of(*scenario.program));
+  }
+  if (scenario.is_bare_program()) {
+    prepare_bare(preparation, settings);
+  } else {
+    prepare_training(preparation, settings, registry);
+  }
+  find_unsupported(preparation, world);
+  return preparation;
+}
+
+}  // namespace lockstep

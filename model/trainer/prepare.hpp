@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/network/network.hpp"
+#include "model/program/run.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/strategy/registry.hpp"
+#include "model/trainer/run_log.hpp"
+#include "model/trainer/version.hpp"
+
+namespace lockstep {
+
+/// Why a scenario cannot run as it is written, or what in it changes nothing.
+struct Problem {
+  enum class Kind : uint8_t {
+    invalid,      ///< contradicts itself or the framework (exit 3)
+    refused,      ///< the framework refuses the combination; `code` says which (a finding)
+    unsupported,  ///< Lockstep does not model it yet (exit 5)
+    note,         ///< has no effect here
+  };
+  Kind kind = Kind::invalid;
+  SourcePlace place{};
+  std::string message;
+  std::string remedy{};
+  std::string code{};  ///< "LS501" of what is refused
+};
+
+/// What the world around the program gives meaning to, so that `prepare` need not name it.
+struct WorldAbilities {
+  std::set<FaultKind> faults;          ///< kinds that the world injects
+  bool calibration = false;
+  bool topology_files = false;  ///< nccl_xml, nvidia_smi
+};
+
+/// A scenario made ready to run in any world.
+struct Preparation {
+  std::shared_ptr<const Scenario> scenario;  ///< with its defaults filled
+  std::vector<std::string> assumptions;      ///< what the defaults assume, for `basis`
+  RunOptions options;          ///< network, world size, numerics, average order, eager limit
+  ProgramOfRank program;       ///< holds on to everything that it needs; empty when not runnable
+  std::shared_ptr<const Network> network;  ///< null for a bare program
+  TrainingPlan plan;
+  Sites sites;
+  std::shared_ptr<RunLog> log;  ///< written by the run
+  std::vector<Problem> problems;
+  std::string strategy;  ///< its registered name; empty for a bare program
+  bool gloo = false;     ///< the backend of the process group, else NCCL
+  Version lightning{};   ///< that is followed
+  Time timeout{};        ///< of the process group
+
+  bool runnable() const;
+};
+
+/// Understands a scenario. Nothing in it is ignored in silence: what has no meaning here is a
+/// problem with its place.
+Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
+                    const WorldAbilities& world = {});
+
+}  // namespace lockstep

@@ -1,0 +1,112 @@
+// The data loaders.
+#include <fmt/core.h>
+
+#include "model/trainer/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+bool is_written(const SourcePlace& place) { return place.line > 0; }
+
+int64_t samples_of(Preparation& preparation, const LoaderSpec& spec, const Network& network) {
+  if (!spec.tokens) {
+    return value_or(spec.samples, int64_t{0});
+  }
+  if (network.input.size() != 1) {
+    add_problem(preparation, Kind::invalid, spec.tokens->place,
+                "`tokens` needs a model whose samples are sequences", "give `samples`");
+    return 0;
+  }
+  return spec.tokens->value / network.input.front();
+}
+
+void check_columns(Preparation& preparation, const LoaderSpec& spec,
+                   const LoaderSettings& settings) {
+  if (spec.values && spec.values->csv) {
+    add_problem(preparation, Kind::unsupported, spec.values->csv->place,
+                "values in a CSV file are not read yet", "write the columns as lists");
+  }
+  for (const SampleColumns::Entry& entry : settings.columns->entries()) {
+    const auto items = static_cast<int64_t>(entry.items.size());
+    if (items > 0 && items < settings.samples) {
+      add_problem(preparation, Kind::invalid, entry.expression.place(),
+                  fmt::format("the column `{}` has {} entries for {} samples", entry.name, items,
+                              settings.samples),
+                  "give one entry a sample");
+    }
+  }
+}
+
+LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
+                         const TrainingProgram& program) {
+  LoaderSettings settings;
+  settings.place = spec.place;
+  settings.samples = samples_of(preparation, spec, *program.network);
+  if (spec.batches) {
+    settings.batches = spec.batches->value;
+  }
+  settings.batch_size = value_or(spec.batch_size, int64_t{8});
+  settings.shuffle = value_or(spec.shuffle, false);
+  settings.drop_last = value_or(spec.drop_last, false);
+  settings.iterable = value_or(spec.iterable, false);
+  settings.sampler = value_or(spec.sampler, SamplerKind::automatic);
+  settings.set_epoch = value_or(spec.set_epoch, true);
+  settings.sample_time = value_or(spec.sample_time, Time{});
+  settings.workers = value_or(spec.num_workers, int64_t{0});
+  settings.prefetch_factor = std::max<int64_t>(1, value_or(spec.prefetch_factor, int64_t{2}));
+  const bool written = spec.values && is_written(spec.values->place);
+  settings.columns = std::make_shared<const SampleColumns>(spec.values, program.settings.seed,
+                                                           written);
+  if (settings.batch_size < 1) {
+    add_problem(preparation, Kind::invalid, spec.batch_size->place, "`batch_size` is at least 1");
+    settings.batch_size = 1;
+  }
+  check_columns(preparation, spec, settings);
+  if (spec.sample_size && is_written(spec.sample_size->place)) {
+    add_problem(preparation, Kind::unsupported, spec.sample_size->place,
+                "`sample_size` is not modelled yet: batches have the size of the model's input");
+  }
+  for (const Given<bool>* key : {&spec.pin_memory, &spec.persistent_workers}) {
+    if (*key && is_written((*key)->place)) {
+      add_problem(preparation, Kind::note, (*key)->place,
+                  key == &spec.pin_memory ? "`pin_memory` changes nothing here"
+                                          : "`persistent_workers` changes nothing here");
+    }
+  }
+  return settings;
+}
+
+// Lightning runs a stage whose step the user has written; here loaders that are written count too.
+bool is_used(const Scenario& scenario, const std::vector<LoaderSpec>& specs, const char* step) {
+  return (scenario.program && scenario.program->find(step) != nullptr) ||
+         (!specs.empty() && is_written(specs.front().place));
+}
+
+}  // namespace
+
+void prepare_loaders(Preparation& preparation, TrainingProgram& program) {
+  const Scenario& scenario = *preparation.scenario;
+  ensure(scenario.data && !scenario.data->train.empty(), "defaults give a training loader");
+  const DataSpec& data = *scenario.data;
+  if (data.train.size() > 1) {
+    add_problem(preparation, Kind::unsupported, data.train[1].place,
+                "several training loaders are not modelled yet");
+  }
+  program.train.push_back(loader_of(preparation, data.train.front(), program));
+  const auto read = [&](const std::vector<LoaderSpec>& specs, const char* step,
+                        std::vector<LoaderSettings>& loaders) {
+    if (is_used(scenario, specs, step)) {
+      for (const LoaderSpec& spec : specs) {
+        loaders.push_back(loader_of(preparation, spec, program));
+      }
+    }
+  };
+  read(data.val, "validation_step", program.validation);
+  read(data.test, "test_step", program.test);
+  read(data.predict, "predict_step", program.predict);
+}
+
+}  // namespace lockstep

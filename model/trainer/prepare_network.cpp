@@ -1,0 +1,217 @@
+// From the `model` section to a network.
+#include <fmt/core.h>
+
+#include <variant>
+
+#include "model/network/presets.hpp"
+#include "model/trainer/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+class NetworkReader {
+ public:
+  explicit NetworkReader(Preparation& preparation) : preparation_(preparation) {}
+  std::optional<NetworkDescription> describe(const ModelSpec& model);
+
+ private:
+  LayerDescription layer(const LayerSpec& spec);
+  std::vector<LayerDescription> layers(const std::vector<LayerSpec>& specs);
+  std::vector<NamedArgument> arguments(const std::vector<ObjectArgument>& given);
+  void add_cost(const LayerCost& cost, LayerDescription& description) const;
+  std::optional<NetworkDescription> describe_named(const ModelSpec& model);
+  void find_unsupported_keys(const ModelSpec& model);
+
+  Preparation& preparation_;
+};
+
+std::optional<Argument> argument_value(const PlainValue& value) {
+  if (const bool* truth = value.get_if<bool>()) {
+    return *truth;
+  }
+  if (const int64_t* whole = value.get_if<int64_t>()) {
+    return *whole;
+  }
+  if (const double* number = value.get_if<double>()) {
+    return *number;
+  }
+  if (const std::string* text = value.get_if<std::string>()) {
+    return *text;
+  }
+  const PlainValue::List* list = value.get_if<PlainValue::List>();
+  if (list == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> numbers;
+  for (const PlainValue& item : *list) {
+    const int64_t* number = item.get_if<int64_t>();
+    if (number == nullptr) {
+      return std::nullopt;
+    }
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::vector<NamedArgument> NetworkReader::arguments(const std::vector<ObjectArgument>& given) {
+  std::vector<NamedArgument> named;
+  for (const ObjectArgument& argument : given) {
+    std::optional<Argument> value = argument_value(argument.value);
+    if (!value) {
+      add_problem(preparation_, Kind::invalid, argument.place,
+                  fmt::format("`{}` cannot be {}", argument.name, text_of(argument.value)));
+      continue;
+    }
+    named.push_back({argument.name, std::move(*value)});
+  }
+  return named;
+}
+
+void NetworkReader::add_cost(const LayerCost& cost, LayerDescription& description) const {
+  description.kind = "Cost";
+  if (cost.parameters) {
+    description.arguments.push_back({"parameters", cost.parameters->value});
+  }
+  if (cost.forward) {
+    description.arguments.push_back({"forward", cost.forward->value});
+  }
+  if (cost.backward) {
+    description.arguments.push_back({"backward", cost.backward->value});
+  }
+  if (cost.activation) {
+    description.arguments.push_back({"activation", cost.activation->value});
+  }
+}
+
+LayerDescription NetworkReader::layer(const LayerSpec& spec) {
+  LayerDescription description;
+  description.source = spec.place;
+  switch (spec.kind) {
+    case LayerSpec::Kind::module:
+      description.kind = spec.object.name;
+      description.arguments = arguments(spec.object.arguments);
+      break;
+    case LayerSpec::Kind::sequential: description.kind = "Sequential"; break;
+    case LayerSpec::Kind::residual: description.kind = "Residual"; break;
+    case LayerSpec::Kind::repeat:
+      description.kind = "repeat";
+      description.arguments.push_back({"times", spec.times});
+      break;
+    case LayerSpec::Kind::cost: add_cost(spec.cost, description); break;
+  }
+  if (spec.name) {
+    description.arguments.push_back({"name", spec.name->value});
+  }
+  if (spec.checkpoint) {
+    description.arguments.push_back({"checkpoint", spec.checkpoint->value});
+  }
+  if (spec.trainable) {
+    description.arguments.push_back({"trainable", spec.trainable->value});
+  }
+  if (spec.device) {
+    description.arguments.push_back({"device", spec.device->value});
+  }
+  description.layers = layers(spec.layers);
+  return description;
+}
+
+std::vector<LayerDescription> NetworkReader::layers(const std::vector<LayerSpec>& specs) {
+  std::vector<LayerDescription> descriptions;
+  for (const LayerSpec& spec : specs) {
+    descriptions.push_back(layer(spec));
+  }
+  return descriptions;
+}
+
+void NetworkReader::find_unsupported_keys(const ModelSpec& model) {
+  const auto unsupported = [&](const SourcePlace& place, const char* what) {
+    add_problem(preparation_, Kind::unsupported, place,
+                fmt::format("{} is not modelled yet", what));
+  };
+  if (model.hf) {
+    unsupported(model.hf->place, "`hf`");
+  }
+  if (!model.modules.empty()) {
+    unsupported(model.modules.front().model.place, "`modules`");
+  }
+  if (model.activation_checkpointing &&
+      model.activation_checkpointing->value != ActivationCheckpointing::none) {
+    unsupported(model.activation_checkpointing->place, "`activation_checkpointing`");
+  }
+  if (model.compile && model.compile->value) {
+    unsupported(model.compile->place, "`compile`");
+  }
+  for (const Placed<Unpicklable>& item : model.unpicklable) {
+    unsupported(item.place, "`unpicklable`");
+  }
+}
+
+std::optional<NetworkDescription> NetworkReader::describe_named(const ModelSpec& model) {
+  std::vector<NamedArgument> shape = arguments(model.shape);
+  for (NamedArgument& argument : shape) {
+    argument.name = argument.name == "hidden_features" ? "hidden_size"
+                    : argument.name == "out_features"  ? "num_classes"
+                                                       : argument.name;
+  }
+  auto described = describe_preset(model.preset->value, shape);
+  if (const auto* error = std::get_if<NetworkError>(&described)) {
+    add_problem(preparation_, Kind::invalid, model.preset->place, error->message, error->remedy);
+    return std::nullopt;
+  }
+  return std::get<NetworkDescription>(std::move(described));
+}
+
+std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model) {
+  find_unsupported_keys(model);
+  std::optional<NetworkDescription> description;
+  if (model.preset) {
+    description = describe_named(model);
+  } else if (!model.layers.empty()) {
+    description.emplace();
+    description->name = "layers";
+    description->layers = layers(model.layers);
+  }
+  if (!description) {
+    return std::nullopt;
+  }
+  if (!model.input.empty()) {
+    description->input.emplace();
+    for (const Placed<int64_t>& size : model.input) {
+      description->input->push_back(size.value);
+    }
+  }
+  if (model.input_dtype) {
+    description->input_dtype = dtype_named(model.input_dtype->value).value_or(DType::fp32);
+  }
+  if (model.loss) {
+    description->loss = {.kind = model.loss->name, .source = model.loss->place};
+    description->loss.arguments = arguments(model.loss->arguments);
+  }
+  description->flash_attention =
+      !model.attention || model.attention->value == AttentionKind::flash;
+  return description;
+}
+
+}  // namespace
+
+std::shared_ptr<const Network> prepare_network(Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
+  ensure(scenario.model.has_value(), "defaults name a model");
+  NetworkReader reader(preparation);
+  const std::optional<NetworkDescription> description = reader.describe(*scenario.model);
+  if (!description) {
+    return nullptr;
+  }
+  BuildResult built = build_network(*description);
+  for (const NetworkError& error : built.errors) {
+    const SourcePlace& place = error.source.line > 0 ? error.source : scenario.model->place;
+    add_problem(preparation, Kind::invalid, place, error.path + ": " + error.message,
+                error.remedy);
+  }
+  return built.ok() ? std::make_shared<const Network>(std::move(built.network)) : nullptr;
+}
+
+}  // namespace lockstep

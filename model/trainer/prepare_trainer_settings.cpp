@@ -1,0 +1,148 @@
+// The Trainer's arguments, with the defaults of trainer.py.
+#include <fmt/core.h>
+
+#include "model/trainer/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+using Limit = TrainerSettings::Limit;
+
+constexpr int64_t no_limit = TrainerSettings::no_limit;
+
+int64_t limit_of(const Given<int64_t>& given, int64_t otherwise) {
+  const int64_t value = value_or(given, otherwise);
+  return value < 0 ? no_limit : value;
+}
+
+Limit read_limit(Preparation& preparation, const std::optional<PlainValue>& given,
+                 const char* name) {
+  Limit limit;
+  if (!given || given->is_null()) {
+    return limit;
+  }
+  const int64_t* batches = given->get_if<int64_t>();
+  const double* part = given->get_if<double>();
+  if (batches != nullptr && *batches >= 0) {
+    limit.batches = *batches;
+  } else if (part != nullptr && *part >= 0 && *part <= 1) {
+    limit.part = *part;
+  } else {
+    add_problem(preparation, Kind::invalid, given->place,
+                fmt::format("`{}` is a number of batches, or a part from 0.0 to 1.0", name));
+  }
+  return limit;
+}
+
+void apply_fast_dev_run(Preparation& preparation, const PlainValue& given,
+                        TrainerSettings& settings) {
+  const bool* on = given.get_if<bool>();
+  const int64_t* count = given.get_if<int64_t>();
+  const int64_t batches = on != nullptr ? (*on ? 1 : 0) : count != nullptr ? *count : -1;
+  if (batches < 0) {
+    add_problem(preparation, Kind::invalid, given.place, "`fast_dev_run` is a bool or a number");
+  }
+  if (batches <= 0) {
+    return;
+  }
+  settings.limit_train.batches = settings.limit_validation.batches = batches;
+  settings.limit_test.batches = settings.limit_predict.batches = batches;
+  settings.num_sanity_val_steps = 0;
+  settings.val_check_interval = {};
+  settings.check_val_every_n_epoch = 1;
+  settings.max_epochs = 1;
+  settings.max_steps = batches;
+}
+
+template <class Member>
+void name_if(Preparation& preparation, Kind kind, const Member& member, const char* name) {
+  if (member) {
+    add_problem(preparation, kind, member->place,
+                kind == Kind::note ? fmt::format("`{}` changes nothing here", name)
+                                   : fmt::format("`{}` is not modelled yet", name));
+  }
+}
+
+void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
+  name_if(preparation, Kind::unsupported, trainer.max_time, "max_time");
+  name_if(preparation, Kind::unsupported, trainer.overfit_batches, "overfit_batches");
+  name_if(preparation, Kind::unsupported, trainer.gradient_clip_val, "gradient_clip_val");
+  name_if(preparation, Kind::unsupported, trainer.reload_dataloaders_every_n_epochs,
+          "reload_dataloaders_every_n_epochs");
+  name_if(preparation, Kind::unsupported, trainer.amp_backend, "amp_backend");
+  name_if(preparation, Kind::unsupported, trainer.amp_level, "amp_level");
+  if (trainer.sync_batchnorm && trainer.sync_batchnorm->value) {
+    name_if(preparation, Kind::unsupported, trainer.sync_batchnorm, "sync_batchnorm");
+  }
+  if (trainer.barebones && trainer.barebones->value) {
+    name_if(preparation, Kind::unsupported, trainer.barebones, "barebones");
+  }
+  for (const Object& callback : trainer.callbacks) {
+    add_problem(preparation, Kind::unsupported, callback.place,
+                fmt::format("the callback {} is not modelled yet", callback.name));
+  }
+  for (const Object& plugin : trainer.plugins) {
+    add_problem(preparation, Kind::unsupported, plugin.place,
+                fmt::format("the plugin {} is not modelled yet", plugin.name));
+  }
+}
+
+void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
+  name_if(preparation, Kind::note, trainer.log_every_n_steps, "log_every_n_steps");
+  name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
+  name_if(preparation, Kind::note, trainer.auto_select_gpus, "auto_select_gpus");
+  name_if(preparation, Kind::note, trainer.deterministic, "deterministic");
+  name_if(preparation, Kind::note, trainer.benchmark, "benchmark");
+  name_if(preparation, Kind::note, trainer.inference_mode, "inference_mode");
+  name_if(preparation, Kind::note, trainer.detect_anomaly, "detect_anomaly");
+  name_if(preparation, Kind::note, trainer.enable_progress_bar, "enable_progress_bar");
+  name_if(preparation, Kind::note, trainer.enable_model_summary, "enable_model_summary");
+  name_if(preparation, Kind::note, trainer.default_root_dir, "default_root_dir");
+  name_if(preparation, Kind::note, trainer.logger, "logger");
+  name_if(preparation, Kind::note, trainer.profiler, "profiler");
+  if (value_or(trainer.enable_checkpointing, true)) {
+    add_problem(preparation, Kind::note,
+                trainer.enable_checkpointing ? trainer.enable_checkpointing->place : trainer.place,
+                "the ModelCheckpoint that Lightning adds is not modelled: its barrier after each "
+                "save is left out");
+  }
+}
+
+}  // namespace
+
+void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings) {
+  const TrainerSpec& trainer = *preparation.scenario->trainer;
+  settings.max_steps = limit_of(trainer.max_steps, -1);
+  settings.max_epochs = limit_of(trainer.max_epochs, settings.max_steps == no_limit ? 1000 : -1);
+  settings.min_epochs = value_or(trainer.min_epochs, int64_t{0});
+  settings.min_steps = value_or(trainer.min_steps, int64_t{0});
+  settings.limit_train =
+      read_limit(preparation, trainer.limit_train_batches, "limit_train_batches");
+  settings.limit_validation =
+      read_limit(preparation, trainer.limit_val_batches, "limit_val_batches");
+  settings.limit_test = read_limit(preparation, trainer.limit_test_batches, "limit_test_batches");
+  settings.limit_predict =
+      read_limit(preparation, trainer.limit_predict_batches, "limit_predict_batches");
+  settings.val_check_interval =
+      read_limit(preparation, trainer.val_check_interval, "val_check_interval");
+  if (settings.val_check_interval.batches == 0) {
+    add_problem(preparation, Kind::invalid, trainer.val_check_interval->place,
+                "`val_check_interval` is at least 1 batch");
+    settings.val_check_interval = {};
+  }
+  settings.check_val_every_n_epoch = value_or(trainer.check_val_every_n_epoch, int64_t{1});
+  settings.num_sanity_val_steps = limit_of(trainer.num_sanity_val_steps, 2);
+  settings.accumulate_grad_batches =
+      std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
+  settings.inject_sampler = value_or(
+      trainer.use_distributed_sampler, value_or(trainer.replace_sampler_ddp, true));
+  if (trainer.fast_dev_run) {
+    apply_fast_dev_run(preparation, *trainer.fast_dev_run, settings);
+  }
+  name_unsupported(preparation, trainer);
+  name_without_effect(preparation, trainer);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,150 @@
+// Names what a scenario says and nothing here gives meaning to.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/cluster/presets.hpp"
+#include "model/scenario/function.hpp"
+#include "model/trainer/expressions_of.hpp"
+#include "model/trainer/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+void find_functions(Preparation& preparation, const ProgramSpec& program) {
+  for_each_statement(program, [&](const Statement& statement) {
+    for_each_expression(statement, [&](const Expression& expression) {
+      for (const std::string& name : expression.functions()) {
+        if (find_function(name) == nullptr) {
+          add_problem(preparation, Kind::unsupported, expression.place(),
+                      fmt::format("the function `{}` is not there yet", name));
+        }
+      }
+    });
+  });
+}
+
+void find_statements(Preparation& preparation, const ProgramSpec& program) {
+  for_each_statement(program, [&](const Statement& statement) {
+    const auto unsupported = [&](const std::string& what) {
+      add_problem(preparation, Kind::unsupported, statement.place, what + " is not modelled yet");
+    };
+    if (statement.kind == StatementKind::forward && statement.name) {
+      unsupported("forward of one of several modules");
+    }
+    if (statement.kind == StatementKind::backward && statement.expression &&
+        statement.expression->value.text() != "loss") {
+      unsupported("backward of anything but `loss`");
+    }
+    if (value_or(statement.communication.sync_grads, false)) {
+      unsupported("`sync_grads`");
+    }
+    const std::string reduction = value_or(statement.log.reduce_fx, std::string("mean"));
+    if (reduction != "mean" && reduction != "sum" && reduction != "min" && reduction != "max") {
+      unsupported(fmt::format("the reduction `{}`", reduction));
+    }
+    if (statement.kind == StatementKind::update || statement.kind == StatementKind::compute ||
+        statement.kind == StatementKind::reset) {
+      add_problem(preparation, Kind::unsupported, statement.place,
+                  fmt::format("`{}`: metric objects are not modelled yet",
+                              name_of(statement.kind)),
+                  "log numbers with `log`");
+    }
+  });
+}
+
+void find_hooks(Preparation& preparation, const ProgramSpec& program) {
+  const std::vector<std::string_view>& called = called_hooks();
+  for (const Hook& hook : program.hooks) {
+    if (std::find(called.begin(), called.end(), hook.name) == called.end()) {
+      add_problem(preparation, Kind::unsupported, hook.place,
+                  fmt::format("the hook `{}` is not called yet", hook.name));
+    }
+  }
+}
+
+void find_launcher(Preparation& preparation, const Object& launcher) {
+  if (launcher.name != "lightning") {
+    add_problem(preparation, Kind::unsupported, launcher.place,
+                fmt::format("the launcher `{}` is not modelled yet", launcher.name),
+                "use launcher: lightning");
+  }
+}
+
+std::string_view name_of_fault(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::straggler: return "straggler";
+    case FaultKind::slow_data: return "slow_data";
+    case FaultKind::slow_link: return "slow_link";
+    case FaultKind::lost_rank: return "lost_rank";
+    case FaultKind::lost_node: return "lost_node";
+    case FaultKind::lost_message: return "lost_message";
+    case FaultKind::corrupted_value: return "corrupted_value";
+    case FaultKind::exception: return "exception";
+    case FaultKind::out_of_memory: return "out_of_memory";
+    case FaultKind::signal: return "signal";
+  }
+  return "?";
+}
+
+void find_cluster(Preparation& preparation, const ClusterSpec& cluster,
+                  const WorldAbilities& world) {
+  if (cluster.preset && !cluster_preset(cluster.preset->value)) {
+    add_problem(preparation, Kind::unsupported, cluster.preset->place,
+                fmt::format("the cluster preset `{}` is not known", cluster.preset->value),
+                "`lockstep presets` lists them");
+  }
+  if (cluster.gpu && cluster.gpu->preset && !device_preset(cluster.gpu->preset->value)) {
+    add_problem(preparation, Kind::unsupported, cluster.gpu->preset->place,
+                fmt::format("the GPU preset `{}` is not known", cluster.gpu->preset->value),
+                "`lockstep presets` lists them");
+  }
+  if (!world.topology_files) {
+    for (const Given<std::string>* file : {&cluster.nccl_xml, &cluster.nvidia_smi}) {
+      if (*file) {
+        add_problem(preparation, Kind::unsupported, (*file)->place,
+                    "topology files are not read yet");
+      }
+    }
+  }
+  if (cluster.calibration && !world.calibration) {
+    add_problem(preparation, Kind::unsupported, cluster.calibration->place,
+                "calibration is not read yet");
+  }
+}
+
+}  // namespace
+
+void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
+  const Scenario& scenario = *preparation.scenario;
+  if (scenario.program) {
+    find_functions(preparation, *scenario.program);
+    find_hooks(preparation, *scenario.program);
+    find_statements(preparation, *scenario.program);
+  }
+  if (scenario.launcher) {
+    find_launcher(preparation, *scenario.launcher);
+  }
+  for (const NamedMetric& metric : scenario.metrics) {
+    add_problem(preparation, Kind::unsupported, metric.metric.place,
+                fmt::format("the metric `{}`: metric objects are not modelled yet", metric.name));
+  }
+  for (const FaultSpec& fault : scenario.faults) {
+    if (world.faults.count(fault.kind) == 0) {
+      add_problem(preparation, Kind::unsupported, fault.place,
+                  fmt::format("the fault `{}` is not injected yet", name_of_fault(fault.kind)));
+    }
+  }
+  for (const EnvironmentVariable& variable : scenario.env) {
+    add_problem(preparation, Kind::unsupported, variable.place,
+                fmt::format("the environment variable {} has no meaning yet", variable.name));
+  }
+  if (scenario.cluster) {
+    find_cluster(preparation, *scenario.cluster, world);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "model/core/ids.hpp"
+#include "model/trainer/version.hpp"
+
+namespace lockstep {
+
+/// What the statements of all ranks share. Outlives the run.
+struct ProgramSettings {
+  bool gloo = false;  ///< collectives hold the host until they are done; there is no average
+  Version torch{2, 6, 0};
+  uint64_t seed = 0;
+  std::map<std::string, uint8_t> queues;  ///< of streams that the scenario names
+  int64_t statement_limit = 10'000'000;   ///< of one rank
+};
+
+/// "comm" and "compute", else the scenario's own stream of that name.
+StreamId stream_named(const ProgramSettings& settings, const std::string& name);
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/core/site.hpp"
+#include "model/core/values.hpp"
+
+namespace lockstep {
+
+/// What a statement found on one rank. The same one at the same place is kept once and counted.
+struct StatementFinding {
+  std::string code;  ///< "LS201", "LS105"; "assert" and "evaluation" have no code of their own
+  SiteId site{};
+  std::string message;
+  std::string remedy;  ///< may be empty
+  int64_t times = 1;
+};
+
+/// The samples that one pass over a data loader gave to a rank.
+struct SampleUse {
+  std::string stage;  ///< "train", "sanity", "validate", "test", "predict"
+  int64_t epoch = 0;
+  int64_t dataloader = 0;
+  std::vector<int64_t> samples;  ///< in the order in which they were used
+};
+
+/// What a rank leaves behind beside its journal.
+struct RankLog {
+  std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
+  std::vector<StatementFinding> findings;
+  std::vector<SampleUse> samples;
+  std::vector<Values> final_parameters;  ///< in definition order; empty without numerics
+  int64_t steps = 0;                     ///< optimizer steps
+  int64_t epochs = 0;                    ///< training epochs that ended
+  int64_t statements = 0;                ///< executed
+  bool statement_limit_reached = false;
+
+  void add(const StatementFinding& finding) {
+    for (StatementFinding& known : findings) {
+      if (known.code == finding.code && known.site == finding.site) {
+        ++known.times;
+        return;
+      }
+    }
+    findings.push_back(finding);
+  }
+};
+
+/// One entry a rank. A rank writes only its own, so ranks may be threads.
+struct RunLog {
+  explicit RunLog(int32_t world_size) : ranks(static_cast<size_t>(world_size)) {}
+  std::vector<RankLog> ranks;
+};
+
+/// A rank has executed more statements than allowed: most likely a loop that never ends.
+class StatementLimit : public std::runtime_error {
+ public:
+  explicit StatementLimit(int64_t limit)
+      : std::runtime_error("more than " + std::to_string(limit) +
+                           " statements were executed: an endless loop?") {}
+};
+
+}  // namespace lockstep

@@ -1,0 +1,239 @@
+// What loops share: stages, hooks, names, and the collectives that Lightning itself calls.
+#include "model/trainer/training.hpp"
+
+#include <algorithm>
+
+#include "model/scenario/tensor.hpp"
+#include "model/strategy/replica.hpp"
+#include "model/trainer/evaluation_loop.hpp"
+#include "model/trainer/fit_loop.hpp"
+
+namespace lockstep {
+
+namespace {
+
+SiteId add_site(Sites& sites, const char* description) {
+  Site site;
+  site.description = description;
+  return sites.add(site);
+}
+
+Program run(Rank& rank, std::shared_ptr<const TrainingProgram> program) {
+  Training training(rank, *program);
+  co_await training.run_main();
+}
+
+}  // namespace
+
+TrainerSites add_trainer_sites(Sites& sites) {
+  TrainerSites known;
+  known.pre_setup = add_site(sites, "Lightning, barrier before setup");
+  known.post_setup = add_site(sites, "Lightning, barrier after setup");
+  known.resume_end = add_site(sites, "Lightning, barrier after restoring state");
+  known.run_stage = add_site(sites, "Lightning, barrier before the stage");
+  known.prepare_data = add_site(sites, "Lightning, barrier after prepare_data");
+  known.train_loader = add_site(sites, "Lightning, train_dataloader() barrier");
+  known.val_loader = add_site(sites, "Lightning, val_dataloader() barrier");
+  known.test_loader = add_site(sites, "Lightning, test_dataloader() barrier");
+  known.predict_loader = add_site(sites, "Lightning, predict_dataloader() barrier");
+  known.loader_length = add_site(sites, "Lightning, reduce of a loader's length");
+  known.sigterm = add_site(sites, "Lightning, broadcast of the SIGTERM flag");
+  known.save_checkpoint = add_site(sites, "Lightning, barrier after save_checkpoint");
+  return known;
+}
+
+ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program) {
+  return [program](Rank& rank) { return run(rank, program); };
+}
+
+int64_t TrainerSettings::Limit::of(int64_t available) const {
+  if (batches != no_limit) {
+    return std::min(batches, available);
+  }
+  return part >= 1 ? available
+                   : static_cast<int64_t>(part * static_cast<double>(available));
+}
+
+Training::Training(Rank& rank, const TrainingProgram& program)
+    : rank_(rank), program_(program), log_(program.log->ranks[rank.place().rank.value]),
+      strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
+      interpreter_(rank, program.settings, log_, this) {}
+
+Program Training::run_main() {
+  co_await hook("__init__");
+  const Hook* main = nullptr;
+  if (program_.scenario->program) {
+    main = program_.scenario->program->find("main");
+  }
+  if (main == nullptr) {
+    co_await fit(*this);
+  } else {
+    co_await hook("main");
+  }
+  if (is_set_up_) {
+    co_await interpreter_.synchronize();
+    if (program_.plan.numerics) {
+      for (const Replica::Parameter& parameter : strategy_->replica().parameters()) {
+        log_.final_parameters.push_back(rank_.read(parameter.tensor.value));
+      }
+    }
+    co_await strategy_->teardown(rank_);
+  }
+  co_await interpreter_.synchronize();
+}
+
+std::optional<Value> Training::lookup(std::string_view name) {
+  if (name == "global_step") {
+    return Value(progress.global_step);
+  }
+  if (name == "epoch") {
+    return Value(progress.epoch);
+  }
+  if (name == "batch_idx") {
+    return Value(progress.batch_idx);
+  }
+  if (name == "batch_size") {
+    return Value(progress.batch_size);
+  }
+  if (name == "num_batches") {
+    return Value(progress.num_batches);
+  }
+  if (name == "dataloader_idx") {
+    return Value(progress.dataloader_idx);
+  }
+  if (name == "is_last_batch") {
+    return Value(progress.is_last_batch);
+  }
+  if (name == "sanity_checking") {
+    return Value(progress.sanity_checking);
+  }
+  if (name == "callback_metrics") {
+    Map metrics;
+    for (const auto& [key, value] : log_.metrics) {
+      metrics.emplace_back(key, Value(value));
+    }
+    return Value(std::move(metrics));
+  }
+  if (forward_done_ && loader_ != nullptr && loader_->columns->has(name)) {
+    return loader_->columns->values(name, batch_->samples);
+  }
+  return std::nullopt;
+}
+
+bool Training::has_hook(std::string_view name) const {
+  return program_.scenario->program && program_.scenario->program->find(name) != nullptr;
+}
+
+Task<Flow> Training::hook(std::string_view name) {
+  Frame frame;
+  co_return co_await hook_with(name, frame);
+}
+
+Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
+  const Hook* found =
+      program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
+  if (found == nullptr) {
+    co_return Flow::next;
+  }
+  const std::string outer = std::exchange(hook_, std::string(name));
+  const Flow flow = co_await interpreter_.run(found->statements, frame);
+  hook_ = outer;
+  co_return flow;
+}
+
+Program Training::hook_with_outputs(std::string_view name) {
+  Frame frame;
+  frame["outputs"] = Variable{outputs};
+  co_await hook_with(name, frame);
+}
+
+SamplerPolicy Training::policy(LoaderRole role) const {
+  SamplerPolicy policy;
+  policy.role = role;
+  policy.distributed = is_distributed();
+  policy.inject = program_.trainer.inject_sampler;
+  policy.replicas = strategy_->replicas(rank_);
+  policy.index = strategy_->replica_index(rank_);
+  policy.seed = program_.settings.seed;
+  return policy;
+}
+
+Program Training::barrier(SiteId site) {
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->barrier(rank_, site);
+}
+
+Program Training::reduce_length(int64_t length) {
+  const TensorPointer data = interpreter_.tensors().make(DType::int64, {});
+  rank_.write(data->slice, Values::of(DType::int64, {static_cast<double>(length)}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->reduce(rank_, data->slice, Reduction::sum, program_.sites.loader_length);
+}
+
+Program Training::send_int(SiteId site) {
+  const TensorPointer data = interpreter_.tensors().make(DType::int64, {1});
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->broadcast(rank_, data->slice, 0, site);
+}
+
+// trainer.py, _run: what every stage does before its loop.
+Program Training::begin_stage() {
+  const TrainerSites& sites = program_.sites;
+  if (has_hook("prepare_data")) {
+    if (rank_.place().local_rank == 0) {
+      co_await hook("prepare_data");
+    }
+    co_await barrier(sites.prepare_data);
+  }
+  co_await barrier(sites.pre_setup);
+  co_await hook("setup");
+  co_await barrier(sites.post_setup);
+  co_await hook("configure_model");
+  if (!is_set_up_) {
+    is_set_up_ = true;
+    co_await hook("configure_optimizers");
+    interpreter_.hand_over_compute_stream();
+    co_await strategy_->setup(rank_);
+  }
+}
+
+Program Training::end_stage(bool fitting) {
+  if (fitting) {
+    co_await hook("on_fit_end");
+  }
+  co_await hook("teardown");
+}
+
+bool Training::can_stop_early() const {
+  return progress.epoch + 1 >= program_.trainer.min_epochs &&
+         progress.global_step >= program_.trainer.min_steps;
+}
+
+Program Training::count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches) {
+  if (loader.batches) {
+    Frame frame;
+    batches = co_await interpreter_.integer_of(*loader.batches, frame, site_id("data"),
+                                               "the number of batches");
+  }
+}
+
+const std::vector<std::string_view>& called_hooks() {
+  static const std::vector<std::string_view> hooks = {
+      "main", "__init__", "configure_optimizers", "prepare_data", "setup", "teardown", "configure_model", "on_fit_start", "on_fit_end",
+      "on_sanity_check_start", "on_sanity_check_end", "on_train_start", "on_train_end",
+      "on_train_epoch_start", "on_train_epoch_end", "on_train_batch_start", "on_train_batch_end",
+      "training_step", "training_step_end", "training_epoch_end", "on_before_zero_grad",
+      "on_before_backward", "on_after_backward", "on_before_optimizer_step",
+      "on_validation_start", "on_validation_end", "on_validation_epoch_start",
+      "on_validation_epoch_end", "on_validation_batch_start", "on_validation_batch_end",
+      "on_validation_model_eval", "on_validation_model_train", "validation_step",
+      "validation_step_end", "validation_epoch_end", "on_test_start", "on_test_end",
+      "on_test_epoch_start", "on_test_epoch_end", "on_test_batch_start", "on_test_batch_end",
+      "on_test_model_eval", "on_test_model_train", "test_step", "test_step_end", "test_epoch_end",
+      "on_predict_start", "on_predict_end", "on_predict_epoch_start", "on_predict_epoch_end",
+      "on_predict_batch_start", "on_predict_batch_end", "on_predict_model_eval",
+      "on_predict_model_train", "predict_step", "on_save_checkpoint"};
+  return hooks;
+}
+
+}  // namespace lockstep

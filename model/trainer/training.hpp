@@ -1,0 +1,110 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/trainer/interpreter.hpp"
+#include "model/trainer/logging.hpp"
+#include "model/trainer/training_program.hpp"
+
+namespace lockstep {
+
+/// Where a loop stands, as the names of expressions see it.
+struct Progress {
+  int64_t global_step = 0;  ///< optimizer steps
+  int64_t epoch = 0;
+  int64_t batch_idx = 0;
+  int64_t batch_size = 0;
+  int64_t num_batches = 0;
+  int64_t dataloader_idx = 0;
+  bool is_last_batch = false;
+  bool sanity_checking = false;
+  bool should_stop = false;
+};
+
+/// Lightning's Trainer on one rank: what loops share, and the statements that need a trainer.
+class Training final : public TrainerScope {
+ public:
+  Training(Rank& rank, const TrainingProgram& program);
+
+  /// `main`, or `fit` where the scenario has none.
+  Program run_main();
+
+  // TrainerScope.
+  std::optional<Value> lookup(std::string_view name) override;
+  Task<Flow> run(const Statement& statement, Frame& frame) override;
+  bool is_distributed() const override { return strategy_->replicas(rank_) > 1; }
+
+  // For the loops.
+  Rank& rank() { return rank_; }
+  const TrainingProgram& program() const { return program_; }
+  Strategy& strategy() { return *strategy_; }
+  Interpreter& interpreter() { return interpreter_; }
+  RankLog& log() { return log_; }
+  bool distributed() const { return is_distributed(); }
+  bool has_hook(std::string_view name) const;
+  /// Runs the user's hook of this name, if there is one, with names that die with it.
+  Task<Flow> hook(std::string_view name);
+  /// The same with names that outlive it, for steps.
+  Task<Flow> hook_with(std::string_view name, Frame& frame);
+  /// The same with `outputs` bound: the epoch-end hooks of 1.x.
+  Program hook_with_outputs(std::string_view name);
+  Program barrier(SiteId site);
+  Program send_int(SiteId site);
+  /// reduce(SUM) of one int64: the length of a loader.
+  Program reduce_length(int64_t length);
+  /// pre_setup .. resume_end; the strategy is set up once.
+  Program begin_stage();
+  Program end_stage(bool fitting);
+  /// One training batch: forward, backward, update, in the order of automatic optimization.
+  Program training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
+                         bool begins_window);
+  Program evaluation_batch(const Batch& batch, const LoaderSettings& loader,
+                           std::string_view step_hook);
+  SamplerPolicy policy(LoaderRole role) const;
+  /// Evaluates `batches` of a loader, where it is given.
+  Program count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches);
+
+  Progress progress;
+  LoggedResults* results = nullptr;  ///< of the loop that runs now
+  Variable::List outputs;            ///< of the epoch, for the epoch-end hooks of 1.x
+  bool can_stop_early() const;
+  int64_t dataloaders = 1;           ///< of the loop that runs now
+
+ private:
+  bool holds_forward(std::string_view hook) const;
+  Program forward(const Statement* statement, Frame& frame);
+  Program backward();
+  Program update();
+  Program bind_output(const Statement* statement, Frame& frame);
+  Program zero_grad(bool set_to_none);
+  TensorPointer loss_tensor();
+  TensorPointer copied(const Slice& from, std::vector<int64_t> shape);
+  Program log_statement(const Statement& statement, Frame& frame);
+  Program log_value(const Statement& statement, const std::string& name,
+                    const Expression& expression, Frame& frame);
+  Program decide(const Statement& statement, Frame& frame);
+  Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
+  Task<Flow> run_training(const Statement& statement, Frame& frame);
+  LogCall log_call(const Statement& statement, const std::string& name) const;
+  void remember_output(Frame& frame);
+
+  Rank& rank_;
+  const TrainingProgram& program_;
+  RankLog& log_;
+  std::unique_ptr<Strategy> strategy_;
+  Interpreter interpreter_;
+  bool is_set_up_ = false;
+  std::string hook_;                 ///< that runs now
+  const Batch* batch_ = nullptr;
+  const LoaderSettings* loader_ = nullptr;
+  bool forward_done_ = false;        ///< in this batch
+  bool training_ = false;            ///< gradients will be asked for
+  bool synchronise_ = true;
+  double loss_factor_ = 1;
+};
+
+}  // namespace lockstep

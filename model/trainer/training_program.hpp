@@ -1,0 +1,78 @@
+#pragma once
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/program/run.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/strategy/registry.hpp"
+#include "model/trainer/data_loader.hpp"
+#include "model/trainer/program_settings.hpp"
+#include "model/trainer/run_log.hpp"
+
+namespace lockstep {
+
+/// Arguments of Lightning's Trainer with their defaults.
+struct TrainerSettings {
+  static constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
+
+  /// `limit_*_batches`: a number of batches, or a part of them.
+  struct Limit {
+    int64_t batches = no_limit;
+    double part = 1;
+    int64_t of(int64_t available) const;
+  };
+
+  Version lightning{2, 6, 0};
+  int64_t max_epochs = 1000;
+  int64_t min_epochs = 0;
+  int64_t max_steps = no_limit;
+  int64_t min_steps = 0;
+  Limit limit_train;
+  Limit limit_validation;
+  Limit limit_test;
+  Limit limit_predict;
+  Limit val_check_interval;
+  int64_t check_val_every_n_epoch = 1;
+  int64_t num_sanity_val_steps = 2;  ///< no_limit: all
+  int64_t accumulate_grad_batches = 1;
+  bool automatic_optimization = true;
+  bool inject_sampler = true;
+};
+
+/// Places in Lightning that call collectives.
+struct TrainerSites {
+  SiteId pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader, val_loader,
+      test_loader, predict_loader, loader_length, sigterm, save_checkpoint;
+};
+/// Adds them to a table.
+TrainerSites add_trainer_sites(Sites& sites);
+
+/// What all ranks of a training run share. Read only but the log; outlives the run.
+struct TrainingProgram {
+  std::shared_ptr<const Scenario> scenario;
+  std::shared_ptr<const Network> network;
+  ProgramSettings settings;
+  TrainerSettings trainer;
+  TrainingPlan plan;
+  StrategyFactory make_strategy;
+  StrategyArguments strategy_arguments;
+  std::vector<LoaderSettings> train;
+  std::vector<LoaderSettings> validation;
+  std::vector<LoaderSettings> test;
+  std::vector<LoaderSettings> predict;
+  bool uses_output = false;  ///< some statement reads `output` or `outputs`
+  bool uses_loss = false;    ///< some statement reads `loss` or `outputs`
+  TrainerSites sites;
+  std::shared_ptr<RunLog> log;
+};
+
+/// `main` (by default `fit`) on every rank, under the strategy.
+ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program);
+
+/// Hooks that the trainer calls; what else a scenario defines would never run.
+const std::vector<std::string_view>& called_hooks();
+
+}  // namespace lockstep

@@ -1,0 +1,357 @@
+// One batch, and the statements that users write in its hooks.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/core/random.hpp"
+#include "model/scenario/tensor.hpp"
+#include "model/strategy/replica.hpp"
+#include "model/trainer/evaluation_loop.hpp"
+#include "model/trainer/expressions_of.hpp"
+#include "model/trainer/fit_loop.hpp"
+#include "model/trainer/sites.hpp"
+#include "model/trainer/training.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = StatementKind;
+
+bool holds(const Hook* hook, Kind kind) {
+  bool found = false;
+  if (hook != nullptr) {
+    for_each_statement(hook->statements,
+                       [&](const Statement& statement) { found |= statement.kind == kind; });
+  }
+  return found;
+}
+
+constexpr Bytes most_output_values{int64_t{1} << 20};
+
+}  // namespace
+
+bool Training::holds_forward(std::string_view hook) const {
+  return program_.scenario->program && holds(program_.scenario->program->find(hook), Kind::forward);
+}
+
+// closure: training_step, zero_grad, backward; then the update (optimization/automatic.py). All but
+// the batch that ends an accumulation window run without synchronisation (closure under no_sync).
+Program Training::training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
+                                 bool begins_window) {
+  batch_ = &batch;
+  loader_ = &loader;
+  forward_done_ = false;
+  training_ = true;
+  const bool automatic = program_.trainer.automatic_optimization;
+  synchronise_ = !automatic || steps;
+  loss_factor_ =
+      automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
+  Frame frame;
+  if (!holds_forward("training_step")) {
+    co_await forward(nullptr, frame);
+  }
+  const Flow flow = co_await hook_with("training_step", frame);
+  co_await hook("training_step_end");
+  remember_output(frame);
+  if (automatic) {
+    if (begins_window) {
+      co_await zero_grad(program_.settings.torch >= Version{2, 0, 0});
+    }
+    const Hook* own =
+        program_.scenario->program ? program_.scenario->program->find("training_step") : nullptr;
+    if (flow == Flow::next && forward_done_) {
+      if (!holds(own, Kind::backward)) {
+        co_await backward();
+      }
+      if (steps) {
+        co_await update();
+      }
+    }
+  }
+  synchronise_ = true;
+  training_ = false;
+  forward_done_ = false;
+  batch_ = nullptr;
+  loader_ = nullptr;
+}
+
+Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loader,
+                                   std::string_view step_hook) {
+  batch_ = &batch;
+  loader_ = &loader;
+  forward_done_ = false;
+  training_ = false;
+  Frame frame;
+  if (!holds_forward(step_hook)) {
+    co_await forward(nullptr, frame);
+  }
+  co_await hook_with(step_hook, frame);
+  const std::string step_end = std::string(step_hook) + "_end";
+  co_await hook(step_end);
+  remember_output(frame);
+  forward_done_ = false;
+  batch_ = nullptr;
+  loader_ = nullptr;
+}
+
+void Training::remember_output(Frame& frame) {
+  for (const char* name : {"output", "loss"}) {
+    const auto found = frame.find(name);
+    if (found != frame.end()) {
+      outputs.push_back(found->second);
+      return;
+    }
+  }
+}
+
+Program Training::forward(const Statement* statement, Frame& frame) {
+  StepOptions options;
+  options.training = training_;
+  options.synchronise = synchronise_;
+  options.loss_factor = loss_factor_;
+  if (statement != nullptr) {
+    options.through_wrapper =
+        !statement->through || statement->through->value == ForwardThrough::strategy;
+    const std::vector<Layer>& layers = program_.network->layers;
+    for (size_t layer = 0; layer < layers.size(); ++layer) {
+      for (const Placed<std::string>& skipped : statement->skip) {
+        if (layers[layer].name == skipped.value) {
+          options.skipped_layers.push_back(layer);
+        }
+      }
+    }
+  }
+  if (batch_ == nullptr) {
+    throw ProgramException(statement == nullptr ? no_site : site_of(*statement),
+                           "forward has no batch here; it belongs into a step hook");
+  }
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->forward(rank_, *batch_, options);
+  forward_done_ = true;
+  co_await bind_output(statement, frame);
+}
+
+// A loss that the scenario gives by its `loss` column stands for the arithmetic; so does a random
+// one where the network carries no values.
+TensorPointer Training::loss_tensor() {
+  const SampleColumns& columns = *loader_->columns;
+  const bool computed = program_.plan.numerics && !columns.is_given("loss");
+  if (!computed) {
+    double sum = 0;
+    if (columns.has("loss")) {
+      const Value losses = columns.values("loss", batch_->samples);
+      for (int64_t i = 0; i < losses.tensor().values.size(); ++i) {
+        sum += losses.tensor().values.number(i);
+      }
+    }
+    const double mean = sum / static_cast<double>(std::max<int64_t>(batch_->size(), 1));
+    Tensor value{{}, Values::of(DType::fp32, {mean})};
+    TensorPointer loss = interpreter_.tensor_from(Value(std::move(value)));
+    loss->ready = strategy_->loss_ready();
+    loss->ready_on = compute_stream;
+    loss->uses[compute_stream] = loss->ready;
+    return loss;
+  }
+  return copied(strategy_->loss(), {});
+}
+
+TensorPointer Training::copied(const Slice& from, std::vector<int64_t> shape) {
+  TensorPointer to = interpreter_.tensors().make(from.dtype, std::move(shape));
+  KernelCall call;
+  call.kernel = Kernel::copy;
+  call.reads = {&from, 1};
+  call.writes = {&to->slice, 1};
+  call.memory_traffic = from.bytes() * 2;
+  to->ready = rank_.compute(call, {compute_stream, {strategy_->loss_ready()}, no_site});
+  to->ready_on = compute_stream;
+  to->uses[compute_stream] = to->ready;
+  return to;
+}
+
+Program Training::bind_output(const Statement* statement, Frame& frame) {
+  if (program_.uses_loss) {
+    interpreter_.bind("loss", Variable{loss_tensor()}, frame);
+  }
+  const bool named = statement != nullptr && statement->result;
+  if (!program_.uses_output && !named) {
+    co_return;
+  }
+  std::vector<int64_t> shape = {batch_->size()};
+  const Shape& of_sample = program_.network->layers.back().output;
+  shape.insert(shape.end(), of_sample.begin(), of_sample.end());
+  const int64_t elements = elements_of(shape);
+  const Slice own = program_.plan.numerics ? strategy_->replica().output() : Slice{};
+  TensorPointer output;
+  if (own.buffer != no_buffer && own.elements == elements) {
+    output = copied(own, shape);
+  } else if (elements > most_output_values.count() / size_of(DType::fp32)) {
+    output = interpreter_.tensors().make_sized(DType::fp32, shape);
+  } else {
+    Values values(DType::fp32, elements);
+    const int64_t row = batch_->size() == 0 ? 0 : elements / batch_->size();
+    for (int64_t i = 0; i < elements; ++i) {
+      const auto sample = static_cast<uint64_t>(batch_->samples[static_cast<size_t>(i / row)]);
+      const uint64_t key = random_key(random_key(program_.settings.seed, site_id("output").value),
+                                      sample);
+      values.set(i, random_unit(key, static_cast<uint64_t>(i % row)));
+    }
+    Tensor value{shape, std::move(values)};
+    output = interpreter_.tensor_from(Value(std::move(value)));
+    output->ready = strategy_->loss_ready();
+    output->ready_on = compute_stream;
+    output->uses[compute_stream] = output->ready;
+  }
+  interpreter_.bind(named ? statement->result->value : "output", Variable{output}, frame);
+}
+
+Program Training::backward() {
+  StepOptions options;
+  options.synchronise = synchronise_;
+  options.loss_factor = loss_factor_;
+  co_await hook("on_before_backward");
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->backward(rank_, options);
+  co_await hook("on_after_backward");
+}
+
+Program Training::update() {
+  co_await hook("on_before_optimizer_step");
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->optimizer_step(rank_);
+  ++progress.global_step;
+  log_.steps = progress.global_step;
+}
+
+Program Training::zero_grad(bool set_to_none) {
+  co_await hook("on_before_zero_grad");
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->zero_gradients(rank_, set_to_none);
+}
+
+Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
+  const bool outer = synchronise_;
+  synchronise_ = outer && !without;
+  const Flow flow = co_await interpreter_.run(statement.body, frame);
+  synchronise_ = outer;
+  co_return flow;
+}
+
+Program Training::decide(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
+  if (distributed()) {
+    const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
+    rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
+    interpreter_.hand_over_compute_stream();
+    co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
+    const int64_t sum = rank_.read(votes->slice).integer(0);
+    decision = value_or(statement.all, true) ? sum == strategy_->replicas(rank_) : sum > 0;
+  }
+  if (statement.result) {
+    interpreter_.bind(statement.result->value, Variable{Value(decision)}, frame);
+  }
+}
+
+Task<Flow> Training::run(const Statement& statement, Frame& frame) {
+  switch (statement.kind) {
+    case Kind::fit: co_await fit(*this); break;
+    case Kind::validate: co_await evaluate(*this, EvaluationKind::validate); break;
+    case Kind::test: co_await evaluate(*this, EvaluationKind::test); break;
+    case Kind::predict: co_await evaluate(*this, EvaluationKind::predict); break;
+    case Kind::forward: co_await forward(&statement, frame); break;
+    case Kind::log:
+    case Kind::log_dict: co_await log_statement(statement, frame); break;
+    case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
+    case Kind::save_checkpoint:
+      co_await hook("on_save_checkpoint");
+      co_await barrier(program_.sites.save_checkpoint);
+      break;
+    case Kind::should_stop:
+      progress.should_stop = co_await interpreter_.condition_of(statement.expression->value, frame,
+                                                                site_of(statement));
+      break;
+    default: co_return co_await run_training(statement, frame);
+  }
+  co_return Flow::next;
+}
+
+Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
+  switch (statement.kind) {
+    case Kind::backward:
+      if (!forward_done_) {
+        throw ProgramException(site_of(statement), "backward without a forward before it");
+      }
+      co_await backward();
+      break;
+    case Kind::optimizer_step: co_await update(); break;
+    case Kind::zero_grad:
+      co_await zero_grad(
+          value_or(statement.set_to_none, program_.settings.torch >= Version{2, 0, 0}));
+      break;
+    case Kind::no_sync: co_return co_await without_sync(statement, frame, true);
+    case Kind::toggle_model: {
+      bool synchronises = true;
+      if (statement.sync_grad) {
+        synchronises = co_await interpreter_.condition_of(statement.sync_grad->value, frame,
+                                                          site_of(statement));
+      }
+      co_return co_await without_sync(statement, frame, !synchronises);
+    }
+    default: ensure(false, "metric statements are named as unsupported before a run");
+  }
+  co_return Flow::next;
+}
+
+LogCall Training::log_call(const Statement& statement, const std::string& name) const {
+  const LogSpec& log = statement.log;
+  const LogDefaults defaults = log_defaults(hook_);
+  const bool many = dataloaders > 1 && value_or(log.add_dataloader_idx, true);
+  LogCall call;
+  call.key = many ? fmt::format("{}/dataloader_idx_{}", name, progress.dataloader_idx) : name;
+  call.on_step = value_or(log.on_step, defaults.on_step);
+  call.on_epoch = value_or(log.on_epoch, defaults.on_epoch);
+  call.sync = value_or(log.sync_dist, false) && distributed() &&
+              !value_or(log.rank_zero_only, false);
+  call.batch_size = batch_ == nullptr ? 1 : batch_->size();
+  call.site = site_of(statement);
+  const std::string reduction = value_or(log.reduce_fx, std::string("mean"));
+  call.reduction = reduction == "sum"   ? LogReduction::sum
+                   : reduction == "min" ? LogReduction::min
+                   : reduction == "max" ? LogReduction::max
+                                        : LogReduction::mean;
+  return call;
+}
+
+Program Training::log_statement(const Statement& statement, Frame& frame) {
+  if (results == nullptr) {
+    throw ProgramException(site_of(statement), fmt::format("You can't `self.log()` in `{}`: no "
+                                                           "loop runs", hook_));
+  }
+  if (statement.kind == Kind::log) {
+    co_await log_value(statement, statement.log.name->value, statement.log.value->value, frame);
+    co_return;
+  }
+  for (const Binding& binding : statement.log.dictionary) {
+    co_await log_value(statement, binding.name, binding.expression, frame);
+  }
+}
+
+Program Training::log_value(const Statement& statement, const std::string& name,
+                            const Expression& expression, Frame& frame) {
+  LogCall call = log_call(statement, name);
+  call.value = co_await interpreter_.tensor_value(expression, frame, call.site);
+  if (call.value->slice.elements != 1 || call.value->slice.buffer == no_buffer) {
+    throw ProgramException(call.site,
+                           fmt::format("`self.log({}, ..)` was called, but the tensor must have a "
+                                       "single element; write mean({})",
+                                       name, expression.text()));
+  }
+  if (statement.log.batch_size) {
+    call.batch_size = co_await interpreter_.integer_of(statement.log.batch_size->value, frame,
+                                                       call.site, "`batch_size`");
+  }
+  co_await results->log(call);
+}
+
+}  // namespace lockstep

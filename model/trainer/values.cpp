@@ -1,0 +1,318 @@
+// From names and expressions to values: what is read from the device, and when the host waits.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/core/random.hpp"
+#include "model/scenario/arithmetic.hpp"
+#include "model/scenario/tensor.hpp"
+#include "model/trainer/interpreter.hpp"
+#include "model/trainer/sites.hpp"
+
+namespace lockstep {
+
+using NamedValues = std::map<std::string, Value, std::less<>>;
+
+/// What an expression sees on one rank at one moment.
+class RankScope final : public Environment {
+ public:
+  RankScope(Interpreter& interpreter, Frame& frame, const NamedValues& resolved,
+            const Place& place, bool is_condition)
+      : interpreter_(interpreter), frame_(frame), resolved_(resolved), place_(place),
+        is_condition_(is_condition) {}
+
+  std::optional<Value> lookup(std::string_view name) override {
+    const auto resolved = resolved_.find(name);
+    if (resolved != resolved_.end()) {
+      return resolved->second;
+    }
+    if (const Variable* variable = interpreter_.find(name, frame_)) {
+      return bound(*variable, name);
+    }
+    if (const std::optional<Value> own = name_of_rank(name)) {
+      return own;
+    }
+    return interpreter_.trainer_ == nullptr ? std::nullopt : interpreter_.trainer_->lookup(name);
+  }
+
+  double random(const SourcePlace& place) override {
+    const SiteId site = site_of(place);
+    const uint64_t turn = interpreter_.random_turns_[site]++;
+    const uint64_t of_rank = random_key(interpreter_.settings_.seed, place_.rank.value);
+    return random_unit(random_key(of_rank, site.value), turn);
+  }
+
+  bool unknown(const SourcePlace& place) override {
+    // The condition of an `if` is a choice as a whole.
+    return !is_condition_ &&
+           interpreter_.rank_.choose(site_of(place), ChoiceKind::branch, 2, 0) == 1;
+  }
+
+ private:
+  std::optional<Value> bound(const Variable& variable, std::string_view name) const {
+    if (const Value* value = std::get_if<Value>(&variable.content)) {
+      return *value;
+    }
+    if (std::holds_alternative<Group>(variable.content)) {
+      return Value(Handle{Handle::Kind::group, std::string(name)});
+    }
+    if (std::holds_alternative<std::shared_ptr<PendingWork>>(variable.content)) {
+      throw OperationError(fmt::format("`{}` is work to wait for, not a value", name),
+                           "use the name of the tensor that it writes");
+    }
+    throw OperationError(fmt::format("`{}` is a tensor, and no tensor can be used here", name),
+                         "copy its value first: {item: x, as: y}");
+  }
+
+  std::optional<Value> name_of_rank(std::string_view name) const {
+    if (name == "rank") {
+      return Value(place_.rank.value);
+    }
+    if (name == "world_size") {
+      return Value(place_.world_size);
+    }
+    if (name == "local_rank") {
+      return Value(place_.local_rank);
+    }
+    if (name == "node_rank") {
+      return Value(place_.node);
+    }
+    if (name == "is_global_zero") {
+      return Value(place_.rank.value == 0);
+    }
+    return std::nullopt;
+  }
+
+  Interpreter& interpreter_;
+  Frame& frame_;
+  const NamedValues& resolved_;
+  const Place& place_;
+  bool is_condition_;
+};
+
+namespace {
+
+// Names whose values are computed with. `len` and `shape` ask for no values, so nobody waits.
+void names_computed(const ExpressionNode& node, std::vector<std::string>& names) {
+  const bool only_shape =
+      node.kind == ExpressionNode::Kind::call && (node.name == "len" || node.name == "shape");
+  if (node.kind == ExpressionNode::Kind::name) {
+    names.push_back(node.name);
+  }
+  for (const ExpressionNodePointer& part : node.parts) {
+    if (!only_shape || part->kind != ExpressionNode::Kind::name) {
+      names_computed(*part, names);
+    }
+  }
+}
+
+constexpr int64_t most_elements_for_shape = int64_t{1} << 26;
+
+}  // namespace
+
+void Interpreter::fail(SiteId site, const std::string& message, const std::string& remedy) {
+  log_.add({"evaluation", site, message, remedy});
+  throw ProgramException(site, remedy.empty() ? message : message + "; " + remedy);
+}
+
+void Interpreter::found_pending(const std::string& name, SiteId site) {
+  log_.add({"LS201", site,
+            fmt::format("`{}` is used before the work that was started with async is waited for",
+                        name.empty() ? "the data" : name),
+            name.empty() ? "add `wait` before this statement"
+                         : fmt::format("add `- wait: {}` before this statement", name)});
+}
+
+void Interpreter::check_use(const DeviceTensor& tensor, const std::string& name, SiteId site,
+                            bool writes) {
+  if (tensor.being_written() || (writes && tensor.being_read())) {
+    found_pending(name, site);
+  }
+}
+
+Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
+  check_use(*tensor, name, site, false);
+  if (tensor->ready) {
+    co_await settle(tensor->ready, tensor->ready_on);
+  }
+  const bool sized = tensor->slice.buffer == no_buffer;
+  Values values = sized ? Values() : rank_.read(tensor->slice);
+  if (values.empty() && tensor->slice.elements > 0) {
+    fail(site, fmt::format("`{}` has no values, only a size", name),
+         "give its values: {tensor: full(n, x)}");
+  }
+  Tensor read{tensor->shape, std::move(values)};
+  co_return Value(std::move(read));
+}
+
+Task<Value> Interpreter::read(const Variable& variable, const std::string& name, SiteId site) {
+  if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
+    co_return co_await read_tensor(*tensor, name, site);
+  }
+  if (const Variable::List* list = std::get_if<Variable::List>(&variable.content)) {
+    List items;
+    for (const Variable& item : *list) {
+      Value value = co_await read(item, name, site);
+      items.push_back(std::move(value));
+    }
+    co_return Value(std::move(items));
+  }
+  const Value* value = std::get_if<Value>(&variable.content);
+  if (value == nullptr) {
+    fail(site, fmt::format("`{}` is no value", name), "");
+  }
+  co_return *value;
+}
+
+Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId site,
+                             NamedValues& values) {
+  std::vector<std::string> computed;
+  names_computed(expression.root(), computed);
+  for (const std::string& name : expression.names()) {
+    Variable* variable = find(name, frame);
+    if (variable == nullptr) {
+      continue;
+    }
+    const TensorPointer* tensor = std::get_if<TensorPointer>(&variable->content);
+    const bool is_list = std::holds_alternative<Variable::List>(variable->content);
+    if (tensor == nullptr && !is_list) {
+      continue;
+    }
+    const bool needed = std::find(computed.begin(), computed.end(), name) != computed.end();
+    if (needed || is_list) {
+      Value value = co_await read(*variable, name, site);
+      values.emplace(name, std::move(value));
+      continue;
+    }
+    if ((*tensor)->slice.elements > most_elements_for_shape) {
+      fail(site, fmt::format("`{}` is too large for an expression", name), "");
+    }
+    Tensor shape_only{(*tensor)->shape, Values(DType::uint8, (*tensor)->slice.elements)};
+    values.emplace(name, Value(std::move(shape_only)));
+  }
+}
+
+Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId site,
+                             const NamedValues& resolved, bool is_condition) {
+  try {
+    RankScope scope(*this, frame, resolved, rank_.place(), is_condition);
+    return evaluate(expression, scope);
+  } catch (const EvaluationError& error) {
+    fail(site, error.message(), error.remedy());
+  }
+}
+
+Task<Value> Interpreter::value_of(const Expression& expression, Frame& frame, SiteId site) {
+  NamedValues resolved;
+  co_await resolve(expression, frame, site, resolved);
+  co_return evaluated(expression, frame, site, resolved, false);
+}
+
+Task<bool> Interpreter::condition_of(const Expression& expression, Frame& frame, SiteId site) {
+  NamedValues resolved;
+  co_await resolve(expression, frame, site, resolved);
+  const Value value = evaluated(expression, frame, site, resolved, true);
+  try {
+    co_return lockstep::condition_of(value);
+  } catch (const OperationError& error) {
+    fail(site, error.what(), error.remedy());
+  }
+}
+
+Task<int64_t> Interpreter::integer_of(const Expression& expression, Frame& frame, SiteId site,
+                                      std::string_view what) {
+  const Value value = co_await value_of(expression, frame, site);
+  try {
+    co_return lockstep::integer_of(value, what);
+  } catch (const OperationError& error) {
+    fail(site, error.what(), error.remedy());
+  }
+}
+
+// A rank computes the others' colours to know how large its group will be, as a program that calls
+// ncclCommSplit does; names other than those of the rank are taken to be the same everywhere.
+std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, Frame& frame,
+                                                   int64_t color) {
+  const Expression& expression = statement.color->value;
+  const SiteId site = site_of(statement);
+  if (expression.uses_random() || expression.uses_unknown()) {
+    fail(site, "`color` depends on chance", "let it depend on the rank only");
+  }
+  std::vector<int32_t> members;
+  const NamedValues nothing;
+  for (int32_t other = 0; color >= 0 && other < rank_.world_size(); ++other) {
+    Place place = rank_.place();
+    place.rank = RankId{static_cast<uint32_t>(other)};
+    place.node = other / place.local_world_size;
+    place.local_rank = other % place.local_world_size;
+    RankScope scope(*this, frame, nothing, place, false);
+    try {
+      if (evaluate_integer(expression, scope, "`color`") == color) {
+        members.push_back(other);
+      }
+    } catch (const EvaluationError& error) {
+      fail(site, error.message(), error.remedy());
+    }
+  }
+  if (color < 0) {
+    members.push_back(any_rank);  // nobody: this rank is in no group
+  }
+  return members;
+}
+
+// A bare name keeps naming the same tensor; a list written out holds what its names name.
+Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& frame, SiteId site) {
+  const ExpressionNode& root = expression.root();
+  if (root.kind == ExpressionNode::Kind::name) {
+    if (const Variable* variable = find(root.name, frame)) {
+      co_return *variable;
+    }
+  }
+  if (root.kind == ExpressionNode::Kind::list) {
+    Variable::List items;
+    for (const ExpressionNodePointer& part : root.parts) {
+      const Expression item(part, expression.text());
+      Variable variable = co_await variable_of(item, frame, site);
+      items.push_back(std::move(variable));
+    }
+    co_return Variable{std::move(items)};
+  }
+  const Value value = co_await value_of(expression, frame, site);
+  if (value.is(Value::Kind::tensor)) {
+    co_return Variable{tensor_from(value)};
+  }
+  co_return Variable{value};
+}
+
+Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Frame& frame,
+                                              SiteId site) {
+  const Variable variable = co_await variable_of(expression, frame, site);
+  if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
+    const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
+    check_use(**tensor, is_name ? expression.root().name : "", site, false);
+    co_return *tensor;
+  }
+  const Value value = co_await read(variable, expression.text(), site);
+  try {
+    co_return tensor_from(value);
+  } catch (const OperationError& error) {
+    fail(site, error.what(), error.remedy());
+  }
+}
+
+TensorPointer Interpreter::tensor_from(const Value& value) {
+  const Tensor tensor = tensor_of(value);
+  TensorPointer made = tensors_.make(tensor.values.dtype(), tensor.shape);
+  if (made->slice.elements > 0) {
+    rank_.write(made->slice, tensor.values);
+  }
+  return made;
+}
+
+Program Interpreter::settle(Ticket ticket, StreamId on) {
+  const Settle settled = rank_.settle(ticket);
+  co_await settled;
+  tensors_.settled(on, ticket);
+}
+
+}  // namespace lockstep
