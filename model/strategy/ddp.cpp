@@ -258,7 +258,7 @@ StrategyEntry distributed_data_parallel() {
   entry.arguments = {"find_unused_parameters",      "static_graph",  "gradient_as_bucket_view",
                      "broadcast_buffers",           "bucket_cap_mb", "join",
                      "divide_by_initial_world_size"};
-  for (const std::string_view step : ddp_sites::all) {
+  for (const std::string_view step : ddp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {

@@ -22,7 +22,7 @@ inline constexpr std::string_view will_synchronise = "ddp: join, all_reduce of w
 inline constexpr std::string_view last_joiner = "ddp: join, all_reduce of who joined last";
 inline constexpr std::string_view final_model = "ddp: join, broadcast of the last joiner's model";
 
-inline constexpr std::string_view all[] = {
+inline constexpr std::string_view every_step[] = {
     count_parameters, compare_shapes,   send_parameters, send_buffers, send_order, send_sizes,
     fill_bucket,      reduce_bucket,    reduce_map,      empty_bucket, update,     count_active,
     choose_root,      will_synchronise, last_joiner,     final_model};

@@ -94,7 +94,8 @@ Program Interpreter::communicate_grouped(const Statement& statement, Frame& fram
 }
 
 // c10d: the communicator's stream first waits for the current one (ProcessGroupNCCL's syncStream),
-// and Work.wait() makes the current one wait for it; a stream that the user names is itself current.
+// and Work.wait() makes the current one wait for it; a stream that the user names is itself
+// current.
 Program Interpreter::submit(const Statement& statement, Frame& frame, std::vector<Call>& calls) {
   std::erase_if(calls, [](const Call& call) { return call.does_nothing; });
   if (calls.empty()) {
@@ -181,10 +182,9 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
   std::vector<Ticket> after = take_waits(communication_stream);
   after.push_back(tail_of_compute(site));
   const CommunicationOptions options{communication_stream, After(after), site};
-  const Ticket ticket = settings_.gloo
-                            ? rank_.barrier(group.id, options)
-                            : rank_.all_reduce(group.id, Slice::of_size(DType::fp32, 1),
-                                               Reduction::sum, options);
+  const Ticket ticket = settings_.gloo ? rank_.barrier(group.id, options)
+                                       : rank_.all_reduce(group.id, Slice::of_size(DType::fp32, 1),
+                                                          Reduction::sum, options);
   submitted(communication_stream, ticket);
   co_await settle(ticket, communication_stream);
 }
@@ -211,9 +211,8 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
   for (const int64_t member : members) {
     const bool twice = std::count(members.begin(), members.end(), member) > 1;
     if (member < 0 || member >= rank_.world_size() || twice) {
-      throw ProgramException(
-          site, fmt::format("new_group: rank {} is {}", member,
-                            twice ? "given twice" : "outside of the world"));
+      throw ProgramException(site, fmt::format("new_group: rank {} is {}", member,
+                                               twice ? "given twice" : "outside of the world"));
     }
   }
   co_return members;
@@ -235,10 +234,10 @@ Program Interpreter::new_group(const Statement& statement, Frame& frame) {
   after.push_back(tail_of_compute(site));
   const CommunicationOptions options{communication_stream, After(after), site};
   const Rank::NewGroup made =
-      statement.color ? rank_.split_group(world_group,
-                                          color < 0 ? no_color : static_cast<int32_t>(color),
-                                          options)
-                      : rank_.new_group(world_group, members, options);
+      statement.color
+          ? rank_.split_group(world_group, color < 0 ? no_color : static_cast<int32_t>(color),
+                              options)
+          : rank_.new_group(world_group, members, options);
   group.id = made.group;
   submitted(communication_stream, made.ready);
   co_await settle(made.ready, communication_stream);

@@ -49,16 +49,16 @@ bool is_in_place(OpKind kind) {
 }
 
 int64_t row_size(const std::vector<int64_t>& shape) {
-  return shape.empty() ? 1
-                       : std::accumulate(shape.begin() + 1, shape.end(), int64_t{1},
-                                         std::multiplies<>());
+  return shape.empty()
+             ? 1
+             : std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace
 
 bool Interpreter::is_member(const Group& group) const {
-  return group.members.empty() || std::find(group.members.begin(), group.members.end(),
-                                            rank_.id()) != group.members.end();
+  return group.members.empty() ||
+         std::find(group.members.begin(), group.members.end(), rank_.id()) != group.members.end();
 }
 
 size_t Interpreter::size_of_group(const Group& group) const {
@@ -150,8 +150,9 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.stream = stream_of(statement, communication_stream);
   call.name = statement.result ? statement.result->value : data.name;
   if (data.tensor->device == host_device && !settings_.gloo) {
-    throw ProgramException(site, "No backend type associated with device type cpu: NCCL moves only "
-                                 "tensors on a GPU");
+    throw ProgramException(site,
+                           "No backend type associated with device type cpu: NCCL moves only "
+                           "tensors on a GPU");
   }
   if (!is_member(group)) {
     call.does_nothing = true;
@@ -188,13 +189,12 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
                               Call& call) {
   const SiteId site = site_of(statement);
   const CommunicationSpec& communication = statement.communication;
-  const bool from_source =
-      call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter ||
-      call.op.kind == OpKind::recv;
+  const bool from_source = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter ||
+                           call.op.kind == OpKind::recv;
   if (call.op.kind == OpKind::send || call.op.kind == OpKind::recv) {
     if (communication.tag) {
-      call.op.tag = static_cast<int32_t>(
-          co_await integer_of(communication.tag->value, frame, site, "`tag`"));
+      call.op.tag =
+          static_cast<int32_t>(co_await integer_of(communication.tag->value, frame, site, "`tag`"));
     }
   } else if (!has_root(call.op.kind)) {
     co_return;
@@ -215,9 +215,9 @@ Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Gr
   }
   call.op.peer = static_cast<int32_t>(peer);
   if (is_point_to_point(call.op.kind) && peer == rank_.id()) {
-    throw ProgramException(site, fmt::format("rank {} cannot {} itself", peer,
-                                             call.op.kind == OpKind::send ? "send to"
-                                                                          : "receive from"));
+    throw ProgramException(site,
+                           fmt::format("rank {} cannot {} itself", peer,
+                                       call.op.kind == OpKind::send ? "send to" : "receive from"));
   }
 }
 
@@ -226,8 +226,9 @@ Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& siz
                                       const Group& group, Call& call) {
   const SiteId site = call.op.site;
   if (sizes.size() != size_of_group(group)) {
-    fail(site, fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
-                           size_of_group(group)),
+    fail(site,
+         fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
+                     size_of_group(group)),
          "give one for each rank of the group");
   }
   int64_t rows = 0;
@@ -315,8 +316,9 @@ void Interpreter::set_result(const Statement& statement, const Group& group, Cal
   } else if (kind == OpKind::reduce_scatter && !call.splits.empty()) {
     const auto me = group.members.empty()
                         ? static_cast<size_t>(rank_.id())
-                        : static_cast<size_t>(std::find(group.members.begin(), group.members.end(),
-                                                        rank_.id()) - group.members.begin());
+                        : static_cast<size_t>(
+                              std::find(group.members.begin(), group.members.end(), rank_.id()) -
+                              group.members.begin());
     shape.front() = call.splits[me] / std::max<int64_t>(1, row_size(shape));
   } else if (kind != OpKind::all_to_all && !shape.empty()) {
     shape.front() /= ranks;

@@ -2,14 +2,13 @@
 
 #include <deque>
 
-
 #include "model/program/rank.hpp"
 #include "model/trainer/data_loader.hpp"
 
 namespace lockstep {
 
-/// How long a rank waits for its batches. Without workers the rank's own thread prepares each batch;
-/// with workers they prepare up to `workers * prefetch_factor` batches ahead, side by side.
+/// How long a rank waits for its batches. Without workers the rank's own thread prepares each
+/// batch; with workers they prepare up to `workers * prefetch_factor` batches ahead, side by side.
 class DataFeed {
  public:
   DataFeed(Rank& rank, const LoaderSettings& loader) : rank_(rank), loader_(loader) {}

@@ -35,8 +35,8 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
   return options;
 }
 
-RankBatches::RankBatches(const LoaderSettings& settings, const SamplerPolicy& policy,
-                         int64_t epoch, std::optional<int64_t> batches)
+RankBatches::RankBatches(const LoaderSettings& settings, const SamplerPolicy& policy, int64_t epoch,
+                         std::optional<int64_t> batches)
     : settings_(&settings), replicas_(policy.replicas), index_(policy.index) {
   if (batches) {
     size_ = std::max<int64_t>(0, *batches);

@@ -19,11 +19,11 @@ struct PendingWork {
 
 /// A tensor of the scenario's own statements.
 struct DeviceTensor {
-  Slice slice;                  ///< without a buffer, only its size is known
-  std::vector<int64_t> shape;   ///< its product is the slice's elements
-  DeviceId device{};            ///< host_device after `copy: {to: cpu}`
-  Ticket ready{};               ///< the operation that last wrote it
-  StreamId ready_on{};          ///< its stream
+  Slice slice;                              ///< without a buffer, only its size is known
+  std::vector<int64_t> shape;               ///< its product is the slice's elements
+  DeviceId device{};                        ///< host_device after `copy: {to: cpu}`
+  Ticket ready{};                           ///< the operation that last wrote it
+  StreamId ready_on{};                      ///< its stream
   std::shared_ptr<PendingWork> written_by;  ///< async work that writes it, or null
   std::shared_ptr<PendingWork> read_by;     ///< async work that reads it, or null
   std::map<StreamId, Ticket> uses{};        ///< the last operation on each stream

@@ -58,9 +58,8 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   const DeviceWork& work = statement.work;
   KernelCall call;
   call.kernel = work.time ? Kernel::timed : Kernel::roofline;
-  call.work = work.time
-                  ? co_await quantity_of(*this, work.time, frame, site, QuantityKind::time)
-                  : co_await quantity_of(*this, work.flops, frame, site, QuantityKind::flops);
+  call.work = work.time ? co_await quantity_of(*this, work.time, frame, site, QuantityKind::time)
+                        : co_await quantity_of(*this, work.flops, frame, site, QuantityKind::flops);
   call.memory_traffic =
       Bytes(co_await quantity_of(*this, work.bytes, frame, site, QuantityKind::bytes));
   const StreamId on = stream_of(statement, compute_stream);
@@ -113,8 +112,8 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
     const Place& place = rank_.place();
     const bool own = place.devices > 1 ? to.gpu < place.devices : to.gpu == place.local_rank;
     if (!own) {
-      throw ProgramException(site, fmt::format("gpu {} is not a device of rank {}", to.gpu,
-                                               place.rank.value));
+      throw ProgramException(
+          site, fmt::format("gpu {} is not a device of rank {}", to.gpu, place.rank.value));
     }
     device = DeviceId{static_cast<uint8_t>(place.devices > 1 ? to.gpu : 0)};
   }

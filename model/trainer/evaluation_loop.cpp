@@ -85,8 +85,8 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t limit, boo
 
 Program EvaluationLoop::run(int64_t limit, bool sanity) {
   LoggedResults* const outer = std::exchange(training_.results, &results_);
-  const int64_t outer_loaders = std::exchange(training_.dataloaders,
-                                              static_cast<int64_t>(loaders().size()));
+  const int64_t outer_loaders =
+      std::exchange(training_.dataloaders, static_cast<int64_t>(loaders().size()));
   Variable::List outer_outputs = std::move(training_.outputs);
   training_.outputs.clear();
   const std::string on = "on_" + prefix();

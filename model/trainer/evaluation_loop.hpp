@@ -10,7 +10,8 @@ enum class EvaluationKind : uint8_t { validate, test, predict };
 class EvaluationLoop {
  public:
   EvaluationLoop(Training& training, EvaluationKind kind)
-      : training_(training), kind_(kind),
+      : training_(training),
+        kind_(kind),
         results_(training.interpreter(), training.strategy(), training.program()) {}
 
   /// The loaders' collectives: a barrier, and a sum of each loader's length. Once.

@@ -13,7 +13,8 @@ namespace {
 class FitLoop {
  public:
   explicit FitLoop(Training& training)
-      : training_(training), settings_(training.program().trainer),
+      : training_(training),
+        settings_(training.program().trainer),
         results_(training.interpreter(), training.strategy(), training.program()),
         validation_(training, EvaluationKind::validate) {}
 

@@ -70,11 +70,11 @@ class Interpreter {
     Slice read;
     Slice write;
     std::vector<int64_t> splits;
-    TensorPointer data;    ///< null for a barrier
-    TensorPointer result;  ///< null where this rank gets none
+    TensorPointer data;          ///< null for a barrier
+    TensorPointer result;        ///< null where this rank gets none
     bool data_is_named = false;  ///< the data stays usable beside the result
-    bool needs_copy = false;  ///< of data to result, before it
-    std::string name;         ///< the result is bound to it, unless empty
+    bool needs_copy = false;     ///< of data to result, before it
+    std::string name;            ///< the result is bound to it, unless empty
     StreamId stream = communication_stream;
     bool does_nothing = false;  ///< this rank is no member of the group
   };

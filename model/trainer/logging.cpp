@@ -18,9 +18,10 @@ Reduction reduction_of(LogReduction reduction) {
 
 LogDefaults log_defaults(std::string_view hook) {
   constexpr std::array<std::string_view, 10> steps = {
-      "training_step",       "training_step_end",  "on_train_batch_start",
-      "on_train_batch_end",  "on_before_zero_grad", "on_before_backward",
-      "on_after_backward",   "on_before_optimizer_step", "optimizer_step", "optimizer_zero_grad"};
+      "training_step",      "training_step_end",        "on_train_batch_start",
+      "on_train_batch_end", "on_before_zero_grad",      "on_before_backward",
+      "on_after_backward",  "on_before_optimizer_step", "optimizer_step",
+      "optimizer_zero_grad"};
   const bool is_step = std::find(steps.begin(), steps.end(), hook) != steps.end();
   return {is_step, !is_step};
 }
@@ -70,8 +71,8 @@ void LoggedResults::accumulate(Result& result, double value, int64_t batch_size)
   const auto narrow = [](double wide) { return static_cast<double>(static_cast<float>(wide)); };
   switch (result.call.reduction) {
     case LogReduction::mean:
-      result.accumulated = narrow(result.accumulated +
-                                  narrow(narrow(value) * static_cast<double>(batch_size)));
+      result.accumulated =
+          narrow(result.accumulated + narrow(narrow(value) * static_cast<double>(batch_size)));
       result.batch_sizes += batch_size;
       break;
     case LogReduction::sum: result.accumulated = narrow(result.accumulated + narrow(value)); break;
@@ -100,14 +101,14 @@ Task<double> LoggedResults::synchronised(double value, DType dtype, Reduction re
   const TensorPointer data = interpreter_.tensors().make(dtype, {});
   interpreter_.rank().write(data->slice, Values::of(dtype, {value}));
   interpreter_.hand_over_compute_stream();
-  co_await strategy_.reduce(interpreter_.rank(), data->slice,
-                            divides ? Reduction::sum : reduction, site);
+  co_await strategy_.reduce(interpreter_.rank(), data->slice, divides ? Reduction::sum : reduction,
+                            site);
   const double common = interpreter_.rank().read(data->slice).number(0);
   co_return divides ? common / strategy_.replicas(interpreter_.rank()) : common;
 }
 
-// The mean is sync(S) / sync(C). From 2.0 on C is an int64 that is averaged, so that its fraction is
-// lost (lightning issues 21838 and 21859): the value is too large by (C / W) / floor(C / W).
+// The mean is sync(S) / sync(C). From 2.0 on C is an int64 that is averaged, so that its fraction
+// is lost (lightning issues 21838 and 21859): the value is too large by (C / W) / floor(C / W).
 Task<double> LoggedResults::reduced(Result& result) {
   const LogReduction reduction = result.call.reduction;
   if (!result.call.sync) {
@@ -119,8 +120,8 @@ Task<double> LoggedResults::reduced(Result& result) {
   if (reduction != LogReduction::mean) {
     co_return value;
   }
-  const double count = co_await synchronised(static_cast<double>(result.batch_sizes),
-                                             DType::int64, Reduction::avg, result.call.site);
+  const double count = co_await synchronised(static_cast<double>(result.batch_sizes), DType::int64,
+                                             Reduction::avg, result.call.site);
   co_return value / count;
 }
 

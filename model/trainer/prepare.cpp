@@ -44,8 +44,8 @@ void number_streams(Preparation& preparation, ProgramSettings& settings) {
       add_problem(preparation, Problem::Kind::invalid, name->place,
                   fmt::format("more than {} streams are named", most_named_streams));
     }
-    settings.queues[name->value] = static_cast<uint8_t>(
-        queue::first_named + std::min<int64_t>(count, most_named_streams));
+    settings.queues[name->value] =
+        static_cast<uint8_t>(queue::first_named + std::min<int64_t>(count, most_named_streams));
   };
   if (preparation.scenario->program) {
     for_each_statement(*preparation.scenario->program, [&](const Statement& statement) {

@@ -32,7 +32,7 @@ struct Problem {
 
 /// What the world around the program gives meaning to, so that `prepare` need not name it.
 struct WorldAbilities {
-  std::set<FaultKind> faults;          ///< kinds that the world injects
+  std::set<FaultKind> faults;  ///< kinds that the world injects
   bool calibration = false;
   bool topology_files = false;  ///< nccl_xml, nvidia_smi
 };
@@ -41,8 +41,8 @@ struct WorldAbilities {
 struct Preparation {
   std::shared_ptr<const Scenario> scenario;  ///< with its defaults filled
   std::vector<std::string> assumptions;      ///< what the defaults assume, for `basis`
-  RunOptions options;          ///< network, world size, numerics, average order, eager limit
-  ProgramOfRank program;       ///< holds on to everything that it needs; empty when not runnable
+  RunOptions options;     ///< network, world size, numerics, average order, eager limit
+  ProgramOfRank program;  ///< holds on to everything that it needs; empty when not runnable
   std::shared_ptr<const Network> network;  ///< null for a bare program
   TrainingPlan plan;
   Sites sites;

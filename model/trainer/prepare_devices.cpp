@@ -160,8 +160,8 @@ void check_combination(Preparation& preparation, const Asked& asked, const Strat
     add_problem(preparation, Kind::refused, place, "Lightning 2.0 removed dp",
                 "use ddp, or versions: {lightning: \"1.9\"}", ignored);
   }
-  const int64_t there = asked.scenario.cluster
-                            ? value_or(asked.scenario.cluster->nodes, nodes) : nodes;
+  const int64_t there =
+      asked.scenario.cluster ? value_or(asked.scenario.cluster->nodes, nodes) : nodes;
   if (there < nodes) {
     add_problem(preparation, Kind::refused, asked.trainer.num_nodes->place,
                 fmt::format("{} nodes are asked for, and the cluster has {}", nodes, there),
@@ -175,8 +175,8 @@ Version lightning_of(const Scenario& scenario, const TrainerSpec& trainer) {
       return version_of(library.version).value_or(Version{2, 6, 0});
     }
   }
-  const bool dp = trainer.strategy &&
-                  (trainer.strategy->name == "dp" || trainer.strategy->name == "DataParallelStrategy");
+  const bool dp = trainer.strategy && (trainer.strategy->name == "dp" ||
+                                       trainer.strategy->name == "DataParallelStrategy");
   return dp ? Version{1, 9, 5} : Version{2, 6, 0};  // the newest that has what is asked
 }
 

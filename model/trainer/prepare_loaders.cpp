@@ -58,8 +58,8 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
   settings.workers = value_or(spec.num_workers, int64_t{0});
   settings.prefetch_factor = std::max<int64_t>(1, value_or(spec.prefetch_factor, int64_t{2}));
   const bool written = spec.values && is_written(spec.values->place);
-  settings.columns = std::make_shared<const SampleColumns>(spec.values, program.settings.seed,
-                                                           written);
+  settings.columns =
+      std::make_shared<const SampleColumns>(spec.values, program.settings.seed, written);
   if (settings.batch_size < 1) {
     add_problem(preparation, Kind::invalid, spec.batch_size->place, "`batch_size` is at least 1");
     settings.batch_size = 1;

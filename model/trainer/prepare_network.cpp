@@ -190,8 +190,7 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
     description->loss = {.kind = model.loss->name, .source = model.loss->place};
     description->loss.arguments = arguments(model.loss->arguments);
   }
-  description->flash_attention =
-      !model.attention || model.attention->value == AttentionKind::flash;
+  description->flash_attention = !model.attention || model.attention->value == AttentionKind::flash;
   return description;
 }
 
@@ -208,8 +207,7 @@ std::shared_ptr<const Network> prepare_network(Preparation& preparation) {
   BuildResult built = build_network(*description);
   for (const NetworkError& error : built.errors) {
     const SourcePlace& place = error.source.line > 0 ? error.source : scenario.model->place;
-    add_problem(preparation, Kind::invalid, place, error.path + ": " + error.message,
-                error.remedy);
+    add_problem(preparation, Kind::invalid, place, error.path + ": " + error.message, error.remedy);
   }
   return built.ok() ? std::make_shared<const Network>(std::move(built.network)) : nullptr;
 }

@@ -136,8 +136,8 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   settings.num_sanity_val_steps = limit_of(trainer.num_sanity_val_steps, 2);
   settings.accumulate_grad_batches =
       std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
-  settings.inject_sampler = value_or(
-      trainer.use_distributed_sampler, value_or(trainer.replace_sampler_ddp, true));
+  settings.inject_sampler =
+      value_or(trainer.use_distributed_sampler, value_or(trainer.replace_sampler_ddp, true));
   if (trainer.fast_dev_run) {
     apply_fast_dev_run(preparation, *trainer.fast_dev_run, settings);
   }

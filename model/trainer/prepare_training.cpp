@@ -33,10 +33,9 @@ bool carries_values(const Preparation& preparation, const TrainingProgram& progr
       verify ? value_or(verify->numerics, std::string("auto")) : std::string("auto");
   const bool possible = program.network->has_reference_arithmetic() &&
                         program.plan.activation_dtype == program.plan.parameter_dtype;
-  const Bytes parameters = Bytes(size_of(program.plan.parameter_dtype)) *
-                           program.network->parameter_elements();
-  return possible && asked != "false" &&
-         (asked == "true" || parameters <= most_valued_parameters);
+  const Bytes parameters =
+      Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
+  return possible && asked != "false" && (asked == "true" || parameters <= most_valued_parameters);
 }
 
 }  // namespace

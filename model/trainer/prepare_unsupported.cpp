@@ -49,8 +49,7 @@ void find_statements(Preparation& preparation, const ProgramSpec& program) {
     if (statement.kind == StatementKind::update || statement.kind == StatementKind::compute ||
         statement.kind == StatementKind::reset) {
       add_problem(preparation, Kind::unsupported, statement.place,
-                  fmt::format("`{}`: metric objects are not modelled yet",
-                              name_of(statement.kind)),
+                  fmt::format("`{}`: metric objects are not modelled yet", name_of(statement.kind)),
                   "log numbers with `log`");
     }
   });

@@ -44,9 +44,8 @@ Sampler::Sampler(const Options& options) : options_(options) {
 
 int64_t Sampler::at(int64_t k) const {
   const int64_t n = options_.samples;
-  const int64_t position = options_.division == Division::whole
-                               ? k
-                               : (options_.index + k * options_.replicas) % n;
+  const int64_t position =
+      options_.division == Division::whole ? k : (options_.index + k * options_.replicas) % n;
   return options_.shuffle ? permuted(position, n, key_) : position;
 }
 

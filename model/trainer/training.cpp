@@ -50,12 +50,13 @@ int64_t TrainerSettings::Limit::of(int64_t available) const {
   if (batches != no_limit) {
     return std::min(batches, available);
   }
-  return part >= 1 ? available
-                   : static_cast<int64_t>(part * static_cast<double>(available));
+  return part >= 1 ? available : static_cast<int64_t>(part * static_cast<double>(available));
 }
 
 Training::Training(Rank& rank, const TrainingProgram& program)
-    : rank_(rank), program_(program), log_(program.log->ranks[rank.place().rank.value]),
+    : rank_(rank),
+      program_(program),
+      log_(program.log->ranks[rank.place().rank.value]),
       strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
       interpreter_(rank, program.settings, log_, this) {}
 
@@ -130,8 +131,7 @@ Task<Flow> Training::hook(std::string_view name) {
 }
 
 Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
-  const Hook* found =
-      program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
+  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
   if (found == nullptr) {
     co_return Flow::next;
   }
@@ -218,21 +218,62 @@ Program Training::count_batches(const LoaderSettings& loader, std::optional<int6
 }
 
 const std::vector<std::string_view>& called_hooks() {
-  static const std::vector<std::string_view> hooks = {
-      "main", "__init__", "configure_optimizers", "prepare_data", "setup", "teardown", "configure_model", "on_fit_start", "on_fit_end",
-      "on_sanity_check_start", "on_sanity_check_end", "on_train_start", "on_train_end",
-      "on_train_epoch_start", "on_train_epoch_end", "on_train_batch_start", "on_train_batch_end",
-      "training_step", "training_step_end", "training_epoch_end", "on_before_zero_grad",
-      "on_before_backward", "on_after_backward", "on_before_optimizer_step",
-      "on_validation_start", "on_validation_end", "on_validation_epoch_start",
-      "on_validation_epoch_end", "on_validation_batch_start", "on_validation_batch_end",
-      "on_validation_model_eval", "on_validation_model_train", "validation_step",
-      "validation_step_end", "validation_epoch_end", "on_test_start", "on_test_end",
-      "on_test_epoch_start", "on_test_epoch_end", "on_test_batch_start", "on_test_batch_end",
-      "on_test_model_eval", "on_test_model_train", "test_step", "test_step_end", "test_epoch_end",
-      "on_predict_start", "on_predict_end", "on_predict_epoch_start", "on_predict_epoch_end",
-      "on_predict_batch_start", "on_predict_batch_end", "on_predict_model_eval",
-      "on_predict_model_train", "predict_step", "on_save_checkpoint"};
+  static const std::vector<std::string_view> hooks = {"main",
+                                                      "__init__",
+                                                      "configure_optimizers",
+                                                      "prepare_data",
+                                                      "setup",
+                                                      "teardown",
+                                                      "configure_model",
+                                                      "on_fit_start",
+                                                      "on_fit_end",
+                                                      "on_sanity_check_start",
+                                                      "on_sanity_check_end",
+                                                      "on_train_start",
+                                                      "on_train_end",
+                                                      "on_train_epoch_start",
+                                                      "on_train_epoch_end",
+                                                      "on_train_batch_start",
+                                                      "on_train_batch_end",
+                                                      "training_step",
+                                                      "training_step_end",
+                                                      "training_epoch_end",
+                                                      "on_before_zero_grad",
+                                                      "on_before_backward",
+                                                      "on_after_backward",
+                                                      "on_before_optimizer_step",
+                                                      "on_validation_start",
+                                                      "on_validation_end",
+                                                      "on_validation_epoch_start",
+                                                      "on_validation_epoch_end",
+                                                      "on_validation_batch_start",
+                                                      "on_validation_batch_end",
+                                                      "on_validation_model_eval",
+                                                      "on_validation_model_train",
+                                                      "validation_step",
+                                                      "validation_step_end",
+                                                      "validation_epoch_end",
+                                                      "on_test_start",
+                                                      "on_test_end",
+                                                      "on_test_epoch_start",
+                                                      "on_test_epoch_end",
+                                                      "on_test_batch_start",
+                                                      "on_test_batch_end",
+                                                      "on_test_model_eval",
+                                                      "on_test_model_train",
+                                                      "test_step",
+                                                      "test_step_end",
+                                                      "test_epoch_end",
+                                                      "on_predict_start",
+                                                      "on_predict_end",
+                                                      "on_predict_epoch_start",
+                                                      "on_predict_epoch_end",
+                                                      "on_predict_batch_start",
+                                                      "on_predict_batch_end",
+                                                      "on_predict_model_eval",
+                                                      "on_predict_model_train",
+                                                      "predict_step",
+                                                      "on_save_checkpoint"};
   return hooks;
 }
 

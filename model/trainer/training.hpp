@@ -72,7 +72,7 @@ class Training final : public TrainerScope {
   LoggedResults* results = nullptr;  ///< of the loop that runs now
   Variable::List outputs;            ///< of the epoch, for the epoch-end hooks of 1.x
   bool can_stop_early() const;
-  int64_t dataloaders = 1;           ///< of the loop that runs now
+  int64_t dataloaders = 1;  ///< of the loop that runs now
 
  private:
   bool holds_forward(std::string_view hook) const;
@@ -98,11 +98,11 @@ class Training final : public TrainerScope {
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
   bool is_set_up_ = false;
-  std::string hook_;                 ///< that runs now
+  std::string hook_;  ///< that runs now
   const Batch* batch_ = nullptr;
   const LoaderSettings* loader_ = nullptr;
-  bool forward_done_ = false;        ///< in this batch
-  bool training_ = false;            ///< gradients will be asked for
+  bool forward_done_ = false;  ///< in this batch
+  bool training_ = false;      ///< gradients will be asked for
   bool synchronise_ = true;
   double loss_factor_ = 1;
 };

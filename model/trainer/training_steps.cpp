@@ -192,8 +192,8 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     const int64_t row = batch_->size() == 0 ? 0 : elements / batch_->size();
     for (int64_t i = 0; i < elements; ++i) {
       const auto sample = static_cast<uint64_t>(batch_->samples[static_cast<size_t>(i / row)]);
-      const uint64_t key = random_key(random_key(program_.settings.seed, site_id("output").value),
-                                      sample);
+      const uint64_t key =
+          random_key(random_key(program_.settings.seed, site_id("output").value), sample);
       values.set(i, random_unit(key, static_cast<uint64_t>(i % row)));
     }
     Tensor value{shape, std::move(values)};
@@ -311,8 +311,8 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
   call.key = many ? fmt::format("{}/dataloader_idx_{}", name, progress.dataloader_idx) : name;
   call.on_step = value_or(log.on_step, defaults.on_step);
   call.on_epoch = value_or(log.on_epoch, defaults.on_epoch);
-  call.sync = value_or(log.sync_dist, false) && distributed() &&
-              !value_or(log.rank_zero_only, false);
+  call.sync =
+      value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
   call.batch_size = batch_ == nullptr ? 1 : batch_->size();
   call.site = site_of(statement);
   const std::string reduction = value_or(log.reduce_fx, std::string("mean"));
@@ -326,7 +326,8 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
 Program Training::log_statement(const Statement& statement, Frame& frame) {
   if (results == nullptr) {
     throw ProgramException(site_of(statement), fmt::format("You can't `self.log()` in `{}`: no "
-                                                           "loop runs", hook_));
+                                                           "loop runs",
+                                                           hook_));
   }
   if (statement.kind == Kind::log) {
     co_await log_value(statement, statement.log.name->value, statement.log.value->value, frame);

@@ -16,9 +16,12 @@ using NamedValues = std::map<std::string, Value, std::less<>>;
 /// What an expression sees on one rank at one moment.
 class RankScope final : public Environment {
  public:
-  RankScope(Interpreter& interpreter, Frame& frame, const NamedValues& resolved,
-            const Place& place, bool is_condition)
-      : interpreter_(interpreter), frame_(frame), resolved_(resolved), place_(place),
+  RankScope(Interpreter& interpreter, Frame& frame, const NamedValues& resolved, const Place& place,
+            bool is_condition)
+      : interpreter_(interpreter),
+        frame_(frame),
+        resolved_(resolved),
+        place_(place),
         is_condition_(is_condition) {}
 
   std::optional<Value> lookup(std::string_view name) override {

@@ -14,7 +14,8 @@ struct Version {
   constexpr auto operator<=>(const Version&) const = default;
 };
 
-/// Nothing for a text that is no version. What is absent is 0; a suffix such as ".post0" is dropped.
+/// Nothing for a text that is no version. What is absent is 0; a suffix such as ".post0" is
+/// dropped.
 constexpr std::optional<Version> version_of(std::string_view text) {
   int parts[3] = {0, 0, 0};
   size_t at = 0;

@@ -12,9 +12,8 @@ namespace lockstep::test {
 
 /// The only case of a scenario that is written out in a test.
 inline Scenario scenario_of(const std::string& text) {
-  const FileReader reader = [&](const std::string&, size_t) -> std::variant<std::string, FileError> {
-    return text;
-  };
+  const FileReader reader = [&](const std::string&,
+                                size_t) -> std::variant<std::string, FileError> { return text; };
   LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
   if (!loaded.ok()) {
     throw std::invalid_argument(loaded.diagnostics.front().message);
@@ -25,8 +24,8 @@ inline Scenario scenario_of(const std::string& text) {
 /// Runs a preparation on a flat network: 1 GB/s a link, 1 us a step.
 inline RunResult simulate(const Preparation& preparation) {
   if (!preparation.runnable()) {
-    throw std::invalid_argument(preparation.problems.empty() ? "no program"
-                                                             : preparation.problems.front().message);
+    throw std::invalid_argument(
+        preparation.problems.empty() ? "no program" : preparation.problems.front().message);
   }
   sim::ExplicitComputeCost compute;
   sim::FlatNetworkCost network(preparation.options.world_size, BytesPerSecond(1'000'000'000),
@@ -53,9 +52,8 @@ inline Ran run_text(const std::string& text, const StrategyRegistry& registry = 
 /// Operations of one kind in the journal of one rank.
 inline int64_t count(const RunResult& result, int32_t rank, OpKind kind) {
   int64_t found = 0;
-  result.journal->lane(rank, 0).for_each([&](const Row& row) {
-    found += row.row == RowKind::op && row.kind == kind ? 1 : 0;
-  });
+  result.journal->lane(rank, 0).for_each(
+      [&](const Row& row) { found += row.row == RowKind::op && row.kind == kind ? 1 : 0; });
   return found;
 }
 

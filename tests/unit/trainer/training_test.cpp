@@ -9,9 +9,7 @@ namespace {
 
 Ran train(const std::string& text) { return run_text(text, standard_strategies()); }
 
-std::string ddp(const std::string& more) {
-  return "version: 1\nmodel: {preset: mlp}\n" + more;
-}
+std::string ddp(const std::string& more) { return "version: 1\nmodel: {preset: mlp}\n" + more; }
 
 // Places of the operations of a rank that communicate, in order, runs of DDP's own left out.
 std::vector<std::string> calls(const Ran& ran, int32_t rank) {
@@ -40,22 +38,21 @@ data: {train: {samples: 32}, val: {samples: 16}}
   CHECK(ran.result.ends[0].message == "");
   // A reduce is a barrier and an all_reduce.
   const std::string length = "Lightning, reduce of a loader's length";
-  const std::vector<std::string> expected = {
-      "Lightning, barrier before setup",
-      "Lightning, barrier after setup",
-      "ddp",
-      "Lightning, barrier after restoring state",
-      "Lightning, barrier before the stage",
-      "Lightning, val_dataloader() barrier",
-      length,
-      length,
-      "Lightning, train_dataloader() barrier",
-      length,
-      length,
-      length,
-      length,
-      "Lightning, broadcast of the SIGTERM flag",
-      "ddp"};
+  const std::vector<std::string> expected = {"Lightning, barrier before setup",
+                                             "Lightning, barrier after setup",
+                                             "ddp",
+                                             "Lightning, barrier after restoring state",
+                                             "Lightning, barrier before the stage",
+                                             "Lightning, val_dataloader() barrier",
+                                             length,
+                                             length,
+                                             "Lightning, train_dataloader() barrier",
+                                             length,
+                                             length,
+                                             length,
+                                             length,
+                                             "Lightning, broadcast of the SIGTERM flag",
+                                             "ddp"};
   CHECK(calls(ran, 0) == expected);
   CHECK(calls(ran, 1) == expected);
   CHECK(ran.log(0).steps == 1);
@@ -255,7 +252,8 @@ TEST_CASE("what is not modelled is named with its place") {
 trainer: {devices: 2, strategy: fsdp, callbacks: [{EarlyStopping: {monitor: loss}}], precision: 16-mixed}
 metrics: {f1: BinaryF1Score}
 lr_scheduler: {ReduceLROnPlateau: {monitor: loss}}
-)yaml")), standard_strategies());
+)yaml")),
+                                          standard_strategies());
   CHECK_FALSE(preparation.runnable());
   int64_t unsupported = 0;
   for (const Problem& problem : preparation.problems) {
