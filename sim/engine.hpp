@@ -27,6 +27,8 @@ struct SimulationOptions {
   std::optional<uint64_t> tie_seed;      ///< draw the order of what happens at the same time
   /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
   std::vector<uint32_t> any_source_choices;
+  /// Filled in for an explorer, by turn: how many waiting sends there were to take. May be null.
+  std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
 };

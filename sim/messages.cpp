@@ -156,6 +156,9 @@ void Engine::match_any_source(uint32_t destination) {
     });
     const auto& choices = simulation_.any_source_choices;
     const size_t turn = any_source_turn_++;
+    if (simulation_.any_source_alternatives != nullptr) {
+      simulation_.any_source_alternatives->push_back(static_cast<uint32_t>(candidates.size()));
+    }
     const uint32_t send =
         candidates[turn < choices.size() ? choices[turn] % candidates.size() : 0];
     const uint32_t matched = receives[next];

@@ -1,0 +1,112 @@
+// `run` and `verify`: every case of one file, in order.
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/jobs.hpp"
+#include "cli/json.hpp"
+#include "cli/render.hpp"
+#include "cli/timeline.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+CaseSource source_of(const Request& request, const std::string& argument) {
+  CaseSource source = split_case(argument);
+  source.set = request.set;
+  if (request.seed) {
+    source.set.push_back(fmt::format("seed_everything={}", *request.seed));
+  }
+  return source;
+}
+
+Answer bad_input(const Request& request, const Collected& collected) {
+  Answer answer;
+  answer.code = ExitCode::bad_input;
+  answer.diagnostics = render(collected.diagnostics, collected.sources);
+  if (request.format == Format::json) {
+    answer.text = text_of(json_of(collected.diagnostics, request));
+  }
+  return answer;
+}
+
+std::string rendered(const Rehearsal& rehearsal, const Request& request, const Style& style) {
+  return request.command == "run" ? render_run(rehearsal, style, request.verbose)
+                                  : render_verify(rehearsal, style);
+}
+
+void add_case(Answer& answer, const Job& job, const Request& request, const Style& style,
+              bool heading) {
+  const Rehearsal& rehearsal = job.result;
+  // What never ran has no result to print; what is wrong with it is a diagnostic.
+  const bool told_beside = !rehearsal.ran() && !rehearsal.refused();
+  std::string& to = told_beside ? answer.diagnostics : answer.text;
+  if (heading) {
+    to += (to.empty() ? "" : "\n") + style.strong("== " + title_of(rehearsal) + " ==") + "\n";
+  }
+  to += rendered(rehearsal, request, style);
+}
+
+void write_timeline(const std::vector<Job>& jobs, const Request& request, Answer& answer) {
+  if (!request.timeline.empty() && jobs.front().result.ran()) {
+    answer.diagnostics += write_timeline(jobs.front().result, request.timeline);
+  }
+}
+
+Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges judges,
+                      const Style& style) {
+  const CaseSource source = source_of(request, request.arguments.front());
+  Collected collected = collect(source);
+  if (!collected.diagnostics.empty()) {
+    return bad_input(request, collected);
+  }
+  size_t asked = 0;
+  for (const Job& job : collected.jobs) {
+    asked += job.asked ? 1 : 0;
+  }
+  if (!request.timeline.empty() && asked > 1) {
+    return {"", fmt::format("error: --timeline shows one case: write {}:{}\n", source.path,
+                            collected.jobs.front().scenario->name),
+            ExitCode::usage};
+  }
+  rehearse_all(collected.jobs, how, judges, 1);
+  Answer answer;
+  std::vector<const Rehearsal*> results;
+  for (const Job& job : collected.jobs) {
+    if (!job.asked) {
+      continue;
+    }
+    results.push_back(&job.result);
+    answer.code = worse(answer.code, exit_code_of(job.result, request.strict));
+    if (request.format == Format::text) {
+      add_case(answer, job, request, style, asked > 1);
+    }
+  }
+  if (request.format == Format::json) {
+    answer.text = text_of(json_of(results, request));
+  }
+  write_timeline(collected.jobs, request, answer);
+  return answer;
+}
+
+}  // namespace
+
+Answer run_command(const Request& request, const Style& style) {
+  const Deadline deadline(request.time_limit_s);
+  RehearseRequest how;
+  how.world = request.world;
+  how.explore = false;
+  how.deadline = &deadline;
+  return rehearse_cases(request, how, Judges::quantities, style);
+}
+
+Answer verify_command(const Request& request, const Style& style) {
+  const Deadline deadline(request.time_limit_s);
+  RehearseRequest how;
+  how.world = request.world;
+  how.find_smallest = true;
+  how.deadline = &deadline;
+  return rehearse_cases(request, how, Judges::words, style);
+}
+
+}  // namespace lockstep::cli

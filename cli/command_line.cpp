@@ -1,0 +1,202 @@
+#include "cli/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/help.hpp"
+#include "cli/output.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// The parser and what it fills; options are shared by the commands that have them.
+class Parser {
+ public:
+  Parser() : application_("", "lockstep") {
+    application_.set_help_flag("");
+    application_.add_flag("-h,--help", help_);
+    application_.add_flag("--version", version_);
+    application_.require_subcommand(0, 1);
+    run();
+    verify();
+    test();
+    explain();
+    command("schema");
+  }
+
+  std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
+    std::reverse(arguments.begin(), arguments.end());
+    try {
+      application_.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      return refused(error.what());
+    }
+    const auto chosen = application_.get_subcommands();
+    request_.command = chosen.empty() ? "" : chosen.front()->get_name();
+    if (version_) {
+      return Answer{fmt::format("lockstep {}\n", LOCKSTEP_VERSION), "", ExitCode::ok};
+    }
+    if (help_ || (chosen.empty() && !version_)) {
+      const bool asked = help_;
+      const std::string text(help_of(request_.command));
+      return asked ? Answer{text, "", ExitCode::ok} : Answer{"", text, ExitCode::usage};
+    }
+    if (needs_file() && request_.arguments.empty()) {
+      return refused("a scenario file is missing");
+    }
+    return finished();
+  }
+
+ private:
+  bool needs_file() const {
+    return request_.command == "run" || request_.command == "verify" || request_.command == "test";
+  }
+
+  std::variant<Request, Answer> finished() {
+    if (format_ == "json") {
+      request_.format = Format::json;
+    } else if (format_ == "junit") {
+      request_.format = Format::junit;
+      if (request_.command != "test") {
+        return refused("only `test` writes junit");
+      }
+    }
+    request_.world = world_ == "threads" ? World::threads : World::simulated;
+    return request_;
+  }
+
+  Answer refused(const std::string& what) const {
+    const auto chosen = application_.get_subcommands();
+    const std::string name = chosen.empty() ? "" : " " + chosen.front()->get_name();
+    return {"", fmt::format("error: {}\n   = lockstep{} --help shows how\n", what, name),
+            ExitCode::usage};
+  }
+
+  CLI::App* command(const char* name) {
+    CLI::App* made = application_.add_subcommand(name, "");
+    made->set_help_flag("");
+    made->add_flag("-h,--help", help_);
+    made->add_option("-o,--output", request_.output);
+    return made;
+  }
+
+  CLI::App* scenario_command(const char* name, bool several) {
+    CLI::App* made = command(name);
+    CLI::Option* files = made->add_option("FILE", request_.arguments);
+    if (!several) {
+      files->expected(1);
+    }
+    made->add_option("--set", request_.set)->expected(1)->take_all();
+    made->add_option("--seed", request_.seed)->check(CLI::NonNegativeNumber);
+    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "junit"}));
+    made->add_flag("--strict", request_.strict);
+    made->add_flag("-v,--verbose", request_.verbose);
+    made->add_option("--time-limit", request_.time_limit_s)->check(CLI::PositiveNumber);
+    return made;
+  }
+
+  void run() {
+    scenario_command("run", false)->add_option("--timeline", request_.timeline);
+  }
+
+  void verify() { add_world(scenario_command("verify", false)); }
+
+  void test() {
+    CLI::App* made = scenario_command("test", true);
+    made->add_option("--jobs,-j", request_.jobs)->check(CLI::Range(1, 1024));
+    add_world(made);
+  }
+
+  void explain() { command("explain")->add_option("NAME", request_.arguments)->expected(0, 1); }
+
+  void add_world(CLI::App* made) {
+    made->add_option("--world", world_)->check(CLI::IsMember({"simulated", "threads"}));
+  }
+
+  CLI::App application_;
+  Request request_;
+  bool help_ = false;
+  bool version_ = false;
+  std::string format_ = "text";
+  std::string world_ = "simulated";
+};
+
+bool is_plain(const std::string& argument) {
+  const char* plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
+  return !argument.empty() && argument.find_first_not_of(plain) == std::string::npos;
+}
+
+std::string quoted(const std::string& argument) {
+  std::string out = "'";
+  for (const char letter : argument) {
+    out += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  }
+  return out + "'";
+}
+
+Answer bug(const std::vector<std::string>& arguments, const std::string& what) {
+  return {"",
+          fmt::format("bug in lockstep: {}\nplease report it with the scenario and this line:\n"
+                      "  {}\n",
+                      what, repeat_line(arguments)),
+          ExitCode::bug};
+}
+
+}  // namespace
+
+std::variant<Request, Answer> parse_command_line(const std::vector<std::string>& arguments) {
+  return Parser().parse(arguments);
+}
+
+Answer execute(const Request& request, const Style& style) {
+  const Style shown = request.output.empty() ? style : Style{};
+  Answer answer;
+  if (request.command == "run") {
+    answer = run_command(request, shown);
+  } else if (request.command == "verify") {
+    answer = verify_command(request, shown);
+  } else if (request.command == "test") {
+    answer = test_command(request, shown);
+  } else if (request.command == "explain") {
+    answer = explain_command(request);
+  } else {
+    answer = schema_command();
+  }
+  if (!request.output.empty() && !answer.text.empty()) {
+    write_atomically(request.output, answer.text);
+    answer.text.clear();
+  }
+  return answer;
+}
+
+Answer execute_command_line(const std::vector<std::string>& arguments, const Style& style) {
+  try {
+    const auto parsed = parse_command_line(arguments);
+    if (const auto* answer = std::get_if<Answer>(&parsed)) {
+      return *answer;
+    }
+    return execute(std::get<Request>(parsed), style);
+  } catch (const OutputError& error) {
+    return {"", fmt::format("error: {}\n", error.what()), ExitCode::usage};
+  } catch (const QuantityOverflow& error) {
+    return {"", fmt::format("error: {}\n", error.what()), ExitCode::bad_input};
+  } catch (const std::exception& error) {
+    return bug(arguments, error.what());
+  }
+}
+
+std::string repeat_line(const std::vector<std::string>& arguments) {
+  std::string line = "lockstep";
+  for (const std::string& argument : arguments) {
+    line += " " + (is_plain(argument) ? argument : quoted(argument));
+  }
+  return line;
+}
+
+}  // namespace lockstep::cli

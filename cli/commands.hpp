@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "cli/exit_code.hpp"
+#include "cli/request.hpp"
+#include "cli/style.hpp"
+
+namespace lockstep::cli {
+
+/// What a command says: the result, and what is told beside it.
+struct Answer {
+  std::string text;         ///< standard output, or the file of -o
+  std::string diagnostics;  ///< standard error
+  ExitCode code = ExitCode::ok;
+};
+
+Answer run_command(const Request& request, const Style& style);
+Answer verify_command(const Request& request, const Style& style);
+Answer test_command(const Request& request, const Style& style);
+Answer explain_command(const Request& request);
+Answer schema_command();
+
+}  // namespace lockstep::cli

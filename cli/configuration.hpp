@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "cli/one_run.hpp"
+#include "cli/results.hpp"
+
+namespace lockstep::cli {
+
+/// The one loader of a stage ("train", "validate", ..), with the keys directly under `data` filled
+/// in. Nothing when the stage has several.
+std::optional<LoaderSpec> loader_of(const Scenario& scenario, std::string_view stage);
+/// Samples in the data set of a stage; nothing where batches are counted instead.
+std::optional<int64_t> samples_of_stage(const Scenario& scenario, std::string_view stage);
+
+/// What the run became before anything ran: devices, batch sizes, learning rate.
+Results configuration_of(const OneRun& run);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,101 @@
+#include "cli/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/commands.hpp"
+#include "cli/explain_tables.hpp"
+#include "io/scenario/spelling.hpp"
+#include "io/schema/schema.hpp"
+#include "model/cluster/presets.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+const Page* find_in(std::span<const Page> pages, std::string_view name) {
+  for (const Page& page : pages) {
+    if (page.name == name) {
+      return &page;
+    }
+  }
+  return nullptr;
+}
+
+std::string list_of(std::span<const Page> pages) {
+  std::string out;
+  for (const Page& page : pages) {
+    out += fmt::format("  {:<22} {}\n", page.name, page.title);
+  }
+  return out;
+}
+
+std::string overview() {
+  return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) +
+         "\nResults that expectations name\n" + list_of(result_pages()) +
+         "\n  presets                known clusters and GPUs\n\nlockstep explain NAME shows a page.\n";
+}
+
+std::string presets() {
+  std::string out = "Clusters (cluster.preset); one node each, cluster.nodes adds more\n";
+  for (const Cluster& cluster : cluster_presets()) {
+    out += fmt::format("  {:<16} {} x {}; {}\n", cluster.name, cluster.node.devices,
+                       cluster.node.device.name, cluster.node.source);
+  }
+  out += "\nGPUs (cluster.gpu.preset)\n";
+  for (const DeviceModel& device : device_presets()) {
+    out += fmt::format("  {:<16} {:.0f} GiB, {:.0f} GB/s; {}\n", device.name,
+                       static_cast<double>(device.memory.count()) / 1073741824.0,
+                       static_cast<double>(device.memory_bandwidth.count()) * 1e-9, device.source);
+  }
+  return out;
+}
+
+std::vector<std::string_view> all_names() {
+  std::vector<std::string_view> names = {"presets"};
+  for (const auto pages : {hang_pages(), value_pages(), result_pages()}) {
+    for (const Page& page : pages) {
+      names.push_back(page.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+const Page* find_page(std::string_view name) {
+  for (const auto pages : {hang_pages(), value_pages(), result_pages()}) {
+    if (const Page* page = find_in(pages, name)) {
+      return page;
+    }
+  }
+  if (name == "step_time.high" || name == "total_time.low" || name == "total_time.high") {
+    return find_page("step_time.low");
+  }
+  const size_t dot = name.find('.');
+  return dot == std::string_view::npos ? nullptr : find_in(result_pages(), name.substr(0, dot));
+}
+
+Answer explain_command(const Request& request) {
+  if (request.arguments.empty()) {
+    return {overview(), "", ExitCode::ok};
+  }
+  const std::string& name = request.arguments.front();
+  if (name == "presets") {
+    return {presets(), "", ExitCode::ok};
+  }
+  const Page* page = find_page(name);
+  if (page == nullptr) {
+    const std::string remedy = spelling_remedy(name, all_names());
+    return {"", fmt::format("error: there is no page `{}`\n   = {}\n", name,
+                            remedy.empty() ? "`lockstep explain` lists all" : remedy),
+            ExitCode::usage};
+  }
+  return {fmt::format("{}: {}\n\n{}", page->name, page->title, page->text), "", ExitCode::ok};
+}
+
+Answer schema_command() { return {json_schema(), "", ExitCode::ok}; }
+
+}  // namespace lockstep::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/one_run.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep::cli {
+
+struct ExploreRequest {
+  World world = World::simulated;
+  int64_t schedules_max = 1;  ///< 1: the first schedule alone
+  bool lists = true;
+  const Deadline* deadline = nullptr;
+};
+
+/// What all explored schedules of one scenario gave together.
+struct Explored {
+  OneRun first;
+  Sites sites;                    ///< of all runs
+  std::vector<Finding> findings;  ///< each defect once, as the first schedule that has it shows it
+  bool hung = false;
+  int64_t schedules = 0;
+  bool free = false;      ///< something is left to chance
+  bool complete = true;   ///< every way of what is free was taken
+  std::vector<std::string> ways;     ///< what was varied
+  std::vector<std::string> left_out; ///< what is free and was not varied
+  std::string undecided;
+};
+
+/// Runs a scenario in every order that is really free: both ways of each `unknown`, on each rank
+/// apart; each waiting sender of a receive from any source, and each rank late in turn where there
+/// are such receives; drawn orders of what happens at the same time where a rank has several lanes.
+/// Everything else is in the same order in every run, because collectives and messages match by
+/// position. Breadth first: fewest deviations from the usual way first.
+Explored explore(const Scenario& scenario, const ExploreRequest& request);
+
+}  // namespace lockstep::cli

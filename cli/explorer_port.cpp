@@ -1,0 +1,88 @@
+#include "cli/explorer_port.hpp"
+
+#include "model/trainer/expressions_of.hpp"
+#include "model/trainer/sites.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr uint32_t steps_between_looks = 256;
+
+void add_unknowns(const ExpressionNode& node, std::set<SiteId>& sites) {
+  if (node.kind == ExpressionNode::Kind::unknown) {
+    sites.insert(site_of(node.place));
+  }
+  for (const ExpressionNodePointer& part : node.parts) {
+    add_unknowns(*part, sites);
+  }
+}
+
+Program start_late(Rank& rank, const ProgramOfRank& program, Time lateness) {
+  rank.host(lateness);
+  co_await program(rank);
+}
+
+}  // namespace
+
+std::set<SiteId> unknown_sites(const Scenario& scenario) {
+  std::set<SiteId> sites;
+  if (!scenario.program) {
+    return sites;
+  }
+  for_each_statement(*scenario.program, [&](const Statement& statement) {
+    if (statement.kind == StatementKind::branch && statement.expression &&
+        statement.expression->value.uses_unknown()) {
+      sites.insert(site_of(statement));
+    }
+    for_each_expression(statement, [&](const Expression& expression) {
+      if (expression.uses_unknown()) {
+        add_unknowns(expression.root(), sites);
+      }
+    });
+  });
+  return sites;
+}
+
+void ExplorerPort::watch() {
+  if (exploration_.deadline != nullptr && ++steps_ % steps_between_looks == 0 &&
+      exploration_.deadline->passed()) {
+    exploration_.deadline_passed = true;
+  }
+  if (exploration_.deadline_passed) {
+    throw TimeLimitReached();
+  }
+}
+
+Ticket ExplorerPort::submit(std::span<const Op> ops) {
+  watch();
+  return inner_.submit(ops);
+}
+
+uint32_t ExplorerPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives,
+                              uint32_t local) {
+  watch();
+  if (kind != ChoiceKind::branch || !exploration_.scripted ||
+      exploration_.free_sites.count(site) == 0) {
+    return inner_.choose(site, kind, alternatives, local);
+  }
+  const size_t turn = exploration_.taken.size();
+  const uint32_t wanted =
+      turn < exploration_.script.size() ? exploration_.script[turn] % alternatives : local;
+  const uint32_t taken = inner_.choose(site, kind, alternatives, wanted);
+  exploration_.taken.push_back(
+      {static_cast<int32_t>(place().rank.value), site, alternatives, taken});
+  return taken;
+}
+
+ProgramOfRank explored(const ProgramOfRank& program, Exploration& exploration,
+                       std::vector<std::unique_ptr<RankView>>& views, const Schedule& schedule) {
+  return [&program, &exploration, &views, &schedule](Rank& rank) {
+    auto& view = views[rank.place().rank.value];
+    view = std::make_unique<RankView>(rank.port(), exploration);
+    return rank.id() == schedule.late_rank ? start_late(view->rank, program, schedule.lateness)
+                                           : program(view->rank);
+  };
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "cli/schedule.hpp"
+#include "cli/stop.hpp"
+#include "model/program/decorators.hpp"
+#include "model/program/run.hpp"
+#include "model/scenario/scenario.hpp"
+
+namespace lockstep::cli {
+
+/// The statements and `unknown`s of a scenario whose outcome depends on data that it does not say.
+std::set<SiteId> unknown_sites(const Scenario& scenario);
+
+/// What the ports of one run share. Only a world of one thread may be scripted; in a world of
+/// threads, `script` stays unused and `taken` empty.
+struct Exploration {
+  std::set<SiteId> free_sites;
+  std::vector<uint32_t> script;
+  std::vector<FreeChoice> taken;
+  bool scripted = true;
+  const Deadline* deadline = nullptr;
+  std::atomic<bool> deadline_passed = false;
+};
+
+/// Decides what is free as an exploration says, and watches the deadline.
+class ExplorerPort final : public PortDecorator {
+ public:
+  ExplorerPort(Port& inner, Exploration& exploration)
+      : PortDecorator(inner), exploration_(exploration) {}
+  Ticket submit(std::span<const Op> ops) override;
+  uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
+
+ private:
+  void watch();
+
+  Exploration& exploration_;
+  uint32_t steps_ = 0;
+};
+
+/// `program` of every rank behind an ExplorerPort. The views outlive the run.
+struct RankView {
+  RankView(Port& inner, Exploration& exploration) : port(inner, exploration), rank(port) {}
+  ExplorerPort port;
+  Rank rank;
+};
+ProgramOfRank explored(const ProgramOfRank& program, Exploration& exploration,
+                       std::vector<std::unique_ptr<RankView>>& views, const Schedule& schedule);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,130 @@
+#include "cli/help.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr std::string_view program_help = R"(lockstep rehearses a distributed training run before anyone pays for it.
+
+  lockstep verify train.yaml        can it hang, mismatch, race, or log a wrong number?
+  lockstep run train.yaml           how fast, how much memory, where does the step time go?
+
+train.yaml is a scenario, one YAML file: what is trained, on what, with which user code.
+  version: 1
+  model: {preset: gpt2}
+  trainer: {strategy: ddp, devices: 8, max_steps: 20}
+  program:
+    on_validation_epoch_end:
+      - {if: is_global_zero, then: [{all_gather: {elements: 1280, as: outputs}}]}
+
+Commands
+  run       predict time and memory of a scenario
+  verify    look for hangs and wrong numbers in every order that can happen
+  test      judge every case of files and folders; for CI
+  explain   a page about a finding (LS101), a result (step_time), or the presets
+  schema    the scenario format as JSON Schema, for editors
+
+lockstep COMMAND --help shows a command. lockstep --version
+Exit codes: 0 fine, 1 findings or failed expectations, 2 usage, 3 bad input, 4 undecided,
+5 a capability is missing, 6 the real run failed for an outside reason, 70 a bug of ours.
+)";
+
+constexpr std::string_view run_help = R"(lockstep run FILE[:CASE]     predict time and memory of a scenario
+
+  lockstep run train.yaml
+  lockstep run train.yaml:two_nodes --set trainer.devices=8 --timeline t.json
+  lockstep run train.yaml --format json -o prediction.json
+
+Without :CASE, every case of the file runs in order. Expectations about quantities are judged.
+
+  --set KEY=VALUE       change the scenario, as often as wanted: --set data.batch_size=4
+  --seed N              seed of data, values and ties
+  --timeline FILE       Chrome trace of one case, for ui.perfetto.dev
+  --format text|json    json is stable: seconds and bytes, with the unit in the key
+  -o FILE               write the result to a file, complete or not at all
+  --strict              warnings count as errors
+  --time-limit SECONDS  give up after this time (exit 4)
+  -v                    say what each figure rests on
+
+Exit codes: 0 fine, 1 an error or a failed expectation, 3 bad input, 4 undecided, 5 not supported.
+)";
+
+constexpr std::string_view verify_help = R"(lockstep verify FILE[:CASE]     look for hangs and wrong numbers
+
+  lockstep verify train.yaml
+  lockstep verify train.yaml:guarded --set 'verify.world_sizes=[2,8]'
+  lockstep verify train.yaml --world threads
+
+Runs every order that is really free, and says what was looked at and what was not. Expectations
+in words (no_hang, finding LS101) and about metrics are judged.
+
+  --world simulated|threads  threads: for real, a thread a rank over Gloo, at most 8 ranks
+  --set KEY=VALUE       change the scenario, as often as wanted
+  --seed N              seed of data, values and ties
+  --format text|json    json: one object with findings, places and coverage
+  -o FILE               write the result to a file, complete or not at all
+  --strict              warnings count as errors
+  --time-limit SECONDS  give up after this time (exit 4)
+
+Exit codes: 0 nothing found, 1 an error was found, 3 bad input, 4 undecided, 5 not supported.
+`lockstep explain LS101` tells more about a finding.
+)";
+
+constexpr std::string_view test_help = R"(lockstep test FILE|FOLDER..     judge every case against what it expects
+
+  lockstep test scenarios/
+  lockstep test train.yaml:guarded --seed 3
+  lockstep test scenarios/ --format junit -o report.xml
+
+Judges all expectations of every *.yaml below the folders. An expected finding is a success; one
+that no case expects is a failure.
+
+  --jobs N              cases at the same time; the output does not depend on it
+  --world simulated|threads  threads: for real, a thread a rank over Gloo, at most 8 ranks
+  --format text|json|junit
+  -o FILE               write the result to a file, complete or not at all
+  --set KEY=VALUE       change every scenario
+  --seed N              seed of data, values and ties
+  --strict              warnings count as errors
+  --time-limit SECONDS  give up after this time (exit 4)
+  -v                    print the findings of what did not pass
+
+The last line is "N passed, N failed". Exit codes: 0 all passed, 1 a case failed, 3 bad input,
+4 undecided, 5 something is not supported.
+)";
+
+constexpr std::string_view explain_help = R"(lockstep explain [NAME]     a page about a finding, a result, or the presets
+
+  lockstep explain LS101        what it means, what is seen, how to fix it, an example
+  lockstep explain step_time    what an expectation about it compares
+  lockstep explain presets      known clusters and GPUs
+  lockstep explain              lists all pages
+)";
+
+constexpr std::string_view schema_help = R"(lockstep schema     the scenario format as JSON Schema
+
+  lockstep schema -o scenario.schema.json
+
+Then put this line at the head of a scenario, and editors complete and check it:
+  # yaml-language-server: $schema=scenario.schema.json
+)";
+
+}  // namespace
+
+std::string_view help_of(std::string_view command) {
+  if (command == "run") {
+    return run_help;
+  }
+  if (command == "verify") {
+    return verify_help;
+  }
+  if (command == "test") {
+    return test_help;
+  }
+  if (command == "explain") {
+    return explain_help;
+  }
+  return command == "schema" ? schema_help : program_help;
+}
+
+}  // namespace lockstep::cli

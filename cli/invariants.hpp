@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "cli/one_run.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep::cli {
+
+/// What is wrong with one run: communication, memory, statements, raised exceptions, samples and
+/// replicas. One defect, one finding; sorted.
+std::vector<Finding> findings_of(const OneRun& run, World world);
+
+/// Combinations that the framework refuses (LS5xx), as findings.
+std::vector<Finding> refusals_of(const std::vector<Problem>& problems, Sites& sites);
+
+/// What the run computed against one device that saw the same samples (LS306).
+std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,287 @@
+#include "cli/json.hpp"
+
+#include <cmath>
+#include <map>
+
+#include "cli/render.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+// JSON knows no infinity and no NaN.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+template <class T>
+Json optional(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json optional_s(const std::optional<Time>& time) {
+  return time ? Json(seconds(*time)) : Json(nullptr);
+}
+
+Json head(const Request& request) {
+  Json json;
+  json["schema_version"] = schema_version;
+  json["command"] = request.command;
+  return json;
+}
+
+Json place_json(const SourcePlace& place) {
+  Json json;
+  json["file"] = place.file;
+  json["line"] = place.line;
+  json["column"] = place.column;
+  return json;
+}
+
+Json site_json(const Sites& sites, SiteId id) {
+  const Site* site = sites.find(id);
+  if (site == nullptr) {
+    return nullptr;
+  }
+  Json json = place_json({site->file, site->line, site->column});
+  json["description"] = site->description;
+  json["at"] = site->at;
+  json["hook"] = site->hook;
+  return json;
+}
+
+Json ways_json(const std::vector<Way>& ways) {
+  Json all = Json::array();
+  for (const Way& way : ways) {
+    all.push_back({{"ranks", way.ranks.text()}, {"value", way.value}});
+  }
+  return all;
+}
+
+Json breakdown_json(const Breakdown& parts) {
+  Json json;
+  json["compute"] = seconds(parts.compute);
+  json["exposed_communication"] = seconds(parts.exposed_communication);
+  json["data"] = seconds(parts.data);
+  json["optimizer"] = seconds(parts.optimizer);
+  json["host"] = seconds(parts.host);
+  json["idle"] = seconds(parts.idle);
+  return json;
+}
+
+Json prediction_json(const Prediction& prediction) {
+  Json json;
+  json["step_time_s"] = optional_s(prediction.step_time);
+  json["step_time_low_s"] = nullptr;
+  json["step_time_high_s"] = nullptr;
+  json["samples_per_s"] = optional(prediction.samples_per_s);
+  json["tokens_per_s"] = optional(prediction.tokens_per_s);
+  json["mfu"] = optional(prediction.mfu);
+  json["breakdown_s"] = breakdown_json(prediction.breakdown);
+  json["steps"] = prediction.steps;
+  json["first_step_s"] = optional_s(prediction.first_step);
+  json["total_time_s"] = seconds(prediction.total_time);
+  return json;
+}
+
+Json memory_json(const DeviceMemory& memory) {
+  Json json;
+  json["peak_bytes"] = memory.peak.count();
+  json["capacity_bytes"] =
+      memory.capacity == Bytes::max() ? Json(nullptr) : Json(memory.capacity.count());
+  Json parts;
+  for (int purpose = 0; purpose < purpose_count; ++purpose) {
+    parts[std::string(name_of(static_cast<Purpose>(purpose)))] =
+        memory.peak_by_purpose[static_cast<size_t>(purpose)].count();
+  }
+  json["by_purpose_bytes"] = parts;
+  return json;
+}
+
+Json transfers_json(const std::vector<TransferCount>& transfers) {
+  Json all = Json::array();
+  for (const TransferCount& transfer : transfers) {
+    all.push_back({{"operation", name_of(transfer.kind)},
+                   {"group", transfer.group},
+                   {"count", transfer.count},
+                   {"bytes", transfer.bytes}});
+  }
+  return all;
+}
+
+// Ranks that are alike in memory and transfers are told together.
+Json classes_json(const Results& results) {
+  std::map<std::string, std::pair<Json, RankSet>> by_text;
+  std::vector<std::string> order;
+  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
+    Json json;
+    json["memory"] = memory_json(results.ranks[rank].memory);
+    json["transfers"] = transfers_json(results.ranks[rank].transfers);
+    const std::string text = json.dump();
+    const auto [entry, fresh] = by_text.try_emplace(text, json, RankSet{});
+    entry->second.second.add(static_cast<int32_t>(rank));
+    if (fresh) {
+      order.push_back(text);
+    }
+  }
+  Json all = Json::array();
+  for (const std::string& text : order) {
+    Json json;
+    json["ranks"] = by_text[text].second.text();
+    json.update(by_text[text].first);
+    all.push_back(json);
+  }
+  return all;
+}
+
+Json metrics_json(const Results& results) {
+  Json all = Json::object();
+  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
+    for (const auto& [key, value] : results.ranks[rank].metrics) {
+      all[key]["by_rank"][std::to_string(rank)] = number(value);
+    }
+  }
+  if (results.single_device) {
+    for (const auto& [key, value] : *results.single_device) {
+      all[key]["single_device"] = number(value);
+    }
+  }
+  return all;
+}
+
+Json expectations_json(const std::vector<Judged>& expectations) {
+  Json all = Json::array();
+  for (const Judged& one : expectations) {
+    all.push_back({{"text", one.text}, {"met", one.met}, {"judged", one.judged},
+                   {"actual", one.actual}});
+  }
+  return all;
+}
+
+Json problems_json(const std::vector<Problem>& problems) {
+  Json all = Json::array();
+  for (const Problem& problem : problems) {
+    const char* kind = problem.kind == Problem::Kind::invalid       ? "invalid"
+                       : problem.kind == Problem::Kind::unsupported ? "unsupported"
+                       : problem.kind == Problem::Kind::refused     ? "refused"
+                                                                    : "note";
+    Json json{{"kind", kind}, {"message", problem.message}, {"remedy", problem.remedy}};
+    json["site"] = place_json(problem.place);
+    all.push_back(json);
+  }
+  return all;
+}
+
+Json coverage_json(const Coverage& coverage) {
+  Json json;
+  json["world_sizes"] = coverage.world_sizes;
+  json["schedules"] = coverage.schedules;
+  json["complete"] = coverage.complete;
+  json["looked_at"] = coverage.looked_at;
+  json["not_looked_at"] = coverage.not_looked_at;
+  return json;
+}
+
+}  // namespace
+
+Json json_of(const Finding& finding, const Sites& sites) {
+  Json json;
+  json["code"] = finding.code;
+  json["level"] = name_of(finding.level);
+  json["title"] = finding.title;
+  json["ranks"] = finding.ranks.text();
+  json["group"] = finding.group;
+  json["call"] = finding.call;
+  json["sites"] = Json::array();
+  for (const FindingSite& place : finding.sites) {
+    Json site = site_json(sites, place.site);
+    if (!site.is_null()) {
+      site["role"] = name_of(place.role);
+      site["label"] = place.label;
+      json["sites"].push_back(site);
+    }
+  }
+  json["did"] = Json::array();
+  for (const RankAction& action : finding.did) {
+    json["did"].push_back({{"ranks", action.ranks.text()}, {"call", action.call},
+                           {"operation", action.operation},
+                           {"site", site_json(sites, action.site)}});
+  }
+  json["when"] = finding.when;
+  json["why"] = {{"text", finding.why.text}, {"site", site_json(sites, finding.why.site)},
+                 {"ways", ways_json(finding.why.ways)}};
+  json["follows"] = finding.follows;
+  json["smallest"] = finding.smallest;
+  json["fix"] = finding.fix;
+  return json;
+}
+
+Json json_of(const Rehearsal& rehearsal, const Request& request) {
+  Json json = head(request);
+  json["scenario"] = rehearsal.scenario->file;
+  json["case"] = rehearsal.scenario->name;
+  json["seed"] = value_or(rehearsal.scenario->seed, int64_t{0});
+  json["verdict"] = verdict_of(rehearsal, request.strict);
+  json["exit_code"] = static_cast<int>(exit_code_of(rehearsal, request.strict));
+  json["findings"] = Json::array();
+  for (const Finding& finding : rehearsal.findings) {
+    Json one = json_of(finding, rehearsal.sites);
+    one["ignored"] = ignore_reason(*rehearsal.scenario, finding.code);
+    json["findings"].push_back(one);
+  }
+  json["expectations"] = expectations_json(rehearsal.expectations);
+  json["problems"] = problems_json(rehearsal.problems);
+  json["undecided"] = rehearsal.undecided;
+  if (!rehearsal.ran()) {
+    return json;
+  }
+  const Results& results = rehearsal.results;
+  json["world_size"] = rehearsal.run.preparation.options.world_size;
+  json["strategy"] = results.strategy;
+  json["prediction"] = rehearsal.hung ? Json(nullptr) : prediction_json(results.prediction);
+  json["ranks"] = classes_json(results);
+  json["metrics"] = metrics_json(results);
+  json["basis"] = rehearsal.run.basis;
+  json["operations"] = {{"submitted", rehearsal.run.result.operations}, {"folded", false}};
+  if (request.command != "run") {
+    json["coverage"] = coverage_json(rehearsal.coverage);
+  }
+  return json;
+}
+
+Json json_of(const std::vector<const Rehearsal*>& cases, const Request& request) {
+  if (cases.size() == 1) {
+    return json_of(*cases.front(), request);
+  }
+  Json json = head(request);
+  ExitCode code = ExitCode::ok;
+  Json all = Json::array();
+  for (const Rehearsal* rehearsal : cases) {
+    code = worse(code, exit_code_of(*rehearsal, request.strict));
+    all.push_back(json_of(*rehearsal, request));
+  }
+  json["scenario"] = cases.empty() ? "" : cases.front()->scenario->file;
+  json["verdict"] = code == ExitCode::ok ? "ok" : code == ExitCode::undecided ? "undecided"
+                                                                              : "findings";
+  json["exit_code"] = static_cast<int>(code);
+  json["cases"] = all;
+  return json;
+}
+
+Json json_of(const std::vector<Diagnostic>& diagnostics, const Request& request) {
+  Json json = head(request);
+  json["scenario"] = request.arguments.empty() ? "" : request.arguments.front();
+  json["verdict"] = "invalid";
+  json["exit_code"] = static_cast<int>(ExitCode::bad_input);
+  json["errors"] = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics) {
+    Json one = place_json(diagnostic.place);
+    one["message"] = diagnostic.message;
+    one["remedy"] = diagnostic.remedy;
+    json["errors"].push_back(one);
+  }
+  return json;
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,271 @@
+#include "cli/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "cli/result_value.hpp"
+#include "model/scenario/arithmetic.hpp"
+#include "model/scenario/evaluate.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// A result that an expression asked for and that has no value.
+class Unknown final : public std::runtime_error {
+ public:
+  explicit Unknown(const std::string& reason) : std::runtime_error(reason) {}
+};
+
+/// The results of one rank, as names of an expression.
+class ResultScope final : public Environment {
+ public:
+  ResultScope(const Expectation& expectation, const Rehearsal& rehearsal, int32_t rank,
+              const OtherCase& other_case)
+      : expectation_(expectation), rehearsal_(rehearsal), rank_(rank), other_case_(other_case) {}
+
+  std::optional<Value> lookup(std::string_view name) override {
+    for (const ResultName& result : expectation_.results) {
+      if (result.placeholder == name) {
+        return value(result);
+      }
+    }
+    return std::nullopt;
+  }
+  double random(const SourcePlace&) override { throw Unknown("an expectation draws no numbers"); }
+  bool unknown(const SourcePlace&) override { throw Unknown("an expectation knows no `unknown`"); }
+
+  /// "step_time is 41.2 ms": what every name stood for.
+  std::string told() const {
+    std::string text;
+    for (const auto& [name, shown] : told_) {
+      text += (text.empty() ? "" : ", ") + name + " is " + shown;
+    }
+    return text;
+  }
+
+ private:
+  Value value(const ResultName& result) {
+    const Rehearsal* of = &rehearsal_;
+    if (!result.scenario_case.empty() && result.scenario_case != rehearsal_.scenario->name) {
+      of = other_case_ ? other_case_(result.scenario_case) : nullptr;
+    }
+    if (of == nullptr) {
+      throw Unknown(fmt::format("the case `{}` has not run", result.scenario_case));
+    }
+    const auto found =
+        result.name == "single_device" ? single_device(*of) : value_of(result, *of, rank_);
+    if (const auto* none = std::get_if<NoValue>(&found)) {
+      throw Unknown(name_of(result) + ": " + none->reason);
+    }
+    const Value value = std::get<Value>(found);
+    told_.emplace_back(name_of(result), text_of(value));
+    return value;
+  }
+
+  // Of the metric that the same expectation names.
+  std::variant<Value, NoValue> single_device(const Rehearsal& of) const {
+    if (!of.results.single_device) {
+      return NoValue{"the case was not compared with one device"};
+    }
+    for (const ResultName& result : expectation_.results) {
+      const auto found = of.results.single_device->find(result.key);
+      if (result.name == "metric" && found != of.results.single_device->end()) {
+        return Value(found->second);
+      }
+    }
+    return NoValue{"one device logged no such metric"};
+  }
+
+  static std::string name_of(const ResultName& result) {
+    std::string text = result.scenario_case.empty() ? "" : result.scenario_case + ".";
+    if (result.name == "transfers.bytes") {
+      return text + "transfers." + result.key + ".bytes";
+    }
+    text += result.name;
+    if (!result.key.empty()) {
+      text += (result.name == "metric" ? " " : ".") + result.key;
+    }
+    return text;
+  }
+
+  const Expectation& expectation_;
+  const Rehearsal& rehearsal_;
+  int32_t rank_;
+  const OtherCase& other_case_;
+  std::vector<std::pair<std::string, std::string>> told_;
+};
+
+bool within(const Expectation& expectation, ResultScope& scope) {
+  const Value left = evaluate(*expectation.left, scope);
+  const Value right = evaluate(*expectation.right, scope);
+  Value difference = apply(Operator::subtract, left, right);
+  const auto magnitude = [](const Value& value) {
+    const Value zero(int64_t{0});
+    const bool negative = condition_of(apply(Operator::less, value, zero));
+    return negative ? negated(value) : value;
+  };
+  const Tolerance& tolerance = *expectation.tolerance;
+  const Value allowed =
+      tolerance.fraction
+          ? apply(Operator::multiply, magnitude(right), Value(*tolerance.fraction))
+          : evaluate(*tolerance.absolute, scope);
+  return condition_of(apply(Operator::less_equal, magnitude(difference), allowed));
+}
+
+Judged judge_on(const Expectation& expectation, const Rehearsal& rehearsal, int32_t rank,
+                const OtherCase& other_case, bool tell_rank) {
+  Judged judged{expectation.text, false, true, "", expectation.place};
+  ResultScope scope(expectation, rehearsal, rank, other_case);
+  try {
+    judged.met = expectation.tolerance ? within(expectation, scope)
+                                       : evaluate_condition(*expectation.expression, scope);
+    judged.actual = scope.told();
+  } catch (const Unknown& reason) {
+    judged.judged = false;
+    judged.actual = reason.what();
+  } catch (const std::runtime_error& error) {
+    judged.actual = error.what();
+  }
+  if (tell_rank && !judged.met) {
+    judged.actual += fmt::format(" on rank {}", rank);
+  }
+  return judged;
+}
+
+Judged judge_expression(const Expectation& expectation, const Rehearsal& rehearsal,
+                        const OtherCase& other_case) {
+  const bool by_rank = std::any_of(expectation.results.begin(), expectation.results.end(),
+                                   differs_by_rank);
+  if (expectation.rank) {
+    return judge_on(expectation, rehearsal, static_cast<int32_t>(*expectation.rank), other_case,
+                    true);
+  }
+  Judged judged;
+  const auto ranks = by_rank ? static_cast<int32_t>(rehearsal.results.ranks.size()) : 1;
+  for (int32_t rank = 0; rank < std::max(1, ranks); ++rank) {
+    judged = judge_on(expectation, rehearsal, rank, other_case, by_rank);
+    if (!judged.met) {
+      return judged;
+    }
+  }
+  return judged;
+}
+
+std::string codes_found(const Rehearsal& rehearsal) {
+  std::set<std::string> codes;
+  for (const Finding& finding : rehearsal.findings) {
+    codes.insert(finding.code.empty() ? finding.title : finding.code);
+  }
+  std::string text;
+  for (const std::string& code : codes) {
+    text += (text.empty() ? "found " : ", ") + code;
+  }
+  return text.empty() ? "found none" : text;
+}
+
+bool has_code(const Rehearsal& rehearsal, const std::string& code) {
+  return std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
+                     [&](const Finding& finding) { return finding.code == code; });
+}
+
+Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
+  Judged judged{expectation.text, false, true, "", expectation.place};
+  const bool undecided = !rehearsal.undecided.empty() || (!rehearsal.ran() && !rehearsal.refused());
+  const bool counted = std::any_of(
+      rehearsal.findings.begin(), rehearsal.findings.end(), [&](const Finding& finding) {
+        return finding.level != Level::note &&
+               ignore_reason(*rehearsal.scenario, finding.code).empty();
+      });
+  switch (expectation.kind) {
+    case ExpectationKind::no_hang: 
+      judged.met = (rehearsal.ran() || rehearsal.refused()) && !rehearsal.hung;
+      break;
+    case ExpectationKind::hang: judged.met = rehearsal.hung; break;
+    case ExpectationKind::no_findings: judged.met = !counted; break;
+    case ExpectationKind::finding: judged.met = has_code(rehearsal, expectation.code); break;
+    case ExpectationKind::no_finding: judged.met = !has_code(rehearsal, expectation.code); break;
+    case ExpectationKind::refused: judged.met = rehearsal.refused(); break;
+    case ExpectationKind::expression: break;
+  }
+  const bool positive = expectation.kind == ExpectationKind::hang ||
+                        expectation.kind == ExpectationKind::finding ||
+                        expectation.kind == ExpectationKind::refused;
+  if (undecided && judged.met != positive) {
+    judged.judged = false;
+    judged.met = false;
+    judged.actual = rehearsal.undecided.empty() ? "the case did not run" : rehearsal.undecided;
+  } else if (!judged.met) {
+    const bool hang_word = expectation.kind == ExpectationKind::hang ||
+                           expectation.kind == ExpectationKind::no_hang;
+    judged.actual = hang_word ? (rehearsal.hung ? "an order hangs" : "no explored order hangs")
+                              : codes_found(rehearsal);
+  }
+  return judged;
+}
+
+bool can_judge(const Expectation& expectation, Judges judges) {
+  if (judges == Judges::all) {
+    return true;
+  }
+  if (expectation.kind != ExpectationKind::expression) {
+    return judges == Judges::words;
+  }
+  const auto is_metric = [](const ResultName& name) {
+    return name.name == "metric" || name.name == "single_device";
+  };
+  const auto& results = expectation.results;
+  return judges == Judges::words ? std::none_of(results.begin(), results.end(), is_quantity)
+                                 : std::none_of(results.begin(), results.end(), is_metric);
+}
+
+}  // namespace
+
+std::vector<Judged> judge(const Rehearsal& rehearsal, Judges judges, const OtherCase& other_case) {
+  std::vector<Judged> all;
+  for (const Expectation& expectation : rehearsal.scenario->expectations) {
+    if (!can_judge(expectation, judges)) {
+      const char* by = judges == Judges::words ? "for `lockstep run`"
+                                               : "for `lockstep verify`";
+      all.push_back({expectation.text, false, false, by, expectation.place});
+    } else if (expectation.kind == ExpectationKind::expression) {
+      all.push_back(judge_expression(expectation, rehearsal, other_case));
+    } else {
+      all.push_back(judge_word(expectation, rehearsal));
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> cases_named(const Scenario& scenario) {
+  std::vector<std::string> names;
+  for (const Expectation& expectation : scenario.expectations) {
+    for (const ResultName& result : expectation.results) {
+      const std::string& name = result.scenario_case;
+      if (!name.empty() && name != scenario.name &&
+          std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+      }
+    }
+  }
+  return names;
+}
+
+bool is_expected(const Scenario& scenario, const Finding& finding) {
+  return std::any_of(scenario.expectations.begin(), scenario.expectations.end(),
+                     [&](const Expectation& expectation) {
+                       if (expectation.kind == ExpectationKind::finding) {
+                         return expectation.code == finding.code;
+                       }
+                       if (expectation.kind == ExpectationKind::hang) {
+                         return finding.code.starts_with("LS1");
+                       }
+                       return expectation.kind == ExpectationKind::refused &&
+                              finding.code.starts_with("LS5");
+                     });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,201 @@
+#include "cli/one_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/explorer_port.hpp"
+#include "cli/faults.hpp"
+#include "model/cluster/presets.hpp"
+#include "sim/simulation.hpp"
+#ifdef LOCKSTEP_HAS_GLOO
+#include "backend/gloo/world.hpp"
+#endif
+
+namespace lockstep::cli {
+
+namespace {
+
+WorldAbilities abilities_of(World world) {
+  WorldAbilities abilities;
+  abilities.faults = faults_of(world);
+  for (const Cluster& cluster : cluster_presets()) {
+    abilities.cluster_presets.insert(cluster.name);
+  }
+  for (const DeviceModel& device : device_presets()) {
+    abilities.gpu_presets.insert(device.name);
+  }
+  return abilities;
+}
+
+void add_problems(OneRun& run, const std::vector<Problem>& problems) {
+  run.problems.insert(run.problems.end(), problems.begin(), problems.end());
+}
+
+bool is_fatal(const Problem& problem) { return problem.kind != Problem::Kind::note; }
+
+bool may_run(const OneRun& run) {
+  return run.preparation.runnable() &&
+         std::none_of(run.problems.begin(), run.problems.end(), is_fatal);
+}
+
+SourcePlace place_of_machine(const Scenario& scenario) {
+  if (scenario.cluster) {
+    return scenario.cluster->place;
+  }
+  return scenario.trainer ? scenario.trainer->place : SourcePlace{scenario.file, 0, 0};
+}
+
+std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& costs) {
+  if (machine.is_flat) {
+    return {"network: bandwidth and latency as the scenario states them, alike for every pair",
+            "compute: times as the scenario states them; flops and bytes by the cpu preset, "
+            "UNCALIBRATED",
+            machine.algorithms == sim::CollectiveAlgorithms::tree
+                ? "collectives: double binary trees for all_reduce, else rings"
+                : "collectives: rings, by latency and bandwidth alone"};
+  }
+  std::vector<std::string> basis = machine.assumptions;
+  basis.insert(basis.end(), costs.basis.begin(), costs.basis.end());
+  return basis;
+}
+
+void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
+              const FaultPlan& faults, const ProgramOfRank& program) {
+  sim::CostOptions options;
+  options.world_size = run.preparation.options.world_size;
+  options.ranks_per_node = run.machine.ranks_per_node;
+  options.devices_per_rank = run.preparation.options.devices_per_rank;
+  options.algorithms = run.machine.algorithms;
+  options.stragglers = faults.stragglers;
+  sim::CostsResult built = sim::build_costs(run.machine.cluster, options);
+  for (const ClusterError& error : built.errors) {
+    run.problems.push_back({Problem::Kind::invalid, place_of_machine(scenario), error.message,
+                            error.remedy});
+  }
+  if (!built.errors.empty()) {
+    return;
+  }
+  sim::Costs& costs = built.costs;
+  run.basis = basis_of(run.machine, costs);
+  sim::SimulationOptions simulation;
+  simulation.compute = costs.compute.get();
+  simulation.communication = costs.communication.get();
+  simulation.launch_overhead = costs.launch_overhead;
+  simulation.tie_seed = request.schedule.tie_seed;
+  simulation.any_source_choices = request.schedule.sources;
+  simulation.any_source_alternatives = &run.source_alternatives;
+  simulation.lost_ranks = faults.lost_ranks;
+  simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
+  run.preparation.options.device_memory = costs.device_memory;
+  run.result = sim::simulate(run.preparation.options, simulation, program);
+  run.ran = true;
+}
+
+void run_on_threads(OneRun& run, const ProgramOfRank& program) {
+  const int32_t ranks = run.preparation.options.world_size;
+  if (!has_thread_world()) {
+    run.problems.push_back({Problem::Kind::unsupported, {run.preparation.scenario->file, 0, 0},
+                            "this program was built without Gloo, so there are no threads to run on",
+                            "install libgloo and build again, or use --world simulated"});
+    return;
+  }
+  if (ranks > thread_ranks_max) {
+    run.problems.push_back(
+        {Problem::Kind::unsupported, {run.preparation.scenario->file, 0, 0},
+         fmt::format("{} ranks are too many for threads of one process: {} at most", ranks,
+                     thread_ranks_max),
+         "use --world simulated, or fewer ranks"});
+    return;
+  }
+#ifdef LOCKSTEP_HAS_GLOO
+  backend::GlooOptions options;
+  options.deadline = std::chrono::milliseconds(3'000);
+  try {
+    run.result = backend::run(run.preparation.options, options, program);
+    run.ran = true;
+  } catch (const backend::WorldUnavailable& error) {
+    run.world_failure = error.what();
+  }
+#else
+  static_cast<void>(program);
+#endif
+}
+
+std::string limit_reached(const OneRun& run, const Exploration& exploration) {
+  if (exploration.deadline_passed) {
+    return "the time limit was reached";
+  }
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const auto stopped = std::find_if(ranks.begin(), ranks.end(), [](const RankLog& rank) {
+    return rank.statement_limit_reached;
+  });
+  if (stopped == ranks.end()) {
+    return "";
+  }
+  return fmt::format("rank {} was stopped after {} statements: an endless loop?",
+                     stopped - ranks.begin(), stopped->statements - 1);
+}
+
+}  // namespace
+
+bool has_thread_world() {
+#ifdef LOCKSTEP_HAS_GLOO
+  return true;
+#else
+  return false;
+#endif
+}
+
+const StrategyRegistry& strategies() {
+  static const StrategyRegistry registry = standard_strategies();
+  return registry;
+}
+
+OneRun run_once(const Scenario& scenario, const RunRequest& request) {
+  OneRun run;
+  run.preparation = prepare(scenario, strategies(), abilities_of(request.world));
+  add_problems(run, run.preparation.problems);
+  if (!may_run(run)) {
+    return run;
+  }
+  const FaultPlan faults = plan_faults(scenario, run.preparation);
+  add_problems(run, faults.problems);
+  run.machine = machine_of(scenario, run.preparation);
+  add_problems(run, run.machine.problems);
+  if (!may_run(run)) {
+    return run;
+  }
+  RunOptions& options = run.preparation.options;
+  options.faults = faults.planned;
+  options.journal.lists = request.lists;
+  Exploration exploration;
+  exploration.free_sites = unknown_sites(scenario);
+  exploration.script = request.schedule.free_choices;
+  exploration.scripted = request.world == World::simulated;
+  exploration.deadline = request.deadline;
+  std::vector<std::unique_ptr<RankView>> views(static_cast<size_t>(options.world_size));
+  const ProgramOfRank program =
+      explored(run.preparation.program, exploration, views, request.schedule);
+  if (request.world == World::simulated) {
+    simulate(run, scenario, request, faults, program);
+  } else {
+    run_on_threads(run, program);
+  }
+  if (!run.ran) {
+    return run;
+  }
+  run.free_choices = std::move(exploration.taken);
+  run.undecided = limit_reached(run, exploration);
+  if (run.result.journal) {
+    run.result.journal->sites.merge(run.preparation.sites);
+    for (const StrategyEntry& entry : strategies().entries()) {
+      for (const Site& site : entry.sites) {
+        run.result.journal->sites.add(site);
+      }
+    }
+  }
+  return run;
+}
+
+}  // namespace lockstep::cli

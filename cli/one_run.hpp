@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/machine.hpp"
+#include "cli/request.hpp"
+#include "cli/schedule.hpp"
+#include "cli/stop.hpp"
+#include "model/trainer/prepare.hpp"
+
+namespace lockstep::cli {
+
+/// How a scenario is to be run once.
+struct RunRequest {
+  World world = World::simulated;
+  bool lists = false;  ///< keep what operations read and write, for the search for races
+  Schedule schedule{};
+  const Deadline* deadline = nullptr;  ///< outlives the run; null: none
+};
+
+/// One run of one scenario, with what it stood on.
+struct OneRun {
+  Preparation preparation;
+  Machine machine;
+  std::vector<Problem> problems;  ///< of preparation, machine and faults
+  std::vector<std::string> basis;
+  bool ran = false;
+  RunResult result;               ///< with a journal that knows all sites
+  std::vector<FreeChoice> free_choices;            ///< that the schedule's list decides
+  std::vector<uint32_t> source_alternatives;       ///< by turn
+  std::string undecided;          ///< why there is no answer: a limit was hit
+  std::string world_failure;      ///< the real world could not be made
+};
+
+/// The most ranks that run as threads of one process.
+inline constexpr int32_t thread_ranks_max = 8;
+bool has_thread_world();
+
+OneRun run_once(const Scenario& scenario, const RunRequest& request);
+
+/// Every strategy that this program knows.
+const StrategyRegistry& strategies();
+
+}  // namespace lockstep::cli

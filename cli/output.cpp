@@ -1,0 +1,68 @@
+#include "cli/output.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& path) {
+  throw OutputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), temporary_(path + ".XXXXXX") {
+  std::vector<char> name(temporary_.begin(), temporary_.end());
+  name.push_back('\0');
+  const int descriptor = mkstemp(name.data());
+  if (descriptor < 0) {
+    fail(path_);
+  }
+  temporary_ = name.data();
+  file_ = fdopen(descriptor, "w");
+  if (file_ == nullptr) {
+    fail(path_);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ != nullptr) {
+    std::fclose(file_);
+    std::remove(temporary_.c_str());
+  }
+}
+
+void AtomicFile::write(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) {
+    fail(path_);
+  }
+}
+
+void AtomicFile::commit() {
+  // mkstemp makes a private file; a result is as public as any other.
+  constexpr unsigned readable = 0644;
+  if (fchmod(fileno(file_), readable) != 0 || std::fflush(file_) != 0 ||
+      std::fclose(std::exchange(file_, nullptr)) != 0 ||
+      std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int reason = errno;
+    std::remove(temporary_.c_str());
+    errno = reason;
+    fail(path_);
+  }
+}
+
+void write_atomically(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace lockstep::cli

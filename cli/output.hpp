@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+namespace lockstep::cli {
+
+/// A file could not be written: the disk, the folder, the rights.
+class OutputError final : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A file that appears under its name only when it is complete: written beside it, then renamed.
+/// What was there before stays until then, and stays for good when writing fails.
+class AtomicFile {
+ public:
+  /// Throws OutputError, as do all others.
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const std::string& text);
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  std::FILE* file_ = nullptr;
+};
+
+void write_atomically(const std::string& path, const std::string& text);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,74 @@
+#include "cli/rehearsal.hpp"
+
+#include <algorithm>
+
+namespace lockstep::cli {
+
+namespace {
+
+bool has_problem(const Rehearsal& rehearsal, Problem::Kind kind) {
+  return std::any_of(rehearsal.problems.begin(), rehearsal.problems.end(),
+                     [kind](const Problem& problem) { return problem.kind == kind; });
+}
+
+}  // namespace
+
+bool Rehearsal::invalid() const { return has_problem(*this, Problem::Kind::invalid); }
+bool Rehearsal::unsupported() const { return has_problem(*this, Problem::Kind::unsupported); }
+bool Rehearsal::refused() const { return has_problem(*this, Problem::Kind::refused); }
+
+int64_t Rehearsal::count(Level level) const {
+  return std::count_if(findings.begin(), findings.end(),
+                       [level](const Finding& finding) { return finding.level == level; });
+}
+
+std::string ignore_reason(const Scenario& scenario, const std::string& code) {
+  if (scenario.verify) {
+    for (const VerifySpec::Ignored& ignored : scenario.verify->ignore) {
+      if (ignored.code == code) {
+        return ignored.reason.empty() ? "verify.ignore" : ignored.reason;
+      }
+    }
+  }
+  return "";
+}
+
+bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict) {
+  const bool counts =
+      finding.level == Level::error || (strict && finding.level == Level::warning);
+  return counts && ignore_reason(*rehearsal.scenario, finding.code).empty();
+}
+
+ExitCode exit_code_of(const Rehearsal& rehearsal, bool strict) {
+  if (rehearsal.invalid()) {
+    return ExitCode::bad_input;
+  }
+  const bool failed =
+      std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
+                  [&](const Finding& finding) { return fails(rehearsal, finding, strict); }) ||
+      std::any_of(rehearsal.expectations.begin(), rehearsal.expectations.end(),
+                  [](const Judged& expectation) { return expectation.judged && !expectation.met; });
+  if (failed) {
+    return ExitCode::findings;
+  }
+  if (rehearsal.unsupported()) {
+    return ExitCode::missing_capability;
+  }
+  if (!rehearsal.run.world_failure.empty()) {
+    return ExitCode::real_run_failed;
+  }
+  return rehearsal.undecided.empty() ? ExitCode::ok : ExitCode::undecided;
+}
+
+std::string verdict_of(const Rehearsal& rehearsal, bool strict) {
+  switch (exit_code_of(rehearsal, strict)) {
+    case ExitCode::ok: return "ok";
+    case ExitCode::findings: return "findings";
+    case ExitCode::bad_input: return "invalid";
+    case ExitCode::missing_capability: return "unsupported";
+    case ExitCode::real_run_failed: return "failed";
+    default: return "undecided";
+  }
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/case_source.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/one_run.hpp"
+#include "cli/results.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep::cli {
+
+/// What an exploration covered, and what it did not.
+struct Coverage {
+  int64_t schedules = 0;
+  bool complete = true;            ///< every schedule of what is free was run
+  bool free = false;               ///< something was left to chance
+  std::vector<int32_t> world_sizes;
+  int64_t epochs = 0;
+  std::vector<std::string> looked_at;
+  std::vector<std::string> not_looked_at;
+};
+
+/// One expectation of the scenario against what came out.
+struct Judged {
+  std::string text;
+  bool met = false;
+  bool judged = true;  ///< false: this command cannot judge it
+  std::string actual;  ///< what came out instead; why it is not judged
+  SourcePlace place{};
+};
+
+/// Everything that one case gave.
+struct Rehearsal {
+  std::shared_ptr<const Scenario> scenario;
+  std::shared_ptr<const Sources> sources;  ///< texts of the files, for excerpts
+  OneRun run;                       ///< the first schedule of the scenario's own world size
+  std::vector<Problem> problems;    ///< all of them; notes too
+  std::vector<Finding> findings;
+  Sites sites;
+  Results results;
+  Coverage coverage;
+  std::vector<Judged> expectations;
+  std::string undecided;            ///< a limit was hit; empty: the answer stands
+
+  bool hung = false;  ///< some explored order hangs
+  bool invalid() const;
+  bool unsupported() const;
+  bool refused() const;
+  bool ran() const { return run.ran; }
+  int64_t count(Level level) const;
+};
+
+/// Whether a finding counts as a failure: not silenced by `verify.ignore`; warnings when strict.
+bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict);
+/// The reason that `verify.ignore` gives for this code; empty: none.
+std::string ignore_reason(const Scenario& scenario, const std::string& code);
+
+/// The exit code of `run` and `verify` for one case.
+ExitCode exit_code_of(const Rehearsal& rehearsal, bool strict);
+/// "ok", "findings", "undecided", and for what could not run "invalid", "unsupported".
+std::string verdict_of(const Rehearsal& rehearsal, bool strict);
+
+}  // namespace lockstep::cli

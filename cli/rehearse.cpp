@@ -1,0 +1,193 @@
+#include "cli/rehearse.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/configuration.hpp"
+#include "cli/explore.hpp"
+#include "cli/invariants.hpp"
+#include "cli/measure.hpp"
+#include "cli/smallest.hpp"
+#include "properties/shrink.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr int64_t default_max_schedules = 10'000;
+
+int64_t schedules_max(const Scenario& scenario, const RehearseRequest& request) {
+  if (!request.explore) {
+    return 1;
+  }
+  const int64_t asked = scenario.verify
+                            ? value_or(scenario.verify->max_schedules, default_max_schedules)
+                            : default_max_schedules;
+  return std::max<int64_t>(1, asked);
+}
+
+ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& request) {
+  return {request.world, schedules_max(scenario, request), request.explore, request.deadline};
+}
+
+void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {
+  for (Finding& finding : more) {
+    const bool known =
+        std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
+                    [&](const Finding& other) { return same_defect(finding, other); });
+    if (!known) {
+      finding.when = when + (finding.when.empty() ? "" : ", " + finding.when);
+      rehearsal.findings.push_back(std::move(finding));
+    }
+  }
+  sort_findings(rehearsal.findings);
+}
+
+void add_coverage(Rehearsal& rehearsal, const Explored& explored) {
+  Coverage& coverage = rehearsal.coverage;
+  coverage.schedules += explored.schedules;
+  coverage.complete = coverage.complete && explored.complete;
+  coverage.free = coverage.free || explored.free;
+  for (const std::string& text : explored.ways) {
+    if (std::count(coverage.looked_at.begin(), coverage.looked_at.end(), text) == 0) {
+      coverage.looked_at.push_back(text);
+    }
+  }
+  for (const std::string& text : explored.left_out) {
+    if (std::count(coverage.not_looked_at.begin(), coverage.not_looked_at.end(), text) == 0) {
+      coverage.not_looked_at.push_back(text);
+    }
+  }
+  rehearsal.hung = rehearsal.hung || explored.hung;
+  if (rehearsal.undecided.empty()) {
+    rehearsal.undecided = explored.undecided;
+  }
+}
+
+void explore_world_sizes(const CaseSource& source, const RehearseRequest& request,
+                         Rehearsal& rehearsal) {
+  const Scenario& scenario = *rehearsal.scenario;
+  if (!scenario.verify || !request.explore) {
+    return;
+  }
+  for (const Placed<int64_t>& size : scenario.verify->world_sizes) {
+    const int32_t own = rehearsal.run.preparation.options.world_size;
+    if (size.value == own) {
+      continue;
+    }
+    const std::string key = scenario.is_bare_program() ? "cluster.ranks" : "trainer.devices";
+    const LoadedScenarios loaded = source.load({fmt::format("{}={}", key, size.value)});
+    if (!loaded.ok()) {
+      rehearsal.problems.push_back({Problem::Kind::invalid, size.place,
+                                    loaded.diagnostics.front().message,
+                                    loaded.diagnostics.front().remedy});
+      continue;
+    }
+    const Scenario& variant = loaded.scenarios.front();
+    Explored explored = explore(variant, explore_request(variant, request));
+    if (!explored.first.ran) {
+      for (const Problem& problem : explored.first.problems) {
+        if (problem.kind != Problem::Kind::note) {
+          rehearsal.problems.push_back({problem.kind, size.place,
+                                        fmt::format("with {} ranks: {}", size.value,
+                                                    problem.message),
+                                        problem.remedy, problem.code});
+        }
+      }
+      continue;
+    }
+    rehearsal.coverage.world_sizes.push_back(explored.first.preparation.options.world_size);
+    rehearsal.sites.merge(explored.sites);
+    add_coverage(rehearsal, explored);
+    merge_findings(rehearsal, std::move(explored.findings),
+                   fmt::format("with {} ranks", size.value));
+  }
+}
+
+// The same training on one device: all ranks' samples of a step in one batch.
+std::vector<std::string> one_device_settings(const Results& results) {
+  return {"trainer.devices=1", "trainer.num_nodes=1", "trainer.strategy=auto", "launcher=null",
+          "trainer.accumulate_grad_batches=1", "faults=[]",
+          fmt::format("data.train.batch_size={}", *results.effective_batch_size)};
+}
+
+bool wants_single_device(const Rehearsal& rehearsal) {
+  const Scenario& scenario = *rehearsal.scenario;
+  const bool asked = !scenario.verify || value_or(scenario.verify->single_device, true);
+  return asked && rehearsal.run.preparation.options.numerics && rehearsal.results.devices > 1 &&
+         scenario.faults.empty() && !rehearsal.hung && rehearsal.undecided.empty();
+}
+
+void compare_with_one_device(const CaseSource& source, const RehearseRequest& request,
+                             Rehearsal& rehearsal) {
+  const auto leave_out = [&](const std::string& why) {
+    rehearsal.coverage.not_looked_at.push_back("one device (" + why + ")");
+  };
+  const std::optional<LoaderSpec> loader = loader_of(*rehearsal.scenario, "train");
+  if (!loader || loader->batches || !rehearsal.results.effective_batch_size) {
+    return leave_out("ranks have batches of their own");
+  }
+  const LoadedScenarios loaded = source.load(one_device_settings(rehearsal.results));
+  if (!loaded.ok()) {
+    return leave_out(loaded.diagnostics.front().message);
+  }
+  const OneRun single =
+      run_once(loaded.scenarios.front(), {World::simulated, false, {}, request.deadline});
+  if (!single.ran || single.result.hung || !single.undecided.empty()) {
+    return leave_out("the scenario does not run on one");
+  }
+  rehearsal.results.single_device = single.preparation.log->ranks.front().metrics;
+  if (single.preparation.log->ranks.front().steps !=
+      rehearsal.run.preparation.log->ranks.front().steps) {
+    return leave_out("it takes another number of steps");
+  }
+  rehearsal.coverage.looked_at.push_back("the same samples on one device");
+  merge_findings(rehearsal, single_device_findings(rehearsal.run, single), "after training");
+}
+
+void add_smallest(const CaseSource& source, const RehearseRequest& request, Rehearsal& rehearsal) {
+  for (Finding& finding : rehearsal.findings) {
+    if (finding.level == Level::error && finding.code.starts_with("LS10")) {
+      finding.smallest = smallest_variant(source, rehearsal, finding, request);
+    }
+  }
+}
+
+}  // namespace
+
+Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> scenario,
+                   std::shared_ptr<const Sources> sources, const RehearseRequest& request) {
+  Rehearsal rehearsal;
+  rehearsal.scenario = std::move(scenario);
+  rehearsal.sources = std::move(sources);
+  CaseSource own = source;
+  own.scenario_case = rehearsal.scenario->name.empty() ? std::nullopt
+                                                       : std::optional(rehearsal.scenario->name);
+  Explored explored = explore(*rehearsal.scenario, explore_request(*rehearsal.scenario, request));
+  rehearsal.problems = explored.first.problems;
+  rehearsal.sites = explored.sites;
+  rehearsal.sites.merge(explored.first.preparation.sites);
+  rehearsal.run = std::move(explored.first);
+  rehearsal.findings = refusals_of(rehearsal.problems, rehearsal.sites);
+  if (!rehearsal.run.ran) {
+    return rehearsal;
+  }
+  rehearsal.coverage.world_sizes = {rehearsal.run.preparation.options.world_size};
+  rehearsal.coverage.epochs = rehearsal.run.preparation.log->ranks.front().epochs;
+  add_coverage(rehearsal, explored);
+  rehearsal.findings.insert(rehearsal.findings.end(),
+                            std::make_move_iterator(explored.findings.begin()),
+                            std::make_move_iterator(explored.findings.end()));
+  rehearsal.results = measure(rehearsal.run);
+  explore_world_sizes(own, request, rehearsal);
+  if (request.explore && wants_single_device(rehearsal)) {
+    compare_with_one_device(own, request, rehearsal);
+  }
+  if (request.find_smallest) {
+    add_smallest(own, request, rehearsal);
+  }
+  return rehearsal;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cli/rehearsal.hpp"
+
+namespace lockstep::cli {
+
+/// How far a rehearsal goes.
+struct RehearseRequest {
+  World world = World::simulated;
+  bool explore = true;         ///< all orders, world sizes and one device; else one run
+  bool find_smallest = false;  ///< of an error, the smallest settings that show it
+  const Deadline* deadline = nullptr;
+};
+
+/// Loads nothing itself: `scenario` is one of what `source` loads to. `source` is read again for
+/// other world sizes and smaller variants.
+Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> scenario,
+                   std::shared_ptr<const Sources> sources, const RehearseRequest& request);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "cli/rehearsal.hpp"
+#include "cli/style.hpp"
+
+namespace lockstep::cli {
+
+/// What `run` prints of a case: what was understood, the four answers, the parts, the basis.
+std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verbose);
+
+/// What `verify` prints of a case: findings, and what was looked at and what was not.
+std::string render_verify(const Rehearsal& rehearsal, const Style& style);
+
+/// Findings, problems and expectations, common to both.
+std::string render_findings(const Rehearsal& rehearsal, const Style& style);
+std::string render_expectations(const Rehearsal& rehearsal, const Style& style);
+
+/// "scenario.yaml:case".
+std::string title_of(const Rehearsal& rehearsal);
+
+}  // namespace lockstep::cli

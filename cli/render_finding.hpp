@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "cli/rehearsal.hpp"
+#include "cli/style.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep::cli {
+
+/// A finding as the user reads it: verdict, place with the source around it, who called what, when,
+/// why, what follows, the smallest settings that show it, and the fix.
+std::string render_finding(const Finding& finding, const Sites& sites, const Sources& sources,
+                           const Style& style, const std::string& ignored = "");
+
+/// Problems that keep a scenario from running, each with its place and a caret; notes are one line.
+std::string render_problems(const std::vector<Problem>& problems, const Sources& sources,
+                            const Style& style);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/render.hpp"
+#include "properties/finding.hpp"
+#include "properties/rank_set.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+std::string line(std::string_view key, const std::string& value, const std::string& beside = "") {
+  return beside.empty() ? fmt::format("  {:<12}  {}\n", key, value)
+                        : fmt::format("  {:<12}  {:<22}  {}\n", key, value, beside);
+}
+
+std::string understood(const Rehearsal& rehearsal) {
+  const Preparation& preparation = rehearsal.run.preparation;
+  const Scenario& scenario = *rehearsal.scenario;
+  const char* backend = preparation.gloo ? "gloo" : "nccl";
+  if (scenario.is_bare_program()) {
+    return fmt::format("program of {} · {} · {}\n",
+                       plural(preparation.options.world_size, "rank"),
+                       rehearsal.run.machine.name, backend);
+  }
+  std::string text;
+  if (preparation.network) {
+    const Network& network = *preparation.network;
+    text += fmt::format("{} ({} parameters) · ", network.name.empty() ? "model" : network.name,
+                        count_text(network.parameter_elements()));
+  }
+  text += fmt::format("{} · {} · {} · {}\n", preparation.strategy, rehearsal.run.machine.name,
+                      name_of(preparation.plan.activation_dtype), backend);
+  const Results& results = rehearsal.results;
+  if (results.effective_batch_size && results.device_batch_size) {
+    text += fmt::format("{} a step ({} a device x {})\n",
+                        plural(*results.effective_batch_size, "sample"),
+                        *results.device_batch_size, plural(results.devices, "device"));
+  }
+  return text;
+}
+
+std::string memory_line(const Rehearsal& rehearsal) {
+  std::map<int64_t, RankSet> by_peak;
+  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    by_peak[ranks[rank].memory.peak.count()].add(static_cast<int32_t>(rank));
+  }
+  if (by_peak.empty() || by_peak.rbegin()->first == 0) {
+    return "";
+  }
+  const auto& [peak, on] = *by_peak.rbegin();
+  const Bytes capacity = ranks[static_cast<size_t>(on.first())].memory.capacity;
+  const std::string limit =
+      capacity == Bytes::max() ? "" : " of " + bytes_text(capacity.count());
+  const std::string where = by_peak.size() == 1 ? "every rank" : on.phrase();
+  return line("memory", fmt::format("{}{} on {}", bytes_text(peak), limit, where),
+              by_peak.size() == 1
+                  ? ""
+                  : fmt::format("(least: {} on {})", bytes_text(by_peak.begin()->first),
+                                by_peak.begin()->second.phrase()));
+}
+
+std::string answers(const Rehearsal& rehearsal) {
+  const Prediction& prediction = rehearsal.results.prediction;
+  std::string out = "\n";
+  if (prediction.step_time) {
+    const std::string mfu = prediction.mfu ? fmt::format("MFU {:.2f}", *prediction.mfu) : "";
+    out += line("step time", time_text(prediction.step_time->count()), mfu);
+  }
+  if (prediction.samples_per_s) {
+    std::string rate = number_text(*prediction.samples_per_s) + " samples/s";
+    if (prediction.tokens_per_s) {
+      rate += " · " + number_text(*prediction.tokens_per_s) + " tokens/s";
+    }
+    out += line("throughput", rate);
+  }
+  out += memory_line(rehearsal);
+  if (prediction.steps > 0) {
+    out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
+                "first step " + time_text(prediction.first_step->count()));
+  } else {
+    out += line("total time", time_text(prediction.total_time.count()));
+  }
+  return out;
+}
+
+std::string part(const std::string& name, Time time, Time whole, const Style& style,
+                 const std::string& beside = "") {
+  constexpr double bar_width = 40;
+  const double fraction = whole > Time{} ? seconds(time) / seconds(whole) : 0;
+  std::string bar;
+  if (style.bars) {
+    bar = fmt::format("  {:<40}", std::string(static_cast<size_t>(fraction * bar_width + 0.5), '#'));
+  }
+  return fmt::format("  {:<26}{}  {:>9}  {:>5}{}\n", name, bar, time_text(time.count()),
+                     percent_text(fraction), beside.empty() ? "" : "  (" + beside + ")");
+}
+
+std::string where_time_goes(const Prediction& prediction, const Style& style) {
+  const Breakdown& parts = prediction.breakdown;
+  const Time whole = parts.compute + parts.optimizer + parts.exposed_communication + parts.data +
+                     parts.host + parts.idle;
+  std::string hidden;
+  if (parts.communication > Time{}) {
+    const double share =
+        1 - seconds(parts.exposed_communication) / seconds(parts.communication);
+    hidden = fmt::format("{} in all, {} hidden", time_text(parts.communication.count()),
+                         percent_text(share));
+  }
+  std::string out = prediction.step_time ? (prediction.steady ? "\nWhere a step goes (rank 0, "
+                                                                "steady state)\n"
+                                                              : "\nWhere the one step goes (rank "
+                                                                "0, from the start)\n")
+                                         : "\nWhere the time goes (rank 0)\n";
+  out += part("compute", parts.compute, whole, style);
+  out += part("communication not hidden", parts.exposed_communication, whole, style, hidden);
+  if (prediction.step_time) {
+    out += part("optimizer", parts.optimizer, whole, style);
+  }
+  if (parts.data > Time{}) {
+    out += part("waiting for data", parts.data, whole, style);
+  }
+  if (parts.host > Time{}) {
+    out += part("host", parts.host, whole, style);
+  }
+  return out + part("idle", parts.idle, whole, style);
+}
+
+std::string where_memory_goes(const Rehearsal& rehearsal) {
+  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  if (ranks.empty() || ranks.front().memory.peak == Bytes{}) {
+    return "";
+  }
+  std::string parts;
+  for (int purpose = 0; purpose < purpose_count; ++purpose) {
+    const Bytes bytes = ranks.front().memory.peak_by_purpose[static_cast<size_t>(purpose)];
+    if (bytes > Bytes{}) {
+      std::string name(name_of(static_cast<Purpose>(purpose)));
+      std::replace(name.begin(), name.end(), '_', ' ');
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", name, bytes_text(bytes.count()));
+    }
+  }
+  return "\nWhere memory goes (rank 0, at its peak)\n  " + parts + "\n";
+}
+
+std::string transfers(const Rehearsal& rehearsal) {
+  if (rehearsal.results.ranks.empty() || rehearsal.results.ranks.front().transfers.empty()) {
+    return "";
+  }
+  std::string out = rehearsal.results.prediction.step_time ? "\nTransfers of a step (rank 0)\n"
+                                                           : "\nTransfers (rank 0)\n";
+  for (const TransferCount& transfer : rehearsal.results.ranks.front().transfers) {
+    out += fmt::format("  {:<16} {:>8}  {:>10}  group {}\n", name_of(transfer.kind),
+                       fmt::format("{} x", transfer.count), bytes_text(transfer.bytes),
+                       transfer.group);
+  }
+  return out;
+}
+
+std::string basis(const Rehearsal& rehearsal, bool verbose) {
+  std::string out = "basis:";
+  const std::vector<std::string>& lines = rehearsal.run.basis;
+  if (rehearsal.scenario->is_bare_program() || verbose) {
+    for (const std::string& text : lines) {
+      out += fmt::format(" {}\n      ", text);
+    }
+  } else {
+    out += fmt::format(" UNCALIBRATED: data-sheet figures of {}; no range, because nothing was "
+                       "measured (-v says each figure).\n      ",
+                       rehearsal.run.machine.cluster.node.device.name);
+  }
+  out += rehearsal.scenario->is_bare_program()
+             ? " Not modelled: launch and protocol overhead of the library.\n"
+             : " Not modelled: memory of the CUDA context and of NCCL, fragmentation, disk, clock "
+               "changes.\n";
+  return out;
+}
+
+}  // namespace
+
+std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verbose) {
+  if (!rehearsal.ran()) {
+    return render_findings(rehearsal, style) + render_expectations(rehearsal, style);
+  }
+  std::string out = understood(rehearsal);
+  const bool predicts = !rehearsal.hung && rehearsal.undecided.empty();
+  if (predicts) {
+    out += answers(rehearsal);
+    out += where_time_goes(rehearsal.results.prediction, style);
+    out += where_memory_goes(rehearsal);
+    out += transfers(rehearsal);
+  } else if (rehearsal.hung) {
+    out += "\n  no prediction: this run hangs\n";
+  }
+  const std::string findings = render_findings(rehearsal, style);
+  out += (findings.empty() ? "" : "\n" + findings);
+  if (!rehearsal.undecided.empty()) {
+    out += fmt::format("\n{}: {}\n", style.warning("undecided"), rehearsal.undecided);
+  }
+  const std::string expectations = render_expectations(rehearsal, style);
+  out += (findings.empty() ? "\n" : "") + expectations;
+  if (predicts) {
+    out += basis(rehearsal, verbose);
+  }
+  out += fmt::format("next: lockstep verify {}\n", title_of(rehearsal));
+  return out;
+}
+
+}  // namespace lockstep::cli

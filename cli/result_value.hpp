@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "cli/rehearsal.hpp"
+#include "model/scenario/value.hpp"
+
+namespace lockstep::cli {
+
+/// Why a result has no value.
+struct NoValue {
+  std::string reason;
+};
+
+/// The value of a result on one rank; where it differs by rank, that rank's own.
+std::variant<Value, NoValue> value_of(const ResultName& name, const Rehearsal& rehearsal,
+                                      int32_t rank);
+
+/// Whether ranks may have different values.
+bool differs_by_rank(const ResultName& name);
+/// A figure of the machine (time, memory, transfers, ..), which only a simulation or a real run of
+/// the machine gives.
+bool is_quantity(const ResultName& name);
+
+}  // namespace lockstep::cli

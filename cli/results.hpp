@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/program/buffer_table.hpp"
+#include "properties/transfer_counts.hpp"
+
+namespace lockstep::cli {
+
+/// Where a span of time of one rank went. Every moment counts once, for the first of these that is
+/// under way: compute, optimizer, communication, data, host; else the rank is idle.
+struct Breakdown {
+  Time compute{};
+  Time optimizer{};
+  Time exposed_communication{};
+  Time data{};
+  Time host{};
+  Time idle{};
+  Time communication{};  ///< hidden or not
+  Time busy{};           ///< the device executes something
+};
+
+struct Prediction {
+  Time total_time{};
+  int64_t steps = 0;               ///< optimizer steps of rank 0
+  std::optional<Time> step_time;   ///< steady: between the ends of two steps; none without a step
+  bool steady = false;             ///< false: there was one step only, counted from its start
+  std::optional<Time> first_step;  ///< end of the first step, from the start of the run
+  Breakdown breakdown;             ///< of a steady step, or of the whole run without one
+  std::optional<double> samples_per_s;
+  std::optional<double> tokens_per_s;
+  std::optional<double> mfu;       ///< 0 .. 1
+};
+
+struct RankResults {
+  DeviceMemory memory;                    ///< of this rank's fullest device
+  std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
+  std::map<std::string, double> metrics;  ///< logged last
+};
+
+/// What came out of a run, as expectations and reports name it.
+struct Results {
+  Prediction prediction;
+  std::vector<RankResults> ranks;
+  int64_t devices = 1;
+  std::string strategy;
+  std::optional<int64_t> device_batch_size;
+  std::optional<int64_t> effective_batch_size;
+  std::optional<double> learning_rate;
+  std::optional<int64_t> samples_repeated;
+  std::optional<int64_t> samples_missed;
+  std::optional<std::map<std::string, double>> single_device;  ///< metrics of one device
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/core/site.hpp"
+#include "model/core/units.hpp"
+
+namespace lockstep::cli {
+
+/// One way in which a run may go where that is free. Where the lists end, the first way is taken.
+struct Schedule {
+  std::vector<uint32_t> free_choices;  ///< of `unknown` conditions, in the order they come up
+  std::vector<uint32_t> sources;       ///< of receives from any source, by turn
+  std::optional<uint64_t> tie_seed;
+  int32_t late_rank = -1;              ///< this rank starts `lateness` after the others
+  Time lateness{};
+};
+
+/// A free choice as a run met it.
+struct FreeChoice {
+  int32_t rank = 0;
+  SiteId site{};
+  uint32_t alternatives = 2;
+  uint32_t taken = 0;
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+
+namespace lockstep::cli {
+
+/// When to give up. The answer is then undecided, never a verdict.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  Deadline() = default;
+  explicit Deadline(std::optional<double> seconds) {
+    if (seconds) {
+      at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(*seconds));
+    }
+  }
+  bool passed() const { return at_ && Clock::now() >= *at_; }
+
+ private:
+  std::optional<Clock::time_point> at_;
+};
+
+/// Ends a rank's program once the deadline has passed.
+class TimeLimitReached final : public std::runtime_error {
+ public:
+  TimeLimitReached() : std::runtime_error("the time limit was reached") {}
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/core/units.hpp"
+
+namespace lockstep::cli {
+
+/// What a terminal shows and a file does not.
+struct Style {
+  bool colour = false;
+  bool bars = false;
+
+  std::string error(std::string_view text) const { return painted("1;31", text); }
+  std::string warning(std::string_view text) const { return painted("1;33", text); }
+  std::string note(std::string_view text) const { return painted("1;36", text); }
+  std::string good(std::string_view text) const { return painted("32", text); }
+  std::string strong(std::string_view text) const { return painted("1", text); }
+
+ private:
+  std::string painted(const char* code, std::string_view text) const {
+    return colour ? std::string("\033[") + code + "m" + std::string(text) + "\033[0m"
+                  : std::string(text);
+  }
+};
+
+/// Of standard output: colour and bars on a terminal, no colour where NO_COLOR is set.
+Style style_of_terminal();
+
+/// "112", "0.47", "3.2e-05": four significant digits at most.
+std::string number_text(double number);
+/// "774 M", "1.56 B", "1,024".
+std::string count_text(int64_t count);
+/// "1 rank", "3 ranks".
+std::string plural(int64_t count, std::string_view noun);
+/// "94 %"; "<1 %" for what is not nothing.
+std::string percent_text(double fraction);
+
+}  // namespace lockstep::cli
