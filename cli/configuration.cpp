@@ -6,18 +6,6 @@ namespace lockstep::cli {
 
 namespace {
 
-// Defaults of the scenario format, section 4.
-constexpr int64_t default_batch_size = 8;
-constexpr int64_t default_train_samples = 1024;
-constexpr int64_t default_other_samples = 256;
-
-template <class T>
-void inherit(Given<T>& own, const Given<T>& common) {
-  if (!own) {
-    own = common;
-  }
-}
-
 const std::vector<LoaderSpec>& loaders_of(const DataSpec& data, std::string_view stage) {
   if (stage == "validate") {
     return data.val;
@@ -30,36 +18,21 @@ const std::vector<LoaderSpec>& loaders_of(const DataSpec& data, std::string_view
 
 }  // namespace
 
-std::optional<LoaderSpec> loader_of(const Scenario& scenario, std::string_view stage) {
+const LoaderSpec* loader_of(const OneRun& run, std::string_view stage) {
+  const Scenario& scenario = *run.preparation.scenario;
   if (!scenario.data) {
-    return LoaderSpec{};
+    return nullptr;
   }
   const std::vector<LoaderSpec>& loaders = loaders_of(*scenario.data, stage);
-  if (loaders.size() > 1) {
-    return std::nullopt;
-  }
-  LoaderSpec loader = loaders.empty() ? LoaderSpec{} : loaders.front();
-  const LoaderSpec& common = scenario.data->common;
-  if (!loader.batches && !loader.tokens) {
-    inherit(loader.samples, common.samples);
-  }
-  if (!loader.samples) {
-    inherit(loader.batches, common.batches);
-    inherit(loader.tokens, common.tokens);
-  }
-  inherit(loader.batch_size, common.batch_size);
-  inherit(loader.drop_last, common.drop_last);
-  inherit(loader.shuffle, common.shuffle);
-  return loader;
+  return loaders.size() == 1 ? &loaders.front() : nullptr;
 }
 
-std::optional<int64_t> samples_of_stage(const Scenario& scenario, std::string_view stage) {
-  const std::optional<LoaderSpec> loader = loader_of(scenario, stage);
-  if (!loader || loader->batches || loader->tokens) {
+std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stage) {
+  const LoaderSpec* loader = loader_of(run, stage);
+  if (loader == nullptr || loader->batches || loader->tokens || !loader->samples) {
     return std::nullopt;
   }
-  return value_or(loader->samples,
-                  stage == "train" ? default_train_samples : default_other_samples);
+  return loader->samples->value;
 }
 
 Results configuration_of(const OneRun& run) {
@@ -73,11 +46,11 @@ Results configuration_of(const OneRun& run) {
     return results;
   }
   results.learning_rate = preparation.plan.optimizer.lr;
-  const std::optional<LoaderSpec> loader = loader_of(scenario, "train");
-  if (!loader) {
+  const LoaderSpec* loader = loader_of(run, "train");
+  if (loader == nullptr || !loader->batch_size) {
     return results;
   }
-  const int64_t batch = value_or(loader->batch_size, default_batch_size);
+  const int64_t batch = loader->batch_size->value;
   const int64_t accumulated =
       scenario.trainer ? value_or(scenario.trainer->accumulate_grad_batches, int64_t{1}) : 1;
   const int64_t parts = preparation.options.devices_per_rank;

@@ -8,11 +8,11 @@
 
 namespace lockstep::cli {
 
-/// The one loader of a stage ("train", "validate", ..), with the keys directly under `data` filled
-/// in. Nothing when the stage has several.
-std::optional<LoaderSpec> loader_of(const Scenario& scenario, std::string_view stage);
+/// The one loader of a stage ("train", "validate", ..). Null when the stage has several, or there
+/// are no data at all.
+const LoaderSpec* loader_of(const OneRun& run, std::string_view stage);
 /// Samples in the data set of a stage; nothing where batches are counted instead.
-std::optional<int64_t> samples_of_stage(const Scenario& scenario, std::string_view stage);
+std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stage);
 
 /// What the run became before anything ran: devices, batch sizes, learning rate.
 Results configuration_of(const OneRun& run);

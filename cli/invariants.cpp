@@ -102,9 +102,8 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
 // Evaluation loops give figures that count every sample; a run cut short by a limit is not judged.
 std::vector<Finding> sample_findings(const OneRun& run) {
   std::vector<Finding> findings;
-  const Scenario& scenario = *run.preparation.scenario;
   for (const char* stage : {"validate", "test", "predict"}) {
-    const std::optional<int64_t> samples = samples_of_stage(scenario, stage);
+    const std::optional<int64_t> samples = samples_of_stage(run, stage);
     std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
     const std::vector<RankLog>& ranks = run.preparation.log->ranks;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {

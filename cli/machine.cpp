@@ -23,12 +23,6 @@ bool is_flat(const Scenario& scenario) {
          !spec.pcie && !spec.nodes && !spec.gpus;
 }
 
-bool on_cpu(const Scenario& scenario, const Preparation& preparation) {
-  const bool asks =
-      scenario.trainer && value_or(scenario.trainer->accelerator, std::string()) == "cpu";
-  return asks || (preparation.gloo && !scenario.trainer);
-}
-
 void set_speeds(DeviceModel& device, const GpuSpec& spec) {
   for (const DeviceFlops& flops : spec.flops) {
     if (flops.dtype == "achieved") {
@@ -147,14 +141,15 @@ Machine flat_machine(const Scenario& scenario, const Preparation& preparation) {
 
 }  // namespace
 
-Machine machine_of(const Scenario& scenario, const Preparation& preparation) {
+Machine machine_of(const Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
   if (is_flat(scenario)) {
     Machine machine = flat_machine(scenario, preparation);
     machine.algorithms = algorithms_of(scenario, preparation, true);
     return machine;
   }
   Machine machine;
-  const std::string assumed = on_cpu(scenario, preparation) ? "cpu" : "dgx-h100";
+  constexpr const char* assumed = "dgx-h100";
   const bool named = scenario.cluster && scenario.cluster->preset;
   const std::string preset = named ? scenario.cluster->preset->value : assumed;
   const std::optional<Cluster> known = cluster_preset(preset);

@@ -19,6 +19,6 @@ struct Machine {
   std::vector<std::string> assumptions;
   std::vector<Problem> problems;  ///< empty: the machine is complete
 };
-Machine machine_of(const Scenario& scenario, const Preparation& preparation);
+Machine machine_of(const Preparation& preparation);
 
 }  // namespace lockstep::cli

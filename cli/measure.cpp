@@ -97,10 +97,6 @@ const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
 }
 
 void count_samples_of(const OneRun& run, Results& results) {
-  const Scenario& scenario = *run.preparation.scenario;
-  if (scenario.is_bare_program() || !scenario.data) {
-    return;
-  }
   for (const char* stage : {"train", "validate", "test", "predict"}) {
     std::vector<RankSamples> taken;
     const std::vector<RankLog>& ranks = run.preparation.log->ranks;
@@ -111,7 +107,7 @@ void count_samples_of(const OneRun& run, Results& results) {
         }
       }
     }
-    const std::optional<int64_t> samples = samples_of_stage(scenario, stage);
+    const std::optional<int64_t> samples = samples_of_stage(run, stage);
     if (!taken.empty() && samples) {
       const SampleCounts counts = count_samples(taken, 0, *samples);
       results.samples_repeated = counts.repeated;

@@ -6,7 +6,6 @@
 
 #include "cli/explorer_port.hpp"
 #include "cli/faults.hpp"
-#include "model/cluster/presets.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -19,12 +18,6 @@ namespace {
 WorldAbilities abilities_of(World world) {
   WorldAbilities abilities;
   abilities.faults = faults_of(world);
-  for (const Cluster& cluster : cluster_presets()) {
-    abilities.cluster_presets.insert(cluster.name);
-  }
-  for (const DeviceModel& device : device_presets()) {
-    abilities.gpu_presets.insert(device.name);
-  }
   return abilities;
 }
 
@@ -77,7 +70,9 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     return;
   }
   sim::Costs& costs = built.costs;
-  run.basis = basis_of(run.machine, costs);
+  run.basis = run.preparation.assumptions;
+  const std::vector<std::string> figures = basis_of(run.machine, costs);
+  run.basis.insert(run.basis.end(), figures.begin(), figures.end());
   sim::SimulationOptions simulation;
   simulation.compute = costs.compute.get();
   simulation.communication = costs.communication.get();
@@ -161,7 +156,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   }
   const FaultPlan faults = plan_faults(scenario, run.preparation);
   add_problems(run, faults.problems);
-  run.machine = machine_of(scenario, run.preparation);
+  run.machine = machine_of(run.preparation);
   add_problems(run, run.machine.problems);
   if (!may_run(run)) {
     return run;
@@ -189,11 +184,6 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   run.undecided = limit_reached(run, exploration);
   if (run.result.journal) {
     run.result.journal->sites.merge(run.preparation.sites);
-    for (const StrategyEntry& entry : strategies().entries()) {
-      for (const Site& site : entry.sites) {
-        run.result.journal->sites.add(site);
-      }
-    }
   }
   return run;
 }

@@ -124,8 +124,8 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   const auto leave_out = [&](const std::string& why) {
     rehearsal.coverage.not_looked_at.push_back("one device (" + why + ")");
   };
-  const std::optional<LoaderSpec> loader = loader_of(*rehearsal.scenario, "train");
-  if (!loader || loader->batches || !rehearsal.results.effective_batch_size) {
+  const LoaderSpec* loader = loader_of(rehearsal.run, "train");
+  if (loader == nullptr || loader->batches || !rehearsal.results.effective_batch_size) {
     return leave_out("ranks have batches of their own");
   }
   const LoadedScenarios loaded = source.load(one_device_settings(rehearsal.results));

@@ -31,8 +31,10 @@ std::string understood(const Rehearsal& rehearsal) {
     text += fmt::format("{} ({} parameters) · ", network.name.empty() ? "model" : network.name,
                         count_text(network.parameter_elements()));
   }
-  text += fmt::format("{} · {} · {} · {}\n", preparation.strategy, rehearsal.run.machine.name,
-                      name_of(preparation.plan.activation_dtype), backend);
+  const Version& lightning = preparation.lightning;
+  text += fmt::format("{} · {} · {} · {} · lightning {}.{}\n", preparation.strategy,
+                      rehearsal.run.machine.name, name_of(preparation.plan.activation_dtype),
+                      backend, lightning.major, lightning.minor);
   const Results& results = rehearsal.results;
   if (results.effective_batch_size && results.device_batch_size) {
     text += fmt::format("{} a step ({} a device x {})\n",

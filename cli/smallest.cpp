@@ -24,9 +24,9 @@ void add_below(std::vector<Setting>& candidates, const std::string& name, int64_
   }
 }
 
-void add_samples(std::vector<Setting>& candidates, const Scenario& scenario, const char* stage,
+void add_samples(std::vector<Setting>& candidates, const OneRun& run, const char* stage,
                  const std::string& section) {
-  if (const auto samples = samples_of_stage(scenario, stage)) {
+  if (const auto samples = samples_of_stage(run, stage)) {
     add_below(candidates, "data." + section + ".samples", *samples, 1);
   }
 }
@@ -43,8 +43,8 @@ std::vector<Setting> candidates_of(const Rehearsal& rehearsal) {
   const int64_t nodes = std::max<int64_t>(1, value_or(trainer.num_nodes, int64_t{1}));
   add_below(candidates, "trainer.devices", rehearsal.results.devices / nodes, 2);
   add_below(candidates, "trainer.max_epochs", value_or(trainer.max_epochs, int64_t{1}), 1);
-  add_samples(candidates, scenario, "train", "train");
-  add_samples(candidates, scenario, "validate", "val");
+  add_samples(candidates, rehearsal.run, "train", "train");
+  add_samples(candidates, rehearsal.run, "validate", "val");
   return candidates;
 }
 
