@@ -225,6 +225,7 @@ Results measure(const OneRun& run) {
     }
     const auto step = rank == 0 ? steady : steady_step(steps_of(*result.journal, rank));
     own.transfers = transfers_of(*result.journal, rank, step ? step->rows : RowRange{});
+    own.movements = run.preparation.log->ranks[static_cast<size_t>(rank)].transfers;
     own.metrics = run.preparation.log->ranks[static_cast<size_t>(rank)].metrics;
   }
   count_samples_of(run, results);

@@ -39,6 +39,12 @@ Found memory_value(const std::string& part, const RankResults& rank) {
 Found transfer_value(const ResultName& name, const RankResults& rank) {
   int64_t count = 0;
   int64_t bytes = 0;
+  for (const Strategy::Transfer& movement : rank.movements) {
+    if (movement.label == name.key) {
+      return name.name == "transfers.bytes" ? Found(Value(movement.bytes))
+                                            : Found(Value(movement.count));
+    }
+  }
   bool known = name.key == "total";
   for (int kind = 0; kind < op_kind_count; ++kind) {
     known = known || (name.key == name_of(static_cast<OpKind>(kind)) &&

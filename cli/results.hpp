@@ -39,7 +39,8 @@ struct Prediction {
 struct RankResults {
   DeviceMemory memory;                    ///< of this rank's fullest device
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
-  std::map<std::string, double> metrics;  ///< logged last
+  std::vector<Strategy::Transfer> movements;  ///< of the last step, by the strategy's labels
+  std::map<std::string, double> metrics;      ///< logged last
 };
 
 /// What came out of a run, as expectations and reports name it.

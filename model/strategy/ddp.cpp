@@ -98,7 +98,8 @@ BucketAssignment DistributedDataParallel::first_assignment() const {
 
 Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
                                          const StepOptions& options) {
-  // The host runs at most one step ahead of the exchange.
+  // The host runs at most one step ahead of the device and of the exchange.
+  co_await rank.settle(loss_ready_);
   co_await rank.settle_all(exchanged_);
   exchanged_.clear();
   if (!options.through_wrapper) {
@@ -212,6 +213,16 @@ Program DistributedDataParallel::optimizer_step(Rank& rank) {  // 11
 Program DistributedDataParallel::zero_gradients(Rank& rank, bool set_to_none) {
   replica_.zero_gradients(rank, set_to_none);
   co_return;
+}
+
+std::vector<Strategy::Transfer> DistributedDataParallel::transfers_per_step() const {
+  Transfer gradients{"gradients_reduced", 0, {}};
+  for (const Bucket& bucket : buckets_) {
+    gradients.count += bucket.reduced ? 1 : 0;
+    gradients.bytes += bucket.reduced ? bucket.flat.bytes() : Bytes{};
+  }
+  // Data copy, gradient synchronisation: what the guides count.
+  return {gradients, {"counted_by_guides", 2, {}}};
 }
 
 Program DistributedDataParallel::teardown(Rank& rank) {

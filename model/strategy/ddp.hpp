@@ -37,6 +37,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program join(Rank& rank) override;
   Program teardown(Rank& rank) override;
 
+  std::vector<Transfer> transfers_per_step() const override;
   Slice loss() const override { return replica_.loss(); }
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replica_; }

@@ -28,7 +28,8 @@ class DataParallel final : public Strategy {
   Slice loss() const override { return loss_; }
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replicas_.front(); }
-  std::vector<Transfer> transfers_per_step() const override { return transfers_; }
+  std::vector<Transfer> transfers_per_step() const override;
+  bool steps_on_copies() const override { return replicas_.size() > 1; }
 
  private:
   void scatter(const Batch& batch);

@@ -60,6 +60,10 @@ class Strategy {
     Bytes bytes{};
   };
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }
+
+  /// True where a step hook runs on copies of the module that are thrown away after it, and what it
+  /// assigns to the module with them.
+  virtual bool steps_on_copies() const { return false; }
 };
 
 }  // namespace lockstep

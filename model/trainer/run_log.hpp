@@ -8,6 +8,7 @@
 
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
+#include "model/strategy/strategy.hpp"
 
 namespace lockstep {
 
@@ -33,6 +34,8 @@ struct RankLog {
   std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
+  /// What the strategy moved in the last training step, by its own labels.
+  std::vector<Strategy::Transfer> transfers;
   std::vector<Values> final_parameters;  ///< in definition order; empty without numerics
   int64_t steps = 0;                     ///< optimizer steps
   int64_t epochs = 0;                    ///< training epochs that ended

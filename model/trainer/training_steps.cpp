@@ -69,6 +69,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
       }
     }
   }
+  log_.transfers = strategy_->transfers_per_step();
   synchronise_ = true;
   training_ = false;
   forward_done_ = false;
