@@ -259,7 +259,12 @@ class RankRaces {
     const uint32_t count = ++counts_[number];
     VectorClock clock = lanes_[number].clock;
     const auto home = homes_.find(row.tag);
-    const auto stream = stream_clocks_.find(home == homes_.end() ? compute_stream : home->second);
+    const StreamId first = home == homes_.end() ? compute_stream : home->second;
+    if (first.device() == host_device) {
+      buffers_.erase(BufferId{static_cast<uint32_t>(row.tag)});  // kept until its copies have ended
+      return;
+    }
+    const auto stream = stream_clocks_.find(first);
     if (stream != stream_clocks_.end()) {
       clock.join(stream->second);
     }

@@ -60,6 +60,16 @@ void Engine::run(const ProgramOfRank& program) {
   }
 }
 
+void Engine::unwind() {
+  if (journal_ != nullptr) {
+    journal_->close();
+  }
+  for (RankState& rank : ranks) {
+    rank.sealed = true;
+    rank.lanes.clear();
+  }
+}
+
 void Engine::push(Time time, EventKind kind, uint64_t index, uint32_t generation) {
   events_.push(time, static_cast<uint64_t>(kind) << 60 |
                          (uint64_t{generation} & generation_mask) << 32 | index);

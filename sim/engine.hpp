@@ -73,6 +73,9 @@ class Engine {
 
   /// Gives every rank its program and runs until nothing can happen any more.
   void run(const ProgramOfRank& program);
+  /// Ends the programs that wait for ever. What their unwinding still does changes nothing: neither
+  /// memory nor the journal.
+  void unwind();
 
   // For the ports.
   Ticket submit(RankState& rank, std::span<const Op> ops);

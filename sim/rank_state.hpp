@@ -53,6 +53,7 @@ struct RankState {
   std::unique_ptr<RankStack> stack;
   std::vector<std::unique_ptr<LaneState>> lanes;
   LaneState* running = nullptr;
+  bool sealed = false;  ///< the run is over: destructors may still release
   std::vector<StreamState> streams;
   std::vector<GroupState> groups;
   std::unique_ptr<BufferTable> buffers;

@@ -15,7 +15,11 @@ class SimPort final : public Port {
     return rank_.running == nullptr ? LaneId{} : rank_.running->lane.id();
   }
   BufferId allocate(const BufferSpec& spec) override { return rank_.buffers->allocate(spec); }
-  void release(BufferId buffer) override { rank_.buffers->release(buffer); }
+  void release(BufferId buffer) override {
+    if (!rank_.sealed) {
+      rank_.buffers->release(buffer);
+    }
+  }
   void write(const Slice& to, const Values& values) override {
     ensure(values.size() == to.elements && values.dtype() == to.dtype,
            "a write fits its slice");

@@ -29,6 +29,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
     result.ends.push_back(std::move(end));
     result.memory.push_back(rank.buffers->memory());
   }
+  engine.unwind();
   return result;
 }
 

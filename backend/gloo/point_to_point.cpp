@@ -77,8 +77,10 @@ class Receive final : public Exchange {
       std::memcpy(values.bytes().data(), wanted_->payload->bytes().data(), values.bytes().size());
       rank_.store(op.list().writes.front(), values);
     }
-    status.source = RankId{static_cast<uint32_t>(wanted_->offer->source)};
-    status.bytes = op.bytes;
+    if (op.peer == any_rank) {
+      status.source = RankId{static_cast<uint32_t>(wanted_->offer->source)};
+      status.bytes = op.bytes;
+    }
   }
 
   void deliver() override {}

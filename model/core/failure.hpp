@@ -13,7 +13,8 @@ namespace lockstep {
 enum class Outcome : uint8_t { pending, ok, failed, timed_out, aborted };
 std::string_view name_of(Outcome outcome);
 
-/// What became of a ticket. `source` and `bytes` say what a receive got.
+/// What became of a ticket. `source` and `bytes` say what a receive without a source got; of all
+/// others the caller knows both.
 struct Status {
   Outcome outcome = Outcome::pending;
   RankId source{};

@@ -278,7 +278,12 @@ Ticket ReplayPort::submit(std::span<const Op> ops) {
     }
   }
   const Ticket ticket = inner_.submit(ops);
-  record_of(ticket.lane).last_sequence = ticket.sequence;
+  LaneRecord& record = record_of(ticket.lane);
+  record.last_sequence = ticket.sequence;
+  if (ops.data() == &named) {
+    record.named[ticket.sequence] = {Outcome::ok, RankId{static_cast<uint32_t>(named.peer)},
+                                     named.bytes};
+  }
   return ticket;
 }
 
@@ -286,6 +291,16 @@ Ticket ReplayPort::promise() {
   const Ticket ticket = inner_.promise();
   record_of(ticket.lane).last_sequence = ticket.sequence;
   return ticket;
+}
+
+Status ReplayPort::status(Ticket ticket) const {
+  const Status status = inner_.status(ticket);
+  if (!any_source_ || status.outcome != Outcome::ok || ticket.lane.value >= lanes_.size()) {
+    return status;
+  }
+  const auto& named = lanes_[ticket.lane.value].named;
+  const auto found = named.find(ticket.sequence);
+  return found != named.end() ? found->second : status;
 }
 
 uint32_t ReplayPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) {

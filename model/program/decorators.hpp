@@ -154,6 +154,8 @@ class ReplayPort final : public PortDecorator {
   ReplayPort(Port& inner, const Journal& recorded);
   Ticket submit(std::span<const Op> ops) override;
   Ticket promise() override;
+  /// A receive whose source the replay named says who it was, as one without a source does.
+  Status status(Ticket ticket) const override;
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override;
 
  private:
@@ -162,6 +164,7 @@ class ReplayPort final : public PortDecorator {
     std::vector<Row> choices;
     size_t next_choice = 0;
     uint32_t last_sequence = 0;
+    std::map<uint32_t, Status> named;  ///< receives that were given their source, by sequence
   };
   LaneRecord& record_of(LaneId lane);
 

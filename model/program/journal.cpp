@@ -120,6 +120,9 @@ const LaneJournal& Journal::lane(int32_t rank, int32_t lane) const {
 }
 
 void Journal::append(int32_t rank, LaneId lane, const Row& row) {
+  if (closed_) {
+    return;
+  }
   LaneJournal& rows = this->lane(rank, lane);
   rows.append(row);
   if (options_.store != nullptr && rows.chunks_.back().rows.size() == LaneJournal::chunk_rows) {

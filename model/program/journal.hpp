@@ -133,6 +133,8 @@ class Journal {
   const LaneJournal& lane(int32_t rank, int32_t lane) const;
 
   void append(int32_t rank, LaneId lane, const Row& row);
+  /// The run is over: what is still appended, by programs that are unwound, is dropped.
+  void close() { closed_ = true; }
 
   /// Every sites table that a reader needs to name the rows' places.
   Sites sites;
@@ -147,6 +149,7 @@ class Journal {
   JournalOptions options_;
   std::vector<std::vector<std::unique_ptr<LaneJournal>>> lanes_;
   int64_t resident_chunks_ = 0;
+  bool closed_ = false;
 };
 
 /// The row that tells an operation.

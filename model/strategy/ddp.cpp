@@ -111,22 +111,24 @@ Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
   synchronising_ = with_gradients && options.synchronise;
   if (synchronising_) {
     raise_if_unfinished();
-    if (options_.join) {
-      active_ranks_ = co_await agree_on_join(rank, 1, Reduction::sum, count_active);  // 1
-    }
-    if (rebuild_due_) {
-      co_await rebuild_buckets(rank);  // 2
-    }
+  }
+  // Joined ranks shadow every forward of training, also one inside no_sync.
+  const bool shadowed = options_.join && with_gradients;
+  if (shadowed) {
+    active_ranks_ = co_await agree_on_join(rank, 1, Reduction::sum, count_active);  // 1
+  }
+  if (with_gradients && rebuild_due_) {
+    co_await rebuild_buckets(rank);  // 2
   }
   if (options_.broadcast_buffers && require_forward_sync_) {
-    if (options_.join && synchronising_ && !replica_.buffers().empty()) {
+    if (shadowed && !replica_.buffers().empty()) {
       buffer_root_ = static_cast<int32_t>(
           co_await agree_on_join(rank, rank.id(), Reduction::max, choose_root));
     }
     co_await synchronise_buffers(rank);  // 3
   }
-  if (options_.join && synchronising_) {
-    co_await agree_on_join(rank, 1, Reduction::sum, will_synchronise);  // 4
+  if (shadowed) {
+    co_await agree_on_join(rank, synchronising_ ? 1 : 0, Reduction::sum, will_synchronise);  // 4
   }
   loss_ready_ = replica_.forward(rank, batch, options);  // 5
   require_forward_sync_ = synchronising_;

@@ -43,7 +43,11 @@ Program DistributedDataParallel::shadow_iteration(Rank& rank) {
         static_cast<int32_t>(co_await agree_on_join(rank, -1, Reduction::max, choose_root));
     co_await synchronise_buffers(rank);
   }
-  co_await agree_on_join(rank, 0, Reduction::sum, will_synchronise);
+  const int64_t synchronising = co_await agree_on_join(rank, 0, Reduction::sum, will_synchronise);
+  require_forward_sync_ = synchronising != 0;
+  if (synchronising == 0) {
+    co_return;  // a forward inside no_sync
+  }
   const double zero = 0;
   for (Bucket& bucket : buckets_) {
     KernelCall call;

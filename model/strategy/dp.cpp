@@ -59,7 +59,9 @@ void DataParallel::scatter(const Batch& batch) {
   transfer(data_to_devices).count += used_devices();
 }
 
-// 2. All parameters, then all buffers, go from device 0 to every other used device, every time.
+// 2. All parameters, then all buffers, go from device 0 to every other used device, every time. On
+// the stream of the device they leave, as torch does: its own forward, which changes the running
+// statistics, comes after.
 void DataParallel::replicate(Rank& rank) {
   Replica& first = replicas_.front();
   const Ticket updated = rank.event({first.compute(), {}, site_id(copy_parameters)});
@@ -71,13 +73,13 @@ void DataParallel::replicate(Rank& rank) {
     for (size_t i = 0; i < first.parameters().size(); ++i) {
       const Slice& from = first.parameters()[i].tensor.value;
       last = rank.copy(from, replica.parameters()[i].tensor.value,
-                       on_device(replica.device(), last, copy_parameters));
+                       {first.compute(), {last}, site_id(copy_parameters)});
       transfer(model_to_devices).bytes += from.bytes();
     }
     for (size_t i = 0; i < first.buffers().size(); ++i) {
       const Slice& from = first.buffers()[i].value;
       last = rank.copy(from, replica.buffers()[i].value,
-                       on_device(replica.device(), last, copy_buffers));
+                       {first.compute(), {last}, site_id(copy_buffers)});
       transfer(buffers_to_devices).bytes += from.bytes();
     }
     transfer(model_to_devices).count += 1;
@@ -166,8 +168,10 @@ void DataParallel::reduce_gradients(Rank& rank) {
       first.ensure_gradient(rank, first.parameters()[i]);
       const Slice& sum = first.parameters()[i].tensor.gradient;
       const Slice here = rank.allocate(Purpose::communication, sum.dtype, sum.elements, root);
+      // On the stream of the device it leaves, as torch does: there it is ordered before the release
+      // of the replica.
       const Ticket came =
-          rank.copy(gradient, here, {stream(queue::copy, root), computed_, site_id(add_gradients)});
+          rank.copy(gradient, here, {replica.compute(), computed_, site_id(add_gradients)});
       KernelCall call;
       call.kernel = Kernel::add;
       call.reads = {&here, 1};

@@ -144,11 +144,27 @@ void Replica::bring_batch(Rank& rank, const Batch& batch, After after) {
   current_ = input_;
 }
 
+namespace {
+
+// As torch.nn.functional.batch_norm, which looks at the shape before any work is queued.
+void refuse_single_value(const Layer& layer, int64_t samples, bool training) {
+  const auto* arguments = std::get_if<BatchNormArguments>(&layer.arguments);
+  if (arguments != nullptr && (training || !arguments->track_running_stats) &&
+      samples * elements_of(layer.input) <= arguments->num_features) {
+    throw ProgramException(site_id("forward of a layer"),
+                           "expected more than 1 value per channel when training batch norm; use "
+                           "a batch size of at least 2 on every device, or drop_last");
+  }
+}
+
+}  // namespace
+
 Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
   forget_forward(rank);
   bring_batch(rank, batch, after);
   for (size_t layer = 0; layer < network().layers.size(); ++layer) {
     if (!std::binary_search(options.skipped_layers.begin(), options.skipped_layers.end(), layer)) {
+      refuse_single_value(network().layers[layer], samples_, options.training);
       run_layer(rank, layer, options);
     }
   }

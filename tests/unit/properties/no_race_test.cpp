@@ -131,6 +131,19 @@ TEST_CASE(
   CHECK(no_race(journal.run()).empty());
 }
 
+TEST_CASE("releasing host memory that a copy still reads is fine, as its allocator waits") {
+  JournalBuilder journal(1);
+  Row allocated = host_row(RowKind::allocate, 1);
+  allocated.stream = stream(0, host_device);
+  journal.row(0, allocated);
+  Op copy = compute(journal.site("copy", 3));
+  copy.kind = OpKind::copy;
+  copy.stream = copy_stream;
+  journal.op(0, copy, {{}, {buffer(1)}, {buffer(2)}, {}});
+  journal.row(0, host_row(RowKind::release, 1));
+  CHECK(no_race(journal.run()).empty());
+}
+
 TEST_CASE("two streams that write one buffer are LS203") {
   JournalBuilder journal(1);
   const SiteId first = journal.site("kernel", 3);

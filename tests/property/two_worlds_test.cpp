@@ -1,0 +1,107 @@
+// Whatever a program does, the simulator and the real world do the same. Programs are drawn before
+// any rank starts.
+#include <fmt/core.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "tests/property/agreement.hpp"
+#include "tests/property/generators.hpp"
+#include "tests/property/interpreter.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+constexpr std::chrono::milliseconds deadline{250};
+constexpr const char* default_parameters = "seed=1 max_success=150";
+
+// The same cases on every run, unless RC_PARAMS asks for others. A failure prints this line.
+std::string parameters() {
+  ::setenv("RC_PARAMS", default_parameters, 0);
+  return std::getenv("RC_PARAMS");
+}
+
+void count(Distribution& distribution, int32_t ranks, std::string_view flaw,
+           const Verdict& verdict) {
+  distribution.count_case();
+  distribution.count(fmt::format("ranks {}", ranks));
+  distribution.count(fmt::format("defect {}", flaw));
+  distribution.count(verdict.hung ? "hung" : "ended");
+  if (ranks > 1) {
+    distribution.count("several ranks");
+  }
+  if (!verdict.findings.empty()) {
+    distribution.count(fmt::format("defect {}: found", flaw));
+  }
+}
+
+void expect_none(const Verdict& verdict) {
+  for (const std::string& failure : verdict.failures) {
+    RC_LOG() << failure << "\n";
+  }
+  RC_ASSERT(verdict.failures.empty());
+}
+
+void expect_findings(const Verdict& verdict, bool defect) {
+  for (const std::string& finding : verdict.findings) {
+    RC_LOG() << "finding: " << finding << "\n";
+  }
+  RC_ASSERT(verdict.findings.empty() == !defect);
+}
+
+void conclude(bool held, const Distribution& distribution, const std::string& test,
+              const std::string& given) {
+  distribution.print(test);
+  if (!held) {
+    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test);
+  }
+  REQUIRE(held);
+  CHECK(distribution.share("several ranks") >= 0.8);
+  CHECK(distribution.share("defect none") <= 0.7);
+}
+
+}  // namespace
+
+TEST_CASE("a bare program does the same in both worlds") {
+  const std::string given = parameters();
+  Worlds worlds(deadline);
+  Distribution distribution;
+  const bool held = rc::check("bare programs", [&] {
+    const BareProgram program = *bare_programs();
+    RunOptions options = world_of(program.ranks);
+    options.eager_limit = program.eager ? Bytes(1 << 20) : Bytes();
+    const Verdict verdict = judge(worlds, options, [&program](Rank& rank, Seen& seen) {
+      return interpret(rank, &program, seen);
+    });
+    count(distribution, program.ranks, flaw_names[static_cast<size_t>(planted(program))], verdict);
+    expect_none(verdict);
+    if (planted(program) == Flaw::none) {
+      expect_findings(verdict, false);
+    }
+  });
+  conclude(held, distribution, "a bare program does the same in both worlds", given);
+}
+
+TEST_CASE("a training does the same in both worlds") {
+  const std::string given = parameters();
+  Worlds worlds(deadline);
+  Distribution distribution;
+  const bool held = rc::check("trainings", [&] {
+    const TrainingCase training = *training_cases();
+    const Network network = network_of(training);
+    RunOptions options = world_of(training.ranks);
+    options.devices_per_rank = training.devices;
+    options.network = &network;
+    const Verdict verdict = judge(worlds, options, [&](Rank& rank, Seen& seen) {
+      return train_case(rank, &training, &network, seen);
+    });
+    count(distribution, training.ranks,
+          training_flaw_names[static_cast<size_t>(planted(training))], verdict);
+    expect_none(verdict);
+    expect_findings(verdict, is_defect(training));
+  });
+  conclude(held, distribution, "a training does the same in both worlds", given);
+}
