@@ -90,15 +90,22 @@ void add_groups_of(const Journal& journal, int32_t rank, CommunicatorsByKey& fou
       communicator.members = RankSet(group.members);
       communicator.label = communicator.members.phrase();
     }
-    communicator.calls.push_back({rank, true, 0, 0, 0});
+    // Who made the group without being in it takes no part, unless it calls there all the same.
+    if (communicator.members.contains(rank)) {
+      communicator.calls.push_back({rank, true, 0, 0, 0});
+    }
   }
 }
 
 void hash_calls_of(const Journal& journal, int32_t rank, CommunicatorsByKey& found) {
   std::map<uint64_t, std::vector<Call>> lanes_mixed;
   const bool several_lanes = journal.lanes(rank) > 1;
-  const auto hash = [&found](const Call& call, uint64_t key) {
-    MemberCalls& calls = found[key].calls.back();
+  const auto hash = [&found, rank](const Call& call, uint64_t key) {
+    std::vector<MemberCalls>& members = found[key].calls;
+    if (members.empty() || members.back().rank != rank) {
+      members.push_back({rank, true, 0, 0, 0});
+    }
+    MemberCalls& calls = members.back();
     ++calls.count;
     calls.arguments = random_key(calls.arguments, call.arguments_hash());
     calls.sites = random_key(calls.sites, call.site.value);

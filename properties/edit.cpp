@@ -8,8 +8,10 @@ namespace {
 
 constexpr size_t window_before = 256;
 constexpr size_t window_after = 256;
-constexpr uint32_t cost_of_call = 2;
-constexpr uint32_t cost_of_site = 1;
+// Among edits of equal price the one with fewer free steps keeps more calls paired.
+constexpr uint32_t cost_of_free_call = 1;
+constexpr uint32_t cost_of_site = 1u << 12;
+constexpr uint32_t cost_of_call = 2 * cost_of_site;
 constexpr uint32_t impossible = 1u << 30;
 
 // A table of costs from every pair of positions to the ends.
@@ -43,12 +45,14 @@ class Alignment {
     return at(i + 1, j + 1) + site + (a.same_arguments(b) ? 0 : cost_of_call);
   }
   uint32_t only_left(size_t i, size_t j) const {
-    return i >= left_.calls.size() ? impossible
-                                   : at(i + 1, j) + (left_is_free(j) ? 0 : cost_of_call);
+    return i >= left_.calls.size()
+               ? impossible
+               : at(i + 1, j) + (left_is_free(j) ? cost_of_free_call : cost_of_call);
   }
   uint32_t only_right(size_t i, size_t j) const {
-    return j >= right_.calls.size() ? impossible
-                                    : at(i, j + 1) + (right_is_free(i) ? 0 : cost_of_call);
+    return j >= right_.calls.size()
+               ? impossible
+               : at(i, j + 1) + (right_is_free(i) ? cost_of_free_call : cost_of_call);
   }
   bool left_is_free(size_t j) const { return right_.open && j >= right_.calls.size(); }
   bool right_is_free(size_t i) const { return left_.open && i >= left_.calls.size(); }

@@ -65,9 +65,14 @@ class Filler {
     if (cluster.ranks) {
       // A bare program on nothing but a network needs no machine.
       const bool only_network = !cluster.preset && !cluster.gpu && !cluster.nvlink;
-      if (only_network && cluster.network && !cluster.collectives) {
-        fill(cluster.collectives, CollectiveModel::ring);
-        assume("cluster: collectives cost as rings of plain latency and bandwidth");
+      const bool plain = !cluster.collectives ||
+                         cluster.collectives->value == CollectiveModel::ring ||
+                         cluster.collectives->value == CollectiveModel::tree;
+      if (only_network && cluster.network && plain) {
+        if (!cluster.collectives) {
+          fill(cluster.collectives, CollectiveModel::ring);
+          assume("cluster: collectives cost as rings of plain latency and bandwidth");
+        }
         return;
       }
     }

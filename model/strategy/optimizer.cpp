@@ -45,6 +45,8 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, bool numerics,
   ComputeOptions options{compute_stream, {after}, site};
   Ticket last = after;
   Bytes moved{};
+  std::vector<Slice> gradients;
+  std::vector<Slice> updated;
   for (OptimizedTensor* tensor : tensors) {
     if (tensor->gradient.buffer == no_buffer) {
       continue;
@@ -55,14 +57,19 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, bool numerics,
           rank.allocate(Purpose::optimizer_state, tensor->value.dtype, tensor->value.elements));
     }
     moved += tensor->value.bytes() * (3 + 2 * static_cast<int64_t>(tensor->state.size()));
+    gradients.push_back(tensor->gradient);
+    updated.push_back(tensor->value);
+    updated.insert(updated.end(), tensor->state.begin(), tensor->state.end());
     if (numerics) {
       last = step_one(rank, plan, *tensor, options);
     }
   }
   if (!numerics && moved > Bytes{}) {
     KernelCall call;
-    call.kernel = Kernel::roofline;
+    call.kernel = plan.kind == OptimizerKind::sgd ? Kernel::sgd_step : Kernel::adam_step;
     call.memory_traffic = moved;
+    call.reads = gradients;
+    call.writes = updated;
     last = rank.compute(call, options);
   }
   return last;
