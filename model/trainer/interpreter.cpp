@@ -125,6 +125,7 @@ Program Interpreter::assign(const Statement& statement, Frame& frame) {
   for (const Binding& binding : statement.bindings) {
     Variable variable = co_await variable_of(binding.expression, frame, site);
     bind(binding.name, std::move(variable), frame);
+    check_replica(binding.name, site);
   }
 }
 
@@ -150,6 +151,7 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
       fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
+    check_replica(binding.name, site);
   }
 }
 
@@ -159,6 +161,21 @@ Program Interpreter::check_assertion(const Statement& statement, Frame& frame) {
   const bool holds = co_await condition_of(expression, frame, site);
   if (!holds) {
     log_.add({"assert", site, "`" + expression.text() + "` is false", ""});
+  }
+}
+
+void Interpreter::begin_replica() { module_before_replica_ = module_; }
+
+void Interpreter::end_replica() {
+  module_ = std::move(*module_before_replica_);
+  module_before_replica_.reset();
+}
+
+void Interpreter::check_replica(const std::string& name, SiteId site) {
+  if (module_before_replica_ && name.starts_with("self.")) {
+    log_.add({"LS308", site,
+              "`" + name + "` is bound on a replica, which is thrown away after the step",
+              "return the value and bind it in `training_step_end`, or use ddp"});
   }
 }
 

@@ -54,6 +54,10 @@ class Interpreter {
   /// before a strategy puts work on it, and counted as such work.
   void hand_over_compute_stream();
 
+  /// What is bound on the module from here on is lost when the copy ends: the module is a replica.
+  void begin_replica();
+  void end_replica();
+
   Rank& rank() { return rank_; }
   RankLog& log() { return log_; }
   TensorStore& tensors() { return tensors_; }
@@ -93,6 +97,7 @@ class Interpreter {
   Program append(const Statement& statement, Frame& frame);
   Program check_assertion(const Statement& statement, Frame& frame);
   void count_statement();
+  void check_replica(const std::string& name, SiteId site);
 
   // values.cpp
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
@@ -153,6 +158,7 @@ class Interpreter {
   TrainerScope* trainer_;
   TensorStore tensors_;
   Frame module_;
+  std::optional<Frame> module_before_replica_;
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;
   std::map<StreamId, std::vector<Ticket>> waits_;

@@ -7,6 +7,7 @@
 #include "model/strategy/replica.hpp"
 #include "model/trainer/evaluation_loop.hpp"
 #include "model/trainer/fit_loop.hpp"
+#include "model/trainer/sites.hpp"
 
 namespace lockstep {
 
@@ -72,10 +73,19 @@ Program Training::run_main() {
   if (program_.scenario->program) {
     main = program_.scenario->program->find("main");
   }
-  if (main == nullptr) {
-    co_await fit(*this);
-  } else {
-    co_await hook("main");
+  std::exception_ptr failure;
+  try {
+    if (main == nullptr) {
+      co_await fit(*this);
+    } else {
+      co_await hook("main");
+    }
+  } catch (const ProgramException&) {
+    failure = std::current_exception();
+  }
+  if (failure) {
+    co_await hook("on_exception");
+    std::rethrow_exception(failure);
   }
   if (is_set_up_) {
     co_await interpreter_.synchronize();
@@ -227,8 +237,9 @@ bool Training::can_stop_early() const {
 Program Training::count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches) {
   if (loader.batches) {
     Frame frame;
-    batches = co_await interpreter_.integer_of(*loader.batches, frame, site_id("data"),
-                                               "the number of batches");
+    const SiteId site = site_of(loader.batches->place());
+    batches =
+        co_await interpreter_.integer_of(*loader.batches, frame, site, "the number of batches");
   }
 }
 
@@ -288,7 +299,7 @@ const std::vector<std::string_view>& called_hooks() {
                                                       "on_predict_model_eval",
                                                       "on_predict_model_train",
                                                       "predict_step",
-                                                      "on_save_checkpoint"};
+                                                      "on_save_checkpoint", "on_exception"};
   return hooks;
 }
 

@@ -76,6 +76,8 @@ class Training final : public TrainerScope {
 
  private:
   bool holds_forward(std::string_view hook) const;
+  /// A step hook of the user; forward is put first where it has none.
+  Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
   Program backward();
   Program update();

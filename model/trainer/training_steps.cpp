@@ -48,10 +48,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   loss_factor_ =
       automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
   Frame frame;
-  if (!holds_forward("training_step")) {
-    co_await forward(nullptr, frame);
-  }
-  const Flow flow = co_await hook_with("training_step", frame);
+  const Flow flow = co_await step("training_step", frame);
   co_await hook("training_step_end");
   remember_output(frame);
   if (automatic) {
@@ -77,6 +74,22 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   loader_ = nullptr;
 }
 
+// DataParallel runs the step on copies of the module, one a device (parallel/replicate.py).
+Task<Flow> Training::step(std::string_view hook, Frame& frame) {
+  const bool on_replicas = strategy_->name() == "dp" && rank_.place().devices > 1;
+  if (on_replicas) {
+    interpreter_.begin_replica();
+  }
+  if (!holds_forward(hook)) {
+    co_await forward(nullptr, frame);
+  }
+  const Flow flow = co_await hook_with(hook, frame);
+  if (on_replicas) {
+    interpreter_.end_replica();
+  }
+  co_return flow;
+}
+
 Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loader,
                                    std::string_view step_hook) {
   batch_ = &batch;
@@ -84,10 +97,7 @@ Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loa
   forward_done_ = false;
   training_ = false;
   Frame frame;
-  if (!holds_forward(step_hook)) {
-    co_await forward(nullptr, frame);
-  }
-  co_await hook_with(step_hook, frame);
+  co_await step(step_hook, frame);
   const std::string step_end = std::string(step_hook) + "_end";
   co_await hook(step_end);
   remember_output(frame);

@@ -47,7 +47,11 @@ TEST_CASE("every collective has the result that its definition says") {
     - assert: swapped[0] == rank and swapped[1] == 10 + rank
     - reduce: {tensor: y, dst: 1, as: total}
     - {if: rank == 1, then: [{assert: "total[0] == 4"}]}
-    - all_to_all: {tensor: "arange(3)", input_split_sizes: [1, 2], output_split_sizes: ["1 + rank", "1 + rank"], as: uneven}
+    - all_to_all:
+        tensor: arange(3)
+        input_split_sizes: [1, 2]
+        output_split_sizes: [1 + rank, 1 + rank]
+        as: uneven
     - assert: len(uneven) == 2 + 2 * rank
 )yaml"));
   CHECK_FALSE(ran.result.hung);

@@ -31,7 +31,13 @@ std::vector<std::string> calls(const Ran& ran, int32_t rank) {
 
 TEST_CASE("the collectives of fit come in Lightning's order") {
   const Ran ran = train(ddp(R"yaml(
-trainer: {strategy: ddp, devices: 2, max_epochs: 1, limit_train_batches: 1, num_sanity_val_steps: 1, limit_val_batches: 1}
+trainer:
+  strategy: ddp
+  devices: 2
+  max_epochs: 1
+  limit_train_batches: 1
+  num_sanity_val_steps: 1
+  limit_val_batches: 1
 data: {train: {samples: 32}, val: {samples: 16}}
 )yaml"));
   CHECK_FALSE(ran.result.hung);
@@ -249,7 +255,11 @@ data: {train: {samples: 32, batch_size: 8}}
 
 TEST_CASE("what is not modelled is named with its place") {
   const Preparation preparation = prepare(scenario_of(ddp(R"yaml(
-trainer: {devices: 2, strategy: fsdp, callbacks: [{EarlyStopping: {monitor: loss}}], precision: 16-mixed}
+trainer:
+  devices: 2
+  strategy: fsdp
+  callbacks: [{EarlyStopping: {monitor: loss}}]
+  precision: 16-mixed
 metrics: {f1: BinaryF1Score}
 lr_scheduler: {ReduceLROnPlateau: {monitor: loss}}
 )yaml")),
@@ -269,4 +279,39 @@ TEST_CASE("more GPUs than a node has are refused") {
       standard_strategies());
   CHECK_FALSE(preparation.runnable());
   CHECK(preparation.problems.front().code == "LS501");
+}
+
+TEST_CASE("on_exception runs on the rank that raised, and its collective meets the others' calls") {
+  const Ran ran = train(ddp(R"yaml(
+trainer: {devices: 2, strategy: ddp, max_epochs: 1}
+data: {train: {samples: 32, batch_size: 8}}
+program:
+  training_step:
+    - if: rank == 1 and batch_idx == 1
+      then: [{raise: bad sample}]
+  on_exception:
+    - barrier
+)yaml"));
+  CHECK(ran.result.hung);
+  REQUIRE(ran.result.waiting.size() == 2);
+}
+
+TEST_CASE("what a step stores on the module is lost under dp with several devices, kept under ddp") {
+  const std::string text = R"yaml(
+data: {train: {samples: 32, batch_size: 8}}
+program:
+  on_train_start:
+    - let: {self.seen: 0}
+  training_step:
+    - let: {self.seen: self.seen + 1}
+  on_train_epoch_end:
+    - log: {name: seen, value: self.seen}
+)yaml";
+  const Ran lost = train(ddp(text + "trainer: {strategy: dp, devices: 2, max_epochs: 1}\n"));
+  CHECK(lost.log(0).metrics.at("seen") == 0);
+  REQUIRE(lost.log(0).findings.size() == 1);
+  CHECK(lost.log(0).findings[0].code == "LS308");
+  const Ran kept = train(ddp(text + "trainer: {strategy: ddp, devices: 2, max_epochs: 1}\n"));
+  CHECK(kept.log(0).metrics.at("seen") == 2);
+  CHECK(kept.log(0).findings.empty());
 }
