@@ -29,7 +29,7 @@ Program EvaluationLoop::set_up() {
     co_return;
   }
   is_set_up_ = true;
-  const TrainerSites& sites = training_.program().sites;
+  const TrainerSites& sites = training_.sites();
   co_await training_.barrier(kind_ == EvaluationKind::validate ? sites.val_loader
                              : kind_ == EvaluationKind::test   ? sites.test_loader
                                                                : sites.predict_loader);
@@ -115,11 +115,22 @@ Program EvaluationLoop::run(int64_t limit, bool sanity) {
   training_.outputs = std::move(outer_outputs);
 }
 
+namespace {
+Stage stage_of(EvaluationKind kind) {
+  switch (kind) {
+    case EvaluationKind::validate: return Stage::validate;
+    case EvaluationKind::test: return Stage::test;
+    case EvaluationKind::predict: return Stage::predict;
+  }
+  return Stage::validate;
+}
+}  // namespace
+
 Program evaluate(Training& training, EvaluationKind kind) {
   EvaluationLoop loop(training, kind);
-  co_await training.begin_stage();
-  co_await training.barrier(training.program().sites.resume_end);
-  co_await training.barrier(training.program().sites.run_stage);
+  co_await training.begin_stage(stage_of(kind));
+  co_await training.barrier(training.sites().resume_end);
+  co_await training.barrier(training.sites().run_stage);
   co_await loop.set_up();
   co_await loop.run(TrainerSettings::no_limit, false);
   co_await training.end_stage(false);

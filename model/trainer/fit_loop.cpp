@@ -41,8 +41,8 @@ class FitLoop {
 
 // checkpoint_connector, trainer._run_stage, then the loops.
 Program FitLoop::run() {
-  const TrainerSites& sites = training_.program().sites;
-  co_await training_.begin_stage();
+  const TrainerSites& sites = training_.sites();
+  co_await training_.begin_stage(Stage::fit);
   co_await training_.hook("on_fit_start");
   co_await training_.barrier(sites.resume_end);
   co_await training_.barrier(sites.run_stage);
@@ -76,7 +76,7 @@ Program FitLoop::sanity_check() {
 
 // fit_loop.py, setup_data: the barrier of the loader, and its length summed over the ranks twice.
 Program FitLoop::set_up() {
-  const TrainerSites& sites = training_.program().sites;
+  const TrainerSites& sites = training_.sites();
   co_await training_.count_batches(loader(), given_batches_);
   co_await training_.barrier(sites.train_loader);
   const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
@@ -125,7 +125,7 @@ Program FitLoop::validate_if_due() {
 Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   // From 2.5.3 on rank 0 tells all whether it got a SIGTERM, before every batch.
   if (settings_.lightning >= Version{2, 5, 3} && training_.distributed()) {
-    co_await training_.send_int(training_.program().sites.sigterm);
+    co_await training_.send_int(training_.sites().sigterm);
   }
   co_await training_.hook("on_train_batch_start");
   co_await training_.training_batch(batch, loader(), steps, begins_window);

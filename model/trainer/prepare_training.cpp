@@ -4,6 +4,7 @@
 
 #include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
+#include "model/trainer/sites.hpp"
 
 namespace lockstep {
 
@@ -45,7 +46,12 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   auto program = std::make_shared<TrainingProgram>();
   program->scenario = preparation.scenario;
   program->settings = settings;
-  program->sites = add_trainer_sites(preparation.sites);
+  for (const Stage stage : {Stage::fit, Stage::validate, Stage::test, Stage::predict}) {
+    program->sites[static_cast<size_t>(stage)] = add_trainer_sites(preparation.sites, stage);
+  }
+  if (preparation.scenario->program) {
+    program->log_sites = add_log_sites(*preparation.scenario->program, preparation.sites);
+  }
   const StrategyEntry* entry = prepare_devices(preparation, registry, *program);
   program->network = prepare_network(preparation);
   prepare_trainer_settings(preparation, program->trainer);

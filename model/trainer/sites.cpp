@@ -34,7 +34,36 @@ void add_all(const std::vector<Statement>& statements, const std::string& hook, 
   }
 }
 
+void add_logs(const std::vector<Statement>& statements, Sites& sites,
+              std::map<std::string, SiteId>& known) {
+  for (const Statement& statement : statements) {
+    if (statement.kind == StatementKind::log && statement.log.name) {
+      known.try_emplace(statement.log.name->value, site_of(statement));
+    }
+    for (const Binding& binding : statement.log.dictionary) {
+      if (known.count(binding.name) != 0) {
+        continue;
+      }
+      Site site = *sites.find(site_of(statement));
+      site.description = "log of `" + binding.name + "`";
+      site.line = binding.expression.place().line;
+      site.column = binding.expression.place().column;
+      known.emplace(binding.name, sites.add(site));
+    }
+    add_logs(statement.body, sites, known);
+    add_logs(statement.otherwise, sites, known);
+  }
+}
+
 }  // namespace
+
+std::map<std::string, SiteId> add_log_sites(const ProgramSpec& program, Sites& sites) {
+  std::map<std::string, SiteId> known;
+  for (const Hook& hook : program.hooks) {
+    add_logs(hook.statements, sites, known);
+  }
+  return known;
+}
 
 SiteId site_of(const SourcePlace& place) {
   return site_id(fmt::format("{}:{}:{}", place.file, place.line, place.column));

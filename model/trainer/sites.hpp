@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "model/core/site.hpp"
 #include "model/scenario/program_spec.hpp"
 
@@ -12,5 +15,10 @@ SiteId site_of(const SourcePlace& place);
 
 /// Every statement of every hook, each with the `if` or `repeat` that directly encloses it.
 Sites sites_of(const ProgramSpec& program);
+
+/// Names the reductions of each logged key: ranks that log a key in different statements reduce the
+/// same thing. The place is that of the first statement that logs it; for a key of log_dict, of its
+/// value.
+std::map<std::string, SiteId> add_log_sites(const ProgramSpec& program, Sites& sites);
 
 }  // namespace lockstep

@@ -13,10 +13,14 @@ namespace lockstep {
 
 namespace {
 
-SiteId add_site(Sites& sites, const char* description) {
-  Site site;
-  site.description = description;
-  return sites.add(site);
+std::string_view suffix_of(Stage stage) {
+  switch (stage) {
+    case Stage::fit: return "";
+    case Stage::validate: return " (validate)";
+    case Stage::test: return " (test)";
+    case Stage::predict: return " (predict)";
+  }
+  return "";
 }
 
 // Under DP Lightning wraps these in the module's forward.
@@ -32,20 +36,25 @@ Program run(Rank& rank, std::shared_ptr<const TrainingProgram> program) {
 
 }  // namespace
 
-TrainerSites add_trainer_sites(Sites& sites) {
+TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
+  const auto add = [&sites, stage](std::string_view description) {
+    Site site;
+    site.description = std::string(description) + std::string(suffix_of(stage));
+    return sites.add(site);
+  };
   TrainerSites known;
-  known.pre_setup = add_site(sites, "Lightning, barrier before setup");
-  known.post_setup = add_site(sites, "Lightning, barrier after setup");
-  known.resume_end = add_site(sites, "Lightning, barrier after restoring state");
-  known.run_stage = add_site(sites, "Lightning, barrier before the stage");
-  known.prepare_data = add_site(sites, "Lightning, barrier after prepare_data");
-  known.train_loader = add_site(sites, "Lightning, train_dataloader() barrier");
-  known.val_loader = add_site(sites, "Lightning, val_dataloader() barrier");
-  known.test_loader = add_site(sites, "Lightning, test_dataloader() barrier");
-  known.predict_loader = add_site(sites, "Lightning, predict_dataloader() barrier");
-  known.loader_length = add_site(sites, "Lightning, reduce of a loader's length");
-  known.sigterm = add_site(sites, "Lightning, broadcast of the SIGTERM flag");
-  known.save_checkpoint = add_site(sites, "Lightning, barrier after save_checkpoint");
+  known.pre_setup = add("Lightning, barrier before setup");
+  known.post_setup = add("Lightning, barrier after setup");
+  known.resume_end = add("Lightning, barrier after restoring state");
+  known.run_stage = add("Lightning, barrier before the stage");
+  known.prepare_data = add("Lightning, barrier after prepare_data");
+  known.train_loader = add("Lightning, train_dataloader() barrier");
+  known.val_loader = add("Lightning, val_dataloader() barrier");
+  known.test_loader = add("Lightning, test_dataloader() barrier");
+  known.predict_loader = add("Lightning, predict_dataloader() barrier");
+  known.loader_length = add("Lightning, reduce of a loader's length");
+  known.sigterm = add("Lightning, broadcast of the SIGTERM flag");
+  known.save_checkpoint = add("Lightning, barrier after save_checkpoint");
   return known;
 }
 
@@ -192,7 +201,7 @@ Program Training::reduce_length(int64_t length) {
   const TensorPointer data = interpreter_.tensors().make(DType::int64, {});
   rank_.write(data->slice, Values::of(DType::int64, {static_cast<double>(length)}));
   interpreter_.hand_over_compute_stream();
-  co_await strategy_->reduce(rank_, data->slice, Reduction::sum, program_.sites.loader_length);
+  co_await strategy_->reduce(rank_, data->slice, Reduction::sum, sites().loader_length);
 }
 
 Program Training::send_int(SiteId site) {
@@ -202,8 +211,13 @@ Program Training::send_int(SiteId site) {
 }
 
 // trainer.py, _run: what every stage does before its loop.
-Program Training::begin_stage() {
-  const TrainerSites& sites = program_.sites;
+const TrainerSites& Training::sites() const {
+  return program_.sites[static_cast<size_t>(stage_)];
+}
+
+Program Training::begin_stage(Stage stage) {
+  stage_ = stage;
+  const TrainerSites& sites = this->sites();
   if (has_hook("prepare_data")) {
     if (rank_.place().local_rank == 0) {
       co_await hook("prepare_data");

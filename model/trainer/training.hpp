@@ -57,7 +57,9 @@ class Training final : public TrainerScope {
   /// reduce(SUM) of one int64: the length of a loader.
   Program reduce_length(int64_t length);
   /// pre_setup .. resume_end; the strategy is set up once.
-  Program begin_stage();
+  Program begin_stage(Stage stage);
+  /// Of the stage that runs.
+  const TrainerSites& sites() const;
   Program end_stage(bool fitting);
   /// One training batch: forward, backward, update, in the order of automatic optimization.
   Program training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
@@ -100,6 +102,7 @@ class Training final : public TrainerScope {
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
   bool is_set_up_ = false;
+  Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now
   const Batch* batch_ = nullptr;
   const LoaderSettings* loader_ = nullptr;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <limits>
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +49,11 @@ struct TrainerSites {
   SiteId pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader, val_loader,
       test_loader, predict_loader, loader_length, sigterm, save_checkpoint;
 };
-/// Adds them to a table.
-TrainerSites add_trainer_sites(Sites& sites);
+/// What the script asked the trainer for. Every stage has sites of its own: a rank that validates
+/// alone has reached statements that the others never did.
+enum class Stage : uint8_t { fit, validate, test, predict };
+/// Adds the sites of a stage to a table.
+TrainerSites add_trainer_sites(Sites& sites, Stage stage);
 
 /// What all ranks of a training run share. Read only but the log; outlives the run.
 struct TrainingProgram {
@@ -65,7 +70,8 @@ struct TrainingProgram {
   std::vector<LoaderSettings> predict;
   bool uses_output = false;  ///< some statement reads `output` or `outputs`
   bool uses_loss = false;    ///< some statement reads `loss` or `outputs`
-  TrainerSites sites;
+  std::array<TrainerSites, 4> sites;  ///< by Stage
+  std::map<std::string, SiteId> log_sites;  ///< by key: the first statement that logs it
   std::shared_ptr<RunLog> log;
 };
 

@@ -276,7 +276,7 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
     case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
     case Kind::save_checkpoint:
       co_await hook("on_save_checkpoint");
-      co_await barrier(program_.sites.save_checkpoint);
+      co_await barrier(sites().save_checkpoint);
       break;
     case Kind::should_stop:
       progress.should_stop = co_await interpreter_.condition_of(statement.expression->value, frame,
@@ -325,7 +325,8 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
   call.sync =
       value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
   call.batch_size = batch_ == nullptr ? 1 : batch_->size();
-  call.site = site_of(statement);
+  const auto known = program_.log_sites.find(name);
+  call.site = known != program_.log_sites.end() ? known->second : site_of(statement);
   const std::string reduction = value_or(log.reduce_fx, std::string("mean"));
   call.reduction = reduction == "sum"   ? LogReduction::sum
                    : reduction == "min" ? LogReduction::min
