@@ -168,8 +168,7 @@ void DataParallel::reduce_gradients(Rank& rank) {
       first.ensure_gradient(rank, first.parameters()[i]);
       const Slice& sum = first.parameters()[i].tensor.gradient;
       const Slice here = rank.allocate(Purpose::communication, sum.dtype, sum.elements, root);
-      // On the stream of the device it leaves, as torch does: there it is ordered before the
-      // release of the replica.
+      // On the stream of the device it leaves, as torch does: the replica is released after it.
       const Ticket came =
           rank.copy(gradient, here, {replica.compute(), computed_, site_id(add_gradients)});
       KernelCall call;

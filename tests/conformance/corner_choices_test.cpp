@@ -48,18 +48,18 @@ Program parameter_server(Rank& rank, Seen& seen) {
 
 // What a server keeps of its workers.
 struct Workers {
-  std::vector<int32_t> ids;     ///< whose next gradient is awaited
-  std::vector<Ticket> arrivals; ///< in the same order
-  std::vector<Slice> slots;     ///< by rank
-  std::vector<int32_t> clocks;  ///< gradients that have come, by rank
+  std::vector<int32_t> ids;      ///< whose next gradient is awaited
+  std::vector<Ticket> arrivals;  ///< in the same order
+  std::vector<Slice> slots;      ///< by rank
+  std::vector<int32_t> clocks;   ///< gradients that have come, by rank
 };
 
 void await_gradient(Rank& rank, Workers& workers, int32_t id) {
   workers.ids.push_back(id);
   // A stream a worker: in one stream a worker that is late would hold up those behind it.
   const StreamId own = stream(static_cast<uint8_t>(queue::first_named + id));
-  workers.arrivals.push_back(rank.receive(
-      world_group, workers.slots[static_cast<size_t>(id)], id, gradient_tag, {.on = own}));
+  workers.arrivals.push_back(rank.receive(world_group, workers.slots[static_cast<size_t>(id)], id,
+                                          gradient_tag, {.on = own}));
 }
 
 Workers open_receives(Rank& rank) {
@@ -81,8 +81,7 @@ Task<int32_t> take_any(Rank& rank, Workers& workers, Slice weight) {
   const int32_t id = workers.ids[index];
   workers.ids.erase(workers.ids.begin() + index);
   workers.arrivals.erase(workers.arrivals.begin() + index);
-  const Ticket applied =
-      apply(rank, Kernel::add, workers.slots[static_cast<size_t>(id)], weight);
+  const Ticket applied = apply(rank, Kernel::add, workers.slots[static_cast<size_t>(id)], weight);
   co_await rank.settle(applied);
   if (++workers.clocks[static_cast<size_t>(id)] < rounds) {
     await_gradient(rank, workers, id);
@@ -125,8 +124,8 @@ Program stale_server(Rank& rank, Seen& seen) {
     for (const int32_t id : held_back) {
       if (workers.clocks[static_cast<size_t>(id)] <= slowest + staleness) {
         permitted.push_back(rank.send(world_group, weight, id, answer_tag));
-        seen.push_back(Values::of(DType::int32, {workers.clocks[static_cast<size_t>(id)] * 1.0,
-                                                 slowest * 1.0}));
+        seen.push_back(Values::of(DType::int32,
+                                  {workers.clocks[static_cast<size_t>(id)] * 1.0, slowest * 1.0}));
       }
     }
     std::erase_if(held_back, [&](int32_t id) {

@@ -38,8 +38,7 @@ Program offload(Rank& rank, Seen& seen) {
   const Slice activation = rank.allocate(Purpose::activation, DType::fp32, 1000);
   const Ticket forward = apply(rank, Kernel::fill, {}, activation, rank.id() + 5);
   const Slice aside = rank.allocate(Purpose::activation, DType::fp32, 1000, host_device);
-  const Ticket out =
-      rank.copy(activation, aside, {.on = copy_stream, .after = {forward}});
+  const Ticket out = rank.copy(activation, aside, {.on = copy_stream, .after = {forward}});
   co_await rank.settle(out);
   rank.release(activation);
   const Slice other = rank.allocate(Purpose::workspace, DType::fp32, 900);
@@ -111,7 +110,8 @@ TEST_CASE("the gradients of an overlapping backward are averaged in both worlds"
   CHECK(memory.held == Bytes(0));
 }
 
-TEST_CASE("an activation that is offloaded to the host comes back and its memory was free between") {
+TEST_CASE(
+    "an activation that is offloaded to the host comes back and its memory was free between") {
   Worlds worlds;
   const Arm arm = run_both(worlds, world_of(2), offload);
   CHECK(unfinished(arm).empty());

@@ -184,6 +184,5 @@ TEST_CASE("a rank that is no member of a group waits for ever in it, the members
 
 TEST_CASE("ranks that name other members make groups that do not meet") {
   Worlds worlds;
-  CHECK(unfinished(run_both(worlds, world_of(3), different_members)) ==
-        std::vector<int32_t>{0});
+  CHECK(unfinished(run_both(worlds, world_of(3), different_members)) == std::vector<int32_t>{0});
 }

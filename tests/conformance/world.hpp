@@ -109,8 +109,7 @@ inline std::vector<std::string> disagreements(const Arm& a, const Arm& b) {
     found.push_back(fmt::format("hung: {} and {}", a.result.hung, b.result.hung));
   }
   if (a.result.operations != b.result.operations) {
-    found.push_back(
-        fmt::format("operations: {} and {}", a.result.operations, b.result.operations));
+    found.push_back(fmt::format("operations: {} and {}", a.result.operations, b.result.operations));
   }
   const auto same_wait = [](const WaitingLane& x, const WaitingLane& y) {
     return x.rank == y.rank && x.lane == y.lane && x.until == y.until && x.tickets == y.tickets;

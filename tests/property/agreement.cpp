@@ -23,8 +23,8 @@ void compare_findings(std::vector<std::string>& failures, const std::string& wha
                       const std::vector<std::string>& simulated,
                       const std::vector<std::string>& other) {
   if (simulated != other) {
-    failures.push_back(fmt::format("{}: findings [{}] and [{}]", what,
-                                   fmt::join(simulated, "; "), fmt::join(other, "; ")));
+    failures.push_back(fmt::format("{}: findings [{}] and [{}]", what, fmt::join(simulated, "; "),
+                                   fmt::join(other, "; ")));
   }
 }
 
@@ -33,8 +33,8 @@ void compare_findings(std::vector<std::string>& failures, const std::string& wha
 std::vector<std::string> told(const std::vector<Finding>& findings) {
   std::vector<std::string> texts;
   for (const Finding& finding : findings) {
-    std::string text = fmt::format("{} {} ranks {} call {}", finding.code,
-                                   name_of(finding.level), finding.ranks.text(), finding.call);
+    std::string text = fmt::format("{} {} ranks {} call {}", finding.code, name_of(finding.level),
+                                   finding.ranks.text(), finding.call);
     for (const FindingSite& site : finding.sites) {
       text += fmt::format(" {} {:#x}", name_of(site.role), site.site.value);
     }
@@ -63,8 +63,7 @@ Verdict judge(Worlds& worlds, const RunOptions& options, const Body& body) {
 
   const Arm again = run_simulated(replaying, body);
   add(verdict.failures, "simulated twice", disagreements(arms.simulated, again));
-  for (const JournalDifference& difference :
-       deterministic(arms.simulated.result, again.result)) {
+  for (const JournalDifference& difference : deterministic(arms.simulated.result, again.result)) {
     verdict.failures.push_back("simulated twice: " + difference.text);
   }
   for (const uint64_t seed : {1u, 2u}) {

@@ -15,8 +15,8 @@ std::vector<size_t> candidates(const BareProgram& program) {
   std::vector<size_t> positions;
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const Act act = program.steps[i].act;
-    const bool rooted = act == Act::reduce || act == Act::broadcast || act == Act::gather ||
-                        act == Act::scatter;
+    const bool rooted =
+        act == Act::reduce || act == Act::broadcast || act == Act::gather || act == Act::scatter;
     const bool sized = is_collective(act) && act < Act::barrier;
     const bool fits = flaw == Flaw::other_root        ? rooted
                       : flaw == Flaw::other_size      ? sized
@@ -39,8 +39,8 @@ bool concerns_all_ranks(Flaw flaw) {
 
 void swap_with_next_collective(std::vector<OwnStep>& steps, size_t at) {
   for (size_t next = at + 1; next < steps.size(); ++next) {
-    const bool makes_group = steps[next].step.act == Act::split_group ||
-                             steps[next].step.act == Act::reverse_group;
+    const bool makes_group =
+        steps[next].step.act == Act::split_group || steps[next].step.act == Act::reverse_group;
     if (makes_group) {
       return;
     }
@@ -54,19 +54,19 @@ void swap_with_next_collective(std::vector<OwnStep>& steps, size_t at) {
 }  // namespace
 
 Flaw planted(const BareProgram& program) {
-  const bool needs_peer = program.defect.flaw != Flaw::raised &&
-                          program.defect.flaw != Flaw::released_early;
+  const bool needs_peer =
+      program.defect.flaw != Flaw::raised && program.defect.flaw != Flaw::released_early;
   const bool possible = program.ranks > 1 || !needs_peer;
-  const bool anywhere = program.defect.flaw == Flaw::uneven ? !program.steps.empty()
-                                                            : !candidates(program).empty();
+  const bool anywhere =
+      program.defect.flaw == Flaw::uneven ? !program.steps.empty() : !candidates(program).empty();
   return possible && anywhere ? program.defect.flaw : Flaw::none;
 }
 
 std::vector<OwnStep> steps_of(const BareProgram& program, int32_t rank) {
   std::vector<OwnStep> own;
   for (size_t i = 0; i < program.steps.size(); ++i) {
-    own.push_back({program.steps[i], site_id(fmt::format("step {}", i)),
-                   static_cast<int32_t>(i), Flaw::none});
+    own.push_back({program.steps[i], site_id(fmt::format("step {}", i)), static_cast<int32_t>(i),
+                   Flaw::none});
   }
   const Flaw flaw = planted(program);
   if (flaw == Flaw::none ||

@@ -23,34 +23,56 @@ enum class Act : uint8_t {
   reduce_scatter,
   all_to_all,
   barrier,
-  split_group,   ///< by colour; later steps may use the group
-  reverse_group, ///< of all ranks, named one by one, last to first
+  split_group,    ///< by colour; later steps may use the group
+  reverse_group,  ///< of all ranks, named one by one, last to first
   fill,
   scale,
   add,
   copy,
   copy_to_host_and_back,
-  work,            ///< time on the device and on the host
-  pass,            ///< one rank sends to another
-  ring,            ///< every rank sends to the next one, grouped with its receive
-  collect,         ///< rank 0 receives from whoever comes, once from each other rank
+  work,                ///< time on the device and on the host
+  pass,                ///< one rank sends to another
+  ring,                ///< every rank sends to the next one, grouped with its receive
+  collect,             ///< rank 0 receives from whoever comes, once from each other rank
   grouped_reductions,  ///< two all_reduces as one call
-  helper_lane,     ///< a second lane computes and hands over by promises
+  helper_lane,         ///< a second lane computes and hands over by promises
   settle,
   settle_any,
   read,
-  branch,          ///< on a value that all ranks share: skips steps or not
-  renew,           ///< releases a buffer and allocates another
+  branch,  ///< on a value that all ranks share: skips steps or not
+  renew,   ///< releases a buffer and allocates another
 };
 inline constexpr int32_t act_count = 27;
 inline constexpr int32_t collective_count = 11;
 constexpr bool is_collective(Act act) { return static_cast<int32_t>(act) < collective_count; }
 
-inline constexpr std::array<std::string_view, act_count> act_names{
-    "all_reduce", "reduce", "broadcast", "all_gather", "gather", "scatter", "reduce_scatter",
-    "all_to_all", "barrier", "split_group", "reverse_group", "fill", "scale", "add", "copy",
-    "copy_to_host_and_back", "work", "pass", "ring", "collect", "grouped_reductions",
-    "helper_lane", "settle", "settle_any", "read", "branch", "renew"};
+inline constexpr std::array<std::string_view, act_count> act_names{"all_reduce",
+                                                                   "reduce",
+                                                                   "broadcast",
+                                                                   "all_gather",
+                                                                   "gather",
+                                                                   "scatter",
+                                                                   "reduce_scatter",
+                                                                   "all_to_all",
+                                                                   "barrier",
+                                                                   "split_group",
+                                                                   "reverse_group",
+                                                                   "fill",
+                                                                   "scale",
+                                                                   "add",
+                                                                   "copy",
+                                                                   "copy_to_host_and_back",
+                                                                   "work",
+                                                                   "pass",
+                                                                   "ring",
+                                                                   "collect",
+                                                                   "grouped_reductions",
+                                                                   "helper_lane",
+                                                                   "settle",
+                                                                   "settle_any",
+                                                                   "read",
+                                                                   "branch",
+                                                                   "renew"};
 
 /// Numbers are small and taken modulo what there is.
 struct Step {
@@ -65,21 +87,22 @@ struct Step {
 /// What is wrong on one rank, at one of the collective steps.
 enum class Flaw : uint8_t {
   none,
-  missing,          ///< the rank leaves it out
-  repeated,         ///< the rank calls it twice
-  swapped,          ///< the rank calls it after the next collective step
+  missing,   ///< the rank leaves it out
+  repeated,  ///< the rank calls it twice
+  swapped,   ///< the rank calls it after the next collective step
   other_root,
   other_size,
   other_reduction,
-  raised,           ///< the rank raises instead
-  uneven,           ///< the rank goes through all steps once more
-  local_branch,     ///< all ranks leave it out or not by a value of their own
-  released_early,   ///< all ranks release its buffer while it is in flight
+  raised,          ///< the rank raises instead
+  uneven,          ///< the rank goes through all steps once more
+  local_branch,    ///< all ranks leave it out or not by a value of their own
+  released_early,  ///< all ranks release its buffer while it is in flight
 };
 inline constexpr int32_t flaw_count = 11;
 inline constexpr std::array<std::string_view, flaw_count> flaw_names{
-    "none", "missing", "repeated", "swapped", "other_root", "other_size", "other_reduction",
-    "raised", "uneven", "local_branch", "released_early"};
+    "none",       "missing",      "repeated",        "swapped",
+    "other_root", "other_size",   "other_reduction", "raised",
+    "uneven",     "local_branch", "released_early"};
 
 struct Defect {
   Flaw flaw = Flaw::none;

@@ -27,8 +27,8 @@ Step draw_step() {
   step.other = draw(2);
   step.group = draw(4);
   step.number = draw(4);
-  step.reduction = *rc::gen::element(Reduction::sum, Reduction::avg, Reduction::min,
-                                     Reduction::max);
+  step.reduction =
+      *rc::gen::element(Reduction::sum, Reduction::avg, Reduction::min, Reduction::max);
   return step;
 }
 

@@ -29,9 +29,7 @@ class Machine {
     return groups[static_cast<size_t>(step.group) % groups.size()];
   }
   /// After everything that used the two buffers.
-  After after(const Step& step) {
-    return {last(step.buffer), last(second(step))};
-  }
+  After after(const Step& step) { return {last(step.buffer), last(second(step))}; }
   void use(const Step& step, Ticket ticket) {
     last(step.buffer) = ticket;
     last(second(step)) = ticket;
@@ -93,7 +91,7 @@ Ticket reduce_over(Machine& machine, const OwnStep& own, const CommunicationOpti
   const Step& step = own.step;
   const Group& group = machine.group(step);
   const auto members = static_cast<int64_t>(group.members.size());
-  const Reduction reduction = own.flaw != Flaw::other_reduction   ? step.reduction
+  const Reduction reduction = own.flaw != Flaw::other_reduction  ? step.reduction
                               : step.reduction == Reduction::sum ? Reduction::max
                                                                  : Reduction::sum;
   const auto root = static_cast<size_t>(step.number + (own.flaw == Flaw::other_root ? 1 : 0));
@@ -134,8 +132,7 @@ Ticket move_over(Machine& machine, const OwnStep& own, const CommunicationOption
   const Slice b = machine.whole(machine.second(step));
   Rank& rank = machine.rank;
   switch (step.act) {
-    case Act::broadcast:
-      return rank.broadcast(group.id, a.part(0, part * members), root, options);
+    case Act::broadcast: return rank.broadcast(group.id, a.part(0, part * members), root, options);
     case Act::all_gather:
       return rank.all_gather(group.id, a.part(0, part), b.part(0, part * members), options);
     case Act::gather:
@@ -183,8 +180,8 @@ Program communicate(Machine& machine, OwnStep own) {
     throw ProgramException(own.site, "a planted exception");
   }
   if (own.flaw == Flaw::local_branch) {
-    const uint32_t skips = machine.rank.choose(own.site, ChoiceKind::branch, 2,
-                                               machine.rank.id() % 2 == 0 ? 1 : 0);
+    const uint32_t skips =
+        machine.rank.choose(own.site, ChoiceKind::branch, 2, machine.rank.id() % 2 == 0 ? 1 : 0);
     if (skips == 1) {
       co_return;
     }
@@ -230,8 +227,7 @@ void compute(Machine& machine, const OwnStep& own) {
 Program offload(Machine& machine, OwnStep own) {
   Rank& rank = machine.rank;
   const Slice here = machine.whole(own.step.buffer);
-  const Slice host =
-      rank.allocate(Purpose::activation, machine.dtype, here.elements, host_device);
+  const Slice host = rank.allocate(Purpose::activation, machine.dtype, here.elements, host_device);
   const Ticket out = rank.copy(here, host, {copy_stream, machine.after(own.step), own.site});
   const Ticket in = rank.copy(host, here, {copy_stream, {out}, own.site});
   co_await rank.settle(in);
@@ -241,8 +237,7 @@ Program offload(Machine& machine, OwnStep own) {
 
 Program help(Rank& rank, Ticket asked, Ticket answered, Slice slice, double value, SiteId site) {
   co_await rank.settle(asked);
-  const Ticket filled =
-      apply(rank, Kernel::fill, {}, slice, value, {helper_stream, {asked}, site});
+  const Ticket filled = apply(rank, Kernel::fill, {}, slice, value, {helper_stream, {asked}, site});
   co_await rank.settle(filled);
   rank.fulfil(answered);
 }
@@ -346,9 +341,8 @@ Program wait(Machine& machine, OwnStep own) {
 Task<size_t> branch(Machine& machine, OwnStep own) {
   Rank& rank = machine.rank;
   const Slice first = machine.whole(own.step.buffer).part(0, 1);
-  const Ticket agreed = rank.all_reduce(
-      world_group, first, Reduction::max,
-      {communication_stream, machine.after(own.step), own.site});
+  const Ticket agreed = rank.all_reduce(world_group, first, Reduction::max,
+                                        {communication_stream, machine.after(own.step), own.site});
   machine.use(own.step, agreed);
   co_await rank.settle(agreed);
   const Values value = rank.read(first);

@@ -54,8 +54,7 @@ Program train_step(Rank& rank, const TrainingCase* training, Strategy* strategy,
     if (plan.skips_layer) {
       options.skipped_layers = {hidden_layer};
     }
-    const Batch batch =
-        batch_of(*training, rank.id(), plan.step * training->accumulate + micro);
+    const Batch batch = batch_of(*training, rank.id(), plan.step * training->accumulate + micro);
     co_await strategy->forward(rank, batch, options);
     co_await strategy->backward(rank, options);
   }

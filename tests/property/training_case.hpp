@@ -16,25 +16,25 @@ inline constexpr std::string_view trained_names[] = {"single", "dp", "ddp"};
 /// What is wrong with a training.
 enum class TrainingFlaw : uint8_t {
   none,
-  uneven_data,      ///< the last rank has one step more
-  skipped_layer,    ///< the last rank leaves a layer out
-  foreign_call,     ///< the first rank reduces its loss, the others do not
-  raised,           ///< the last rank raises in its second step
+  uneven_data,    ///< the last rank has one step more
+  skipped_layer,  ///< the last rank leaves a layer out
+  foreign_call,   ///< the first rank reduces its loss, the others do not
+  raised,         ///< the last rank raises in its second step
 };
 inline constexpr std::string_view training_flaw_names[] = {"none", "uneven_data", "skipped_layer",
-                                                          "foreign_call", "raised"};
+                                                           "foreign_call", "raised"};
 
 /// A training of a small network, as a value.
 struct TrainingCase {
   Trained strategy = Trained::ddp;
   int32_t ranks = 1;
-  int32_t devices = 1;        ///< of dp
-  int32_t hidden = 4;         ///< width of the hidden layer
+  int32_t devices = 1;  ///< of dp
+  int32_t hidden = 4;   ///< width of the hidden layer
   bool batch_norm = false;
   bool adam = false;
   int64_t batch = 2;
   int64_t steps = 2;
-  int64_t accumulate = 1;     ///< micro-batches a step, all but the last without synchronisation
+  int64_t accumulate = 1;  ///< micro-batches a step, all but the last without synchronisation
   DataParallelOptions options;
   TrainingFlaw flaw = TrainingFlaw::none;
 };

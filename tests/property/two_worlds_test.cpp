@@ -98,8 +98,8 @@ TEST_CASE("a training does the same in both worlds") {
     const Verdict verdict = judge(worlds, options, [&](Rank& rank, Seen& seen) {
       return train_case(rank, &training, &network, seen);
     });
-    count(distribution, training.ranks,
-          training_flaw_names[static_cast<size_t>(planted(training))], verdict);
+    count(distribution, training.ranks, training_flaw_names[static_cast<size_t>(planted(training))],
+          verdict);
     expect_none(verdict);
     expect_findings(verdict, is_defect(training));
   });

@@ -48,8 +48,8 @@ TEST_CASE("a million sub-programs that end at once, and a nest of many, need no 
   simulation.communication = &network;
   int64_t flat = 0;
   int64_t nested = 0;
-  const RunResult result = sim::simulate(
-      options, simulation, [&](Rank& rank) { return of_rank(rank, &flat, &nested); });
+  const RunResult result =
+      sim::simulate(options, simulation, [&](Rank& rank) { return of_rank(rank, &flat, &nested); });
   CHECK(result.ends[0].kind == RankEnd::Kind::finished);
   CHECK(flat == million);
   CHECK(nested == million / 10);
