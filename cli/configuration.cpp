@@ -7,7 +7,7 @@ namespace lockstep::cli {
 namespace {
 
 const std::vector<LoaderSpec>& loaders_of(const DataSpec& data, std::string_view stage) {
-  if (stage == "validate") {
+  if (stage == "validation") {
     return data.val;
   }
   if (stage == "test") {

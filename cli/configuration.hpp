@@ -8,7 +8,7 @@
 
 namespace lockstep::cli {
 
-/// The one loader of a stage ("train", "validate", ..). Null when the stage has several, or there
+/// The one loader of a stage ("train", "validation", ..). Null when the stage has several, or there
 /// are no data at all.
 const LoaderSpec* loader_of(const OneRun& run, std::string_view stage);
 /// Samples in the data set of a stage; nothing where batches are counted instead.

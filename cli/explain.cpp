@@ -35,7 +35,8 @@ std::string list_of(std::span<const Page> pages) {
 std::string overview() {
   return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) +
          "\nResults that expectations name\n" + list_of(result_pages()) +
-         "\n  presets                known clusters and GPUs\n\nlockstep explain NAME shows a page.\n";
+         "\n  presets                known clusters and GPUs\n"
+         "\nlockstep explain NAME shows a page.\n";
 }
 
 std::string presets() {
@@ -93,7 +94,8 @@ Answer explain_command(const Request& request) {
                             remedy.empty() ? "`lockstep explain` lists all" : remedy),
             ExitCode::usage};
   }
-  return {fmt::format("{}: {}\n\n{}", page->name, page->title, page->text), "", ExitCode::ok};
+  return {fmt::format("{}: {}\n\n{}", page->name, page->title, page->text.substr(1)), "",
+          ExitCode::ok};
 }
 
 Answer schema_command() { return {json_schema(), "", ExitCode::ok}; }

@@ -9,7 +9,7 @@ namespace lockstep::cli {
 struct Page {
   std::string_view name;   ///< "LS101", "step_time"
   std::string_view title;  ///< one line
-  std::string_view text;   ///< what, why, how to fix, example
+  std::string_view text;   ///< what, why, how to fix, example; begins with a line feed
 };
 
 /// Null when there is none. A result of several parts (`breakdown.compute`) may have the page of

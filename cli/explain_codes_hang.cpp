@@ -5,14 +5,16 @@ namespace lockstep::cli {
 
 constexpr Page hang_pages_table[] = {
     {"LS101", "some rank never reaches a call that the others make",
-     R"page(What   A collective ends when every member of its group has called it. Some ranks of the group
-       never come to this statement: a guard (`if rank == 0`), a skipped hook, an early return, an
-       exception on one rank, or a rank that was lost.
-Seen   The ranks that called wait. With NCCL the GPUs show full use and no error until the watchdog
-       ends the job (10 minutes unless told otherwise); Gloo raises after 30 minutes.
+     R"page(
+What   A collective ends when every member of its group has called it. Some ranks of the group
+       never come to this statement: a guard (`if rank == 0`), a skipped hook, an early return,
+       an exception on one rank, or a rank that was lost.
+Seen   The ranks that called wait. With NCCL the GPUs show full use and no error until the
+       watchdog ends the job (10 minutes unless told otherwise); Gloo raises after 30 minutes.
        When the absent ranks go on to another call, NCCL pairs the two by position.
 Fix    Let every rank make the call; guard only what one rank must do alone: printing, logging,
-       writing a file. A barrier before and after does not help where the call itself is guarded.
+       writing a file. A barrier before and after does not help where the call itself is
+       guarded.
 
 Example
   on_validation_epoch_end:
@@ -23,19 +25,21 @@ Example
     - {if: is_global_zero, then: [{log: {name: score, value: mean(gathered)}}]}
 )page"},
     {"LS102", "ranks make a call a different number of times",
-     R"page(What   Every rank reaches the statement, but some more often than others: a loop over data of
+     R"page(
+What   Every rank reaches the statement, but some more often than others: a loop over data of
        different length, a list of different length, a `while` that ends by local data.
-Seen   The ranks with more turns wait in the first call that the others do not make; often at the
-       end of an epoch, and so long after the cause.
-Fix    Give all ranks the same number of turns (drop_last, a sampler that pads, `join`), or agree
-       before each turn whether there is another one.
+Seen   The ranks with more turns wait in the first call that the others do not make; often at
+       the end of an epoch, and so long after the cause.
+Fix    Give all ranks the same number of turns (drop_last, a sampler that pads, `join`), or
+       agree before each turn whether there is another one.
 
 Example
   data: {train: {batches: 10 + (rank == 0)}}                      # rank 0 waits in step 11
   - {reduce_boolean_decision: {value: more, all: true, as: all_have_more}}
 )page"},
     {"LS103", "ranks make the same calls in a different order",
-     R"page(What   Collectives of one group are matched by position, not by name. Two ranks make the same
+     R"page(
+What   Collectives of one group are matched by position, not by name. Two ranks make the same
        calls, but in another order: iteration over a set or a dictionary, callbacks in different
        order, the two ways of a branch.
 Seen   Either a hang, or worse: the calls complete and each result belongs to the other call.
@@ -46,16 +50,18 @@ Example
                     else: [{all_reduce: b}, {all_reduce: a}]}     # a gets b's sum
 )page"},
     {"LS104", "ranks make one call with different arguments",
-     R"page(What   Shape, dtype, root, reduction or splits of one collective differ between ranks.
-Seen   NCCL does not compare arguments: sizes that differ hang or overwrite memory, a different root
-       or reduction gives a wrong value. Gloo checks some of them and raises.
+     R"page(
+What   Shape, dtype, root, reduction or splits of one collective differ between ranks.
+Seen   NCCL does not compare arguments: sizes that differ hang or overwrite memory, a different
+       root or reduction gives a wrong value. Gloo checks some of them and raises.
 Fix    Agree on the size first, pad to the longest, cut afterwards; one root for all.
 
 Example
   - all_gather: {tensor: "full(10 + rank, 1.0)", as: all}         # sizes differ
 )page"},
     {"LS105", "ranks make or use groups differently",
-     R"page(What   Making a group is itself a collective of all ranks of the parent: every rank calls it,
+     R"page(
+What   Making a group is itself a collective of all ranks of the parent: every rank calls it,
        with the same members, in the same order, whether it becomes a member or not.
 Seen   The ranks that called wait; or ranks hold different groups under one name.
 Fix    Call new_group on every rank, with the same list.
@@ -66,17 +72,22 @@ Example
   - new_group: {ranks: [0, 1], as: pair}                          # all ranks
 )page"},
     {"LS106", "calls of two groups are made in a different order",
-     R"page(What   Each group for itself is in order, but one rank calls group A before group B and another
-       B before A, and something makes the second call wait for the first: the host, or one stream.
+     R"page(
+What   Each group for itself is in order, but one rank calls group A before group B and another
+       B before A, and something makes the second call wait for the first: the host, or one
+       stream.
 Seen   A circle of waiting that no group shows alone; it may depend on timing.
-Fix    One order over all groups on every rank, and no host wait between them on some ranks only.
+Fix    One order over all groups on every rank, and no host wait between them on some ranks
+       only.
 
 Example
-  - {if: rank == 0, then: [{all_reduce: {tensor: x, group: a}}, {all_reduce: {tensor: y, group: b}}],
-                    else: [{all_reduce: {tensor: y, group: b}}, {all_reduce: {tensor: x, group: a}}]}
+  - {if: rank == 0,
+       then: [{all_reduce: {tensor: x, group: a}}, {all_reduce: {tensor: y, group: b}}],
+       else: [{all_reduce: {tensor: y, group: b}}, {all_reduce: {tensor: x, group: a}}]}
 )page"},
     {"LS107", "sends and receives wait for each other in a circle",
-     R"page(What   Each rank of a circle sends first and receives afterwards (or the other way round), and a
+     R"page(
+What   Each rank of a circle sends first and receives afterwards (or the other way round), and a
        send waits for its receive.
 Seen   All of them wait. With NCCL every send waits; with Gloo those beyond the eager limit.
 Fix    Let one side send while the other receives, or issue each pair as one.
@@ -88,15 +99,17 @@ Example
                         {recv: {tensor: y, src: (rank - 1) % world_size}}]
 )page"},
     {"LS108", "the program ends only while sends are buffered",
-     R"page(What   The run ends because sends return before they are received. With a larger message, another
-       backend or a smaller eager limit the same program hangs as in LS107.
+     R"page(
+What   The run ends because sends return before they are received. With a larger message,
+       another backend or a smaller eager limit the same program hangs as in LS107.
 Fix    As for LS107: do not rely on buffering.
 
 Example
   process_group: {backend: gloo, eager_limit: 64 KiB}             # hides the circle
 )page"},
     {"LS109", "ranks decide differently from their own data",
-     R"page(What   A branch, a number of turns or an early stop depends on a value that each rank computed
+     R"page(
+What   A branch, a number of turns or an early stop depends on a value that each rank computed
        for itself, and what follows contains communication.
 Seen   Runs fine until the values differ once; then as LS101 or LS102.
 Fix    Decide once for all ranks, then branch on the answer.

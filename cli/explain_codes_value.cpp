@@ -5,7 +5,8 @@ namespace lockstep::cli {
 
 constexpr Page value_pages_table[] = {
     {"LS201", "data is used before the operation that makes it has ended",
-     R"page(What   The result of asynchronous work, or the data it works on, is read or changed before the
+     R"page(
+What   The result of asynchronous work, or the data it works on, is read or changed before the
        work was waited for.
 Seen   Old or half-written values, sometimes; nothing is raised.
 Fix    Wait for the work before using its data.
@@ -16,13 +17,15 @@ Example
   - wait: work
 )page"},
     {"LS202", "a buffer is overwritten or released while it is in flight",
-     R"page(What   An operation on another stream still reads the buffer when it is overwritten, or given back
-       to the allocator, which hands it to the next tensor.
+     R"page(
+What   An operation on another stream still reads the buffer when it is overwritten, or given
+       back to the allocator, which hands it to the next tensor.
 Seen   Corrupted values that come and go with the load.
 Fix    Keep the buffer until its last user has ended (wait, or record_stream in PyTorch).
 )page"},
     {"LS203", "two accesses of one buffer are not ordered",
-     R"page(What   Two streams write one buffer, and neither waits for the other.
+     R"page(
+What   Two streams write one buffer, and neither waits for the other.
 Seen   The last one wins, and which that is changes from run to run.
 Fix    One stream for both, or an edge between them.
 
@@ -30,42 +33,50 @@ Example
   - wait_stream: {stream: side, on: compute}
 )page"},
     {"LS304", "samples are counted twice or never",
-     R"page(What   A distributed sampler pads the data set to a multiple of the world size, so that some
+     R"page(
+What   A distributed sampler pads the data set to a multiple of the world size, so that some
        samples are evaluated twice; or drops what is left over.
 Seen   A metric that differs a little from the one of a single GPU, and by world size.
-Fix    Evaluate without padding (`sampler: unrepeated`), or drop repeated samples by their index.
+Fix    Evaluate without padding (`sampler: unrepeated`), or drop repeated samples by their
+       index.
 
 Example
   21 samples on 2 ranks: 11 each, and sample 0 counts twice.
 )page"},
     {"LS305", "replicas of one parameter differ",
-     R"page(What   Data parallel ranks hold different values of a parameter that all should hold alike.
-Why    Different initial values, a step that some ranks skipped, a gradient that was not exchanged
-       (no_sync, a forward past the wrapper), a change on one rank alone.
+     R"page(
+What   Data parallel ranks hold different values of a parameter that all should hold alike.
+Why    Different initial values, a step that some ranks skipped, a gradient that was not
+       exchanged (no_sync, a forward past the wrapper), a change on one rank alone.
 Fix    Start from the same values and change parameters only by what all ranks share.
 )page"},
     {"LS306", "the run computes something else than one device would",
-     R"page(What   Parameters after training differ from those of one device that saw the same samples in one
-       large batch, by more than rounding explains.
+     R"page(
+What   Parameters after training differ from those of one device that saw the same samples in
+       one large batch, by more than rounding explains.
 Why    Ranks with unequal batches are averaged with equal weight; a scale is missing or doubled.
 Fix    Weight each rank by its number of samples, or give every rank equally many.
 )page"},
     {"LS401", "a device runs out of memory",
-     R"page(What   An allocation asks for more than the device has left. The page of the finding says what the
-       memory was used for at that moment.
-Fix    Lower the batch size; shard parameters, gradients or optimizer state; recompute activations;
-       offload. `lockstep run` shows the parts before anything is rented.
-Beware The memory of the CUDA context, of NCCL and of fragmentation comes on top: leave some GiB.
+     R"page(
+What   An allocation asks for more than the device has left. The page of the finding says what
+       the memory was used for at that moment.
+Fix    Lower the batch size; shard parameters, gradients or optimizer state; recompute
+       activations; offload. `lockstep run` shows the parts before anything is rented.
+Beware The memory of the CUDA context, of NCCL and of fragmentation comes on top: leave some
+       GiB.
 )page"},
     {"LS402", "a slow participant would hit the timeout (warning)",
-     R"page(What   The run ends, but in one call the others wait longer for the last rank than the timeout of
-       the group allows.
+     R"page(
+What   The run ends, but in one call the others wait longer for the last rank than the timeout
+       of the group allows.
 Fix    Raise process_group.timeout, or do the slow work on all ranks, or outside of the group.
 )page"},
     {"LS501", "the framework refuses the combination",
-     R"page(What   The scenario asks for something that Lightning, PyTorch or the launcher refuses before any
-       training: more nodes than there are, a strategy with the wrong accelerator, two settings that
-       exclude each other.
+     R"page(
+What   The scenario asks for something that Lightning, PyTorch or the launcher refuses before
+       any training: more nodes than there are, a strategy with the wrong accelerator, two
+       settings that exclude each other.
 Fix    As the finding says. `expect: [refused]` makes a scenario of it.
 )page"},
 };

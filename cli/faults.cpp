@@ -43,7 +43,8 @@ Time begin_of(const FaultSpec& fault, FaultPlan& plan) {
     return {};
   }
   if (fault.at->value.kind != Instant::Kind::time) {
-    refuse(plan, fault, "a fault at a step or epoch is not injected yet", "write a time: `at: 2 s`");
+    refuse(plan, fault, "a fault at a step or epoch is not injected yet",
+           "write a time: `at: 2 s`");
     return {};
   }
   return fault.at->value.time;

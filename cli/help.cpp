@@ -4,7 +4,8 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr std::string_view program_help = R"(lockstep rehearses a distributed training run before anyone pays for it.
+constexpr std::string_view program_help = R"(
+lockstep rehearses a distributed training run before anyone pays for it.
 
   lockstep verify train.yaml        can it hang, mismatch, race, or log a wrong number?
   lockstep run train.yaml           how fast, how much memory, where does the step time go?
@@ -29,7 +30,8 @@ Exit codes: 0 fine, 1 findings or failed expectations, 2 usage, 3 bad input, 4 u
 5 a capability is missing, 6 the real run failed for an outside reason, 70 a bug of ours.
 )";
 
-constexpr std::string_view run_help = R"(lockstep run FILE[:CASE]     predict time and memory of a scenario
+constexpr std::string_view run_help = R"(
+lockstep run FILE[:CASE]     predict time and memory of a scenario
 
   lockstep run train.yaml
   lockstep run train.yaml:two_nodes --set trainer.devices=8 --timeline t.json
@@ -49,7 +51,8 @@ Without :CASE, every case of the file runs in order. Expectations about quantiti
 Exit codes: 0 fine, 1 an error or a failed expectation, 3 bad input, 4 undecided, 5 not supported.
 )";
 
-constexpr std::string_view verify_help = R"(lockstep verify FILE[:CASE]     look for hangs and wrong numbers
+constexpr std::string_view verify_help = R"(
+lockstep verify FILE[:CASE]     look for hangs and wrong numbers
 
   lockstep verify train.yaml
   lockstep verify train.yaml:guarded --set 'verify.world_sizes=[2,8]'
@@ -70,7 +73,8 @@ Exit codes: 0 nothing found, 1 an error was found, 3 bad input, 4 undecided, 5 n
 `lockstep explain LS101` tells more about a finding.
 )";
 
-constexpr std::string_view test_help = R"(lockstep test FILE|FOLDER..     judge every case against what it expects
+constexpr std::string_view test_help = R"(
+lockstep test FILE|FOLDER..     judge every case against what it expects
 
   lockstep test scenarios/
   lockstep test train.yaml:guarded --seed 3
@@ -93,7 +97,8 @@ The last line is "N passed, N failed". Exit codes: 0 all passed, 1 a case failed
 4 undecided, 5 something is not supported.
 )";
 
-constexpr std::string_view explain_help = R"(lockstep explain [NAME]     a page about a finding, a result, or the presets
+constexpr std::string_view explain_help = R"(
+lockstep explain [NAME]     a page about a finding, a result, or the presets
 
   lockstep explain LS101        what it means, what is seen, how to fix it, an example
   lockstep explain step_time    what an expectation about it compares
@@ -101,7 +106,8 @@ constexpr std::string_view explain_help = R"(lockstep explain [NAME]     a page 
   lockstep explain              lists all pages
 )";
 
-constexpr std::string_view schema_help = R"(lockstep schema     the scenario format as JSON Schema
+constexpr std::string_view schema_help = R"(
+lockstep schema     the scenario format as JSON Schema
 
   lockstep schema -o scenario.schema.json
 
@@ -109,9 +115,7 @@ Then put this line at the head of a scenario, and editors complete and check it:
   # yaml-language-server: $schema=scenario.schema.json
 )";
 
-}  // namespace
-
-std::string_view help_of(std::string_view command) {
+std::string_view page_of(std::string_view command) {
   if (command == "run") {
     return run_help;
   }
@@ -125,6 +129,13 @@ std::string_view help_of(std::string_view command) {
     return explain_help;
   }
   return command == "schema" ? schema_help : program_help;
+}
+
+}  // namespace
+
+std::string_view help_of(std::string_view command) {
+  const std::string_view page = page_of(command);
+  return page.substr(1);  // the line feed behind the quote
 }
 
 }  // namespace lockstep::cli

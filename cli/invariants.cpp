@@ -102,7 +102,7 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
 // Evaluation loops give figures that count every sample; a run cut short by a limit is not judged.
 std::vector<Finding> sample_findings(const OneRun& run) {
   std::vector<Finding> findings;
-  for (const char* stage : {"validate", "test", "predict"}) {
+  for (const char* stage : {"validation", "test", "predict"}) {
     const std::optional<int64_t> samples = samples_of_stage(run, stage);
     std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
     const std::vector<RankLog>& ranks = run.preparation.log->ranks;

@@ -97,7 +97,7 @@ const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
 }
 
 void count_samples_of(const OneRun& run, Results& results) {
-  for (const char* stage : {"train", "validate", "test", "predict"}) {
+  for (const char* stage : {"train", "validation", "test", "predict"}) {
     std::vector<RankSamples> taken;
     const std::vector<RankLog>& ranks = run.preparation.log->ranks;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {

@@ -91,7 +91,7 @@ void run_on_threads(OneRun& run, const ProgramOfRank& program) {
   const int32_t ranks = run.preparation.options.world_size;
   if (!has_thread_world()) {
     run.problems.push_back({Problem::Kind::unsupported, {run.preparation.scenario->file, 0, 0},
-                            "this program was built without Gloo, so there are no threads to run on",
+                            "this program was built without Gloo: there are no threads to run on",
                             "install libgloo and build again, or use --world simulated"});
     return;
   }
@@ -130,6 +130,13 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
   }
   return fmt::format("rank {} was stopped after {} statements: an endless loop?",
                      stopped - ranks.begin(), stopped->statements - 1);
+}
+
+// A program ends by whatever it throws; this only the sizes of the scenario can cause.
+bool overflowed(const RunResult& result) {
+  return std::any_of(result.ends.begin(), result.ends.end(), [](const RankEnd& end) {
+    return end.kind == RankEnd::Kind::raised && end.message == QuantityOverflow().what();
+  });
 }
 
 }  // namespace
@@ -178,6 +185,13 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
     run_on_threads(run, program);
   }
   if (!run.ran) {
+    return run;
+  }
+  if (overflowed(run.result)) {
+    run.ran = false;
+    run.problems.push_back({Problem::Kind::invalid, {scenario.file, 0, 0},
+                            QuantityOverflow().what(),
+                            "make the sizes, counts or times of the scenario smaller"});
     return run;
   }
   run.free_choices = std::move(exploration.taken);

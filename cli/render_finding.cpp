@@ -65,10 +65,10 @@ std::string excerpts_of(const Finding& finding, const Sites& sites, const Source
       file = files.end() - 1;
     }
     const Mark mark = mark_of(place, *site);
-    const bool known = std::any_of(file->second.begin(), file->second.end(), [&](const Mark& other) {
+    const auto same = [&](const Mark& other) {
       return other.line == mark.line && other.column == mark.column && other.label == mark.label;
-    });
-    if (!known) {
+    };
+    if (std::none_of(file->second.begin(), file->second.end(), same)) {
       file->second.push_back(mark);
     }
   }
@@ -155,9 +155,10 @@ std::string why_of(const Finding& finding, const Sites& sites) {
   if (!why.text.empty() && !repeats_mark(finding, sites)) {
     lines.push_back(why.text);
   }
-  const bool marked = std::any_of(finding.sites.begin(), finding.sites.end(), [&](const auto& site) {
+  const auto marks_it = [&](const FindingSite& site) {
     return site.role == SiteRole::guard && site.site == why.site;
-  });
+  };
+  const bool marked = std::any_of(finding.sites.begin(), finding.sites.end(), marks_it);
   if (!marked || sites.find(why.site) == nullptr) {
     for (const Way& way : why.ways) {
       lines.push_back(fmt::format("{}: {}", way.ranks.phrase(), way.value));

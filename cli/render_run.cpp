@@ -95,7 +95,8 @@ std::string part(const std::string& name, Time time, Time whole, const Style& st
   const double fraction = whole > Time{} ? seconds(time) / seconds(whole) : 0;
   std::string bar;
   if (style.bars) {
-    bar = fmt::format("  {:<40}", std::string(static_cast<size_t>(fraction * bar_width + 0.5), '#'));
+    const auto length = static_cast<size_t>(fraction * bar_width + 0.5);
+    bar = fmt::format("  {:<40}", std::string(length, '#'));
   }
   return fmt::format("  {:<26}{}  {:>9}  {:>5}{}\n", name, bar, time_text(time.count()),
                      percent_text(fraction), beside.empty() ? "" : "  (" + beside + ")");

@@ -44,7 +44,7 @@ std::vector<Setting> candidates_of(const Rehearsal& rehearsal) {
   add_below(candidates, "trainer.devices", rehearsal.results.devices / nodes, 2);
   add_below(candidates, "trainer.max_epochs", value_or(trainer.max_epochs, int64_t{1}), 1);
   add_samples(candidates, rehearsal.run, "train", "train");
-  add_samples(candidates, rehearsal.run, "validate", "val");
+  add_samples(candidates, rehearsal.run, "validation", "val");
   return candidates;
 }
 
