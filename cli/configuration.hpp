@@ -8,8 +8,8 @@
 
 namespace lockstep::cli {
 
-/// The one loader of a stage ("train", "validation", ..). Null when the stage has several, or there
-/// are no data at all.
+/// The one loader of a stage ("train", "validation", ..). Null when the stage has several, or when
+/// there are no data at all.
 const LoaderSpec* loader_of(const OneRun& run, std::string_view stage);
 /// Samples in the data set of a stage; nothing where batches are counted instead.
 std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stage);

@@ -68,6 +68,9 @@ void DataParallel::replicate(Rank& rank) {
   arrived_.assign(1, updated);
   for (int32_t device = 1; device < used_devices(); ++device) {
     Replica& replica = replicas_[static_cast<size_t>(device)];
+    if (!replica.parameters().empty()) {
+      replica.release(rank);  // an evaluation has no backward that throws it away
+    }
     replica.allocate(rank);
     Ticket last = updated;
     for (size_t i = 0; i < first.parameters().size(); ++i) {

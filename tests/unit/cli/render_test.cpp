@@ -13,8 +13,8 @@ using namespace lockstep::test;
 
 TEST_CASE("a mark stands below what it marks, also behind letters of several bytes") {
   const Sources sources = {{"a.yaml", "first\n  größe: [barrier]\n"}};
-  // Column 12 counts bytes: ö and ß take two each.
-  CHECK(excerpt("a.yaml", {{2, 12, "", "here", true}}, sources, {}) ==
+  // Column 13 counts bytes: ö and ß take two each.
+  CHECK(excerpt("a.yaml", {{2, 13, "", "here", true}}, sources, {}) ==
         "   |\n"
         " 2 |   größe: [barrier]\n"
         "   |           ^^^^^^^ here\n"

@@ -296,7 +296,8 @@ program:
   REQUIRE(ran.result.waiting.size() == 2);
 }
 
-TEST_CASE("what a step stores on the module is lost under dp with several devices, kept under ddp") {
+TEST_CASE(
+    "what a step stores on the module is lost under dp with several devices, kept under ddp") {
   const std::string text = R"yaml(
 data: {train: {samples: 32, batch_size: 8}}
 program:
