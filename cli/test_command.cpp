@@ -17,7 +17,8 @@ namespace lockstep::cli {
 
 namespace {
 
-enum class Verdict : uint8_t { passed, failed, invalid, unsupported, undecided };
+/// (skipped: the world that was asked for is too small for it; says nothing about the scenario)
+enum class Verdict : uint8_t { passed, skipped, failed, invalid, unsupported, undecided };
 
 /// One line of the table.
 struct Line {
@@ -31,7 +32,8 @@ struct Line {
 
 ExitCode code_of(Verdict verdict) {
   switch (verdict) {
-    case Verdict::passed: return ExitCode::ok;
+    case Verdict::passed:
+    case Verdict::skipped: return ExitCode::ok;
     case Verdict::failed: return ExitCode::findings;
     case Verdict::invalid: return ExitCode::bad_input;
     case Verdict::unsupported: return ExitCode::missing_capability;
@@ -74,9 +76,8 @@ std::string expected_codes(const Rehearsal& rehearsal) {
 }
 
 const Problem* first_problem(const Rehearsal& rehearsal, Problem::Kind kind) {
-  const auto found =
-      std::find_if(rehearsal.problems.begin(), rehearsal.problems.end(),
-                   [kind](const Problem& problem) { return problem.kind == kind; });
+  const auto found = std::find_if(rehearsal.problems.begin(), rehearsal.problems.end(),
+                                  [kind](const Problem& problem) { return problem.kind == kind; });
   return found == rehearsal.problems.end() ? nullptr : &*found;
 }
 
@@ -100,13 +101,22 @@ std::string failure_of(const Rehearsal& rehearsal, bool strict) {
   return "";
 }
 
-Line line_of(const Rehearsal& rehearsal, bool strict) {
-  Line line{rehearsal.scenario->file, title_of(rehearsal), Verdict::passed,
-            expected_codes(rehearsal), "", &rehearsal};
+Line line_of(const Rehearsal& rehearsal, World world, bool strict) {
+  Line line{rehearsal.scenario->file,
+            title_of(rehearsal),
+            Verdict::passed,
+            expected_codes(rehearsal),
+            "",
+            &rehearsal};
   line.details = render_findings(rehearsal, {}) + render_expectations(rehearsal, {});
   if (const Problem* invalid = first_problem(rehearsal, Problem::Kind::invalid)) {
     line.verdict = Verdict::invalid;
     line.text = invalid->message + place_text(invalid->place);
+  } else if (const int32_t ranks = rehearsal.run.preparation.options.world_size;
+             world == World::threads && ranks > thread_ranks_max) {
+    line.verdict = Verdict::skipped;
+    line.text =
+        fmt::format("{} ranks; threads of one process: {} at most", ranks, thread_ranks_max);
   } else if (const Problem* missing = first_problem(rehearsal, Problem::Kind::unsupported)) {
     line.verdict = Verdict::unsupported;
     line.text = missing->message + place_text(missing->place);
@@ -116,7 +126,7 @@ Line line_of(const Rehearsal& rehearsal, bool strict) {
   } else if (!rehearsal.undecided.empty() || !rehearsal.run.world_failure.empty()) {
     line.verdict = Verdict::undecided;
     line.text = rehearsal.undecided + rehearsal.run.world_failure;
-  } else {
+  } else if (world == World::simulated) {
     for (const Judged& one : rehearsal.expectations) {
       if (!one.judged) {
         line.verdict = Verdict::undecided;
@@ -131,6 +141,7 @@ Line line_of(const Rehearsal& rehearsal, bool strict) {
 std::string word_of(Verdict verdict, const Style& style) {
   switch (verdict) {
     case Verdict::passed: return style.good("ok") + "            ";
+    case Verdict::skipped: return style.warning("skipped") + "       ";
     case Verdict::failed: return style.error("FAILED") + "        ";
     case Verdict::invalid: return style.error("INVALID") + "       ";
     case Verdict::unsupported: return style.warning("not supported") + " ";
@@ -146,8 +157,8 @@ std::string table_of(const std::vector<Line>& lines, const Style& style, bool ve
   }
   std::string out;
   for (const Line& line : lines) {
-    std::string row = fmt::format("{:<{}}  {} {}", line.name, width,
-                                  word_of(line.verdict, style), line.text);
+    std::string row =
+        fmt::format("{:<{}}  {} {}", line.name, width, word_of(line.verdict, style), line.text);
     row.erase(row.find_last_not_of(' ') + 1);
     out += row + "\n";
     if (verbose && line.verdict != Verdict::passed) {
@@ -165,13 +176,14 @@ std::string closing_of(const std::vector<Line>& lines, const Request& request) {
   const auto passed = count(Verdict::passed);
   const auto failed = count(Verdict::failed) + count(Verdict::invalid);
   const auto unsupported = count(Verdict::unsupported);
-  std::string out =
-      fmt::format("{}, {} ok, {} failed, {} undecided", plural(static_cast<int64_t>(lines.size()),
-                                                               "case"),
-                  passed, failed, count(Verdict::undecided));
+  const auto skipped = count(Verdict::skipped);
+  std::string out = fmt::format("{}, {} ok, {} failed, {} undecided",
+                                plural(static_cast<int64_t>(lines.size()), "case"), passed, failed,
+                                count(Verdict::undecided));
   out += unsupported > 0 ? fmt::format(", {} not supported", unsupported) : "";
+  out += skipped > 0 ? fmt::format(", {} skipped", skipped) : "";
   const auto first = std::find_if(lines.begin(), lines.end(), [](const Line& line) {
-    return line.verdict != Verdict::passed;
+    return code_of(line.verdict) != ExitCode::ok;
   });
   if (first != lines.end()) {
     const int64_t seed = first->rehearsal == nullptr
@@ -184,17 +196,18 @@ std::string closing_of(const std::vector<Line>& lines, const Request& request) {
   }
   // Last and alone, for scripts: what did not pass did not pass.
   return out + fmt::format("\n{} passed, {} failed\n", passed,
-                           static_cast<std::ptrdiff_t>(lines.size()) - passed);
+                           static_cast<std::ptrdiff_t>(lines.size()) - passed - skipped);
 }
 
 std::string junit_text(const std::vector<Line>& lines) {
   std::vector<JunitCase> cases;
   for (const Line& line : lines) {
-    JunitCase one{line.file, line.name, line.file, JunitCase::State::passed, line.text,
-                  line.details};
+    JunitCase one{line.file, line.name,   line.file, JunitCase::State::passed,
+                  line.text, line.details};
     switch (line.verdict) {
       case Verdict::passed: break;
       case Verdict::failed: one.state = JunitCase::State::failed; break;
+      case Verdict::skipped:
       case Verdict::unsupported: one.state = JunitCase::State::skipped; break;
       default: one.state = JunitCase::State::error;
     }
@@ -251,7 +264,7 @@ Work collect_all(const Request& request) {
   return work;
 }
 
-std::vector<Line> lines_of(const Work& work, bool strict) {
+std::vector<Line> lines_of(const Work& work, World world, bool strict) {
   std::vector<Line> lines;
   auto unreadable = work.unreadable.begin();
   for (size_t index = 0; index <= work.jobs.size(); ++index) {
@@ -259,7 +272,7 @@ std::vector<Line> lines_of(const Work& work, bool strict) {
       lines.push_back(unreadable->second);
     }
     if (index < work.jobs.size() && work.jobs[index].asked) {
-      lines.push_back(line_of(work.jobs[index].result, strict));
+      lines.push_back(line_of(work.jobs[index].result, world, strict));
     }
   }
   return lines;
@@ -277,8 +290,10 @@ Answer test_command(const Request& request, const Style& style) {
   // Ranks that are threads already fill the machine.
   const int threads =
       request.world == World::threads ? 1 : (request.jobs > 0 ? request.jobs : cores);
-  rehearse_all(work.jobs, how, Judges::all, threads);
-  const std::vector<Line> lines = lines_of(work, request.strict);
+  // Threads take as long as this machine takes: that is no prediction to hold against anything.
+  const Judges judges = request.world == World::threads ? Judges::words : Judges::all;
+  rehearse_all(work.jobs, how, judges, threads);
+  const std::vector<Line> lines = lines_of(work, request.world, request.strict);
   Answer answer;
   answer.diagnostics = work.diagnostics;
   if (lines.empty()) {
