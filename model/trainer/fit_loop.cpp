@@ -41,8 +41,8 @@ class FitLoop {
 
 // checkpoint_connector, trainer._run_stage, then the loops.
 Program FitLoop::run() {
-  const TrainerSites& sites = training_.sites();
   co_await training_.begin_stage(Stage::fit);
+  const TrainerSites& sites = training_.sites();
   co_await training_.hook("on_fit_start");
   co_await training_.barrier(sites.resume_end);
   co_await training_.barrier(sites.run_stage);

@@ -296,8 +296,7 @@ program:
   REQUIRE(ran.result.waiting.size() == 2);
 }
 
-TEST_CASE(
-    "what a step stores on the module is lost under dp with several devices, kept under ddp") {
+TEST_CASE("what a step stores on the module is lost under dp with several devices") {
   const std::string text = R"yaml(
 data: {train: {samples: 32, batch_size: 8}}
 program:
@@ -315,4 +314,17 @@ program:
   const Ran kept = train(ddp(text + "trainer: {strategy: ddp, devices: 2, max_epochs: 1}\n"));
   CHECK(kept.log(0).metrics.at("seen") == 2);
   CHECK(kept.log(0).findings.empty());
+}
+
+TEST_CASE("fit after validate calls fit's barriers, not those of validate") {
+  const Ran ran = train(ddp(R"yaml(
+trainer: {devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}
+data: {train: {samples: 16}, val: {samples: 16}}
+program:
+  main: [validate, fit]
+)yaml"));
+  CHECK_FALSE(ran.result.hung);
+  const std::vector<std::string> names = calls(ran, 0);
+  CHECK(std::count(names.begin(), names.end(), "Lightning, barrier before the stage") == 1);
+  CHECK(std::count(names.begin(), names.end(), "Lightning, barrier after restoring state") == 1);
 }
