@@ -35,7 +35,9 @@ class WaitGraph::Builder {
       }
     }
     for (const auto& [key, queue] : progress_.queues) {
-      connect_queue(queue);
+      if (!queue.empty()) {  // of a replay: a queue that has done all its work is still there
+        connect_queue(queue);
+      }
     }
   }
 
@@ -86,6 +88,24 @@ class WaitGraph::Builder {
       }
       if (reached && nodes_[node].waits_for.empty()) {
         connect_peers(node, number);
+      }
+    }
+    connect_parts(queue);
+  }
+
+  // A grouped call ends as one: a part whose partner has come waits for the parts that wait.
+  void connect_parts(const std::vector<size_t>& queue) {
+    std::vector<uint32_t> waiting;
+    std::vector<uint32_t> exchanged;
+    for (const size_t number : queue) {
+      if (table_[number].ticket() == table_[queue.front()].ticket()) {
+        const uint32_t node = operations_.at(number);
+        (nodes_[node].waits_for.empty() ? exchanged : waiting).push_back(node);
+      }
+    }
+    for (const uint32_t part : exchanged) {
+      for (const uint32_t other : waiting) {
+        connect(part, other);
       }
     }
   }

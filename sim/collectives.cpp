@@ -133,8 +133,7 @@ void Engine::complete_call(uint32_t first, Time start, Time finish) {
       by_member[static_cast<size_t>(parts_[index].member)] = index;
     }
     if (makes_groups) {
-      const Communicator parent = communicator;  // making groups moves communicators
-      make_groups(by_member, parent);
+      make_groups(by_member, communicator);
     } else {
       exchange_values(by_member, members_of(communicator));
     }

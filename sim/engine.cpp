@@ -58,6 +58,28 @@ void Engine::run(const ProgramOfRank& program) {
   while (!events_.empty()) {
     handle(events_.pop());
   }
+  tell_unfinished();
+}
+
+// A grouped call of which only some parts have finished has not ended.
+void Engine::tell_unfinished() {
+  if (journal_ == nullptr || !journal_->options().completions) {
+    return;
+  }
+  for (const RankState& rank : ranks) {
+    const auto number = static_cast<int32_t>(rank.place.rank.value);
+    for (const auto& lane : rank.lanes) {
+      const TicketRing& tickets = lane->tickets;
+      LaneJournal& rows = journal_->lane(number, lane->lane.id());
+      for (uint32_t ticket = tickets.low_water(); ticket < tickets.next(); ++ticket) {
+        Completion completion = rows.completion(ticket);
+        if (!tickets.state(ticket).known() && completion.outcome == Outcome::ok) {
+          completion.outcome = Outcome::pending;
+          rows.complete(ticket, completion);
+        }
+      }
+    }
+  }
 }
 
 void Engine::unwind() {

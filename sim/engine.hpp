@@ -115,6 +115,7 @@ class Engine {
   void drain();
   void launch(uint32_t index);
   void tell(RankState& rank, Ticket ticket, Time issue, Time start, Time finish);
+  void tell_unfinished();
   Time finish_of_local(RankState& rank, const Op& op, Time ready);
   void compute_values(RankState& rank, const Op& op);
 
@@ -170,7 +171,7 @@ class Engine {
   uint32_t free_waiter_ = no_index;
   uint32_t take_waiter();
 
-  std::vector<Communicator> communicators_;
+  std::deque<Communicator> communicators_;  ///< a call that makes groups holds on to its parent
   std::map<uint64_t, uint32_t> communicator_by_key_;
   std::vector<int32_t> world_;
   std::unordered_map<uint64_t, Channel> channels_;  ///< looked up only, never walked

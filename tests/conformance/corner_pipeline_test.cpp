@@ -1,6 +1,7 @@
 // Corner programs of pipelines and groups, in both worlds.
 #include <array>
 
+#include "properties/diagnosis.hpp"
 #include "tests/conformance/agreement.hpp"
 
 using namespace lockstep;
@@ -69,6 +70,23 @@ Arm run_pipeline(Worlds& worlds, Exchange how, Bytes eager_limit = {}) {
   options.eager_limit = eager_limit;
   return run_both(worlds, options,
                   [how](Rank& rank, Seen& seen) { return pipeline(rank, how, seen); });
+}
+
+// Rank 0 is held up before its part of the ring: what the others exchange among themselves arrives,
+// but their grouped calls do not end.
+Program ring_behind_a_missing_call(Rank& rank, Seen& seen) {
+  const Slice sent = metric(rank, DType::fp32, {rank.id() * 1.0});
+  const Slice received = metric(rank, DType::fp32, {-1});
+  if (rank.id() == 0) {
+    rank.barrier(world_group);
+  }
+  const int32_t world = rank.world_size();
+  GroupedCall call(rank);
+  call.send(world_group, sent, (rank.id() + 1) % world)
+      .receive(world_group, received, (rank.id() + world - 1) % world);
+  const Ticket exchanged = call.submit();
+  co_await rank.settle(exchanged);
+  seen.push_back(rank.read(received));
 }
 
 Program sum_in(Rank& rank, GroupId group, Seen& seen) {
@@ -153,6 +171,15 @@ TEST_CASE("1F1B one by one ends where sends leave before they are received") {
   CHECK(unfinished(eager).empty());
   CHECK(numbers_of(eager.seen[0]) == Numbers{20, 22, 24, 26});
   CHECK(unfinished(run_pipeline(worlds, Exchange::one_by_one, Bytes(3))).size() == 2);
+}
+
+TEST_CASE("a grouped call with one part that never comes does not end, whatever the others did") {
+  Worlds worlds;
+  const Arm arm = run_both(worlds, world_of(3), ring_behind_a_missing_call);
+  CHECK(unfinished(arm) == std::vector<int32_t>{0, 1, 2});
+  const std::vector<Finding> findings = diagnose(arm.result);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].ranks.contains(0));
 }
 
 TEST_CASE("groups by list, by colour and within groups carry their own collectives") {

@@ -97,6 +97,23 @@ inline bool same_memory(const DeviceMemory& a, const DeviceMemory& b) {
          a.held_by_purpose == b.held_by_purpose && a.peak_by_purpose == b.peak_by_purpose;
 }
 
+/// The operations of one rank that ended well in one of two runs and not in the other. Both
+/// journals have the same rows.
+inline std::vector<std::string> unequal_outcomes(const Journal& a, const Journal& b, int32_t rank) {
+  std::vector<std::string> found;
+  for (int32_t lane = 0; lane < a.lanes(rank); ++lane) {
+    a.lane(rank, lane).for_each([&](const Row& row) {
+      const Outcome one = a.lane(rank, lane).completion(row.sequence).outcome;
+      const Outcome other = b.lane(rank, lane).completion(row.sequence).outcome;
+      if (row.row == RowKind::op && (one == Outcome::ok) != (other == Outcome::ok)) {
+        found.push_back(fmt::format("rank {} lane {}: {} is {} and {}", rank, lane, text_of(row),
+                                    name_of(one), name_of(other)));
+      }
+    });
+  }
+  return found;
+}
+
 /// Where two arms differ in anything but time, a sentence each: rows given the same choices, how
 /// ranks ended, who waits for what, memory to the byte, and every value bit for bit.
 inline std::vector<std::string> disagreements(const Arm& a, const Arm& b) {
@@ -104,6 +121,9 @@ inline std::vector<std::string> disagreements(const Arm& a, const Arm& b) {
   for (const JournalDifference& difference : differences(*a.result.journal, *b.result.journal, 3)) {
     found.push_back(fmt::format("rank {} lane {} row {}: {}", difference.rank, difference.lane,
                                 difference.row, difference.text));
+  }
+  for (int32_t rank = 0; found.empty() && rank < a.result.journal->ranks(); ++rank) {
+    found = unequal_outcomes(*a.result.journal, *b.result.journal, rank);
   }
   if (a.result.hung != b.result.hung) {
     found.push_back(fmt::format("hung: {} and {}", a.result.hung, b.result.hung));
