@@ -41,6 +41,10 @@ class Explorer {
   Explored run() {
     add({});
     while (!queue_.empty() && !stopped()) {
+      if (request_.deadline != nullptr && request_.deadline->passed()) {
+        explored_.undecided = "the time limit was reached";
+        break;
+      }
       const Schedule schedule = std::move(queue_.front());
       queue_.pop_front();
       visit(schedule);
@@ -200,7 +204,9 @@ class Explorer {
 
   void tell_ways() {
     if (unknowns_) {
-      explored_.ways.push_back("both ways of every `unknown` on each rank");
+      explored_.ways.push_back(explored_.complete
+                                   ? "both ways of every `unknown` on each rank"
+                                   : "both ways of `unknown` on each rank, as far as it went");
     }
     if (any_source_) {
       explored_.ways.push_back(

@@ -15,6 +15,7 @@ train.yaml is a scenario, one YAML file: what is trained, on what, with which us
   model: {preset: gpt2}
   trainer: {strategy: ddp, devices: 8, max_steps: 20}
   program:
+    validation_step: [{log: {name: val_loss, value: loss}}]
     on_validation_epoch_end:
       - {if: is_global_zero, then: [{all_gather: {elements: 1280, as: outputs}}]}
 

@@ -17,7 +17,12 @@ namespace {
 /// A result that an expression asked for and that has no value.
 class Unknown final : public std::runtime_error {
  public:
-  explicit Unknown(const std::string& reason) : std::runtime_error(reason) {}
+  explicit Unknown(const std::string& reason, bool never = false)
+      : std::runtime_error(reason), never_(never) {}
+  bool never() const { return never_; }
+
+ private:
+  bool never_;
 };
 
 /// The results of one rank, as names of an expression.
@@ -54,12 +59,12 @@ class ResultScope final : public Environment {
       of = other_case_ ? other_case_(result.scenario_case) : nullptr;
     }
     if (of == nullptr) {
-      throw Unknown(fmt::format("the case `{}` has not run", result.scenario_case));
+      throw Unknown(fmt::format("the case `{}` has not run", result.scenario_case), true);
     }
     const auto found =
         result.name == "single_device" ? single_device(*of) : value_of(result, *of, rank_);
     if (const auto* none = std::get_if<NoValue>(&found)) {
-      throw Unknown(name_of(result) + ": " + none->reason);
+      throw Unknown(name_of(result) + ": " + none->reason, none->never);
     }
     const Value value = std::get<Value>(found);
     told_.emplace_back(name_of(result), text_of(value));
@@ -69,7 +74,7 @@ class ResultScope final : public Environment {
   // Of the metric that the same expectation names.
   std::variant<Value, NoValue> single_device(const Rehearsal& of) const {
     if (!of.results.single_device) {
-      return NoValue{"the case was not compared with one device"};
+      return NoValue{"the case was not compared with one device", true};
     }
     for (const ResultName& result : expectation_.results) {
       const auto found = of.results.single_device->find(result.key);
@@ -125,7 +130,7 @@ Judged judge_on(const Expectation& expectation, const Rehearsal& rehearsal, int3
                                        : evaluate_condition(*expectation.expression, scope);
     judged.actual = scope.told();
   } catch (const Unknown& reason) {
-    judged.judged = false;
+    judged.judged = !reason.never();
     judged.actual = reason.what();
   } catch (const std::runtime_error& error) {
     judged.actual = error.what();

@@ -35,6 +35,7 @@ struct Judged {
 /// Everything that one case gave.
 struct Rehearsal {
   std::shared_ptr<const Scenario> scenario;
+  World world = World::simulated;
   std::shared_ptr<const Sources> sources;  ///< texts of the files, for excerpts
   OneRun run;                       ///< the first schedule of the scenario's own world size
   std::vector<Problem> problems;    ///< all of them; notes too

@@ -161,6 +161,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   Rehearsal rehearsal;
   rehearsal.scenario = std::move(scenario);
   rehearsal.sources = std::move(sources);
+  rehearsal.world = request.world;
   CaseSource own = source;
   own.scenario_case = rehearsal.scenario->name.empty() ? std::nullopt
                                                        : std::optional(rehearsal.scenario->name);

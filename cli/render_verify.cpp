@@ -35,7 +35,9 @@ std::string looked_at(const Rehearsal& rehearsal) {
     return joined(texts, ", ");
   }
   texts.insert(texts.end(), coverage.looked_at.begin(), coverage.looked_at.end());
-  if (!coverage.free) {
+  if (rehearsal.world == World::threads) {
+    texts.push_back("one real run, a thread a rank over Gloo");
+  } else if (!coverage.free) {
     texts.push_back("all orders (1 schedule is enough: nothing is left to chance)");
   } else {
     texts.push_back(plural(coverage.schedules, "schedule"));
@@ -54,6 +56,9 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
     if (!values) {
       texts.push_back("values of parameters and gradients (numerics are off)");
     }
+  }
+  if (rehearsal.world == World::threads) {
+    texts.push_back("orders that did not come up (--world simulated)");
   }
   texts.push_back("anything that the real program does and the scenario does not say");
   return joined(texts, ", ");
@@ -131,12 +136,16 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   }
   const int64_t errors = rehearsal.count(Level::error);
   const int64_t warnings = rehearsal.count(Level::warning);
+  const std::string nothing = rehearsal.undecided.empty()
+                                  ? style.good("no findings") + "."
+                                  : style.warning("undecided") + ": " + rehearsal.undecided +
+                                        "; nothing was found until then.";
   out += rehearsal.findings.empty()
-             ? style.good("no findings") + "."
+             ? nothing
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));
   out += fmt::format(" Looked at: {}.\n", looked_at(rehearsal));
   out += fmt::format("Not looked at: {}.\n", not_looked_at(rehearsal));
-  if (!rehearsal.undecided.empty()) {
+  if (!rehearsal.undecided.empty() && !rehearsal.findings.empty()) {
     out += fmt::format("{}: {}\n", style.warning("undecided"), rehearsal.undecided);
   }
   return out + render_expectations(rehearsal, style);

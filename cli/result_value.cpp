@@ -86,7 +86,7 @@ Found prediction_value(const std::string& name, const Prediction& prediction) {
     return span > Time{} ? Found(Value(seconds(parts.busy) / seconds(span)))
                          : Found(NoValue{"nothing took time"});
   }
-  return NoValue{"there is no range yet: the prediction is not calibrated"};
+  return NoValue{"there is no range yet: the prediction is not calibrated", true};
 }
 
 Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
@@ -106,7 +106,12 @@ Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   if (name == "learning_rate") return some(results.learning_rate, "nothing is trained");
   if (name == "samples_repeated") return some(results.samples_repeated, "no samples were counted");
   if (name == "samples_missed") return some(results.samples_missed, "no samples were counted");
-  return NoValue{"this result is not there yet"};
+  return NoValue{"this result is not there yet", true};
+}
+
+bool is_time(const ResultName& name) {
+  return is_quantity(name) && !name.name.starts_with("memory.") &&
+         !name.name.starts_with("transfers");
 }
 
 }  // namespace
@@ -132,6 +137,9 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   if (rehearsal.run.result.hung && is_quantity(name)) {
     return NoValue{"the run hangs"};
   }
+  if (rehearsal.world == World::threads && is_time(name)) {
+    return NoValue{"threads of one machine do not tell the time of a cluster", true};
+  }
   const Results& results = rehearsal.results;
   if (static_cast<size_t>(rank) >= results.ranks.size()) {
     return NoValue{fmt::format("there is no rank {}", rank)};
@@ -151,7 +159,7 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
     return transfer_value(name, own);
   }
   if (is_quantity(name) || text == "steps") {
-    return text == "bubble" ? Found(NoValue{"no strategy here has a pipeline"})
+    return text == "bubble" ? Found(NoValue{"no strategy here has a pipeline", true})
                             : prediction_value(text, results.prediction);
   }
   return configuration_value(text, rehearsal);

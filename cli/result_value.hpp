@@ -11,6 +11,7 @@ namespace lockstep::cli {
 /// Why a result has no value.
 struct NoValue {
   std::string reason;
+  bool never = false;  ///< no run of this kind gives it: not judged, rather than not met
 };
 
 /// The value of a result on one rank; where it differs by rank, that rank's own.

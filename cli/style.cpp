@@ -19,8 +19,11 @@ Style style_of_terminal() {
 
 std::string number_text(double number) {
   const double size = number < 0 ? -number : number;
-  if (size >= 1000 && size < 1e15) {
-    return count_text(static_cast<int64_t>(number));
+  if (size >= 1e6 && size < 1e9) {
+    return fmt::format("{:.3g} M", number * 1e-6);
+  }
+  if (size >= 1e4 && size < 1e6) {
+    return fmt::format("{:.3g} k", number * 1e-3);
   }
   return size != 0 && (size < 1e-4 || size >= 1e15) ? fmt::format("{:.3g}", number)
                                                     : fmt::format("{:.4g}", number);

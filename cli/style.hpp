@@ -29,7 +29,7 @@ struct Style {
 /// Of standard output: colour and bars on a terminal, no colour where NO_COLOR is set.
 Style style_of_terminal();
 
-/// "112", "0.47", "3.2e-05": four significant digits at most.
+/// "112", "0.47", "114 k", "1.28 M", "3.2e-05": four significant digits at most.
 std::string number_text(double number);
 /// "774 M", "1.56 B", "1,024".
 std::string count_text(int64_t count);

@@ -101,6 +101,17 @@ std::string failure_of(const Rehearsal& rehearsal, bool strict) {
   return "";
 }
 
+// What this world cannot judge.
+std::string not_judged(const Rehearsal& rehearsal) {
+  std::string text;
+  for (const Judged& one : rehearsal.expectations) {
+    if (!one.judged) {
+      text += (text.empty() ? "not judged: " : ", ") + one.text;
+    }
+  }
+  return text;
+}
+
 Line line_of(const Rehearsal& rehearsal, World world, bool strict) {
   Line line{rehearsal.scenario->file,
             title_of(rehearsal),
@@ -126,14 +137,10 @@ Line line_of(const Rehearsal& rehearsal, World world, bool strict) {
   } else if (!rehearsal.undecided.empty() || !rehearsal.run.world_failure.empty()) {
     line.verdict = Verdict::undecided;
     line.text = rehearsal.undecided + rehearsal.run.world_failure;
-  } else if (world == World::simulated) {
-    for (const Judged& one : rehearsal.expectations) {
-      if (!one.judged) {
-        line.verdict = Verdict::undecided;
-        line.text = fmt::format("not judged: {}: {}", one.text, one.actual);
-        break;
-      }
-    }
+  } else if (const std::string rest = not_judged(rehearsal); !rest.empty()) {
+    // A simulation judges everything that a run can be judged by; threads are a part of it.
+    line.verdict = world == World::simulated ? Verdict::undecided : Verdict::passed;
+    line.text += (line.text.empty() ? "" : "; ") + rest;
   }
   return line;
 }

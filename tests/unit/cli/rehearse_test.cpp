@@ -146,3 +146,21 @@ TEST_CASE("a straggler makes every rank wait for it") {
       bare_text(2, program, "faults: [{straggler: {rank: 1, slowdown: 3.0}}]\n"));
   CHECK(slow.results.prediction.total_time - even.results.prediction.total_time == 20_ms);
 }
+
+TEST_CASE("values of dp and ddp are those of one device, also after an evaluation") {
+  for (const char* strategy : {"dp", "ddp"}) {
+    const Rehearsal ran = only(std::string(R"yaml(
+version: 1
+versions: {lightning: "1.9"}
+model: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 2]}], input: [8]}
+data: {batch_size: 4, train: {samples: 64}, val: {samples: 16}}
+trainer: {devices: 2, max_epochs: 1, strategy: )yaml") + strategy + R"yaml(}
+program: {validation_step: [{log: {name: val_loss, value: loss}}]}
+)yaml");
+    INFO(strategy);
+    CHECK(ran.findings.empty());
+    CHECK(ran.results.single_device.has_value());
+    CHECK(std::count(ran.coverage.looked_at.begin(), ran.coverage.looked_at.end(),
+                     "the same samples on one device") == 1);
+  }
+}
