@@ -57,6 +57,13 @@ What   Parameters after training differ from those of one device that saw the sa
 Why    Ranks with unequal batches are averaged with equal weight; a scale is missing or doubled.
 Fix    Weight each rank by its number of samples, or give every rank equally many.
 )page"},
+    {"LS308", "state is lost with a replica",
+     R"page(
+What   Under dp a step hook runs on copies of the module that are thrown away after the step. What
+       it binds to `self.NAME` goes with them.
+Seen   Counters that stay 0, lists that stay empty; nothing is raised.
+Fix    Return the value and bind it in training_step_end, or use ddp.
+)page"},
     {"LS401", "a device runs out of memory",
      R"page(
 What   An allocation asks for more than the device has left. The page of the finding says what

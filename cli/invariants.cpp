@@ -77,9 +77,9 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
   const std::vector<RankLog>& logs = run.preparation.log->ranks;
   for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
     const RankEnd& end = run.result.ends[rank];
-    const bool told = std::any_of(
-        logs[rank].findings.begin(), logs[rank].findings.end(),
-        [&](const StatementFinding& finding) { return finding.code == "evaluation"; });
+    const bool told =
+        std::any_of(logs[rank].findings.begin(), logs[rank].findings.end(),
+                    [&](const StatementFinding& finding) { return finding.code == "evaluation"; });
     if (end.kind == RankEnd::Kind::raised && !end.out_of_memory && !told &&
         !logs[rank].statement_limit_reached) {
       raised[{end.site, end.message}].add(static_cast<int32_t>(rank));
@@ -194,7 +194,6 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   options.world = world == World::threads ? "on threads over Gloo" : "";
   std::vector<Finding> findings = diagnose(run.result, options);
   append(findings, statement_findings(run));
-  append(findings, memory_fits(run.result));
   append(findings, raised_findings(run, findings));
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));

@@ -115,7 +115,12 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
 void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings) {
   const TrainerSpec& trainer = *preparation.scenario->trainer;
   settings.max_steps = limit_of(trainer.max_steps, -1);
-  settings.max_epochs = limit_of(trainer.max_epochs, settings.max_steps == no_limit ? 1000 : -1);
+  const bool ends_by_default = !trainer.max_epochs && settings.max_steps == no_limit;
+  if (ends_by_default) {
+    preparation.assumptions.push_back(
+        "trainer: one epoch is rehearsed; Lightning would train 1000");
+  }
+  settings.max_epochs = limit_of(trainer.max_epochs, ends_by_default ? 1 : -1);
   settings.min_epochs = value_or(trainer.min_epochs, int64_t{0});
   settings.min_steps = value_or(trainer.min_steps, int64_t{0});
   settings.limit_train =

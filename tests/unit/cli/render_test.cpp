@@ -24,10 +24,11 @@ TEST_CASE("a mark stands below what it marks, also behind letters of several byt
 TEST_CASE("a finding shows the call, its guard, and who did what") {
   const auto jobs = rehearsed(bare_text(4, guarded_statements));
   const std::string text = render_verify(jobs.front().result, {});
-  CHECK(text.starts_with("error[LS101]: rank 0 waits for ever in all_gather: ranks 1-3 never call "
-                         "it\n  --> scenario.yaml:7:11\n   |\n"
-                         " 5 |     - if: is_global_zero\n"
-                         "   |           -------------- true on rank 0, false on ranks 1-3\n"));
+  CHECK(
+      text.starts_with("error[LS101]: rank 0 waits for ever in all_gather: ranks 1-3 never call "
+                       "it\n  --> scenario.yaml:7:11\n   |\n"
+                       " 5 |     - if: is_global_zero\n"
+                       "   |           -------------- true on rank 0, false on ranks 1-3\n"));
   CHECK(text.find(" 7 |         - all_gather: {elements: 16, as: gathered}\n"
                   "   |           ^^^^^^^^^^ call 1 of group world\n") != std::string::npos);
   CHECK(text.find("\n   = rank 0   call 1: all_gather fp32 [16]   from line 7\n") !=
@@ -78,7 +79,9 @@ TEST_CASE("a finding in JSON names its ranks, its call and its places") {
 
 TEST_CASE("text in XML is escaped, and what XML cannot hold is replaced") {
   CHECK(xml_text("a<b> & \"c\"") == "a&lt;b&gt; &amp; &quot;c&quot;");
-  CHECK(xml_text(std::string("a\x01\xff") + "b") == "a\xef\xbf\xbd\xef\xbf\xbd" "b");
+  CHECK(xml_text(std::string("a\x01\xff") + "b") ==
+        "a\xef\xbf\xbd\xef\xbf\xbd"
+        "b");
   CHECK(xml_text("größe") == "größe");
 }
 
@@ -96,9 +99,27 @@ TEST_CASE("a JUnit report counts its suites and cases") {
 }
 
 TEST_CASE("every code that hangs or computes a wrong value has a page") {
-  for (const char* name : {"LS101", "LS102", "LS103", "LS104", "LS105", "LS106", "LS107", "LS108",
-                           "LS109", "LS201", "LS202", "LS203", "LS305", "LS401", "step_time",
-                           "breakdown.compute", "transfers.all_reduce", "metric"}) {
+  for (const char* name : {"LS101",
+                           "LS102",
+                           "LS103",
+                           "LS104",
+                           "LS105",
+                           "LS106",
+                           "LS107",
+                           "LS108",
+                           "LS109",
+                           "LS201",
+                           "LS202",
+                           "LS203",
+                           "LS304",
+                           "LS305",
+                           "LS306",
+                           "LS308",
+                           "LS401",
+                           "step_time",
+                           "breakdown.compute",
+                           "transfers.all_reduce",
+                           "metric"}) {
     INFO(name);
     CHECK(find_page(name) != nullptr);
   }
