@@ -112,8 +112,7 @@ void Engine::begin_call(Communicator& communicator, CallSlot& here) {
     return;
   }
   const Op& op = parts_[here.members].op;
-  const CollectiveCall call{op.kind, op.bytes, members_of(communicator), communicator.key,
-                            op.peer};
+  const CollectiveCall call{op.kind, op.bytes, members_of(communicator), communicator.key, op.peer};
   begin_transfer(simulation_.communication->collective(call), here.latest, here.members, no_index,
                  true);
 }
@@ -160,19 +159,32 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
   for (const Values& input : inputs) {
     contributions.push_back(&input);
   }
-  const bool uneven = std::any_of(splits.begin(), splits.end(),
-                                  [](const auto& list) { return !list.empty(); });
+  const bool uneven =
+      std::any_of(splits.begin(), splits.end(), [](const auto& list) { return !list.empty(); });
+  const int32_t peer = parts_[by_member.front()].op.peer;
+  const auto root = std::find(members.begin(), members.end(), peer) - members.begin();
+  // What all members make alike is made once, for each way of reading and reducing the bytes.
+  std::map<std::pair<DType, Reduction>, Values> made_alike;
   for (size_t member = 0; member < by_member.size(); ++member) {
     const Part& part = parts_[by_member[member]];
     const OpLists& lists = part.op.list();
     if (lists.writes.empty()) {
       continue;
     }
-    const auto root = std::find(members.begin(), members.end(), part.op.peer) - members.begin();
     const CollectiveInputs gathered{contributions, static_cast<int64_t>(member), root};
-    const Values result =
-        collective_result(part.op, options_.average_order, gathered,
-                          uneven ? splits : std::vector<std::span<const int64_t>>());
+    const auto make = [&] {
+      return collective_result(part.op, options_.average_order, gathered,
+                               uneven ? splits : std::vector<std::span<const int64_t>>());
+    };
+    const OpKind kind = part.op.kind;
+    if (kind != OpKind::all_reduce && kind != OpKind::all_gather && kind != OpKind::broadcast) {
+      ranks[part.rank].buffers->store(lists.writes[0], make());
+      continue;
+    }
+    const std::pair<DType, Reduction> way{part.op.dtype, part.op.reduction};
+    const auto known = made_alike.find(way);
+    const Values& result =
+        known != made_alike.end() ? known->second : made_alike.emplace(way, make()).first->second;
     ranks[part.rank].buffers->store(lists.writes[0], result);
   }
 }
@@ -212,8 +224,7 @@ void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communica
       known[static_cast<size_t>(part.op.tag)] = {key, members};
     }
     group.communicator = communicator_of(key, std::move(members));
-    rank.groups.resize(
-        std::max<size_t>(rank.groups.size(), static_cast<size_t>(part.op.tag) + 1));
+    rank.groups.resize(std::max<size_t>(rank.groups.size(), static_cast<size_t>(part.op.tag) + 1));
     rank.groups[static_cast<size_t>(part.op.tag)] = group;
   }
 }

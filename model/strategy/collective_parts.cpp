@@ -5,7 +5,9 @@
 namespace lockstep {
 
 Program framework_barrier(Rank& rank, GroupId group, bool is_all_reduce, SiteId site) {
-  const CommunicationOptions options{communication_stream, {}, site};
+  // As every collective of c10d on NCCL it comes after what the current stream holds.
+  const Ticket before = is_all_reduce ? rank.event({compute_stream, {}, site}) : Ticket{};
+  const CommunicationOptions options{communication_stream, {before}, site};
   const Ticket ticket = is_all_reduce ? rank.all_reduce(group, Slice::of_size(DType::fp32, 1),
                                                         Reduction::sum, options)
                                       : rank.barrier(group, options);

@@ -45,11 +45,13 @@ Program DistributedDataParallel::setup(Rank& rank) {
   for (const Replica::Parameter& parameter : replica_.parameters()) {
     parameters.push_back(parameter.tensor.value);
   }
+  if (options_.broadcast_buffers) {
+    for (const Replica::Buffer& buffer : replica_.buffers()) {
+      parameters.push_back(buffer.value);
+    }
+  }
   co_await broadcast_coalesced(rank, world_group, parameters, 0, broadcast_chunk,
                                site_id(send_parameters));
-  if (options_.broadcast_buffers) {
-    co_await synchronise_buffers(rank);
-  }
   make_buckets(rank, first_assignment());
 }
 
@@ -109,7 +111,7 @@ Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
   }
   const bool with_gradients = options.training;
   synchronising_ = with_gradients && options.synchronise;
-  if (synchronising_) {
+  if (with_gradients) {
     raise_if_unfinished();
   }
   // Joined ranks shadow every forward of training, also one inside no_sync.
@@ -139,7 +141,8 @@ Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
 
 Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options) {
   Ticket done = replica_.backward_of_loss(rank, options);
-  if (synchronising_ && options_.find_unused_parameters) {
+  const bool looks_for_unused = options_.find_unused_parameters || options_.static_graph;
+  if (synchronising_ && looks_for_unused && !delay_reduction_) {
     mark_unused_ready(rank);
   }
   for (const size_t layer : replica_.layers_last_to_first()) {

@@ -1,5 +1,7 @@
 // Uneven inputs: torch's Join context. A rank whose data have ended mirrors the collectives of the
 // others' iterations until none has data left (PyTorch algorithms/join.py, distributed.py).
+#include <numeric>
+
 #include "model/strategy/ddp.hpp"
 #include "model/strategy/ddp_sites.hpp"
 
@@ -64,6 +66,14 @@ Program DistributedDataParallel::shadow_iteration(Rank& rank) {
     co_await rank.settle(used_map_reduced_);
     reduce_used_map(rank);
   }
+  // A rank that joins before a backward of its own rebuilds its buckets with the others all the
+  // same; rank 0's order wins, so its own does not matter.
+  if (record_order_ && (!options_.find_unused_parameters || options_.static_graph)) {
+    ready_order_.resize(trainable_.size());
+    std::iota(ready_order_.begin(), ready_order_.end(), size_t{0});
+    rebuild_due_ = true;
+  }
+  record_order_ = false;
 }
 
 Program DistributedDataParallel::adopt_last_joiner(Rank& rank) {

@@ -52,7 +52,6 @@ void DistributedDataParallel::prepare_for_backward() {
   }
   next_bucket_ = 0;
   delay_reduction_ = options_.static_graph && record_order_;
-  backward_unfinished_ = synchronising_;
 }
 
 // With find_unused_parameters, what no layer of this forward uses counts as ready: zeros.
@@ -82,6 +81,7 @@ void DistributedDataParallel::mark_ready(Rank& rank, const std::vector<size_t>& 
   if (parameters.empty()) {
     return;
   }
+  backward_unfinished_ = true;  // until the last bucket has gone
   std::vector<Slice> gradients;
   std::vector<Slice> parts;
   Bytes moved{};

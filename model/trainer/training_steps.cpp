@@ -116,6 +116,34 @@ void Training::remember_output(Frame& frame) {
   }
 }
 
+namespace {
+
+// The layers of `skip`, ascending. The two ends of a residual cannot be left out: what stands
+// between them would lose its skip connection.
+std::vector<size_t> skipped_layers(const Statement& statement, const Network& network) {
+  std::vector<size_t> skipped;
+  for (const Placed<std::string>& name : statement.skip) {
+    size_t layer = 0;
+    while (layer < network.layers.size() && network.layers[layer].name != name.value) {
+      ++layer;
+    }
+    const bool known = layer < network.layers.size();
+    const LayerKind kind = known ? network.layers[layer].kind : LayerKind::linear;
+    if (!known || kind == LayerKind::residual_begin || kind == LayerKind::residual_shortcut ||
+        kind == LayerKind::residual_add) {
+      throw ProgramException(site_of(statement),
+                             fmt::format("forward cannot skip `{}`: {}", name.value,
+                                         known ? "it is an end of a residual"
+                                               : "no layer of the model has this name"));
+    }
+    skipped.push_back(layer);
+  }
+  std::sort(skipped.begin(), skipped.end());
+  return skipped;
+}
+
+}  // namespace
+
 Program Training::forward(const Statement* statement, Frame& frame) {
   StepOptions options;
   options.training = training_;
@@ -124,14 +152,7 @@ Program Training::forward(const Statement* statement, Frame& frame) {
   if (statement != nullptr) {
     options.through_wrapper =
         !statement->through || statement->through->value == ForwardThrough::strategy;
-    const std::vector<Layer>& layers = program_.network->layers;
-    for (size_t layer = 0; layer < layers.size(); ++layer) {
-      for (const Placed<std::string>& skipped : statement->skip) {
-        if (layers[layer].name == skipped.value) {
-          options.skipped_layers.push_back(layer);
-        }
-      }
-    }
+    options.skipped_layers = skipped_layers(*statement, *program_.network);
   }
   if (batch_ == nullptr) {
     throw ProgramException(statement == nullptr ? no_site : site_of(*statement),
