@@ -174,7 +174,7 @@ class Teller {
 };
 
 std::string code_of_circle(const OperationTable& table, const std::vector<size_t>& operations,
-                           const Progress* buffered) {
+                           const RunProgress* buffered) {
   std::set<uint64_t> groups;
   bool messages = false;
   bool collectives = false;
@@ -230,7 +230,7 @@ std::vector<uint32_t> direct_waiters(const WaitGraph& graph, uint32_t wanted) {
 }
 
 // All that was needed has come, and still it does not end: a part of it was lost on the way.
-Finding lost_message(const OperationTable& table, const Progress& progress, const Teller& teller,
+Finding lost_message(const OperationTable& table, const RunProgress& progress, const Teller& teller,
                      const WaitGraph& graph, uint32_t index) {
   const WaitNode& node = graph.nodes()[index];
   const Operation& operation = table[node.operation];
@@ -269,11 +269,11 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
     return {};
   }
   const OperationTable table(*run.journal);
-  const Progress progress = progress_of(run, table);
+  const RunProgress progress = progress_of(run, table);
   const WaitGraph graph(table, progress);
   const Teller teller(run, table, graph);
   std::vector<Finding> findings;
-  std::optional<Progress> buffered;
+  std::optional<RunProgress> buffered;
   std::map<std::vector<uint32_t>, RankSet> ended;  ///< by who waits for them
   for (const WaitKnot& knot : graph.knots()) {
     const uint32_t first = knot.nodes.front();
@@ -311,12 +311,12 @@ std::vector<Finding> no_buffering_hazard(const RunResult& run) {
   if (!table.has_messages()) {
     return {};
   }
-  const Progress progress = replay(table, Sends::rendezvous);
+  const RunProgress progress = replay(table, Sends::rendezvous);
   if (progress.all_done()) {
     return {};
   }
   // What does not end with buffering either was recorded incompletely: no judgement.
-  const Progress buffered = replay(table, Sends::buffered);
+  const RunProgress buffered = replay(table, Sends::buffered);
   if (!buffered.all_done()) {
     return {};
   }

@@ -34,7 +34,7 @@ class Replay {
     first_lane_.push_back(next_.size());
   }
 
-  Progress run() {
+  RunProgress run() {
     while (!ready_.empty()) {
       const int32_t rank = ready_.front();
       ready_.pop_front();
@@ -75,7 +75,7 @@ class Replay {
   }
 
   bool advance_lane(size_t number) {
-    Progress::LaneProgress& lane = state_.lanes[number];
+    RunProgress::LaneProgress& lane = state_.lanes[number];
     const LaneJournal& rows = table_.journal().lane(lane.rank, lane.lane.value);
     bool moved = false;
     while (next_[number].row < rows.size()) {
@@ -100,7 +100,7 @@ class Replay {
 
   // The row after the wait that begins here when it is over, else the same row.
   int64_t settled_until(size_t number, const LaneJournal& rows, const Row& first) {
-    Progress::LaneProgress& lane = state_.lanes[number];
+    RunProgress::LaneProgress& lane = state_.lanes[number];
     const int64_t begin = next_[number].row;
     lane.waits.clear();
     lane.any = first.tag == 1;
@@ -119,7 +119,7 @@ class Replay {
   }
 
   void take(size_t number, const Row& row) {
-    const Progress::LaneProgress& lane = state_.lanes[number];
+    const RunProgress::LaneProgress& lane = state_.lanes[number];
     if (row.row == RowKind::fulfil) {
       state_.fulfilled.insert({lane.rank, static_cast<uint16_t>(row.peer), row.sequence});
     }
@@ -202,7 +202,7 @@ class Replay {
 
   const OperationTable& table_;
   Sends sends_;
-  Progress state_;
+  RunProgress state_;
   std::vector<char> started_;
   std::vector<Position> next_;      ///< by lane
   std::vector<size_t> first_lane_;  ///< by rank, and the end
@@ -214,7 +214,7 @@ class Replay {
 
 }  // namespace
 
-bool Progress::all_done() const {
+bool RunProgress::all_done() const {
   const auto unfinished = [this](size_t operation) {
     return submitted[operation] == 0 || done[operation] == 0;
   };
@@ -227,7 +227,7 @@ bool Progress::all_done() const {
                      [](const LaneProgress& lane) { return lane.ended; });
 }
 
-bool Progress::ticket_done(const OperationTable& table, int32_t rank, Ticket ticket) const {
+bool RunProgress::ticket_done(const OperationTable& table, int32_t rank, Ticket ticket) const {
   if (!ticket) {
     return true;
   }
@@ -239,11 +239,11 @@ bool Progress::ticket_done(const OperationTable& table, int32_t rank, Ticket tic
                      done.begin() + static_cast<int64_t>(end), [](char is) { return is != 0; });
 }
 
-Progress replay(const OperationTable& table, Sends sends) { return Replay(table, sends).run(); }
+RunProgress replay(const OperationTable& table, Sends sends) { return Replay(table, sends).run(); }
 
-Progress progress_of(const RunResult& run, const OperationTable& table) {
+RunProgress progress_of(const RunResult& run, const OperationTable& table) {
   const Journal& journal = *run.journal;
-  Progress state;
+  RunProgress state;
   state.submitted.assign(table.size(), 1);
   state.done.assign(table.size(), 0);
   for (size_t number = 0; number < table.size(); ++number) {

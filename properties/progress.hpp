@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// How far every lane and every operation of a run came.
-struct Progress {
+struct RunProgress {
   struct LaneProgress {
     int32_t rank = 0;
     LaneId lane{};
@@ -29,7 +29,7 @@ struct Progress {
 };
 
 /// What the world's completions say.
-Progress progress_of(const RunResult& run, const OperationTable& table);
+RunProgress progress_of(const RunResult& run, const OperationTable& table);
 
 /// When a send is done: when the receive has been reached, or as soon as it is reached itself.
 enum class Sends : uint8_t { rendezvous, buffered };
@@ -37,6 +37,6 @@ enum class Sends : uint8_t { rendezvous, buffered };
 /// Repeats a journal without its completions: lanes submit in their order and wait where they
 /// waited, queues work in order, a collective ends when all its members have reached it. Work
 /// takes no time, so what is left undone can never be done.
-Progress replay(const OperationTable& table, Sends sends);
+RunProgress replay(const OperationTable& table, Sends sends);
 
 }  // namespace lockstep

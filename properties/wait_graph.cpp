@@ -11,11 +11,11 @@ namespace lockstep {
 
 class WaitGraph::Builder {
  public:
-  Builder(const OperationTable& table, const Progress& progress, std::vector<WaitNode>& nodes)
+  Builder(const OperationTable& table, const RunProgress& progress, std::vector<WaitNode>& nodes)
       : table_(table), progress_(progress), nodes_(nodes) {}
 
   void build() {
-    for (const Progress::LaneProgress& lane : progress_.lanes) {
+    for (const RunProgress::LaneProgress& lane : progress_.lanes) {
       lanes_[{lane.rank, lane.lane}] =
           add({WaitNode::Kind::lane, lane.rank, lane.lane, OperationTable::none, {}, lane.ended});
     }
@@ -29,7 +29,7 @@ class WaitGraph::Builder {
                                       false});
       }
     }
-    for (const Progress::LaneProgress& lane : progress_.lanes) {
+    for (const RunProgress::LaneProgress& lane : progress_.lanes) {
       for (const Ticket ticket : lane.waits) {
         wait_for_ticket(lanes_.at({lane.rank, lane.lane}), lane.rank, ticket);
       }
@@ -186,14 +186,14 @@ class WaitGraph::Builder {
   }
 
   const OperationTable& table_;
-  const Progress& progress_;
+  const RunProgress& progress_;
   std::vector<WaitNode>& nodes_;
   std::map<std::pair<int32_t, LaneId>, uint32_t> lanes_;
   std::map<size_t, uint32_t> operations_;
   std::map<std::pair<uint64_t, int64_t>, uint32_t> calls_;
 };
 
-WaitGraph::WaitGraph(const OperationTable& table, const Progress& progress) {
+WaitGraph::WaitGraph(const OperationTable& table, const RunProgress& progress) {
   Builder(table, progress, nodes_).build();
 }
 

@@ -38,7 +38,7 @@ struct WaitKnot {
 /// lane for the tickets it settles; a promise for the other lanes of its rank.
 class WaitGraph {
  public:
-  WaitGraph(const OperationTable& table, const Progress& progress);
+  WaitGraph(const OperationTable& table, const RunProgress& progress);
 
   const std::vector<WaitNode>& nodes() const { return nodes_; }
   /// The strongly connected components that wait for nothing outside (Boost.Graph), by their
