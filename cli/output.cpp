@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -17,9 +18,22 @@ namespace {
   throw OutputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
 }
 
+// What a path names in the end: writing through a link keeps the link.
+std::string target_of(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+  const std::string name = error ? path : target.string();
+  const std::filesystem::file_status status = std::filesystem::status(name, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw OutputError(fmt::format("cannot write {}: it is not a regular file; name another", path));
+  }
+  return name;
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), temporary_(path + ".XXXXXX") {
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(target_of(path)), temporary_(path_ + ".XXXXXX") {
   std::vector<char> name(temporary_.begin(), temporary_.end());
   name.push_back('\0');
   const int descriptor = mkstemp(name.data());

@@ -9,7 +9,9 @@ namespace {
 constexpr size_t window_before = 256;
 constexpr size_t window_after = 256;
 // Among edits of equal price the one with fewer free steps keeps more calls paired.
-constexpr uint32_t cost_of_free_call = 1;
+constexpr uint32_t cost_of_free_call = 2;
+// Between an exchange of two calls and two changed arguments the exchange is meant.
+constexpr uint32_t cost_of_other_place = 1;
 constexpr uint32_t cost_of_site = 1u << 12;
 constexpr uint32_t cost_of_call = 2 * cost_of_site;
 constexpr uint32_t impossible = 1u << 30;
@@ -41,8 +43,11 @@ class Alignment {
     if (a.kind != b.kind) {
       return impossible;
     }
-    const uint32_t site = a.site == b.site ? 0 : cost_of_site;
-    return at(i + 1, j + 1) + site + (a.same_arguments(b) ? 0 : cost_of_call);
+    // Another argument is one edit, whether the calls stand in one statement or in two branches.
+    if (!a.same_arguments(b)) {
+      return at(i + 1, j + 1) + cost_of_call + (a.site == b.site ? 0 : cost_of_other_place);
+    }
+    return at(i + 1, j + 1) + (a.site == b.site ? 0 : cost_of_site);
   }
   uint32_t only_left(size_t i, size_t j) const {
     return i >= left_.calls.size()

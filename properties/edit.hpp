@@ -40,7 +40,7 @@ struct EditJudges {
 };
 
 /// The cheapest way of making two sequences equal: calls to add on one side (2 each), calls to
-/// change (2 at the same site, 3 at different ones), pairs from different sites (1). Only a window
+/// change (2), pairs from different sites (1). Only a window
 /// around the first difference is looked at. Needleman and Wunsch's alignment with free ends where
 /// a sequence is open.
 std::vector<Edit> smallest_edit(const CallSequence& left, const CallSequence& right,

@@ -60,7 +60,8 @@ constexpr double ranks_limit = static_cast<double>(maximum_ranks);
 Table<GpuSpec> gpu_table() {
   return {"cluster.gpu",
           {
-              field<&GpuSpec::preset>({"preset", "the cluster's", "a GPU of `lockstep presets`"}),
+              field<&GpuSpec::preset>(
+                  {"preset", "the cluster's", "a GPU of `lockstep explain presets`"}),
               field<&GpuSpec::memory>({"memory", "preset's", "device memory"}),
               field<&GpuSpec::memory_bandwidth>(
                   {"memory_bandwidth", "preset's", "of device memory", 1}),
@@ -84,7 +85,7 @@ Table<ClusterSpec> cluster_table() {
   return {
       "cluster",
       {
-          field<&ClusterSpec::preset>({"preset", "", "a machine of `lockstep presets`"}),
+          field<&ClusterSpec::preset>({"preset", "", "a machine of `lockstep explain presets`"}),
           field<&ClusterSpec::nodes>(
               {"nodes", "`trainer.num_nodes`", "fewer than `num_nodes` is LS501", 1, ranks_limit}),
           field<&ClusterSpec::gpu, GpuForm>(

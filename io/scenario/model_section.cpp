@@ -115,7 +115,7 @@ Table<ModelSpec> model_table() {
   Table<ModelSpec> table{
       "model",
       {
-          field<&ModelSpec::preset>({"preset", "", "a model of `lockstep presets`"}),
+          field<&ModelSpec::preset>({"preset", "", "a model of `lockstep explain presets`"}),
           field<&ModelSpec::hf, PathForm>({"hf", "", "path of a config.json"}),
           field<&ModelSpec::layers, LayersForm>({"layers", "", "torch.nn modules, in order"}),
           field<&ModelSpec::modules, ModulesForm>(

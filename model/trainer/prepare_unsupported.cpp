@@ -94,12 +94,12 @@ void find_cluster(Preparation& preparation, const ClusterSpec& cluster,
   if (cluster.preset && !cluster_preset(cluster.preset->value)) {
     add_problem(preparation, Kind::unsupported, cluster.preset->place,
                 fmt::format("the cluster preset `{}` is not known", cluster.preset->value),
-                "`lockstep presets` lists them");
+                "`lockstep explain presets` lists them");
   }
   if (cluster.gpu && cluster.gpu->preset && !device_preset(cluster.gpu->preset->value)) {
     add_problem(preparation, Kind::unsupported, cluster.gpu->preset->place,
                 fmt::format("the GPU preset `{}` is not known", cluster.gpu->preset->value),
-                "`lockstep presets` lists them");
+                "`lockstep explain presets` lists them");
   }
   if (!world.topology_files) {
     for (const Given<std::string>* file : {&cluster.nccl_xml, &cluster.nvidia_smi}) {

@@ -47,18 +47,23 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   synchronise_ = !automatic || steps;
   loss_factor_ =
       automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
+  const Hook* own =
+      program_.scenario->program ? program_.scenario->program->find("training_step") : nullptr;
+  const bool own_backward = holds(own, Kind::backward);
+  if (automatic && own_backward && begins_window) {
+    // A backward inside the hook fills gradients that zero_grad must not wipe out after it.
+    co_await zero_grad(program_.settings.torch >= Version{2, 0, 0});
+  }
   Frame frame;
   const Flow flow = co_await step("training_step", frame);
   co_await hook("training_step_end");
   remember_output(frame);
   if (automatic) {
-    if (begins_window) {
+    if (begins_window && !own_backward) {
       co_await zero_grad(program_.settings.torch >= Version{2, 0, 0});
     }
-    const Hook* own =
-        program_.scenario->program ? program_.scenario->program->find("training_step") : nullptr;
     if (flow == Flow::next && forward_done_) {
-      if (!holds(own, Kind::backward)) {
+      if (!own_backward) {
         co_await backward();
       }
       if (steps) {
