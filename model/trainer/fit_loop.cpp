@@ -36,7 +36,6 @@ class FitLoop {
   EvaluationLoop validation_;
   std::optional<int64_t> given_batches_;
   int64_t val_check_batch_ = 0;
-  int64_t batches_in_all_ = 0;
 };
 
 // checkpoint_connector, trainer._run_stage, then the loops.
