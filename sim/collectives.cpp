@@ -108,8 +108,7 @@ bool Engine::fits(const CallSlot& here) {
 
 void Engine::begin_call(Communicator& communicator, CallSlot& here) {
   if (!fits(here)) {
-    here.never = true;
-    return;
+    return;  // no member ever gets on
   }
   const Op& op = parts_[here.members].op;
   const CollectiveCall call{op.kind, op.bytes, members_of(communicator), communicator.key, op.peer};

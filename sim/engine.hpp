@@ -38,7 +38,6 @@ struct CallSlot {
   uint32_t arrived = 0;
   uint32_t members = no_index;  ///< list of parts
   Time latest{};
-  bool never = false;  ///< its calls do not fit: no member gets on
 };
 
 /// A group in which collectives match by position.

@@ -61,8 +61,6 @@ class Interpreter {
   Rank& rank() { return rank_; }
   RankLog& log() { return log_; }
   TensorStore& tensors() { return tensors_; }
-  /// What lives with the module: `self.NAME`.
-  Frame& module() { return module_; }
   const ProgramSettings& settings() const { return settings_; }
   Variable* find(std::string_view name, Frame& frame);
   void bind(const std::string& name, Variable variable, Frame& frame);

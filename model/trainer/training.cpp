@@ -23,12 +23,6 @@ std::string_view suffix_of(Stage stage) {
   return "";
 }
 
-// Under DP Lightning wraps these in the module's forward.
-bool is_step_hook(std::string_view name) {
-  return name == "training_step" || name == "validation_step" || name == "test_step" ||
-         name == "predict_step";
-}
-
 Program run(Rank& rank, std::shared_ptr<const TrainingProgram> program) {
   Training training(rank, *program);
   co_await training.run_main();
@@ -161,16 +155,7 @@ Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
     co_return Flow::next;
   }
   const std::string outer = std::exchange(hook_, std::string(name));
-  const bool on_copies = is_step_hook(name) && strategy_->steps_on_copies();
-  Frame module_before;
-  if (on_copies) {
-    module_before = interpreter_.module();
-  }
   const Flow flow = co_await interpreter_.run(found->statements, frame);
-  if (on_copies) {
-    // The hook ran on replicas: what it assigned to the module went with them.
-    interpreter_.module() = std::move(module_before);
-  }
   hook_ = outer;
   co_return flow;
 }

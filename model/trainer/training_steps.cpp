@@ -79,9 +79,9 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   loader_ = nullptr;
 }
 
-// DataParallel runs the step on copies of the module, one a device (parallel/replicate.py).
+// What the step binds to the module is lost where the strategy runs it on copies.
 Task<Flow> Training::step(std::string_view hook, Frame& frame) {
-  const bool on_replicas = strategy_->name() == "dp" && rank_.place().devices > 1;
+  const bool on_replicas = strategy_->steps_on_copies();
   if (on_replicas) {
     interpreter_.begin_replica();
   }
