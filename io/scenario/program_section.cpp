@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "io/scenario/hooks.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 #include "io/scenario/statement_table.hpp"
+#include "model/scenario/hooks.hpp"
 
 namespace lockstep {
 namespace {
@@ -91,7 +91,9 @@ std::optional<ProgramSpec> read_program(Reader& reader, const Node& node) {
     }
     if (!is_hook(entry.key)) {
       std::vector<std::string_view> legal = {"automatic_optimization"};
-      legal.insert(legal.end(), hook_names().begin(), hook_names().end());
+      for (const HookName& hook : hook_names()) {
+        legal.push_back(hook.name);
+      }
       fail_unknown_key(reader, entry, "program", legal);
       continue;
     }

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "io/scenario/catalogue.hpp"
-#include "io/scenario/hooks.hpp"
 #include "io/scenario/key_row.hpp"
 #include "io/scenario/sections.hpp"
 #include "io/scenario/statement_table.hpp"
 #include "io/scenario/tables.hpp"
+#include "model/scenario/hooks.hpp"
 #include "model/scenario/unit.hpp"
 
 namespace lockstep {
@@ -256,8 +256,8 @@ Json statement_definition() {
 
 Json program_definition() {
   Json properties = properties_of(find_rows("program")->rows);
-  for (const std::string_view hook : hook_names()) {
-    properties[std::string(hook)] = any_of({reference("statements"), {{"type", "null"}}});
+  for (const HookName& hook : hook_names()) {
+    properties[std::string(hook.name)] = any_of({reference("statements"), {{"type", "null"}}});
   }
   return closed_map(std::move(properties));
 }

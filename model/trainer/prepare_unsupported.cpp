@@ -5,6 +5,7 @@
 
 #include "model/cluster/presets.hpp"
 #include "model/scenario/function.hpp"
+#include "model/scenario/hooks.hpp"
 #include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
@@ -56,9 +57,8 @@ void find_statements(Preparation& preparation, const ProgramSpec& program) {
 }
 
 void find_hooks(Preparation& preparation, const ProgramSpec& program) {
-  const std::vector<std::string_view>& called = called_hooks();
   for (const Hook& hook : program.hooks) {
-    if (std::find(called.begin(), called.end(), hook.name) == called.end()) {
+    if (!is_called_hook(hook.name)) {
       add_problem(preparation, Kind::unsupported, hook.place,
                   fmt::format("the hook `{}` is not called yet", hook.name));
     }

@@ -196,9 +196,7 @@ Program Training::send_int(SiteId site) {
 }
 
 // trainer.py, _run: what every stage does before its loop.
-const TrainerSites& Training::sites() const {
-  return program_.sites[static_cast<size_t>(stage_)];
-}
+const TrainerSites& Training::sites() const { return program_.sites[static_cast<size_t>(stage_)]; }
 
 Program Training::begin_stage(Stage stage) {
   stage_ = stage;
@@ -240,66 +238,6 @@ Program Training::count_batches(const LoaderSettings& loader, std::optional<int6
     batches =
         co_await interpreter_.integer_of(*loader.batches, frame, site, "the number of batches");
   }
-}
-
-const std::vector<std::string_view>& called_hooks() {
-  static const std::vector<std::string_view> hooks = {"main",
-                                                      "__init__",
-                                                      "configure_optimizers",
-                                                      "prepare_data",
-                                                      "setup",
-                                                      "teardown",
-                                                      "configure_model",
-                                                      "on_fit_start",
-                                                      "on_fit_end",
-                                                      "on_sanity_check_start",
-                                                      "on_sanity_check_end",
-                                                      "on_train_start",
-                                                      "on_train_end",
-                                                      "on_train_epoch_start",
-                                                      "on_train_epoch_end",
-                                                      "on_train_batch_start",
-                                                      "on_train_batch_end",
-                                                      "training_step",
-                                                      "training_step_end",
-                                                      "training_epoch_end",
-                                                      "on_before_zero_grad",
-                                                      "on_before_backward",
-                                                      "on_after_backward",
-                                                      "on_before_optimizer_step",
-                                                      "on_validation_start",
-                                                      "on_validation_end",
-                                                      "on_validation_epoch_start",
-                                                      "on_validation_epoch_end",
-                                                      "on_validation_batch_start",
-                                                      "on_validation_batch_end",
-                                                      "on_validation_model_eval",
-                                                      "on_validation_model_train",
-                                                      "validation_step",
-                                                      "validation_step_end",
-                                                      "validation_epoch_end",
-                                                      "on_test_start",
-                                                      "on_test_end",
-                                                      "on_test_epoch_start",
-                                                      "on_test_epoch_end",
-                                                      "on_test_batch_start",
-                                                      "on_test_batch_end",
-                                                      "on_test_model_eval",
-                                                      "on_test_model_train",
-                                                      "test_step",
-                                                      "test_step_end",
-                                                      "test_epoch_end",
-                                                      "on_predict_start",
-                                                      "on_predict_end",
-                                                      "on_predict_epoch_start",
-                                                      "on_predict_epoch_end",
-                                                      "on_predict_batch_start",
-                                                      "on_predict_batch_end",
-                                                      "on_predict_model_eval",
-                                                      "on_predict_model_train",
-                                                      "predict_step",
-                                                      "on_save_checkpoint", "on_exception"};
-  return hooks;
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <limits>
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,17 +68,14 @@ struct TrainingProgram {
   std::vector<LoaderSettings> validation;
   std::vector<LoaderSettings> test;
   std::vector<LoaderSettings> predict;
-  bool uses_output = false;  ///< some statement reads `output` or `outputs`
-  bool uses_loss = false;    ///< some statement reads `loss` or `outputs`
-  std::array<TrainerSites, 4> sites;  ///< by Stage
+  bool uses_output = false;                 ///< some statement reads `output` or `outputs`
+  bool uses_loss = false;                   ///< some statement reads `loss` or `outputs`
+  std::array<TrainerSites, 4> sites;        ///< by Stage
   std::map<std::string, SiteId> log_sites;  ///< by key: the first statement that logs it
   std::shared_ptr<RunLog> log;
 };
 
 /// `main` (by default `fit`) on every rank, under the strategy.
 ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program);
-
-/// Hooks that the trainer calls; what else a scenario defines would never run.
-const std::vector<std::string_view>& called_hooks();
 
 }  // namespace lockstep
