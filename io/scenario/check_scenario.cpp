@@ -133,20 +133,6 @@ void check_fault_ranks(Reader& reader, const Scenario& scenario) {
   }
 }
 
-void check_expectations(Reader& reader, const Scenario& scenario,
-                        const std::vector<std::string>& cases) {
-  const std::vector<std::string_view> legal(cases.begin(), cases.end());
-  for (const Expectation& expectation : scenario.expectations) {
-    for (const ResultName& result : expectation.results) {
-      if (!result.scenario_case.empty() &&
-          std::find(legal.begin(), legal.end(), result.scenario_case) == legal.end()) {
-        reader.fail_at(result.place, fmt::format("the file has no case `{}`", result.scenario_case),
-                       spelling_remedy(result.scenario_case, legal));
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void check_scenario(Reader& reader, const Scenario& scenario,

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "io/expression/parser.hpp"
 #include "io/scenario/statement_fields.hpp"
 
 namespace lockstep {
@@ -47,14 +48,26 @@ Field<Statement> any_source_field() {
           }};
 }
 
-/// `ranks` of new_group: a list, or an expression that gives one.
+/// `all`, as an expression. It cannot fail.
+std::optional<Expression> every_rank(const SourcePlace& place) {
+  ParsedExpression parsed = parse_expression("range(0, world_size)", place);
+  const auto* expression = std::get_if<Expression>(&parsed);
+  return expression == nullptr ? std::nullopt : std::optional(*expression);
+}
+
+/// `ranks` of new_group: a list, an expression that gives one, or the word `all`.
 Field<Statement> group_ranks_field() {
   KeyRow row{"ranks", "", "members, in the order of their ranks in the group"};
   describe<ExpressionForm>(row, false);
-  row.type = "list of expr, or expr";
+  row.type = "list of expr, expr, or `all`";
   return {row, [](Reader& reader, const Node& node, const KeyRow& known, Statement& statement) {
             if (node.kind == Node::Kind::list) {
               fill<ExpressionForm>(reader, node, known, statement.ranks);
+            } else if (node.kind == Node::Kind::scalar && node.text == "all") {
+              const SourcePlace place = reader.place(node);
+              if (auto ranks = every_rank(place)) {
+                statement.ranks_expression = Placed<Expression>{std::move(*ranks), place};
+              }
             } else {
               fill<ExpressionForm>(reader, node, known, statement.ranks_expression);
             }

@@ -14,6 +14,26 @@ bool is_known(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end() || name == "single_device";
 }
 
+enum class ResultType : uint8_t { time, bytes, whole, number, text };
+
+ResultType type_of_result(std::string_view name) {
+  if (name.starts_with("step_time") || name.starts_with("total_time") ||
+      name.starts_with("breakdown.")) {
+    return ResultType::time;
+  }
+  if (name.starts_with("memory.") || name == "transfers.bytes") {
+    return ResultType::bytes;
+  }
+  if (name == "strategy" || name == "checkpoint.best") {
+    return ResultType::text;
+  }
+  constexpr std::string_view numbers[] = {"throughput",      "tokens_per_s", "mfu",
+                                          "gpu_utilization", "bubble",       "learning_rate",
+                                          "metric",          "single_device"};
+  const bool number = std::find(std::begin(numbers), std::end(numbers), name) != std::end(numbers);
+  return number ? ResultType::number : ResultType::whole;
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& result_names() {
@@ -90,6 +110,30 @@ std::string remedy_for_result_name(const ResultName& result) {
     return result.key.empty() ? "write transfers.all_reduce" : "";
   }
   return is_known(result.name) ? "" : spelling_remedy(result.name, result_names());
+}
+
+Value stand_in_of(std::string_view name, int64_t index) {
+  // What no scenario would write, and no difference of two of which is.
+  const int64_t number = 10'007 * (index + 1) + 13 * index * index;
+  switch (type_of_result(name)) {
+    case ResultType::time: return Value(Time(number * picoseconds_per_second));
+    case ResultType::bytes: return Value(Bytes(number << 20));
+    case ResultType::whole: return Value(number);
+    case ResultType::number: return Value(static_cast<double>(number) + 0.25);
+    case ResultType::text: return Value("text");
+  }
+  return {};
+}
+
+std::string_view type_phrase_of(std::string_view name) {
+  switch (type_of_result(name)) {
+    case ResultType::time: return "a time, such as 400 ms";
+    case ResultType::bytes: return "a size, such as 16 GiB";
+    case ResultType::whole: return "a whole number, such as 8";
+    case ResultType::number: return "a number, such as 0.5";
+    case ResultType::text: return "a text, such as 'ddp'";
+  }
+  return "";
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/scenario/expectation.hpp"
+#include "model/scenario/value.hpp"
 
 namespace lockstep {
 
@@ -16,5 +17,10 @@ ResultName split_result_name(const std::string& name);
 
 /// Empty when the name is a result (or may be one of another case), else what to write.
 std::string remedy_for_result_name(const ResultName& result);
+
+/// Some value of the type of a result; another for another `index`.
+Value stand_in_of(std::string_view name, int64_t index);
+/// "a time, such as 400 ms": what a result is compared with.
+std::string_view type_phrase_of(std::string_view name);
 
 }  // namespace lockstep

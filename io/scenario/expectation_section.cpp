@@ -213,6 +213,8 @@ bool read_finding(const Source& source, std::string_view rest, Expectation& expe
   if (!is_code(code)) {
     source.fail(code.empty() ? 0 : offset_of(source, code),
                 fmt::format("`{}` takes a code, not `{}`", word, code), "write `finding LS101`");
+  } else {
+    check_code(source.reader, std::string(code), source.at(offset_of(source, code)));
   }
   expectation.kind = word == "finding" ? ExpectationKind::finding : ExpectationKind::no_finding;
   expectation.code = std::string(code);

@@ -77,11 +77,20 @@ bool check_range(Reader& reader, const Node& node, const KeyRow& row, double val
   if (value >= row.minimum && value <= row.maximum) {
     return true;
   }
+  if (row.minimum == row.maximum) {
+    reader.fail(node.mark, fmt::format("`{}` is {}, not {}", row.key, row.minimum, node.text),
+                fmt::format("write `{}: {}`: there is no other yet", row.key, row.minimum));
+    return false;
+  }
   const bool below = !(value >= row.minimum);
+  const bool bounded = row.maximum < std::numeric_limits<double>::infinity();
   reader.fail(node.mark,
               fmt::format("`{}` is {} {}, not {}", row.key, below ? "at least" : "at most",
                           below ? row.minimum : row.maximum, node.text),
-              "");
+              row.minimum == -std::numeric_limits<double>::infinity()
+                  ? fmt::format("write {} or less", row.maximum)
+              : bounded ? fmt::format("write a number from {} to {}", row.minimum, row.maximum)
+                        : fmt::format("write {} or more", row.minimum));
   return false;
 }
 

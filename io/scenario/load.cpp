@@ -45,13 +45,14 @@ class Load {
     Mark mark;  ///< of the include that asked for the file
   };
 
-  void fail_file(const std::string& name, const Blame* blame, std::string message) {
+  void fail_file(const std::string& name, const Blame* blame, std::string message,
+                 std::string remedy = {}) {
     if (blame != nullptr) {
       reader_.fail(blame->mark, fmt::format("`{}` cannot be included: {}", name, message),
                    "paths are relative to the file that names them");
       return;
     }
-    loaded_.diagnostics.push_back({{name, 0, 0}, 1, std::move(message), ""});
+    loaded_.diagnostics.push_back({{name, 0, 0}, 1, std::move(message), std::move(remedy)});
   }
 
   NodePtr read_file(const std::string& name, const Blame* blame) {
@@ -134,7 +135,8 @@ class Load {
     if (cases == nullptr || cases->value->kind == Node::Kind::null) {
       if (options_.scenario_case) {
         fail_file(path_, nullptr,
-                  fmt::format("the file has no cases, and so none `{}`", *options_.scenario_case));
+                  fmt::format("the file has no cases, and so none `{}`", *options_.scenario_case),
+                  fmt::format("name the file alone: {}", path_));
         return;
       }
       read_one(base, sets, "");
@@ -163,11 +165,8 @@ class Load {
     }
     if (!any) {
       const std::vector<std::string_view> legal(case_names_.begin(), case_names_.end());
-      loaded_.diagnostics.push_back(
-          {{path_, 0, 0},
-           1,
-           fmt::format("the file has no case `{}`", *options_.scenario_case),
-           spelling_remedy(*options_.scenario_case, legal)});
+      reader_.fail(cases->mark, fmt::format("the file has no case `{}`", *options_.scenario_case),
+                   spelling_remedy(*options_.scenario_case, legal));
     }
   }
 
@@ -203,7 +202,8 @@ class Load {
     const Entry* version = root->find("version");
     if (version == nullptr ||
         (version->value->kind == Node::Kind::null && !version->value->faulty)) {
-      fail_file(path_, nullptr, "a scenario says its `version`: write `version: 1` at its head");
+      reader_.fail_at({path_, 1, 1}, "a scenario says its `version`",
+                      "write `version: 1` at its head");
     }
     check_scenario(reader_, scenario, case_names_);
     loaded_.scenarios.push_back(std::move(scenario));

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "io/scenario/text.hpp"
+#include "io/scenario/yaml_fault.hpp"
 
 namespace lockstep {
 
@@ -155,6 +156,10 @@ class TreeBuilder : public YAML::EventHandler {
             YAML::EmitterStyle::value style, Node::Kind kind) {
     check_tag(mark, tag);
     if (!expects_value()) {
+      if (const auto fault = find_bracket_fault(text_, name_)) {
+        diagnostics_.push_back(*fault);
+        throw Stop();
+      }
       fail(mark_at(mark),
            fmt::format("a key must be text, not a {}", kind == Node::Kind::map ? "map" : "list"),
            "quote what starts with a brace or a bracket");
@@ -361,11 +366,8 @@ NodePtr parse_document(const std::string& text, const std::string& name, uint32_
   } catch (const Stop&) {
     return nullptr;
   } catch (const YAML::Exception& error) {
-    diagnostics.push_back(
-        {{name, std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1},
-         1,
-         fmt::format("this is not YAML: {}", error.msg),
-         "inside braces and brackets, quote values that hold a comma, a bracket or a colon"});
+    diagnostics.push_back(explain_yaml_fault(text, name, std::max(error.mark.line, 0) + 1,
+                                             std::max(error.mark.column, 0) + 1, error.msg));
     return nullptr;
   }
   return builder.take_root();

@@ -167,6 +167,7 @@ struct IgnoreForm : FormWithoutWords {
                     "write LS402: reason");
         continue;
       }
+      check_code(reader, entry.key, reader.place(entry.mark));
       if (entry.value->kind != Node::Kind::scalar || entry.value->text.empty()) {
         reader.fail_type(*entry.value, entry.key, "a reason", "say why it is ignored");
         continue;

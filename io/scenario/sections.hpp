@@ -35,6 +35,12 @@ std::vector<FaultSpec> read_faults(Reader& reader, const Node& node);
 std::vector<Expectation> read_expectations(Reader& reader, const Node& node);
 std::optional<ProgramSpec> read_program(Reader& reader, const Node& node);
 
+/// Complains about a code that no finding has.
+void check_code(Reader& reader, const std::string& code, const SourcePlace& place);
+/// Results that nothing gives, types that do not fit, cases that are not there.
+void check_expectations(Reader& reader, const Scenario& scenario,
+                        const std::vector<std::string>& cases);
+
 /// What can be told wrong of a whole scenario from the file alone: keys that exclude each other,
 /// names that nothing binds.
 /// `cases` are the names of all cases of the file.

@@ -64,7 +64,7 @@ TEST_CASE("YAML that this format does not take is refused where it stands") {
       in_scenario("^^seed_everything:\n", "`seed_everything` has no value", "null"),
       in_scenario("trainer:\n  ^^devices:\n  num_nodes: 2\n", "`devices` has no value"),
       in_scenario("^^seed_everything: ~\n", "has no value", "`null`"),
-      in_scenario("trainer: {devices: 2\n^^", "not YAML"),
+      in_scenario("trainer: ^^{devices: 2\n", "never closed", "close it with `}`"),
       in_scenario("seed_everything: ^^!!int 3\n", "tags"),
       in_scenario("trainer: &t {callbacks: [^^*t]}\n", "alias"),
       in_scenario("trainer: {devices: ^^*missing}\n", "not YAML"),
@@ -159,7 +159,7 @@ TEST_CASE("numbers of ranks are bounded") {
 TEST_CASE("unknown words are refused with the nearest legal one") {
   check_all({
       {"^^verson: 1\nversion: 1\n", "no key `verson`", "`version`"},
-      {"version: ^^2\n", "at most 1", ""},
+      {"version: ^^2\n", "is 1, not 2", "write `version: 1`"},
       in_scenario("^^traner: {devices: 2}\n", "no key `traner`", "`trainer`"),
       in_scenario("trainer: {^^device: 2}\n", "no key `device`", "`devices`"),
       in_scenario("cluster: {network: {^^bandwith: 1 GB/s}}\n", "`bandwith`", "`bandwidth`"),
