@@ -83,7 +83,7 @@ double Distribution::share(const std::string& label) const {
 }
 
 void Distribution::print(const std::string& title) const {
-  fmt::print("{}: {} cases\n", title, cases_);
+  fmt::print("{}: {} cases, {} discarded\n", title, cases_, drawn_ - cases_);
   for (const auto& [label, count] : counts_) {
     fmt::print("  {:5.1f} %  {}\n", 100 * share(label), label);
   }

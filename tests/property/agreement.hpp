@@ -27,12 +27,18 @@ Verdict judge(Worlds& worlds, const RunOptions& options, const Body& body);
 class Distribution {
  public:
   void count(const std::string& label) { ++counts_[label]; }
+  void draw() { ++drawn_; }
   void count_case() { ++cases_; }
+  /// The share of drawn cases that were not counted as one: a precondition threw them away.
+  double discards() const {
+    return drawn_ == 0 ? 0 : 1 - static_cast<double>(cases_) / static_cast<double>(drawn_);
+  }
   int64_t cases() const { return cases_; }
   double share(const std::string& label) const;
   void print(const std::string& title) const;
 
  private:
+  int64_t drawn_ = 0;
   int64_t cases_ = 0;
   std::map<std::string, int64_t> counts_;
 };

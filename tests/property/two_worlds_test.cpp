@@ -59,6 +59,7 @@ void conclude(bool held, const Distribution& distribution, const std::string& te
     fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test);
   }
   REQUIRE(held);
+  CHECK(distribution.discards() < 0.2);
   CHECK(distribution.share("several ranks") >= 0.8);
   CHECK(distribution.share("defect none") <= 0.7);
 }
@@ -70,6 +71,7 @@ TEST_CASE("a bare program does the same in both worlds") {
   Worlds worlds(deadline);
   Distribution distribution;
   const bool held = rc::check("bare programs", [&] {
+    distribution.draw();
     const BareProgram program = *bare_programs();
     RunOptions options = world_of(program.ranks);
     options.eager_limit = program.eager ? Bytes(1 << 20) : Bytes();
@@ -90,6 +92,7 @@ TEST_CASE("a training does the same in both worlds") {
   Worlds worlds(deadline);
   Distribution distribution;
   const bool held = rc::check("trainings", [&] {
+    distribution.draw();
     const TrainingCase training = *training_cases();
     const Network network = network_of(training);
     RunOptions options = world_of(training.ranks);
