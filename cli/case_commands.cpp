@@ -4,6 +4,7 @@
 #include "cli/commands.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/render.hpp"
 #include "cli/timeline.hpp"
 
@@ -49,7 +50,12 @@ void add_case(Answer& answer, const Job& job, const Request& request, const Styl
 
 void write_timeline(const std::vector<Job>& jobs, const Request& request, Answer& answer) {
   if (!request.timeline.empty() && jobs.front().result.ran()) {
-    answer.diagnostics += write_timeline(jobs.front().result, request.timeline);
+    try {
+      answer.diagnostics += write_timeline(jobs.front().result, request.timeline);
+    } catch (const OutputError& error) {  // what the run gave is still told
+      answer.diagnostics += fmt::format("error: {}\n", error.what());
+      answer.code = ExitCode::output_failed;
+    }
   }
 }
 
@@ -65,11 +71,15 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
     asked += job.asked ? 1 : 0;
   }
   if (!request.timeline.empty() && asked > 1) {
-    return {"", fmt::format("error: --timeline shows one case: write {}:{}\n", source.path,
-                            collected.jobs.front().scenario->name),
+    return {"",
+            fmt::format("error: --timeline shows one case: write {}:{}\n", source.path,
+                        collected.jobs.front().scenario->name),
             ExitCode::usage};
   }
-  rehearse_all(collected.jobs, how, judges, 1);
+  Progress progress(request.progress || style.progress);
+  RehearseRequest watched = how;
+  watched.progress = &progress;
+  rehearse_all(collected.jobs, watched, judges, threads_of(request));
   Answer answer;
   std::vector<const Rehearsal*> results;
   for (const Job& job : collected.jobs) {
@@ -96,6 +106,7 @@ Answer run_command(const Request& request, const Style& style) {
   RehearseRequest how;
   how.world = request.world;
   how.explore = false;
+  how.advise = true;
   how.deadline = &deadline;
   return rehearse_cases(request, how, Judges::quantities, style);
 }

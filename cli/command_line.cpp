@@ -4,15 +4,45 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 
 #include "cli/help.hpp"
 #include "cli/output.hpp"
+#include "io/scenario/scalar.hpp"
 
 namespace lockstep::cli {
 
 namespace {
+
+// CLI11's own checks tell a range of 300 digits, and let `nan` pass.
+CLI::Validator whole_number(int64_t least, int64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) {
+        const auto number = parse_int(text);
+        const auto* value = std::get_if<int64_t>(&number);
+        if (value != nullptr && *value >= least && *value <= most) {
+          return std::string();
+        }
+        const bool bounded = most < std::numeric_limits<int64_t>::max();
+        return fmt::format("takes a whole number from {}{}, not `{}`", least,
+                           bounded ? fmt::format(" to {}", most) : " on", text);
+      },
+      "");
+}
+
+CLI::Validator positive_seconds() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const auto number = parse_float(text);
+        const auto* value = std::get_if<double>(&number);
+        return value != nullptr && *value > 0
+                   ? std::string()
+                   : fmt::format("takes seconds above 0, such as 2.5, not `{}`", text);
+      },
+      "");
+}
 
 /// The parser and what it fills; options are shared by the commands that have them.
 class Parser {
@@ -92,23 +122,24 @@ class Parser {
       files->expected(1);
     }
     made->add_option("--set", request_.set)->expected(1)->take_all();
-    made->add_option("--seed", request_.seed)->check(CLI::NonNegativeNumber);
+    made->add_option("--seed", request_.seed)
+        ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "junit"}));
     made->add_flag("--strict", request_.strict);
     made->add_flag("-v,--verbose", request_.verbose);
-    made->add_option("--time-limit", request_.time_limit_s)->check(CLI::PositiveNumber);
+    made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
+    made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
+    made->add_flag("--progress", request_.progress);
     return made;
   }
 
-  void run() {
-    scenario_command("run", false)->add_option("--timeline", request_.timeline);
-  }
+  void run() { scenario_command("run", false)->add_option("--timeline", request_.timeline); }
 
   void verify() { add_world(scenario_command("verify", false)); }
 
   void test() {
     CLI::App* made = scenario_command("test", true);
-    made->add_option("--jobs,-j", request_.jobs)->check(CLI::Range(1, 1024));
+    made->add_option("--junit", request_.junit);
     add_world(made);
   }
 
@@ -127,8 +158,7 @@ class Parser {
 };
 
 bool is_plain(const std::string& argument) {
-  const char* plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
+  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
   return !argument.empty() && argument.find_first_not_of(plain) == std::string::npos;
 }
 
@@ -155,7 +185,13 @@ std::variant<Request, Answer> parse_command_line(const std::vector<std::string>&
 }
 
 Answer execute(const Request& request, const Style& style) {
-  const Style shown = request.output.empty() ? style : Style{};
+  Style shown = request.output.empty() ? style : Style{};
+  shown.progress = style.progress;
+  for (const std::string& path : {request.output, request.timeline, request.junit}) {
+    if (!path.empty()) {
+      check_writable(path);
+    }
+  }
   Answer answer;
   if (request.command == "run") {
     answer = run_command(request, shown);
@@ -183,7 +219,7 @@ Answer execute_command_line(const std::vector<std::string>& arguments, const Sty
     }
     return execute(std::get<Request>(parsed), style);
   } catch (const OutputError& error) {
-    return {"", fmt::format("error: {}\n", error.what()), ExitCode::usage};
+    return {"", fmt::format("error: {}\n", error.what()), ExitCode::output_failed};
   } catch (const QuantityOverflow& error) {
     return {"", fmt::format("error: {}\n", error.what()), ExitCode::bad_input};
   } catch (const std::exception& error) {

@@ -7,21 +7,21 @@ namespace lockstep::cli {
 /// What the shell is told. Stable: scripts rely on it.
 enum class ExitCode : uint8_t {
   ok = 0,
-  findings = 1,         ///< an error finding, or an expectation that was not met
+  findings = 1,  ///< an error finding, or an expectation that was not met
   usage = 2,
   bad_input = 3,
-  undecided = 4,        ///< a limit was hit; never printed as success
+  undecided = 4,  ///< a limit was hit; never printed as success
   missing_capability = 5,
   real_run_failed = 6,  ///< for a reason that is not in the scenario
   bug = 70,
+  output_failed = 74,  ///< the result exists and could not be written (sysexits: EX_IOERR)
   interrupted = 130,
 };
 
 /// What a command over several cases ends with: the first of 3, 1, 6, 5, 4 that any of them had.
 constexpr ExitCode worse(ExitCode left, ExitCode right) {
-  for (const ExitCode code :
-       {ExitCode::bad_input, ExitCode::findings, ExitCode::real_run_failed,
-        ExitCode::missing_capability, ExitCode::undecided}) {
+  for (const ExitCode code : {ExitCode::bad_input, ExitCode::findings, ExitCode::real_run_failed,
+                              ExitCode::missing_capability, ExitCode::undecided}) {
     if (left == code || right == code) {
       return code;
     }

@@ -42,7 +42,7 @@ class Explorer {
     add({});
     while (!queue_.empty() && !stopped()) {
       if (request_.deadline != nullptr && request_.deadline->passed()) {
-        explored_.undecided = "the time limit was reached";
+        explored_.undecided = time_limit_reached;
         break;
       }
       const Schedule schedule = std::move(queue_.front());
@@ -52,8 +52,8 @@ class Explorer {
     explored_.complete = queue_.empty() && explored_.undecided.empty();
     const bool limited = !queue_.empty() && request_.schedules_max > 1;
     if (limited && explored_.undecided.empty() && first_error_ == 0) {
-      explored_.undecided = fmt::format("verify.max_schedules: {} schedules were not enough",
-                                        request_.schedules_max);
+      explored_.undecided =
+          fmt::format("verify.max_schedules: {} schedules were not enough", request_.schedules_max);
     }
     sort_findings(explored_.findings);
     tell_ways();
@@ -73,11 +73,16 @@ class Explorer {
   }
 
   void visit(const Schedule& schedule) {
-    OneRun run = run_once(scenario_, {request_.world, request_.lists, schedule,
-                                      request_.deadline});
+    if (explored_.schedules > 0) {
+      tell(request_.progress, fmt::format("order {}", explored_.schedules + 1));
+    }
+    OneRun run = run_once(scenario_, {request_.world, request_.lists, schedule, request_.deadline});
     ++explored_.schedules;
     if (!run.ran) {
-      explored_.first = std::move(run);
+      explored_.undecided = run.undecided;
+      if (explored_.schedules == 1) {
+        explored_.first = std::move(run);
+      }
       return;
     }
     explored_.undecided = run.undecided;
@@ -160,8 +165,8 @@ class Explorer {
     for (int32_t rank = 0; rank < journal.ranks() && !found; ++rank) {
       for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
         journal.lane(rank, lane).for_each([&](const Row& row) {
-          found = found || (row.row == RowKind::op && row.kind == OpKind::recv &&
-                            row.peer == any_rank);
+          found =
+              found || (row.row == RowKind::op && row.kind == OpKind::recv && row.peer == any_rank);
         });
       }
     }

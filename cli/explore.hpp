@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/one_run.hpp"
+#include "cli/progress.hpp"
 #include "properties/finding.hpp"
 
 namespace lockstep::cli {
@@ -13,6 +14,7 @@ struct ExploreRequest {
   int64_t schedules_max = 1;  ///< 1: the first schedule alone
   bool lists = true;
   const Deadline* deadline = nullptr;
+  Progress* progress = nullptr;
 };
 
 /// What all explored schedules of one scenario gave together.
@@ -22,10 +24,10 @@ struct Explored {
   std::vector<Finding> findings;  ///< each defect once, as the first schedule that has it shows it
   bool hung = false;
   int64_t schedules = 0;
-  bool free = false;      ///< something is left to chance
-  bool complete = true;   ///< every way of what is free was taken
-  std::vector<std::string> ways;     ///< what was varied
-  std::vector<std::string> left_out; ///< what is free and was not varied
+  bool free = false;                  ///< something is left to chance
+  bool complete = true;               ///< every way of what is free was taken
+  std::vector<std::string> ways;      ///< what was varied
+  std::vector<std::string> left_out;  ///< what is free and was not varied
   std::string undecided;
 };
 

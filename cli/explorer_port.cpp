@@ -18,6 +18,12 @@ void add_unknowns(const ExpressionNode& node, std::set<SiteId>& sites) {
   }
 }
 
+// In place of the program of a rank that is not to begin.
+Program stopped(Rank&) {
+  throw TimeLimitReached();
+  co_return;
+}
+
 Program start_late(Rank& rank, const ProgramOfRank& program, Time lateness) {
   rank.host(lateness);
   co_await program(rank);
@@ -44,12 +50,17 @@ std::set<SiteId> unknown_sites(const Scenario& scenario) {
   return sites;
 }
 
-void ExplorerPort::watch() {
-  if (exploration_.deadline != nullptr && ++steps_ % steps_between_looks == 0 &&
-      exploration_.deadline->passed()) {
-    exploration_.deadline_passed = true;
+bool Exploration::must_stop() {
+  if (deadline != nullptr &&
+      steps.fetch_add(1, std::memory_order_relaxed) % steps_between_looks == 0 &&
+      deadline->passed()) {
+    deadline_passed = true;
   }
-  if (exploration_.deadline_passed) {
+  return deadline_passed;
+}
+
+void ExplorerPort::watch() {
+  if (exploration_.must_stop()) {
     throw TimeLimitReached();
   }
 }
@@ -59,8 +70,7 @@ Ticket ExplorerPort::submit(std::span<const Op> ops) {
   return inner_.submit(ops);
 }
 
-uint32_t ExplorerPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives,
-                              uint32_t local) {
+uint32_t ExplorerPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) {
   watch();
   if (kind != ChoiceKind::branch || !exploration_.scripted ||
       exploration_.free_sites.count(site) == 0) {
@@ -78,6 +88,9 @@ uint32_t ExplorerPort::choose(SiteId site, ChoiceKind kind, uint32_t alternative
 ProgramOfRank explored(const ProgramOfRank& program, Exploration& exploration,
                        std::vector<std::unique_ptr<RankView>>& views, const Schedule& schedule) {
   return [&program, &exploration, &views, &schedule](Rank& rank) {
+    if (exploration.must_stop()) {
+      return stopped(rank);
+    }
     auto& view = views[rank.place().rank.value];
     view = std::make_unique<RankView>(rank.port(), exploration);
     return rank.id() == schedule.late_rank ? start_late(view->rank, program, schedule.lateness)

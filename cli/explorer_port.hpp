@@ -25,6 +25,10 @@ struct Exploration {
   bool scripted = true;
   const Deadline* deadline = nullptr;
   std::atomic<bool> deadline_passed = false;
+  std::atomic<uint32_t> steps = 0;  ///< of all ranks: each of many ranks may take few
+
+  /// Looks at the clock now and then.
+  bool must_stop();
 };
 
 /// Decides what is free as an exploration says, and watches the deadline.
@@ -39,7 +43,6 @@ class ExplorerPort final : public PortDecorator {
   void watch();
 
   Exploration& exploration_;
-  uint32_t steps_ = 0;
 };
 
 /// `program` of every rank behind an ExplorerPort. The views outlive the run.

@@ -28,7 +28,8 @@ Commands
 
 lockstep COMMAND --help shows a command. lockstep --version
 Exit codes: 0 fine, 1 findings or failed expectations, 2 usage, 3 bad input, 4 undecided,
-5 a capability is missing, 6 the real run failed for an outside reason, 70 a bug of ours.
+5 a capability is missing, 6 the real run failed for an outside reason, 70 a bug of ours,
+74 the result could not be written.
 )";
 
 constexpr std::string_view run_help = R"(
@@ -47,6 +48,8 @@ Without :CASE, every case of the file runs in order. Expectations about quantiti
   -o FILE               write the result to a file, complete or not at all
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --jobs N              cases at the same time; the output does not depend on it
+  --progress            show it on stderr also where that is no terminal
   -v                    say what each figure rests on
 
 Exit codes: 0 fine, 1 an error or a failed expectation, 3 bad input, 4 undecided, 5 not supported.
@@ -69,6 +72,8 @@ in words (no_hang, finding LS101) and about metrics are judged.
   -o FILE               write the result to a file, complete or not at all
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --jobs N              cases at the same time; the output does not depend on it
+  --progress            show it on stderr also where that is no terminal
 
 Exit codes: 0 nothing found, 1 an error was found, 3 bad input, 4 undecided, 5 not supported.
 `lockstep explain LS101` tells more about a finding.
@@ -87,11 +92,13 @@ that no case expects is a failure.
   --jobs N              cases at the same time; the output does not depend on it
   --world simulated|threads  threads: for real, a thread a rank over Gloo, at most 8 ranks
   --format text|json|junit
+  --junit FILE          write JUnit too, whatever the format
   -o FILE               write the result to a file, complete or not at all
   --set KEY=VALUE       change every scenario
   --seed N              seed of data, values and ties
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --progress            show it on stderr also where that is no terminal
   -v                    print the findings of what did not pass
 
 The last line is "N passed, N failed". Exit codes: 0 all passed, 1 a case failed, 3 bad input,

@@ -21,6 +21,13 @@ Rehearsal rehearse_job(const Job& job, const RehearseRequest& request) {
         {Problem::Kind::invalid, {job.scenario->file, 0, 0}, message, remedy});
     return rehearsal;
   };
+  if (request.deadline != nullptr && request.deadline->passed()) {
+    Rehearsal rehearsal;
+    rehearsal.scenario = job.scenario;
+    rehearsal.sources = job.sources;
+    rehearsal.undecided = time_limit_reached;
+    return rehearsal;
+  }
   try {
     return rehearse(job.source, job.scenario, job.sources, request);
   } catch (const QuantityOverflow& error) {
@@ -62,9 +69,8 @@ Collected collect(const CaseSource& source) {
   }
   for (size_t index = 0; index < collected.jobs.size(); ++index) {
     for (const std::string& name : cases_named(*collected.jobs[index].scenario)) {
-      const bool known = std::any_of(
-          collected.jobs.begin(), collected.jobs.end(),
-          [&](const Job& job) { return job.scenario->name == name; });
+      const bool known = std::any_of(collected.jobs.begin(), collected.jobs.end(),
+                                     [&](const Job& job) { return job.scenario->name == name; });
       CaseSource other = source;
       other.scenario_case = name;
       LoadedScenarios more = known ? LoadedScenarios{} : other.load();
@@ -73,12 +79,20 @@ Collected collect(const CaseSource& source) {
         return collected;
       }
       for (Scenario& scenario : more.scenarios) {
-        collected.jobs.push_back({other, std::make_shared<const Scenario>(std::move(scenario)),
-                                  sources, false, {}});
+        collected.jobs.push_back(
+            {other, std::make_shared<const Scenario>(std::move(scenario)), sources, false, {}});
       }
     }
   }
   return collected;
+}
+
+int threads_of(const Request& request) {
+  if (request.world == World::threads) {
+    return 1;
+  }
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  return request.jobs > 0 ? request.jobs : static_cast<int>(cores);
 }
 
 void rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
@@ -89,13 +103,24 @@ void rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges
   const auto work = [&] {
     for (size_t index = next++; index < jobs.size(); index = next++) {
       try {
+        if (request.progress != nullptr) {
+          const Scenario& scenario = *jobs[index].scenario;
+          request.progress->case_begins(
+              scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name);
+        }
         jobs[index].result = rehearse_job(jobs[index], request);
+        if (request.progress != nullptr) {
+          request.progress->case_ends();
+        }
       } catch (...) {
         const std::lock_guard lock(guard);
         failure = failure ? failure : std::current_exception();
       }
     }
   };
+  if (request.progress != nullptr) {
+    request.progress->expect_cases(jobs.size());
+  }
   const size_t count = std::min(jobs.size(), static_cast<size_t>(std::max(1, threads)));
   std::vector<std::thread> helpers;
   for (size_t helper = 1; helper < count; ++helper) {

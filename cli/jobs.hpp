@@ -27,6 +27,10 @@ struct Collected {
 };
 Collected collect(const CaseSource& source);
 
+/// How many cases run at the same time: as asked, else one a core; ranks that are threads already
+/// fill the machine.
+int threads_of(const Request& request);
+
 /// Rehearses all jobs on this many threads and judges their expectations. Results do not depend on
 /// the number of threads. An exception of one job is thrown once all have ended.
 void rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,

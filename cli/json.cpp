@@ -81,6 +81,20 @@ Json prediction_json(const Prediction& prediction) {
   return json;
 }
 
+Json advice_json(const Advice& advice) {
+  Json json;
+  json["largest_batch_size"] = optional(advice.largest_batch_size);
+  json["tried"] = advice.tried;
+  json["changes"] = Json::array();
+  for (const Advice::Change& change : advice.changes) {
+    json["changes"].push_back({{"change", change.text},
+                               {"step_time_s", seconds(change.step_time)},
+                               {"samples_per_s", number(change.samples_per_s)},
+                               {"peak_bytes", change.peak.count()}});
+  }
+  return json;
+}
+
 Json memory_json(const DeviceMemory& memory) {
   Json json;
   json["peak_bytes"] = memory.peak.count();
@@ -149,8 +163,8 @@ Json metrics_json(const Results& results) {
 Json expectations_json(const std::vector<Judged>& expectations) {
   Json all = Json::array();
   for (const Judged& one : expectations) {
-    all.push_back({{"text", one.text}, {"met", one.met}, {"judged", one.judged},
-                   {"actual", one.actual}});
+    all.push_back(
+        {{"text", one.text}, {"met", one.met}, {"judged", one.judged}, {"actual", one.actual}});
   }
   return all;
 }
@@ -200,12 +214,14 @@ Json json_of(const Finding& finding, const Sites& sites) {
   }
   json["did"] = Json::array();
   for (const RankAction& action : finding.did) {
-    json["did"].push_back({{"ranks", action.ranks.text()}, {"call", action.call},
+    json["did"].push_back({{"ranks", action.ranks.text()},
+                           {"call", action.call},
                            {"operation", action.operation},
                            {"site", site_json(sites, action.site)}});
   }
   json["when"] = finding.when;
-  json["why"] = {{"text", finding.why.text}, {"site", site_json(sites, finding.why.site)},
+  json["why"] = {{"text", finding.why.text},
+                 {"site", site_json(sites, finding.why.site)},
                  {"ways", ways_json(finding.why.ways)}};
   json["follows"] = finding.follows;
   json["smallest"] = finding.smallest;
@@ -235,7 +251,12 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   const Results& results = rehearsal.results;
   json["world_size"] = rehearsal.run.preparation.options.world_size;
   json["strategy"] = results.strategy;
-  json["prediction"] = rehearsal.hung ? Json(nullptr) : prediction_json(results.prediction);
+  // Threads take the time of this machine at this moment: no prediction, and never twice the same.
+  const bool predicts = !rehearsal.hung && rehearsal.world == World::simulated;
+  json["prediction"] = !predicts ? Json(nullptr) : prediction_json(results.prediction);
+  if (request.command == "run") {
+    json["advice"] = advice_json(results.advice);
+  }
   json["ranks"] = classes_json(results);
   json["metrics"] = metrics_json(results);
   json["basis"] = rehearsal.run.basis;
@@ -258,8 +279,9 @@ Json json_of(const std::vector<const Rehearsal*>& cases, const Request& request)
     all.push_back(json_of(*rehearsal, request));
   }
   json["scenario"] = cases.empty() ? "" : cases.front()->scenario->file;
-  json["verdict"] = code == ExitCode::ok ? "ok" : code == ExitCode::undecided ? "undecided"
-                                                                              : "findings";
+  json["verdict"] = code == ExitCode::ok          ? "ok"
+                    : code == ExitCode::undecided ? "undecided"
+                                                  : "findings";
   json["exit_code"] = static_cast<int>(code);
   json["cases"] = all;
   return json;

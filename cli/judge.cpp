@@ -9,6 +9,7 @@
 #include "cli/result_value.hpp"
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/evaluate.hpp"
+#include "model/scenario/finding_codes.hpp"
 
 namespace lockstep::cli {
 
@@ -60,6 +61,9 @@ class ResultScope final : public Environment {
     }
     if (of == nullptr) {
       throw Unknown(fmt::format("the case `{}` has not run", result.scenario_case), true);
+    }
+    if (!of->undecided.empty()) {
+      throw Unknown(of->undecided, true);
     }
     const auto found =
         result.name == "single_device" ? single_device(*of) : value_of(result, *of, rank_);
@@ -115,9 +119,8 @@ bool within(const Expectation& expectation, ResultScope& scope) {
   };
   const Tolerance& tolerance = *expectation.tolerance;
   const Value allowed =
-      tolerance.fraction
-          ? apply(Operator::multiply, magnitude(right), Value(*tolerance.fraction))
-          : evaluate(*tolerance.absolute, scope);
+      tolerance.fraction ? apply(Operator::multiply, magnitude(right), Value(*tolerance.fraction))
+                         : evaluate(*tolerance.absolute, scope);
   return condition_of(apply(Operator::less_equal, magnitude(difference), allowed));
 }
 
@@ -143,8 +146,8 @@ Judged judge_on(const Expectation& expectation, const Rehearsal& rehearsal, int3
 
 Judged judge_expression(const Expectation& expectation, const Rehearsal& rehearsal,
                         const OtherCase& other_case) {
-  const bool by_rank = std::any_of(expectation.results.begin(), expectation.results.end(),
-                                   differs_by_rank);
+  const bool by_rank =
+      std::any_of(expectation.results.begin(), expectation.results.end(), differs_by_rank);
   if (expectation.rank) {
     return judge_on(expectation, rehearsal, static_cast<int32_t>(*expectation.rank), other_case,
                     true);
@@ -186,7 +189,7 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
                ignore_reason(*rehearsal.scenario, finding.code).empty();
       });
   switch (expectation.kind) {
-    case ExpectationKind::no_hang: 
+    case ExpectationKind::no_hang:
       judged.met = (rehearsal.ran() || rehearsal.refused()) && !rehearsal.hung;
       break;
     case ExpectationKind::hang: judged.met = rehearsal.hung; break;
@@ -196,6 +199,12 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
     case ExpectationKind::refused: judged.met = rehearsal.refused(); break;
     case ExpectationKind::expression: break;
   }
+  if (is_planned_code(expectation.code)) {
+    judged.judged = false;
+    judged.met = false;
+    judged.actual = "nothing looks for " + expectation.code + " yet";
+    return judged;
+  }
   const bool positive = expectation.kind == ExpectationKind::hang ||
                         expectation.kind == ExpectationKind::finding ||
                         expectation.kind == ExpectationKind::refused;
@@ -204,8 +213,8 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
     judged.met = false;
     judged.actual = rehearsal.undecided.empty() ? "the case did not run" : rehearsal.undecided;
   } else if (!judged.met) {
-    const bool hang_word = expectation.kind == ExpectationKind::hang ||
-                           expectation.kind == ExpectationKind::no_hang;
+    const bool hang_word =
+        expectation.kind == ExpectationKind::hang || expectation.kind == ExpectationKind::no_hang;
     judged.actual = hang_word ? (rehearsal.hung ? "an order hangs" : "no explored order hangs")
                               : codes_found(rehearsal);
   }
@@ -233,8 +242,7 @@ std::vector<Judged> judge(const Rehearsal& rehearsal, Judges judges, const Other
   std::vector<Judged> all;
   for (const Expectation& expectation : rehearsal.scenario->expectations) {
     if (!can_judge(expectation, judges)) {
-      const char* by = judges == Judges::words ? "for `lockstep run`"
-                                               : "for `lockstep verify`";
+      const char* by = judges == Judges::words ? "for `lockstep run`" : "for `lockstep verify`";
       all.push_back({expectation.text, false, false, by, expectation.place});
     } else if (expectation.kind == ExpectationKind::expression) {
       all.push_back(judge_expression(expectation, rehearsal, other_case));

@@ -1,7 +1,11 @@
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -29,18 +33,44 @@ extern "C" void aborted(int) {
   _exit(static_cast<int>(ExitCode::bug));
 }
 
+// A closed descriptor would be given to the next file that is opened, and our output go there.
+void hold_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) == -1) {
+      // For reading alone: writing to it still fails, and is told.
+      static_cast<void>(open("/dev/null", O_RDONLY));
+    }
+  }
+}
+
+ExitCode print(const lockstep::cli::Answer& answer) {
+  errno = 0;
+  const bool printed =
+      std::fwrite(answer.text.data(), 1, answer.text.size(), stdout) == answer.text.size() &&
+      std::fflush(stdout) == 0;
+  const int reason = errno;
+  std::fwrite(answer.diagnostics.data(), 1, answer.diagnostics.size(), stderr);
+  if (printed) {
+    return answer.code;
+  }
+  const std::string error =
+      fmt::format("error: cannot write standard output: {}\n   = write to a file: -o FILE\n",
+                  std::strerror(reason));
+  std::fwrite(error.data(), 1, error.size(), stderr);
+  return ExitCode::output_failed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_descriptors();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   line_that_repeats(arguments);
   std::signal(SIGINT, interrupted);
   std::signal(SIGABRT, aborted);
-  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // a write that fails is told where it fails
+  std::signal(SIGXFSZ, SIG_IGN);
   const lockstep::cli::Answer answer =
       lockstep::cli::execute_command_line(arguments, lockstep::cli::style_of_terminal());
-  std::fwrite(answer.text.data(), 1, answer.text.size(), stdout);
-  std::fflush(stdout);
-  std::fwrite(answer.diagnostics.data(), 1, answer.diagnostics.size(), stderr);
-  return static_cast<int>(answer.code);
+  return static_cast<int>(print(answer));
 }

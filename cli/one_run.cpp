@@ -15,9 +15,12 @@ namespace lockstep::cli {
 
 namespace {
 
-WorldAbilities abilities_of(World world) {
+WorldAbilities abilities_of(const RunRequest& request) {
   WorldAbilities abilities;
-  abilities.faults = faults_of(world);
+  abilities.faults = faults_of(request.world);
+  if (request.deadline != nullptr) {
+    abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
+  }
   return abilities;
 }
 
@@ -63,8 +66,8 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   options.stragglers = faults.stragglers;
   sim::CostsResult built = sim::build_costs(run.machine.cluster, options);
   for (const ClusterError& error : built.errors) {
-    run.problems.push_back({Problem::Kind::invalid, place_of_machine(scenario), error.message,
-                            error.remedy});
+    run.problems.push_back(
+        {Problem::Kind::invalid, place_of_machine(scenario), error.message, error.remedy});
   }
   if (!built.errors.empty()) {
     return;
@@ -83,21 +86,30 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.lost_ranks = faults.lost_ranks;
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   run.preparation.options.device_memory = costs.device_memory;
-  run.result = sim::simulate(run.preparation.options, simulation, program);
-  run.ran = true;
+  if (request.deadline != nullptr) {
+    simulation.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
+  }
+  try {
+    run.result = sim::simulate(run.preparation.options, simulation, program);
+    run.ran = true;
+  } catch (const sim::WorldGivenUp&) {
+    run.undecided = time_limit_reached;
+  }
 }
 
 void run_on_threads(OneRun& run, const ProgramOfRank& program) {
   const int32_t ranks = run.preparation.options.world_size;
   if (!has_thread_world()) {
-    run.problems.push_back({Problem::Kind::unsupported, {run.preparation.scenario->file, 0, 0},
+    run.problems.push_back({Problem::Kind::unsupported,
+                            {run.preparation.scenario->file, 0, 0},
                             "this program was built without Gloo: there are no threads to run on",
                             "install libgloo and build again, or use --world simulated"});
     return;
   }
   if (ranks > thread_ranks_max) {
     run.problems.push_back(
-        {Problem::Kind::unsupported, {run.preparation.scenario->file, 0, 0},
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
          fmt::format("{} ranks are too many for threads of one process: {} at most", ranks,
                      thread_ranks_max),
          "use --world simulated, or fewer ranks"});
@@ -118,13 +130,13 @@ void run_on_threads(OneRun& run, const ProgramOfRank& program) {
 }
 
 std::string limit_reached(const OneRun& run, const Exploration& exploration) {
-  if (exploration.deadline_passed) {
-    return "the time limit was reached";
+  if (exploration.deadline_passed ||
+      (exploration.deadline != nullptr && exploration.deadline->passed())) {
+    return time_limit_reached;
   }
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
-  const auto stopped = std::find_if(ranks.begin(), ranks.end(), [](const RankLog& rank) {
-    return rank.statement_limit_reached;
-  });
+  const auto stopped = std::find_if(
+      ranks.begin(), ranks.end(), [](const RankLog& rank) { return rank.statement_limit_reached; });
   if (stopped == ranks.end()) {
     return "";
   }
@@ -137,6 +149,17 @@ bool overflowed(const RunResult& result) {
   return std::any_of(result.ends.begin(), result.ends.end(), [](const RankEnd& end) {
     return end.kind == RankEnd::Kind::raised && end.message == QuantityOverflow().what();
   });
+}
+
+// Sizes and times that do not fit in 64 bits show when they are added up: the simulated world does,
+// and a scenario that is bad input there is bad input here too.
+void add_problems_of_simulation(OneRun& run, const Scenario& scenario, const RunRequest& request) {
+  for (const Problem& problem :
+       run_once(scenario, {World::simulated, false, {}, request.deadline}).problems) {
+    if (problem.kind == Problem::Kind::invalid) {
+      run.problems.push_back(problem);
+    }
+  }
 }
 
 }  // namespace
@@ -156,7 +179,7 @@ const StrategyRegistry& strategies() {
 
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   OneRun run;
-  run.preparation = prepare(scenario, strategies(), abilities_of(request.world));
+  run.preparation = prepare(scenario, strategies(), abilities_of(request));
   add_problems(run, run.preparation.problems);
   if (!may_run(run)) {
     return run;
@@ -181,7 +204,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
       explored(run.preparation.program, exploration, views, request.schedule);
   if (request.world == World::simulated) {
     simulate(run, scenario, request, faults, program);
-  } else {
+  } else if (add_problems_of_simulation(run, scenario, request); may_run(run)) {
     run_on_threads(run, program);
   }
   if (!run.ran) {
@@ -189,7 +212,8 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   }
   if (overflowed(run.result)) {
     run.ran = false;
-    run.problems.push_back({Problem::Kind::invalid, {scenario.file, 0, 0},
+    run.problems.push_back({Problem::Kind::invalid,
+                            {scenario.file, 0, 0},
                             QuantityOverflow().what(),
                             "make the sizes, counts or times of the scenario smaller"});
     return run;

@@ -14,8 +14,23 @@ namespace lockstep::cli {
 
 namespace {
 
+std::string remedy_for(int reason) {
+  switch (reason) {
+    case ENOSPC:
+    case EDQUOT: return "make room on that disk, or name a file on another";
+    case ENOENT:
+    case ENOTDIR: return "make its folder first, or name a file in one that exists";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "name a file in a folder that you may write to";
+    default: return "name another file";
+  }
+}
+
 [[noreturn]] void fail(const std::string& path) {
-  throw OutputError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  const int reason = errno;
+  throw OutputError(
+      fmt::format("cannot write {}: {}\n   = {}", path, std::strerror(reason), remedy_for(reason)));
 }
 
 // What a path names in the end: writing through a link keeps the link.
@@ -25,7 +40,8 @@ std::string target_of(const std::string& path) {
   const std::string name = error ? path : target.string();
   const std::filesystem::file_status status = std::filesystem::status(name, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw OutputError(fmt::format("cannot write {}: it is not a regular file; name another", path));
+    throw OutputError(
+        fmt::format("cannot write {}: it is not a regular file\n   = name another file", path));
   }
   return name;
 }
@@ -70,6 +86,19 @@ void AtomicFile::commit() {
     std::remove(temporary_.c_str());
     errno = reason;
     fail(path_);
+  }
+}
+
+void check_writable(const std::string& path) {
+  const std::filesystem::path target = target_of(path);
+  const std::string folder = target.has_parent_path() ? target.parent_path().string() : ".";
+  std::error_code ignored;
+  if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored)) {
+    errno = ENOTDIR;
+    fail(path);
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    fail(path);
   }
 }
 

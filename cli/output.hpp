@@ -31,6 +31,8 @@ class AtomicFile {
   std::FILE* file_ = nullptr;
 };
 
+/// Throws OutputError where AtomicFile would: before hours of work, rather than behind them.
+void check_writable(const std::string& path);
 void write_atomically(const std::string& path, const std::string& text);
 
 }  // namespace lockstep::cli

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 
+#include "cli/advice.hpp"
 #include "cli/configuration.hpp"
 #include "cli/explore.hpp"
 #include "cli/invariants.hpp"
 #include "cli/measure.hpp"
+#include "cli/result_value.hpp"
 #include "cli/smallest.hpp"
+#include "io/scenario/spelling.hpp"
+#include "model/scenario/finding_codes.hpp"
 #include "properties/shrink.hpp"
 
 namespace lockstep::cli {
@@ -28,7 +32,8 @@ int64_t schedules_max(const Scenario& scenario, const RehearseRequest& request) 
 }
 
 ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& request) {
-  return {request.world, schedules_max(scenario, request), request.explore, request.deadline};
+  return {request.world, schedules_max(scenario, request), request.explore, request.deadline,
+          request.progress};
 }
 
 void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {
@@ -84,15 +89,16 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
                                     loaded.diagnostics.front().remedy});
       continue;
     }
+    tell(request.progress, fmt::format("with {} ranks", size.value));
     const Scenario& variant = loaded.scenarios.front();
     Explored explored = explore(variant, explore_request(variant, request));
     if (!explored.first.ran) {
       for (const Problem& problem : explored.first.problems) {
         if (problem.kind != Problem::Kind::note) {
-          rehearsal.problems.push_back({problem.kind, size.place,
-                                        fmt::format("with {} ranks: {}", size.value,
-                                                    problem.message),
-                                        problem.remedy, problem.code});
+          rehearsal.problems.push_back(
+              {problem.kind, size.place,
+               fmt::format("with {} ranks: {}", size.value, problem.message), problem.remedy,
+               problem.code});
         }
       }
       continue;
@@ -107,8 +113,12 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
 
 // The same training on one device: all ranks' samples of a step in one batch.
 std::vector<std::string> one_device_settings(const Results& results) {
-  return {"trainer.devices=1", "trainer.num_nodes=1", "trainer.strategy=auto", "launcher=null",
-          "trainer.accumulate_grad_batches=1", "faults=[]",
+  return {"trainer.devices=1",
+          "trainer.num_nodes=1",
+          "trainer.strategy=auto",
+          "launcher=null",
+          "trainer.accumulate_grad_batches=1",
+          "faults=[]",
           fmt::format("data.train.batch_size={}", *results.effective_batch_size)};
 }
 
@@ -132,8 +142,12 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   if (!loaded.ok()) {
     return leave_out(loaded.diagnostics.front().message);
   }
+  tell(request.progress, "on one device");
   const OneRun single =
       run_once(loaded.scenarios.front(), {World::simulated, false, {}, request.deadline});
+  if (rehearsal.undecided.empty()) {
+    rehearsal.undecided = single.undecided;
+  }
   if (!single.ran || single.result.hung || !single.undecided.empty()) {
     return leave_out("the scenario does not run on one");
   }
@@ -154,6 +168,45 @@ void add_smallest(const CaseSource& source, const RehearseRequest& request, Rehe
   }
 }
 
+// Labels of a strategy are known once it has taken a step.
+void check_transfers(Rehearsal& rehearsal, const ResultName& result) {
+  const bool own = result.scenario_case.empty() || result.scenario_case == rehearsal.scenario->name;
+  const bool told =
+      rehearsal.results.prediction.steps > 0 && !rehearsal.hung && rehearsal.undecided.empty();
+  if (!own || !told || !result.name.starts_with("transfers")) {
+    return;
+  }
+  const std::vector<std::string> names = transfer_names(rehearsal.results);
+  if (std::find(names.begin(), names.end(), result.key) == names.end()) {
+    const std::vector<std::string_view> legal(names.begin(), names.end());
+    rehearsal.problems.push_back(
+        {Problem::Kind::invalid, result.place,
+         fmt::format("{} has no transfers `{}`", rehearsal.results.strategy, result.key),
+         spelling_remedy(result.key, legal)});
+  }
+}
+
+// What only the prepared run can tell: expectations that nothing will ever meet.
+void check_expectations(Rehearsal& rehearsal) {
+  const int32_t ranks = rehearsal.run.preparation.options.world_size;
+  for (const Expectation& expectation : rehearsal.scenario->expectations) {
+    if (expectation.rank && *expectation.rank >= ranks) {
+      rehearsal.problems.push_back(
+          {Problem::Kind::invalid, expectation.place,
+           fmt::format("there is no rank {}: the run has {}", *expectation.rank, ranks),
+           ranks == 1 ? "write `on rank 0`" : fmt::format("ranks are 0 to {}", ranks - 1)});
+    }
+    if (is_planned_code(expectation.code)) {
+      rehearsal.problems.push_back({Problem::Kind::unsupported, expectation.place,
+                                    fmt::format("nothing looks for {} yet", expectation.code),
+                                    "remove the expectation"});
+    }
+    for (const ResultName& result : expectation.results) {
+      check_transfers(rehearsal, result);
+    }
+  }
+}
+
 }  // namespace
 
 Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> scenario,
@@ -163,13 +216,14 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.sources = std::move(sources);
   rehearsal.world = request.world;
   CaseSource own = source;
-  own.scenario_case = rehearsal.scenario->name.empty() ? std::nullopt
-                                                       : std::optional(rehearsal.scenario->name);
+  own.scenario_case =
+      rehearsal.scenario->name.empty() ? std::nullopt : std::optional(rehearsal.scenario->name);
   Explored explored = explore(*rehearsal.scenario, explore_request(*rehearsal.scenario, request));
   rehearsal.problems = explored.first.problems;
   rehearsal.sites = explored.sites;
   rehearsal.sites.merge(explored.first.preparation.sites);
   rehearsal.run = std::move(explored.first);
+  rehearsal.undecided = rehearsal.run.undecided;
   rehearsal.findings = refusals_of(rehearsal.problems, rehearsal.sites);
   if (!rehearsal.run.ran) {
     return rehearsal;
@@ -180,10 +234,20 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.findings.insert(rehearsal.findings.end(),
                             std::make_move_iterator(explored.findings.begin()),
                             std::make_move_iterator(explored.findings.end()));
-  rehearsal.results = measure(rehearsal.run);
+  // What a run has given until it was stopped is no result.
+  rehearsal.results =
+      rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
+  check_expectations(rehearsal);
+  if (rehearsal.invalid()) {
+    rehearsal.run.ran = false;
+    return rehearsal;
+  }
   explore_world_sizes(own, request, rehearsal);
   if (request.explore && wants_single_device(rehearsal)) {
     compare_with_one_device(own, request, rehearsal);
+  }
+  if (request.advise) {
+    rehearsal.results.advice = advise(rehearsal, request);
   }
   if (request.find_smallest) {
     add_smallest(own, request, rehearsal);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "cli/progress.hpp"
 #include "cli/rehearsal.hpp"
 
 namespace lockstep::cli {
@@ -12,7 +13,9 @@ struct RehearseRequest {
   World world = World::simulated;
   bool explore = true;         ///< all orders, world sizes and one device; else one run
   bool find_smallest = false;  ///< of an error, the smallest settings that show it
+  bool advise = false;         ///< rehearse variants that may be better
   const Deadline* deadline = nullptr;
+  Progress* progress = nullptr;
 };
 
 /// Loads nothing itself: `scenario` is one of what `source` loads to. `source` is read again for

@@ -15,6 +15,8 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style);
 
 /// Findings, problems and expectations, common to both.
 std::string render_findings(const Rehearsal& rehearsal, const Style& style);
+/// Why there is no answer; empty where there is one.
+std::string render_undecided(const Rehearsal& rehearsal, const Style& style);
 std::string render_expectations(const Rehearsal& rehearsal, const Style& style);
 
 /// "scenario.yaml:case".

@@ -21,8 +21,7 @@ std::string understood(const Rehearsal& rehearsal) {
   const Scenario& scenario = *rehearsal.scenario;
   const char* backend = preparation.gloo ? "gloo" : "nccl";
   if (scenario.is_bare_program()) {
-    return fmt::format("program of {} · {} · {}\n",
-                       plural(preparation.options.world_size, "rank"),
+    return fmt::format("program of {} · {} · {}\n", plural(preparation.options.world_size, "rank"),
                        rehearsal.run.machine.name, backend);
   }
   std::string text;
@@ -38,8 +37,8 @@ std::string understood(const Rehearsal& rehearsal) {
   const Results& results = rehearsal.results;
   if (results.effective_batch_size && results.device_batch_size) {
     text += fmt::format("{} a step ({} a device x {})\n",
-                        plural(*results.effective_batch_size, "sample"),
-                        *results.device_batch_size, plural(results.devices, "device"));
+                        plural(*results.effective_batch_size, "sample"), *results.device_batch_size,
+                        plural(results.devices, "device"));
   }
   return text;
 }
@@ -55,14 +54,23 @@ std::string memory_line(const Rehearsal& rehearsal) {
   }
   const auto& [peak, on] = *by_peak.rbegin();
   const Bytes capacity = ranks[static_cast<size_t>(on.first())].memory.capacity;
-  const std::string limit =
-      capacity == Bytes::max() ? "" : " of " + bytes_text(capacity.count());
+  const std::string limit = capacity == Bytes::max() ? "" : " of " + bytes_text(capacity.count());
   const std::string where = by_peak.size() == 1 ? "every rank" : on.phrase();
   return line("memory", fmt::format("{}{} on {}", bytes_text(peak), limit, where),
               by_peak.size() == 1
                   ? ""
                   : fmt::format("(least: {} on {})", bytes_text(by_peak.begin()->first),
                                 by_peak.begin()->second.phrase()));
+}
+
+std::string largest_batch(const Advice& advice) {
+  if (!advice.largest_batch_size) {
+    return "";
+  }
+  return *advice.largest_batch_size == 0
+             ? line("", "not even data.train.batch_size 1 fits")
+             : line("", fmt::format("largest data.train.batch_size that fits: {}",
+                                    *advice.largest_batch_size));
 }
 
 std::string answers(const Rehearsal& rehearsal) {
@@ -79,7 +87,7 @@ std::string answers(const Rehearsal& rehearsal) {
     }
     out += line("throughput", rate);
   }
-  out += memory_line(rehearsal);
+  out += memory_line(rehearsal) + largest_batch(rehearsal.results.advice);
   if (prediction.steps > 0) {
     out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
                 "first step " + time_text(prediction.first_step->count()));
@@ -108,8 +116,7 @@ std::string where_time_goes(const Prediction& prediction, const Style& style) {
                      parts.host + parts.idle;
   std::string hidden;
   if (parts.communication > Time{}) {
-    const double share =
-        1 - seconds(parts.exposed_communication) / seconds(parts.communication);
+    const double share = 1 - seconds(parts.exposed_communication) / seconds(parts.communication);
     hidden = fmt::format("{} in all, {} hidden", time_text(parts.communication.count()),
                          percent_text(share));
   }
@@ -163,6 +170,23 @@ std::string transfers(const Rehearsal& rehearsal) {
   return out;
 }
 
+std::string what_would_help(const Advice& advice) {
+  if (advice.tried == 0) {
+    return "";
+  }
+  if (advice.changes.empty()) {
+    return fmt::format("\nWhat would help: none of {} tried\n", plural(advice.tried, "change"));
+  }
+  std::string out = fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", "What would help", "samples/s",
+                                "step time", "memory");
+  for (const Advice::Change& change : advice.changes) {
+    out += fmt::format("  {:<30}{:>12}  {:>10}  {:>10}\n", change.text,
+                       number_text(change.samples_per_s), time_text(change.step_time.count()),
+                       bytes_text(change.peak.count()));
+  }
+  return out;
+}
+
 std::string basis(const Rehearsal& rehearsal, bool verbose) {
   std::string out = "basis:";
   const std::vector<std::string>& lines = rehearsal.run.basis;
@@ -171,9 +195,10 @@ std::string basis(const Rehearsal& rehearsal, bool verbose) {
       out += fmt::format(" {}\n      ", text);
     }
   } else {
-    out += fmt::format(" UNCALIBRATED: data-sheet figures of {}; no range, because nothing was "
-                       "measured (-v says each figure).\n      ",
-                       rehearsal.run.machine.cluster.node.device.name);
+    out += fmt::format(
+        " UNCALIBRATED: data-sheet figures of {}; no range, because nothing was "
+        "measured (-v says each figure).\n      ",
+        rehearsal.run.machine.cluster.node.device.name);
   }
   out += rehearsal.scenario->is_bare_program()
              ? " Not modelled: launch and protocol overhead of the library.\n"
@@ -186,7 +211,8 @@ std::string basis(const Rehearsal& rehearsal, bool verbose) {
 
 std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verbose) {
   if (!rehearsal.ran()) {
-    return render_findings(rehearsal, style) + render_expectations(rehearsal, style);
+    return render_findings(rehearsal, style) + render_undecided(rehearsal, style) +
+           render_expectations(rehearsal, style);
   }
   std::string out = understood(rehearsal);
   const bool predicts = !rehearsal.hung && rehearsal.undecided.empty();
@@ -195,13 +221,14 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += where_time_goes(rehearsal.results.prediction, style);
     out += where_memory_goes(rehearsal);
     out += transfers(rehearsal);
+    out += what_would_help(rehearsal.results.advice);
   } else if (rehearsal.hung) {
-    out += "\n  no prediction: this run hangs\n";
+    out += "\n  no prediction: this run hangs\n" + largest_batch(rehearsal.results.advice);
   }
   const std::string findings = render_findings(rehearsal, style);
   out += (findings.empty() ? "" : "\n" + findings);
   if (!rehearsal.undecided.empty()) {
-    out += fmt::format("\n{}: {}\n", style.warning("undecided"), rehearsal.undecided);
+    out += "\n" + render_undecided(rehearsal, style);
   }
   const std::string expectations = render_expectations(rehearsal, style);
   out += (findings.empty() ? "\n" : "") + expectations;

@@ -35,7 +35,9 @@ std::string looked_at(const Rehearsal& rehearsal) {
     return joined(texts, ", ");
   }
   texts.insert(texts.end(), coverage.looked_at.begin(), coverage.looked_at.end());
-  if (rehearsal.world == World::threads) {
+  if (!rehearsal.run.undecided.empty()) {
+    texts.push_back("the beginning of one run");
+  } else if (rehearsal.world == World::threads) {
     texts.push_back("one real run, a thread a rank over Gloo");
   } else if (!coverage.free) {
     texts.push_back("all orders (1 schedule is enough: nothing is left to chance)");
@@ -106,16 +108,21 @@ std::string render_findings(const Rehearsal& rehearsal, const Style& style) {
   return out;
 }
 
+std::string render_undecided(const Rehearsal& rehearsal, const Style& style) {
+  return rehearsal.undecided.empty()
+             ? ""
+             : fmt::format("{}: {}\n", style.warning("undecided"), rehearsal.undecided);
+}
+
 std::string render_expectations(const Rehearsal& rehearsal, const Style& style) {
   const std::vector<Judged>& all = rehearsal.expectations;
   if (all.empty()) {
     return "";
   }
-  const auto judged = std::count_if(all.begin(), all.end(),
-                                    [](const Judged& one) { return one.judged; });
-  const auto met = std::count_if(all.begin(), all.end(), [](const Judged& one) {
-    return one.judged && one.met;
-  });
+  const auto judged =
+      std::count_if(all.begin(), all.end(), [](const Judged& one) { return one.judged; });
+  const auto met = std::count_if(all.begin(), all.end(),
+                                 [](const Judged& one) { return one.judged && one.met; });
   std::string out;
   if (judged > 0) {
     out = fmt::format("expect: {} of {} met\n", met, judged);
@@ -132,7 +139,7 @@ std::string render_expectations(const Rehearsal& rehearsal, const Style& style) 
 std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   std::string out = render_findings(rehearsal, style);
   if (!rehearsal.ran()) {
-    return out + render_expectations(rehearsal, style);
+    return out + render_undecided(rehearsal, style) + render_expectations(rehearsal, style);
   }
   const int64_t errors = rehearsal.count(Level::error);
   const int64_t warnings = rehearsal.count(Level::warning);
@@ -145,8 +152,8 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));
   out += fmt::format(" Looked at: {}.\n", looked_at(rehearsal));
   out += fmt::format("Not looked at: {}.\n", not_looked_at(rehearsal));
-  if (!rehearsal.undecided.empty() && !rehearsal.findings.empty()) {
-    out += fmt::format("{}: {}\n", style.warning("undecided"), rehearsal.undecided);
+  if (!rehearsal.findings.empty()) {
+    out += render_undecided(rehearsal, style);
   }
   return out + render_expectations(rehearsal, style);
 }

@@ -20,11 +20,13 @@ struct Request {
   std::vector<std::string> set;
   std::optional<int64_t> seed;
   Format format = Format::text;
-  std::string output;    ///< empty: standard output
-  int jobs = 0;          ///< 0: as many as there are cores
-  bool strict = false;   ///< warnings count as errors
+  std::string output;   ///< empty: standard output
+  int jobs = 0;         ///< 0: as many as there are cores
+  bool strict = false;  ///< warnings count as errors
   bool verbose = false;
-  std::string timeline;  ///< empty: none
+  bool progress = false;  ///< shown also where standard error is no terminal
+  std::string timeline;   ///< empty: none
+  std::string junit;      ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
   World world = World::simulated;
 };

@@ -36,6 +36,16 @@ Found memory_value(const std::string& part, const RankResults& rank) {
   return NoValue{"no memory is accounted under this name"};
 }
 
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names = {"total"};
+  for (int kind = 0; kind < op_kind_count; ++kind) {
+    if (is_communication(static_cast<OpKind>(kind))) {
+      names.emplace_back(name_of(static_cast<OpKind>(kind)));
+    }
+  }
+  return names;
+}
+
 Found transfer_value(const ResultName& name, const RankResults& rank) {
   int64_t count = 0;
   int64_t bytes = 0;
@@ -45,12 +55,8 @@ Found transfer_value(const ResultName& name, const RankResults& rank) {
                                             : Found(Value(movement.count));
     }
   }
-  bool known = name.key == "total";
-  for (int kind = 0; kind < op_kind_count; ++kind) {
-    known = known || (name.key == name_of(static_cast<OpKind>(kind)) &&
-                      is_communication(static_cast<OpKind>(kind)));
-  }
-  if (!known) {
+  const std::vector<std::string> known = operation_names();
+  if (std::find(known.begin(), known.end(), name.key) == known.end()) {
     return NoValue{"the strategy has no transfers of this name"};
   }
   for (const TransferCount& transfer : rank.transfers) {
@@ -67,8 +73,8 @@ Found metric_value(const ResultName& name, const Rehearsal& rehearsal, const Ran
   if (found != rank.metrics.end()) {
     return Value(found->second);
   }
-  return NoValue{fmt::format("this rank logged no `{}`{}", name.key,
-                             rehearsal.hung ? ": the run hangs" : "")};
+  return NoValue{
+      fmt::format("this rank logged no `{}`{}", name.key, rehearsal.hung ? ": the run hangs" : "")};
 }
 
 Found prediction_value(const std::string& name, const Prediction& prediction) {
@@ -115,6 +121,18 @@ bool is_time(const ResultName& name) {
 }
 
 }  // namespace
+
+std::vector<std::string> transfer_names(const Results& results) {
+  std::vector<std::string> names = operation_names();
+  for (const RankResults& rank : results.ranks) {
+    for (const Strategy::Transfer& movement : rank.movements) {
+      if (std::find(names.begin(), names.end(), movement.label) == names.end()) {
+        names.push_back(movement.label);
+      }
+    }
+  }
+  return names;
+}
 
 bool differs_by_rank(const ResultName& name) {
   return name.name == "metric" || name.name == "single_device" ||

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cli/rehearsal.hpp"
 #include "model/scenario/value.hpp"
@@ -17,6 +18,9 @@ struct NoValue {
 /// The value of a result on one rank; where it differs by rank, that rank's own.
 std::variant<Value, NoValue> value_of(const ResultName& name, const Rehearsal& rehearsal,
                                       int32_t rank);
+
+/// What `transfers.NAME` may name in these results: `total`, operations, labels of the strategy.
+std::vector<std::string> transfer_names(const Results& results);
 
 /// Whether ranks may have different values.
 bool differs_by_rank(const ResultName& name);

@@ -33,14 +33,27 @@ struct Prediction {
   Breakdown breakdown;             ///< of a steady step, or of the whole run without one
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
-  std::optional<double> mfu;       ///< 0 .. 1
+  std::optional<double> mfu;  ///< 0 .. 1
 };
 
 struct RankResults {
-  DeviceMemory memory;                    ///< of this rank's fullest device
-  std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
+  DeviceMemory memory;                        ///< of this rank's fullest device
+  std::vector<TransferCount> transfers;       ///< of a steady step, or of the whole run without one
   std::vector<Strategy::Transfer> movements;  ///< of the last step, by the strategy's labels
   std::map<std::string, double> metrics;      ///< logged last
+};
+
+/// What variants of a training gave.
+struct Advice {
+  struct Change {
+    std::string text;  ///< "gradient_as_bucket_view: true"
+    Time step_time{};
+    double samples_per_s = 0;
+    Bytes peak{};
+  };
+  int64_t tried = 0;
+  std::vector<Change> changes;                ///< those that help: fastest first
+  std::optional<int64_t> largest_batch_size;  ///< of data.train that fits; 0: not even 1
 };
 
 /// What came out of a run, as expectations and reports name it.
@@ -55,6 +68,7 @@ struct Results {
   std::optional<int64_t> samples_repeated;
   std::optional<int64_t> samples_missed;
   std::optional<std::map<std::string, double>> single_device;  ///< metrics of one device
+  Advice advice;
 };
 
 }  // namespace lockstep::cli

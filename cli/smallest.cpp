@@ -55,6 +55,7 @@ std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsa
   if (rehearsal.run.result.operations > operations_max || request.world != World::simulated) {
     return "";
   }
+  tell(request.progress, "looking for a smaller example");
   const StillShows still_shows = [&](std::span<const Setting> settings) {
     std::vector<std::string> set;
     for (const Setting& setting : settings) {

@@ -13,6 +13,7 @@ Style style_of_terminal() {
   const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
   Style style;
   style.bars = isatty(STDOUT_FILENO) == 1;
+  style.progress = isatty(STDERR_FILENO) == 1 && !dumb;
   style.colour = style.bars && !dumb && (no_colour == nullptr || *no_colour == '\0');
   return style;
 }

@@ -12,6 +12,7 @@ namespace lockstep::cli {
 struct Style {
   bool colour = false;
   bool bars = false;
+  bool progress = false;  ///< standard error is a terminal
 
   std::string error(std::string_view text) const { return painted("1;31", text); }
   std::string warning(std::string_view text) const { return painted("1;33", text); }
@@ -26,7 +27,8 @@ struct Style {
   }
 };
 
-/// Of standard output: colour and bars on a terminal, no colour where NO_COLOR is set.
+/// Of standard output: colour and bars on a terminal, no colour where NO_COLOR is set. Progress
+/// where standard error is one.
 Style style_of_terminal();
 
 /// "112", "0.47", "114 k", "1.28 M", "3.2e-05": four significant digits at most.

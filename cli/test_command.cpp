@@ -1,15 +1,14 @@
 // `test`: every case of files and folders against what it expects.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
 #include "cli/junit.hpp"
+#include "cli/output.hpp"
 #include "cli/render.hpp"
 #include "cli/render_finding.hpp"
 
@@ -293,13 +292,11 @@ Answer test_command(const Request& request, const Style& style) {
   RehearseRequest how;
   how.world = request.world;
   how.deadline = &deadline;
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  // Ranks that are threads already fill the machine.
-  const int threads =
-      request.world == World::threads ? 1 : (request.jobs > 0 ? request.jobs : cores);
+  Progress progress(request.progress || style.progress);
+  how.progress = &progress;
   // Threads take as long as this machine takes: that is no prediction to hold against anything.
   const Judges judges = request.world == World::threads ? Judges::words : Judges::all;
-  rehearse_all(work.jobs, how, judges, threads);
+  rehearse_all(work.jobs, how, judges, threads_of(request));
   const std::vector<Line> lines = lines_of(work, request.world, request.strict);
   Answer answer;
   answer.diagnostics = work.diagnostics;
@@ -309,6 +306,9 @@ Answer test_command(const Request& request, const Style& style) {
   }
   for (const Line& line : lines) {
     answer.code = worse(answer.code, code_of(line.verdict));
+  }
+  if (!request.junit.empty()) {
+    write_atomically(request.junit, junit_text(lines));
   }
   if (request.format == Format::junit) {
     answer.text = junit_text(lines);

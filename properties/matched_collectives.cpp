@@ -157,7 +157,7 @@ std::string when_of(const RunResult& run, const Divergence& d) {
   std::string when = site == nullptr || site->hook.empty() ? "" : "in " + site->hook + ", ";
   const Completion completion =
       run.journal->lane(d.caller, d.odd.ticket.lane.value).completion(d.odd.ticket.sequence);
-  if (completion.issue > Time()) {
+  if (completion.issue > Time() && !run.times_measured) {
     when += fmt::format("at {}, ", time_text(completion.issue.count()));
   }
   return when + (d.call == 0   ? fmt::format("the first call of group {}", d.group)

@@ -137,7 +137,7 @@ class Teller {
     }
     const Completion completion =
         run_.journal->lane(first.rank, first.lane.value).completion(first.row.sequence);
-    finding.when = completion.issue > Time()
+    finding.when = completion.issue > Time() && !run_.times_measured
                        ? fmt::format("at {}", time_text(completion.issue.count()))
                        : std::string();
   }

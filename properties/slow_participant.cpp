@@ -45,13 +45,13 @@ std::vector<Arrival> arrivals_of(const Journal& journal, const Communicator& com
   return arrivals;
 }
 
-Finding finding_of(const std::string& group, int64_t position, const Arrival& arrival,
-                   Time timeout) {
-  Finding finding =
-      lockstep::finding_of("LS402", Level::warning,
-                           fmt::format("rank {} comes {} late to {}: the timeout is {}",
-                                       arrival.last_rank, time_text(arrival.wait().count()),
-                                       name_of(arrival.call.kind), time_text(timeout.count())));
+Finding finding_of(const std::string& group, int64_t position, const Arrival& arrival, Time timeout,
+                   bool measured) {
+  const std::string wait = measured ? "too" : time_text(arrival.wait().count());
+  Finding finding = lockstep::finding_of(
+      "LS402", Level::warning,
+      fmt::format("rank {} comes {} late to {}: the timeout is {}", arrival.last_rank, wait,
+                  name_of(arrival.call.kind), time_text(timeout.count())));
   finding.ranks = RankSet{arrival.last_rank};
   finding.group = group;
   finding.call = position + 1;
@@ -59,7 +59,7 @@ Finding finding_of(const std::string& group, int64_t position, const Arrival& ar
                            fmt::format("call {} of group {}", position + 1, group)});
   finding.did.push_back(
       {RankSet{arrival.last_rank}, position + 1, text_of(arrival.call), arrival.call.site});
-  finding.when = fmt::format("at {}", time_text(arrival.first.count()));
+  finding.when = measured ? "" : fmt::format("at {}", time_text(arrival.first.count()));
   finding.follows.push_back("the others are ended by the timeout although nothing is wrong");
   finding.fix = remedy_for("LS402");
   return finding;
@@ -83,8 +83,8 @@ std::vector<Finding> no_slow_participant(const RunResult& run, Time timeout) {
       }
     }
     for (const auto& [site, k] : worst) {
-      findings.push_back(
-          finding_of(communicator.label, static_cast<int64_t>(k), arrivals[k], timeout));
+      findings.push_back(finding_of(communicator.label, static_cast<int64_t>(k), arrivals[k],
+                                    timeout, run.times_measured));
     }
   }
   sort_findings(findings);

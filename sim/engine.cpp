@@ -19,6 +19,10 @@ class TableOperands final : public Operands {
   BufferTable& buffers_;
 };
 
+bool must_stop(const SimulationOptions& simulation, uint64_t turn) {
+  return turn % 1024 == 0 && simulation.stop_asked && simulation.stop_asked();
+}
+
 }  // namespace
 
 Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, Journal* journal)
@@ -34,6 +38,9 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
   communicators_.emplace_back();
   ranks.resize(static_cast<size_t>(options.world_size));
   for (int32_t number = 0; number < options.world_size; ++number) {
+    if (must_stop(simulation, static_cast<uint64_t>(number))) {
+      throw WorldGivenUp();
+    }
     RankState& rank = ranks[static_cast<size_t>(number)];
     rank.place = place_of(options, number);
     rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory);
@@ -55,7 +62,7 @@ void Engine::run(const ProgramOfRank& program) {
   for (RankState& rank : ranks) {
     start_lane(rank, program(rank.stack->rank()));
   }
-  while (!events_.empty()) {
+  for (uint64_t handled = 1; !events_.empty() && !must_stop(simulation_, handled); ++handled) {
     handle(events_.pop());
   }
   tell_unfinished();
@@ -312,12 +319,11 @@ void Engine::launch(uint32_t index) {
     const OpLists& lists = part.op.list();
     const DeviceId from =
         lists.reads.empty() ? host_device : rank.buffers->spec(lists.reads[0].buffer).device;
-    const DeviceId to = lists.writes.empty()
-                            ? part.op.stream.device()
-                            : rank.buffers->spec(lists.writes[0].buffer).device;
-    begin_transfer(simulation_.communication->copy(static_cast<int32_t>(part.rank), from, to,
-                                                   part.op.bytes),
-                   part.ready, index, no_index, false);
+    const DeviceId to = lists.writes.empty() ? part.op.stream.device()
+                                             : rank.buffers->spec(lists.writes[0].buffer).device;
+    begin_transfer(
+        simulation_.communication->copy(static_cast<int32_t>(part.rank), from, to, part.op.bytes),
+        part.ready, index, no_index, false);
   } else {
     const Time finish = finish_of_local(rank, part.op, part.ready);
     compute_values(rank, part.op);

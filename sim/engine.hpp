@@ -1,7 +1,9 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
+#include <stdexcept>
 #include <unordered_map>
 #include <vector>
 
@@ -21,16 +23,24 @@ struct LinkFault {
 };
 
 struct SimulationOptions {
-  const ComputeCost* compute = nullptr;  ///< required; outlives the run
+  const ComputeCost* compute = nullptr;        ///< required; outlives the run
   CommunicationCost* communication = nullptr;  ///< required; outlives the run
-  Time launch_overhead{};                ///< of each submission, on the host
-  std::optional<uint64_t> tie_seed;      ///< draw the order of what happens at the same time
+  Time launch_overhead{};                      ///< of each submission, on the host
+  std::optional<uint64_t> tie_seed;            ///< draw the order of what happens at the same time
   /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
   std::vector<uint32_t> any_source_choices;
   /// Filled in for an explorer, by turn: how many waiting sends there were to take. May be null.
   std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
+  /// Asked now and then whether to give up; null: never. Then ranks are left waiting.
+  std::function<bool()> stop_asked{};
+};
+
+/// A world was to be given up before it was built.
+class WorldGivenUp final : public std::runtime_error {
+ public:
+  WorldGivenUp() : std::runtime_error("the world was given up before it was built") {}
 };
 
 /// The k-th call of one communicator.
@@ -143,8 +153,8 @@ class Engine {
   struct Transfer {
     TransferPlan plan;
     Time start{};
-    uint32_t first = no_index;    ///< part; of a collective: list of members
-    uint32_t second = no_index;   ///< the receive of a message
+    uint32_t first = no_index;   ///< part; of a collective: list of members
+    uint32_t second = no_index;  ///< the receive of a message
     bool collective = false;
   };
   void begin_transfer(const TransferPlan& plan, Time start, uint32_t first, uint32_t second,
@@ -173,7 +183,7 @@ class Engine {
   std::deque<Communicator> communicators_;  ///< a call that makes groups holds on to its parent
   std::map<uint64_t, uint32_t> communicator_by_key_;
   std::vector<int32_t> world_;
-  std::unordered_map<uint64_t, Channel> channels_;  ///< looked up only, never walked
+  std::unordered_map<uint64_t, Channel> channels_;                 ///< looked up only, never walked
   std::map<uint32_t, std::vector<uint32_t>> any_source_receives_;  ///< by rank
   std::map<uint32_t, std::vector<uint32_t>> unmatched_sends_;      ///< by destination, ready ones
   size_t any_source_turn_ = 0;

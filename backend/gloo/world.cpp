@@ -68,6 +68,7 @@ RunResult World::run(const ProgramOfRank& program_of_rank) {
     thread.join();
   }
   result_.total_time = shared_.progress.now();
+  result_.times_measured = true;
   if (!aborted_ && !shared_.progress.wait_for_zero(shared_.progress.operations,
                                                    std::min(drain_limit, shared_.gloo.deadline))) {
     abort(Outcome::aborted, nullptr);

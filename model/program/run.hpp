@@ -25,29 +25,29 @@ struct RunOptions {
   int32_t ranks_per_node = 0;    ///< 0: all on one node
   int32_t devices_per_rank = 1;  ///< DP, DDP2: several
   uint64_t seed = 0;
-  bool numerics = false;         ///< parameters, gradients and activations carry values
+  bool numerics = false;  ///< parameters, gradients and activations carry values
   Bytes device_memory = Bytes::max();
   AverageOrder average_order = AverageOrder::scale_then_sum;
-  bool any_source = false;       ///< whether a receive may name no source (NCCL: no, Gloo: yes)
-  Bytes eager_limit{};           ///< a send of at most this size returns before it is received
-  int32_t launch_queue = 1024;   ///< operations in flight before submission holds the host back
+  bool any_source = false;           ///< whether a receive may name no source (NCCL: no, Gloo: yes)
+  Bytes eager_limit{};               ///< a send of at most this size returns before it is received
+  int32_t launch_queue = 1024;       ///< operations in flight before submission holds the host back
   const Network* network = nullptr;  ///< of layer kernels; outlives the run
 
   bool record = true;
   JournalOptions journal{};
-  bool check = false;                           ///< CheckingPort on every rank
+  bool check = false;                                   ///< CheckingPort on every rank
   std::map<int32_t, std::vector<PlannedFault>> faults;  ///< by rank
-  const Journal* replay = nullptr;              ///< choices to repeat; outlives the run
+  const Journal* replay = nullptr;                      ///< choices to repeat; outlives the run
 };
 
 /// How a rank's program ended.
 struct RankEnd {
   enum class Kind : uint8_t {
     finished,
-    raised,   ///< an exception of its own
-    stuck,    ///< still waiting when nothing could advance, or when the deadline had passed
-    lost,     ///< a fault took it away
-    failed,   ///< a ticket it settled failed
+    raised,  ///< an exception of its own
+    stuck,   ///< still waiting when nothing could advance, or when the deadline had passed
+    lost,    ///< a fault took it away
+    failed,  ///< a ticket it settled failed
   };
   Kind kind = Kind::finished;
   SiteId site{};
@@ -66,11 +66,12 @@ struct WaitingLane {
 struct RunResult {
   bool hung = false;                 ///< some lane waits for ever
   Time total_time{};                 ///< simulated, or measured by a real world
+  bool times_measured = false;       ///< by the clock of this machine: another run has others
   std::vector<RankEnd> ends;         ///< by rank, of lane 0
   std::vector<WaitingLane> waiting;  ///< by rank and lane; only when hung
   std::unique_ptr<Journal> journal;  ///< null when not recorded
   std::vector<std::map<DeviceId, DeviceMemory>> memory;  ///< by rank
-  int64_t operations = 0;            ///< submitted, over all ranks
+  int64_t operations = 0;                                ///< submitted, over all ranks
 };
 
 /// One rank's view of its world: the decorators that the options ask for around the world's port,

@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr uint32_t most_repetitions = 1u << 30;
+constexpr int64_t statements_between_looks = 64;
 
 }  // namespace
 
@@ -34,6 +35,10 @@ void Interpreter::count_statement() {
   if (++log_.statements > settings_.statement_limit) {
     log_.statement_limit_reached = true;
     throw StatementLimit(settings_.statement_limit);
+  }
+  if (settings_.stop_asked && log_.statements % statements_between_looks == 0 &&
+      settings_.stop_asked()) {
+    throw StopAsked();
   }
 }
 

@@ -129,7 +129,8 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   ResolvedScenario resolved = with_defaults(scenario);
   preparation.assumptions = std::move(resolved.assumptions);
   preparation.scenario = std::make_shared<const Scenario>(std::move(resolved.scenario));
-  const ProgramSettings settings = prepare_common(preparation);
+  ProgramSettings settings = prepare_common(preparation);
+  settings.stop_asked = world.stop_asked;
   if (scenario.program) {
     preparation.sites.merge(sites_of(*scenario.program));
   }

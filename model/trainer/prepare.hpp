@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -35,6 +36,9 @@ struct WorldAbilities {
   std::set<FaultKind> faults;  ///< kinds that the world injects
   bool calibration = false;
   bool topology_files = false;  ///< nccl_xml, nvidia_smi
+  /// Asked now and then while statements are executed, from the threads of all ranks: whether to
+  /// give up. Null: never.
+  std::function<bool()> stop_asked{};
 };
 
 /// A scenario made ready to run in any world.

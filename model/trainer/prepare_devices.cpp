@@ -90,9 +90,9 @@ int64_t devices_in_node(Preparation& preparation, const Asked& asked) {
     return 1;
   }
   if (*count < 1) {
-    add_problem(preparation, Kind::refused, given->place,
-                fmt::format("Lightning refuses {} devices", *count), "ask for at least one",
-                ignored);
+    add_problem(preparation, Kind::invalid, given->place,
+                fmt::format("training takes at least 1 device, not {}", *count),
+                "write devices: 1, or -1 for all of the node");
     return 1;
   }
   if (!asked.cpu && *count > asked.available) {

@@ -1,6 +1,9 @@
 // The Trainer's arguments, with the defaults of trainer.py.
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -89,6 +92,26 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
   }
 }
 
+// Every training saves checkpoints; a note is for who has asked for something about them.
+bool speaks_of_checkpoints(const Scenario& scenario) {
+  const auto is_about = [](const Expectation& expectation) {
+    return std::any_of(
+        expectation.results.begin(), expectation.results.end(),
+        [](const ResultName& result) { return result.name.starts_with("checkpoint."); });
+  };
+  const bool named =
+      scenario.trainer->enable_checkpointing.has_value() ||
+      std::any_of(scenario.expectations.begin(), scenario.expectations.end(), is_about);
+  bool saves = false;
+  if (scenario.program) {
+    saves = scenario.program->find("on_save_checkpoint") != nullptr;
+    for_each_statement(*scenario.program, [&](const Statement& statement) {
+      saves = saves || statement.kind == StatementKind::save_checkpoint;
+    });
+  }
+  return named || saves;
+}
+
 void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::note, trainer.log_every_n_steps, "log_every_n_steps");
   name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
@@ -102,7 +125,8 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::note, trainer.default_root_dir, "default_root_dir");
   name_if(preparation, Kind::note, trainer.logger, "logger");
   name_if(preparation, Kind::note, trainer.profiler, "profiler");
-  if (value_or(trainer.enable_checkpointing, true)) {
+  if (value_or(trainer.enable_checkpointing, true) &&
+      speaks_of_checkpoints(*preparation.scenario)) {
     add_problem(preparation, Kind::note,
                 trainer.enable_checkpointing ? trainer.enable_checkpointing->place : trainer.place,
                 "the ModelCheckpoint that Lightning adds is not modelled: its barrier after each "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -16,6 +17,7 @@ struct ProgramSettings {
   uint64_t seed = 0;
   std::map<std::string, uint8_t> queues;  ///< of streams that the scenario names
   int64_t statement_limit = 10'000'000;   ///< of one rank
+  std::function<bool()> stop_asked{};     ///< whether to give up; null: never
 };
 
 /// "comm" and "compute", else the scenario's own stream of that name.

@@ -67,4 +67,10 @@ class StatementLimit : public std::runtime_error {
                            " statements were executed: an endless loop?") {}
 };
 
+/// Whoever runs the program has asked it to end.
+class StopAsked : public std::runtime_error {
+ public:
+  StopAsked() : std::runtime_error("the run was asked to end") {}
+};
+
 }  // namespace lockstep

@@ -60,9 +60,82 @@ TEST_CASE("an unknown strategy is told with the nearest spelling") {
   refused("version: 1\ntrainer: {strategy: dpp, devices: 2, max_steps: 1}\n", "dpp");
 }
 
+TEST_CASE("every refusal has a place and a remedy") {
+  refused("version: 1\ntrainer: {devices: 0, strategy: ddp}\n", "= write devices: 1");
+  refused("version: 1\ncluster: {ranks: -4}\nprogram: {main: [barrier]}\n",
+          "= write a number from 1 to");
+  refused("version: 2\n", "= write `version: 1`");
+  refused("seed_everything: 1\n", "scenario.yaml:1:1");
+  refused("version: 1\ncluster:\n\tranks: 2\n", "scenario.yaml:3:1");
+  refused("version: 1\ncluster: {ranks: 2\nprogram: {main: [barrier]}\n",
+          "the `{` is never closed");
+  refused("version: 1\nprogram: {main: [barrier}\n", "scenario.yaml:2:25");
+  refused("version: 1\nexpect: " + std::string(100, '[') + "\n", "never closed");
+  refused("version: 1\nexpect: " + std::string(100, '[') + std::string(100, ']') + "\n",
+          "nested deeper than 64 levels");
+  refused("version: 1\n#" + std::string(4 << 20, 'x') + "\n", "larger than 4 MiB");
+}
+
+TEST_CASE("an expectation that nothing can meet or miss is refused with its place") {
+  const auto expects = [](const std::string& text, const std::string& message) {
+    refused(
+        "version: 1\ntrainer: {devices: 2, strategy: ddp, max_steps: 2}\nprogram:\n"
+        "  training_step: [{log: {name: train_loss, value: loss}}]\nexpect: [\"" +
+            text + "\"]\n",
+        message);
+  };
+  expects("finding LS999", "scenario.yaml:5:19");
+  expects("no_finding LS110", "no finding has the code `LS110`");
+  expects("metric train_lass > 0", "did you mean `train_loss`?");
+  expects("step_time < 3 GiB", "`step_time` is a time");
+  expects("mfu > 0 or memory.peak < 3 s", "`<` does not take bytes and time");
+  expects("world_size == 2 +- 3 ms", "scenario.yaml:5");
+  expects("steps == 2 on rank 7", "ranks are 0 to 1");
+  expects("transfers.all_redcue == 3", "did you mean `all_reduce`?");
+  refused("version: 1\ntrainer: {max_steps: 1}\nexpect: [finding LS301]\n",
+          "nothing looks for LS301 yet", 5);
+  refused("version: 1\nverify: {ignore: {LS999: noise}}\n", "no finding has the code `LS999`");
+}
+
+TEST_CASE("what is sound is not refused with it") {
+  const Folder folder;
+  const std::string file = folder.write(
+      "a.yaml",
+      "version: 1\ntrainer: {devices: 2, strategy: ddp, max_steps: 2}\nprogram:\n"
+      "  training_step: [{log: {name: train_loss, value: loss}}]\n"
+      "expect: [metric train_loss > 0, \"step_time > 0\", \"1 / (steps - world_size + 1) == 1\","
+      " \"transfers.all_reduce >= 1 on rank 1\", \"strategy == 'ddp'\", devices == 2 +- 10 %]\n");
+  const Ended ended = run_program("test " + file);
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+}
+
+TEST_CASE("a group of all ranks is written `all`") {
+  const Folder folder;
+  const std::string file = folder.write(
+      "a.yaml",
+      "version: 1\ncluster: {ranks: 3, network: {bandwidth: 1 GB/s}}\nprogram:\n  main:\n"
+      "    - new_group: {ranks: all, as: everyone}\n    - let: {x: \"full(1, 1.0)\"}\n"
+      "    - all_reduce: {tensor: x, group: everyone, as: y}\n"
+      "    - assert: sum(y) == 3\nexpect: [no_findings, no_hang]\n");
+  CHECK(run_program("test " + file).code == 0);
+  CHECK(run_program("test " + file + " --world threads").code == 0);
+}
+
 TEST_CASE("an endless loop is undecided") {
   refused(bare + "program:\n  main:\n    - {repeat: 1_000_000_000, do: [{let: {x: 1}}]}\n",
           "endless loop", 4);
+}
+
+TEST_CASE("a size that is too large is refused in both worlds alike") {
+  const Folder folder;
+  const std::string file =
+      folder.write("a.yaml", bare + "program: {main: [{all_reduce: {elements: 1e18}}]}\n");
+  const Ended simulated = run_program("verify " + file);
+  const Ended threads = run_program("verify " + file + " --world threads");
+  CHECK(simulated.code == 3);
+  CHECK(threads.code == 3);
+  CHECK(simulated.output == threads.output);
 }
 
 TEST_CASE("times beyond 64 bits are refused") {

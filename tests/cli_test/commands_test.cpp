@@ -68,12 +68,14 @@ TEST_CASE("results are the same bytes for any number of jobs") {
   const Ended four = run_program("test " + data + " --jobs 4");
   CHECK(one.output == four.output);
   CHECK(one.code == four.code);
+  CHECK(run_program("verify " + data + "ring.yaml --jobs 1").output ==
+        run_program("verify " + data + "ring.yaml --jobs 3").output);
 }
 
 TEST_CASE("JSON goes to a file whole, and is parsed back") {
   const Folder folder;
   const Ended ended = run_program("verify " + data + "ring.yaml:guarded --format json -o " +
-                               folder.file("out.json"));
+                                  folder.file("out.json"));
   CHECK(ended.code == 1);
   CHECK(ended.output.empty());
   const auto json = nlohmann::json::parse(folder.read("out.json"));
@@ -83,9 +85,104 @@ TEST_CASE("JSON goes to a file whole, and is parsed back") {
 }
 
 TEST_CASE("a file that cannot be written is told") {
-  const Ended ended = run_program("schema -o /nowhere/schema.json");
-  CHECK(ended.code == 2);
-  CHECK(ended.output.find("cannot write /nowhere/schema.json") != std::string::npos);
+  for (const char* arguments : {"schema -o ", "verify ring.yaml:sum -o ",
+                                "run ring.yaml:sum --timeline ", "test ring.yaml --junit "}) {
+    const Ended ended = run_program(std::string(arguments) + "/nowhere/out", "2>&1", data);
+    INFO(arguments << ended.output);
+    CHECK(ended.code == 74);
+    CHECK(ended.output.find("cannot write /nowhere/out: No such file") != std::string::npos);
+    CHECK(ended.output.find("= make its folder first") != std::string::npos);
+  }
+}
+
+TEST_CASE("a standard output that takes nothing is told and is no success") {
+  for (const char* redirect : {"2>&1 >/dev/full", "2>&1 >&-"}) {
+    for (const char* arguments : {"verify ring.yaml:sum", "test ring.yaml", "schema"}) {
+      const Ended ended = run_program(arguments, redirect, data);
+      INFO(arguments << " " << redirect << ended.output);
+      CHECK(ended.code == 74);
+      CHECK(ended.output.find("cannot write standard output") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("what fails to be written leaves what was there, and nothing beside it") {
+  const Folder folder;
+  const std::string file = folder.write("out.json", "before");
+  // 512 bytes a block: the limit is reached in the middle of the schema.
+  const Ended ended = run_program("schema -o " + file, "2>&1", "", "ulimit -f 1;");
+  INFO(ended.output);
+  CHECK(ended.code == 74);
+  CHECK(folder.read("out.json") == "before");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a time limit holds while a large world is built and within statements that only count") {
+  const Folder folder;
+  const std::string wide = folder.write(
+      "wide.yaml",
+      "version: 1\ncluster: {ranks: 200_000, network: {bandwidth: 1 GB/s}}\n"
+      "program: {main: [{all_reduce: {elements: 100}}]}\nexpect: [total_time < 1 s]\n");
+  const std::string loop =
+      folder.write("loop.yaml",
+                   "version: 1\ncluster: {ranks: 1, network: {bandwidth: 1 GB/s}}\n"
+                   "program: {main: [{repeat: 9_000_000, do: [{append: {list: 1}}]}]}\n");
+  for (const std::string& file : {wide, loop}) {
+    for (const char* command : {"run ", "verify ", "test "}) {
+      const Ended ended = run_program(command + file + " --time-limit 0.001");
+      INFO(command << file << ended.output);
+      CHECK(ended.code == 4);
+      CHECK(ended.output.find("the time limit was reached") != std::string::npos);
+      CHECK(ended.output.find("not met") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("progress is shown on standard error alone, once it takes long") {
+  const Folder folder;
+  const std::string file =
+      folder.write("loop.yaml",
+                   "version: 1\ncluster: {ranks: 16, network: {bandwidth: 1 GB/s}}\n"
+                   "program: {main: [{repeat: 9_999_990, do: [{let: {x: 1}}]}]}\n");
+  const std::string command = "run " + file + " --time-limit 2";
+  const Ended shown = run_program(command + " --progress", "2>&1 >/dev/null");
+  CHECK(shown.output.find(" s · " + file) != std::string::npos);
+  CHECK(shown.output.starts_with("\r"));
+  CHECK(shown.output.ends_with("\r\033[K"));
+  CHECK(run_program(command, "2>&1 >/dev/null").output.empty());
+  const Ended quick = run_program("run " + data + "ring.yaml:sum --progress", "2>&1 >/dev/null");
+  CHECK(quick.output.empty());
+}
+
+TEST_CASE("a run on threads gives the same bytes again") {
+  const std::string text = "verify " + data + "ring.yaml:sum --world threads";
+  CHECK(run_program(text).output == run_program(text).output);
+  const std::string json = "verify " + data + "ring.yaml:guarded --world threads --format json";
+  CHECK(run_program(json).output == run_program(json).output);
+}
+
+TEST_CASE("numbers that are none are told in words") {
+  const auto told = [](const std::string& option, const std::string& text) {
+    const Ended ended = run_program("run " + data + "ring.yaml " + option);
+    INFO(ended.output);
+    CHECK(ended.code == 2);
+    CHECK(ended.output.find(text) != std::string::npos);
+    CHECK(ended.output.size() < 300);
+  };
+  told("--time-limit nan", "takes seconds above 0, such as 2.5, not `nan`");
+  told("--time-limit -1", "takes seconds above 0");
+  told("--seed -1", "takes a whole number from 0 on, not `-1`");
+  told("--jobs 0", "takes a whole number from 1 to 1024, not `0`");
+  CHECK(run_program("run " + data + "ring.yaml:sum --time-limit 1e300").code == 0);
+}
+
+TEST_CASE("a JUnit report can be written beside the table") {
+  const Folder folder;
+  const Ended ended =
+      run_program("test " + data + "ring.yaml --junit " + folder.file("report.xml"));
+  CHECK(ended.code == 0);
+  CHECK(ended.output.ends_with("\n3 passed, 0 failed\n"));
+  CHECK(folder.read("report.xml").starts_with("<?xml version=\"1.0\""));
 }
 
 TEST_CASE("a timeline has a slice an operation, and an arrow from send to receive") {
@@ -111,9 +208,10 @@ TEST_CASE("a timeline has a slice an operation, and an arrow from send to receiv
 
 TEST_CASE("settings and seed reach the scenario") {
   const Folder folder;
-  const std::string file = folder.write(
-      "a.yaml", "version: 1\ncluster: {ranks: 2, network: {bandwidth: 1 GB/s}}\n"
-                "program: {main: [{kernel: 1 ms}]}\nexpect: [world_size == 5]\n");
+  const std::string file =
+      folder.write("a.yaml",
+                   "version: 1\ncluster: {ranks: 2, network: {bandwidth: 1 GB/s}}\n"
+                   "program: {main: [{kernel: 1 ms}]}\nexpect: [world_size == 5]\n");
   CHECK(run_program("test " + file).code == 1);
   CHECK(run_program("test " + file + " --set cluster.ranks=5 --seed 3").code == 0);
 }

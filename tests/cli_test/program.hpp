@@ -42,10 +42,14 @@ struct Ended {
   std::string output;  ///< stdout and stderr together
 };
 
-/// Runs the built program; `redirect` goes behind the command: "2>/dev/null".
-inline Ended run_program(const std::string& arguments, const std::string& redirect = "2>&1") {
+/// Runs the built program, in `folder`; `redirect` goes behind the command: "2>/dev/null", `before`
+/// is done first by the same shell.
+inline Ended run_program(const std::string& arguments, const std::string& redirect = "2>&1",
+                         const std::string& folder = "", const std::string& before = "") {
   Ended ended;
-  const std::string command = std::string(LOCKSTEP_PROGRAM) + " " + arguments + " " + redirect;
+  const std::string place = folder.empty() ? "" : "cd " + folder + " && ";
+  const std::string command =
+      before + place + std::string(LOCKSTEP_PROGRAM) + " " + arguments + " " + redirect;
   std::FILE* pipe = popen(command.c_str(), "r");
   std::array<char, 4096> block{};
   for (size_t got = 0; (got = std::fread(block.data(), 1, block.size(), pipe)) > 0;) {

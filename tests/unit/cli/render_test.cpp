@@ -1,10 +1,12 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "cli/excerpt.hpp"
-#include "cli/explain.hpp"
+#include "cli/explain_tables.hpp"
 #include "cli/json.hpp"
 #include "cli/junit.hpp"
 #include "cli/render.hpp"
+#include "model/scenario/finding_codes.hpp"
 #include "tests/unit/cli/rehearsed.hpp"
 
 using namespace lockstep;
@@ -99,29 +101,19 @@ TEST_CASE("a JUnit report counts its suites and cases") {
 }
 
 TEST_CASE("every code that hangs or computes a wrong value has a page") {
-  for (const char* name : {"LS101",
-                           "LS102",
-                           "LS103",
-                           "LS104",
-                           "LS105",
-                           "LS106",
-                           "LS107",
-                           "LS108",
-                           "LS109",
-                           "LS201",
-                           "LS202",
-                           "LS203",
-                           "LS304",
-                           "LS305",
-                           "LS306",
-                           "LS308",
-                           "LS401",
-                           "step_time",
-                           "breakdown.compute",
-                           "transfers.all_reduce",
-                           "metric"}) {
+  for (const std::string_view name : finding_codes) {
+    INFO(name);
+    CHECK(find_page(name) != nullptr);
+  }
+  for (const char* name : {"step_time", "breakdown.compute", "transfers.all_reduce", "metric"}) {
     INFO(name);
     CHECK(find_page(name) != nullptr);
   }
   CHECK(find_page("LS999") == nullptr);
+  for (const auto pages : {hang_pages(), value_pages()}) {
+    for (const Page& page : pages) {
+      INFO(page.name);
+      CHECK(std::count(finding_codes.begin(), finding_codes.end(), page.name) == 1);
+    }
+  }
 }

@@ -1,0 +1,240 @@
+#include "cli/advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/configuration.hpp"
+#include "cli/measure.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// Of all variants together.
+constexpr int64_t operations_max = 2'000'000;
+constexpr int64_t batch_size_max = 65'536;
+constexpr int64_t steps_of_variant = 3;
+/// What changes less than this is no help.
+constexpr double least_gain = 0.01;
+
+PlainValue plain(int64_t number) { return {number, {}}; }
+
+Bytes peak_of(const Results& results) {
+  Bytes peak;
+  for (const RankResults& rank : results.ranks) {
+    peak = std::max(peak, rank.memory.peak);
+  }
+  return peak;
+}
+
+bool has_limit(const Results& results) {
+  return !results.ranks.empty() && results.ranks.front().memory.capacity != Bytes::max();
+}
+
+bool ended_well(const OneRun& run) {
+  return run.ran && !run.result.hung && run.undecided.empty() &&
+         std::all_of(run.result.ends.begin(), run.result.ends.end(),
+                     [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
+}
+
+class Adviser {
+ public:
+  Adviser(const Rehearsal& rehearsal, const RehearseRequest& request)
+      : rehearsal_(rehearsal), request_(request), loader_(loader_of(rehearsal.run, "train")) {}
+
+  Advice run() {
+    find_largest_batch();
+    const std::optional<Results> base = affordable() ? results_of(shortened()) : std::nullopt;
+    if (base && base->prediction.steady && base->prediction.samples_per_s) {
+      base_ = *base;
+      try_changes();
+    }
+    std::stable_sort(advice_.changes.begin(), advice_.changes.end(),
+                     [](const Change& left, const Change& right) {
+                       return left.samples_per_s > right.samples_per_s;
+                     });
+    return std::move(advice_);
+  }
+
+ private:
+  using Change = Advice::Change;
+
+  // A few steps of training and nothing else. Only what is shortened alike is compared.
+  Scenario shortened() const {
+    Scenario variant = *rehearsal_.run.preparation.scenario;
+    TrainerSpec& trainer = *variant.trainer;
+    trainer.max_steps = Placed<int64_t>{steps_of_variant, {}};
+    trainer.limit_val_batches = plain(0);
+    trainer.num_sanity_val_steps = Placed<int64_t>{0, {}};
+    VerifySpec verify = variant.verify.value_or(VerifySpec{});
+    verify.numerics = Placed<std::string>{"false", {}};
+    variant.verify = verify;
+    return variant;
+  }
+
+  int64_t accumulated() const {
+    const TrainerSpec& trainer = *rehearsal_.run.preparation.scenario->trainer;
+    return std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
+  }
+
+  // With as many samples as its steps take.
+  Scenario with_batch_size(int64_t batch_size) const {
+    Scenario variant = shortened();
+    LoaderSpec& loader = variant.data->train.front();
+    loader.batch_size = Placed<int64_t>{batch_size, {}};
+    loader.tokens = std::nullopt;
+    const int64_t ranks = rehearsal_.run.preparation.options.world_size;
+    loader.samples =
+        Placed<int64_t>{batch_size * ranks * accumulated() * (steps_of_variant + 1), {}};
+    return variant;
+  }
+
+  bool affordable() const {
+    return spent_ + rehearsal_.run.result.operations <= operations_max && !stopped_;
+  }
+
+  std::optional<Results> results_of(const Scenario& variant) {
+    tell(request_.progress, "looking for what would help");
+    const OneRun run = run_once(variant, {World::simulated, false, {}, request_.deadline});
+    spent_ += run.result.operations;
+    stopped_ = stopped_ || !run.undecided.empty();
+    return ended_well(run) ? std::optional(measure(run)) : std::nullopt;
+  }
+
+  // Values that are listed sample by sample are of so many samples and no more.
+  bool may_change_batch() const {
+    if (loader_ == nullptr || loader_->batches || !loader_->batch_size ||
+        loader_->batch_size->value > batch_size_max || accumulated() > batch_size_max) {
+      return false;
+    }
+    return !loader_->values ||
+           (!loader_->values->csv &&
+            std::all_of(loader_->values->columns.begin(), loader_->values->columns.end(),
+                        [](const Column& column) {
+                          return column.expression.root().kind != ExpressionNode::Kind::list;
+                        }));
+  }
+
+  bool fits(int64_t batch_size) {
+    const std::optional<Results> results = results_of(with_batch_size(batch_size));
+    return results && peak_of(*results) <= results->ranks.front().memory.capacity;
+  }
+
+  void find_largest_batch() {
+    if (!may_change_batch() || !has_limit(rehearsal_.results)) {
+      return;
+    }
+    int64_t good = 0;
+    int64_t bad = loader_->batch_size->value;
+    while (affordable() && fits(bad)) {
+      good = bad;
+      bad *= 2;
+      if (bad > batch_size_max) {
+        return;
+      }
+    }
+    while (affordable() && bad - good > 1) {
+      const int64_t middle = good + (bad - good) / 2;
+      (fits(middle) ? good : bad) = middle;
+    }
+    if (affordable()) {
+      advice_.largest_batch_size = good;
+    }
+  }
+
+  void try_change(const std::string& text, const Scenario& variant) {
+    if (!affordable()) {
+      return;
+    }
+    const std::optional<Results> results = results_of(variant);
+    if (!results || !results->prediction.samples_per_s || !results->prediction.steady) {
+      return;
+    }
+    const double gain = *results->prediction.samples_per_s / *base_.prediction.samples_per_s - 1;
+    const double peak = static_cast<double>(peak_of(base_).count());
+    const double saved = peak > 0 ? 1 - static_cast<double>(peak_of(*results).count()) / peak : 0;
+    ++advice_.tried;
+    if (gain >= least_gain || (saved >= least_gain && gain > -least_gain)) {
+      advice_.changes.push_back({text, *results->prediction.step_time,
+                                 *results->prediction.samples_per_s, peak_of(*results)});
+    }
+  }
+
+  void try_argument(const std::string& name, const PlainValue& value) {
+    const StrategyEntry* entry = strategies().find(rehearsal_.run.preparation.strategy);
+    if (entry == nullptr || std::find(entry->arguments.begin(), entry->arguments.end(), name) ==
+                                entry->arguments.end()) {
+      return;
+    }
+    Scenario variant = shortened();
+    std::optional<Object>& strategy = variant.trainer->strategy;
+    if (!strategy || strategy->name == "auto") {
+      strategy = Object{rehearsal_.run.preparation.strategy, {}, {}};
+    }
+    const PlainValue* own = strategy->find(name);
+    if (own != nullptr && text_of(*own) == text_of(value)) {
+      return;
+    }
+    std::erase_if(strategy->arguments,
+                  [&](const ObjectArgument& argument) { return argument.name == name; });
+    strategy->arguments.push_back({name, value, {}});
+    try_change(fmt::format("{}: {}", name, text_of(value)), variant);
+  }
+
+  void try_changes() {
+    try_argument("gradient_as_bucket_view", {true, {}});
+    for (const int64_t cap_mb : {10, 100}) {
+      try_argument("bucket_cap_mb", plain(cap_mb));
+    }
+    if (rehearsal_.run.preparation.plan.activation_dtype == DType::fp32) {
+      Scenario variant = shortened();
+      variant.trainer->precision = Placed<std::string>{"bf16-mixed", {}};
+      try_change("precision: bf16-mixed", variant);
+    }
+    if (may_change_batch() && loader_->batch_size) {
+      const int64_t doubled = loader_->batch_size->value * 2;
+      if (!advice_.largest_batch_size || doubled <= *advice_.largest_batch_size) {
+        try_change(fmt::format("batch_size: {}", doubled), with_batch_size(doubled));
+      }
+      Scenario variant = with_batch_size(loader_->batch_size->value);
+      variant.trainer->accumulate_grad_batches = Placed<int64_t>{accumulated() * 2, {}};
+      LoaderSpec& loader = variant.data->train.front();
+      loader.samples->value *= 2;
+      try_change(fmt::format("accumulate_grad_batches: {}", accumulated() * 2), variant);
+    }
+  }
+
+  const Rehearsal& rehearsal_;
+  const RehearseRequest& request_;
+  const LoaderSpec* loader_;
+  Results base_;  ///< of the scenario as it is, as short as its variants
+  Advice advice_;
+  int64_t spent_ = 0;
+  bool stopped_ = false;
+};
+
+bool out_of_memory(const Rehearsal& rehearsal) {
+  return std::any_of(rehearsal.run.result.ends.begin(), rehearsal.run.result.ends.end(),
+                     [](const RankEnd& end) { return end.out_of_memory; });
+}
+
+}  // namespace
+
+Advice advise(const Rehearsal& rehearsal, const RehearseRequest& request) {
+  const Scenario& scenario = *rehearsal.scenario;
+  const bool trains = rehearsal.run.preparation.scenario->trainer.has_value() &&
+                      !scenario.is_bare_program() && scenario.faults.empty();
+  const bool predicts = rehearsal.ran() && rehearsal.undecided.empty() &&
+                        request.world == World::simulated &&
+                        (!rehearsal.hung || out_of_memory(rehearsal));
+  // Where one run takes seconds, a score of them takes minutes.
+  const bool short_enough = rehearsal.run.result.operations <= operations_max / 8;
+  if (!trains || !predicts || !short_enough ||
+      (rehearsal.results.prediction.steps == 0 && !out_of_memory(rehearsal))) {
+    return {};
+  }
+  return Adviser(rehearsal, request).run();
+}
+
+}  // namespace lockstep::cli
