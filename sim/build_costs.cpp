@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "model/cluster/presets.hpp"
 
@@ -13,8 +14,8 @@ namespace {
 double gigabytes(BytesPerSecond rate) { return static_cast<double>(rate.count()) * 1e-9; }
 
 std::string sentence_of_device(const DeviceModel& device) {
-  std::string text = fmt::format("compute: {}, roofline of data sheet figures ({})", device.name,
-                                 device.source);
+  std::string text =
+      fmt::format("compute: {}, roofline of data sheet figures ({})", device.name, device.source);
   if (device.assumption.empty()) {
     return text;
   }
@@ -29,8 +30,8 @@ std::string sentence_of_links(const Cluster& cluster) {
   }
   text += fmt::format(", PCIe or host memory {:g} GB/s", gigabytes(node.pcie));
   if (cluster.nodes > 1) {
-    text += fmt::format(", {} NIC(s) of {:g} GB/s", node.nics,
-                        gigabytes(cluster.network.bandwidth));
+    text +=
+        fmt::format(", {} NIC(s) of {:g} GB/s", node.nics, gigabytes(cluster.network.bandwidth));
   }
   return text + fmt::format(", a device and direction ({}); UNCALIBRATED: {}", node.source,
                             node.assumption.empty() ? "data sheet rates" : node.assumption);
@@ -73,6 +74,22 @@ DeviceModel host_share(const NodeModel& node, int32_t ranks_per_node) {
   return host;
 }
 
+namespace {
+
+// Of the ranks that share a host, where they really are: occupied GPUs leave room for fewer.
+int32_t most_ranks_on_a_node(const Placement& placement, int32_t devices_per_node) {
+  std::map<uint32_t, int32_t> ranks_on;
+  int32_t most = 1;
+  for (size_t first = 0; first < placement.devices.size();
+       first += static_cast<size_t>(placement.devices_per_rank)) {
+    const uint32_t node = placement.devices[first].value / static_cast<uint32_t>(devices_per_node);
+    most = std::max(most, ++ranks_on[node]);
+  }
+  return most;
+}
+
+}  // namespace
+
 CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
   CostsResult result;
   result.errors = errors_of(cluster);
@@ -86,10 +103,7 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
     return result;
   }
   const DeviceModel& device = cluster.node.device;
-  const int32_t ranks_per_node =
-      options.ranks_per_node > 0
-          ? options.ranks_per_node
-          : std::min(options.world_size, cluster.node.devices / options.devices_per_rank);
+  const int32_t ranks_per_node = most_ranks_on_a_node(placed.placement, cluster.node.devices);
   const DeviceModel host = host_share(cluster.node, ranks_per_node);
   Costs& costs = result.costs;
   costs.compute = std::make_unique<RooflineComputeCost>(device, host);

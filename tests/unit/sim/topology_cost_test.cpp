@@ -68,8 +68,7 @@ TEST_CASE("a ring all_reduce over the 8 GPUs of a DGX A100 runs at NVLink speed"
   CHECK(dgx.transfer_s(OpKind::reduce_scatter, 1_GiB) ==
         Approx(7.0 / 8 * bytes_1_gib / 300e9).epsilon(1e-9));
   CHECK(dgx.latency(OpKind::reduce_scatter) == 7 * 700_ns);
-  CHECK(dgx.transfer_s(OpKind::all_gather, 1_GiB) ==
-        Approx(7 * bytes_1_gib / 300e9).epsilon(1e-9));
+  CHECK(dgx.transfer_s(OpKind::all_gather, 1_GiB) == Approx(7 * bytes_1_gib / 300e9).epsilon(1e-9));
   CHECK(dgx.transfer_s(OpKind::broadcast, 1_GiB) == Approx(bytes_1_gib / 300e9).epsilon(1e-9));
 }
 
@@ -112,8 +111,7 @@ TEST_CASE("over many nodes a double tree is log2 deep and no NIC sends more than
   // In-order trees over 64 positions: six edges to the deepest leaf. Of two halves an inner node
   // sends one up and two down, a leaf one up; a node is inner in only one tree: 2 of bytes.
   CHECK(dgx.latency(OpKind::all_reduce) == 2 * 6 * 2500_ns);
-  CHECK(dgx.transfer_s(OpKind::all_reduce, 1_GiB) ==
-        Approx(2 * bytes_1_gib / 25e9).epsilon(1e-9));
+  CHECK(dgx.transfer_s(OpKind::all_reduce, 1_GiB) == Approx(2 * bytes_1_gib / 25e9).epsilon(1e-9));
 }
 
 TEST_CASE("NCCL's choice is the tree for few bytes over nodes and the ring for many") {
@@ -192,8 +190,7 @@ TEST_CASE("two GPUs that share a PCIe switch share its way to the host") {
   const auto second = dgx.cost().copy(1, DeviceId{0}, host_device, 1_GiB);
   network.start({}, first, forecasts);
   network.start({}, second, forecasts);
-  CHECK(seconds(forecasts.back().finish) ==
-        Approx(2 * bytes_1_gib / 31.507692e9).epsilon(1e-6));
+  CHECK(seconds(forecasts.back().finish) == Approx(2 * bytes_1_gib / 31.507692e9).epsilon(1e-6));
 }
 
 TEST_CASE("ranks stand node by node on the devices that are free") {
@@ -220,4 +217,21 @@ TEST_CASE("the costs of a cluster say what they rest on") {
     CHECK(sentence.find("UNCALIBRATED") != std::string::npos);
   }
   CHECK(sim::build_costs(Priced::cluster("dgx-h100", 2), {.world_size = 17}).errors.size() == 1);
+}
+
+TEST_CASE("ranks share a host with those that run on it, not with those that could") {
+  const auto host_of = [](Cluster cluster, const sim::CostOptions& options) {
+    const auto built = sim::build_costs(cluster, options);
+    REQUIRE(built.errors.empty());
+    return built.costs.basis.back();
+  };
+  // 112 cores: 8 ranks a node get 14, 4 a node 28, and 2 on a node that could hold 8 get 56.
+  const auto says = [](const std::string& sentence, const std::string& cores) {
+    return sentence.find(" " + cores + " core(s) a rank") != std::string::npos;
+  };
+  Cluster cluster = Priced::cluster("dgx-h100", 2);
+  CHECK(says(host_of(cluster, {.world_size = 16}), "14"));
+  CHECK(says(host_of(cluster, {.world_size = 2, .ranks_per_node = 8}), "56"));
+  cluster.occupied = {0, 1, 2, 3};
+  CHECK(says(host_of(cluster, {.world_size = 8}), "28"));
 }
