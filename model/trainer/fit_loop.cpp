@@ -28,6 +28,8 @@ class FitLoop {
   Program validate_if_due();
   bool validates_in_this_epoch() const;
   bool is_done() const;
+  bool must_stop() const;
+  bool stops_early() const;
   const LoaderSettings& loader() const { return training_.program().train.front(); }
 
   Training& training_;
@@ -93,9 +95,15 @@ Program FitLoop::set_up() {
 }
 
 bool FitLoop::is_done() const {
-  const Progress& progress = training_.progress;
-  return progress.epoch >= settings_.max_epochs || progress.global_step >= settings_.max_steps ||
-         (progress.should_stop && training_.can_stop_early());
+  return training_.progress.epoch >= settings_.max_epochs || must_stop();
+}
+
+bool FitLoop::must_stop() const {
+  return training_.progress.global_step >= settings_.max_steps || stops_early();
+}
+
+bool FitLoop::stops_early() const {
+  return training_.progress.should_stop && training_.can_stop_early();
 }
 
 bool FitLoop::validates_in_this_epoch() const {
@@ -105,10 +113,8 @@ bool FitLoop::validates_in_this_epoch() const {
 
 Program FitLoop::validate_if_due() {
   const Progress& progress = training_.progress;
-  const bool stops = progress.should_stop && training_.can_stop_early();
-  const bool due = loader().iterable && progress.is_last_batch
-                       ? true
-                       : stops || (progress.batch_idx + 1) % val_check_batch_ == 0;
+  const bool due = (loader().iterable && progress.is_last_batch) || stops_early() ||
+                   (progress.batch_idx + 1) % val_check_batch_ == 0;
   if (!validates_in_this_epoch() || !due) {
     co_return;
   }
@@ -144,7 +150,7 @@ Program FitLoop::epoch() {
   co_await training_.hook("on_train_epoch_start");
   DataFeed feed(training_.rank(), loader());
   const int64_t window = settings_.accumulate_grad_batches;
-  for (int64_t number = 0; number < progress.num_batches; ++number) {
+  for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
     const Batch next = batches.at(number);
     co_await feed.next(next.size(), number, progress.num_batches);
     progress.batch_idx = number;
@@ -157,10 +163,6 @@ Program FitLoop::epoch() {
       training_.outputs.clear();
     }
     co_await validate_if_due();
-    if (progress.global_step >= settings_.max_steps ||
-        (progress.should_stop && training_.can_stop_early())) {
-      break;
-    }
   }
   training_.log().samples.push_back(std::move(used));
   co_await training_.strategy().join(training_.rank());

@@ -226,8 +226,9 @@ Program Training::end_stage(bool fitting) {
   co_await hook("teardown");
 }
 
+// fit_loop.py, _can_stop_early: epochs that have been run in full, the present one not among them.
 bool Training::can_stop_early() const {
-  return progress.epoch + 1 >= program_.trainer.min_epochs &&
+  return progress.epoch >= program_.trainer.min_epochs &&
          progress.global_step >= program_.trainer.min_steps;
 }
 

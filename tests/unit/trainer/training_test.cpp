@@ -328,3 +328,31 @@ program:
   CHECK(std::count(names.begin(), names.end(), "Lightning, barrier before the stage") == 1);
   CHECK(std::count(names.begin(), names.end(), "Lightning, barrier after restoring state") == 1);
 }
+
+TEST_CASE("should_stop is heard once min_epochs have been run in full") {
+  const auto epochs = [](const std::string& minimum) {
+    const Ran ran = train(ddp("trainer: {devices: 1, max_epochs: 5" + minimum + R"yaml(}
+data: {train: {samples: 32, batch_size: 8}}
+program:
+  on_train_batch_end:
+    - should_stop: true
+)yaml"));
+    return std::pair(ran.log(0).epochs, ran.log(0).steps);
+  };
+  CHECK(epochs("") == std::pair<int64_t, int64_t>(1, 1));
+  CHECK(epochs(", min_epochs: 1") == std::pair<int64_t, int64_t>(1, 4));
+  CHECK(epochs(", min_epochs: 2") == std::pair<int64_t, int64_t>(2, 8));
+  CHECK(epochs(", min_steps: 6") == std::pair<int64_t, int64_t>(2, 6));
+}
+
+TEST_CASE("should_stop before the first batch of an epoch leaves that epoch without batches") {
+  const Ran ran = train(ddp(R"yaml(
+trainer: {devices: 1, max_epochs: 5}
+data: {train: {samples: 32, batch_size: 8}}
+program:
+  on_train_epoch_start:
+    - should_stop: epoch == 1
+)yaml"));
+  CHECK(ran.log(0).steps == 4);
+  CHECK(ran.log(0).epochs == 2);
+}
