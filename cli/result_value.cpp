@@ -49,7 +49,7 @@ std::vector<std::string> operation_names() {
 Found transfer_value(const ResultName& name, const RankResults& rank) {
   int64_t count = 0;
   int64_t bytes = 0;
-  for (const Strategy::Transfer& movement : rank.movements) {
+  for (const Transfer& movement : rank.movements) {
     if (movement.label == name.key) {
       return name.name == "transfers.bytes" ? Found(Value(movement.bytes))
                                             : Found(Value(movement.count));
@@ -125,7 +125,7 @@ bool is_time(const ResultName& name) {
 std::vector<std::string> transfer_names(const Results& results) {
   std::vector<std::string> names = operation_names();
   for (const RankResults& rank : results.ranks) {
-    for (const Strategy::Transfer& movement : rank.movements) {
+    for (const Transfer& movement : rank.movements) {
       if (std::find(names.begin(), names.end(), movement.label) == names.end()) {
         names.push_back(movement.label);
       }

@@ -37,10 +37,10 @@ struct Prediction {
 };
 
 struct RankResults {
-  DeviceMemory memory;                        ///< of this rank's fullest device
-  std::vector<TransferCount> transfers;       ///< of a steady step, or of the whole run without one
-  std::vector<Strategy::Transfer> movements;  ///< of the last step, by the strategy's labels
-  std::map<std::string, double> metrics;      ///< logged last
+  DeviceMemory memory;                    ///< of this rank's fullest device
+  std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
+  std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
+  std::map<std::string, double> metrics;  ///< logged last
 };
 
 /// What variants of a training gave.

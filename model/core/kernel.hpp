@@ -27,7 +27,7 @@ enum class Kernel : uint16_t {
   fill,     ///< writes all of write 0 with scalar 0
   copy,     ///< read i to write i, element for element
   scale,    ///< write i = read i * scalar 0 (or reads nothing: in place)
-  add,      ///< write 0 += read 0
+  add,      ///< write i += read i
   average,  ///< write 0 = mean of all elements of read 0
   cast,     ///< read i to write i, rounding to the type of the write
 };

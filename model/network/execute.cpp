@@ -36,11 +36,13 @@ Values rounded_to(const Values& values, DType dtype) {
 }
 
 void add_into(const OpLists& lists, Operands& operands) {
-  const Values term = operands.load(lists.reads[0]);
-  Values sum = operands.load(lists.writes[0]);
-  if (!term.empty() && !sum.empty()) {
-    accumulate(Reduction::sum, sum, term);
-    operands.store(lists.writes[0], sum);
+  for (size_t i = 0; i < lists.writes.size(); ++i) {
+    const Values term = operands.load(lists.reads[i]);
+    Values sum = operands.load(lists.writes[i]);
+    if (!term.empty() && !sum.empty()) {
+      accumulate(Reduction::sum, sum, term);
+      operands.store(lists.writes[i], sum);
+    }
   }
 }
 

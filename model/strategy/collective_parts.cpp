@@ -1,6 +1,9 @@
 #include "model/strategy/collective_parts.hpp"
 
-#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "model/strategy/coalesced.hpp"
 
 namespace lockstep {
 
@@ -14,99 +17,55 @@ Program framework_barrier(Rank& rank, GroupId group, bool is_all_reduce, SiteId 
   co_await rank.settle(ticket);
 }
 
-namespace {
-
-// Chunks of one type close once they hold at least `chunk`.
-std::vector<std::vector<Slice>> chunks_of(const std::vector<Slice>& tensors, Bytes chunk) {
-  std::vector<std::vector<Slice>> chunks;
-  std::vector<std::pair<DType, std::vector<Slice>>> open;
-  for (const Slice& tensor : tensors) {
-    auto place = std::find_if(open.begin(), open.end(),
-                              [&](const auto& each) { return each.first == tensor.dtype; });
-    if (place == open.end()) {
-      place = open.insert(open.end(), {tensor.dtype, {}});
-    }
-    place->second.push_back(tensor);
-    Bytes held{};
-    for (const Slice& each : place->second) {
-      held += each.bytes();
-    }
-    if (held >= chunk) {
-      chunks.push_back(std::move(place->second));
-      open.erase(place);
-    }
-  }
-  for (auto& [dtype, rest] : open) {
-    chunks.push_back(std::move(rest));
-  }
-  return chunks;
-}
-
-std::vector<Slice> parts_of(const Slice& flat, const std::vector<Slice>& tensors) {
-  std::vector<Slice> parts;
-  int64_t begin = 0;
-  for (const Slice& tensor : tensors) {
-    parts.push_back(flat.part(begin, tensor.elements));
-    begin += tensor.elements;
-  }
-  return parts;
-}
-
-Ticket copy_all(Rank& rank, const std::vector<Slice>& from, const std::vector<Slice>& to,
-                After after, SiteId site) {
-  KernelCall call;
-  call.kernel = Kernel::copy;
-  call.reads = from;
-  call.writes = to;
-  for (const Slice& slice : from) {
-    call.memory_traffic += slice.bytes() * 2;
-  }
-  return rank.compute(call, {compute_stream, after, site});
-}
-
-}  // namespace
-
 Program broadcast_coalesced(Rank& rank, GroupId group, std::vector<Slice> tensors, int32_t root,
-                            Bytes chunk, SiteId site) {
+                            SiteId site) {
   struct InFlight {
     Slice flat;
     std::vector<Slice> tensors;
-    Ticket done;
+    Ticket sent;
   };
-  std::vector<InFlight> in_flight;
-  std::vector<std::vector<Slice>> chunks = chunks_of(tensors, chunk);
+  constexpr size_t most_in_flight = 2;
+  std::deque<InFlight> in_flight;
+  const std::vector<std::vector<size_t>> chunks = coalesce(tensors, broadcast_chunk);
   for (size_t next = 0; next < chunks.size() || !in_flight.empty();) {
-    if (next < chunks.size() && in_flight.size() < 2) {
-      int64_t elements = 0;
-      for (const Slice& tensor : chunks[next]) {
-        elements += tensor.elements;
-      }
+    if (next < chunks.size() && in_flight.size() < most_in_flight) {
+      std::vector<Slice> chunk = chosen(tensors, chunks[next++]);
       const Slice flat =
-          rank.allocate(Purpose::communication, chunks[next].front().dtype, elements);
-      const Ticket packed = copy_all(rank, chunks[next], parts_of(flat, chunks[next]), {}, site);
+          rank.allocate(Purpose::communication, chunk.front().dtype, total_elements(chunk));
+      const Ticket packed =
+          copy_each(rank, chunk, parts_of(flat, chunk), {compute_stream, {}, site});
       const Ticket sent = rank.broadcast(group, flat, root, {communication_stream, {packed}, site});
-      in_flight.push_back({flat, std::move(chunks[next]), sent});
-      ++next;
+      in_flight.push_back({flat, std::move(chunk), sent});
       continue;
     }
-    InFlight oldest = std::move(in_flight.front());
-    in_flight.erase(in_flight.begin());
-    const Ticket unpacked =
-        copy_all(rank, parts_of(oldest.flat, oldest.tensors), oldest.tensors, {oldest.done}, site);
+    const InFlight oldest = std::move(in_flight.front());
+    in_flight.pop_front();
+    const Ticket unpacked = copy_each(rank, parts_of(oldest.flat, oldest.tensors), oldest.tensors,
+                                      {compute_stream, {oldest.sent}, site});
     co_await rank.settle(unpacked);
     rank.release(oldest.flat);
   }
 }
 
-Task<int64_t> agree(Rank& rank, GroupId group, Slice scratch, int64_t own, Reduction reduction,
-                    SiteId site) {
-  Values value(scratch.dtype, 1);
-  value.set_integer(0, own);
-  rank.write(scratch, value);
-  const Ticket reduced =
-      rank.all_reduce(group, scratch, reduction, {communication_stream, {}, site});
-  co_await rank.settle(reduced);
-  co_return rank.read(scratch).integer(0);
+void SharedNumber::allocate(Rank& rank, DType dtype) {
+  number_ = rank.allocate(Purpose::metric, dtype, 1);
+}
+
+Program SharedNumber::release(Rank& rank) {
+  co_await rank.settle(std::exchange(reduced_, Ticket{}));
+  rank.release(std::exchange(number_, Slice{}));
+}
+
+Program SharedNumber::reduce(Rank& rank, GroupId group, int64_t own, Reduction reduction,
+                             SiteId site) {
+  co_await rank.settle(reduced_);  // what the last call read and wrote
+  rank.write(number_, Values::of(number_.dtype, {static_cast<double>(own)}));
+  reduced_ = rank.all_reduce(group, number_, reduction, {communication_stream, {}, site});
+}
+
+Task<int64_t> SharedNumber::value(Rank& rank) {
+  co_await rank.settle(reduced_);
+  co_return static_cast<int64_t>(rank.read(number_).number(0));
 }
 
 }  // namespace lockstep

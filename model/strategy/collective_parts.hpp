@@ -10,14 +10,28 @@ namespace lockstep {
 /// has its own. The host waits either way.
 Program framework_barrier(Rank& rank, GroupId group, bool is_all_reduce, SiteId site);
 
-/// PyTorch's broadcast_coalesced: packs tensors of one type into flat chunks of about `chunk`, at
-/// most two in flight, broadcasts each from `root`, unpacks. The host waits for the end.
-Program broadcast_coalesced(Rank& rank, GroupId group, std::vector<Slice> tensors, int32_t root,
-                            Bytes chunk, SiteId site);
+/// Bytes at which a chunk of broadcast_coalesced closes (torch's broadcast_bucket_size).
 inline constexpr Bytes broadcast_chunk{250 * 1024 * 1024};
 
-/// The sum (or maximum) of one small number over the group, on the host of every rank.
-Task<int64_t> agree(Rank& rank, GroupId group, Slice scratch, int64_t own, Reduction reduction,
-                    SiteId site);
+/// PyTorch's broadcast_coalesced (c10d comm.cpp): packs tensors of one type into flat chunks, at
+/// most two in flight, broadcasts each from `root`, unpacks. The host waits for the end.
+Program broadcast_coalesced(Rank& rank, GroupId group, std::vector<Slice> tensors, int32_t root,
+                            SiteId site);
+
+/// One number that a group reduces again and again to agree on something.
+class SharedNumber {
+ public:
+  void allocate(Rank& rank, DType dtype);
+  /// The host waits for the last reduce() first.
+  Program release(Rank& rank);
+  /// Starts the all_reduce of every rank's `own`; the host does not wait for it.
+  Program reduce(Rank& rank, GroupId group, int64_t own, Reduction reduction, SiteId site);
+  /// What the last reduce() gave. The host waits for it.
+  Task<int64_t> value(Rank& rank);
+
+ private:
+  Slice number_;
+  Ticket reduced_;
+};
 
 }  // namespace lockstep

@@ -1,7 +1,5 @@
 #include "model/strategy/ddp.hpp"
 
-#include <algorithm>
-
 #include "model/strategy/ddp_sites.hpp"
 
 namespace lockstep {
@@ -9,68 +7,68 @@ namespace lockstep {
 using namespace ddp_sites;
 
 namespace {
-
-constexpr Bytes default_cap{25 * 1024 * 1024};
-constexpr Bytes first_bucket_cap{1024 * 1024};
-
-}  // namespace
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+}
 
 DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
                                                  const DataParallelOptions& options)
-    : DistributedStrategy(plan), options_(options), replica_(plan, DeviceId{0}) {}
+    : DistributedStrategy(plan),
+      options_(options),
+      replica_(plan, DeviceId{0}),
+      transfers_({data_to_devices, gradients_reduced}) {}
 
 // Construction
 
-Program DistributedDataParallel::setup(Rank& rank) {
+Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
   replica_.allocate(rank, static_cast<uint64_t>(rank.id()));
-  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
-    position_of_.push_back(trainable_.size());
-    if (replica_.parameters()[index].trainable) {
-      trainable_.push_back(index);
-    }
+  if (stage != Stage::fit) {
+    co_return;  // no gradients to exchange: Lightning does not wrap the model
   }
-  used_.assign(replica_.parameters().size(), false);
-  active_ranks_ = rank.world_size();
-  scratch_ = rank.allocate(Purpose::metric, DType::int64, 1);
-  const auto count = static_cast<int64_t>(trainable_.size());
-  if (options_.find_unused_parameters || options_.static_graph) {
-    used_map_ = rank.allocate(Purpose::metric, DType::int32, count);
-  }
-
+  replica_.forget_optimizer(rank);
   // 1, 2. All ranks hold the same parameters, or all raise.
   co_await verify_parameters(rank);
-
   // 3. Rank 0's parameters, then its buffers, are everybody's.
-  std::vector<Slice> parameters;
-  for (const Replica::Parameter& parameter : replica_.parameters()) {
-    parameters.push_back(parameter.tensor.value);
+  co_await broadcast_coalesced(rank, world_group, module_state(), 0, site_id(send_parameters));
+  reducer_.emplace(replica_, options_);
+  reducer_->allocate(rank);
+  require_forward_sync_ = true;
+  if (options_.join) {
+    active_.allocate(rank, DType::fp32);
+    ended_.allocate(rank, DType::fp32);
+    synchronises_.allocate(rank, DType::fp32);
+    candidate_.allocate(rank, DType::int64);
   }
+}
+
+std::vector<Slice> DistributedDataParallel::module_state() const {
+  std::vector<Slice> state = replica_.parameter_values();
   if (options_.broadcast_buffers) {
-    for (const Replica::Buffer& buffer : replica_.buffers()) {
-      parameters.push_back(buffer.value);
-    }
+    const std::vector<Slice> buffers = replica_.buffer_values();
+    state.insert(state.end(), buffers.begin(), buffers.end());
   }
-  co_await broadcast_coalesced(rank, world_group, parameters, 0, broadcast_chunk,
-                               site_id(send_parameters));
-  make_buckets(rank, first_assignment());
+  return state;
 }
 
 Program DistributedDataParallel::verify_parameters(Rank& rank) {
+  int64_t count = 0;
+  int64_t dimensions = 0;
+  for (const Replica::Parameter& parameter : replica_.parameters()) {
+    if (parameter.trainable) {
+      ++count;
+      dimensions += std::ssize(replica_.network().parameter(parameter.place).shape);
+    }
+  }
   const Purpose purpose = plan().numerics ? Purpose::metric : Purpose::communication;
   const Slice own = rank.allocate(purpose, DType::int64, 1);
   const Slice all = rank.allocate(purpose, DType::int64, rank.world_size());
-  rank.write(own, Values::of(DType::int64, {static_cast<double>(trainable_.size())}));
+  rank.write(own, Values::of(DType::int64, {static_cast<double>(count)}));
   const Ticket counted =
       rank.all_gather(world_group, own, all, {communication_stream, {}, site_id(count_parameters)});
   co_await rank.settle(counted);
   rank.release(own);
   rank.release(all);
 
-  int64_t dimensions = 0;
-  for (const size_t index : trainable_) {
-    const ParameterPlace place = replica_.parameters()[index].place;
-    dimensions += static_cast<int64_t>(replica_.network().parameter(place).shape.size());
-  }
+  // Sizes and strides.
   const Slice shapes = rank.allocate(Purpose::communication, DType::int64, 2 * dimensions);
   const Ticket compared =
       rank.broadcast(world_group, shapes, 0, {communication_stream, {}, site_id(compare_shapes)});
@@ -78,22 +76,18 @@ Program DistributedDataParallel::verify_parameters(Rank& rank) {
   rank.release(shapes);
 }
 
-BucketAssignment DistributedDataParallel::first_assignment() const {
-  std::vector<BucketedTensor> tensors;
-  for (const size_t index : trainable_) {
-    const Slice& value = replica_.parameters()[index].tensor.value;
-    tensors.push_back({value.dtype, value.bytes()});
+Program DistributedDataParallel::teardown(Rank& rank) {
+  if (!is_wrapped()) {
+    co_return;
   }
-  if (!options_.find_unused_parameters || options_.static_graph) {
-    return assign_buckets(tensors, {});  // one bucket a type: no overlap in the first iteration
+  co_await reducer_->settle(rank);
+  reducer_->release(rank);
+  reducer_.reset();
+  if (options_.join) {
+    for (SharedNumber* number : {&active_, &ended_, &synchronises_, &candidate_}) {
+      co_await number->release(rank);
+    }
   }
-  std::vector<Bytes> limits{options_.bucket_cap.value_or(default_cap)};
-  if (!options_.bucket_cap) {
-    limits.insert(limits.begin(), first_bucket_cap);
-  }
-  BucketAssignment buckets = assign_buckets(tensors, limits);
-  std::reverse(buckets.begin(), buckets.end());
-  return buckets;
 }
 
 // One iteration
@@ -102,150 +96,99 @@ Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
                                          const StepOptions& options) {
   // The host runs at most one step ahead of the device and of the exchange.
   co_await rank.settle(loss_ready_);
-  co_await rank.settle_all(exchanged_);
-  exchanged_.clear();
-  if (!options.through_wrapper) {
-    synchronising_ = false;
-    loss_ready_ = replica_.forward(rank, batch, options);
-    co_return;
+  if (is_wrapped()) {
+    co_await reducer_->settle(rank);
   }
-  const bool with_gradients = options.training;
-  synchronising_ = with_gradients && options.synchronise;
-  if (with_gradients) {
-    raise_if_unfinished();
+  const bool through_wrapper = is_wrapped() && options.through_wrapper;
+  synchronising_ = through_wrapper && options.training && options.synchronise;
+  transfers_.begin_forward(options.training);
+  if (through_wrapper) {
+    co_await before_forward(rank, options.training);
   }
-  // Joined ranks shadow every forward of training, also one inside no_sync.
-  const bool shadowed = options_.join && with_gradients;
-  if (shadowed) {
-    active_ranks_ = co_await agree_on_join(rank, 1, Reduction::sum, count_active);  // 1
+  loss_ready_ = replica_.forward(rank, batch, options);  // 5.
+  transfers_.add(data_to_devices, replica_.batch_bytes());
+  if (through_wrapper) {
+    require_forward_sync_ = synchronising_;
   }
-  if (with_gradients && rebuild_due_) {
-    co_await rebuild_buckets(rank);  // 2
-  }
-  if (options_.broadcast_buffers && require_forward_sync_) {
-    if (shadowed && !replica_.buffers().empty()) {
-      buffer_root_ = static_cast<int32_t>(
-          co_await agree_on_join(rank, rank.id(), Reduction::max, choose_root));
-    }
-    co_await synchronise_buffers(rank);  // 3
-  }
-  if (shadowed) {
-    co_await agree_on_join(rank, synchronising_ ? 1 : 0, Reduction::sum, will_synchronise);  // 4
-  }
-  loss_ready_ = replica_.forward(rank, batch, options);  // 5
-  require_forward_sync_ = synchronising_;
-  if (with_gradients) {
-    prepare_for_backward();  // 6
+  if (synchronising_) {
+    reducer_->prepare_for_backward();  // 6. what this forward left unused
   }
 }
 
+Program DistributedDataParallel::before_forward(Rank& rank, bool with_gradients) {
+  const bool is_shadowed = options_.join && with_gradients;
+  if (is_shadowed) {
+    co_await notify_join_context(rank);  // 1. ranks without data learn that this one goes on
+  }
+  if (with_gradients) {
+    reducer_->raise_if_unfinished();
+    co_await reducer_->rebuild_buckets(rank);  // 2. once
+  }
+  if (must_send_buffers()) {  // 3. once a window; rank 0 may have no data left
+    int32_t root = 0;
+    if (is_shadowed) {
+      root = co_await common_rank(rank, rank.id(), choose_root);
+    }
+    co_await broadcast_coalesced(rank, world_group, replica_.buffer_values(), root,
+                                 site_id(send_buffers));
+  }
+  if (is_shadowed) {
+    co_await announce_synchronisation(rank);  // 4. and whether they have gradients to match
+  }
+}
+
+bool DistributedDataParallel::must_send_buffers() const {
+  return options_.broadcast_buffers && require_forward_sync_ && !replica_.buffers().empty();
+}
+
 Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options) {
-  Ticket done = replica_.backward_of_loss(rank, options);
-  const bool looks_for_unused = options_.find_unused_parameters || options_.static_graph;
-  if (synchronising_ && looks_for_unused && !delay_reduction_) {
-    mark_unused_ready(rank);
+  replica_.backward_of_loss(rank, options);
+  if (synchronising_) {
+    const int64_t ranks = co_await dividing_ranks(rank);
+    reducer_->divide_by(ranks);
   }
   for (const size_t layer : replica_.layers_last_to_first()) {
-    done = replica_.backward(rank, layer);
-    for (const size_t parameter : replica_.trainable_of(layer)) {
-      used_[parameter] = true;
-    }
-    if (synchronising_) {
-      mark_layer_ready(rank, layer, done);  // 7, 8
+    const Ticket done = replica_.backward(rank, layer);
+    if (is_wrapped()) {
+      reducer_->gradients_ready(rank, layer, done);  // 7, 8. into buckets; full ones are reduced
     }
   }
   replica_.forget_forward(rank);
   if (synchronising_) {
-    co_await finish_reduction(rank);  // 9, 10
+    co_await reducer_->finish(rank);  // 9, 10. the used map; averages into gradients
+    for (const Bytes bytes : reducer_->reduced_bytes()) {
+      transfers_.add(gradients_reduced, bytes);
+    }
   }
 }
 
-Program DistributedDataParallel::synchronise_buffers(Rank& rank) {
-  std::vector<Slice> buffers;
-  for (const Replica::Buffer& buffer : replica_.buffers()) {
-    buffers.push_back(buffer.value);
-  }
-  co_await broadcast_coalesced(rank, world_group, buffers, buffer_root_, broadcast_chunk,
-                               site_id(send_buffers));
-}
-
-// Once, after the first synchronised backward: buckets in the order in which gradients came, which
-// is rank 0's for all.
-Program DistributedDataParallel::rebuild_buckets(Rank& rank) {
-  rebuild_due_ = false;
-  const auto count = static_cast<int64_t>(trainable_.size());
-  std::vector<BucketedTensor> tensors;
-  for (const size_t index : trainable_) {
-    const Slice& value = replica_.parameters()[index].tensor.value;
-    tensors.push_back({value.dtype, value.bytes()});
-  }
-  const Slice order = rank.allocate(Purpose::metric, DType::int32, count + 1);
-  Values own(DType::int32, count + 1);
-  for (int64_t i = 0; i < count; ++i) {
-    own.set_integer(i, static_cast<int64_t>(ready_order_[static_cast<size_t>(i)]));
-  }
-  rank.write(order, own);
-  const Ticket ordered =
-      rank.broadcast(world_group, order, 0, {communication_stream, {}, site_id(send_order)});
-  co_await rank.settle(ordered);
-  const Values agreed = rank.read(order);
-  std::vector<size_t> ready;
-  for (int64_t i = 0; i < count; ++i) {
-    ready.push_back(static_cast<size_t>(agreed.integer(i)));
-  }
-  const Bytes cap = options_.bucket_cap.value_or(default_cap);
-  const Bytes limits[] = {options_.bucket_cap ? cap : first_bucket_cap, cap};
-  const BucketAssignment assignment = assign_buckets(tensors, ready, limits);
-  const auto buckets = static_cast<int64_t>(assignment.size());
-  const Slice sizes = rank.allocate(Purpose::communication, DType::int32, buckets);
-  const Ticket sized =
-      rank.broadcast(world_group, sizes, 0, {communication_stream, {}, site_id(send_sizes)});
-  co_await rank.settle(sized);
-  rank.release(order);
-  rank.release(sizes);
-  make_buckets(rank, assignment);
-}
-
-Program DistributedDataParallel::optimizer_step(Rank& rank) {  // 11
-  Ticket exchanged;
-  if (!exchanged_.empty()) {
-    exchanged = rank.event({replica_.compute(), exchanged_, site_id(update)});
-  }
-  replica_.optimizer_step(rank, site_id(update), exchanged);
+Program DistributedDataParallel::optimizer_step(Rank& rank) {
+  replica_.optimizer_step(rank, site_id(update), {});  // 11. local, and the same everywhere
+  transfers_.end_step();
   co_return;
 }
 
 Program DistributedDataParallel::zero_gradients(Rank& rank, bool set_to_none) {
   replica_.zero_gradients(rank, set_to_none);
+  if (is_wrapped()) {
+    reducer_->gradients_forgotten(rank);
+  }
   co_return;
 }
 
-std::vector<Strategy::Transfer> DistributedDataParallel::transfers_per_step() const {
-  Transfer gradients{"gradients_reduced", 0, {}};
-  for (const Bucket& bucket : buckets_) {
-    gradients.count += bucket.reduced ? 1 : 0;
-    gradients.bytes += bucket.reduced ? bucket.flat.bytes() : Bytes{};
-  }
-  // Data copy, gradient synchronisation: what the guides count.
-  return {gradients, {"counted_by_guides", 2, {}}};
-}
-
-Program DistributedDataParallel::teardown(Rank& rank) {
-  co_await rank.settle_all(exchanged_);
-  exchanged_.clear();
-}
-
-void DistributedDataParallel::raise_if_unfinished() const {
-  if (backward_unfinished_) {
-    throw ProgramException(
-        site_id(reduce_bucket),
-        "expected to have finished reduction in the prior iteration: some parameters got no "
-        "gradient, so their bucket was never reduced; use find_unused_parameters: true, or use "
-        "every parameter in the loss");
-  }
+BucketAssignment DistributedDataParallel::bucket_assignment() const {
+  return is_wrapped() ? reducer_->bucket_assignment() : BucketAssignment();
 }
 
 namespace {
+
+Bytes bucket_cap_of(double mebibytes) {
+  constexpr double most_mebibytes = 1e9;  // a petabyte
+  if (!(mebibytes > 0) || mebibytes > most_mebibytes) {
+    throw std::invalid_argument("strategy argument bucket_cap_mb must be above 0, at most 1e9");
+  }
+  return Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
+}
 
 DataParallelOptions options_from(const StrategyArguments& arguments) {
   DataParallelOptions options;
@@ -255,12 +198,9 @@ DataParallelOptions options_from(const StrategyArguments& arguments) {
   options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);
   options.join = arguments.boolean("join", false);
   options.divide_by_initial_world_size = arguments.boolean("divide_by_initial_world_size", true);
+  options.throw_on_early_termination = arguments.boolean("throw_on_early_termination", false);
   if (arguments.has("bucket_cap_mb")) {
-    const double mebibytes = arguments.number("bucket_cap_mb", 25);
-    if (!(mebibytes > 0)) {
-      throw std::invalid_argument("strategy argument bucket_cap_mb must be above 0");
-    }
-    options.bucket_cap = Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
+    options.bucket_cap = bucket_cap_of(arguments.number("bucket_cap_mb", 25));
   }
   return options;
 }
@@ -271,9 +211,14 @@ StrategyEntry distributed_data_parallel() {
   StrategyEntry entry;
   entry.name = "ddp";
   entry.class_name = "DDPStrategy";
-  entry.arguments = {"find_unused_parameters",      "static_graph",  "gradient_as_bucket_view",
-                     "broadcast_buffers",           "bucket_cap_mb", "join",
-                     "divide_by_initial_world_size"};
+  entry.arguments = {"find_unused_parameters",
+                     "static_graph",
+                     "gradient_as_bucket_view",
+                     "broadcast_buffers",
+                     "bucket_cap_mb",
+                     "join",
+                     "divide_by_initial_world_size",
+                     "throw_on_early_termination"};
   for (const std::string_view step : ddp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

@@ -1,7 +1,5 @@
 // Uneven inputs: torch's Join context. A rank whose data have ended mirrors the collectives of the
 // others' iterations until none has data left (PyTorch algorithms/join.py, distributed.py).
-#include <numeric>
-
 #include "model/strategy/ddp.hpp"
 #include "model/strategy/ddp_sites.hpp"
 
@@ -9,83 +7,86 @@ namespace lockstep {
 
 using namespace ddp_sites;
 
-Task<int64_t> DistributedDataParallel::agree_on_join(Rank& rank, int64_t own, Reduction reduction,
-                                                     std::string_view step) {
-  return agree(rank, world_group, scratch_, own, reduction, site_id(step));
+namespace {
+constexpr int64_t nobody = -1;
 }
 
+// Of an active rank
+
+Program DistributedDataParallel::notify_join_context(Rank& rank) {
+  co_await active_.reduce(rank, world_group, 1, Reduction::sum, site_id(count_active));
+  if (options_.throw_on_early_termination) {
+    co_await ended_.reduce(rank, world_group, 0, Reduction::sum, site_id(terminate));
+    const int64_t ended = co_await ended_.value(rank);
+    if (ended > 0) {
+      throw ProgramException(site_id(terminate),
+                             "throw_on_early_termination: another rank has no data left");
+    }
+  }
+}
+
+Program DistributedDataParallel::announce_synchronisation(Rank& rank) {
+  co_await synchronises_.reduce(rank, world_group, synchronising_ ? 1 : 0, Reduction::sum,
+                                site_id(will_synchronise));
+}
+
+// Late samples weigh more where the average is over those that still have data.
+Task<int64_t> DistributedDataParallel::dividing_ranks(Rank& rank) {
+  if (!options_.join || options_.divide_by_initial_world_size) {
+    co_return rank.world_size();
+  }
+  co_return co_await active_.value(rank);
+}
+
+// The largest rank that stands as a candidate.
+Task<int32_t> DistributedDataParallel::common_rank(Rank& rank, int64_t candidate,
+                                                   std::string_view step) {
+  co_await candidate_.reduce(rank, world_group, candidate, Reduction::max, site_id(step));
+  const int64_t chosen = co_await candidate_.value(rank);
+  co_return static_cast<int32_t>(chosen);
+}
+
+// Of a rank without data
+
 Program DistributedDataParallel::join(Rank& rank) {
-  if (!options_.join) {
+  if (!options_.join || !is_wrapped()) {
     co_return;
   }
-  co_await rank.settle_all(exchanged_);
-  exchanged_.clear();
-  bool joined_last = true;
+  co_await reducer_->settle(rank);
+  bool joins_last = true;
   while (true) {
-    active_ranks_ = co_await agree_on_join(rank, 0, Reduction::sum, count_active);
-    if (active_ranks_ == 0) {
+    co_await active_.reduce(rank, world_group, 0, Reduction::sum, site_id(count_active));
+    const int64_t active = co_await active_.value(rank);
+    if (active == 0) {
       break;
     }
-    joined_last = false;
+    if (options_.throw_on_early_termination) {
+      co_await ended_.reduce(rank, world_group, 1, Reduction::sum, site_id(terminate));
+      co_await ended_.value(rank);
+      throw ProgramException(site_id(terminate),
+                             "throw_on_early_termination: this rank has no data left");
+    }
+    joins_last = false;
     co_await shadow_iteration(rank);
   }
-  const int64_t last =
-      co_await agree_on_join(rank, joined_last ? rank.id() : -1, Reduction::max, last_joiner);
-  buffer_root_ = static_cast<int32_t>(last);
-  co_await adopt_last_joiner(rank);
+  const int32_t last = co_await common_rank(rank, joins_last ? rank.id() : nobody, last_joiner);
+  co_await broadcast_coalesced(rank, world_group, module_state(), last, site_id(final_model));
 }
 
 // The same collectives as an active rank's iteration, contributing nothing.
 Program DistributedDataParallel::shadow_iteration(Rank& rank) {
-  if (rebuild_due_) {
-    co_await rebuild_buckets(rank);
+  co_await reducer_->rebuild_buckets(rank);
+  if (must_send_buffers()) {
+    const int32_t root = co_await common_rank(rank, nobody, choose_root);
+    co_await broadcast_coalesced(rank, world_group, replica_.buffer_values(), root,
+                                 site_id(send_buffers));
   }
-  if (options_.broadcast_buffers && require_forward_sync_ && !replica_.buffers().empty()) {
-    buffer_root_ =
-        static_cast<int32_t>(co_await agree_on_join(rank, -1, Reduction::max, choose_root));
-    co_await synchronise_buffers(rank);
+  co_await synchronises_.reduce(rank, world_group, 0, Reduction::sum, site_id(will_synchronise));
+  const int64_t synchronising = co_await synchronises_.value(rank);
+  require_forward_sync_ = synchronising > 0;
+  if (require_forward_sync_) {  // not inside of no_sync
+    co_await reducer_->reduce_zeros(rank);
   }
-  const int64_t synchronising = co_await agree_on_join(rank, 0, Reduction::sum, will_synchronise);
-  require_forward_sync_ = synchronising != 0;
-  if (synchronising == 0) {
-    co_return;  // a forward inside no_sync
-  }
-  const double zero = 0;
-  for (Bucket& bucket : buckets_) {
-    KernelCall call;
-    call.kernel = Kernel::fill;
-    call.writes = {&bucket.flat, 1};
-    call.scalars = {&zero, 1};
-    call.memory_traffic = bucket.flat.bytes();
-    const Ticket cleared = rank.compute(call, {replica_.compute(), {}, site_id(fill_bucket)});
-    bucket.reduced = rank.all_reduce(world_group, bucket.flat, Reduction::sum,
-                                     {communication_stream, {cleared}, site_id(reduce_bucket)});
-    co_await rank.settle(bucket.reduced);
-  }
-  if (options_.find_unused_parameters) {
-    co_await rank.settle(used_map_reduced_);
-    reduce_used_map(rank);
-  }
-  // A rank that joins before a backward of its own rebuilds its buckets with the others all the
-  // same; rank 0's order wins, so its own does not matter.
-  if (record_order_ && (!options_.find_unused_parameters || options_.static_graph)) {
-    ready_order_.resize(trainable_.size());
-    std::iota(ready_order_.begin(), ready_order_.end(), size_t{0});
-    rebuild_due_ = true;
-  }
-  record_order_ = false;
-}
-
-Program DistributedDataParallel::adopt_last_joiner(Rank& rank) {
-  std::vector<Slice> model;
-  for (const Replica::Parameter& parameter : replica_.parameters()) {
-    model.push_back(parameter.tensor.value);
-  }
-  for (const Replica::Buffer& buffer : replica_.buffers()) {
-    model.push_back(buffer.value);
-  }
-  co_await broadcast_coalesced(rank, world_group, model, buffer_root_, broadcast_chunk,
-                               site_id(final_model));
 }
 
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/strategy/coalesced.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -13,8 +15,8 @@ constexpr std::string_view scatter_gradients = "dp: output gradients to a replic
 constexpr std::string_view add_gradients = "dp: gradients to device 0";
 constexpr std::string_view update = "dp: optimizer step";
 
-// transfers.LABEL of a scenario: the six movements, three of which the guides count.
-constexpr std::string_view data_to_devices = "data_to_devices";
+// transfers.LABEL: the six movements, of which the guides count the model, the data (whose label
+// ddp shares) and the outputs.
 constexpr std::string_view model_to_devices = "model_to_devices";
 constexpr std::string_view buffers_to_devices = "buffers_to_devices";
 constexpr std::string_view outputs_to_root = "outputs_to_root";
@@ -22,10 +24,6 @@ constexpr std::string_view output_gradients_to_devices = "output_gradients_to_de
 constexpr std::string_view gradients_to_root = "gradients_to_root";
 
 constexpr DeviceId root{0};
-
-CommunicationOptions on_device(DeviceId device, Ticket after, std::string_view step) {
-  return {stream(queue::copy, device), {after}, site_id(step)};
-}
 
 }  // namespace
 
@@ -38,189 +36,239 @@ std::vector<int64_t> chunk_lengths(int64_t elements, int64_t devices) {
   return lengths;
 }
 
-Program DataParallel::setup(Rank& rank) {
-  for (int32_t device = 0; device < rank.place().devices; ++device) {
-    replicas_.emplace_back(*plan_, DeviceId{static_cast<uint8_t>(device)});
+DataParallel::DataParallel(const TrainingPlan& plan)
+    : plan_(&plan), transfers_({data_to_devices, model_to_devices, outputs_to_root}) {}
+
+Program DataParallel::setup(Rank& rank, Stage stage) {
+  if (copies_.empty()) {
+    for (int32_t device = 0; device < rank.place().devices; ++device) {
+      copies_.push_back({Replica(*plan_, DeviceId{static_cast<uint8_t>(device)}), {}, {}, {}});
+    }
+    replica().allocate(rank);
+    loss_ = rank.allocate(Purpose::metric, DType::fp32, 1);
+    gathered_ = rank.allocate(Purpose::metric, DType::fp32, rank.place().devices);
   }
-  replicas_.front().allocate(rank);
-  loss_ = rank.allocate(Purpose::metric, DType::fp32, 1);
-  gathered_ = rank.allocate(Purpose::metric, DType::fp32, rank.place().devices);
+  if (stage == Stage::fit) {
+    replica().forget_optimizer(rank);
+  }
   co_return;
-}
-
-// 1. The batch is cut along its first dimension; a short batch uses fewer devices.
-void DataParallel::scatter(const Batch& batch) {
-  chunks_.clear();
-  auto next = batch.samples.begin();
-  for (const int64_t length : chunk_lengths(batch.size(), static_cast<int64_t>(replicas_.size()))) {
-    chunks_.push_back({{next, next + length}});
-    next += length;
-  }
-  transfer(data_to_devices).count += used_devices();
-}
-
-// 2. All parameters, then all buffers, go from device 0 to every other used device, every time. On
-// the stream of the device they leave, as torch does: its own forward, which changes the running
-// statistics, comes after.
-void DataParallel::replicate(Rank& rank) {
-  Replica& first = replicas_.front();
-  const Ticket updated = rank.event({first.compute(), {}, site_id(copy_parameters)});
-  arrived_.assign(1, updated);
-  for (int32_t device = 1; device < used_devices(); ++device) {
-    Replica& replica = replicas_[static_cast<size_t>(device)];
-    if (!replica.parameters().empty()) {
-      replica.release(rank);  // an evaluation has no backward that throws it away
-    }
-    replica.allocate(rank);
-    Ticket last = updated;
-    for (size_t i = 0; i < first.parameters().size(); ++i) {
-      const Slice& from = first.parameters()[i].tensor.value;
-      last = rank.copy(from, replica.parameters()[i].tensor.value,
-                       {first.compute(), {last}, site_id(copy_parameters)});
-      transfer(model_to_devices).bytes += from.bytes();
-    }
-    for (size_t i = 0; i < first.buffers().size(); ++i) {
-      const Slice& from = first.buffers()[i].value;
-      last = rank.copy(from, replica.buffers()[i].value,
-                       {first.compute(), {last}, site_id(copy_buffers)});
-      transfer(buffers_to_devices).bytes += from.bytes();
-    }
-    transfer(model_to_devices).count += 1;
-    transfer(buffers_to_devices).count += first.buffers().empty() ? 0 : 1;
-    arrived_.push_back(last);
-  }
 }
 
 Program DataParallel::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   // The host runs at most one step ahead of the devices.
   co_await rank.settle(loss_ready_);
-  transfers_.clear();
-  scatter(batch);   // 1
-  replicate(rank);  // 2
-  computed_.clear();
-  for (int32_t device = 0; device < used_devices(); ++device) {  // 3
-    const auto index = static_cast<size_t>(device);
-    computed_.push_back(replicas_[index].forward(rank, chunks_[index], options, {arrived_[index]}));
+  transfers_.begin_forward(options.training);
+  scatter(batch);                                               // 1
+  replicate(rank);                                              // 2
+  for (size_t device = 0; device < used_devices(); ++device) {  // 3
+    Copy& copy = copies_[device];
+    copy.computed = copy.replica.forward(rank, parts_[device], options, {copy.arrived});
+    transfers_.add(data_to_devices, copy.replica.batch_bytes());
   }
   gather_losses(rank);  // 4, 5
+}
+
+// 1. The batch is cut along its first dimension; a short batch uses fewer devices.
+void DataParallel::scatter(const Batch& batch) {
+  parts_.clear();
+  auto next = batch.samples.begin();
+  for (const int64_t length : chunk_lengths(batch.size(), static_cast<int64_t>(copies_.size()))) {
+    parts_.push_back({{next, next + length}});
+    next += length;
+  }
+}
+
+// 2. All parameters, then all buffers, go from device 0 to every other used device, every time.
+void DataParallel::replicate(Rank& rank) {
+  for (size_t device = 1; device < copies_.size(); ++device) {
+    throw_away(rank, copies_[device]);  // an evaluation has no backward that does
+  }
+  const Ticket updated = rank.event({replica().compute(), {}, site_id(copy_parameters)});
+  for (size_t device = 0; device < used_devices(); ++device) {
+    copies_[device].arrived = updated;
+  }
+  if (used_devices() == 1) {
+    return;
+  }
+  const Views parameters = send_coalesced(rank, replica().parameter_values(), model_to_devices);
+  const Views buffers = send_coalesced(rank, replica().buffer_values(), buffers_to_devices);
+  for (size_t device = 1; device < used_devices(); ++device) {
+    copies_[device].replica.adopt(rank, parameters[device], buffers[device]);
+  }
+}
+
+// Chunks travel, and the tensors of a copy are views of them. On the stream of the device that they
+// leave, as torch does: its own forward, which changes the running statistics, comes after.
+DataParallel::Views DataParallel::send_coalesced(Rank& rank, const std::vector<Slice>& tensors,
+                                                 std::string_view label) {
+  const StreamId from_root = replica().compute();
+  const SiteId site = site_id(label == model_to_devices ? copy_parameters : copy_buffers);
+  Views views(used_devices(), tensors);
+  Bytes to_each{};
+  for (const std::vector<size_t>& indices : coalesce(tensors, coalesced_chunk)) {
+    const std::vector<Slice> chunk = chosen(tensors, indices);
+    const DType dtype = chunk.front().dtype;
+    const int64_t elements = total_elements(chunk);
+    const Slice packed = rank.allocate(Purpose::communication, dtype, elements, root);
+    copy_each(rank, chunk, parts_of(packed, chunk), {from_root, {}, site});
+    for (size_t device = 1; device < used_devices(); ++device) {
+      Copy& copy = copies_[device];
+      const Slice there = rank.allocate(Purpose::parameter, dtype, elements, copy.replica.device());
+      copy.arrived = rank.copy(packed, there, {from_root, {}, site});
+      copy.chunks.push_back(there);
+      const std::vector<Slice> parts = parts_of(there, chunk);
+      for (size_t i = 0; i < indices.size(); ++i) {
+        views[device][indices[i]] = parts[i];
+      }
+    }
+    rank.release(packed);
+    to_each += packed.bytes();
+  }
+  for (size_t device = 1; device < used_devices() && to_each > Bytes{}; ++device) {
+    transfers_.add(label, to_each);
+  }
+  return views;
 }
 
 // 4. One loss a replica comes to device 0, 5. where their plain mean is the loss: every chunk
 // counts the same, also a short last one.
 void DataParallel::gather_losses(Rank& rank) {
-  std::vector<Ticket> here;
-  for (int32_t device = 0; device < used_devices(); ++device) {
-    const auto index = static_cast<size_t>(device);
-    here.push_back(rank.copy(replicas_[index].loss(), gathered_.part(device, 1),
-                             on_device(root, computed_[index], gather_outputs)));
+  if (copies_.size() == 1) {
+    loss_ready_ = copies_.front().computed;  // one device: torch runs the module as it is
+    return;
+  }
+  std::vector<Ticket> gathered;
+  for (size_t device = 0; device < used_devices(); ++device) {
+    const Slice own = copies_[device].replica.loss();
+    gathered.push_back(rank.copy(
+        own, gathered_.part(static_cast<int64_t>(device), 1),
+        {stream(queue::copy, root), {copies_[device].computed}, site_id(gather_outputs)}));
     if (device > 0) {
-      transfer(outputs_to_root).count += 1;
-      transfer(outputs_to_root).bytes += replicas_[index].loss().bytes();
+      transfers_.add(outputs_to_root, own.bytes());
     }
   }
-  const Slice all = gathered_.part(0, used_devices());
+  const Slice all = gathered_.part(0, static_cast<int64_t>(used_devices()));
   KernelCall call;
   call.kernel = Kernel::average;
   call.reads = {&all, 1};
   call.writes = {&loss_, 1};
   call.memory_traffic = all.bytes();
-  loss_ready_ = rank.compute(call, {stream(queue::compute, root), here, site_id(gather_outputs)});
+  loss_ready_ = rank.compute(call, {replica().compute(), gathered, site_id(gather_outputs)});
+}
+
+Slice DataParallel::loss() const {
+  return copies_.size() == 1 ? copies_.front().replica.loss() : loss_;
 }
 
 Program DataParallel::backward(Rank& rank, const StepOptions& options) {
-  StepOptions chunk = options;
-  chunk.loss_factor = options.loss_factor / used_devices();
-  computed_.clear();
-  for (int32_t device = 0; device < used_devices(); ++device) {  // 6
-    Replica& replica = replicas_[static_cast<size_t>(device)];
-    Ticket gradient = loss_ready_;
-    if (device > 0) {
-      const Slice sent = Slice::of_size(DType::fp32, 1);
-      gradient = rank.copy(sent, sent, on_device(replica.device(), loss_ready_, scatter_gradients));
-      transfer(output_gradients_to_devices).count += 1;
-      transfer(output_gradients_to_devices).bytes += sent.bytes();
+  StepOptions of_part = options;
+  of_part.loss_factor = options.loss_factor / static_cast<double>(used_devices());
+  for (size_t device = 0; device < used_devices(); ++device) {  // 6
+    Copy& copy = copies_[device];
+    const Ticket gradient = device == 0 ? loss_ready_ : scatter_output_gradient(rank, copy);
+    copy.computed = copy.replica.backward_of_loss(rank, of_part, {gradient});
+    for (const size_t layer : copy.replica.layers_last_to_first()) {
+      const Ticket last = copy.replica.backward(rank, layer);
+      copy.computed = last ? last : copy.computed;
     }
-    Ticket done = replica.backward_of_loss(rank, chunk, {gradient});
-    for (const size_t layer : replica.layers_last_to_first()) {
-      const Ticket last = replica.backward(rank, layer);
-      done = last ? last : done;
-    }
-    computed_.push_back(done);
   }
   reduce_gradients(rank);
-  for (Replica& replica : replicas_) {
-    replica.forget_forward(rank);
+  for (size_t device = 0; device < used_devices(); ++device) {
+    copies_[device].replica.forget_forward(rank);
   }
-  // The copies are thrown away: what a replica's forward assigned to itself is lost.
-  for (int32_t device = 1; device < used_devices(); ++device) {
-    replicas_[static_cast<size_t>(device)].release(rank);
+  // What a replica's forward assigned to itself is lost with it.
+  for (size_t device = 1; device < used_devices(); ++device) {
+    throw_away(rank, copies_[device]);
   }
   co_return;
 }
 
-// The sum (not the mean) of all gradients on device 0, once every replica has finished.
+// The gather's backward: each replica gets the gradient of its own loss.
+Ticket DataParallel::scatter_output_gradient(Rank& rank, const Copy& to) {
+  const Slice gradient = Slice::of_size(DType::fp32, 1);
+  transfers_.add(output_gradients_to_devices, gradient.bytes());
+  return rank.copy(
+      gradient, gradient,
+      {stream(queue::copy, to.replica.device()), {loss_ready_}, site_id(scatter_gradients)});
+}
+
+// The broadcast's backward: the sum (not the mean) of all gradients on device 0, in the same
+// chunks, once every replica has finished. It is one function of all parameters, so that a
+// parameter that no layer used gets zeros and not None.
 void DataParallel::reduce_gradients(Rank& rank) {
-  Replica& first = replicas_.front();
-  for (int32_t device = 1; device < used_devices(); ++device) {
-    Replica& replica = replicas_[static_cast<size_t>(device)];
-    for (size_t i = 0; i < first.parameters().size(); ++i) {
-      const Slice& gradient = replica.parameters()[i].tensor.gradient;
-      if (gradient.buffer == no_buffer) {
-        continue;
-      }
-      first.ensure_gradient(rank, first.parameters()[i]);
-      const Slice& sum = first.parameters()[i].tensor.gradient;
-      const Slice here = rank.allocate(Purpose::communication, sum.dtype, sum.elements, root);
-      // On the stream of the device it leaves, as torch does: the replica is released after it.
-      const Ticket came =
-          rank.copy(gradient, here, {replica.compute(), computed_, site_id(add_gradients)});
-      KernelCall call;
-      call.kernel = Kernel::add;
-      call.reads = {&here, 1};
-      call.writes = {&sum, 1};
-      call.memory_traffic = sum.bytes() * 3;
-      rank.compute(call, {first.compute(), {came}, site_id(add_gradients)});
-      rank.release(here);
-      transfer(gradients_to_root).bytes += gradient.bytes();
+  if (used_devices() == 1) {
+    return;
+  }
+  std::vector<Slice> parameters;
+  for (const Replica::Parameter& parameter : replica().parameters()) {
+    if (parameter.trainable) {
+      parameters.push_back(parameter.tensor.value);
     }
-    transfer(gradients_to_root).count += 1;
+  }
+  const std::vector<std::vector<size_t>> chunks = coalesce(parameters, coalesced_chunk);
+  replica().fill_missing_gradients(rank);
+  for (size_t device = 1; device < used_devices(); ++device) {
+    copies_[device].replica.fill_missing_gradients(rank);
+    add_to_root(rank, copies_[device], chunks);
   }
 }
 
+void DataParallel::add_to_root(Rank& rank, Copy& from,
+                               const std::vector<std::vector<size_t>>& chunks) {
+  std::vector<Ticket> all_computed;
+  for (size_t device = 0; device < used_devices(); ++device) {
+    all_computed.push_back(copies_[device].computed);
+  }
+  const StreamId there = from.replica.compute();
+  const SiteId site = site_id(add_gradients);
+  const std::vector<Slice> gradients = from.replica.gradients();
+  const std::vector<Slice> sums = replica().gradients();
+  Bytes moved{};
+  for (const std::vector<size_t>& indices : chunks) {
+    const std::vector<Slice> chunk = chosen(gradients, indices);
+    const std::vector<Slice> sum = chosen(sums, indices);
+    const DType dtype = chunk.front().dtype;
+    const int64_t elements = total_elements(chunk);
+    const Slice packed =
+        rank.allocate(Purpose::communication, dtype, elements, from.replica.device());
+    const Slice here = rank.allocate(Purpose::communication, dtype, elements, root);
+    copy_each(rank, chunk, parts_of(packed, chunk), {there, all_computed, site});
+    // On the stream of the device it leaves, as torch does: the replica is released after it.
+    const Ticket came = rank.copy(packed, here, {there, {}, site});
+    const std::vector<Slice> terms = parts_of(here, chunk);
+    KernelCall call;
+    call.kernel = Kernel::add;
+    call.reads = terms;
+    call.writes = sum;
+    call.memory_traffic = here.bytes() * 3;
+    rank.compute(call, {replica().compute(), {came}, site});
+    rank.release(packed);
+    rank.release(here);
+    moved += here.bytes();
+  }
+  transfers_.add(gradients_to_root, moved);
+}
+
+void DataParallel::throw_away(Rank& rank, Copy& copy) {
+  if (!copy.replica.is_allocated()) {
+    return;
+  }
+  copy.replica.release(rank);
+  for (const Slice& chunk : copy.chunks) {
+    rank.release(chunk);
+  }
+  copy.chunks.clear();
+}
+
 Program DataParallel::optimizer_step(Rank& rank) {  // 7
-  replicas_.front().optimizer_step(rank, site_id(update), {});
+  replica().optimizer_step(rank, site_id(update), {});
+  transfers_.end_step();
   co_return;
 }
 
 Program DataParallel::zero_gradients(Rank& rank, bool set_to_none) {
-  replicas_.front().zero_gradients(rank, set_to_none);
+  replica().zero_gradients(rank, set_to_none);
   co_return;
-}
-
-Program DataParallel::all_gather(Rank& rank, Slice part, Slice whole, SiteId site) {
-  KernelCall call;
-  call.kernel = Kernel::copy;
-  call.reads = {&part, 1};
-  call.writes = {&whole, 1};
-  call.memory_traffic = part.bytes() * 2;
-  const Ticket copied = rank.compute(call, {compute_stream, {}, site});
-  co_await rank.settle(copied);
-}
-
-std::vector<Strategy::Transfer> DataParallel::transfers_per_step() const {
-  std::vector<Transfer> all = transfers_;
-  // Model copy, data copy, outputs back: what the guides count of the six.
-  all.push_back({"counted_by_guides", 3, {}});
-  return all;
-}
-
-Strategy::Transfer& DataParallel::transfer(std::string_view label) {
-  for (Transfer& known : transfers_) {
-    if (known.label == label) {
-      return known;
-    }
-  }
-  return transfers_.emplace_back(Transfer{std::string(label), 0, {}});
 }
 
 StrategyEntry data_parallel() {

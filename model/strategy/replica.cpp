@@ -9,64 +9,120 @@ namespace lockstep {
 
 // State
 
-void Replica::allocate(Rank& rank, uint64_t variant) {
+Replica::Replica(const TrainingPlan& plan, DeviceId device) : plan_(&plan), device_(device) {
   const size_t layers = network().layers.size();
-  parameters_of_.assign(layers, {});
-  trainable_of_.assign(layers, {});
-  buffers_of_.assign(layers, {});
+  parameters_of_.resize(layers);
+  trainable_of_.resize(layers);
+  buffers_of_.resize(layers);
   first_trainable_layer_ = layers;
-  const Initialisation how =
-      plan_->integer_values ? Initialisation::small_integers : Initialisation::uniform_fan_in;
   for (const ParameterPlace place : network().parameters()) {
-    const ParameterTensor& tensor = network().parameter(place);
-    Parameter parameter{place, {}, tensor.trainable, false};
-    parameter.tensor.value =
-        rank.allocate(Purpose::parameter, plan_->parameter_dtype, tensor.elements(), device_);
-    if (plan_->numerics) {
-      const uint64_t key = random_key(random_key(plan_->seed, variant), parameters_.size());
-      rank.write(parameter.tensor.value,
-                 initial_parameter(network().layers[place.layer], place.tensor,
-                                   plan_->parameter_dtype, how, key));
-    }
+    const bool trainable = network().parameter(place).trainable;
     parameters_of_[place.layer].push_back(parameters_.size());
-    if (tensor.trainable) {
+    if (trainable) {
       trainable_of_[place.layer].push_back(parameters_.size());
       first_trainable_layer_ = std::min(first_trainable_layer_, place.layer);
     }
-    parameters_.push_back(std::move(parameter));
+    parameters_.push_back({place, {}, trainable, false});
   }
   for (size_t layer = 0; layer < layers; ++layer) {
     if (const auto tied = network().layers[layer].tied_layer) {
       parameters_of_[layer].insert(parameters_of_[layer].begin(), parameters_of_[*tied].front());
     }
     for (const BufferTensor& tensor : network().layers[layer].buffers) {
-      const Slice value =
-          rank.allocate(Purpose::parameter, tensor.dtype, tensor.elements(), device_);
-      if (plan_->numerics) {
-        rank.write(value, initial_buffer(tensor));
-      }
       buffers_of_[layer].push_back(buffers_.size());
-      buffers_.push_back({layer, value});
+      buffers_.push_back({layer, Slice::of_size(tensor.dtype, tensor.elements())});
     }
+  }
+}
+
+void Replica::allocate(Rank& rank, uint64_t variant) {
+  if (std::exchange(is_allocated_, true)) {
+    return;
+  }
+  owns_values_ = true;
+  const Initialisation how =
+      plan_->integer_values ? Initialisation::small_integers : Initialisation::uniform_fan_in;
+  for (size_t index = 0; index < parameters_.size(); ++index) {
+    const ParameterPlace place = parameters_[index].place;
+    Slice& value = parameters_[index].tensor.value;
+    value = rank.allocate(Purpose::parameter, plan_->parameter_dtype,
+                          network().parameter(place).elements(), device_);
+    if (plan_->numerics) {
+      const uint64_t key = random_key(random_key(plan_->seed, variant), index);
+      rank.write(value, initial_parameter(network().layers[place.layer], place.tensor,
+                                          plan_->parameter_dtype, how, key));
+    }
+  }
+  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
+    for (size_t tensor = 0; tensor < buffers_of_[layer].size(); ++tensor) {
+      Slice& value = buffers_[buffers_of_[layer][tensor]].value;
+      value = rank.allocate(Purpose::parameter, value.dtype, value.elements, device_);
+      if (plan_->numerics) {
+        rank.write(value, initial_buffer(network().layers[layer].buffers[tensor]));
+      }
+    }
+  }
+  loss_ = rank.allocate(Purpose::metric, DType::fp32, 1, device_);
+}
+
+void Replica::adopt(Rank& rank, const std::vector<Slice>& parameters,
+                    const std::vector<Slice>& buffers) {
+  ensure(!is_allocated_ && parameters.size() == parameters_.size() &&
+             buffers.size() == buffers_.size(),
+         "a replica without memory is given all of its state");
+  is_allocated_ = true;
+  owns_values_ = false;
+  for (size_t index = 0; index < parameters.size(); ++index) {
+    parameters_[index].tensor.value = parameters[index];
+  }
+  for (size_t index = 0; index < buffers.size(); ++index) {
+    buffers_[index].value = buffers[index];
   }
   loss_ = rank.allocate(Purpose::metric, DType::fp32, 1, device_);
 }
 
 void Replica::release(Rank& rank) {
   forget_forward(rank);
-  zero_gradients(rank, true);
-  for (const Parameter& parameter : parameters_) {
-    rank.release(parameter.tensor.value);
-    for (const Slice& state : parameter.tensor.state) {
-      rank.release(state);
+  forget_optimizer(rank);
+  for (Parameter& parameter : parameters_) {
+    forget_gradient(rank, parameter);
+    if (owns_values_) {
+      rank.release(parameter.tensor.value);
     }
   }
   for (const Buffer& buffer : buffers_) {
-    rank.release(buffer.value);
+    if (owns_values_) {
+      rank.release(buffer.value);
+    }
   }
   rank.release(loss_);
-  parameters_.clear();
-  buffers_.clear();
+  is_allocated_ = false;
+}
+
+std::vector<Slice> Replica::parameter_values() const {
+  std::vector<Slice> values;
+  for (const Parameter& parameter : parameters_) {
+    values.push_back(parameter.tensor.value);
+  }
+  return values;
+}
+
+std::vector<Slice> Replica::buffer_values() const {
+  std::vector<Slice> values;
+  for (const Buffer& buffer : buffers_) {
+    values.push_back(buffer.value);
+  }
+  return values;
+}
+
+std::vector<Slice> Replica::gradients() const {
+  std::vector<Slice> gradients;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.trainable) {
+      gradients.push_back(parameter.tensor.gradient);
+    }
+  }
+  return gradients;
 }
 
 void Replica::ensure_gradient(Rank& rank, Parameter& parameter) {
@@ -76,27 +132,51 @@ void Replica::ensure_gradient(Rank& rank, Parameter& parameter) {
   }
 }
 
-Ticket Replica::zero_gradients(Rank& rank, bool set_to_none) {
-  Ticket last;
+void Replica::fill_missing_gradients(Rank& rank) {
   for (Parameter& parameter : parameters_) {
-    OptimizedTensor& tensor = parameter.tensor;
-    if (tensor.gradient.buffer == no_buffer) {
-      continue;
-    }
-    if (set_to_none && !parameter.gradient_is_view) {
-      rank.release(tensor.gradient);
-      tensor.gradient = Slice{};
-    } else {
-      const double zero = 0;
-      KernelCall call;
-      call.kernel = Kernel::fill;
-      call.writes = {&tensor.gradient, 1};
-      call.scalars = {&zero, 1};
-      call.memory_traffic = tensor.gradient.bytes();
-      last = rank.compute(call, {compute(), {}, site_id("zero_grad")});
+    if (parameter.trainable && parameter.tensor.gradient.buffer == no_buffer) {
+      ensure_gradient(rank, parameter);
+      fill_with_zeros(rank, parameter.tensor.gradient);
     }
   }
-  return last;
+}
+
+void Replica::forget_gradient(Rank& rank, Parameter& parameter) {
+  const Slice gradient = std::exchange(parameter.tensor.gradient, Slice{});
+  const bool is_view = std::exchange(parameter.gradient_is_view, false);
+  if (gradient.buffer != no_buffer && !is_view) {
+    rank.release(gradient);
+  }
+}
+
+void Replica::forget_optimizer(Rank& rank) {
+  for (Parameter& parameter : parameters_) {
+    for (const Slice& state : parameter.tensor.state) {
+      rank.release(state);
+    }
+    parameter.tensor.state.clear();
+    parameter.tensor.steps = 0;
+  }
+}
+
+void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
+  const double zero = 0;
+  KernelCall call;
+  call.kernel = Kernel::fill;
+  call.writes = {&data, 1};
+  call.scalars = {&zero, 1};
+  call.memory_traffic = data.bytes();
+  rank.compute(call, {compute(), {}, site_id("zero_grad")});
+}
+
+void Replica::zero_gradients(Rank& rank, bool set_to_none) {
+  for (Parameter& parameter : parameters_) {
+    if (set_to_none) {
+      forget_gradient(rank, parameter);
+    } else if (parameter.tensor.gradient.buffer != no_buffer) {
+      fill_with_zeros(rank, parameter.tensor.gradient);
+    }
+  }
 }
 
 Ticket Replica::optimizer_step(Rank& rank, SiteId site, Ticket after) {

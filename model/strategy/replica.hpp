@@ -26,12 +26,18 @@ class Replica {
     Slice value;
   };
 
-  Replica(const TrainingPlan& plan, DeviceId device) : plan_(&plan), device_(device) {}
+  Replica(const TrainingPlan& plan, DeviceId device);
 
   /// Allocates parameters and buffers; with numerics also gives them their first values, which are
   /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
+  /// Does nothing where the replica has its memory already.
   void allocate(Rank& rank, uint64_t variant = 0);
+  /// Takes memory of the caller for parameters and buffers, in definition order. The caller frees
+  /// it after release().
+  void adopt(Rank& rank, const std::vector<Slice>& parameters, const std::vector<Slice>& buffers);
+  /// Frees all that the replica owns. It may be allocated again.
   void release(Rank& rank);
+  bool is_allocated() const { return is_allocated_; }
 
   /// Copies the batch to the device and runs all layers and the loss. Returns when the loss is
   /// there. What backward needs is kept when training.
@@ -48,8 +54,10 @@ class Replica {
   void forget_forward(Rank& rank);
 
   Ticket optimizer_step(Rank& rank, SiteId site, Ticket after);
-  /// set_to_none frees the gradients; else they are filled with 0.
-  Ticket zero_gradients(Rank& rank, bool set_to_none);
+  /// A new optimizer takes over: frees the state of the old one.
+  void forget_optimizer(Rank& rank);
+  /// set_to_none makes all gradients None; else those that exist are filled with 0.
+  void zero_gradients(Rank& rank, bool set_to_none);
 
   const TrainingPlan& plan() const { return *plan_; }
   const Network& network() const { return *plan_->network; }
@@ -59,9 +67,20 @@ class Replica {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Indices into parameters() of the trainable ones of a layer, in definition order.
   const std::vector<size_t>& trainable_of(size_t layer) const { return trainable_of_[layer]; }
-  std::vector<Buffer>& buffers() { return buffers_; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  /// Parameters, buffers: their values in definition order.
+  std::vector<Slice> parameter_values() const;
+  std::vector<Slice> buffer_values() const;
+  /// Of the trainable parameters, in definition order; no_buffer where they are None.
+  std::vector<Slice> gradients() const;
   /// Makes the gradient exist, if it is None.
   void ensure_gradient(Rank& rank, Parameter& parameter);
+  /// Makes every gradient exist; those that were None are 0.
+  void fill_missing_gradients(Rank& rank);
+  /// Makes it None.
+  void forget_gradient(Rank& rank, Parameter& parameter);
+  /// What the last forward brought to the device: inputs and targets.
+  Bytes batch_bytes() const { return input_.bytes() + target_.bytes(); }
   /// The loss of the last forward: one element, fp32.
   Slice loss() const { return loss_; }
   Slice output() const { return trace_.empty() ? Slice{} : trace_.back().output; }
@@ -88,6 +107,7 @@ class Replica {
   void enter_residual(size_t layer, LayerRun& run);
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
+  void fill_with_zeros(Rank& rank, const Slice& data);
   bool wants_input_gradient(size_t layer) const;
 
   const TrainingPlan* plan_;
@@ -99,6 +119,8 @@ class Replica {
   size_t first_trainable_layer_ = 0;
   std::vector<Buffer> buffers_;
   Slice loss_;
+  bool is_allocated_ = false;
+  bool owns_values_ = false;  ///< the memory of parameters and buffers
 
   // Of the last forward:
   int64_t samples_ = 0;

@@ -6,8 +6,11 @@ namespace {
 constexpr std::string_view update = "single: optimizer step";
 }
 
-Program SingleDevice::setup(Rank& rank) {
+Program SingleDevice::setup(Rank& rank, Stage stage) {
   replica_.allocate(rank);
+  if (stage == Stage::fit) {
+    replica_.forget_optimizer(rank);
+  }
   co_return;
 }
 
@@ -34,16 +37,6 @@ Program SingleDevice::optimizer_step(Rank& rank) {
 Program SingleDevice::zero_gradients(Rank& rank, bool set_to_none) {
   replica_.zero_gradients(rank, set_to_none);
   co_return;
-}
-
-Program SingleDevice::all_gather(Rank& rank, Slice part, Slice whole, SiteId site) {
-  KernelCall call;
-  call.kernel = Kernel::copy;
-  call.reads = {&part, 1};
-  call.writes = {&whole, 1};
-  call.memory_traffic = part.bytes() * 2;
-  const Ticket copied = rank.compute(call, {compute_stream, {}, site});
-  co_await rank.settle(copied);
 }
 
 StrategyEntry single_device() {

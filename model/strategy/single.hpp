@@ -1,27 +1,22 @@
 #pragma once
 
+#include "model/strategy/one_process.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/replica.hpp"
 
 namespace lockstep {
 
 /// One process on one device: nothing crosses ranks.
-class SingleDevice final : public Strategy {
+class SingleDevice final : public OneProcessStrategy {
  public:
   explicit SingleDevice(const TrainingPlan& plan) : replica_(plan, DeviceId{0}) {}
 
   std::string_view name() const override { return "single"; }
-  Program setup(Rank& rank) override;
+  Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
   Program optimizer_step(Rank& rank) override;
   Program zero_gradients(Rank& rank, bool set_to_none) override;
-  Program reduce(Rank&, Slice, Reduction, SiteId) override { co_return; }
-  Program barrier(Rank&, SiteId) override { co_return; }
-  Program broadcast(Rank&, Slice, int32_t, SiteId) override { co_return; }
-  Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) override;
-  int32_t replicas(const Rank&) const override { return 1; }
-  int32_t replica_index(const Rank&) const override { return 0; }
   Slice loss() const override { return replica_.loss(); }
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replica_; }

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/program/rank.hpp"
 #include "model/strategy/plan.hpp"
+#include "model/strategy/stage.hpp"
+#include "model/strategy/transfers.hpp"
 
 namespace lockstep {
 
@@ -20,8 +21,9 @@ class Strategy {
   /// The registry's name: "ddp".
   virtual std::string_view name() const = 0;
 
-  /// Allocates and initialises the model's state; runs the collectives of construction.
-  virtual Program setup(Rank& rank) = 0;
+  /// Begins a run of the trainer. The first call allocates and initialises the model, which
+  /// outlives runs; `Stage::fit` also wraps it for training, with the collectives of construction.
+  virtual Program setup(Rank& rank, Stage stage) = 0;
   /// One forward; leaves the loss in `loss()`.
   virtual Program forward(Rank& rank, const Batch& batch, const StepOptions& options) = 0;
   /// The backward of the last forward, with whatever exchange of gradients goes with it.
@@ -30,6 +32,7 @@ class Strategy {
   virtual Program zero_gradients(Rank& rank, bool set_to_none) = 0;
   /// What a rank does once its data have ended before the others' (DDP: join's shadow collectives).
   virtual Program join(Rank& rank);
+  /// Ends the run that setup() began, and undoes what it did for this stage alone.
   virtual Program teardown(Rank& rank);
 
   // Across ranks, for the trainer. `site` is the place in user code or trainer that asks.
@@ -52,13 +55,7 @@ class Strategy {
   /// This rank's copy of the model; the first, where a rank holds several.
   virtual Replica& replica() = 0;
 
-  /// Movements between devices of one process in one step, by the guides' labels, for
-  /// transfers.LABEL; empty for strategies that have none.
-  struct Transfer {
-    std::string label;
-    int64_t count = 0;
-    Bytes bytes{};
-  };
+  /// What the last optimizer step moved, for transfers.LABEL; empty where a strategy does not say.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }
 
   /// True where a step hook runs on copies of the module that are thrown away after it, and what it

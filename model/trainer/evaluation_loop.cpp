@@ -133,7 +133,7 @@ Program evaluate(Training& training, EvaluationKind kind) {
   co_await training.barrier(training.sites().run_stage);
   co_await loop.set_up();
   co_await loop.run(TrainerSettings::no_limit, false);
-  co_await training.end_stage(false);
+  co_await training.end_stage();
 }
 
 }  // namespace lockstep

@@ -58,7 +58,7 @@ Program FitLoop::run() {
   }
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
-  co_await training_.end_stage(true);
+  co_await training_.end_stage();
 }
 
 Program FitLoop::sanity_check() {

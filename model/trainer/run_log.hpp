@@ -8,7 +8,7 @@
 
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
-#include "model/strategy/strategy.hpp"
+#include "model/strategy/transfers.hpp"
 
 namespace lockstep {
 
@@ -34,8 +34,8 @@ struct RankLog {
   std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
-  /// What the strategy moved in the last training step, by its own labels.
-  std::vector<Strategy::Transfer> transfers;
+  /// What the strategy moved in the last optimizer step, by its own labels.
+  std::vector<Transfer> transfers;
   std::vector<Values> final_parameters;  ///< in definition order; empty without numerics
   int64_t steps = 0;                     ///< optimizer steps
   int64_t epochs = 0;                    ///< training epochs that ended

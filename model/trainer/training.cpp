@@ -90,16 +90,12 @@ Program Training::run_main() {
     co_await hook("on_exception");
     std::rethrow_exception(failure);
   }
-  if (is_set_up_) {
-    co_await interpreter_.synchronize();
-    if (program_.plan.numerics) {
-      for (const Replica::Parameter& parameter : strategy_->replica().parameters()) {
-        log_.final_parameters.push_back(rank_.read(parameter.tensor.value));
-      }
-    }
-    co_await strategy_->teardown(rank_);
-  }
   co_await interpreter_.synchronize();
+  if (is_set_up_ && program_.plan.numerics) {
+    for (const Slice& value : strategy_->replica().parameter_values()) {
+      log_.final_parameters.push_back(rank_.read(value));
+    }
+  }
 }
 
 std::optional<Value> Training::lookup(std::string_view name) {
@@ -195,9 +191,9 @@ Program Training::send_int(SiteId site) {
   co_await strategy_->broadcast(rank_, data->slice, 0, site);
 }
 
-// trainer.py, _run: what every stage does before its loop.
 const TrainerSites& Training::sites() const { return program_.sites[static_cast<size_t>(stage_)]; }
 
+// trainer.py, _run: what every stage does before its loop.
 Program Training::begin_stage(Stage stage) {
   stage_ = stage;
   const TrainerSites& sites = this->sites();
@@ -211,16 +207,19 @@ Program Training::begin_stage(Stage stage) {
   co_await hook("setup");
   co_await barrier(sites.post_setup);
   co_await hook("configure_model");
-  if (!is_set_up_) {
-    is_set_up_ = true;
-    co_await hook("configure_optimizers");
-    interpreter_.hand_over_compute_stream();
-    co_await strategy_->setup(rank_);
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->setup(rank_, stage);
+  is_set_up_ = true;
+  if (stage == Stage::fit) {
+    co_await hook("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
   }
 }
 
-Program Training::end_stage(bool fitting) {
-  if (fitting) {
+// trainer.py, _teardown: the strategy's comes before the hooks.
+Program Training::end_stage() {
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->teardown(rank_);
+  if (stage_ == Stage::fit) {
     co_await hook("on_fit_end");
   }
   co_await hook("teardown");

@@ -56,11 +56,12 @@ class Training final : public TrainerScope {
   Program send_int(SiteId site);
   /// reduce(SUM) of one int64: the length of a loader.
   Program reduce_length(int64_t length);
-  /// pre_setup .. resume_end; the strategy is set up once.
+  /// What comes before the loop of a stage: barriers, hooks, the strategy's setup.
   Program begin_stage(Stage stage);
   /// Of the stage that runs.
   const TrainerSites& sites() const;
-  Program end_stage(bool fitting);
+  /// The strategy's teardown, and the hooks after it.
+  Program end_stage();
   /// One training batch: forward, backward, update, in the order of automatic optimization.
   Program training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
                          bool begins_window);
@@ -73,6 +74,7 @@ class Training final : public TrainerScope {
   Progress progress;
   LoggedResults* results = nullptr;  ///< of the loop that runs now
   Variable::List outputs;            ///< of the epoch, for the epoch-end hooks of 1.x
+  /// should_stop counts: min_epochs and min_steps have been reached.
   bool can_stop_early() const;
   int64_t dataloaders = 1;  ///< of the loop that runs now
 
@@ -101,7 +103,7 @@ class Training final : public TrainerScope {
   RankLog& log_;
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
-  bool is_set_up_ = false;
+  bool is_set_up_ = false;  ///< the model exists
   Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now
   const Batch* batch_ = nullptr;

@@ -49,10 +49,8 @@ struct TrainerSites {
   SiteId pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader, val_loader,
       test_loader, predict_loader, loader_length, sigterm, save_checkpoint;
 };
-/// What the script asked the trainer for. Every stage has sites of its own: a rank that validates
-/// alone has reached statements that the others never did.
-enum class Stage : uint8_t { fit, validate, test, predict };
-/// Adds the sites of a stage to a table.
+/// Adds the sites of a stage to a table. Every stage has its own: a rank that validates alone has
+/// reached statements that the others never did.
 TrainerSites add_trainer_sites(Sites& sites, Stage stage);
 
 /// What all ranks of a training run share. Read only but the log; outlives the run.

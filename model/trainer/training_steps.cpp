@@ -71,7 +71,6 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
       }
     }
   }
-  log_.transfers = strategy_->transfers_per_step();
   synchronise_ = true;
   training_ = false;
   forward_done_ = false;
@@ -256,6 +255,7 @@ Program Training::update() {
   co_await hook("on_before_optimizer_step");
   interpreter_.hand_over_compute_stream();
   co_await strategy_->optimizer_step(rank_);
+  log_.transfers = strategy_->transfers_per_step();
   ++progress.global_step;
   log_.steps = progress.global_step;
 }

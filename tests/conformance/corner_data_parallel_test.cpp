@@ -82,7 +82,8 @@ TrainingPlan exact_plan(const Network& network) {
 }
 
 Program train_with(Rank& rank, std::unique_ptr<Strategy> strategy, Shard shard, Seen& seen) {
-  co_await train(rank, strategy.get(), std::move(shard), 4, &seen);
+  const Asked synchronised;
+  co_await train(rank, strategy.get(), std::move(shard), synchronised, 4, &seen);
 }
 
 Shard samples_of_rank(int64_t per_step, int64_t steps, int64_t more_steps_per_rank) {

@@ -21,7 +21,7 @@ class ModelAveraging final : public DistributedStrategy {
 
   std::string_view name() const override { return "model_averaging"; }
 
-  Program setup(Rank& rank) override {
+  Program setup(Rank& rank, Stage) override {
     replica_.allocate(rank);
     co_return;
   }
@@ -72,7 +72,7 @@ static Program train(Rank& rank, Strategy* strategy, std::vector<Values>* parame
   const StepOptions options;
   Batch batch;
   batch.samples = {rank.id()};
-  co_await strategy->setup(rank);
+  co_await strategy->setup(rank, Stage::fit);
   for (int step = 0; step < 2; ++step) {
     co_await strategy->forward(rank, batch, options);
     co_await strategy->backward(rank, options);

@@ -356,3 +356,24 @@ program:
   CHECK(ran.log(0).steps == 4);
   CHECK(ran.log(0).epochs == 2);
 }
+
+TEST_CASE("only a fit wraps the model, and every fit does") {
+  const auto constructions = [](const std::string& main) {
+    const Ran ran = train(ddp(R"yaml(
+trainer: {devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}
+data: {train: {samples: 16}, val: {samples: 16}}
+program:
+  main: )yaml" + main + "\n"));
+    CHECK_FALSE(ran.result.hung);
+    CHECK(ran.result.ends[0].message == "");
+    int64_t found = 0;
+    ran.result.journal->lane(0, 0).for_each([&](const Row& row) {
+      found += row.row == RowKind::op && row.kind == OpKind::broadcast &&
+               row.site == site_id("ddp: broadcast of parameters");
+    });
+    return found;
+  };
+  CHECK(constructions("[validate]") == 0);
+  CHECK(constructions("[fit, validate]") == 1);
+  CHECK(constructions("[validate, fit, validate, fit]") == 2);
+}

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "model/strategy/strategy.hpp"
+
+namespace lockstep {
+
+/// What strategies of a single process have in common, whatever number of devices it drives: there
+/// is nobody to agree with, and a gather gives what was put in.
+class OneProcessStrategy : public Strategy {
+ public:
+  Program reduce(Rank&, Slice, Reduction, SiteId) override { co_return; }
+  Program barrier(Rank&, SiteId) override { co_return; }
+  Program broadcast(Rank&, Slice, int32_t, SiteId) override { co_return; }
+  Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) override;
+  int32_t replicas(const Rank&) const override { return 1; }
+  int32_t replica_index(const Rank&) const override { return 0; }
+};
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/core/units.hpp"
+
+namespace lockstep {
+
+/// What went one way between memories in one step, for transfers.LABEL of a scenario.
+struct Transfer {
+  std::string label;
+  int64_t count = 0;
+  Bytes bytes{};
+};
+
+/// The transfers of one optimizer step, its micro-batches together, counted as they are submitted.
+class Transfers {
+ public:
+  /// `guides`: the labels that introductions to data parallelism count as one transfer each ("3
+  /// steps for DP, 2 for DDP"); all() tells how many of them took place as `counted_by_guides`.
+  explicit Transfers(std::vector<std::string_view> guides) : guides_(std::move(guides)) {}
+
+  /// A forward begins. One that is not for training belongs to no step and is not counted.
+  void begin_forward(bool training);
+  void end_step() { step_has_ended_ = true; }
+  void add(std::string_view label, Bytes bytes);
+
+  /// In the order in which they first took place.
+  std::vector<Transfer> all() const;
+
+ private:
+  std::vector<std::string_view> guides_;
+  std::vector<Transfer> transfers_;
+  bool step_has_ended_ = false;
+  bool counts_ = true;
+};
+
+/// Both strategies that copy batches call that so.
+inline constexpr std::string_view data_to_devices = "data_to_devices";
+
+}  // namespace lockstep
