@@ -20,11 +20,12 @@ bool has_uneven_parts(const Row& row, const LaneJournal& lane) {
   return row.kind == OpKind::all_to_all && lists != nullptr && !lists->splits.empty();
 }
 
-Call call_of(const Row& row, Ticket ticket, int64_t index, const LaneJournal& lane) {
+Call call_of(const Journal& journal, const Row& row, Ticket ticket, int64_t index,
+             const LaneJournal& lane) {
   Call call;
-  call.kind = row.kind;
+  call.kind = called_kind(journal, row);
   call.dtype = row.dtype;
-  call.reduction = reduces(row.kind) ? row.reduction : Reduction::sum;
+  call.reduction = reduces(call.kind) ? row.reduction : Reduction::sum;
   call.root = has_root(row.kind) ? row.peer : 0;
   // Members of an uneven all_to_all rightly send different amounts.
   call.bytes = has_uneven_parts(row, lane) ? 0 : row.bytes;
@@ -53,7 +54,7 @@ void for_each_call(const Journal& journal, int32_t rank, const Visit& visit) {
       }
       if (const auto communicator = communicator_of(journal, rank, row.group)) {
         const Ticket ticket{row.sequence, LaneId{static_cast<uint16_t>(lane)}};
-        visit(call_of(row, ticket, index, rows), *communicator);
+        visit(call_of(journal, row, ticket, index, rows), *communicator);
       }
     });
   }
@@ -156,6 +157,14 @@ uint64_t Call::arguments_hash() const {
   hash = random_key(hash, static_cast<uint64_t>(root));
   hash = random_key(hash, static_cast<uint64_t>(bytes));
   return random_key(hash, splits);
+}
+
+OpKind called_kind(const Journal& journal, const Row& row) {
+  if (row.kind != OpKind::all_reduce || row.bytes != size_of(DType::fp32)) {
+    return row.kind;
+  }
+  const Site* site = journal.sites.find(row.site);
+  return site != nullptr && site->is_barrier ? OpKind::barrier : row.kind;
 }
 
 std::string text_of(const Call& call) {

@@ -26,6 +26,9 @@ struct Call {
   uint64_t arguments_hash() const;
 };
 
+/// What the user called: NCCL has no barrier, so c10d's is an all_reduce of one number.
+OpKind called_kind(const Journal& journal, const Row& row);
+
 /// "all_gather fp32 [1280]", "broadcast fp32 [4] from rank 0", "all_reduce avg fp32 [25]".
 std::string text_of(const Call& call);
 

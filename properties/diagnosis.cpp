@@ -61,13 +61,12 @@ RankSet ranks_in(const Finding& finding) {
   return ranks;
 }
 
-// Adds what an invariant found, except what already explains itself by a divergence.
-void add_unexplained(std::vector<Finding> found, const RankSet& explained,
-                     std::vector<Finding>& findings) {
-  std::copy_if(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()),
-               std::back_inserter(findings), [&explained](const Finding& finding) {
-                 return !ranks_in(finding).intersects(explained);
-               });
+// What an invariant found, except what already explains itself by another finding.
+std::vector<Finding> unexplained(std::vector<Finding> found, const RankSet& explained) {
+  std::erase_if(found, [&explained](const Finding& finding) {
+    return ranks_in(finding).intersects(explained);
+  });
+  return found;
 }
 
 // Whether a hang is told as the end of one of these ranks.
@@ -139,12 +138,16 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
       explained.add(divergence.members);
     }
   }
-  add_unexplained(no_deadlock(run), explained, hanging);
+  // Parts that do not fit together never complete: their ranks wait for no other reason.
+  for (Finding& misfit : unexplained(matched_parts(run), explained)) {
+    explained.add(misfit.ranks);
+    (run.hung ? hanging : others).push_back(std::move(misfit));
+  }
+  std::ranges::move(unexplained(no_deadlock(run), explained), std::back_inserter(hanging));
   if (run.hung) {
     tell_consequences(run, options, timeout, hanging);
   }
   add_memory(run, hanging, others);
-  add_unexplained(matched_parts(run), explained, others);
   std::ranges::move(no_buffering_hazard(run), std::back_inserter(others));
   std::ranges::move(no_race(run), std::back_inserter(others));
   std::ranges::move(no_slow_participant(run, timeout), std::back_inserter(others));

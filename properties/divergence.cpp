@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "properties/call_meaning.hpp"
 #include "properties/echoes.hpp"
 #include "properties/edit.hpp"
 #include "properties/member_class.hpp"
@@ -114,8 +115,8 @@ class Pair {
 };
 
 // Whether the call alone on one side comes on the other side too: then it was moved, not left out.
-bool moved(const std::vector<Edit>& edits, const Edit& first, const MemberClass& left,
-           const MemberClass& right) {
+bool moved(const Sites& sites, const std::vector<Edit>& edits, const Edit& first,
+           const MemberClass& left, const MemberClass& right) {
   const bool on_left = first.kind == EditKind::only_left;
   const Call& call = on_left ? left.calls[first.left] : right.calls[first.right];
   return std::any_of(edits.begin(), edits.end(), [&](const Edit& edit) {
@@ -123,7 +124,8 @@ bool moved(const std::vector<Edit>& edits, const Edit& first, const MemberClass&
       return false;
     }
     const Call& twin = on_left ? right.calls[edit.right] : left.calls[edit.left];
-    return twin.same_arguments(call) && (!edit.free || twin.site == call.site);
+    return twin.same_arguments(call) && (!edit.free || twin.site == call.site ||
+                                         are_ways(sites.find(twin.site), sites.find(call.site)));
   });
 }
 
@@ -179,17 +181,27 @@ class Classifier {
       found.decision = pair.decision(!on_left, own);
     }
     found.decision_lane = pair.lane();
-    if (paid->kind == EditKind::arguments) {
+    if (exchanged(edits, *paid, left, right)) {
+      const bool groups = found.odd.kind == OpKind::new_group;
+      found.code = groups ? "LS105" : "LS103";
+      found.repair = groups ? Repair::same_group : Repair::exchange_calls;
+    } else if (paid->kind == EditKind::arguments) {
       const bool groups = found.odd.kind == OpKind::new_group;
       found.code = groups ? "LS105" : "LS104";
       found.repair = groups ? Repair::same_group : Repair::change_arguments;
-    } else if (moved(edits, *paid, left, right)) {
-      found.code = "LS103";
-      found.repair = Repair::exchange_calls;
     } else {
       name_missing_calls(found);
     }
     return found;
+  }
+
+  bool exchanged(const std::vector<Edit>& edits, const Edit& paid, const MemberClass& left,
+                 const MemberClass& right) const {
+    const Sites& sites = run_.journal->sites;
+    const bool both = paid.left < left.calls.size() && paid.right < right.calls.size();
+    return (both &&
+            ways_exchange(sites, left.calls[paid.left].site, right.calls[paid.right].site)) ||
+           (paid.kind != EditKind::arguments && moved(sites, edits, paid, left, right));
   }
 
   void name_missing_calls(Divergence& found) const {
@@ -241,17 +253,19 @@ class Classifier {
     const MemberClass& reference = classes_.front();
     for (size_t i = 1; i < std::min(classes_.size(), pairs_max + 1); ++i) {
       const MemberClass& other = classes_[i];
-      std::multiset<SiteId> here;
-      std::multiset<SiteId> there;
+      std::multiset<uint64_t> here;
+      std::multiset<uint64_t> there;
       size_t first = no_difference;
       for (size_t k = 0; k < reference.calls.size(); ++k) {
         const OpKind kind = reference.calls[k].kind;
         if (kind == OpKind::barrier || kind == OpKind::new_group) {
           continue;
         }
-        here.insert(reference.calls[k].site);
-        there.insert(other.calls[k].site);
-        if (first == no_difference && reference.calls[k].site != other.calls[k].site) {
+        const uint64_t mine = meaning_of(run_.journal->sites, reference.calls[k]);
+        const uint64_t theirs = meaning_of(run_.journal->sites, other.calls[k]);
+        here.insert(mine);
+        there.insert(theirs);
+        if (first == no_difference && mine != theirs) {
           first = k;
         }
       }

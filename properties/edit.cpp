@@ -12,8 +12,10 @@ constexpr size_t window_after = 256;
 constexpr uint32_t cost_of_free_call = 2;
 // Between an exchange of two calls and two changed arguments the exchange is meant.
 constexpr uint32_t cost_of_other_place = 1;
-constexpr uint32_t cost_of_site = 1u << 12;
-constexpr uint32_t cost_of_call = 2 * cost_of_site;
+constexpr uint32_t cost_of_call = 1u << 13;
+// A little more than half a call: one more turn of a loop explains more than calls of the next loop
+// that happen to fit.
+constexpr uint32_t cost_of_site = cost_of_call / 2 + 16;
 constexpr uint32_t impossible = 1u << 30;
 
 // A table of costs from every pair of positions to the ends.

@@ -40,8 +40,8 @@ struct EditJudges {
 };
 
 /// The cheapest way of making two sequences equal: calls to add on one side (2 each), calls to
-/// change (2), pairs from different sites (1). Only a window
-/// around the first difference is looked at. Needleman and Wunsch's alignment with free ends where
+/// change (2), pairs from different sites (a little more than 1). Only a window around the first
+/// difference is looked at. Needleman and Wunsch's alignment with free ends where
 /// a sequence is open.
 std::vector<Edit> smallest_edit(const CallSequence& left, const CallSequence& right,
                                 const EditJudges& judges);

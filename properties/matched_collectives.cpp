@@ -1,8 +1,9 @@
 #include "properties/matched_collectives.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "properties/remedy.hpp"
@@ -88,25 +89,42 @@ std::string title_of(const RunResult& run, const Divergence& d) {
   return operation;
 }
 
+// "ranks 0, 1", "parts 2, 3, 3": what stands in the list of a call.
+std::string list_text(const Journal& journal, int32_t rank, const Call& call) {
+  const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
+  const RowLists* lists = lane.lists_of(lane.row(call.row));
+  if (lists == nullptr || lists->splits.empty()) {
+    return call.splits == 0 ? "none" : "another list";
+  }
+  const bool members = call.kind == OpKind::new_group;
+  if (members && lists->splits.size() > 8) {
+    const std::vector<int32_t> ranks(lists->splits.begin(), lists->splits.end());
+    return RankSet(ranks).phrase();
+  }
+  return fmt::format("{} {}", members ? "ranks" : "parts", fmt::join(lists->splits, ", "));
+}
+
 // The first argument in which the parties differ, with everybody's value.
-Why differing_argument(const Divergence& d) {
-  using Print = std::string (*)(const Call&);
+Why differing_argument(const Journal& journal, const Divergence& d) {
+  using Print = std::function<std::string(int32_t, const Call&)>;
   struct Argument {
     const char* name;
     Print print;
   };
   const Argument arguments[] = {
-      {"dtypes", [](const Call& call) { return std::string(name_of(call.dtype)); }},
-      {"roots", [](const Call& call) { return fmt::format("rank {}", call.root); }},
-      {"reductions", [](const Call& call) { return std::string(name_of(call.reduction)); }},
-      {"sizes", [](const Call& call) { return fmt::format("{} bytes", call.bytes); }},
-      {"lists", [](const Call& call) { return fmt::format("list {:08x}", call.splits >> 32); }}};
+      {"dtypes", [](int32_t, const Call& call) { return std::string(name_of(call.dtype)); }},
+      {"roots", [](int32_t, const Call& call) { return fmt::format("rank {}", call.root); }},
+      {"reductions",
+       [](int32_t, const Call& call) { return std::string(name_of(call.reduction)); }},
+      {"sizes", [](int32_t, const Call& call) { return fmt::format("{} bytes", call.bytes); }},
+      {d.odd.kind == OpKind::new_group ? "members" : "parts",
+       [&journal](int32_t rank, const Call& call) { return list_text(journal, rank, call); }}};
   for (const Argument& argument : arguments) {
     Why why{fmt::format("the {} differ", argument.name), no_site, {}};
     std::map<std::string, RankSet> by_value;
     for (const Party& party : d.parties) {
       if (party.call) {
-        by_value[argument.print(*party.call)].add(party.ranks);
+        by_value[argument.print(party.ranks.first(), *party.call)].add(party.ranks);
       }
     }
     if (by_value.size() > 1) {
@@ -147,7 +165,7 @@ Why why_of(const RunResult& run, const Divergence& d) {
             d.decision->site, d.ways};
   }
   if (d.repair == Repair::change_arguments || d.repair == Repair::same_group) {
-    return differing_argument(d);
+    return differing_argument(*run.journal, d);
   }
   return {};
 }

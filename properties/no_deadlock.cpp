@@ -18,9 +18,13 @@ std::string group_label(const OperationTable& table, const Operation& operation)
   return operation.communicator == 0 ? "world" : table.members(operation.communicator).phrase();
 }
 
-std::string text_of(const Operation& operation) {
+std::string name_of_call(const OperationTable& table, const Operation& operation) {
+  return std::string(name_of(called_kind(table.journal(), operation.row)));
+}
+
+std::string text_of(const OperationTable& table, const Operation& operation) {
   const Row& row = operation.row;
-  std::string text(name_of(row.kind));
+  std::string text = name_of_call(table, operation);
   if (is_point_to_point(row.kind)) {
     const bool sends = row.kind == OpKind::send;
     const int32_t peer = sends ? row.peer : operation.source;
@@ -43,7 +47,7 @@ class Teller {
     std::set<uint64_t> groups;
     for (const size_t number : operations) {
       ranks.add(table_[number].rank);
-      kinds.insert(std::string(name_of(table_[number].row.kind)));
+      kinds.insert(name_of_call(table_, table_[number]));
       groups.insert(table_[number].communicator);
     }
     std::string calls;
@@ -77,7 +81,7 @@ class Teller {
       }
     }
     const std::string what =
-        operations.empty() ? "for a signal" : "in " + text_of(table_[operations.front()]);
+        operations.empty() ? "for a signal" : "in " + text_of(table_, table_[operations.front()]);
     Finding finding =
         lockstep::finding_of("LS101", Level::error,
                              fmt::format("{} {} for ever {}: {} {}", waiting.phrase(),
@@ -85,8 +89,7 @@ class Teller {
     fill(finding, operations);
     finding.ranks = ranks;
     finding.fix = remedy_for(
-        "LS101",
-        {operations.empty() ? "" : std::string(name_of(table_[operations.front()].row.kind)), ""});
+        "LS101", {operations.empty() ? "" : name_of_call(table_, table_[operations.front()]), ""});
     return finding;
   }
 
@@ -110,9 +113,9 @@ class Teller {
     std::map<std::pair<SiteId, std::string>, RankAction> did;
     for (const size_t number : operations) {
       const Operation& operation = table_[number];
-      RankAction& action = did[{operation.row.site, std::string(name_of(operation.row.kind))}];
+      RankAction& action = did[{operation.row.site, name_of_call(table_, operation)}];
       action.operation =
-          action.ranks.empty() ? text_of(operation) : std::string(name_of(operation.row.kind));
+          action.ranks.empty() ? text_of(table_, operation) : name_of_call(table_, operation);
       action.ranks.add(operation.rank);
       action.call = is_collective(operation.row.kind) ? operation.position + 1 : 0;
       action.site = operation.row.site;
@@ -131,7 +134,7 @@ class Teller {
       if (told.size() < 4 && told.insert(operation.row.site).second) {
         finding.sites.push_back({operation.row.site,
                                  told.size() == 1 ? SiteRole::subject : SiteRole::other,
-                                 fmt::format("{} of group {}, rank {}", text_of(operation),
+                                 fmt::format("{} of group {}, rank {}", text_of(table_, operation),
                                              group_label(table_, operation), operation.rank)});
       }
     }
@@ -159,7 +162,7 @@ class Teller {
       } while (next != i && graph_.nodes()[cycle[next]].kind == WaitNode::Kind::call);
       const WaitNode& other = graph_.nodes()[cycle[next]];
       text += fmt::format("{}rank {} waits in {} of group {} for {}", text.empty() ? "" : ", ",
-                          node.rank, text_of(table_[node.operation]),
+                          node.rank, text_of(table_, table_[node.operation]),
                           group_label(table_, table_[node.operation]),
                           other.rank == node.rank ? "an earlier operation of its own"
                                                   : fmt::format("rank {}", other.rank));
@@ -342,7 +345,7 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
         const Operation& operation = table[first];
         const bool call = is_collective(operation.row.kind);
         by_call[{operation.communicator, call ? operation.position : -1,
-                 std::string(name_of(operation.row.kind))}]
+                 name_of_call(table, operation)}]
             .add(lane.rank);
         break;
       }

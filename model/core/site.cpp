@@ -8,8 +8,9 @@ namespace lockstep {
 
 namespace {
 std::string key_of(const Site& site) {
-  return site.line > 0 ? fmt::format("{}:{}:{}", site.file, site.line, site.column)
-                       : site.description;
+  const std::string place =
+      site.line > 0 ? fmt::format("{}:{}:{}", site.file, site.line, site.column) : site.description;
+  return site.part.empty() ? place : place + ", " + site.part;
 }
 }  // namespace
 

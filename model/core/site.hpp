@@ -35,16 +35,21 @@ struct Site {
   std::string hook;         ///< the hook it stands in ("training_step"), or empty
   SiteId guard{};           ///< the `if` or `repeat` that directly encloses it, or none
   std::string condition;    ///< of an `if` or `repeat`: the text of its expression
+  bool in_else = false;     ///< stands in the `else` of its guard
+  std::string data{};       ///< what a call moves, as the user wrote it: "x", "mean(loss)"
+  std::string part{};       ///< tells calls of one statement apart: "at the end of the epoch"
+  bool is_barrier = false;  ///< an all_reduce of one number stands for a barrier, as in c10d
 };
 
 /// The table from id to site. Filled before a run or by one rank; merged after it.
 class Sites {
  public:
-  /// Key: "file:line:column" for a scenario's statement, else the description.
+  /// Key: "file:line:column" for a scenario's statement, else the description; then the part.
   SiteId add(const Site& site);
   /// Null when unknown.
   const Site* find(SiteId id) const;
   void merge(const Sites& other);
+  const std::map<SiteId, Site>& all() const { return sites_; }
   /// "scenario.yaml:17:15", or the description, or "site 0x1234" when unknown.
   std::string place(SiteId id) const;
 

@@ -116,12 +116,12 @@ Task<double> LoggedResults::reduced(Result& result) {
     co_return reduction == LogReduction::mean ? result.accumulated / count : result.accumulated;
   }
   const double value = co_await synchronised(result.accumulated, DType::fp32,
-                                             reduction_of(reduction), result.call.site);
+                                             reduction_of(reduction), result.call.epoch_site);
   if (reduction != LogReduction::mean) {
     co_return value;
   }
   const double count = co_await synchronised(static_cast<double>(result.batch_sizes), DType::int64,
-                                             Reduction::avg, result.call.site);
+                                             Reduction::avg, result.call.epoch_site);
   co_return value / count;
 }
 

@@ -23,6 +23,7 @@ struct LogCall {
   int64_t batch_size = 1;
   TensorPointer value;  ///< one element; read when it is needed
   SiteId site{};
+  SiteId epoch_site{};  ///< of the reductions at the end of the epoch
 };
 
 /// Which of on_step and on_epoch a hook has by default (Lightning's fx_validator.py).

@@ -6,7 +6,23 @@ namespace lockstep {
 
 namespace {
 
-Site describe(const Statement& statement, const std::string& hook, SiteId guard) {
+// What a call moves: ranks that move it in two statements, such as the ways of an `if`, mean the
+// same call.
+std::string data_of(const Statement& statement) {
+  const CommunicationSpec& communication = statement.communication;
+  if (communication.tensor) {
+    return communication.tensor->value.text();
+  }
+  return communication.elements ? communication.elements->value.text() + " elements" : "";
+}
+
+/// The `if` or `repeat` that directly encloses statements.
+struct Guard {
+  SiteId site{};
+  bool in_else = false;
+};
+
+Site describe(const Statement& statement, const std::string& hook, Guard guard) {
   Site site;
   site.description = name_of(statement.kind);
   site.file = statement.place.file;
@@ -14,7 +30,10 @@ Site describe(const Statement& statement, const std::string& hook, SiteId guard)
   site.column = statement.place.column;
   site.at = value_or(statement.at, std::string());
   site.hook = hook;
-  site.guard = guard;
+  site.guard = guard.site;
+  site.in_else = guard.in_else;
+  site.data = data_of(statement);
+  site.is_barrier = statement.kind == StatementKind::barrier;
   const bool guards =
       statement.kind == StatementKind::branch || statement.kind == StatementKind::repeat;
   if (guards && statement.expression) {
@@ -23,22 +42,30 @@ Site describe(const Statement& statement, const std::string& hook, SiteId guard)
   return site;
 }
 
-void add_all(const std::vector<Statement>& statements, const std::string& hook, SiteId guard,
+void add_all(const std::vector<Statement>& statements, const std::string& hook, Guard guard,
              Sites& sites) {
   for (const Statement& statement : statements) {
     const SiteId id = sites.add(describe(statement, hook, guard));
     const bool guards =
         statement.kind == StatementKind::branch || statement.kind == StatementKind::repeat;
-    add_all(statement.body, hook, guards ? id : guard, sites);
-    add_all(statement.otherwise, hook, guards ? id : guard, sites);
+    add_all(statement.body, hook, guards ? Guard{id, false} : guard, sites);
+    add_all(statement.otherwise, hook, guards ? Guard{id, true} : guard, sites);
   }
 }
 
+LogSites log_sites_of(const Site& site, Sites& sites) {
+  Site epoch = site;
+  epoch.part = "at the end of the epoch";
+  return {sites.add(site), sites.add(epoch)};
+}
+
 void add_logs(const std::vector<Statement>& statements, Sites& sites,
-              std::map<std::string, SiteId>& known) {
+              std::map<std::string, LogSites>& known) {
   for (const Statement& statement : statements) {
-    if (statement.kind == StatementKind::log && statement.log.name) {
-      known.try_emplace(statement.log.name->value, site_of(statement));
+    if (statement.kind == StatementKind::log && statement.log.name &&
+        known.count(statement.log.name->value) == 0) {
+      const Site site = *sites.find(site_of(statement));
+      known.emplace(statement.log.name->value, log_sites_of(site, sites));
     }
     for (const Binding& binding : statement.log.dictionary) {
       if (known.count(binding.name) != 0) {
@@ -48,7 +75,7 @@ void add_logs(const std::vector<Statement>& statements, Sites& sites,
       site.description = "log of `" + binding.name + "`";
       site.line = binding.expression.place().line;
       site.column = binding.expression.place().column;
-      known.emplace(binding.name, sites.add(site));
+      known.emplace(binding.name, log_sites_of(site, sites));
     }
     add_logs(statement.body, sites, known);
     add_logs(statement.otherwise, sites, known);
@@ -57,8 +84,8 @@ void add_logs(const std::vector<Statement>& statements, Sites& sites,
 
 }  // namespace
 
-std::map<std::string, SiteId> add_log_sites(const ProgramSpec& program, Sites& sites) {
-  std::map<std::string, SiteId> known;
+std::map<std::string, LogSites> add_log_sites(const ProgramSpec& program, Sites& sites) {
+  std::map<std::string, LogSites> known;
   for (const Hook& hook : program.hooks) {
     add_logs(hook.statements, sites, known);
   }
@@ -76,7 +103,7 @@ SiteId site_of(const Statement& statement) {
 Sites sites_of(const ProgramSpec& program) {
   Sites sites;
   for (const Hook& hook : program.hooks) {
-    add_all(hook.statements, hook.name, no_site, sites);
+    add_all(hook.statements, hook.name, {}, sites);
   }
   return sites;
 }

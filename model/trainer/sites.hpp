@@ -16,9 +16,15 @@ SiteId site_of(const SourcePlace& place);
 /// Every statement of every hook, each with the `if` or `repeat` that directly encloses it.
 Sites sites_of(const ProgramSpec& program);
 
+/// The reductions of one logged key.
+struct LogSites {
+  SiteId step{};   ///< on_step, at once
+  SiteId epoch{};  ///< on_epoch, at the end of it: reached by ranks with any number of steps
+};
+
 /// Names the reductions of each logged key: ranks that log a key in different statements reduce the
 /// same thing. The place is that of the first statement that logs it; for a key of log_dict, of its
 /// value.
-std::map<std::string, SiteId> add_log_sites(const ProgramSpec& program, Sites& sites);
+std::map<std::string, LogSites> add_log_sites(const ProgramSpec& program, Sites& sites);
 
 }  // namespace lockstep

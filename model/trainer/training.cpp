@@ -34,6 +34,7 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
   const auto add = [&sites, stage](std::string_view description) {
     Site site;
     site.description = std::string(description) + std::string(suffix_of(stage));
+    site.is_barrier = description.find("barrier") != std::string_view::npos;
     return sites.add(site);
   };
   TrainerSites known;

@@ -13,6 +13,7 @@
 #include "model/trainer/data_loader.hpp"
 #include "model/trainer/program_settings.hpp"
 #include "model/trainer/run_log.hpp"
+#include "model/trainer/sites.hpp"
 
 namespace lockstep {
 
@@ -66,10 +67,10 @@ struct TrainingProgram {
   std::vector<LoaderSettings> validation;
   std::vector<LoaderSettings> test;
   std::vector<LoaderSettings> predict;
-  bool uses_output = false;                 ///< some statement reads `output` or `outputs`
-  bool uses_loss = false;                   ///< some statement reads `loss` or `outputs`
-  std::array<TrainerSites, 4> sites;        ///< by Stage
-  std::map<std::string, SiteId> log_sites;  ///< by key: the first statement that logs it
+  bool uses_output = false;                   ///< some statement reads `output` or `outputs`
+  bool uses_loss = false;                     ///< some statement reads `loss` or `outputs`
+  std::array<TrainerSites, 4> sites;          ///< by Stage
+  std::map<std::string, LogSites> log_sites;  ///< by key: the first statement that logs it
   std::shared_ptr<RunLog> log;
 };
 

@@ -352,7 +352,10 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
       value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
   call.batch_size = batch_ == nullptr ? 1 : batch_->size();
   const auto known = program_.log_sites.find(name);
-  call.site = known != program_.log_sites.end() ? known->second : site_of(statement);
+  const SiteId own = site_of(statement);
+  const LogSites sites = known != program_.log_sites.end() ? known->second : LogSites{own, own};
+  call.site = sites.step;
+  call.epoch_site = sites.epoch;
   const std::string reduction = value_or(log.reduce_fx, std::string("mean"));
   call.reduction = reduction == "sum"   ? LogReduction::sum
                    : reduction == "min" ? LogReduction::min
