@@ -140,8 +140,21 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
   if (stopped == ranks.end()) {
     return "";
   }
-  return fmt::format("rank {} was stopped after {} statements: an endless loop?",
+  return fmt::format("rank {} was stopped after {} statements, perhaps in an endless loop",
                      stopped - ranks.begin(), stopped->statements - 1);
+}
+
+// Where memory belongs that is taken before any statement.
+void add_place_of_model(OneRun& run) {
+  const std::optional<ModelSpec>& model = run.preparation.scenario->model;
+  if (model && model->place.line > 0) {
+    Site site;
+    site.description = "model";
+    site.file = model->place.file;
+    site.line = model->place.line;
+    site.column = model->place.column;
+    run.preparation.sites.add(site);
+  }
 }
 
 // A program ends by whatever it throws; this only the sizes of the scenario can cause.
@@ -205,6 +218,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   if (request.world == World::simulated) {
     simulate(run, scenario, request, faults, program);
   } else if (add_problems_of_simulation(run, scenario, request); may_run(run)) {
+    options.device_memory = run.machine.cluster.node.device.memory;
     run_on_threads(run, program);
   }
   if (!run.ran) {
@@ -220,8 +234,10 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   }
   run.free_choices = std::move(exploration.taken);
   run.undecided = limit_reached(run, exploration);
+  add_place_of_model(run);
   if (run.result.journal) {
     run.result.journal->sites.merge(run.preparation.sites);
+    run.result.journal->stream_names = run.preparation.stream_names;
   }
   return run;
 }

@@ -6,6 +6,8 @@
 #include <array>
 #include <tuple>
 
+#include "model/core/units_text.hpp"
+
 namespace lockstep {
 
 std::string_view name_of(Level level) {
@@ -67,16 +69,7 @@ std::string time_text(int64_t picoseconds) {
   return "0 s";
 }
 
-std::string bytes_text(int64_t bytes) {
-  constexpr std::array<const char*, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto amount = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (amount >= 1024 && unit + 1 < units.size()) {
-    amount /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", amount, units[unit]);
-}
+std::string bytes_text(int64_t bytes) { return text_of(Bytes(bytes)); }
 
 std::string times_text(int64_t count) {
   return fmt::format("{} {}", count, count == 1 ? "time" : "times");

@@ -31,9 +31,11 @@ Finding finding_of(const RunResult& run, SiteId site, const RankSet& ranks) {
                                          fmt::format("{} {} out of device memory", ranks.phrase(),
                                                      ranks.size() == 1 ? "runs" : "run"));
   finding.ranks = ranks;
-  finding.sites.push_back({site, SiteRole::subject, fmt::format("on {}", ranks.phrase())});
+  if (site != no_site) {
+    finding.sites.push_back({site, SiteRole::subject, fmt::format("on {}", ranks.phrase())});
+  }
   finding.why.text = message;
-  finding.did.push_back({ranks, 0, message, site});
+  finding.did.push_back({ranks, 0, "out of memory", site});
   if (const DeviceMemory* memory = fullest(run, first)) {
     finding.why.ways.push_back(
         {RankSet{first},

@@ -11,15 +11,19 @@ namespace lockstep {
 
 namespace {
 
-std::string stream_text(StreamId stream) {
+// As a scenario spells it.
+std::string stream_text(const Journal& journal, StreamId stream) {
   const DeviceId device = stream.device();
   std::string name;
   switch (stream.queue()) {
     case queue::compute: name = "compute"; break;
-    case queue::communication: name = "communication"; break;
+    case queue::communication: name = "comm"; break;
     case queue::copy: name = "copy"; break;
     case queue::data: name = "data"; break;
-    default: name = fmt::format("{}", stream.queue());
+    default:
+      const auto known = journal.stream_names.find(stream.queue());
+      name =
+          known != journal.stream_names.end() ? known->second : fmt::format("{}", stream.queue());
   }
   return device.value == 0 ? fmt::format("stream {}", name)
                            : fmt::format("stream {} of device {}", name, device.value);
@@ -219,7 +223,7 @@ class RankRaces {
     const bool on_host = row.kind == OpKind::host;
     const std::string text = fmt::format(
         "{} on {}", row.kind == OpKind::compute ? name_of(row.kernel) : name_of(row.kind),
-        on_host ? "the host" : stream_text(row.stream));
+        on_host ? "the host" : stream_text(journal_, row.stream));
     std::vector<Access> uses;
     for (const Slice& slice : lists.reads) {
       uses.push_back({slice, true, false, false, component, count, row.site, text});

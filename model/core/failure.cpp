@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "model/core/units_text.hpp"
+
 namespace lockstep {
 
 std::string_view name_of(Outcome outcome) {
@@ -16,8 +18,8 @@ std::string_view name_of(Outcome outcome) {
 }
 
 OutOfMemory::OutOfMemory(SiteId site, Bytes asked, Bytes held, Bytes capacity)
-    : ProgramException(site, fmt::format("out of memory: {} bytes asked, {} of {} bytes in use",
-                                         asked.count(), held.count(), capacity.count())),
+    : ProgramException(site, fmt::format("out of memory: {} asked, {} of {} in use", text_of(asked),
+                                         text_of(held), text_of(capacity))),
       asked_(asked),
       held_(held),
       capacity_(capacity) {}

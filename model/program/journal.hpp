@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/core/failure.hpp"
@@ -73,8 +75,8 @@ class ChunkStore {
 };
 
 struct JournalOptions {
-  bool lists = false;        ///< keep after, reads, writes and splits of every operation
-  bool completions = true;   ///< keep times and outcomes
+  bool lists = false;                   ///< keep after, reads, writes and splits of every operation
+  bool completions = true;              ///< keep times and outcomes
   ChunkStore* store = nullptr;          ///< null: everything stays in memory
   int64_t resident_chunks_max = 65536;  ///< full chunks in memory, over all lanes, before spilling
 };
@@ -115,8 +117,8 @@ class LaneJournal {
 
 /// A group as one rank knows it.
 struct Membership {
-  uint64_t communicator = 0;         ///< the same for all members of one communicator
-  std::vector<int32_t> members{};    ///< global ranks, in group order
+  uint64_t communicator = 0;       ///< the same for all members of one communicator
+  std::vector<int32_t> members{};  ///< global ranks, in group order
 };
 /// Names the communicator that call number `call` (from 0) of the parent made for these members.
 uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t> members);
@@ -138,6 +140,8 @@ class Journal {
 
   /// Every sites table that a reader needs to name the rows' places.
   Sites sites;
+  /// What the scenario calls the queues of a device that are not the usual ones.
+  std::map<uint8_t, std::string> stream_names;
   /// The groups that each rank made: index = GroupId; index 0, the world, stays empty.
   std::vector<std::vector<Membership>> groups;
   /// The communicator behind a rank's group; the world's key is 0 and its members are all ranks.

@@ -106,6 +106,7 @@ Program Interpreter::submit(const Statement& statement, Frame& frame, std::vecto
   std::vector<Ticket> after = take_waits(on);
   if (on == communication_stream) {
     after.push_back(tail_of_compute(site));
+    tensors_.ordered(on, compute_stream, after.back());
   }
   for (const Call& call : calls) {
     if (call.data && call.data->being_written()) {
@@ -131,7 +132,7 @@ Program Interpreter::submit(const Statement& statement, Frame& frame, std::vecto
   mark(statement, frame, calls, ticket);
   const bool asynchronous = value_or(statement.asynchronous, false);
   if (!asynchronous && on == communication_stream) {
-    waits_[compute_stream].push_back(ticket);
+    let_wait(compute_stream, on, ticket);
   }
   if (!asynchronous && settings_.gloo) {
     co_await settle(ticket, on);
@@ -156,6 +157,8 @@ void Interpreter::mark(const Statement& statement, Frame& frame, std::vector<Cal
       call.data->uses[on] = ticket;
       if (work) {
         call.data->read_by = work;
+        // With `as` a copy is reduced; the user's own call would have written the data itself.
+        call.data->written_by = call.in_place ? work : call.data->written_by;
       }
     }
     if (call.result) {
@@ -275,7 +278,7 @@ Program Interpreter::wait(const Statement& statement, Frame& frame) {
   for (const std::shared_ptr<PendingWork>& work : works) {
     if (work && !work->waited) {
       work->waited = true;
-      waits_[compute_stream].push_back(work->ticket);
+      let_wait(compute_stream, work->stream, work->ticket);
       if (settings_.gloo) {
         co_await settle(work->ticket, work->stream);
       }

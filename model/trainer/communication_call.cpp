@@ -293,6 +293,7 @@ void Interpreter::set_result(const Statement& statement, const Group& group, Cal
   const bool is_root = !has_root(kind) || call.op.peer == rank_.id();
   std::vector<int64_t> shape = call.data->shape;
   call.op.bytes = data.bytes();
+  call.in_place = is_in_place(kind);
   call.read = kind == OpKind::recv ? Slice{} : data;
   if (is_in_place(kind)) {
     call.result = call.data;

@@ -52,9 +52,29 @@ bool TensorStore::finished(const DeviceTensor& tensor) const {
   });
 }
 
+void TensorStore::ordered(StreamId later, StreamId earlier, Ticket ticket) {
+  orders_[{later, earlier}] = ticket.sequence;
+}
+
+bool TensorStore::known_finished(StreamId on, Ticket ticket) const {
+  const auto known = known_.find(on);
+  return known != known_.end() && known->second >= ticket.sequence;
+}
+
 void TensorStore::settled(StreamId on, Ticket ticket) {
-  uint32_t& known = settled_[on];
-  known = std::max(known, ticket.sequence);
+  uint32_t& last = settled_[on];
+  last = std::max(last, ticket.sequence);
+  known_[on] = std::max(known_[on], last);
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [streams, sequence] : orders_) {
+      uint32_t& earlier = known_[streams.second];
+      if (known_[streams.first] > sequence && earlier < sequence) {
+        earlier = sequence;
+        more = true;
+      }
+    }
+  }
   const auto kept = std::stable_partition(dropped_->begin(), dropped_->end(),
                                           [this](const auto& each) { return !finished(each); });
   for (auto each = kept; each != dropped_->end(); ++each) {

@@ -15,6 +15,7 @@ struct PendingWork {
   Ticket ticket{};
   StreamId stream{};
   bool waited = false;
+  bool told = false;  ///< a use before the wait was told: one missing wait, one finding
 };
 
 /// A tensor of the scenario's own statements.
@@ -27,6 +28,7 @@ struct DeviceTensor {
   std::shared_ptr<PendingWork> written_by;  ///< async work that writes it, or null
   std::shared_ptr<PendingWork> read_by;     ///< async work that reads it, or null
   std::map<StreamId, Ticket> uses{};        ///< the last operation on each stream
+  bool arrives_unwaited = false;            ///< `ready` copies it to the host, non_blocking
 
   bool being_written() const { return written_by && !written_by->waited; }
   bool being_read() const { return read_by && !read_by->waited; }
@@ -48,6 +50,11 @@ class TensorStore {
 
   /// The host knows that `ticket` and all before it on this stream have finished.
   void settled(StreamId on, Ticket ticket);
+  /// What is put on `later` from now on comes after what `earlier` held up to `ticket`.
+  void ordered(StreamId later, StreamId earlier, Ticket ticket);
+  /// Whether the host knows that a ticket has finished, by what it waited for and what that
+  /// followed.
+  bool known_finished(StreamId on, Ticket ticket) const;
   /// So many dropped tensors still wait for their operations.
   size_t waiting() const { return dropped_->size(); }
   /// The last uses of the tensor that was dropped first.
@@ -60,6 +67,8 @@ class TensorStore {
   Rank& rank_;
   std::shared_ptr<Dropped> dropped_;  ///< shared with tensors, which may outlive the store
   std::map<StreamId, uint32_t> settled_;
+  std::map<std::pair<StreamId, StreamId>, uint32_t> orders_;  ///< later, earlier: the last ticket
+  std::map<StreamId, uint32_t> known_;  ///< settled_, and what follows from it by orders_
 };
 
 }  // namespace lockstep

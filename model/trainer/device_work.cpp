@@ -149,6 +149,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
     bind(statement.result ? statement.result->value : expression.root().name, Variable{made},
          frame);
   }
+  made->arrives_unwaited = device == host_device && value_or(statement.work.non_blocking, false);
   if (!value_or(statement.work.non_blocking, false)) {
     co_await settle(ticket, on);
   }
@@ -160,7 +161,7 @@ void Interpreter::wait_stream(const Statement& statement) {
   const std::vector<Ticket> after = take_waits(held);
   const Ticket mark = rank_.event({held, After(after), site_of(statement)});
   submitted(held, mark);
-  waits_[waits].push_back(mark);
+  let_wait(waits, held, mark);
 }
 
 Program Interpreter::synchronize(StreamId on, SiteId site) {
@@ -184,9 +185,18 @@ Program Interpreter::synchronize() {
   }
 }
 
-// `.item()` copies on the current stream and waits for it, and so for all that it waits for.
+// `.item()` copies on the current stream and waits for it, and so for all that it waits for; of a
+// tensor that is on the host it waits for nothing.
 Program Interpreter::item(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
+  for (const std::string& name : statement.expression->value.names()) {
+    const Variable* variable = find(name, frame);
+    const auto* tensor =
+        variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
+    if (tensor != nullptr) {
+      check_arrival(**tensor, name, site);
+    }
+  }
   co_await synchronize(compute_stream, site);
   Value value = co_await value_of(statement.expression->value, frame, site);
   if (value.is(Value::Kind::tensor) && value.tensor().values.size() == 1) {

@@ -45,7 +45,16 @@ void Interpreter::count_statement() {
 Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& frame) {
   for (const Statement& statement : statements) {
     count_statement();
-    const Flow flow = co_await execute(statement, frame);
+    Flow flow = Flow::next;
+    try {
+      flow = co_await execute(statement, frame);
+    } catch (const OutOfMemory& error) {
+      if (error.site() != no_site) {
+        throw;
+      }
+      // An allocation does not know for which statement it is made.
+      throw OutOfMemory(site_of(statement), error.asked(), error.held(), error.capacity());
+    }
     if (flow == Flow::returned) {
       co_return Flow::returned;
     }
@@ -211,6 +220,11 @@ void Interpreter::submitted(StreamId on, Ticket ticket) {
     compute_tail_ = ticket;
     compute_tail_known_ = true;
   }
+}
+
+void Interpreter::let_wait(StreamId later, StreamId earlier, Ticket ticket) {
+  waits_[later].push_back(ticket);
+  tensors_.ordered(later, earlier, ticket);
 }
 
 Ticket Interpreter::tail_of_compute(SiteId site) {

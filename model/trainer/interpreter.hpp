@@ -77,6 +77,7 @@ class Interpreter {
     TensorPointer data;          ///< null for a barrier
     TensorPointer result;        ///< null where this rank gets none
     bool data_is_named = false;  ///< the data stays usable beside the result
+    bool in_place = false;       ///< the operation writes its data
     bool needs_copy = false;     ///< of data to result, before it
     std::string name;            ///< the result is bound to it, unless empty
     StreamId stream = communication_stream;
@@ -106,6 +107,7 @@ class Interpreter {
   Value evaluated(const Expression& expression, Frame& frame, SiteId site,
                   const std::map<std::string, Value, std::less<>>& resolved, bool is_condition);
   void found_pending(const std::string& name, SiteId site);
+  void check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site);
   void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
   [[noreturn]] void fail(SiteId site, const std::string& message, const std::string& remedy);
 
@@ -148,6 +150,7 @@ class Interpreter {
   // What the next operation of a stream must come after, beyond what is on it already.
   std::vector<Ticket> take_waits(StreamId on);
   void submitted(StreamId on, Ticket ticket);
+  void let_wait(StreamId later, StreamId earlier, Ticket ticket);
   Ticket tail_of_compute(SiteId site);
 
   Rank& rank_;

@@ -53,6 +53,9 @@ void number_streams(Preparation& preparation, ProgramSettings& settings) {
       add(statement.work.on);
     });
   }
+  for (const auto& [name, number] : settings.queues) {
+    preparation.stream_names.try_emplace(number, name);
+  }
 }
 
 }  // namespace

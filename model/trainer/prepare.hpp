@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -50,7 +51,8 @@ struct Preparation {
   std::shared_ptr<const Network> network;  ///< null for a bare program
   TrainingPlan plan;
   Sites sites;
-  std::shared_ptr<RunLog> log;  ///< written by the run
+  std::map<uint8_t, std::string> stream_names;  ///< by queue, of streams that the scenario names
+  std::shared_ptr<RunLog> log;                  ///< written by the run
   std::vector<Problem> problems;
   std::string strategy;  ///< its registered name; empty for a bare program
   bool gloo = false;     ///< the backend of the process group, else NCCL

@@ -128,13 +128,31 @@ void Interpreter::found_pending(const std::string& name, SiteId site) {
 
 void Interpreter::check_use(const DeviceTensor& tensor, const std::string& name, SiteId site,
                             bool writes) {
-  if (tensor.being_written() || (writes && tensor.being_read())) {
+  const std::shared_ptr<PendingWork>& work =
+      tensor.being_written() || !writes ? tensor.written_by : tensor.read_by;
+  if (work && !work->waited && !work->told) {
+    work->told = true;
     found_pending(name, site);
+  }
+}
+
+// PyTorch copies to pinned memory of the host without waiting (Tensor.to, non_blocking).
+void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site) {
+  const bool early =
+      tensor.arrives_unwaited && !tensors_.known_finished(tensor.ready_on, tensor.ready);
+  tensor.arrives_unwaited = false;
+  if (early) {
+    log_.add({"LS201", site,
+              fmt::format("`{}` is read on the host before the non_blocking copy that fills it is "
+                          "waited for",
+                          name),
+              "add `- synchronize` before this statement, or leave out non_blocking"});
   }
 }
 
 Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
   check_use(*tensor, name, site, false);
+  check_arrival(*tensor, name, site);
   if (tensor->ready) {
     co_await settle(tensor->ready, tensor->ready_on);
   }
