@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "cli/configuration.hpp"
+#include "model/trainer/sites.hpp"
 #include "properties/diagnosis.hpp"
 #include "properties/equals_single_device.hpp"
 #include "properties/every_sample_once.hpp"
 #include "properties/memory_fits.hpp"
 #include "properties/remedy.hpp"
 #include "properties/replicas_agree.hpp"
+#include "properties/rounding.hpp"
 
 namespace lockstep::cli {
 
@@ -164,25 +167,54 @@ std::vector<Finding> replica_findings(const OneRun& run) {
   return run.result.hung ? std::vector<Finding>() : replicas_agree(replicas);
 }
 
-// Each step adds, for every element, one product sum over the batch; before and behind it stand the
-// inner products of every layer. All of them are rounded.
-int64_t rounded_operations(const OneRun& run) {
-  const Network* network = run.preparation.network.get();
-  if (network == nullptr) {
-    return 0;
+TrainingSize size_of_training(const OneRun& run) {
+  const Results results = configuration_of(run);
+  const std::optional<TrainerSpec>& trainer = run.preparation.scenario->trainer;
+  const int64_t micro_batches =
+      trainer ? value_or(trainer->accumulate_grad_batches, int64_t{1}) : int64_t{1};
+  TrainingSize size;
+  size.steps = run.preparation.log->ranks.front().steps;
+  size.samples = results.effective_batch_size.value_or(1);
+  size.parts = results.devices * micro_batches;
+  return size;
+}
+
+bool has_uneven_samples(const OneRun& run) {
+  std::set<int64_t> counts;
+  for (const RankLog& rank : run.preparation.log->ranks) {
+    int64_t count = 0;
+    for (const SampleUse& use : rank.samples) {
+      count += use.stage == "train" ? static_cast<int64_t>(use.samples.size()) : 0;
+    }
+    counts.insert(count);
   }
-  int64_t widest = 1;
-  for (const Layer& layer : network->layers) {
-    for (const ParameterTensor& tensor : layer.parameters) {
-      const int64_t rows = tensor.shape.empty() ? 1 : std::max<int64_t>(1, tensor.shape.front());
-      widest = std::max({widest, rows, tensor.elements() / rows});
+  return counts.size() > 1;
+}
+
+// A statement that uses data too early is told by its name; the search for races sees it too.
+void drop_races_told_by_name(const std::vector<Finding>& statements,
+                             std::vector<Finding>& findings) {
+  std::erase_if(findings, [&statements](const Finding& race) {
+    return race.code.starts_with("LS20") &&
+           std::any_of(statements.begin(), statements.end(), [&race](const Finding& told) {
+             const auto stands_there = [&told](const FindingSite& place) {
+               return place.site == told.site();
+             };
+             return told.code == "LS201" && told.ranks.intersects(race.ranks) &&
+                    std::any_of(race.sites.begin(), race.sites.end(), stands_there);
+           });
+  });
+}
+
+// Memory that is taken before any statement is the model's.
+void place_memory(const OneRun& run, std::vector<Finding>& findings) {
+  const Scenario& scenario = *run.preparation.scenario;
+  for (Finding& finding : findings) {
+    if (finding.code == "LS401" && finding.sites.empty() && scenario.model) {
+      finding.sites.push_back({site_of(scenario.model->place), SiteRole::subject,
+                               fmt::format("on {}", finding.ranks.phrase())});
     }
   }
-  const Results results = configuration_of(run);
-  const int64_t batch = results.effective_batch_size.value_or(1);
-  const auto layers = static_cast<int64_t>(network->layers.size()) + 1;
-  const int64_t steps = std::max<int64_t>(1, run.preparation.log->ranks.front().steps);
-  return (Flops(2) * layers * steps * (widest + batch)).count();
 }
 
 }  // namespace
@@ -193,7 +225,10 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   options.timeout = run.preparation.timeout;
   options.world = world == World::threads ? "on threads over Gloo" : "";
   std::vector<Finding> findings = diagnose(run.result, options);
-  append(findings, statement_findings(run));
+  place_memory(run, findings);
+  std::vector<Finding> statements = statement_findings(run);
+  drop_races_told_by_name(statements, findings);
+  append(findings, std::move(statements));
   append(findings, raised_findings(run, findings));
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
@@ -225,7 +260,9 @@ std::vector<Finding> refusals_of(const std::vector<Problem>& problems, Sites& si
 
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
   EqualityRule rule;
-  rule.operations = run.preparation.plan.integer_values ? 0 : rounded_operations(run);
+  const bool exact = run.preparation.plan.integer_values || run.preparation.network == nullptr;
+  rule.operations = exact ? 0 : rounded_operations(*run.preparation.network, size_of_training(run));
+  rule.uneven_samples = has_uneven_samples(run);
   return equals_single_device(parameters_of(run), parameters_of(single), rule);
 }
 

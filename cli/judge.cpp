@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "cli/explorer_port.hpp"
 #include "cli/result_value.hpp"
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/evaluate.hpp"
@@ -180,9 +181,23 @@ bool has_code(const Rehearsal& rehearsal, const std::string& code) {
                      [&](const Finding& finding) { return finding.code == code; });
 }
 
+// Why this world cannot answer; empty: it can.
+std::string not_judged_here(const Expectation& expectation, const Rehearsal& rehearsal) {
+  if (rehearsal.world != World::threads || !rehearsal.ran()) {
+    return "";
+  }
+  if (!unknown_sites(*rehearsal.scenario).empty()) {
+    return "not judged in this world: `unknown` is taken as false";
+  }
+  return expectation.code == "LS402" ? "not judged in this world: its times are not the cluster's"
+                                     : "";
+}
+
 Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
   Judged judged{expectation.text, false, true, "", expectation.place};
-  const bool undecided = !rehearsal.undecided.empty() || (!rehearsal.ran() && !rehearsal.refused());
+  const std::string beyond = not_judged_here(expectation, rehearsal);
+  const bool undecided =
+      !rehearsal.undecided.empty() || !beyond.empty() || (!rehearsal.ran() && !rehearsal.refused());
   const bool counted = std::any_of(
       rehearsal.findings.begin(), rehearsal.findings.end(), [&](const Finding& finding) {
         return finding.level != Level::note &&
@@ -211,7 +226,9 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
   if (undecided && judged.met != positive) {
     judged.judged = false;
     judged.met = false;
-    judged.actual = rehearsal.undecided.empty() ? "the case did not run" : rehearsal.undecided;
+    judged.actual = !beyond.empty()               ? beyond
+                    : rehearsal.undecided.empty() ? "the case did not run"
+                                                  : rehearsal.undecided;
   } else if (!judged.met) {
     const bool hang_word =
         expectation.kind == ExpectationKind::hang || expectation.kind == ExpectationKind::no_hang;

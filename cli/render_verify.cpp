@@ -59,9 +59,6 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
       texts.push_back("values of parameters and gradients (numerics are off)");
     }
   }
-  if (rehearsal.world == World::threads) {
-    texts.push_back("orders that did not come up (--world simulated)");
-  }
   texts.push_back("anything that the real program does and the scenario does not say");
   return joined(texts, ", ");
 }
@@ -145,8 +142,7 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   const int64_t warnings = rehearsal.count(Level::warning);
   const std::string nothing = rehearsal.undecided.empty()
                                   ? style.good("no findings") + "."
-                                  : style.warning("undecided") + ": " + rehearsal.undecided +
-                                        "; nothing was found until then.";
+                                  : style.warning("undecided") + ": " + rehearsal.undecided + ".";
   out += rehearsal.findings.empty()
              ? nothing
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 
 #include "properties/remedy.hpp"
+#include "properties/rounding.hpp"
 
 namespace lockstep {
 
@@ -70,29 +70,20 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
     finding.why.ways = {{ranks, fmt::format("{}", difference.here)}};
   }
   finding.follows.push_back("the run trains with another step than the large batch would give");
-  finding.fix = remedy_for("LS306");
+  finding.fix = rule.uneven_samples
+                    ? remedy_for("LS306")
+                    : std::vector<std::string>{
+                          "look for a scale of the loss or gradient that depends on the number of "
+                          "ranks,",
+                          "for state of a batch (batch norm) that each rank computes for itself, "
+                          "and for gradients that are not exchanged"};
   return finding;
 }
 
 }  // namespace
 
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::fp64: return 0x1p-53;
-    case DType::fp32: return 0x1p-24;
-    case DType::bf16: return 0x1p-8;
-    case DType::fp16: return 0x1p-11;
-    case DType::int64:
-    case DType::int32:
-    case DType::uint8: return 0;
-  }
-  return 0;
-}
-
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude) {
-  const double product = static_cast<double>(rule.operations) * unit_roundoff(dtype);
-  return product >= 1 ? std::numeric_limits<double>::infinity()
-                      : 2 * product / (1 - product) * magnitude;
+  return rule.operations == 0 ? 0 : 2 * gamma(rule.operations, dtype) * magnitude;
 }
 
 std::vector<Finding> equals_single_device(std::span<const NamedValues> run,

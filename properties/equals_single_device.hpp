@@ -21,14 +21,12 @@ struct EqualityRule {
   /// Rounded operations behind each element, in either run; 0 = bit for bit, right for
   /// integer-valued data whose sums stay exact (below 2^24 in fp32) and for metric states.
   int64_t operations = 0;
+  /// Ranks had different numbers of samples, so that equal weights are wrong.
+  bool uneven_samples = false;
 };
 
-/// Unit round-off of a type: 2^-53, 2^-24, 2^-8, 2^-11; 0 for integers.
-double unit_roundoff(DType dtype);
-
-/// The largest difference that rounding explains: 2 gamma_n * magnitude with
-/// gamma_n = n u / (1 - n u) for each of the two runs (Higham, Accuracy and Stability of Numerical
-/// Algorithms, lemma 3.1); magnitude: the largest absolute element of both. Infinite when n u >= 1.
+/// The largest difference that rounding explains: 2 gamma_n * magnitude (properties/rounding.hpp);
+/// magnitude: the largest absolute element of both.
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude);
 
 /// What a distributed run computed equals what one device computes from the same samples (LS306).

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/core/dtype.hpp"
+#include "model/network/network.hpp"
+
+namespace lockstep {
+
+/// Unit round-off of a type: 2^-53, 2^-24, 2^-8, 2^-11; 0 for integers.
+double unit_roundoff(DType dtype);
+
+/// gamma_n = n u / (1 - n u): what n rounded operations in a row can do to a term, relative to it
+/// (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). Infinite when n u >= 1.
+double gamma(int64_t operations, DType dtype);
+
+/// What a training run sums over.
+struct TrainingSize {
+  int64_t steps = 1;    ///< optimizer steps
+  int64_t samples = 1;  ///< of one step, over all ranks and micro-batches
+  int64_t parts = 1;    ///< ranks times micro-batches: partial gradients that are added
+};
+
+/// The longest chain of rounded operations from the initial parameters to the final ones.
+///
+/// A computed sum of n products is the exact sum of products that were each multiplied by at most
+/// n factors (1 + d), |d| <= u, in whatever order it is added (Higham, section 3.1). Factors of
+/// operations in a row multiply (lemma 3.3), so every term of the final parameter carries at most
+/// as many as the longest chain that leads to it, and the chains of one step are
+///   forward    in_features of each linear layer, and 1 for its bias; a sum of two branches: 1;
+///              batch norm: two sums over the batch, 8 for scaling
+///   loss       its classes or elements, and 8 for exponential, logarithm and mean
+///   backward   out_features of each linear layer; batch norm as forward
+///   gradient   a sum over samples and positions, then over parts, 2 for averaging
+///   optimizer  at most 16: Adam with weight decay
+/// Each step starts from the parameters of the one before, so the steps add up. Both runs have
+/// this bound, which gamma turns into a distance of 2 gamma times the sum of the terms' absolute
+/// values. That sum is not known after a run; the largest element of the parameter stands for it,
+/// which is near enough while updates are small beside the weights, as in the few steps of a
+/// rehearsal. Activations are taken to stretch no difference (ReLU does not).
+int64_t rounded_operations(const Network& network, const TrainingSize& size);
+
+}  // namespace lockstep
