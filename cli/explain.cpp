@@ -34,6 +34,7 @@ std::string list_of(std::span<const Page> pages) {
 
 std::string overview() {
   return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) +
+         "\nFindings that Lockstep does not look for yet\n" + list_of(later_pages()) +
          "\nResults that expectations name\n" + list_of(result_pages()) +
          "\n  presets                known clusters and GPUs\n"
          "\nlockstep explain NAME shows a page.\n";
@@ -56,7 +57,7 @@ std::string presets() {
 
 std::vector<std::string_view> all_names() {
   std::vector<std::string_view> names = {"presets"};
-  for (const auto pages : {hang_pages(), value_pages(), result_pages()}) {
+  for (const auto pages : {hang_pages(), value_pages(), later_pages(), result_pages()}) {
     for (const Page& page : pages) {
       names.push_back(page.name);
     }
@@ -66,8 +67,18 @@ std::vector<std::string_view> all_names() {
 
 }  // namespace
 
+std::vector<const Page*> finding_pages() {
+  std::vector<const Page*> all;
+  for (const auto pages : {hang_pages(), value_pages(), later_pages()}) {
+    for (const Page& page : pages) {
+      all.push_back(&page);
+    }
+  }
+  return all;
+}
+
 const Page* find_page(std::string_view name) {
-  for (const auto pages : {hang_pages(), value_pages(), result_pages()}) {
+  for (const auto pages : {hang_pages(), value_pages(), later_pages(), result_pages()}) {
     if (const Page* page = find_in(pages, name)) {
       return page;
     }
@@ -90,12 +101,17 @@ Answer explain_command(const Request& request) {
   const Page* page = find_page(name);
   if (page == nullptr) {
     const std::string remedy = spelling_remedy(name, all_names());
-    return {"", fmt::format("error: there is no page `{}`\n   = {}\n", name,
-                            remedy.empty() ? "`lockstep explain` lists all" : remedy),
+    return {"",
+            fmt::format("error: there is no page `{}`\n   = {}\n", name,
+                        remedy.empty() ? "`lockstep explain` lists all" : remedy),
             ExitCode::usage};
   }
-  return {fmt::format("{}: {}\n\n{}", page->name, page->title, page->text.substr(1)), "",
-          ExitCode::ok};
+  std::string text = fmt::format("{}: {}\n\n{}", page->name, page->title, page->text.substr(1));
+  if (!page->scenario.empty()) {
+    text += fmt::format("\nExample (`lockstep verify FILE` finds {})\n{}", page->name,
+                        page->scenario.substr(1));
+  }
+  return {text, "", ExitCode::ok};
 }
 
 Answer schema_command() { return {json_schema(), "", ExitCode::ok}; }

@@ -15,14 +15,15 @@ Seen   The ranks that called wait. With NCCL the GPUs show full use and no error
 Fix    Let every rank make the call; guard only what one rank must do alone: printing, logging,
        writing a file. A barrier before and after does not help where the call itself is
        guarded.
-
-Example
-  on_validation_epoch_end:
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {outputs: "full(4, 1.0)"}
     - if: is_global_zero
-      then: [{all_gather: {tensor: outputs, as: gathered}}]      # hangs
-  on_validation_epoch_end:
-    - all_gather: {tensor: outputs, as: gathered}                # every rank
-    - {if: is_global_zero, then: [{log: {name: score, value: mean(gathered)}}]}
+      then: [{all_gather: {tensor: outputs, as: gathered}}]       # move it in front of the `if`
 )page"},
     {"LS102", "ranks make a call a different number of times",
      R"page(
@@ -31,11 +32,15 @@ What   Every rank reaches the statement, but some more often than others: a loop
 Seen   The ranks with more turns wait in the first call that the others do not make; often at
        the end of an epoch, and so long after the cause.
 Fix    Give all ranks the same number of turns (drop_last, a sampler that pads, `join`), or
-       agree before each turn whether there is another one.
-
-Example
-  data: {train: {batches: 10 + (rank == 0)}}                      # rank 0 waits in step 11
-  - {reduce_boolean_decision: {value: more, all: true, as: all_have_more}}
+       agree before each turn whether there is another one:
+         - {reduce_boolean_decision: {value: more, all: true, as: all_have_more}}
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0}
+data: {train: {batches: 10 + (rank == 0), batch_size: 4}}           # rank 0 waits in step 11
 )page"},
     {"LS103", "ranks make the same calls in a different order",
      R"page(
@@ -44,10 +49,16 @@ What   Collectives of one group are matched by position, not by name. Two ranks 
        order, the two ways of a branch.
 Seen   Either a hang, or worse: the calls complete and each result belongs to the other call.
 Fix    Call in one order on all ranks: iterate over sorted keys.
-
-Example
-  - {if: rank == 0, then: [{all_reduce: a}, {all_reduce: b}],
-                    else: [{all_reduce: b}, {all_reduce: a}]}     # a gets b's sum
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {a: "full(4, 1.0)", b: "full(4, 2.0)"}
+    - if: rank == 0
+      then: [{all_reduce: a}, {all_reduce: b}]
+      else: [{all_reduce: b}, {all_reduce: a}]                    # a gets b's sum
 )page"},
     {"LS104", "ranks make one call with different arguments",
      R"page(
@@ -55,21 +66,31 @@ What   Shape, dtype, root, reduction or splits of one collective differ between 
 Seen   NCCL does not compare arguments: sizes that differ hang or overwrite memory, a different
        root or reduction gives a wrong value. Gloo checks some of them and raises.
 Fix    Agree on the size first, pad to the longest, cut afterwards; one root for all.
-
-Example
-  - all_gather: {tensor: "full(10 + rank, 1.0)", as: all}         # sizes differ
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {x: "full(10 + rank, 1.0)"}                            # sizes differ
+    - all_gather: {tensor: x, as: all}
 )page"},
     {"LS105", "ranks make or use groups differently",
      R"page(
 What   Making a group is itself a collective of all ranks of the parent: every rank calls it,
-       with the same members, in the same order, whether it becomes a member or not.
+       with the same members, in the same order, whether it becomes a member or not. A rank that
+       never comes to the statement at all is LS101.
 Seen   The ranks that called wait; or ranks hold different groups under one name.
 Fix    Call new_group on every rank, with the same list.
-
-Example
-  - if: rank < 2
-    then: [{new_group: {ranks: [0, 1], as: pair}}]                # ranks 2.. never come
-  - new_group: {ranks: [0, 1], as: pair}                          # all ranks
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 4, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - if: rank == 0
+      then: [{new_group: {ranks: [0, 1], as: low}}, {new_group: {ranks: [2, 3], as: high}}]
+      else: [{new_group: {ranks: [2, 3], as: high}}, {new_group: {ranks: [0, 1], as: low}}]
 )page"},
     {"LS106", "calls of two groups are made in a different order",
      R"page(
@@ -79,45 +100,70 @@ What   Each group for itself is in order, but one rank calls group A before grou
 Seen   A circle of waiting that no group shows alone; it may depend on timing.
 Fix    One order over all groups on every rank, and no host wait between them on some ranks
        only.
-
-Example
-  - {if: rank == 0,
-       then: [{all_reduce: {tensor: x, group: a}}, {all_reduce: {tensor: y, group: b}}],
-       else: [{all_reduce: {tensor: y, group: b}}, {all_reduce: {tensor: x, group: a}}]}
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {x: "full(4, 1.0)", y: "full(4, 2.0)"}
+    - new_group: {ranks: [0, 1], as: a}
+    - new_group: {ranks: [0, 1], as: b}
+    - if: rank == 0
+      then: [{all_reduce: {tensor: x, group: a}}, {all_reduce: {tensor: y, group: b}}]
+      else: [{all_reduce: {tensor: y, group: b}}, {all_reduce: {tensor: x, group: a}}]
 )page"},
     {"LS107", "sends and receives wait for each other in a circle",
      R"page(
-What   Each rank of a circle sends first and receives afterwards (or the other way round), and a
-       send waits for its receive.
-Seen   All of them wait. With NCCL every send waits; with Gloo those beyond the eager limit.
-Fix    Let one side send while the other receives, or issue each pair as one.
-
-Example
-  - send: {tensor: x, dst: (rank + 1) % world_size}               # everybody sends
-  - recv: {tensor: y, src: (rank - 1) % world_size}
-  - batch_isend_irecv: [{send: {tensor: x, dst: (rank + 1) % world_size}},
-                        {recv: {tensor: y, src: (rank - 1) % world_size}}]
+What   Each rank of a circle waits in a receive whose sender waits too. Where all of them send
+       first, buffered sends would end the circle: that is LS108.
+Seen   All of them wait.
+Fix    Let one side send while the other receives, or issue each pair as one:
+         - batch_isend_irecv: [{send: {tensor: x, dst: 1}}, {recv: {tensor: y, src: 1}}]
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {x: "full(4, 1.0)", y: "full(4, 2.0)"}
+    - recv: {tensor: y, src: 1 - rank}                            # everybody receives first
+    - send: {tensor: x, dst: 1 - rank}
 )page"},
     {"LS108", "the program ends only while sends are buffered",
      R"page(
-What   The run ends because sends return before they are received. With a larger message,
-       another backend or a smaller eager limit the same program hangs as in LS107.
+What   Everybody sends before it receives. The run ends only where sends return before they are
+       received (a warning); with NCCL, a larger message or a smaller eager limit it hangs (an
+       error).
 Fix    As for LS107: do not rely on buffering.
-
-Example
-  process_group: {backend: gloo, eager_limit: 64 KiB}             # hides the circle
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+process_group: {backend: gloo, eager_limit: 64 KiB}               # hides the circle
+program:
+  main:
+    - let: {x: "full(4, 1.0)", y: "full(4, 2.0)"}
+    - send: {tensor: x, dst: 1 - rank}                            # everybody sends first
+    - recv: {tensor: y, src: 1 - rank}
 )page"},
     {"LS109", "ranks decide differently from their own data",
      R"page(
 What   A branch, a number of turns or an early stop depends on a value that each rank computed
        for itself, and what follows contains communication.
 Seen   Runs fine until the values differ once; then as LS101 or LS102.
-Fix    Decide once for all ranks, then branch on the answer.
-
-Example
-  - {if: loss > 10, then: [{all_reduce: loss}]}
-  - {reduce_boolean_decision: {value: loss > 10, all: false, as: bad}}
-  - {if: bad, then: [{all_reduce: loss}]}
+Fix    Decide once for all ranks, then branch on the answer:
+         - {reduce_boolean_decision: {value: loss > 10, all: false, as: bad}}
+         - {if: bad, then: [{all_reduce: loss}]}
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {loss: "full(1, 20.0 * rank)"}
+    - if: sum(loss) > 10                                          # true on rank 1 alone
+      then: [{all_reduce: loss}]
 )page"},
 };
 

@@ -7,14 +7,20 @@ constexpr Page value_pages_table[] = {
     {"LS201", "data is used before the operation that makes it has ended",
      R"page(
 What   The result of asynchronous work, or the data it works on, is read or changed before the
-       work was waited for.
+       work was waited for. So is a tensor on the host before the non_blocking copy that fills
+       it has ended. Data that an operation only reads (all_gather, send) may be read.
 Seen   Old or half-written values, sometimes; nothing is raised.
 Fix    Wait for the work before using its data.
-
-Example
-  - all_reduce: {tensor: x, async: true, as: work}
-  - let: {y: x + 1}                                               # too early
-  - wait: work
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {x: "full(4, 1.0)"}
+    - all_reduce: {tensor: x, async: true, as: work}
+    - let: {y: x + 1}                                             # too early
+    - wait: work
 )page"},
     {"LS202", "a buffer is overwritten or released while it is in flight",
      R"page(
@@ -22,15 +28,30 @@ What   An operation on another stream still reads the buffer when it is overwrit
        back to the allocator, which hands it to the next tensor.
 Seen   Corrupted values that come and go with the load.
 Fix    Keep the buffer until its last user has ended (wait, or record_stream in PyTorch).
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {x: "full(4, 1.0)"}
+    - kernel: {time: 1 ms, stream: side, reads: [x]}
+    - kernel: {time: 1 ms, writes: [x]}                           # `side` still reads it
 )page"},
     {"LS203", "two accesses of one buffer are not ordered",
      R"page(
 What   Two streams write one buffer, and neither waits for the other.
 Seen   The last one wins, and which that is changes from run to run.
 Fix    One stream for both, or an edge between them.
-
-Example
-  - wait_stream: {stream: side, on: compute}
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {x: "full(4, 1.0)"}
+    - kernel: {time: 1 ms, stream: side, writes: [x]}
+    - kernel: {time: 1 ms, writes: [x]}     # before it: wait_stream: {stream: side, on: compute}
 )page"},
     {"LS304", "samples are counted twice or never",
      R"page(
@@ -39,9 +60,12 @@ What   A distributed sampler pads the data set to a multiple of the world size, 
 Seen   A metric that differs a little from the one of a single GPU, and by world size.
 Fix    Evaluate without padding (`sampler: unrepeated`), or drop repeated samples by their
        index.
-
-Example
-  21 samples on 2 ranks: 11 each, and sample 0 counts twice.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}
+data: {batch_size: 4, train: {samples: 16}, val: {samples: 21}}     # 11 each: sample 0 counts twice
 )page"},
     {"LS305", "replicas of one parameter differ",
      R"page(
@@ -49,13 +73,32 @@ What   Data parallel ranks hold different values of a parameter that all should 
 Why    Different initial values, a step that some ranks skipped, a gradient that was not
        exchanged (no_sync, a forward past the wrapper), a change on one rank alone.
 Fix    Start from the same values and change parameters only by what all ranks share.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0}
+data: {train: {samples: 32, batch_size: 4}}
+program:
+  training_step:
+    - forward: {through: module}                                  # past the wrapper of ddp
+    - backward: loss
 )page"},
     {"LS306", "the run computes something else than one device would",
      R"page(
-What   Parameters after training differ from those of one device that saw the same samples in
-       one large batch, by more than rounding explains.
+What   Parameters after training differ from those of one device that saw the same samples, the
+       micro-batches of all ranks as one batch, by more than rounding explains.
 Why    Ranks with unequal batches are averaged with equal weight; a scale is missing or doubled.
 Fix    Weight each rank by its number of samples, or give every rank equally many.
+)page",
+     R"page(
+version: 1
+versions: {lightning: "1.9"}
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: dp, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0}
+data: {train: {samples: 30, batch_size: 5}}                         # chunks of 3 and 2
 )page"},
     {"LS308", "state is lost with a replica",
      R"page(
@@ -63,6 +106,17 @@ What   Under dp a step hook runs on copies of the module that are thrown away af
        it binds to `self.NAME` goes with them.
 Seen   Counters that stay 0, lists that stay empty; nothing is raised.
 Fix    Return the value and bind it in training_step_end, or use ddp.
+)page",
+     R"page(
+version: 1
+versions: {lightning: "1.9"}
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: dp, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0}
+data: {train: {samples: 32, batch_size: 4}}
+program:
+  on_train_start: [{let: {self.steps_seen: 0.0}}]
+  training_step: [{let: {self.steps_seen: self.steps_seen + 1.0}}]
 )page"},
     {"LS401", "a device runs out of memory",
      R"page(
@@ -72,12 +126,28 @@ Fix    Lower the batch size; shard parameters, gradients or optimizer state; rec
        activations; offload. `lockstep run` shows the parts before anything is rented.
 Beware The memory of the CUDA context, of NCCL and of fragmentation comes on top: leave some
        GiB.
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, gpu: {memory: 1 MiB}, network: {bandwidth: 25 GB/s, latency: 2 us}}
+program:
+  main:
+    - let: {x: "full(400_000, 1.0)"}                              # 1.6 MB
 )page"},
     {"LS402", "a slow participant would hit the timeout (warning)",
      R"page(
 What   The run ends, but in one call the others wait longer for the last rank than the timeout
        of the group allows.
 Fix    Raise process_group.timeout, or do the slow work on all ranks, or outside of the group.
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 2, network: {bandwidth: 25 GB/s, latency: 2 us}}
+process_group: {timeout: 1 min}
+program:
+  main:
+    - {if: rank == 0, then: [{host: 2 min}]}                      # writes a checkpoint
+    - barrier
 )page"},
     {"LS501", "the framework refuses the combination",
      R"page(
@@ -85,6 +155,11 @@ What   The scenario asks for something that Lightning, PyTorch or the launcher r
        any training: more nodes than there are, a strategy with the wrong accelerator, two
        settings that exclude each other.
 Fix    As the finding says. `expect: [refused]` makes a scenario of it.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 8, num_nodes: 2, strategy: ddp, max_epochs: 1}
 )page"},
 };
 

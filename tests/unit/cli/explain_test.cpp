@@ -1,0 +1,33 @@
+#include <catch2/catch.hpp>
+
+#include "cli/explain.hpp"
+#include "tests/unit/cli/rehearsed.hpp"
+
+using namespace lockstep;
+using namespace lockstep::cli;
+using namespace lockstep::test;
+
+TEST_CASE("the example of every explained code gives that finding and no other") {
+  int examples = 0;
+  for (const Page* page : finding_pages()) {
+    if (page->scenario.empty()) {
+      continue;
+    }
+    ++examples;
+    INFO(page->name);
+    const std::string text(page->scenario.substr(1));
+    const Rehearsal ran = std::move(rehearsed(text).front().result);
+    REQUIRE(ran.findings.size() == 1);
+    CHECK(ran.findings.front().code == page->name);
+    CHECK(ran.findings.front().more == "lockstep explain " + std::string(page->name));
+  }
+  CHECK(examples == 19);
+}
+
+TEST_CASE("a code that nothing looks for has a page that says so") {
+  for (const char* name : {"LS301", "LS302", "LS303", "LS307", "LS309", "LS310", "LS403"}) {
+    INFO(name);
+    REQUIRE(find_page(name) != nullptr);
+    CHECK(find_page(name)->text.find("does not look for this yet") != std::string_view::npos);
+  }
+}
