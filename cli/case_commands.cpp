@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "cli/draw_faults.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/render.hpp"
 #include "cli/timeline.hpp"
+#include "model/core/ensure.hpp"
 
 namespace lockstep::cli {
 
@@ -59,6 +61,45 @@ void write_timeline(const std::vector<Job>& jobs, const Request& request, Answer
   }
 }
 
+/// The faults drawn for each job; of a case with faults of its own, why there are none.
+struct DrawnFaults {
+  std::vector<std::vector<std::string>> by_job;
+  std::string error;
+};
+
+// Reads each case again with its faults, so that smaller variants and other world sizes have them
+// too. A case that does not run keeps none: rehearsing it tells why.
+DrawnFaults add_drawn_faults(std::vector<Job>& jobs, const Request& request,
+                             const Deadline* deadline) {
+  DrawnFaults drawn;
+  drawn.by_job.resize(jobs.size());
+  for (size_t index = 0; index < jobs.size() && request.draw_faults > 0; ++index) {
+    Job& job = jobs[index];
+    if (!job.scenario->faults.empty()) {
+      drawn.error = fmt::format(
+          "error: {}{}{} has faults of its own\n   = --draw-faults N draws "
+          "for a case without: add --set 'faults=[]'\n",
+          job.scenario->file, job.scenario->name.empty() ? "" : ":", job.scenario->name);
+      return drawn;
+    }
+    const OneRun healthy = run_once(*job.scenario, {World::simulated, false, {}, deadline});
+    if (!healthy.ran || !healthy.undecided.empty()) {
+      continue;
+    }
+    const auto seed = static_cast<uint64_t>(value_or(job.scenario->seed, int64_t{0}));
+    drawn.by_job[index] = draw_faults(healthy, request.world, seed, request.draw_faults);
+    job.source.set.push_back(setting_of_faults(drawn.by_job[index]));
+    if (!job.scenario->name.empty()) {
+      job.source.scenario_case = job.scenario->name;
+    }
+    LoadedScenarios loaded = job.source.load();
+    ensure(loaded.ok(), "drawn faults are legal in the scenario that they were drawn for");
+    job.scenario = std::make_shared<const Scenario>(std::move(loaded.scenarios.front()));
+    job.sources = std::make_shared<const Sources>(std::move(loaded.sources));
+  }
+  return drawn;
+}
+
 Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges judges,
                       const Style& style) {
   const CaseSource source = source_of(request, request.arguments.front());
@@ -76,16 +117,22 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
                         collected.jobs.front().scenario->name),
             ExitCode::usage};
   }
+  DrawnFaults drawn = add_drawn_faults(collected.jobs, request, how.deadline);
+  if (!drawn.error.empty()) {
+    return {"", drawn.error, ExitCode::usage};
+  }
   Progress progress(request.progress || style.progress);
   RehearseRequest watched = how;
   watched.progress = &progress;
   rehearse_all(collected.jobs, watched, judges, threads_of(request));
   Answer answer;
   std::vector<const Rehearsal*> results;
-  for (const Job& job : collected.jobs) {
+  for (size_t index = 0; index < collected.jobs.size(); ++index) {
+    Job& job = collected.jobs[index];
     if (!job.asked) {
       continue;
     }
+    job.result.drawn_faults = drawn.by_job[index];
     results.push_back(&job.result);
     answer.code = worse(answer.code, exit_code_of(job.result, request.strict));
     if (request.format == Format::text) {

@@ -135,7 +135,11 @@ class Parser {
 
   void run() { scenario_command("run", false)->add_option("--timeline", request_.timeline); }
 
-  void verify() { add_world(scenario_command("verify", false)); }
+  void verify() {
+    CLI::App* made = scenario_command("verify", false);
+    made->add_option("--draw-faults", request_.draw_faults)->check(CLI::Range(1, 1000));
+    add_world(made);
+  }
 
   void test() {
     CLI::App* made = scenario_command("test", true);

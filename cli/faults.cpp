@@ -5,168 +5,366 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/scenario/hooks.hpp"
+
 namespace lockstep::cli {
 
 namespace {
 
-void refuse(FaultPlan& plan, const FaultSpec& fault, const std::string& message,
-            const std::string& remedy = "") {
-  plan.problems.push_back({Problem::Kind::unsupported, fault.place, message, remedy});
+// Signals that end a process unless it has a handler; neither Python nor Lightning has one.
+bool ends_process(const std::string& signal) {
+  static constexpr std::string_view signals[] = {"SIGKILL", "SIGABRT", "SIGBUS", "SIGFPE",
+                                                 "SIGILL",  "SIGQUIT", "SIGSEGV"};
+  return std::ranges::find(signals, signal) != std::end(signals);
+}
+// Signals that Python or Lightning answers by code of its own.
+bool is_handled(const std::string& signal) {
+  static constexpr std::string_view signals[] = {"SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2",
+                                                 "SIGHUP"};
+  return std::ranges::find(signals, signal) != std::end(signals);
 }
 
-std::vector<int32_t> ranks_of(const FaultSpec& fault, int32_t world_size, FaultPlan& plan) {
-  std::vector<int64_t> asked;
-  if (fault.rank) {
-    asked = {fault.rank->value};
-  } else if (fault.ranks && fault.ranks->value.kind == RankSelection::Kind::listed) {
-    asked = fault.ranks->value.ranks;
-  } else if (fault.ranks && fault.ranks->value.kind == RankSelection::Kind::others) {
-    refuse(plan, fault, "`others` says no ranks in a fault", "list the ranks");
-  } else {
-    asked.resize(static_cast<size_t>(world_size));
-    std::iota(asked.begin(), asked.end(), 0);
-  }
-  std::vector<int32_t> ranks;
-  for (const int64_t rank : asked) {
-    if (rank < 0 || rank >= world_size) {
-      plan.problems.push_back({Problem::Kind::invalid, fault.place,
-                               fmt::format("there is no rank {} among {}", rank, world_size), ""});
-    } else {
-      ranks.push_back(static_cast<int32_t>(rank));
+/// Plans one fault of the scenario.
+class Planner {
+ public:
+  Planner(const FaultSpec& fault, int32_t number, const Preparation& preparation, World world,
+          FaultPlan& plan)
+      : fault_(fault),
+        number_(number),
+        preparation_(preparation),
+        world_(world),
+        bare_(preparation.scenario->is_bare_program()),
+        plan_(plan) {
+    if (fault.at) {
+      at_ = fault.at->value;
     }
   }
-  return ranks;
-}
 
-Time begin_of(const FaultSpec& fault, FaultPlan& plan) {
-  if (!fault.at) {
-    return {};
+  void add() {
+    const size_t before = plan_.problems.size();
+    check();
+    if (plan_.problems.size() != before) {
+      return;
+    }
+    switch (fault_.kind) {
+      case FaultKind::straggler: add_stragglers(); break;
+      case FaultKind::slow_link: plan_.expected.emplace(number_, -1); break;
+      case FaultKind::lost_node:
+      case FaultKind::lost_rank:
+      case FaultKind::signal: add_lost_ranks(); break;
+      default: add_planned(); break;
+    }
   }
-  if (fault.at->value.kind != Instant::Kind::time) {
-    refuse(plan, fault, "a fault at a step or epoch is not injected yet",
-           "write a time: `at: 2 s`");
-    return {};
+
+ private:
+  using Kind = Problem::Kind;
+
+  void complain(Kind kind, const std::string& message, const std::string& remedy) {
+    plan_.problems.push_back(
+        {kind, fault_.place, fmt::format("`{}`: {}", name_of(fault_.kind), message), remedy});
   }
-  return fault.at->value.time;
-}
 
-Time end_of(const FaultSpec& fault, Time begin) {
-  return fault.duration ? begin + fault.duration->value : Time::max();
-}
-
-void add_call(const FaultSpec& fault, PlannedFault::Kind kind, int32_t world_size,
-              FaultPlan& plan) {
-  for (const int32_t rank : ranks_of(fault, world_size, plan)) {
-    auto& planned = plan.planned[rank];
-    planned.push_back({kind, fault.call ? fault.call->value : 0, no_site});
-    std::stable_sort(planned.begin(), planned.end(), [](const auto& left, const auto& right) {
-      return left.submission < right.submission;
-    });
+  void check() {
+    check_world();
+    check_instant();
+    check_duration();
+    check_own();
+    ranks_ = ranks();
   }
-}
 
-void add_lost_node(const FaultSpec& fault, const Preparation& preparation, FaultPlan& plan) {
-  const Time at = begin_of(fault, plan);
-  for (int32_t rank = 0; rank < preparation.options.world_size; ++rank) {
-    if (fault.node && place_of(preparation.options, rank).node == fault.node->value) {
-      plan.lost_ranks.push_back({rank, at});
+  // Threads take the time that this machine takes.
+  void check_world() {
+    const bool slows = fault_.kind == FaultKind::straggler || fault_.kind == FaultKind::slow_data ||
+                       fault_.kind == FaultKind::slow_link;
+    if (world_ == World::threads && slows) {
+      complain(Kind::unsupported, "only a simulated world has times that can be made longer",
+               "use --world simulated");
+    }
+  }
+
+  void check_instant() {
+    if (world_ == World::threads && at_.kind == Instant::Kind::time && !at_.is_start()) {
+      complain(Kind::unsupported, "a fault at a time needs simulated time",
+               bare_ ? "use --world simulated"
+                     : "use --world simulated, or write `at: step N` or `at: epoch N`");
+    }
+    if (bare_ && at_.kind != Instant::Kind::time) {
+      complain(Kind::invalid, "a program of `cluster.ranks` has no steps and no epochs",
+               "write a time: at: 2 ms");
+    }
+  }
+
+  void check_duration() {
+    if (!fault_.duration) {
+      return;
+    }
+    switch (fault_.kind) {
+      case FaultKind::straggler:
+      case FaultKind::slow_data:
+      case FaultKind::slow_link: return;
+      case FaultKind::lost_rank:
+      case FaultKind::lost_node:
+      case FaultKind::signal:
+        return complain(Kind::unsupported,
+                        "a rank that comes back is restarted by its launcher, which is not "
+                        "modelled yet",
+                        "remove `for`");
+      default: return complain(Kind::invalid, "it happens once and has no `for`", "remove `for`");
+    }
+  }
+
+  void check_own() {
+    if (fault_.kind == FaultKind::exception || fault_.kind == FaultKind::out_of_memory) {
+      check_hook();
+    } else if (fault_.kind == FaultKind::signal) {
+      check_signal();
+    } else if (fault_.kind == FaultKind::slow_data && bare_) {
+      complain(Kind::invalid, "a program of `cluster.ranks` loads no data",
+               "use `straggler`, or a longer `host`");
+    }
+    const bool by_rank = fault_.kind != FaultKind::slow_link && fault_.kind != FaultKind::lost_node;
+    if (!by_rank && (fault_.rank || fault_.ranks)) {
+      complain(Kind::invalid, "it strikes no single rank", "remove `rank` and `ranks`");
+    }
+  }
+
+  void check_hook() {
+    const std::string name = hook();
+    if (bare_ && name != "main") {
+      complain(Kind::invalid,
+               fmt::format("a program of `cluster.ranks` has no hook `{}`, only `main`", name),
+               "write hook: main");
+    } else if (!is_hook(name)) {
+      complain(Kind::invalid, fmt::format("there is no hook `{}`", name), "write training_step");
+    } else if (!is_called_hook(name)) {
+      complain(Kind::unsupported, fmt::format("the hook `{}` is not called yet", name),
+               "name another hook");
+    }
+  }
+
+  void check_signal() {
+    const std::string name = value_or(fault_.signal, std::string());
+    if (is_handled(name)) {
+      complain(
+          Kind::unsupported,
+          fmt::format("what Lightning does on {} (its signal connector) is not modelled yet", name),
+          "SIGKILL ends the process without a word");
+    } else if (!ends_process(name)) {
+      complain(Kind::invalid, fmt::format("there is no signal {} that ends a process", name),
+               "write SIGKILL");
+    }
+  }
+
+  std::vector<int32_t> ranks() {
+    const int32_t world_size = preparation_.options.world_size;
+    std::vector<int32_t> all(static_cast<size_t>(world_size));
+    std::iota(all.begin(), all.end(), 0);
+    if (fault_.kind == FaultKind::slow_link) {
+      return {};
+    }
+    if (fault_.kind == FaultKind::lost_node) {
+      std::erase_if(all, [this](int32_t rank) {
+        return place_of(preparation_.options, rank).node != value_or(fault_.node, int64_t{0});
+      });
+      if (all.empty()) {
+        complain(Kind::invalid,
+                 fmt::format("no rank is on node {}", value_or(fault_.node, int64_t{0})),
+                 "nodes count from 0");
+      }
+      return all;
+    }
+    std::vector<int64_t> asked(all.begin(), all.end());
+    if (fault_.rank) {
+      asked = {fault_.rank->value};
+    } else if (fault_.ranks && fault_.ranks->value.kind == RankSelection::Kind::listed) {
+      asked = fault_.ranks->value.ranks;
+    } else if (fault_.ranks && fault_.ranks->value.kind == RankSelection::Kind::others) {
+      complain(Kind::invalid, "`others` says no ranks in a fault", "list the ranks");
+    }
+    std::vector<int32_t> found;
+    for (const int64_t rank : asked) {
+      if (rank < 0 || rank >= world_size) {
+        complain(Kind::invalid, fmt::format("there is no rank {} among {}", rank, world_size),
+                 fmt::format("ranks are 0 to {}", world_size - 1));
+      } else {
+        found.push_back(static_cast<int32_t>(rank));
+      }
+    }
+    return found;
+  }
+
+  std::string hook() const { return value_or(fault_.hook, std::string("training_step")); }
+
+  void add_stragglers() {
+    for (const int32_t rank : ranks_) {
+      plan_.stragglers.push_back({rank, value_or(fault_.slowdown, 1.0), at_,
+                                  value_or(fault_.duration, Time::max()), number_});
+      plan_.expected.emplace(number_, rank);
+    }
+  }
+
+  // Time is the simulated world's; steps and epochs the program itself comes to.
+  void add_lost_ranks() {
+    for (const int32_t rank : ranks_) {
+      plan_.expected.emplace(number_, rank);
+      if (at_.kind == Instant::Kind::time && world_ == World::simulated) {
+        plan_.lost_ranks.push_back({rank, at_.time, number_});
+      } else {
+        PlannedFault lost;
+        lost.kind = PlannedFault::Kind::lost_rank;
+        lost.submission = PlannedFault::at_position;
+        lost.at = at_;
+        lost.number = number_;
+        plan_.planned[rank].push_back(lost);
+      }
+    }
+  }
+
+  void add_planned() {
+    PlannedFault planned;
+    planned.at = at_;
+    planned.number = number_;
+    switch (fault_.kind) {
+      case FaultKind::lost_message: planned.kind = PlannedFault::Kind::lost_message; break;
+      case FaultKind::corrupted_value: planned.kind = PlannedFault::Kind::corrupted_value; break;
+      case FaultKind::slow_data: planned.kind = PlannedFault::Kind::slow_data; break;
+      case FaultKind::exception: planned.kind = PlannedFault::Kind::exception; break;
+      default: planned.kind = PlannedFault::Kind::out_of_memory; break;
+    }
+    planned.submission = value_or(fault_.call, int64_t{1}) - 1;
+    planned.slowdown = value_or(fault_.slowdown, 1.0);
+    planned.duration = value_or(fault_.duration, Time::max());
+    const bool raises =
+        fault_.kind == FaultKind::exception || fault_.kind == FaultKind::out_of_memory;
+    if (raises) {
+      planned.hook = hook();
+      planned.site = add_site(planned.hook);
+      // `main` of a bare program begins once: whatever it submits then comes after `at`.
+      planned.submission = bare_ && !at_.is_start() ? 0 : PlannedFault::at_position;
+    }
+    for (const int32_t rank : ranks_) {
+      plan_.planned[rank].push_back(planned);
+      plan_.expected.emplace(number_, rank);
+    }
+  }
+
+  SiteId add_site(const std::string& in_hook) {
+    Site site;
+    site.description = fmt::format("injected {}", name_of(fault_.kind));
+    site.file = fault_.place.file;
+    site.line = fault_.place.line;
+    site.column = fault_.place.column;
+    site.hook = in_hook;
+    return plan_.sites.add(site);
+  }
+
+  const FaultSpec& fault_;
+  int32_t number_;
+  const Preparation& preparation_;
+  World world_;
+  bool bare_;
+  FaultPlan& plan_;
+  Instant at_;
+  std::vector<int32_t> ranks_;
+};
+
+// A corrupted gradient that carries no value changes nothing.
+void note_missing_values(const Scenario& scenario, const Preparation& preparation,
+                         FaultPlan& plan) {
+  if (scenario.is_bare_program() || preparation.options.numerics) {
+    return;
+  }
+  for (const FaultSpec& fault : scenario.faults) {
+    if (fault.kind == FaultKind::corrupted_value) {
+      plan.problems.push_back({Problem::Kind::note, fault.place,
+                               "`corrupted_value` changes nothing in gradients and parameters: "
+                               "they carry no values here",
+                               "write verify: {numerics: true}"});
     }
   }
 }
 
-void add(const FaultSpec& fault, const Preparation& preparation, FaultPlan& plan) {
-  const int32_t world_size = preparation.options.world_size;
+std::string instant_text(const FaultSpec& fault) {
+  if (!fault.at || fault.at->value.is_start()) {
+    return "";
+  }
+  const Instant& at = fault.at->value;
+  switch (at.kind) {
+    case Instant::Kind::time: return fmt::format(" from {} s on", seconds(at.time));
+    case Instant::Kind::step: return fmt::format(" from step {} on", at.count);
+    case Instant::Kind::epoch: return fmt::format(" from epoch {} on", at.count);
+  }
+  return "";
+}
+
+std::string reason_not_to_strike(const FaultSpec& fault) {
   switch (fault.kind) {
-    case FaultKind::straggler: {
-      const Time begin = begin_of(fault, plan);
-      for (const int32_t rank : ranks_of(fault, world_size, plan)) {
-        plan.stragglers.push_back(
-            {rank, value_or(fault.slowdown, 1.0), begin, end_of(fault, begin)});
-      }
-      break;
-    }
-    case FaultKind::lost_rank: {
-      const Time at = begin_of(fault, plan);
-      for (const int32_t rank : ranks_of(fault, world_size, plan)) {
-        plan.lost_ranks.push_back({rank, at});
-      }
-      break;
-    }
-    case FaultKind::lost_node: add_lost_node(fault, preparation, plan); break;
+    case FaultKind::straggler: return "nothing was computed" + instant_text(fault);
+    case FaultKind::slow_data: return "no time was spent on loading data" + instant_text(fault);
+    case FaultKind::slow_link: return "no transfer used the link" + instant_text(fault);
     case FaultKind::lost_message:
-      add_call(fault, PlannedFault::Kind::lost_message, world_size, plan);
-      break;
+      return fmt::format("fewer than {} of its calls send a message{}",
+                         value_or(fault.call, int64_t{1}), instant_text(fault));
     case FaultKind::corrupted_value:
-      add_call(fault, PlannedFault::Kind::corrupted_value, world_size, plan);
-      break;
-    case FaultKind::slow_link:
-      begin_of(fault, plan);
-      if (fault.latency) {
-        refuse(plan, fault, "latency added to a link is not modelled yet", "lower its bandwidth");
-      }
-      break;
-    default: break;  // injected by the program, or told as unsupported by `prepare`
+      return fmt::format("fewer than {} of its calls send data{}", value_or(fault.call, int64_t{1}),
+                         instant_text(fault));
+    case FaultKind::exception:
+    case FaultKind::out_of_memory:
+      return fmt::format("`{}` did not begin{}", value_or(fault.hook, std::string("training_step")),
+                         instant_text(fault));
+    case FaultKind::lost_rank:
+    case FaultKind::lost_node:
+    case FaultKind::signal: return "the program had ended before";
   }
-}
-
-DeviceNumber device_at(const LinkEnd& end, int64_t place, const Cluster& cluster) {
-  const int64_t number = end.kind == LinkEnd::Kind::gpu
-                             ? end.number
-                             : end.number * cluster.node.devices + place;
-  return DeviceNumber{static_cast<uint32_t>(
-      std::clamp<int64_t>(number, 0, std::max<int64_t>(cluster.devices() - 1, 0)))};
+  return "";
 }
 
 }  // namespace
 
-std::set<FaultKind> faults_of(World world) {
-  if (world == World::threads) {
-    return {FaultKind::lost_message, FaultKind::corrupted_value};
+std::set<FaultKind> every_fault() {
+  std::set<FaultKind> kinds;
+  for (int kind = 0; kind < fault_kind_count; ++kind) {
+    kinds.insert(static_cast<FaultKind>(kind));
   }
-  return {FaultKind::straggler, FaultKind::slow_link,    FaultKind::lost_rank,
-          FaultKind::lost_node, FaultKind::lost_message, FaultKind::corrupted_value};
+  return kinds;
 }
 
-FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation) {
+FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world) {
   FaultPlan plan;
+  int32_t number = 0;
   for (const FaultSpec& fault : scenario.faults) {
-    add(fault, preparation, plan);
+    Planner(fault, number++, preparation, world, plan).add();
   }
+  note_missing_values(scenario, preparation, plan);
   return plan;
 }
 
-std::vector<sim::LinkFault> slow_links(const Scenario& scenario,
-                                       const sim::TopologyCommunicationCost& communication,
-                                       const Cluster& cluster) {
-  std::vector<sim::LinkFault> faults;
-  for (const FaultSpec& fault : scenario.faults) {
-    if (fault.kind != FaultKind::slow_link || fault.between.size() != 2) {
-      continue;
-    }
-    const LinkEnd& left = fault.between[0].value;
-    const LinkEnd& right = fault.between[1].value;
-    const bool nodes = left.kind == LinkEnd::Kind::node && right.kind == LinkEnd::Kind::node;
-    std::set<LinkId> links;
-    for (int64_t place = 0; place < (nodes ? cluster.node.devices : 1); ++place) {
-      const DeviceNumber from = device_at(left, place, cluster);
-      const DeviceNumber to = device_at(right, place, cluster);
-      const Topology& topology = communication.topology();
-      for (const auto& route : {topology.route(from, to), topology.route(to, from)}) {
-        links.insert(route.begin(), route.end());
-      }
-    }
-    const Time begin = fault.at ? fault.at->value.time : Time{};
-    for (const LinkId link : links) {
-      const BytesPerSecond full = communication.link_capacities()[link.value];
-      const double left_over = value_or(fault.bandwidth, 1.0) * static_cast<double>(full.count());
-      faults.push_back({link.value, begin,
-                        BytesPerSecond(std::max<int64_t>(1, static_cast<int64_t>(left_over)))});
-      if (fault.duration) {
-        faults.push_back({link.value, begin + fault.duration->value, full});
-      }
+std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan& plan,
+                                       const RunResult& result) {
+  std::set<std::pair<int32_t, int32_t>> struck = result.struck_faults;
+  for (const LostRank& lost : plan.lost_ranks) {
+    if (result.ends[static_cast<size_t>(lost.rank)].kind == RankEnd::Kind::lost) {
+      struck.emplace(lost.number, lost.rank);
     }
   }
-  return faults;
+  std::map<int32_t, std::vector<int32_t>> missed;
+  for (const auto& [number, rank] : plan.expected) {
+    if (struck.count({number, rank}) == 0) {
+      missed[number].push_back(rank);
+    }
+  }
+  std::vector<Problem> notes;
+  for (const auto& [number, ranks] : missed) {
+    const FaultSpec& fault = scenario.faults[static_cast<size_t>(number)];
+    const std::string whom = ranks.front() < 0   ? std::string()
+                             : ranks.size() == 1 ? fmt::format(" rank {}", ranks.front())
+                                                 : fmt::format(" ranks {}", fmt::join(ranks, ", "));
+    notes.push_back({Problem::Kind::note, fault.place,
+                     fmt::format("fault {}, `{}`, never struck{}: {}", number + 1,
+                                 name_of(fault.kind), whom, reason_not_to_strike(fault)),
+                     ""});
+  }
+  return notes;
 }
 
 }  // namespace lockstep::cli

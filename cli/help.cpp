@@ -67,7 +67,8 @@ in words (no_hang, finding LS101) and about metrics are judged.
 
   --world simulated|threads  threads: for real, a thread a rank over Gloo, at most 8 ranks
   --set KEY=VALUE       change the scenario, as often as wanted
-  --seed N              seed of data, values and ties
+  --seed N              seed of data, values, ties and drawn faults
+  --draw-faults N       inject N faults drawn from the seed, and print the lines that repeat them
   --format text|json    json: one object with findings, places and coverage
   -o FILE               write the result to a file, complete or not at all
   --strict              warnings count as errors

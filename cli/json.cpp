@@ -245,6 +245,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["expectations"] = expectations_json(rehearsal.expectations);
   json["problems"] = problems_json(rehearsal.problems);
   json["undecided"] = rehearsal.undecided;
+  json["drawn_faults"] = rehearsal.drawn_faults;
   if (!rehearsal.ran()) {
     return json;
   }

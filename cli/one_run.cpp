@@ -17,7 +17,7 @@ namespace {
 
 WorldAbilities abilities_of(const RunRequest& request) {
   WorldAbilities abilities;
-  abilities.faults = faults_of(request.world);
+  abilities.faults = every_fault();
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
   }
@@ -83,7 +83,10 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.tie_seed = request.schedule.tie_seed;
   simulation.any_source_choices = request.schedule.sources;
   simulation.any_source_alternatives = &run.source_alternatives;
-  simulation.lost_ranks = faults.lost_ranks;
+  for (const LostRank& lost : faults.lost_ranks) {
+    simulation.lost_ranks.emplace_back(lost.rank, lost.at);
+  }
+  simulation.observer = costs.slowed;
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   run.preparation.options.device_memory = costs.device_memory;
   if (request.deadline != nullptr) {
@@ -91,6 +94,9 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   }
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
+    if (costs.slowed != nullptr) {
+      run.result.struck_faults.merge(costs.slowed->struck());
+    }
     run.ran = true;
   } catch (const sim::WorldGivenUp&) {
     run.undecided = time_limit_reached;
@@ -197,10 +203,13 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   if (!may_run(run)) {
     return run;
   }
-  const FaultPlan faults = plan_faults(scenario, run.preparation);
+  const FaultPlan faults = plan_faults(scenario, run.preparation, request.world);
   add_problems(run, faults.problems);
   run.machine = machine_of(run.preparation);
   add_problems(run, run.machine.problems);
+  if (run.machine.problems.empty()) {
+    add_problems(run, problems_of_links(scenario, run.machine.cluster));
+  }
   if (!may_run(run)) {
     return run;
   }
@@ -232,6 +241,9 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
                             "make the sizes, counts or times of the scenario smaller"});
     return run;
   }
+  run.preparation.sites.merge(faults.sites);
+  run.unstruck = notes_on_unstruck(scenario, faults, run.result);
+  add_problems(run, run.unstruck);
   run.free_choices = std::move(exploration.taken);
   run.undecided = limit_reached(run, exploration);
   add_place_of_model(run);

@@ -25,13 +25,14 @@ struct OneRun {
   Preparation preparation;
   Machine machine;
   std::vector<Problem> problems;  ///< of preparation, machine and faults
+  std::vector<Problem> unstruck;  ///< notes on faults that took no effect; also among `problems`
   std::vector<std::string> basis;
   bool ran = false;
-  RunResult result;               ///< with a journal that knows all sites
-  std::vector<FreeChoice> free_choices;            ///< that the schedule's list decides
-  std::vector<uint32_t> source_alternatives;       ///< by turn
-  std::string undecided;          ///< why there is no answer: a limit was hit
-  std::string world_failure;      ///< the real world could not be made
+  RunResult result;                           ///< with a journal that knows all sites
+  std::vector<FreeChoice> free_choices;       ///< that the schedule's list decides
+  std::vector<uint32_t> source_alternatives;  ///< by turn
+  std::string undecided;                      ///< why there is no answer: a limit was hit
+  std::string world_failure;                  ///< the real world could not be made
 };
 
 /// The most ranks that run as threads of one process.

@@ -15,8 +15,8 @@ namespace lockstep::cli {
 /// What an exploration covered, and what it did not.
 struct Coverage {
   int64_t schedules = 0;
-  bool complete = true;            ///< every schedule of what is free was run
-  bool free = false;               ///< something was left to chance
+  bool complete = true;  ///< every schedule of what is free was run
+  bool free = false;     ///< something was left to chance
   std::vector<int32_t> world_sizes;
   int64_t epochs = 0;
   std::vector<std::string> looked_at;
@@ -37,14 +37,15 @@ struct Rehearsal {
   std::shared_ptr<const Scenario> scenario;
   World world = World::simulated;
   std::shared_ptr<const Sources> sources;  ///< texts of the files, for excerpts
-  OneRun run;                       ///< the first schedule of the scenario's own world size
-  std::vector<Problem> problems;    ///< all of them; notes too
+  OneRun run;                              ///< the first schedule of the scenario's own world size
+  std::vector<Problem> problems;           ///< all of them; notes too
   std::vector<Finding> findings;
   Sites sites;
   Results results;
   Coverage coverage;
   std::vector<Judged> expectations;
-  std::string undecided;            ///< a limit was hit; empty: the answer stands
+  std::vector<std::string> drawn_faults;  ///< beside the scenario, as objects of its list
+  std::string undecided;                  ///< a limit was hit; empty: the answer stands
 
   bool hung = false;  ///< some explored order hangs
   bool invalid() const;

@@ -63,6 +63,19 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
   return joined(texts, ", ");
 }
 
+// As lines of a scenario, so that they can be kept.
+std::string drawn_faults(const Rehearsal& rehearsal) {
+  if (rehearsal.drawn_faults.empty()) {
+    return "";
+  }
+  std::string out = fmt::format("drawn from seed {}; these lines repeat it:\nfaults:\n",
+                                value_or(rehearsal.scenario->seed, int64_t{0}));
+  for (const std::string& fault : rehearsal.drawn_faults) {
+    out += "  - " + fault + "\n";
+  }
+  return out + "\n";
+}
+
 // Expectations by the reason why they are not judged, in the order of the file.
 std::string not_judged(const std::vector<Judged>& all) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
@@ -134,7 +147,7 @@ std::string render_expectations(const Rehearsal& rehearsal, const Style& style) 
 }
 
 std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
-  std::string out = render_findings(rehearsal, style);
+  std::string out = drawn_faults(rehearsal) + render_findings(rehearsal, style);
   if (!rehearsal.ran()) {
     return out + render_undecided(rehearsal, style) + render_expectations(rehearsal, style);
   }

@@ -29,6 +29,7 @@ struct Request {
   std::string junit;      ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
   World world = World::simulated;
+  int64_t draw_faults = 0;  ///< of `verify`: how many, from the seed
 };
 
 }  // namespace lockstep::cli

@@ -111,6 +111,15 @@ std::string not_judged(const Rehearsal& rehearsal) {
   return text;
 }
 
+// A fault that did nothing makes its case prove nothing.
+std::string without_effect(const Rehearsal& rehearsal) {
+  std::string text;
+  for (const Problem& note : rehearsal.run.unstruck) {
+    text += (text.empty() ? "" : "; ") + note.message;
+  }
+  return text;
+}
+
 Line line_of(const Rehearsal& rehearsal, World world, bool strict) {
   Line line{rehearsal.scenario->file,
             title_of(rehearsal),
@@ -140,6 +149,9 @@ Line line_of(const Rehearsal& rehearsal, World world, bool strict) {
     // A simulation judges everything that a run can be judged by; threads are a part of it.
     line.verdict = world == World::simulated ? Verdict::undecided : Verdict::passed;
     line.text += (line.text.empty() ? "" : "; ") + rest;
+  }
+  if (const std::string text = without_effect(rehearsal); !text.empty()) {
+    line.text += (line.text.empty() ? "" : "; ") + text;
   }
   return line;
 }

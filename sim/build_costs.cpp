@@ -108,8 +108,9 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
   Costs& costs = result.costs;
   costs.compute = std::make_unique<RooflineComputeCost>(device, host);
   if (!options.stragglers.empty()) {
-    costs.compute =
-        std::make_unique<SlowedComputeCost>(std::move(costs.compute), options.stragglers);
+    auto slowed = std::make_unique<SlowedComputeCost>(std::move(costs.compute), options.stragglers);
+    costs.slowed = slowed.get();
+    costs.compute = std::move(slowed);
   }
   costs.communication = std::make_unique<TopologyCommunicationCost>(
       cluster, std::move(placed.placement), options.algorithms, host);

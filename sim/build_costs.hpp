@@ -23,6 +23,7 @@ struct CostOptions {
 /// What a simulation of one cluster needs, and what its figures rest on.
 struct Costs {
   std::unique_ptr<ComputeCost> compute;
+  SlowedComputeCost* slowed = nullptr;  ///< `compute`, where it has stragglers
   std::unique_ptr<TopologyCommunicationCost> communication;
   Time launch_overhead{};
   Bytes device_memory{};           ///< of each device

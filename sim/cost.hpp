@@ -6,6 +6,7 @@
 
 #include "model/core/op.hpp"
 #include "model/core/place.hpp"
+#include "model/core/position.hpp"
 
 namespace lockstep::sim {
 
@@ -15,6 +16,13 @@ class ComputeCost {
   virtual ~ComputeCost() = default;
   /// Of a compute operation that starts at `start` on a device of `rank`.
   virtual Time duration(const Op& op, RankId rank, Time start) const = 0;
+};
+
+/// Is told where ranks stand and what time it is on their hosts.
+class PositionObserver {
+ public:
+  virtual ~PositionObserver() = default;
+  virtual void reached(RankId rank, const Position& position, Time now) = 0;
 };
 
 /// A directed link of the cluster, as a number below link_capacities().size().
@@ -49,6 +57,9 @@ class CommunicationCost {
   /// Between two devices of one rank (host_device: the host's memory).
   virtual TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) = 0;
   virtual const std::vector<BytesPerSecond>& link_capacities() const = 0;
+  /// What is planned from here on takes so much longer on its way over this link; less than zero
+  /// takes back what was added.
+  virtual void add_latency(LinkIndex link, Time latency) = 0;
 };
 
 }  // namespace lockstep::sim

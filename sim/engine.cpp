@@ -46,19 +46,19 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
     rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory);
     rank.groups.push_back({0, number, 0});
     rank.port = std::make_unique<SimPort>(*this, rank);
-    rank.stack = std::make_unique<RankStack>(*rank.port, options_, journal_, &board_);
+    rank.stack =
+        std::make_unique<RankStack>(*rank.port, options_, journal_, &board_, rank.port.get());
   }
   for (const auto& [rank, time] : simulation.lost_ranks) {
-    ranks[static_cast<size_t>(rank)].lost_at = time;
+    Time& lost_at = ranks[static_cast<size_t>(rank)].lost_at;
+    lost_at = std::min(lost_at, time);
   }
 }
 
 Engine::~Engine() = default;
 
 void Engine::run(const ProgramOfRank& program) {
-  for (size_t fault = 0; fault < simulation_.link_faults.size(); ++fault) {
-    push(simulation_.link_faults[fault].at, EventKind::link, fault);
-  }
+  begin_link_faults();
   for (RankState& rank : ranks) {
     start_lane(rank, program(rank.stack->rank()));
   }
@@ -118,6 +118,7 @@ void Engine::handle(const Event& event) {
       break;
     }
     case EventKind::flow_start: {
+      strike(transfers_[index].plan);
       const uint32_t flow = flows_.start(now_, transfers_[index].plan, forecasts_);
       if (transfer_of_flow_.size() <= flow) {
         transfer_of_flow_.resize(flow + 1);
@@ -135,12 +136,8 @@ void Engine::handle(const Event& event) {
       }
       break;
     case EventKind::any_source: match_any_source(index); break;
-    case EventKind::link: {
-      const LinkFault& fault = simulation_.link_faults[index];
-      flows_.set_capacity(now_, fault.link, fault.capacity, forecasts_);
-      push_forecasts();
-      break;
-    }
+    case EventKind::link_slow: handle_link(index, true); break;
+    case EventKind::link_free: handle_link(index, false); break;
   }
   drain();
 }
@@ -309,6 +306,7 @@ void Engine::launch(uint32_t index) {
   Part& part = parts_[index];
   RankState& rank = ranks[part.rank];
   if (part.ready >= rank.lost_at) {
+    rank.end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
     return;  // the rank is gone: the operation never starts
   }
   if (is_collective(part.op.kind)) {

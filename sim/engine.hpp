@@ -3,10 +3,12 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <unordered_map>
 #include <vector>
 
+#include "model/core/instant.hpp"
 #include "sim/cost.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/flow_network.hpp"
@@ -15,11 +17,16 @@
 
 namespace lockstep::sim {
 
-/// What a slow link does, and from when.
+/// What a slow link does, from when and how long. Of a step or an epoch: from when the first rank's
+/// host begins it. Latency is added to what is put in order from then on.
 struct LinkFault {
   LinkIndex link = 0;
-  Time at{};
-  BytesPerSecond capacity{};
+  Instant at{};
+  Time duration = Time::max();
+  double bandwidth =
+      1;               ///< what is left of it, as a fraction > 0; of several faults, their product
+  Time latency{};      ///< added
+  int32_t number = 0;  ///< the caller's own, for Engine::struck_faults
 };
 
 struct SimulationOptions {
@@ -33,6 +40,7 @@ struct SimulationOptions {
   std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
+  PositionObserver* observer = nullptr;  ///< is told where ranks stand; may be null
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.
   std::function<bool()> stop_asked{};
 };
@@ -79,6 +87,8 @@ class Engine {
   Journal* journal() { return journal_; }
   int64_t operations() const { return operations_; }
   Time latest() const { return latest_; }
+  /// Numbers of the link faults that slowed something.
+  const std::set<int32_t>& struck_links() const { return struck_links_; }
 
   /// Gives every rank its program and runs until nothing can happen any more.
   void run(const ProgramOfRank& program);
@@ -95,6 +105,7 @@ class Engine {
   void wait_begins(RankState& rank, std::span<const Ticket> tickets, Until until);
   void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
   Lane& start_lane(RankState& rank, Program program);
+  void reached(RankState& rank, const Position& position);
 
   const std::vector<int32_t>& members_of(const Communicator& communicator) const {
     return communicator.members.empty() ? world_ : communicator.members;
@@ -104,7 +115,14 @@ class Engine {
   static constexpr uint64_t generation_mask = (1u << 28) - 1;
   static constexpr int lane_bits = 10;
 
-  enum class EventKind : uint8_t { lane, flow_start, flow_finish, any_source, link };
+  enum class EventKind : uint8_t {
+    lane,
+    flow_start,
+    flow_finish,
+    any_source,
+    link_slow,
+    link_free
+  };
 
   void push(Time time, EventKind kind, uint64_t index, uint32_t generation = 0);
   void handle(const Event& event);
@@ -149,6 +167,11 @@ class Engine {
   void match_any_source(uint32_t rank);
   Channel& channel(uint32_t communicator, int32_t source, int32_t destination, int32_t tag);
 
+  // Slow links (link_faults.cpp).
+  void begin_link_faults();
+  void handle_link(uint32_t fault, bool begins);
+  void strike(const TransferPlan& plan);
+
   // Transfers over shared links (engine.cpp).
   struct Transfer {
     TransferPlan plan;
@@ -191,6 +214,10 @@ class Engine {
   std::vector<uint32_t> free_transfers_;
   std::vector<uint32_t> transfer_of_flow_;
   std::vector<FlowNetwork::Forecast> forecasts_;
+  enum class LinkFaultState : uint8_t { waiting, scheduled, active, over };
+  std::vector<LinkFaultState> link_fault_states_;  ///< as SimulationOptions::link_faults
+  int64_t active_link_faults_ = 0;
+  std::set<int32_t> struck_links_;
   Time now_{};
   Time latest_{};
   int64_t operations_ = 0;

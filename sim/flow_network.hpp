@@ -28,6 +28,8 @@ class FlowNetwork {
   uint32_t start(Time now, const TransferPlan& plan, std::vector<Forecast>& forecasts);
   /// True when this forecast still holds: the flow ends here and those it held back speed up.
   bool finish(Time now, uint32_t flow, uint32_t generation, std::vector<Forecast>& forecasts);
+  /// Whether a transfer is on its way over this link.
+  bool carries(LinkIndex link) const { return !links_[link].flows.empty(); }
   /// A link becomes slower or faster (> 0).
   void set_capacity(Time now, LinkIndex link, BytesPerSecond capacity,
                     std::vector<Forecast>& forecasts);

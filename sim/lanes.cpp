@@ -20,7 +20,7 @@ Lane& Engine::start_lane(RankState& rank, Program program) {
 
 void Engine::resume(RankState& rank, LaneState& lane, Time time) {
   if (time >= rank.lost_at) {
-    rank.end = {RankEnd::Kind::lost, no_site, "the rank was lost", false};
+    rank.end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
     return;
   }
   lane.host = std::max(lane.host, time);
@@ -104,8 +104,7 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
   lane.ready = lane.host;
   ++lane.generation;
   lane.awaited.assign(tickets.begin(), tickets.end());
-  const uint64_t index =
-      uint64_t{rank.place.rank.value} << lane_bits | lane.lane.id().value;
+  const uint64_t index = uint64_t{rank.place.rank.value} << lane_bits | lane.lane.id().value;
   for (const Ticket ticket : tickets) {
     TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
     const bool retired = ring.retired(ticket.sequence);

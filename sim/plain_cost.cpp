@@ -2,12 +2,14 @@
 
 #include <bit>
 
+#include "model/core/ensure.hpp"
+
 namespace lockstep::sim {
 
 namespace {
 Bytes share(Bytes bytes, int64_t numerator, int64_t denominator) {
-  return Bytes(narrow_to_int64(
-      (static_cast<Int128>(bytes.count()) * numerator + denominator / 2) / denominator));
+  return Bytes(narrow_to_int64((static_cast<Int128>(bytes.count()) * numerator + denominator / 2) /
+                               denominator));
 }
 }  // namespace
 
@@ -68,6 +70,10 @@ TransferPlan FlatNetworkCost::collective(const CollectiveCall& call) {
                                       ? ring_volume(call.kind, call.bytes, members)
                                       : tree_volume(call.kind, call.bytes, members);
   return {latency_ * volume.steps, volume.bytes, &links_of(call)};
+}
+
+void FlatNetworkCost::add_latency(LinkIndex, Time) {
+  ensure(false, "links of a flat network have no latency of their own");
 }
 
 TransferPlan FlatNetworkCost::point_to_point(int32_t source, int32_t destination, Bytes bytes) {

@@ -34,6 +34,8 @@ class FlatNetworkCost final : public CommunicationCost {
   TransferPlan point_to_point(int32_t source, int32_t destination, Bytes bytes) override;
   TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) override;
   const std::vector<BytesPerSecond>& link_capacities() const override { return capacities_; }
+  /// All links are alike: there is none to make slower.
+  void add_latency(LinkIndex link, Time latency) override;
 
  private:
   const std::vector<LinkIndex>& links_of(const CollectiveCall& call);

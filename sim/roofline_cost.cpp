@@ -54,28 +54,69 @@ SlowedComputeCost::SlowedComputeCost(std::unique_ptr<ComputeCost> full_speed,
     : full_speed_(std::move(full_speed)) {
   for (const Straggler& straggler : stragglers) {
     ensure(straggler.rank >= 0 && straggler.slowdown > 0, "a straggler is slower by a factor");
-    const auto rank = static_cast<size_t>(straggler.rank);
-    paces_.resize(std::max(paces_.size(), rank + 1));
-    paces_[rank].push_back({straggler.from, 1});
-    paces_[rank].push_back({straggler.until, 1});
+    intervals_.push_back({straggler});
   }
-  for (size_t rank = 0; rank < paces_.size(); ++rank) {
-    std::sort(paces_[rank].begin(), paces_[rank].end(),
-              [](const Pace& a, const Pace& b) { return a.from < b.from; });
-    for (Pace& pace : paces_[rank]) {
-      for (const Straggler& straggler : stragglers) {
-        if (static_cast<size_t>(straggler.rank) == rank && straggler.from <= pace.from &&
-            pace.from < straggler.until) {
-          pace.slowdown *= straggler.slowdown;
-        }
+  for (Interval& interval : intervals_) {
+    if (interval.straggler.at.kind == Instant::Kind::time) {
+      begin(interval, interval.straggler.at.time);
+    }
+  }
+}
+
+void SlowedComputeCost::begin(Interval& interval, Time from) {
+  interval.begun = true;
+  interval.from = from;
+  const Time duration = interval.straggler.duration;
+  interval.until = duration < Time::max() - from ? from + duration : Time::max();
+  set_paces(static_cast<size_t>(interval.straggler.rank));
+}
+
+void SlowedComputeCost::set_paces(size_t rank) {
+  paces_.resize(std::max(paces_.size(), rank + 1));
+  std::vector<Pace>& paces = paces_[rank];
+  paces.clear();
+  const auto applies = [rank](const Interval& interval) {
+    return interval.begun && static_cast<size_t>(interval.straggler.rank) == rank;
+  };
+  for (const Interval& interval : intervals_) {
+    if (applies(interval)) {
+      paces.push_back({interval.from, 1});
+      paces.push_back({interval.until, 1});
+    }
+  }
+  std::sort(paces.begin(), paces.end(),
+            [](const Pace& a, const Pace& b) { return a.from < b.from; });
+  for (Pace& pace : paces) {
+    for (const Interval& interval : intervals_) {
+      if (applies(interval) && interval.from <= pace.from && pace.from < interval.until) {
+        pace.slowdown *= interval.straggler.slowdown;
       }
     }
   }
 }
 
+void SlowedComputeCost::reached(RankId rank, const Position& position, Time now) {
+  for (Interval& interval : intervals_) {
+    if (!interval.begun && static_cast<uint32_t>(interval.straggler.rank) == rank.value &&
+        interval.straggler.at.has_come(position, now)) {
+      begin(interval, now);
+    }
+  }
+}
+
+std::set<std::pair<int32_t, int32_t>> SlowedComputeCost::struck() const {
+  std::set<std::pair<int32_t, int32_t>> numbers;
+  for (const Interval& interval : intervals_) {
+    if (interval.struck) {
+      numbers.emplace(interval.straggler.number, interval.straggler.rank);
+    }
+  }
+  return numbers;
+}
+
 Time SlowedComputeCost::duration(const Op& op, RankId rank, Time start) const {
   Time work = full_speed_->duration(op, rank, start);
-  if (rank.value >= paces_.size()) {
+  if (rank.value >= paces_.size() || paces_[rank.value].empty()) {
     return work;
   }
   Time now = start;
@@ -93,7 +134,13 @@ Time SlowedComputeCost::duration(const Op& op, RankId rank, Time start) const {
     }
     slowdown = pace.slowdown;
   }
-  return now - start + Time(std::llround(static_cast<double>(work.count()) * slowdown));
+  const Time finish = now + Time(std::llround(static_cast<double>(work.count()) * slowdown));
+  for (Interval& interval : intervals_) {
+    interval.struck |= interval.begun &&
+                       static_cast<uint32_t>(interval.straggler.rank) == rank.value &&
+                       start < interval.until && interval.from < finish;
+  }
+  return finish - start;
 }
 
 }  // namespace lockstep::sim

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "model/cluster/device.hpp"
+#include "model/core/instant.hpp"
 #include "sim/cost.hpp"
 
 namespace lockstep::sim {
@@ -27,29 +30,45 @@ class RooflineComputeCost final : public ComputeCost {
   DeviceModel host_;
 };
 
-/// A rank that computes `slowdown` times slower within [from, until).
+/// A rank that computes `slowdown` times slower for `duration`, from `at` on: of a step or an
+/// epoch, from when that rank's host begins it.
 struct Straggler {
   int32_t rank = 0;
   double slowdown = 1;  ///< > 0
-  Time from{};
-  Time until = Time::max();
+  Instant at{};
+  Time duration = Time::max();
+  int32_t number = 0;  ///< the caller's own, for SlowedComputeCost::struck
 };
 
 /// Compute cost with stragglers. Work that runs into or out of a slow interval is slow for just
 /// that part; intervals of one rank that overlap multiply.
-class SlowedComputeCost final : public ComputeCost {
+class SlowedComputeCost final : public ComputeCost, public PositionObserver {
  public:
   SlowedComputeCost(std::unique_ptr<ComputeCost> full_speed, std::vector<Straggler> stragglers);
   Time duration(const Op& op, RankId rank, Time start) const override;
+  void reached(RankId rank, const Position& position, Time now) override;
+  /// Numbers and ranks of the stragglers that slowed something.
+  std::set<std::pair<int32_t, int32_t>> struck() const;
 
  private:
+  struct Interval {
+    Straggler straggler;
+    bool begun = false;
+    Time from{};
+    Time until{};
+    bool struck = false;
+  };
   /// From here until the next pace of the same rank.
   struct Pace {
     Time from{};
     double slowdown = 1;
   };
+  void begin(Interval& interval, Time from);
+  void set_paces(size_t rank);
+
   std::unique_ptr<ComputeCost> full_speed_;
-  std::vector<std::vector<Pace>> paces_;  ///< by rank, in order of time; empty = never slow
+  mutable std::vector<Interval> intervals_;  ///< `struck` is noted where a duration is asked
+  std::vector<std::vector<Pace>> paces_;     ///< by rank, in order of time; empty = never slow
 };
 
 }  // namespace lockstep::sim

@@ -6,7 +6,7 @@
 namespace lockstep::sim {
 
 /// The simulated world as one rank sees it.
-class SimPort final : public Port {
+class SimPort final : public Port, public HostTime {
  public:
   SimPort(Engine& engine, RankState& rank) : engine_(engine), rank_(rank) {}
 
@@ -21,8 +21,7 @@ class SimPort final : public Port {
     }
   }
   void write(const Slice& to, const Values& values) override {
-    ensure(values.size() == to.elements && values.dtype() == to.dtype,
-           "a write fits its slice");
+    ensure(values.size() == to.elements && values.dtype() == to.dtype, "a write fits its slice");
     rank_.buffers->store(to, values);
   }
   Values read(const Slice& from) override { return rank_.buffers->load(from); }
@@ -41,6 +40,9 @@ class SimPort final : public Port {
   Ticket promise() override { return engine_.promise(rank_); }
   void fulfil(Ticket promise) override { engine_.fulfil(rank_, promise); }
   uint32_t choose(SiteId, ChoiceKind, uint32_t, uint32_t local) override { return local; }
+  void reached(const Position& position) override { engine_.reached(rank_, position); }
+
+  Time now() const override { return rank_.running == nullptr ? Time{} : rank_.running->host; }
 
  private:
   Engine& engine_;

@@ -28,6 +28,10 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
     }
     result.ends.push_back(std::move(end));
     result.memory.push_back(rank.buffers->memory());
+    rank.stack->tell_struck(result);
+  }
+  for (const int32_t number : engine.struck_links()) {
+    result.struck_faults.emplace(number, -1);
   }
   engine.unwind();
   return result;

@@ -11,9 +11,7 @@ namespace lockstep::sim {
 namespace {
 
 // One of `parts` equal parts, rounded up to a whole byte.
-Bytes part_of(Bytes bytes, int64_t parts) {
-  return Bytes((bytes.count() + parts - 1) / parts);
-}
+Bytes part_of(Bytes bytes, int64_t parts) { return Bytes((bytes.count() + parts - 1) / parts); }
 
 bool is_all_reduce_like(OpKind kind) {
   return kind == OpKind::all_reduce || kind == OpKind::barrier;
@@ -33,12 +31,12 @@ PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t 
   const auto fit = static_cast<int32_t>(free_places.size()) / devices_per_rank;
   const int32_t per_node = ranks_per_node > 0 ? ranks_per_node : fit;
   if (per_node > fit || int64_t{per_node} * cluster.nodes < world_size) {
-    return {{},
-            {{fmt::format("{} ranks of {} device(s), {} a node, do not fit on {} node(s) with {} "
-                          "free device(s) each",
-                          world_size, devices_per_rank, per_node, cluster.nodes,
-                          free_places.size()),
-              "ask for fewer devices, or give the cluster more nodes or GPUs"}}};
+    return {
+        {},
+        {{fmt::format("{} ranks of {} device(s), {} a node, do not fit on {} node(s) with {} "
+                      "free device(s) each",
+                      world_size, devices_per_rank, per_node, cluster.nodes, free_places.size()),
+          "ask for fewer devices, or give the cluster more nodes or GPUs"}}};
   }
   PlacementResult result;
   result.placement.devices_per_rank = devices_per_rank;
@@ -113,14 +111,13 @@ TopologyCommunicationCost::Choice TopologyCommunicationCost::gloo_choice(
 
 TransferPlan TopologyCommunicationCost::plan(const CollectiveCall& call, const Choice& choice) {
   const TrafficPattern& traffic = pattern(call, choice.shape);
-  return {traffic.latency, part_of(choice.volume, traffic.parts), &traffic.links,
-          &traffic.weights};
+  return {traffic.latency, part_of(choice.volume, traffic.parts), &traffic.links, &traffic.weights};
 }
 
 const TrafficPattern& TopologyCommunicationCost::pattern(const CollectiveCall& call, Shape shape) {
   const bool rooted = shape == Shape::binomial || shape == Shape::to_root ||
                       shape == Shape::from_root || shape == Shape::reduce_to_root;
-  const auto key = std::make_tuple(call.communicator, shape, rooted ? call.root : -1);
+  const auto key = std::make_tuple(latencies_, call.communicator, shape, rooted ? call.root : -1);
   const auto known = patterns_.find(key);
   return known != patterns_.end() ? known->second
                                   : patterns_.emplace(key, make_pattern(call, shape)).first->second;
@@ -153,8 +150,8 @@ TrafficPattern TopologyCommunicationCost::make_pattern(const CollectiveCall& cal
 Time TopologyCommunicationCost::time_alone(const TransferPlan& plan) const {
   Time slowest;
   for (size_t place = 0; place < plan.links->size(); ++place) {
-    slowest = std::max(slowest, plan.volume * (*plan.weights)[place] /
-                                    capacities_[(*plan.links)[place]]);
+    slowest =
+        std::max(slowest, plan.volume * (*plan.weights)[place] / capacities_[(*plan.links)[place]]);
   }
   return plan.latency + slowest;
 }
@@ -170,12 +167,17 @@ TopologyCommunicationCost::Route TopologyCommunicationCost::route_of(
 }
 
 TransferPlan TopologyCommunicationCost::between(DeviceNumber from, DeviceNumber to, Bytes bytes) {
-  const auto key = std::pair(from.value, to.value);
+  const auto key = std::make_tuple(latencies_, from.value, to.value);
   auto known = routes_.find(key);
   if (known == routes_.end()) {
     known = routes_.emplace(key, route_of(topology_.route(from, to))).first;
   }
   return {known->second.latency, bytes, &known->second.links};
+}
+
+void TopologyCommunicationCost::add_latency(LinkIndex link, Time latency) {
+  topology_.add_latency(LinkId{link}, latency);
+  ++latencies_;
 }
 
 TransferPlan TopologyCommunicationCost::point_to_point(int32_t source, int32_t destination,
@@ -194,7 +196,7 @@ TransferPlan TopologyCommunicationCost::copy(int32_t rank, DeviceId from, Device
   }
   const bool to_host = to == host_device;
   const DeviceNumber device = placement_.device(rank, to_host ? from.value : to.value);
-  const auto key = std::pair(device.value, to_host);
+  const auto key = std::make_tuple(latencies_, device.value, to_host);
   auto known = host_routes_.find(key);
   if (known == host_routes_.end()) {
     const auto links =

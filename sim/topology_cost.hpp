@@ -61,6 +61,7 @@ class TopologyCommunicationCost final : public CommunicationCost {
   /// Over the links between two places; within one memory, a read and a write of all bytes.
   TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) override;
   const std::vector<BytesPerSecond>& link_capacities() const override { return capacities_; }
+  void add_latency(LinkIndex link, Time latency) override;
 
   const Topology& topology() const { return topology_; }
   const Placement& placement() const { return placement_; }
@@ -102,10 +103,15 @@ class TopologyCommunicationCost final : public CommunicationCost {
   DeviceModel host_;
   int64_t devices_per_node_;
   std::vector<BytesPerSecond> capacities_;
-  /// By communicator, shape and, where the shape has one, root. Addresses stay.
-  std::map<std::tuple<uint64_t, Shape, int32_t>, TrafficPattern> patterns_;
-  std::map<std::pair<uint32_t, uint32_t>, Route> routes_;    ///< between devices
-  std::map<std::pair<uint32_t, bool>, Route> host_routes_;   ///< of a device; true: to the host
+  /// How often latencies have changed. What was found before is kept: plans in progress hold on to
+  /// its links.
+  uint32_t latencies_ = 0;
+  /// By change, communicator, shape and, where the shape has one, root. Addresses stay.
+  std::map<std::tuple<uint32_t, uint64_t, Shape, int32_t>, TrafficPattern> patterns_;
+  /// By change, between devices.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Route> routes_;
+  /// By change, of a device; true: to the host.
+  std::map<std::tuple<uint32_t, uint32_t, bool>, Route> host_routes_;
 };
 
 }  // namespace lockstep::sim

@@ -67,8 +67,8 @@ Time add_round(TrafficCounter& counter, const Members& members, size_t distance)
   const size_t size = members.devices.size();
   Time slowest;
   for (size_t member = 0; member < size; ++member) {
-    slowest = std::max(slowest, counter.add(members.devices[member],
-                                            members.devices[(member + distance) % size]));
+    slowest = std::max(
+        slowest, counter.add(members.devices[member], members.devices[(member + distance) % size]));
   }
   return slowest;
 }
@@ -127,16 +127,15 @@ Time add_tree(TrafficCounter& counter, const Nodes& nodes, size_t channel, size_
 }  // namespace
 
 Time TrafficCounter::add(DeviceNumber from, DeviceNumber to, uint32_t weight) {
-  Time latency;
-  for (const LinkId link : topology_.route(from, to)) {
-    latency += topology_.link(link).latency;
+  const std::vector<LinkId> route = topology_.route(from, to);
+  for (const LinkId link : route) {
     uses_.emplace_back(link.value, weight);
   }
   if (uses_.size() > merge_at_) {
     merge();
     merge_at_ = std::max(merge_at_, uses_.size() * 2);
   }
-  return latency;
+  return topology_.latency(route);
 }
 
 void TrafficCounter::merge() {

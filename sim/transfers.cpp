@@ -6,6 +6,7 @@ namespace lockstep::sim {
 void Engine::begin_transfer(const TransferPlan& plan, Time start, uint32_t first, uint32_t second,
                             bool collective) {
   const Transfer transfer{plan, start, first, second, collective};
+  strike(plan);
   if (plan.links == nullptr || plan.links->empty() || plan.volume == Bytes{}) {
     end_transfer(transfer, start + plan.latency);
     return;

@@ -23,6 +23,7 @@ class RankHost final : public Port {
 
   const RankEnd& end() const { return end_; }
   int64_t operations() const { return operations_; }
+  const RankStack& stack() const { return stack_; }
 
   const Place& place() const override { return place_; }
   LaneId lane() const override { return current_lane_; }

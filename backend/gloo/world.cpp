@@ -78,6 +78,7 @@ RunResult World::run(const ProgramOfRank& program_of_rank) {
     host->stop_workers();
     result_.ends.push_back(host->end());
     result_.operations += host->operations();
+    host->stack().tell_struck(result_);
   }
   for (const auto& state : states_) {
     result_.memory.push_back(state->buffers.memory());

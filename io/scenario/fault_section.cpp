@@ -35,8 +35,9 @@ std::vector<Field<FaultSpec>> own_fields(FaultKind kind) {
       return {field<&FaultSpec::node>({"node", "required", "whose ranks end", 0, last_rank})};
     case FaultKind::lost_message:
     case FaultKind::corrupted_value:
-      return {field<&FaultSpec::call>(
-          {"call", "required", "the how-manieth submission of that rank", 1, 1e15})};
+      return {field<&FaultSpec::call>({"call", "required",
+                                       "the how-manieth of its calls that it can strike, from 1", 1,
+                                       1e15})};
     case FaultKind::exception:
     case FaultKind::out_of_memory:
       return {field<&FaultSpec::hook, NameForm>({"hook", "training_step", "where it happens"})};

@@ -10,16 +10,11 @@ namespace lockstep {
 
 std::string_view name_of(LinkKind kind) {
   switch (kind) {
-    case LinkKind::nvlink:
-      return "nvlink";
-    case LinkKind::pcie:
-      return "pcie";
-    case LinkKind::socket:
-      return "socket";
-    case LinkKind::host_memory:
-      return "host_memory";
-    case LinkKind::network:
-      return "network";
+    case LinkKind::nvlink: return "nvlink";
+    case LinkKind::pcie: return "pcie";
+    case LinkKind::socket: return "socket";
+    case LinkKind::host_memory: return "host_memory";
+    case LinkKind::network: return "network";
   }
   return "?";
 }
@@ -133,6 +128,8 @@ Time Topology::latency(std::span<const LinkId> route) const {
   Time sum;
   for (const LinkId id : route) {
     sum += link(id).latency;
+    const auto added = added_latency_.find(id);
+    sum += added == added_latency_.end() ? Time{} : added->second;
   }
   return sum;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,9 @@ class Topology {
   /// All links that the ring over `order` (each to the next, the last to the first) uses, by id.
   std::vector<LinkUse> ring(std::span<const DeviceNumber> order) const;
 
+  /// A message takes so much longer over this link of this node alone; routes stay as they are.
+  void add_latency(LinkId id, Time latency) { added_latency_[id] += latency; }
+
   /// Sum of latencies; smallest bandwidth, shared by the hops that cross a link at once.
   Time latency(std::span<const LinkId> route) const;
   BytesPerSecond bottleneck(std::span<const LinkId> route) const;
@@ -72,6 +76,7 @@ class Topology {
   std::vector<Steps> between_;  ///< by place pair; empty with one node
   std::vector<Steps> to_host_;  ///< by place
   std::vector<Steps> from_host_;
+  std::map<LinkId, Time> added_latency_;
 };
 
 }  // namespace lockstep

@@ -49,6 +49,8 @@ class ProgramException : public std::runtime_error {
 class OutOfMemory : public ProgramException {
  public:
   OutOfMemory(SiteId site, Bytes asked, Bytes held, Bytes capacity);
+  /// Injected: nothing was asked.
+  OutOfMemory(SiteId site, const std::string& what) : ProgramException(site, what) {}
   Bytes asked() const { return asked_; }
   Bytes held() const { return held_; }
   Bytes capacity() const { return capacity_; }

@@ -24,6 +24,9 @@ constexpr SiteId site_id(std::string_view key) {
   return SiteId{hash == 0 ? 1u : hash};
 }
 
+/// Of all loading of data, in every program: so that whoever watches a port can tell it apart.
+inline constexpr SiteId data_loading_site = site_id("data loading");
+
 /// What is known of a site. Sites of a scenario have a file and a line; sites of a strategy or of
 /// the trainer only say what they do ("ddp: all_reduce of a bucket").
 struct Site {

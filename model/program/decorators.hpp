@@ -39,6 +39,7 @@ class PortDecorator : public Port {
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override {
     return inner_.choose(site, kind, alternatives, local);
   }
+  void reached(const Position& position) override { inner_.reached(position); }
 
  protected:
   Port& inner_;
@@ -118,33 +119,6 @@ class CheckingPort final : public PortDecorator {
  private:
   FingerprintBoard& board_;
   int64_t calls_ = 0;
-};
-
-/// A fault at one submission of one rank.
-struct PlannedFault {
-  enum class Kind : uint8_t { lost_message, corrupted_value, exception, out_of_memory, lost_rank };
-  Kind kind = Kind::lost_message;
-  int64_t submission = 0;  ///< the how-manieth submission of this rank, from 0
-  SiteId site{};
-};
-
-/// Thrown by a lost rank: its lanes end without a word.
-class RankLost final : public std::exception {
- public:
-  const char* what() const noexcept override { return "the rank was lost"; }
-};
-
-class FaultPort final : public PortDecorator {
- public:
-  FaultPort(Port& inner, std::vector<PlannedFault> faults);
-  Ticket submit(std::span<const Op> ops) override;
-
- private:
-  Ticket strike(const PlannedFault& fault, std::span<const Op> ops);
-
-  std::vector<PlannedFault> faults_;  ///< by submission
-  size_t next_ = 0;
-  int64_t submissions_ = 0;
 };
 
 /// Makes the choices that a recorded rank made: sources of any-source receives, settle_any,

@@ -7,6 +7,7 @@
 #include "model/core/failure.hpp"
 #include "model/core/op.hpp"
 #include "model/core/place.hpp"
+#include "model/core/position.hpp"
 #include "model/core/values.hpp"
 #include "model/program/task.hpp"
 
@@ -63,6 +64,10 @@ class Port {
   /// A free choice among `alternatives` (> 0). `local` is what this world would take; the answer is
   /// recorded and may be overruled by a replay or an explorer.
   virtual uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) = 0;
+
+  /// Said by a trainer as it goes: here the program stands now. Recorded nowhere and changes
+  /// nothing, unless the world (or a decorator) has something in store for this place.
+  virtual void reached(const Position&) {}
 };
 
 }  // namespace lockstep

@@ -16,9 +16,9 @@ class After {
  public:
   constexpr After() = default;
   template <class... Tickets>
-    requires(sizeof...(Tickets) > 0 && sizeof...(Tickets) <= 4 &&
-             (std::is_same_v<Tickets, Ticket> && ...))
-  constexpr After(Tickets... tickets) : here_{tickets...}, count_(sizeof...(Tickets)) {}
+  requires(sizeof...(Tickets) > 0 && sizeof...(Tickets) <= 4 &&
+           (std::is_same_v<Tickets, Ticket> && ...)) constexpr After(Tickets... tickets)
+      : here_{tickets...}, count_(sizeof...(Tickets)) {}
   After(std::span<const Ticket> tickets)
       : there_(tickets.data()), count_(static_cast<uint32_t>(tickets.size())) {}
   After(const std::vector<Ticket>& tickets) : After(std::span<const Ticket>(tickets)) {}
@@ -137,8 +137,7 @@ class Rank {
                         const CommunicationOptions& options = {});
   /// `splits`: elements sent to each member, then elements got from each; empty = equal parts.
   Ticket all_to_all(GroupId group, const Slice& send, const Slice& receive,
-                    std::span<const int64_t> splits = {},
-                    const CommunicationOptions& options = {});
+                    std::span<const int64_t> splits = {}, const CommunicationOptions& options = {});
   Ticket barrier(GroupId group, const CommunicationOptions& options = {});
 
   // Point to point. `source` may be any_rank; Status::source then says who it was.
@@ -171,11 +170,12 @@ class Rank {
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) {
     return port_->choose(site, kind, alternatives, local);
   }
+  void reached(const Position& position) { port_->reached(position); }
 
  private:
   friend class GroupedCall;
-  Ticket communicate(Op op, const Slice* read, const Slice* write,
-                     std::span<const int64_t> splits, const CommunicationOptions& options);
+  Ticket communicate(Op op, const Slice* read, const Slice* write, std::span<const int64_t> splits,
+                     const CommunicationOptions& options);
 
   Port* port_;
   uint32_t next_group_ = 1;

@@ -3,7 +3,7 @@
 namespace lockstep {
 
 RankStack::RankStack(Port& world, const RunOptions& options, Journal* journal,
-                     FingerprintBoard* board)
+                     FingerprintBoard* board, const HostTime* host)
     : outermost_(&world) {
   const auto wrap = [this](std::unique_ptr<Port> decorator) {
     outermost_ = decorator.get();
@@ -14,7 +14,9 @@ RankStack::RankStack(Port& world, const RunOptions& options, Journal* journal,
   }
   const auto faults = options.faults.find(static_cast<int32_t>(world.place().rank.value));
   if (faults != options.faults.end()) {
-    wrap(std::make_unique<FaultPort>(*outermost_, faults->second));
+    auto port = std::make_unique<FaultPort>(*outermost_, faults->second, host);
+    faults_ = port.get();
+    wrap(std::move(port));
   }
   if (options.check && board != nullptr) {
     wrap(std::make_unique<CheckingPort>(*outermost_, *board));
@@ -25,9 +27,16 @@ RankStack::RankStack(Port& world, const RunOptions& options, Journal* journal,
   rank_ = std::make_unique<Rank>(*outermost_);
 }
 
+void RankStack::tell_struck(RunResult& result) const {
+  if (faults_ != nullptr) {
+    for (const int32_t number : faults_->struck()) {
+      result.struck_faults.emplace(number, rank_->id());
+    }
+  }
+}
+
 Place place_of(const RunOptions& options, int32_t rank) {
-  const int32_t per_node =
-      options.ranks_per_node > 0 ? options.ranks_per_node : options.world_size;
+  const int32_t per_node = options.ranks_per_node > 0 ? options.ranks_per_node : options.world_size;
   Place place;
   place.rank = RankId{static_cast<uint32_t>(rank)};
   place.world_size = options.world_size;
@@ -50,8 +59,7 @@ RankEnd end_of(std::exception_ptr failure) {
   } catch (const ProgramException& error) {
     return {RankEnd::Kind::raised, error.site(), error.what(), false};
   } catch (const RankFailure& error) {
-    const bool stuck = error.outcome() == Outcome::timed_out ||
-                       error.outcome() == Outcome::aborted;
+    const bool stuck = error.outcome() == Outcome::timed_out || error.outcome() == Outcome::aborted;
     return {stuck ? RankEnd::Kind::stuck : RankEnd::Kind::failed, no_site, error.what(), false};
   } catch (const RankLost& error) {
     return {RankEnd::Kind::lost, no_site, error.what(), false};

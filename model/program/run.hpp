@@ -3,11 +3,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/program/buffer_table.hpp"
 #include "model/program/decorators.hpp"
+#include "model/program/fault_port.hpp"
 #include "model/program/journal.hpp"
 #include "model/program/rank.hpp"
 
@@ -72,19 +75,26 @@ struct RunResult {
   std::unique_ptr<Journal> journal;  ///< null when not recorded
   std::vector<std::map<DeviceId, DeviceMemory>> memory;  ///< by rank
   int64_t operations = 0;                                ///< submitted, over all ranks
+  /// Faults that took effect: PlannedFault::number (or the world's own fault's) and rank; -1: none.
+  std::set<std::pair<int32_t, int32_t>> struck_faults;
 };
 
 /// One rank's view of its world: the decorators that the options ask for around the world's port,
 /// and the typed face over them.
 class RankStack {
  public:
-  RankStack(Port& world, const RunOptions& options, Journal* journal, FingerprintBoard* board);
+  /// `host`: of this rank; null where the world has no time of its own.
+  RankStack(Port& world, const RunOptions& options, Journal* journal, FingerprintBoard* board,
+            const HostTime* host = nullptr);
+  /// Adds the faults that took effect on this rank.
+  void tell_struck(RunResult& result) const;
   Rank& rank() { return *rank_; }
   Port& port() { return *outermost_; }
 
  private:
   std::vector<std::unique_ptr<Port>> decorators_;
   Port* outermost_;
+  const FaultPort* faults_ = nullptr;  ///< among the decorators; null: none
   std::unique_ptr<Rank> rank_;
 };
 

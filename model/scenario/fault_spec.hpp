@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "model/core/instant.hpp"
 #include "model/core/units.hpp"
-#include "model/scenario/instant.hpp"
 #include "model/scenario/placed.hpp"
 #include "model/scenario/rank_selection.hpp"
 
@@ -23,6 +24,8 @@ enum class FaultKind : uint8_t {
   out_of_memory,
   signal
 };
+inline constexpr int fault_kind_count = 10;
+std::string_view name_of(FaultKind kind);
 
 /// One end of a link: `node N` or `gpu N`.
 struct LinkEnd {

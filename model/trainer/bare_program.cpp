@@ -10,6 +10,7 @@ Program run(Rank& rank, std::shared_ptr<const BareProgram> program) {
   RankLog& log = program->log->ranks[rank.place().rank.value];
   Interpreter interpreter(rank, program->settings, log, nullptr);
   Frame frame;
+  rank.reached({"main"});
   co_await interpreter.run(program->scenario->program->find("main")->statements, frame);
   co_await interpreter.synchronize();
 }

@@ -7,14 +7,14 @@ Program DataFeed::next(int64_t samples, int64_t number, int64_t batches) {
     co_return;
   }
   if (loader_.workers == 0) {
-    rank_.host(loader_.sample_time * samples);
+    rank_.host(loader_.sample_time * samples, data_loading_site);
     co_return;
   }
   // Workers side by side finish batches at the rate of one worker times their number.
   const int64_t ahead = loader_.workers * loader_.prefetch_factor;
   const Time one = loader_.sample_time * loader_.batch_size / loader_.workers;
   for (; ordered_ < batches && ordered_ < number + ahead; ++ordered_) {
-    prepared_.push_back(rank_.compute(one, {stream(queue::data), {}, site_id("data loading")}));
+    prepared_.push_back(rank_.compute(one, {stream(queue::data), {}, data_loading_site}));
   }
   const Ticket ready = prepared_.front();
   prepared_.pop_front();

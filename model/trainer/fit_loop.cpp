@@ -146,12 +146,14 @@ Program FitLoop::epoch() {
   progress.num_batches = settings_.limit_train.of(batches.size());
   const bool keeps_outputs = training_.has_hook("training_epoch_end");
   training_.outputs.clear();
+  training_.begin_epoch();
   SampleUse used{"train", progress.epoch, 0, {}};
   co_await training_.hook("on_train_epoch_start");
   DataFeed feed(training_.rank(), loader());
   const int64_t window = settings_.accumulate_grad_batches;
   for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
     const Batch next = batches.at(number);
+    training_.begin_batch();
     co_await feed.next(next.size(), number, progress.num_batches);
     progress.batch_idx = number;
     progress.batch_size = next.size();

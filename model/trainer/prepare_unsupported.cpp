@@ -73,22 +73,6 @@ void find_launcher(Preparation& preparation, const Object& launcher) {
   }
 }
 
-std::string_view name_of_fault(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::straggler: return "straggler";
-    case FaultKind::slow_data: return "slow_data";
-    case FaultKind::slow_link: return "slow_link";
-    case FaultKind::lost_rank: return "lost_rank";
-    case FaultKind::lost_node: return "lost_node";
-    case FaultKind::lost_message: return "lost_message";
-    case FaultKind::corrupted_value: return "corrupted_value";
-    case FaultKind::exception: return "exception";
-    case FaultKind::out_of_memory: return "out_of_memory";
-    case FaultKind::signal: return "signal";
-  }
-  return "?";
-}
-
 void find_cluster(Preparation& preparation, const ClusterSpec& cluster,
                   const WorldAbilities& world) {
   if (cluster.preset && !cluster_preset(cluster.preset->value)) {
@@ -134,7 +118,7 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
   for (const FaultSpec& fault : scenario.faults) {
     if (world.faults.count(fault.kind) == 0) {
       add_problem(preparation, Kind::unsupported, fault.place,
-                  fmt::format("the fault `{}` is not injected yet", name_of_fault(fault.kind)));
+                  fmt::format("the fault `{}` is not injected yet", name_of(fault.kind)));
     }
   }
   for (const EnvironmentVariable& variable : scenario.env) {

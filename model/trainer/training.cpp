@@ -80,6 +80,7 @@ Program Training::run_main() {
   std::exception_ptr failure;
   try {
     if (main == nullptr) {
+      begin_hook("main");
       co_await fit(*this);
     } else {
       co_await hook("main");
@@ -146,7 +147,28 @@ Task<Flow> Training::hook(std::string_view name) {
   co_return co_await hook_with(name, frame);
 }
 
+void Training::begin_epoch() {
+  position_.epoch = progress.epoch;
+  rank_.reached(position_);
+}
+
+void Training::begin_batch() {
+  position_.step = progress.global_step;
+  rank_.reached(position_);
+}
+
+void Training::begin_hook(std::string_view name) {
+  Position position = position_;
+  position.hook = name;
+  rank_.reached(position);
+}
+
 Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
+  begin_hook(name);
+  co_return co_await run_hook(name, frame);
+}
+
+Task<Flow> Training::run_hook(std::string_view name, Frame& frame) {
   const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
   if (found == nullptr) {
     co_return Flow::next;

@@ -46,6 +46,9 @@ class Training final : public TrainerScope {
   RankLog& log() { return log_; }
   bool distributed() const { return is_distributed(); }
   bool has_hook(std::string_view name) const;
+  /// Tells the world that the next training epoch, or a batch of the next step, begins.
+  void begin_epoch();
+  void begin_batch();
   /// Runs the user's hook of this name, if there is one, with names that die with it.
   Task<Flow> hook(std::string_view name);
   /// The same with names that outlive it, for steps.
@@ -79,6 +82,9 @@ class Training final : public TrainerScope {
   int64_t dataloaders = 1;  ///< of the loop that runs now
 
  private:
+  /// Tells the world that a hook begins, whether or not the user has written it.
+  void begin_hook(std::string_view name);
+  Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
@@ -106,6 +112,7 @@ class Training final : public TrainerScope {
   bool is_set_up_ = false;  ///< the model exists
   Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now
+  Position position_;
   const Batch* batch_ = nullptr;
   const LoaderSettings* loader_ = nullptr;
   bool forward_done_ = false;  ///< in this batch

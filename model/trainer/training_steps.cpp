@@ -80,6 +80,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
 
 // What the step binds to the module is lost where the strategy runs it on copies.
 Task<Flow> Training::step(std::string_view hook, Frame& frame) {
+  begin_hook(hook);
   const bool on_replicas = strategy_->steps_on_copies();
   if (on_replicas) {
     interpreter_.begin_replica();
@@ -87,7 +88,7 @@ Task<Flow> Training::step(std::string_view hook, Frame& frame) {
   if (!holds_forward(hook)) {
     co_await forward(nullptr, frame);
   }
-  const Flow flow = co_await hook_with(hook, frame);
+  const Flow flow = co_await run_hook(hook, frame);
   if (on_replicas) {
     interpreter_.end_replica();
   }

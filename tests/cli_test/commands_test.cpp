@@ -227,3 +227,33 @@ TEST_CASE("the version and the schema are printed") {
   CHECK(run_program("--version").output.starts_with("lockstep 0."));
   CHECK(nlohmann::json::parse(run_program("schema").output).is_object());
 }
+
+TEST_CASE("drawn faults are printed as the lines that repeat them") {
+  const Folder folder;
+  const std::string file = folder.write("a.yaml", message);
+  const std::string command = "verify " + file + " --draw-faults 2 --seed 3";
+  const Ended drawn = run_program(command);
+  INFO(drawn.output);
+  CHECK(drawn.output == run_program(command).output);
+  const std::string head = "drawn from seed 3; these lines repeat it:\n";
+  REQUIRE(drawn.output.starts_with(head));
+  const std::string lines =
+      drawn.output.substr(head.size(), drawn.output.find("\n\n") + 1 - head.size());
+  const Ended repeated = run_program("verify " + folder.write("b.yaml", message + lines));
+  CHECK(repeated.code == drawn.code);
+  const auto json =
+      nlohmann::json::parse(run_program(command + " --format json", "2>/dev/null").output);
+  CHECK(json.at("drawn_faults").size() == 2);
+  CHECK(run_program("verify " + folder.file("b.yaml") + " --draw-faults 1").code == 2);
+}
+
+TEST_CASE("a fault that struck nothing is told in text, in JSON and by test") {
+  const Folder folder;
+  const std::string file =
+      folder.write("a.yaml", message + "faults: [{lost_message: {rank: 0, call: 9}}]\n");
+  for (const char* command : {"run ", "verify ", "test ", "verify --format json "}) {
+    const Ended ended = run_program(command + file);
+    CHECK(ended.code == 0);
+    CHECK(ended.output.find("fault 1, `lost_message`, never struck rank 0") != std::string::npos);
+  }
+}

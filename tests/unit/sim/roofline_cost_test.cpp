@@ -53,7 +53,7 @@ TEST_CASE("a timed kernel takes the time it says") { CHECK(price(timed(3_us)) ==
 TEST_CASE("a kernel takes the longer of its arithmetic and its memory traffic") {
   Op op = kernel(Kernel::layer_forward);
   op.dtype = DType::fp16;
-  op.work = 50'000'000'000;  // at 50 TFLOP/s: 1 ms
+  op.work = 50'000'000'000;       // at 50 TFLOP/s: 1 ms
   op.bytes = Bytes(400'000'000);  // at 800 GB/s: 0.5 ms
   CHECK(price(op) == 1_ms);
   op.bytes = Bytes(1'600'000'000);
@@ -89,23 +89,22 @@ TEST_CASE("work in the host's streams is done by the host") {
 }
 
 TEST_CASE("a straggler is slow for the part of its work within the interval") {
-  const sim::SlowedComputeCost cost = slowed({{1, 3, 10_ms, 20_ms}});
+  const sim::SlowedComputeCost cost = slowed({{1, 3, {Instant::Kind::time, 10_ms}, 10_ms}});
   const auto duration = [&cost](uint32_t rank, Time start) {
     return cost.duration(timed(4_ms), RankId{rank}, start);
   };
   CHECK(duration(0, 12_ms) == 4_ms);
   CHECK(duration(2, 12_ms) == 4_ms);
   CHECK(duration(1, 0_ms) == 4_ms);
-  CHECK(duration(1, 6_ms) == 4_ms);    // ends as the interval begins
-  CHECK(duration(1, 8_ms) == 8_ms);    // 2 ms, then the other 2 three times slower
+  CHECK(duration(1, 6_ms) == 4_ms);  // ends as the interval begins
+  CHECK(duration(1, 8_ms) == 8_ms);  // 2 ms, then the other 2 three times slower
   CHECK(duration(1, 10_ms) == 10_ms + 4_ms - Time(3'333'333'333));  // 10/3 ms done in 10 ms
-  CHECK(duration(1, 17_ms) == 6_ms);   // 1 ms done in 3 ms, 3 ms at full speed
+  CHECK(duration(1, 17_ms) == 6_ms);  // 1 ms done in 3 ms, 3 ms at full speed
   CHECK(duration(1, 20_ms) == 4_ms);
 }
 
 TEST_CASE("a straggler without an end stays slow; overlapping intervals multiply") {
-  const sim::SlowedComputeCost cost =
-      slowed({{0, 2, {}, Time::max()}, {0, 1.5, 10_ms, Time::max()}});
+  const sim::SlowedComputeCost cost = slowed({{0, 2}, {0, 1.5, {Instant::Kind::time, 10_ms}}});
   CHECK(cost.duration(timed(2_ms), RankId{0}, 0_ms) == 4_ms);
   CHECK(cost.duration(timed(2_ms), RankId{0}, 50_ms) == 6_ms);
   CHECK(cost.duration(timed(4_ms), RankId{0}, 6_ms) == 10_ms);  // 2 ms in 4, 2 ms in 6
