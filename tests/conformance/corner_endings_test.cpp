@@ -110,6 +110,30 @@ Arm with_fault(Worlds& worlds, PlannedFault::Kind kind) {
   return run_both(worlds, options, all_reduce_twice);
 }
 
+Program two_steps(Rank& rank, Seen& seen) {
+  const Slice data = metric(rank, DType::fp32, {1});
+  for (int64_t step = 0; step < 2; ++step) {
+    rank.reached({"training_step", step, 0});
+    const Ticket done = rank.all_reduce(world_group, data, Reduction::sum);
+    co_await rank.settle(done);
+    seen.push_back(rank.read(data));
+  }
+}
+
+// Group creation, then one grouped call that sends to the other rank and receives from it.
+Program exchanges(Rank& rank, Seen& seen) {
+  const int64_t both[] = {0, 1};
+  const Rank::NewGroup made = rank.new_group(world_group, both);
+  co_await rank.settle(made.ready);
+  const Slice mine = metric(rank, DType::fp32, {rank.id() + 1.0});
+  const Slice theirs = metric(rank, DType::fp32, {0});
+  GroupedCall call(rank);
+  call.send(made.group, mine, 1 - rank.id()).receive(made.group, theirs, 1 - rank.id());
+  const Ticket done = call.submit();
+  co_await rank.settle(done);
+  seen.push_back(rank.read(theirs));
+}
+
 using Kinds = std::vector<RankEnd::Kind>;
 
 }  // namespace
@@ -178,4 +202,33 @@ TEST_CASE("a buffer released in flight keeps its values until its operations hav
 TEST_CASE("an operation that nobody waits for hangs nobody") {
   Worlds worlds;
   CHECK(unfinished(run_both(worlds, world_of(2), never_settles)).empty());
+}
+
+TEST_CASE("a fault strikes where the program says that it stands, alike in both worlds") {
+  Worlds worlds;
+  for (const auto& [kind, end] :
+       {std::pair(PlannedFault::Kind::exception, RankEnd::Kind::raised),
+        std::pair(PlannedFault::Kind::out_of_memory, RankEnd::Kind::raised),
+        std::pair(PlannedFault::Kind::lost_rank, RankEnd::Kind::lost)}) {
+    RunOptions options = world_of(2);
+    PlannedFault fault{kind, PlannedFault::at_position, site_id("fault")};
+    fault.at = {Instant::Kind::step, {}, 1};
+    fault.hook = kind == PlannedFault::Kind::lost_rank ? "" : "training_step";
+    fault.number = 5;
+    options.faults[1] = {fault};
+    const Arm arm = run_both(worlds, options, two_steps);
+    CHECK(ends_of(arm) == Kinds{RankEnd::Kind::stuck, end});
+    CHECK(numbers_of(arm.seen[1]) == Numbers{2});  // step 0 was taken
+    CHECK(arm.result.struck_faults == std::set<std::pair<int32_t, int32_t>>{{5, 1}});
+  }
+}
+
+TEST_CASE("a lost message takes what its call sends, not what it receives, and no group") {
+  Worlds worlds;
+  RunOptions options = world_of(2);
+  options.faults[1] = {{PlannedFault::Kind::lost_message, 0, {}}};
+  const Arm arm = run_both(worlds, options, exchanges);
+  CHECK(arm.result.hung);
+  CHECK(ends_of(arm) == Kinds{RankEnd::Kind::stuck, RankEnd::Kind::finished});
+  CHECK(numbers_of(arm.seen[1]) == Numbers{1});
 }
