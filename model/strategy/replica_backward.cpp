@@ -33,9 +33,11 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
 }
 
 Ticket Replica::backward(Rank& rank, size_t layer) {
-  const auto run = std::find_if(trace_.begin(), trace_.end(),
-                                [layer](const LayerRun& each) { return each.layer == layer; });
-  ensure(run != trace_.end(), "backward of a layer that ran");
+  // Layers run in definition order, so the trace is sorted.
+  const auto run = std::lower_bound(
+      trace_.begin(), trace_.end(), layer,
+      [](const LayerRun& each, size_t wanted) { return each.layer < wanted; });
+  ensure(run != trace_.end() && run->layer == layer, "backward of a layer that ran");
   std::vector<Slice> gradients;
   for (const size_t index : trainable_of_[layer]) {
     ensure_gradient(rank, parameters_[index]);
