@@ -58,7 +58,7 @@ std::optional<Misfit> message_misfit(const OperationTable& table, size_t send) {
 std::vector<int32_t> members_in_order(const OperationTable& table, const Operation& operation) {
   const auto& groups = table.journal().groups[static_cast<size_t>(operation.rank)];
   const size_t group = operation.row.group.value;
-  return group != 0 && group < groups.size() ? groups[group].members
+  return group != 0 && group < groups.size() ? groups[group].members.ranks()
                                              : table.members(operation.communicator).ranks();
 }
 

@@ -3,6 +3,7 @@
 
 #include "model/network/execute.hpp"
 #include "sim/engine.hpp"
+#include "sim/new_groups.hpp"
 
 namespace lockstep::sim {
 
@@ -143,10 +144,12 @@ void Engine::complete_call(uint32_t first, Time start, Time finish) {
   }
 }
 
+using Splits = std::vector<std::span<const int64_t>>;
+
 void Engine::exchange_values(const std::vector<uint32_t>& by_member,
                              const std::vector<int32_t>& members) {
   std::vector<Values> inputs;
-  std::vector<std::span<const int64_t>> splits;
+  Splits splits;
   for (const uint32_t index : by_member) {
     const Part& part = parts_[index];
     const OpLists& lists = part.op.list();
@@ -162,69 +165,64 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
       std::any_of(splits.begin(), splits.end(), [](const auto& list) { return !list.empty(); });
   const int32_t peer = parts_[by_member.front()].op.peer;
   const auto root = std::find(members.begin(), members.end(), peer) - members.begin();
-  // What all members make alike is made once, for each way of reading and reducing the bytes.
-  std::map<std::pair<DType, Reduction>, Values> made_alike;
+  // What members make alike is made once, for each way of reading and reducing the bytes.
+  std::map<std::pair<DType, Reduction>, Values> wholes;
   for (size_t member = 0; member < by_member.size(); ++member) {
     const Part& part = parts_[by_member[member]];
-    const OpLists& lists = part.op.list();
-    if (lists.writes.empty()) {
+    if (part.op.list().writes.empty()) {
       continue;
     }
+    const Slice& output = part.op.list().writes[0];
+    BufferTable& buffers = *ranks[part.rank].buffers;
     const CollectiveInputs gathered{contributions, static_cast<int64_t>(member), root};
-    const auto make = [&] {
-      return collective_result(part.op, options_.average_order, gathered,
-                               uneven ? splits : std::vector<std::span<const int64_t>>());
-    };
-    const OpKind kind = part.op.kind;
-    if (kind != OpKind::all_reduce && kind != OpKind::all_gather && kind != OpKind::broadcast) {
-      ranks[part.rank].buffers->store(lists.writes[0], make());
+    if (part.op.kind == OpKind::all_to_all) {
+      buffers.store(output, collective_result(part.op, options_.average_order, gathered,
+                                              uneven ? splits : Splits()));
       continue;
     }
-    const std::pair<DType, Reduction> way{part.op.dtype, part.op.reduction};
-    const auto known = made_alike.find(way);
-    const Values& result =
-        known != made_alike.end() ? known->second : made_alike.emplace(way, make()).first->second;
-    ranks[part.rank].buffers->store(lists.writes[0], result);
+    const auto [place, fresh] = wholes.try_emplace({part.op.dtype, part.op.reduction});
+    if (fresh) {
+      place->second = collective_whole(part.op, options_.average_order, gathered);
+    }
+    const Values& whole = place->second;
+    buffers.store(output,
+                  gives_whole(part.op.kind) ? whole : collective_share(part.op, whole, gathered));
   }
 }
 
-uint32_t Engine::communicator_of(uint64_t key, std::vector<int32_t> members) {
+uint32_t Engine::communicator_of(uint64_t key, const MemberList& members) {
   const auto [place, fresh] =
       communicator_by_key_.try_emplace(key, static_cast<uint32_t>(communicators_.size()));
   if (fresh) {
-    communicators_.push_back({key, std::move(members), 0, {}});
+    communicators_.push_back({key, members, 0, {}});
   }
   return place->second;
 }
 
 void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communicator& parent) {
+  NewGroups made(parent.key, parts_[by_member.front()].call);
   for (const uint32_t index : by_member) {
     const Part& part = parts_[index];
-    RankState& rank = ranks[part.rank];
-    std::vector<int32_t> members;
-    if ((part.op.flags & flag_color) == 0) {
-      for (const int64_t member : part.op.list().splits) {
-        members.push_back(static_cast<int32_t>(member));
-      }
-    } else if (part.op.peer != no_color) {
-      for (const uint32_t other : by_member) {
-        if ((parts_[other].op.flags & flag_color) != 0 && parts_[other].op.peer == part.op.peer) {
-          members.push_back(static_cast<int32_t>(parts_[other].rank));
-        }
-      }
+    if ((part.op.flags & flag_color) != 0 && part.op.peer != no_color) {
+      made.add_to_color(part.op.peer, static_cast<int32_t>(part.rank));
     }
-    const uint64_t key = communicator_key(parent.key, part.call, members);
-    const auto own = std::find(members.begin(), members.end(), static_cast<int32_t>(part.rank));
-    GroupState group;
-    group.member = own == members.end() ? -1 : static_cast<int32_t>(own - members.begin());
+  }
+  for (const uint32_t index : by_member) {
+    const Part& part = parts_[index];
+    const bool colored = (part.op.flags & flag_color) != 0;
+    const NewGroups::Made& own = !colored                   ? made.of_list(part.op.list().splits)
+                                 : part.op.peer == no_color ? made.of_list({})
+                                                            : made.of_color(part.op.peer);
+    const auto number = static_cast<size_t>(part.op.tag);
     if (journal_ != nullptr) {
       auto& known = journal_->groups[part.rank];
-      known.resize(std::max<size_t>(known.size(), static_cast<size_t>(part.op.tag) + 1));
-      known[static_cast<size_t>(part.op.tag)] = {key, members};
+      known.resize(std::max(known.size(), number + 1));
+      known[number] = {own.key, own.members};
     }
-    group.communicator = communicator_of(key, std::move(members));
-    rank.groups.resize(std::max<size_t>(rank.groups.size(), static_cast<size_t>(part.op.tag) + 1));
-    rank.groups[static_cast<size_t>(part.op.tag)] = group;
+    RankState& rank = ranks[part.rank];
+    rank.groups.resize(std::max(rank.groups.size(), number + 1));
+    rank.groups[number] = {communicator_of(own.key, own.members),
+                           own.member_of(static_cast<int32_t>(part.rank)), 0};
   }
 }
 

@@ -2,22 +2,11 @@
 
 #include <algorithm>
 
-#include "model/network/execute.hpp"
 #include "sim/sim_port.hpp"
 
 namespace lockstep::sim {
 
 namespace {
-
-class TableOperands final : public Operands {
- public:
-  explicit TableOperands(BufferTable& buffers) : buffers_(buffers) {}
-  Values load(const Slice& from) override { return buffers_.load(from); }
-  void store(const Slice& to, const Values& values) override { buffers_.store(to, values); }
-
- private:
-  BufferTable& buffers_;
-};
 
 bool must_stop(const SimulationOptions& simulation, uint64_t turn) {
   return turn % 1024 == 0 && simulation.stop_asked && simulation.stop_asked();
@@ -30,7 +19,8 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
       simulation_(simulation),
       journal_(journal),
       events_(simulation.tie_seed),
-      flows_(simulation.communication->link_capacities()) {
+      flows_(simulation.communication->link_capacities()),
+      board_(options.world_size) {
   world_.resize(static_cast<size_t>(options.world_size));
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
     world_[static_cast<size_t>(rank)] = rank;
@@ -56,6 +46,17 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
 }
 
 Engine::~Engine() = default;
+
+Engine::Kept Engine::kept() const {
+  Kept kept{parts_.size(), waiters_.size(), 0, 0};
+  for (const RankState& rank : ranks) {
+    kept.buffers += rank.buffers->kept();
+    for (const auto& lane : rank.lanes) {
+      kept.tickets += lane->tickets.capacity();
+    }
+  }
+  return kept;
+}
 
 void Engine::run(const ProgramOfRank& program) {
   begin_link_faults();
@@ -149,150 +150,7 @@ void Engine::push_forecasts() {
   forecasts_.clear();
 }
 
-// Submissions
-
-Ticket Engine::submit(RankState& rank, std::span<const Op> ops) {
-  LaneState& lane = *rank.running;
-  lane.host += simulation_.launch_overhead;
-  operations_ += static_cast<int64_t>(ops.size());
-  if (lane.tickets.in_flight() >= static_cast<uint32_t>(options_.launch_queue)) {
-    // The launch queue is full: the host goes on when the oldest operation has finished. When that
-    // depends on a peer the time is not known yet, and the host is not held back.
-    const TicketState& oldest = lane.tickets.state(lane.tickets.low_water());
-    if (oldest.known()) {
-      lane.host = std::max(lane.host, oldest.finish);
-    }
-    lane.tickets.retire(lane.host);
-  }
-  const Ticket ticket = lane.tickets.open(lane.lane.id(), static_cast<uint32_t>(ops.size()));
-  for (const Op& op : ops) {
-    submit_part(rank, lane, op, ticket);
-  }
-  const TicketState& state = lane.tickets.state(ticket.sequence);
-  for (const Op& op : ops) {
-    if (op.kind != OpKind::host) {
-      StreamState& stream = rank.stream(op.stream);
-      stream.tail = ticket;
-      stream.known = state.known();
-      stream.finish = state.finish;
-    }
-  }
-  if (!ready_parts_.empty()) {
-    drain();
-  }
-  return ticket;
-}
-
-uint32_t Engine::new_part(RankState& rank, const Op& op, Ticket ticket) {
-  const uint32_t index = parts_.take();
-  Part& part = parts_[index];
-  part.op = op;
-  part.rank = rank.place.rank.value;
-  part.ticket = ticket;
-  part.issue = rank.running->host;
-  part.unresolved = 0;
-  const OpLists& lists = op.list();
-  part.op.lists = nullptr;
-  if (!lists.reads.empty() || !lists.writes.empty() || !lists.splits.empty()) {
-    part.lists = std::make_unique<OwnedLists>(lists);
-    part.op.lists = &part.lists->views;
-  }
-  return index;
-}
-
-uint32_t Engine::take_waiter() {
-  if (free_waiter_ == no_index) {
-    waiters_.emplace_back();
-    return static_cast<uint32_t>(waiters_.size() - 1);
-  }
-  const uint32_t node = free_waiter_;
-  free_waiter_ = waiters_[node].next;
-  return node;
-}
-
-void Engine::add_waiter(TicketState& state, uint32_t target) {
-  const uint32_t node = take_waiter();
-  waiters_[node] = {state.waiters, target, 0, nullptr};
-  state.waiters = node;
-}
-
-// Takes a ticket into account: its finish when known, else as something the part waits for.
-bool Engine::depend_on(RankState& rank, Ticket ticket, Time& ready, uint32_t& part, const Op& op,
-                       Ticket own) {
-  TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
-  if (ring.retired(ticket.sequence)) {
-    return true;
-  }
-  TicketState& state = ring.state(ticket.sequence);
-  if (state.known()) {
-    ready = std::max(ready, state.finish);
-    return true;
-  }
-  if (part == no_index) {
-    part = new_part(rank, op, own);
-  }
-  add_waiter(state, part);
-  ++parts_[part].unresolved;
-  return false;
-}
-
-void Engine::submit_part(RankState& rank, LaneState& lane, const Op& op, Ticket ticket) {
-  if (op.kind == OpKind::host) {
-    lane.host += Time(op.work);
-    tell(rank, ticket, lane.host, lane.host - Time(op.work), lane.host);
-    close_part(rank, ticket, lane.host);
-    return;
-  }
-  Time ready = lane.host;
-  uint32_t index = no_index;
-  StreamState& stream = rank.stream(op.stream);
-  if (stream.known) {
-    ready = std::max(ready, stream.finish);
-  } else {
-    stream.known = depend_on(rank, stream.tail, ready, index, op, ticket);
-    stream.finish = stream.known ? ready : Time{};
-  }
-  for (const Ticket after : op.list().after) {
-    if (after) {
-      depend_on(rank, after, ready, index, op, ticket);
-    }
-  }
-  const bool local = op.kind == OpKind::compute || op.kind == OpKind::event;
-  if (local && index == no_index && ready < rank.lost_at) {
-    const Time finish = finish_of_local(rank, op, ready);
-    compute_values(rank, op);
-    tell(rank, ticket, lane.host, ready, finish);
-    close_part(rank, ticket, finish);
-    return;
-  }
-  if (index == no_index) {
-    index = new_part(rank, op, ticket);
-  }
-  Part& part = parts_[index];
-  part.ready = ready;
-  if (is_collective(op.kind)) {
-    enter_call(rank, part);
-  } else if (is_point_to_point(op.kind)) {
-    post_message(index);
-  }
-  if (part.unresolved == 0) {
-    ready_parts_.push_back(index);
-  }
-}
-
-Time Engine::finish_of_local(RankState& rank, const Op& op, Time ready) {
-  if (op.kind == OpKind::event) {
-    return ready;
-  }
-  return ready + simulation_.compute->duration(op, rank.place.rank, ready);
-}
-
-void Engine::compute_values(RankState& rank, const Op& op) {
-  if (op.lists != nullptr && !op.lists->writes.empty()) {
-    TableOperands operands(*rank.buffers);
-    execute_kernel(op, operands, options_.network);
-  }
-}
+// What is ready
 
 void Engine::drain() {
   while (!ready_parts_.empty()) {
@@ -309,6 +167,10 @@ void Engine::launch(uint32_t index) {
     rank.end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
     return;  // the rank is gone: the operation never starts
   }
+  if (part.failed) {
+    fail_part(index);
+    return;
+  }
   if (is_collective(part.op.kind)) {
     arrive(index);
   } else if (is_point_to_point(part.op.kind)) {
@@ -323,10 +185,44 @@ void Engine::launch(uint32_t index) {
         simulation_.communication->copy(static_cast<int32_t>(part.rank), from, to, part.op.bytes),
         part.ready, index, no_index, false);
   } else {
-    const Time finish = finish_of_local(rank, part.op, part.ready);
-    compute_values(rank, part.op);
-    part_done(index, part.ready, finish);
+    launch_kernel(index);
   }
+}
+
+// The host is elsewhere by now: what a kernel throws is told to whoever settles its ticket, and to
+// what comes after it.
+void Engine::launch_kernel(uint32_t index) {
+  Part& part = parts_[index];
+  RankState& rank = ranks[part.rank];
+  Time finish = part.ready;
+  try {
+    finish = finish_of_local(rank, part.op, part.ready);
+    compute_values(rank, part.op);
+  } catch (const std::exception&) {
+    if (!rank.broken) {
+      rank.broken = end_of(std::current_exception());
+      if (rank.broken->site == no_site) {
+        rank.broken->site = part.op.site;
+      }
+    }
+    fail_part(index);
+    return;
+  }
+  part_done(index, part.ready, finish);
+}
+
+void Engine::fail_part(uint32_t index) {
+  const Part& part = parts_[index];
+  RankState& rank = ranks[part.rank];
+  const Ticket ticket = part.ticket;
+  const Time ready = part.ready;
+  rank.lanes[ticket.lane.value]->tickets.told[ticket.sequence] = {Outcome::failed, {}, {}};
+  if (journal_ != nullptr && journal_->options().completions) {
+    journal_->lane(static_cast<int32_t>(part.rank), ticket.lane)
+        .complete(ticket.sequence, {part.issue, ready, ready, Outcome::failed, {}});
+  }
+  forget_part(index);
+  close_part(rank, ticket, ready);
 }
 
 void Engine::part_done(uint32_t index, Time start, Time finish) {
@@ -334,62 +230,36 @@ void Engine::part_done(uint32_t index, Time start, Time finish) {
   RankState& rank = ranks[part.rank];
   const Ticket ticket = part.ticket;
   tell(rank, ticket, part.issue, start, finish);
-  parts_.give_back(index);
+  forget_part(index);
   close_part(rank, ticket, finish);
 }
 
-void Engine::tell(RankState& rank, Ticket ticket, Time issue, Time start, Time finish) {
-  if (journal_ == nullptr || !journal_->options().completions) {
-    return;
+void Engine::forget_part(uint32_t index) {
+  const Part& part = parts_[index];
+  if (part.lists) {
+    BufferTable& buffers = *ranks[part.rank].buffers;
+    buffers.let_go(part.lists->reads);
+    buffers.let_go(part.lists->writes);
   }
-  LaneJournal& rows = journal_->lane(static_cast<int32_t>(rank.place.rank.value), ticket.lane);
-  const Completion known = rows.completion(ticket.sequence);
-  if (known.outcome == Outcome::ok) {  // another part of a grouped call
-    start = std::min(start, known.start);
-    finish = std::max(finish, known.finish);
-  }
-  rows.complete(ticket.sequence, {issue, start, finish, Outcome::ok, {}});
-}
-
-void Engine::close_part(RankState& rank, Ticket ticket, Time finish) {
-  TicketState& state = rank.lanes[ticket.lane.value]->tickets.state(ticket.sequence);
-  state.finish = std::max(state.finish, finish);
-  if (--state.open_parts == 0) {
-    resolve(state);
-  }
-}
-
-void Engine::resolve(TicketState& state) {
-  latest_ = std::max(latest_, state.finish);
-  uint32_t node = std::exchange(state.waiters, no_index);
-  const Time finish = state.finish;
-  while (node != no_index) {
-    const Waiter waiter = waiters_[node];
-    waiters_[node].next = free_waiter_;
-    free_waiter_ = node;
-    node = waiter.next;
-    if (waiter.lane == nullptr) {
-      Part& part = parts_[waiter.target];
-      part.ready = std::max(part.ready, finish);
-      if (--part.unresolved == 0) {
-        ready_parts_.push_back(waiter.target);
-      }
-    } else if (waiter.lane->waiting && waiter.lane->generation == waiter.generation) {
-      lane_resolved(*waiter.lane, finish);
-    }
-  }
+  parts_.give_back(index);
 }
 
 // Promises
 
 Ticket Engine::promise(RankState& rank) {
   LaneState& lane = *rank.running;
-  return lane.tickets.open(lane.lane.id(), 1);
+  const Ticket promise = lane.tickets.open(lane.lane.id(), 1);
+  rank.open_promises.push_back(promise);
+  return promise;
 }
 
 void Engine::fulfil(RankState& rank, Ticket promise) {
+  std::erase(rank.open_promises, promise);
   tell(rank, promise, rank.running->host, rank.running->host, rank.running->host);
-  close_part(rank, promise, rank.running->host);
+  TicketState& state = rank.lanes[promise.lane.value]->tickets.state(promise.sequence);
+  state.finish = rank.running->host;
+  state.open_parts = 0;
+  resolve(state, false);
   drain();
 }
 

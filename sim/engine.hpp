@@ -61,8 +61,8 @@ struct CallSlot {
 /// A group in which collectives match by position.
 struct Communicator {
   uint64_t key = 0;
-  std::vector<int32_t> members;  ///< global ranks; empty = all
-  int64_t first_call = 0;        ///< of the window
+  MemberList members;      ///< empty = all
+  int64_t first_call = 0;  ///< of the window
   std::deque<CallSlot> window;
 };
 
@@ -105,10 +105,24 @@ class Engine {
   void wait_begins(RankState& rank, std::span<const Ticket> tickets, Until until);
   void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
   Lane& start_lane(RankState& rank, Program program);
-  void reached(RankState& rank, const Position& position);
+  /// Waits for ever: for tickets, or for room in the launch queue.
+  bool stuck(const RankState& rank, LaneState& lane) {
+    return !lane.lane.done() || held(rank, lane);
+  }
+
+  /// How much is kept of what has been submitted: bounded by what is in flight, however long the
+  /// programs run.
+  struct Kept {
+    size_t parts = 0;
+    size_t waiters = 0;
+    size_t tickets = 0;
+    size_t buffers = 0;
+    bool operator==(const Kept&) const = default;
+  };
+  Kept kept() const;
 
   const std::vector<int32_t>& members_of(const Communicator& communicator) const {
-    return communicator.members.empty() ? world_ : communicator.members;
+    return communicator.members.empty() ? world_ : communicator.members.ranks();
   }
 
  private:
@@ -131,16 +145,35 @@ class Engine {
 
   // Dependencies (engine.cpp).
   void submit_part(RankState& rank, LaneState& lane, const Op& op, Ticket ticket);
-  bool depend_on(RankState& rank, Ticket ticket, Time& ready, uint32_t& part, const Op& op,
-                 Ticket own);
+  /// An operation that is being submitted: when it may start, as far as that is known.
+  struct Pending {
+    const Op& op;
+    Ticket ticket;
+    Time ready{};
+    uint32_t part = no_index;  ///< made once it has to wait
+    bool failed = false;
+  };
+  enum class Order : uint32_t { after, stream };
+  bool depend_on(RankState& rank, Ticket ticket, Order order, Pending& pending);
+  bool has_failed(const RankState& rank, Ticket ticket) const;
+
+  // The launch queue (launch.cpp).
+  void make_room(RankState& rank, LaneState& lane);
+  void count_launched(RankState& rank);
+  void hold(RankState& rank, LaneState& lane);
+  bool held(const RankState& rank, LaneState& lane);
   uint32_t new_part(RankState& rank, const Op& op, Ticket ticket);
-  void add_waiter(TicketState& state, uint32_t target);
+  void add_waiter(TicketState& state, uint32_t target, Order order);
+  void forget_stale_waiters(TicketState& state, const LaneState& lane);
   void part_done(uint32_t index, Time start, Time finish);
+  void forget_part(uint32_t index);
   void close_part(RankState& rank, Ticket ticket, Time finish);
-  void resolve(TicketState& state);
+  void resolve(TicketState& state, bool failed);
   void lane_resolved(LaneState& lane, Time finish);
   void drain();
   void launch(uint32_t index);
+  void launch_kernel(uint32_t index);
+  void fail_part(uint32_t index);
   void tell(RankState& rank, Ticket ticket, Time issue, Time start, Time finish);
   void tell_unfinished();
   Time finish_of_local(RankState& rank, const Op& op, Time ready);
@@ -154,7 +187,7 @@ class Engine {
   void complete_call(uint32_t first, Time start, Time finish);
   void exchange_values(const std::vector<uint32_t>& parts, const std::vector<int32_t>& members);
   void make_groups(const std::vector<uint32_t>& parts, const Communicator& parent);
-  uint32_t communicator_of(uint64_t key, std::vector<int32_t> members);
+  uint32_t communicator_of(uint64_t key, const MemberList& members);
   CallSlot& slot(Communicator& communicator, int64_t call);
   void retire_calls(Communicator& communicator);
 
@@ -196,7 +229,7 @@ class Engine {
   struct Waiter {
     uint32_t next = no_index;
     uint32_t target = 0;
-    uint32_t generation = 0;
+    uint32_t generation = 0;    ///< of the lane; of a part: its Order
     LaneState* lane = nullptr;  ///< null: target is a part
   };
   std::vector<Waiter> waiters_;

@@ -27,14 +27,12 @@ void Engine::resume(RankState& rank, LaneState& lane, Time time) {
   lane.waiting = false;
   lane.awaited.clear();
   lane.tickets.retire(lane.host);
-  if (rank.lanes.size() == 1 && lane.tickets.in_flight() == 0) {
-    rank.buffers->forget_released();
-  }
   rank.running = &lane;
   lane.lane.resume();
   rank.running = nullptr;
   latest_ = std::max(latest_, lane.host);
   if (lane.lane.done()) {
+    held(rank, lane);
     end_lane(rank, lane);
   }
 }
@@ -58,6 +56,9 @@ void Engine::wait_begins(RankState& rank, std::span<const Ticket> tickets, Until
     return;
   }
   LaneState& lane = *rank.running;
+  if (!lane.holds.empty() && held(rank, lane)) {
+    return;
+  }
   Time ready = lane.host;
   for (const Ticket ticket : tickets) {
     if (!lane.tickets.retired(ticket.sequence)) {
@@ -71,9 +72,6 @@ void Engine::wait_begins(RankState& rank, std::span<const Ticket> tickets, Until
   if (ready < rank.lost_at) {
     lane.host = ready;
     lane.tickets.retire(lane.host);
-    if (lane.tickets.in_flight() == 0) {
-      rank.buffers->forget_released();
-    }
   }
 }
 
@@ -115,15 +113,42 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
         push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
       }
     } else {
-      const uint32_t node = take_waiter();
       TicketState& state = ring.state(ticket.sequence);
+      if (until == Until::any) {
+        forget_stale_waiters(state, lane);
+      }
+      const uint32_t node = take_waiter();
       waiters_[node] = {state.waiters, 0, lane.generation, &lane};
       state.waiters = node;
       ++lane.unresolved;
     }
   }
+  if (until == Until::all && !lane.holds.empty() && held(rank, lane)) {
+    const Ticket room = lane.holds.back().until;
+    TicketState& state = rank.lanes[room.lane.value]->tickets.state(room.sequence);
+    const uint32_t node = take_waiter();
+    waiters_[node] = {state.waiters, 0, lane.generation, &lane};
+    state.waiters = node;
+    ++lane.unresolved;
+  }
   if (until == Until::all && lane.unresolved == 0) {
     push(lane.ready, EventKind::lane, index, lane.generation);
+  }
+}
+
+// A wait for any of several tickets leaves its mark on those that did not settle; a loop of such
+// waits would leave one each time.
+void Engine::forget_stale_waiters(TicketState& state, const LaneState& lane) {
+  uint32_t* link = &state.waiters;
+  while (*link != no_index) {
+    const uint32_t node = *link;
+    if (waiters_[node].lane == &lane && waiters_[node].generation != lane.generation) {
+      *link = waiters_[node].next;
+      waiters_[node].next = free_waiter_;
+      free_waiter_ = node;
+    } else {
+      link = &waiters_[node].next;
+    }
   }
 }
 

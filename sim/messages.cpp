@@ -24,8 +24,7 @@ Channel& Engine::channel(uint32_t communicator, int32_t source, int32_t destinat
 void Engine::post_message(uint32_t index) {
   Part& part = parts_[index];
   const auto self = static_cast<int32_t>(part.rank);
-  ensure(part.op.group.value < ranks[part.rank].groups.size(),
-         "a group is used after it was made");
+  ensure(part.op.group.value < ranks[part.rank].groups.size(), "a group is used after it was made");
   const uint32_t communicator = ranks[part.rank].groups[part.op.group.value].communicator;
   if (part.op.kind == OpKind::recv && part.op.peer == any_rank) {
     if (!options_.any_source) {
@@ -96,9 +95,8 @@ void Engine::begin_message(uint32_t send, uint32_t receive) {
   if (from.op.bytes != to.op.bytes) {
     return;  // the sizes do not fit: neither gets on
   }
-  begin_transfer(simulation_.communication->point_to_point(static_cast<int32_t>(from.rank),
-                                                           static_cast<int32_t>(to.rank),
-                                                           from.op.bytes),
+  begin_transfer(simulation_.communication->point_to_point(
+                     static_cast<int32_t>(from.rank), static_cast<int32_t>(to.rank), from.op.bytes),
                  std::max(from.ready, to.ready), send, receive, false);
 }
 
@@ -108,8 +106,8 @@ void Engine::deliver(uint32_t send, uint32_t receive, Time start, Time finish) {
   const OpLists& sent = from.op.list();
   const OpLists& received = to.op.list();
   if (!sent.reads.empty() && !received.writes.empty()) {
-    Values values = from.ticket ? ranks[from.rank].buffers->load(sent.reads[0])
-                                : from.lists->captured;
+    Values values =
+        from.ticket ? ranks[from.rank].buffers->load(sent.reads[0]) : from.lists->captured;
     if (!values.empty() && values.dtype() != received.writes[0].dtype) {
       Values typed(received.writes[0].dtype, received.writes[0].elements);
       std::copy(values.bytes().begin(), values.bytes().end(), typed.bytes().begin());
@@ -124,7 +122,7 @@ void Engine::deliver(uint32_t send, uint32_t receive, Time start, Time finish) {
   if (from.ticket) {
     part_done(send, start, finish);
   } else {
-    parts_.give_back(send);
+    forget_part(send);
   }
   part_done(receive, start, finish);
 }
@@ -135,8 +133,7 @@ void Engine::match_any_source(uint32_t destination) {
   auto& sends = unmatched_sends_[destination];
   for (size_t next = 0; next < receives.size();) {
     Part& receive = parts_[receives[next]];
-    const uint32_t communicator =
-        ranks[destination].groups[receive.op.group.value].communicator;
+    const uint32_t communicator = ranks[destination].groups[receive.op.group.value].communicator;
     std::vector<uint32_t> candidates;
     for (const uint32_t index : sends) {
       const Part& send = parts_[index];
@@ -151,16 +148,14 @@ void Engine::match_any_source(uint32_t destination) {
       ++next;
       continue;
     }
-    std::stable_sort(candidates.begin(), candidates.end(), [this](uint32_t a, uint32_t b) {
-      return parts_[a].ready < parts_[b].ready;
-    });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [this](uint32_t a, uint32_t b) { return parts_[a].ready < parts_[b].ready; });
     const auto& choices = simulation_.any_source_choices;
     const size_t turn = any_source_turn_++;
     if (simulation_.any_source_alternatives != nullptr) {
       simulation_.any_source_alternatives->push_back(static_cast<uint32_t>(candidates.size()));
     }
-    const uint32_t send =
-        candidates[turn < choices.size() ? choices[turn] % candidates.size() : 0];
+    const uint32_t send = candidates[turn < choices.size() ? choices[turn] % candidates.size() : 0];
     const uint32_t matched = receives[next];
     receives.erase(receives.begin() + static_cast<std::ptrdiff_t>(next));
     sends.erase(std::find(sends.begin(), sends.end(), send));

@@ -33,12 +33,13 @@ struct Part {
   uint32_t rank = 0;
   Ticket ticket{};
   Time issue{};
-  Time ready{};             ///< latest of what is known of its dependencies
-  uint32_t unresolved = 0;  ///< tickets that it still waits for
-  uint32_t next = no_index; ///< in its collective's list of members, or the free list
-  int64_t call = 0;         ///< position within the communicator
-  int32_t member = 0;       ///< index in the group
+  Time ready{};                 ///< latest of what is known of its dependencies
+  uint32_t unresolved = 0;      ///< tickets that it still waits for
+  uint32_t next = no_index;     ///< in its collective's list of members, or the free list
+  int64_t call = 0;             ///< position within the communicator
+  int32_t member = 0;           ///< index in the group
   uint32_t partner = no_index;  ///< matched send or receive
+  bool failed = false;          ///< what it comes after has failed
 };
 
 /// Parts by index; freed ones are used again, lowest memory first touched.
@@ -58,9 +59,11 @@ class PartPool {
     Part& part = parts_[index];
     part.lists.reset();
     part.partner = no_index;
+    part.failed = false;
     part.next = free_;
     free_ = index;
   }
+  size_t size() const { return parts_.size(); }
   Part& operator[](uint32_t index) { return parts_[index]; }
 
  private:

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/program/buffer_table.hpp"
 #include "model/program/lane.hpp"
 #include "model/program/run.hpp"
+#include "sim/launch_queue.hpp"
 #include "sim/ticket_ring.hpp"
 
 namespace lockstep::sim {
@@ -29,6 +31,8 @@ struct LaneState {
   Time ready{};
   uint32_t generation = 0;  ///< wakes of an older generation are void
   std::vector<Ticket> awaited;
+  std::vector<Hold>
+      holds;  ///< oldest first; the host's clock is that of the first that still holds
 };
 
 /// The last submission of one stream.
@@ -59,6 +63,10 @@ struct RankState {
   std::unique_ptr<BufferTable> buffers;
   Time lost_at = Time::max();
   RankEnd end;
+  LaunchQueue launched;
+  std::vector<Ticket> open_promises;
+  /// What the first kernel that broke said; who settles its ticket ends by it.
+  std::optional<RankEnd> broken;
 
   StreamState& stream(StreamId id) {
     for (StreamState& known : streams) {

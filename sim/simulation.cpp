@@ -13,14 +13,26 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
   result.total_time = engine.latest();
   result.operations = engine.operations();
   for (const RankState& rank : engine.ranks) {
+    const auto number = static_cast<int32_t>(rank.place.rank.value);
     RankEnd end = rank.end;
+    const bool ended = end.kind == RankEnd::Kind::finished || end.kind == RankEnd::Kind::failed;
+    if (rank.broken && ended) {
+      end = *rank.broken;
+    }
     for (const auto& lane : rank.lanes) {
-      if (lane->lane.done() || end.kind == RankEnd::Kind::lost) {
+      if (end.kind == RankEnd::Kind::lost || !engine.stuck(rank, *lane)) {
         continue;
       }
       result.hung = true;
-      result.waiting.push_back({static_cast<int32_t>(rank.place.rank.value), lane->lane.id(),
-                                lane->until, lane->awaited});
+      if (!lane->holds.empty()) {
+        const Hold& hold = lane->holds.front();
+        result.waiting.push_back({number, lane->lane.id(), Until::all, {hold.until}});
+        if (result.journal) {
+          result.journal->lane(number, lane->lane.id()).truncate(hold.rows);
+        }
+      } else {
+        result.waiting.push_back({number, lane->lane.id(), lane->until, lane->awaited});
+      }
       if (lane->lane.id().value == 0) {
         end.kind = RankEnd::Kind::stuck;
         end.message = "waits for ever";

@@ -36,6 +36,7 @@ class TicketRing {
   bool retired(uint32_t sequence) const { return sequence < low_water_; }
   TicketState& state(uint32_t sequence) { return states_[sequence & mask_]; }
   const TicketState& state(uint32_t sequence) const { return states_[sequence & mask_]; }
+  size_t capacity() const { return states_.size(); }
   uint32_t in_flight() const { return next_ - low_water_; }
   uint32_t low_water() const { return low_water_; }
   uint32_t next() const { return next_; }

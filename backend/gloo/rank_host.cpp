@@ -66,7 +66,6 @@ Lane* RankHost::next_lane() {
 
 void RankHost::resume(Lane& lane) {
   state_.shared.progress.step();
-  forget_released();
   current_lane_ = lane.id();
   lane.resume();
   if (lane.done()) {
@@ -146,16 +145,6 @@ Values RankHost::read(const Slice& from) {
 
 void RankHost::wait_begins(std::span<const Ticket>, Until) {
   refuse_when_sealed();
-  forget_released();
-}
-
-// Operations in flight may still use what the program has released, and with several lanes another
-// lane may be about to submit one.
-void RankHost::forget_released() {
-  const std::lock_guard lock(state_.mutex);
-  if (lanes_.size() == 1 && state_.in_flight == 0) {
-    state_.buffers.forget_released();
-  }
 }
 
 bool RankHost::settled(Ticket ticket) const {

@@ -49,7 +49,6 @@ class RankHost final : public Port {
   void record_end(LaneId lane, const RankEnd& end);
   void seal();
   void refuse_when_sealed() const;
-  void forget_released();
 
   Ticket host_work(const Op& op);
   void wait_for_room(std::unique_lock<std::mutex>& lock);

@@ -37,10 +37,14 @@ void RankState::started(Ticket ticket) {
   tickets.start(ticket, shared.progress.now());
 }
 
-void RankState::settle(Ticket ticket, const Status& status) {
+void RankState::settle(const Submission& submission, const Status& status) {
   {
     const std::lock_guard lock(mutex);
-    tickets.settle(ticket, status, shared.progress.now());
+    for (const Part& part : submission.parts) {
+      buffers.let_go(part.op().list().reads);
+      buffers.let_go(part.op().list().writes);
+    }
+    tickets.settle(submission.ticket, status, shared.progress.now());
     --in_flight;
     failed = failed || status.outcome == Outcome::failed;
     wake_all();

@@ -46,7 +46,8 @@ class RankState final : public Operands {
   Values load(const Slice& from) override;
   void store(const Slice& to, const Values& values) override;
   void started(Ticket ticket);
-  void settle(Ticket ticket, const Status& status);
+  /// Ends the submission, whose operands are held no longer.
+  void settle(const Submission& submission, const Status& status);
   void add_group(GroupId group, uint64_t key, std::vector<int32_t> members);
   void keep(std::unique_ptr<Message> eager_send);
   uint64_t next_payload_slot();

@@ -36,6 +36,8 @@ Ticket RankHost::submit(std::span<const Op> ops) {
 
 void RankHost::add_part(Submission& submission, const Op& op) {
   const auto after = op.list().after;
+  state_.buffers.hold(op.list().reads);
+  state_.buffers.hold(op.list().writes);
   submission.after.insert(submission.after.end(), after.begin(), after.end());
   if (!is_communication(op.kind)) {
     submission.parts.emplace_back(op, nullptr, 0);

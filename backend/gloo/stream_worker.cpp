@@ -84,7 +84,7 @@ void StreamWorker::run() {
     } catch (const std::exception&) {
       status = {Outcome::failed, {}, {}};  // a connection broke
     }
-    rank_.settle(submission->ticket, status);
+    rank_.settle(*submission, status);
   }
 }
 

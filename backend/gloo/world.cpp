@@ -12,6 +12,7 @@ namespace {
 
 class LockedBoard final : public FingerprintBoard {
  public:
+  using FingerprintBoard::FingerprintBoard;
   std::optional<Mismatch> post(RankId rank, GroupId group, int64_t call,
                                const Fingerprint& fingerprint) override {
     const std::lock_guard lock(mutex_);
@@ -47,7 +48,7 @@ class World {
 };
 
 World::World(const RunOptions& options, const GlooOptions& gloo, Fleet& fleet)
-    : fleet_(fleet), shared_{options, gloo, fleet.next_run()} {
+    : fleet_(fleet), shared_{options, gloo, fleet.next_run()}, board_(options.world_size) {
   if (options.record) {
     JournalOptions in_memory = options.journal;
     in_memory.store = nullptr;  // its bound counts all ranks together, and they append at once

@@ -20,6 +20,11 @@ Values reinterpret(const Values& values, DType dtype) {
 }
 
 Values reduced(const Op& op, AverageOrder order, const CollectiveInputs& inputs) {
+  const bool alike = std::all_of(inputs.contributions.begin(), inputs.contributions.end(),
+                                 [&](const Values* part) { return part->dtype() == op.dtype; });
+  if (alike) {
+    return reduce(op.reduction, order, inputs.contributions);
+  }
   std::vector<Values> parts;
   for (const Values* part : inputs.contributions) {
     parts.push_back(reinterpret(*part, op.dtype));
@@ -70,8 +75,8 @@ Values exchanged(const Op& op, const CollectiveInputs& inputs,
   for (int64_t member = 0; member < members; ++member) {
     const auto index = static_cast<size_t>(member);
     // The first half of the splits says what is sent to each.
-    const auto all = splits_of_members.empty() ? std::span<const int64_t>{}
-                                               : splits_of_members[index];
+    const auto all =
+        splits_of_members.empty() ? std::span<const int64_t>{} : splits_of_members[index];
     parts.push_back(own_part(reinterpret(*inputs.contributions[index], op.dtype),
                              all.first(all.size() / 2), inputs.self, members));
   }
@@ -82,37 +87,57 @@ Values exchanged(const Op& op, const CollectiveInputs& inputs,
   return concatenated(op.dtype, pointers);
 }
 
+bool complete(OpKind kind, const CollectiveInputs& inputs) {
+  if (kind == OpKind::broadcast || kind == OpKind::scatter) {
+    return !inputs.contributions[static_cast<size_t>(inputs.root)]->empty();
+  }
+  return std::none_of(inputs.contributions.begin(), inputs.contributions.end(),
+                      [](const Values* part) { return part->empty(); });
+}
+
 }  // namespace
+
+Values collective_whole(const Op& op, AverageOrder order, const CollectiveInputs& inputs) {
+  if (!complete(op.kind, inputs)) {
+    return {};
+  }
+  switch (op.kind) {
+    case OpKind::all_reduce:
+    case OpKind::reduce:
+    case OpKind::reduce_scatter: return reduced(op, order, inputs);
+    case OpKind::all_gather:
+    case OpKind::gather: return concatenated(op.dtype, inputs.contributions);
+    case OpKind::broadcast:
+    case OpKind::scatter:
+      return reinterpret(*inputs.contributions[static_cast<size_t>(inputs.root)], op.dtype);
+    default: return {};
+  }
+}
+
+bool gives_whole(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::all_gather || kind == OpKind::broadcast;
+}
+
+Values collective_share(const Op& op, const Values& whole, const CollectiveInputs& inputs) {
+  const auto members = static_cast<int64_t>(inputs.contributions.size());
+  if (whole.empty()) {
+    return {};
+  }
+  switch (op.kind) {
+    case OpKind::reduce:
+    case OpKind::gather: return inputs.self == inputs.root ? whole : Values();
+    case OpKind::reduce_scatter: return own_part(whole, op.list().splits, inputs.self, members);
+    case OpKind::scatter: return own_part(whole, {}, inputs.self, members);
+    default: return gives_whole(op.kind) ? whole : Values();
+  }
+}
 
 Values collective_result(const Op& op, AverageOrder order, const CollectiveInputs& inputs,
                          const std::vector<std::span<const int64_t>>& splits_of_members) {
-  const auto root_index = static_cast<size_t>(inputs.root);
-  const bool complete =
-      has_root(op.kind) && op.kind != OpKind::reduce && op.kind != OpKind::gather
-          ? !inputs.contributions[root_index]->empty()
-          : std::none_of(inputs.contributions.begin(), inputs.contributions.end(),
-                         [](const Values* part) { return part->empty(); });
-  if (!complete) {
-    return {};
+  if (op.kind == OpKind::all_to_all) {
+    return complete(op.kind, inputs) ? exchanged(op, inputs, splits_of_members) : Values();
   }
-  const auto members = static_cast<int64_t>(inputs.contributions.size());
-  switch (op.kind) {
-    case OpKind::all_reduce: return reduced(op, order, inputs);
-    case OpKind::reduce:
-      return inputs.self == inputs.root ? reduced(op, order, inputs) : Values();
-    case OpKind::reduce_scatter:
-      return own_part(reduced(op, order, inputs), op.list().splits, inputs.self, members);
-    case OpKind::all_gather: return concatenated(op.dtype, inputs.contributions);
-    case OpKind::gather:
-      return inputs.self == inputs.root ? concatenated(op.dtype, inputs.contributions) : Values();
-    case OpKind::broadcast:
-      return reinterpret(*inputs.contributions[root_index], op.dtype);
-    case OpKind::scatter:
-      return own_part(reinterpret(*inputs.contributions[root_index], op.dtype), {}, inputs.self,
-                      members);
-    case OpKind::all_to_all: return exchanged(op, inputs, splits_of_members);
-    default: return {};
-  }
+  return collective_share(op, collective_whole(op, order, inputs), inputs);
 }
 
 }  // namespace lockstep

@@ -7,9 +7,10 @@ namespace lockstep {
 BufferId BufferTable::allocate(const BufferSpec& spec) {
   const Bytes bytes = Bytes(size_of(spec.dtype)) * spec.elements;
   DeviceMemory& device =
-      memory_.try_emplace(spec.device,
-                          DeviceMemory{spec.device == host_device ? Bytes::max() : capacity_, {},
-                                       {}, {}, {}})
+      memory_
+          .try_emplace(
+              spec.device,
+              DeviceMemory{spec.device == host_device ? Bytes::max() : capacity_, {}, {}, {}, {}})
           .first->second;
   if (device.capacity - device.held < bytes) {
     throw OutOfMemory(no_site, bytes, device.held, device.capacity);
@@ -23,7 +24,7 @@ BufferId BufferTable::allocate(const BufferSpec& spec) {
   const bool valued = numerics_ || spec.purpose == Purpose::metric;
   const BufferId buffer{++allocated_};
   entries_.emplace(buffer.value,
-                   Entry{spec, valued ? Values(spec.dtype, spec.elements) : Values(), false});
+                   Entry{spec, valued ? Values(spec.dtype, spec.elements) : Values(), false, 0});
   return buffer;
 }
 
@@ -31,18 +32,33 @@ void BufferTable::release(BufferId buffer) {
   Entry& released = entry(buffer);
   ensure(!released.released, "a buffer is released once");
   released.released = true;
-  released_.push_back(buffer);
   const Bytes bytes = Bytes(size_of(released.spec.dtype)) * released.spec.elements;
   DeviceMemory& device = memory_.at(released.spec.device);
   device.held -= bytes;
   device.held_by_purpose[static_cast<size_t>(released.spec.purpose)] -= bytes;
-}
-
-void BufferTable::forget_released() {
-  for (const BufferId buffer : released_) {
+  if (released.holders == 0) {
     entries_.erase(buffer.value);
   }
-  released_.clear();
+}
+
+void BufferTable::hold(std::span<const Slice> operands) {
+  for (const Slice& operand : operands) {
+    if (operand.buffer != no_buffer) {
+      ++entry(operand.buffer).holders;
+    }
+  }
+}
+
+void BufferTable::let_go(std::span<const Slice> operands) {
+  for (const Slice& operand : operands) {
+    if (operand.buffer == no_buffer) {
+      continue;
+    }
+    Entry& held = entry(operand.buffer);
+    if (--held.holders == 0 && held.released) {
+      entries_.erase(operand.buffer.value);
+    }
+  }
 }
 
 const BufferTable::Entry& BufferTable::entry(BufferId buffer) const {
@@ -67,8 +83,7 @@ const BufferSpec& BufferTable::spec(BufferId buffer) const { return entry(buffer
 
 Values BufferTable::load(const Slice& from) const {
   const Entry& found = entry(from.buffer);
-  ensure(from.begin >= 0 && from.elements >= 0 &&
-             from.begin + from.elements <= found.spec.elements,
+  ensure(from.begin >= 0 && from.elements >= 0 && from.begin + from.elements <= found.spec.elements,
          "a slice within its buffer");
   return found.values.empty() ? Values() : found.values.slice(from.begin, from.elements);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -30,11 +31,14 @@ class BufferTable {
 
   /// Throws OutOfMemory.
   BufferId allocate(const BufferSpec& spec);
-  /// Accounted at once; the values stay for operations that are still in flight, until
-  /// `forget_released`.
+  /// Accounted at once; what is known of the buffer, its values too, stays as long as an operation
+  /// in flight holds it.
   void release(BufferId buffer);
-  /// For a world to call when none of this rank's operations is in flight.
-  void forget_released();
+  /// A submitted operation that outlives its submission holds its operands until it has ended.
+  void hold(std::span<const Slice> operands);
+  void let_go(std::span<const Slice> operands);
+  /// Buffers that are known: in use, or released and held.
+  size_t kept() const { return entries_.size(); }
 
   bool carries_values(BufferId buffer) const;
   bool released(BufferId buffer) const;
@@ -52,6 +56,7 @@ class BufferTable {
     BufferSpec spec;
     Values values;
     bool released = false;
+    int32_t holders = 0;
   };
   const Entry& entry(BufferId buffer) const;
   Entry& entry(BufferId buffer);
@@ -60,7 +65,6 @@ class BufferTable {
   Bytes capacity_;
   uint32_t allocated_ = 0;
   std::unordered_map<uint32_t, Entry> entries_;  ///< by BufferId; looked up only, never walked
-  std::vector<BufferId> released_;
   std::map<DeviceId, DeviceMemory> memory_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "model/core/ensure.hpp"
 
@@ -156,33 +157,115 @@ Fingerprint fingerprint_of(const Op& op) {
 
 std::optional<Mismatch> FingerprintBoard::post(RankId rank, GroupId group, int64_t call,
                                                const Fingerprint& fingerprint) {
-  std::vector<Post>& posts = posts_[group];
-  const auto index = static_cast<size_t>(call);
-  ensure(index <= posts.size(), "calls of a group are posted in order");
-  if (index == posts.size()) {
-    posts.push_back({rank, fingerprint});
-    return std::nullopt;
+  Calls& calls = group == world_group ? world_ : others_[group];
+  ensure(call >= calls.first && call <= calls.end, "calls of a group come in order");
+  if (call == calls.end) {
+    add(calls, {fingerprint, rank, 0});
   }
-  const Post& first = posts[index];
-  if (first.fingerprint == fingerprint) {
-    return std::nullopt;
+  Post& first = calls.at(call);
+  if (!(first.fingerprint == fingerprint)) [[unlikely]] {
+    return Mismatch{group, call, first.rank, rank, first.fingerprint, fingerprint};
   }
-  return Mismatch{group, call, first.rank, rank, first.fingerprint, fingerprint};
+  ++first.posted;
+  while (calls.first < calls.end && calls.at(calls.first).posted == ranks_) {
+    ++calls.first;
+  }
+  return std::nullopt;
+}
+
+void FingerprintBoard::add(Calls& calls, const Post& post) {
+  if (calls.end - calls.first == static_cast<int64_t>(calls.ring.size())) {
+    Calls larger{calls.first, calls.end, std::vector<Post>(calls.ring.size() * 2)};
+    for (int64_t call = calls.first; call < calls.end; ++call) {
+      larger.at(call) = calls.at(call);
+    }
+    calls = std::move(larger);
+  }
+  calls.at(calls.end++) = post;
+}
+
+int64_t FingerprintBoard::open_calls(GroupId group) const {
+  const auto found = others_.find(group);
+  const Calls* calls = group == world_group ? &world_ : nullptr;
+  calls = found == others_.end() ? calls : &found->second;
+  return calls == nullptr ? 0 : calls->end - calls->first;
 }
 
 Ticket CheckingPort::submit(std::span<const Op> ops) {
   for (const Op& op : ops) {
-    if (op.group != world_group || !is_collective(op.kind)) {
-      continue;
+    if (is_collective(op.kind) && op.group == world_group) {
+      check(op);
     }
-    const auto mismatch = board_.post(place().rank, op.group, calls_++, fingerprint_of(op));
-    if (mismatch) {
-      throw ProgramException(
-          op.site,
-          fmt::format("call {} of group world: rank {} calls {}, rank {} calls {}",
-                      mismatch->call + 1, mismatch->first.value, name_of(mismatch->first_call.kind),
-                      mismatch->second.value, name_of(mismatch->second_call.kind)));
+  }
+  return inner_.submit(ops);
+}
+
+void CheckingPort::check(const Op& op) {
+  const auto mismatch = board_.post(rank_, op.group, calls_++, fingerprint_of(op));
+  if (mismatch) [[unlikely]] {
+    throw ProgramException(
+        op.site,
+        fmt::format("call {} of group world: rank {} calls {}, rank {} calls {}",
+                    mismatch->call + 1, mismatch->first.value, name_of(mismatch->first_call.kind),
+                    mismatch->second.value, name_of(mismatch->second_call.kind)));
+  }
+}
+
+// Faults
+
+FaultPort::FaultPort(Port& inner, std::vector<PlannedFault> faults)
+    : PortDecorator(inner), faults_(std::move(faults)) {
+  std::stable_sort(faults_.begin(), faults_.end(),
+                   [](const auto& a, const auto& b) { return a.submission < b.submission; });
+  find_next();
+}
+
+void FaultPort::find_next() {
+  next_submission_ =
+      next_ < faults_.size() ? faults_[next_].submission : std::numeric_limits<int64_t>::max();
+}
+
+Ticket FaultPort::submit(std::span<const Op> ops) {
+  const int64_t submission = submissions_++;
+  if (submission != next_submission_) [[likely]] {
+    return inner_.submit(ops);
+  }
+  const PlannedFault& fault = faults_[next_];
+  while (next_ < faults_.size() && faults_[next_].submission <= submission) {
+    ++next_;  // a second fault at the same submission is lost
+  }
+  find_next();
+  return strike(fault, ops);
+}
+
+Ticket FaultPort::strike(const PlannedFault& fault, std::span<const Op> ops) {
+  const SiteId site = fault.site != no_site ? fault.site : ops.front().site;
+  switch (fault.kind) {
+    case PlannedFault::Kind::lost_message: {
+      Op nothing;  // keeps the stream's order and the count of tickets
+      nothing.stream = ops.front().stream;
+      nothing.site = ops.front().site;
+      return inner_.submit({&nothing, 1});
     }
+    case PlannedFault::Kind::corrupted_value: {
+      const OpLists& lists = ops.front().list();
+      const auto victims = lists.reads.empty() ? lists.writes : lists.reads;
+      if (!victims.empty()) {
+        const double minus_one = -1;
+        const Slice victim[] = {victims.front()};
+        const OpLists in_place{lists.after, {}, victim, {}, {&minus_one, 1}};
+        Op corrupt;
+        corrupt.kind = OpKind::compute;
+        corrupt.kernel = Kernel::scale;
+        corrupt.stream = ops.front().stream;
+        corrupt.lists = &in_place;
+        inner_.submit({&corrupt, 1});
+      }
+      return inner_.submit(ops);
+    }
+    case PlannedFault::Kind::exception: throw ProgramException(site, "an injected exception");
+    case PlannedFault::Kind::out_of_memory: throw OutOfMemory(site, {}, {}, {});
+    case PlannedFault::Kind::lost_rank: throw RankLost();
   }
   return inner_.submit(ops);
 }

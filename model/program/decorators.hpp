@@ -95,17 +95,33 @@ struct Mismatch {
 /// it in a lock.
 class FingerprintBoard {
  public:
+  /// A call that all `ranks` of the run have posted is forgotten.
+  explicit FingerprintBoard(int32_t ranks) : ranks_(ranks) {}
   virtual ~FingerprintBoard() = default;
+  /// Calls of a group that some rank has not posted yet.
+  int64_t open_calls(GroupId group) const;
   /// Each rank posts its calls of a group in order, from 0.
   virtual std::optional<Mismatch> post(RankId rank, GroupId group, int64_t call,
                                        const Fingerprint& fingerprint);
 
  private:
   struct Post {
-    RankId rank;
     Fingerprint fingerprint;
+    RankId rank;
+    int32_t posted = 0;  ///< ranks
   };
-  std::map<GroupId, std::vector<Post>> posts_;  ///< by call
+  /// The calls of a group from `first` on, in a power-of-two ring.
+  struct Calls {
+    int64_t first = 0;
+    int64_t end = 0;
+    std::vector<Post> ring = std::vector<Post>(8);
+    Post& at(int64_t call) { return ring[static_cast<size_t>(call) & (ring.size() - 1)]; }
+  };
+  static void add(Calls& calls, const Post& post);
+
+  int32_t ranks_;
+  Calls world_;  ///< what nearly all posts are about
+  std::map<GroupId, Calls> others_;
 };
 
 /// Holds each collective of the world group against those of the other ranks before it is
@@ -113,12 +129,46 @@ class FingerprintBoard {
 /// numbered by each rank for itself; only the world is compared.
 class CheckingPort final : public PortDecorator {
  public:
-  CheckingPort(Port& inner, FingerprintBoard& board) : PortDecorator(inner), board_(board) {}
+  CheckingPort(Port& inner, FingerprintBoard& board)
+      : PortDecorator(inner), board_(board), rank_(inner.place().rank) {}
   Ticket submit(std::span<const Op> ops) override;
 
  private:
+  void check(const Op& op);
+
   FingerprintBoard& board_;
+  RankId rank_;
   int64_t calls_ = 0;
+};
+
+/// A fault at one submission of one rank.
+struct PlannedFault {
+  enum class Kind : uint8_t { lost_message, corrupted_value, exception, out_of_memory, lost_rank };
+  Kind kind = Kind::lost_message;
+  int64_t submission = 0;  ///< the how-manieth submission of this rank, from 0
+  SiteId site{};
+};
+
+/// Thrown by a lost rank: its lanes end without a word.
+class RankLost final : public std::exception {
+ public:
+  const char* what() const noexcept override { return "the rank was lost"; }
+};
+
+class FaultPort final : public PortDecorator {
+ public:
+  FaultPort(Port& inner, std::vector<PlannedFault> faults);
+  Ticket submit(std::span<const Op> ops) override;
+
+ private:
+  Ticket strike(const PlannedFault& fault, std::span<const Op> ops);
+
+  void find_next();
+
+  std::vector<PlannedFault> faults_;  ///< by submission
+  size_t next_ = 0;
+  int64_t next_submission_ = 0;  ///< the first that is struck
+  int64_t submissions_ = 0;
 };
 
 /// Makes the choices that a recorded rank made: sources of any-source receives, settle_any,

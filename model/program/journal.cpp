@@ -81,6 +81,14 @@ void LaneJournal::for_each(const std::function<void(const Row&)>& visit) const {
   }
 }
 
+Row RowCursor::next() {
+  while (row_ == rows_.size()) {
+    rows_ = lane_->rows_of(lane_->chunks_[chunk_++]);
+    row_ = 0;
+  }
+  return rows_[row_++];
+}
+
 Journal::Journal(int32_t ranks, const JournalOptions& options)
     : groups(static_cast<size_t>(ranks)), options_(options), lanes_(static_cast<size_t>(ranks)) {
   for (auto& lanes_of_rank : lanes_) {
@@ -168,8 +176,8 @@ std::string text_of(const Row& row) {
     case RowKind::settle: return fmt::format("settle #{} of lane {}", row.sequence, row.peer);
     case RowKind::read: return fmt::format("read {} bytes of buffer {}", row.bytes, row.tag);
     case RowKind::choice:
-      return fmt::format("choice {}: {} of {}", name_of(static_cast<ChoiceKind>(row.tag)),
-                         row.peer, row.bytes);
+      return fmt::format("choice {}: {} of {}", name_of(static_cast<ChoiceKind>(row.tag)), row.peer,
+                         row.bytes);
     case RowKind::allocate:
       return fmt::format("allocate buffer {}: {} bytes for {}", row.tag, row.bytes,
                          name_of(static_cast<Purpose>(row.peer)));
@@ -185,19 +193,21 @@ namespace {
 void compare_lanes(const LaneJournal& left, const LaneJournal& right, JournalDifference place,
                    size_t limit, std::vector<JournalDifference>& found) {
   const int64_t rows = std::max(left.size(), right.size());
+  RowCursor left_rows(left);
+  RowCursor right_rows(right);
   for (int64_t index = 0; index < rows && found.size() < limit; ++index) {
     const bool in_left = index < left.size();
     const bool in_right = index < right.size();
-    const Row a = in_left ? left.row(index) : Row{};
-    const Row b = in_right ? right.row(index) : Row{};
+    const Row a = in_left ? left_rows.next() : Row{};
+    const Row b = in_right ? right_rows.next() : Row{};
     Row a_without_lists = a;
     a_without_lists.lists = b.lists;
     if (in_left == in_right && a_without_lists == b) {
       continue;
     }
     place.row = index;
-    place.text = fmt::format("{} | {}", in_left ? text_of(a) : "nothing",
-                             in_right ? text_of(b) : "nothing");
+    place.text =
+        fmt::format("{} | {}", in_left ? text_of(a) : "nothing", in_right ? text_of(b) : "nothing");
     found.push_back(place);
     return;
   }

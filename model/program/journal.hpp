@@ -10,6 +10,7 @@
 
 #include "model/core/failure.hpp"
 #include "model/core/op.hpp"
+#include "model/program/member_list.hpp"
 #include "model/program/port.hpp"
 
 namespace lockstep {
@@ -102,6 +103,7 @@ class LaneJournal {
 
  private:
   friend class Journal;
+  friend class RowCursor;
   struct Chunk {
     std::vector<Row> rows;
     uint64_t stored = 0;  ///< number in the store plus one; 0 = in memory
@@ -115,10 +117,24 @@ class LaneJournal {
   std::vector<Completion> completions_;
 };
 
+/// The rows of a lane one after the other: loads each spilled chunk once.
+class RowCursor {
+ public:
+  explicit RowCursor(const LaneJournal& lane) : lane_(&lane) {}
+  /// There must be one: at most `size` calls.
+  Row next();
+
+ private:
+  const LaneJournal* lane_;
+  size_t chunk_ = 0;
+  std::vector<Row> rows_;
+  size_t row_ = 0;
+};
+
 /// A group as one rank knows it.
 struct Membership {
-  uint64_t communicator = 0;       ///< the same for all members of one communicator
-  std::vector<int32_t> members{};  ///< global ranks, in group order
+  uint64_t communicator = 0;  ///< the same for all members of one communicator
+  MemberList members{};       ///< one list for all ranks that made the group
 };
 /// Names the communicator that call number `call` (from 0) of the parent made for these members.
 uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t> members);

@@ -211,8 +211,11 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
       members.push_back(item.integer());
     }
   }
+  std::vector<int64_t> sorted = members;
+  std::sort(sorted.begin(), sorted.end());
+  const bool unique = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
   for (const int64_t member : members) {
-    const bool twice = std::count(members.begin(), members.end(), member) > 1;
+    const bool twice = !unique && std::count(members.begin(), members.end(), member) > 1;
     if (member < 0 || member >= rank_.world_size() || twice) {
       throw ProgramException(site, fmt::format("new_group: rank {} is {}", member,
                                                twice ? "given twice" : "outside of the world"));

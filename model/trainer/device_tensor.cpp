@@ -17,6 +17,7 @@ int64_t product(const std::vector<int64_t>& shape) {
 }  // namespace
 
 TensorPointer TensorStore::make(DType dtype, std::vector<int64_t> shape, DeviceId device) {
+  release_finished();  // a loop that only makes tensors never settles one
   DeviceTensor tensor;
   tensor.slice = rank_.allocate(Purpose::metric, dtype, product(shape), device);
   tensor.shape = std::move(shape);
@@ -62,19 +63,12 @@ bool TensorStore::known_finished(StreamId on, Ticket ticket) const {
 }
 
 void TensorStore::settled(StreamId on, Ticket ticket) {
-  uint32_t& last = settled_[on];
-  last = std::max(last, ticket.sequence);
-  known_[on] = std::max(known_[on], last);
-  for (bool more = true; more;) {
-    more = false;
-    for (const auto& [streams, sequence] : orders_) {
-      uint32_t& earlier = known_[streams.second];
-      if (known_[streams.first] > sequence && earlier < sequence) {
-        earlier = sequence;
-        more = true;
-      }
-    }
-  }
+  uint32_t& known = settled_[on];
+  known = std::max(known, ticket.sequence);
+  release_finished();
+}
+
+void TensorStore::release_finished() {
   const auto kept = std::stable_partition(dropped_->begin(), dropped_->end(),
                                           [this](const auto& each) { return !finished(each); });
   for (auto each = kept; each != dropped_->end(); ++each) {

@@ -63,6 +63,7 @@ class TensorStore {
  private:
   using Dropped = std::vector<DeviceTensor>;
   bool finished(const DeviceTensor& tensor) const;
+  void release_finished();
 
   Rank& rank_;
   std::shared_ptr<Dropped> dropped_;  ///< shared with tensors, which may outlive the store

@@ -1,0 +1,117 @@
+// How far a simulated host runs ahead of its device, and what it hears of a kernel that breaks.
+#include <catch2/catch.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "sim/plain_cost.hpp"
+#include "sim/simulation.hpp"
+
+using namespace lockstep;
+using namespace lockstep::literals;
+
+namespace {
+
+class BreaksAtTag7 final : public sim::ComputeCost {
+ public:
+  Time duration(const Op& op, RankId rank, Time start) const override {
+    if (op.tag == 7) {
+      throw std::runtime_error("the kernel broke");
+    }
+    return explicit_.duration(op, rank, start);
+  }
+
+ private:
+  sim::ExplicitComputeCost explicit_;
+};
+
+RunResult run(const ProgramOfRank& program, int32_t launch_queue = 1024) {
+  RunOptions options;
+  options.world_size = 2;
+  options.launch_queue = launch_queue;
+  const BreaksAtTag7 compute;
+  sim::FlatNetworkCost network(2, 50_GBps, 500_ns);
+  sim::SimulationOptions simulation;
+  simulation.compute = &compute;
+  simulation.communication = &network;
+  return sim::simulate(options, simulation, program);
+}
+
+// Rank 1 comes 100 ms late; what rank 0 computes stands behind two barriers in the launch queue.
+Program late_peer(Rank& rank) {
+  if (rank.id() == 1) {
+    rank.host(100_ms);
+  }
+  rank.barrier(world_group);
+  rank.barrier(world_group);
+  const Ticket computed = rank.compute(1_ms);
+  co_await rank.settle(computed);
+}
+
+Program short_after_long(Rank& rank) {
+  rank.compute(50_ms, {.on = communication_stream});
+  for (int i = 0; i < 3; ++i) {
+    rank.compute(1_ms);
+  }
+  const Ticket last = rank.compute(1_ms);
+  co_await rank.settle(last);
+}
+
+Program never_received(Rank& rank) {
+  for (int i = 0; i < 3; ++i) {
+    rank.receive(world_group, Slice::of_size(4_B), 1 - rank.id());
+  }
+  co_return;
+}
+
+Program breaks_late(Rank& rank) {
+  const Ticket together = rank.barrier(world_group);
+  KernelCall call;
+  call.layer = 7;
+  call.work = 1;
+  const Ticket broken = rank.compute(call, {.after = {together}});
+  const Ticket next = rank.compute(1_ms, {.after = {broken}});
+  co_await rank.settle(rank.id() == 0 ? next : together);
+}
+
+Time start_of(const RunResult& result, uint32_t sequence) {
+  return result.journal->lane(0, 0).completion(sequence).start;
+}
+
+}  // namespace
+
+TEST_CASE("a full launch queue holds the host until a peer makes room") {
+  CHECK(start_of(run(late_peer, 3), 3) == Time{});
+  // The first barrier ends 2 x 500 ns or so after rank 1 has come.
+  CHECK(start_of(run(late_peer, 2), 3) >= 100_ms);
+  CHECK_FALSE(run(late_peer, 1).hung);
+}
+
+TEST_CASE("the launch queue counts what has not finished, in whatever order it finishes") {
+  // Computes of 1 ms on one stream beside one of 50 ms: with room for two, each is submitted when
+  // the one before it has finished, not when the long one has.
+  const RunResult result = run(short_after_long, 2);
+  CHECK(result.journal->lane(0, 0).completion(5).issue == 3_ms);
+  CHECK(result.total_time == 50_ms);
+}
+
+TEST_CASE("a lane that waits for ever for room in the launch queue is found hanging there") {
+  const RunResult result = run(never_received, 1);
+  CHECK(result.hung);
+  REQUIRE(result.waiting.size() == 2);
+  CHECK(result.waiting[0].tickets == std::vector<Ticket>{{1, LaneId{0}}});
+  CHECK(result.ends[0].kind == RankEnd::Kind::stuck);
+  CHECK(result.journal->lane(0, 0).size() == 1);  // the second was never submitted
+  CHECK_FALSE(run(never_received, 1024).hung);
+}
+
+TEST_CASE("a kernel that breaks after its submission fails its rank, not the simulation") {
+  const RunResult result = run(breaks_late);
+  for (const RankEnd& end : result.ends) {
+    CHECK(end.kind == RankEnd::Kind::raised);
+    CHECK(end.message == "the kernel broke");
+  }
+  const LaneJournal& rows = result.journal->lane(0, 0);
+  CHECK(rows.completion(1).outcome == Outcome::ok);
+  CHECK(rows.completion(2).outcome == Outcome::failed);
+  CHECK(rows.completion(3).outcome == Outcome::failed);  // it came after the broken one
+}
