@@ -1,14 +1,12 @@
 // How fast the simulated world is, on workloads whose simulated time is known by hand: every run is
 // held against its formula, and a wrong time is an error of the benchmark.
 #include <benchmark/benchmark.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
-#include <string>
 
+#include "bench/peak_memory.hpp"
 #include "model/cluster/presets.hpp"
 #include "sim/build_costs.hpp"
 #include "sim/plain_cost.hpp"
@@ -23,26 +21,6 @@ constexpr int layers = 16;
 constexpr Bytes layer_gradient = 64_MiB;
 constexpr BytesPerSecond bandwidth = 50_GBps;
 constexpr Time latency = 500_ns;
-
-/// Peak resident memory of this process since `restart`, from Linux's /proc.
-class PeakMemory {
- public:
-  static void restart() {
-    malloc_trim(0);
-    std::ofstream("/proc/self/clear_refs") << 5;
-  }
-  static double mebibytes() {
-    std::ifstream status("/proc/self/status");
-    for (std::string word; status >> word;) {
-      if (word == "VmHWM:") {
-        double kibibytes = 0;
-        status >> kibibytes;
-        return kibibytes / 1024;
-      }
-    }
-    return 0;
-  }
-};
 
 /// Which decorators stand between the programs and the world.
 enum class Wrapping : uint8_t { none, journal, three };
@@ -164,8 +142,8 @@ Program three_computes_to_one(Rank& rank) {
       rank.compute(10_us);
       rank.compute(10_us);
       const Ticket done = rank.compute(10_us);
-      reduced.push_back(rank.all_reduce(world_group, Slice::of_size(layer_gradient),
-                                        Reduction::sum, {.after = {done}}));
+      reduced.push_back(rank.all_reduce(world_group, Slice::of_size(layer_gradient), Reduction::sum,
+                                        {.after = {done}}));
     }
     co_await rank.settle_all(reduced);
   }
@@ -200,20 +178,24 @@ void one_rank_two_streams(benchmark::State& state) {
   RunOptions options;
   options.record = false;
   const int64_t operations = state.range(0);
-  run_repeatedly(state, options,
-                 [operations](Rank& rank) { return two_streams(rank, operations); },
-                 static_cast<double>(operations / 2 + 1) * 1e-3);
+  run_repeatedly(
+      state, options, [operations](Rank& rank) { return two_streams(rank, operations); },
+      static_cast<double>(operations / 2 + 1) * 1e-3);
 }
 
 }  // namespace
 
-BENCHMARK(iteration_16_layers)->Arg(8)->Arg(64)->Arg(512)->Arg(4096)->Arg(100'000)->Unit(
-    benchmark::kMillisecond);
+BENCHMARK(iteration_16_layers)
+    ->Arg(8)
+    ->Arg(64)
+    ->Arg(512)
+    ->Arg(4096)
+    ->Arg(100'000)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(iteration_on_dgx_a100)->Arg(64)->Arg(512)->Arg(4096)->Unit(benchmark::kMillisecond);
 BENCHMARK(ring_of_messages)->Arg(512)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(operations_per_second, bare, Wrapping::none)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(operations_per_second, journal, Wrapping::journal)
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(operations_per_second, journal, Wrapping::journal)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(operations_per_second, three_decorators, Wrapping::three)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(one_rank_two_streams)

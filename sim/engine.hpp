@@ -105,6 +105,7 @@ class Engine {
   void wait_begins(RankState& rank, std::span<const Ticket> tickets, Until until);
   void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
   Lane& start_lane(RankState& rank, Program program);
+  void reached(RankState& rank, const Position& position);
   /// Waits for ever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {
     return !lane.lane.done() || held(rank, lane);

@@ -211,65 +211,6 @@ void CheckingPort::check(const Op& op) {
   }
 }
 
-// Faults
-
-FaultPort::FaultPort(Port& inner, std::vector<PlannedFault> faults)
-    : PortDecorator(inner), faults_(std::move(faults)) {
-  std::stable_sort(faults_.begin(), faults_.end(),
-                   [](const auto& a, const auto& b) { return a.submission < b.submission; });
-  find_next();
-}
-
-void FaultPort::find_next() {
-  next_submission_ =
-      next_ < faults_.size() ? faults_[next_].submission : std::numeric_limits<int64_t>::max();
-}
-
-Ticket FaultPort::submit(std::span<const Op> ops) {
-  const int64_t submission = submissions_++;
-  if (submission != next_submission_) [[likely]] {
-    return inner_.submit(ops);
-  }
-  const PlannedFault& fault = faults_[next_];
-  while (next_ < faults_.size() && faults_[next_].submission <= submission) {
-    ++next_;  // a second fault at the same submission is lost
-  }
-  find_next();
-  return strike(fault, ops);
-}
-
-Ticket FaultPort::strike(const PlannedFault& fault, std::span<const Op> ops) {
-  const SiteId site = fault.site != no_site ? fault.site : ops.front().site;
-  switch (fault.kind) {
-    case PlannedFault::Kind::lost_message: {
-      Op nothing;  // keeps the stream's order and the count of tickets
-      nothing.stream = ops.front().stream;
-      nothing.site = ops.front().site;
-      return inner_.submit({&nothing, 1});
-    }
-    case PlannedFault::Kind::corrupted_value: {
-      const OpLists& lists = ops.front().list();
-      const auto victims = lists.reads.empty() ? lists.writes : lists.reads;
-      if (!victims.empty()) {
-        const double minus_one = -1;
-        const Slice victim[] = {victims.front()};
-        const OpLists in_place{lists.after, {}, victim, {}, {&minus_one, 1}};
-        Op corrupt;
-        corrupt.kind = OpKind::compute;
-        corrupt.kernel = Kernel::scale;
-        corrupt.stream = ops.front().stream;
-        corrupt.lists = &in_place;
-        inner_.submit({&corrupt, 1});
-      }
-      return inner_.submit(ops);
-    }
-    case PlannedFault::Kind::exception: throw ProgramException(site, "an injected exception");
-    case PlannedFault::Kind::out_of_memory: throw OutOfMemory(site, {}, {}, {});
-    case PlannedFault::Kind::lost_rank: throw RankLost();
-  }
-  return inner_.submit(ops);
-}
-
 // Replay
 
 ReplayPort::ReplayPort(Port& inner, const Journal& recorded) : PortDecorator(inner) {

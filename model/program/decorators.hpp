@@ -141,36 +141,6 @@ class CheckingPort final : public PortDecorator {
   int64_t calls_ = 0;
 };
 
-/// A fault at one submission of one rank.
-struct PlannedFault {
-  enum class Kind : uint8_t { lost_message, corrupted_value, exception, out_of_memory, lost_rank };
-  Kind kind = Kind::lost_message;
-  int64_t submission = 0;  ///< the how-manieth submission of this rank, from 0
-  SiteId site{};
-};
-
-/// Thrown by a lost rank: its lanes end without a word.
-class RankLost final : public std::exception {
- public:
-  const char* what() const noexcept override { return "the rank was lost"; }
-};
-
-class FaultPort final : public PortDecorator {
- public:
-  FaultPort(Port& inner, std::vector<PlannedFault> faults);
-  Ticket submit(std::span<const Op> ops) override;
-
- private:
-  Ticket strike(const PlannedFault& fault, std::span<const Op> ops);
-
-  void find_next();
-
-  std::vector<PlannedFault> faults_;  ///< by submission
-  size_t next_ = 0;
-  int64_t next_submission_ = 0;  ///< the first that is struck
-  int64_t submissions_ = 0;
-};
-
 /// Makes the choices that a recorded rank made: sources of any-source receives, settle_any,
 /// branches. Where the record ends, the world's own choice stands.
 class ReplayPort final : public PortDecorator {

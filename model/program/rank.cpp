@@ -9,10 +9,9 @@ namespace {
 Status check(Port& port, Ticket ticket) {
   const Status status = port.status(ticket);
   if (status.outcome != Outcome::ok) [[unlikely]] {
-    throw RankFailure(
-        ticket, status.outcome,
-        fmt::format("rank {}: operation {} of lane {} {}", port.place().rank.value,
-                    ticket.sequence, ticket.lane.value, name_of(status.outcome)));
+    throw RankFailure(ticket, status.outcome,
+                      fmt::format("rank {}: operation {} of lane {} {}", port.place().rank.value,
+                                  ticket.sequence, ticket.lane.value, name_of(status.outcome)));
   }
   return status;
 }
@@ -192,8 +191,7 @@ Ticket Rank::all_to_all(GroupId group, const Slice& send, const Slice& receive,
 }
 
 Ticket Rank::barrier(GroupId group, const CommunicationOptions& options) {
-  return communicate(communication(OpKind::barrier, group, Slice{}), nullptr, nullptr, {},
-                     options);
+  return communicate(communication(OpKind::barrier, group, Slice{}), nullptr, nullptr, {}, options);
 }
 
 Ticket Rank::send(GroupId group, const Slice& data, int32_t destination, int32_t tag,
@@ -259,8 +257,7 @@ Task<uint32_t> Rank::settle_any(std::vector<Ticket> tickets, SiteId site) {
   co_return chosen;
 }
 
-GroupedCall& GroupedCall::send(GroupId group, const Slice& data, int32_t destination,
-                               int32_t tag) {
+GroupedCall& GroupedCall::send(GroupId group, const Slice& data, int32_t destination, int32_t tag) {
   return add(point_to_point(OpKind::send, group, data, destination, tag), data, Slice{});
 }
 

@@ -17,60 +17,6 @@ Program framework_barrier(Rank& rank, GroupId group, bool is_all_reduce, SiteId 
   co_await rank.settle(ticket);
 }
 
-namespace {
-
-// Chunks of one type close once they hold at least `chunk`.
-std::vector<std::vector<Slice>> chunks_of(const std::vector<Slice>& tensors, Bytes chunk) {
-  std::vector<std::vector<Slice>> chunks;
-  struct Open {
-    DType dtype;
-    std::vector<Slice> tensors;
-    Bytes held{};
-  };
-  std::vector<Open> open;
-  for (const Slice& tensor : tensors) {
-    auto place = std::find_if(open.begin(), open.end(),
-                              [&](const auto& each) { return each.dtype == tensor.dtype; });
-    if (place == open.end()) {
-      place = open.insert(open.end(), {tensor.dtype, {}, {}});
-    }
-    place->tensors.push_back(tensor);
-    place->held += tensor.bytes();
-    if (place->held >= chunk) {
-      chunks.push_back(std::move(place->tensors));
-      open.erase(place);
-    }
-  }
-  for (Open& rest : open) {
-    chunks.push_back(std::move(rest.tensors));
-  }
-  return chunks;
-}
-
-std::vector<Slice> parts_of(const Slice& flat, const std::vector<Slice>& tensors) {
-  std::vector<Slice> parts;
-  int64_t begin = 0;
-  for (const Slice& tensor : tensors) {
-    parts.push_back(flat.part(begin, tensor.elements));
-    begin += tensor.elements;
-  }
-  return parts;
-}
-
-Ticket copy_all(Rank& rank, const std::vector<Slice>& from, const std::vector<Slice>& to,
-                After after, SiteId site) {
-  KernelCall call;
-  call.kernel = Kernel::copy;
-  call.reads = from;
-  call.writes = to;
-  for (const Slice& slice : from) {
-    call.memory_traffic += slice.bytes() * 2;
-  }
-  return rank.compute(call, {compute_stream, after, site});
-}
-
-}  // namespace
-
 Program broadcast_coalesced(Rank& rank, GroupId group, std::vector<Slice> tensors, int32_t root,
                             SiteId site) {
   struct InFlight {

@@ -63,8 +63,19 @@ bool TensorStore::known_finished(StreamId on, Ticket ticket) const {
 }
 
 void TensorStore::settled(StreamId on, Ticket ticket) {
-  uint32_t& known = settled_[on];
-  known = std::max(known, ticket.sequence);
+  uint32_t& last = settled_[on];
+  last = std::max(last, ticket.sequence);
+  known_[on] = std::max(known_[on], last);
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [streams, sequence] : orders_) {
+      uint32_t& earlier = known_[streams.second];
+      if (known_[streams.first] > sequence && earlier < sequence) {
+        earlier = sequence;
+        more = true;
+      }
+    }
+  }
   release_finished();
 }
 

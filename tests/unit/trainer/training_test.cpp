@@ -329,6 +329,55 @@ program:
   CHECK(std::count(names.begin(), names.end(), "Lightning, barrier after restoring state") == 1);
 }
 
+TEST_CASE("should_stop is heard once min_epochs have been run in full") {
+  const auto epochs = [](const std::string& minimum) {
+    const Ran ran = train(ddp("trainer: {devices: 1, max_epochs: 5" + minimum + R"yaml(}
+data: {train: {samples: 32, batch_size: 8}}
+program:
+  on_train_batch_end:
+    - should_stop: true
+)yaml"));
+    return std::pair(ran.log(0).epochs, ran.log(0).steps);
+  };
+  CHECK(epochs("") == std::pair<int64_t, int64_t>(1, 1));
+  CHECK(epochs(", min_epochs: 1") == std::pair<int64_t, int64_t>(1, 4));
+  CHECK(epochs(", min_epochs: 2") == std::pair<int64_t, int64_t>(2, 8));
+  CHECK(epochs(", min_steps: 6") == std::pair<int64_t, int64_t>(2, 6));
+}
+
+TEST_CASE("should_stop before the first batch of an epoch leaves that epoch without batches") {
+  const Ran ran = train(ddp(R"yaml(
+trainer: {devices: 1, max_epochs: 5}
+data: {train: {samples: 32, batch_size: 8}}
+program:
+  on_train_epoch_start:
+    - should_stop: epoch == 1
+)yaml"));
+  CHECK(ran.log(0).steps == 4);
+  CHECK(ran.log(0).epochs == 2);
+}
+
+TEST_CASE("only a fit wraps the model, and every fit does") {
+  const auto constructions = [](const std::string& main) {
+    const Ran ran = train(ddp(R"yaml(
+trainer: {devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}
+data: {train: {samples: 16}, val: {samples: 16}}
+program:
+  main: )yaml" + main + "\n"));
+    CHECK_FALSE(ran.result.hung);
+    CHECK(ran.result.ends[0].message == "");
+    int64_t found = 0;
+    ran.result.journal->lane(0, 0).for_each([&](const Row& row) {
+      found += row.row == RowKind::op && row.kind == OpKind::broadcast &&
+               row.site == site_id("ddp: broadcast of parameters");
+    });
+    return found;
+  };
+  CHECK(constructions("[validate]") == 0);
+  CHECK(constructions("[fit, validate]") == 1);
+  CHECK(constructions("[validate, fit, validate, fit]") == 2);
+}
+
 TEST_CASE("a longer training holds no more memory") {
   const auto peak = [](int steps) {
     const Ran ran = train(ddp("trainer: {strategy: ddp, devices: 2, max_epochs: 1, max_steps: " +

@@ -1,0 +1,108 @@
+// Whole commands, from the start of the process to its end: what a user waits for.
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace {
+
+enum class Workload : uint8_t { bare, ddp };
+
+std::vector<std::string> command(const char* verb, Workload workload, int64_t ranks) {
+  const std::string root = LOCKSTEP_SOURCE_DIR;
+  std::vector<std::string> words{LOCKSTEP_PROGRAM, verb};
+  if (workload == Workload::bare) {
+    words.push_back(root + "/scenarios/iteration-16-layers.yaml");
+    words.insert(words.end(), {"--set", "cluster.ranks=" + std::to_string(ranks)});
+  } else {
+    const std::string nodes = std::to_string(ranks / 8);
+    words.push_back(root + "/bench/ddp_nodes.yaml");
+    words.insert(words.end(),
+                 {"--set", "cluster.nodes=" + nodes, "--set", "trainer.num_nodes=" + nodes});
+  }
+  return words;
+}
+
+struct Ended {
+  int status = -1;
+  rusage used{};
+  double cpu_s() const {
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+  }
+};
+
+Ended run(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t quiet{};
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t process = 0;
+  const int failed =
+      posix_spawn(&process, arguments[0], &quiet, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&quiet);
+  Ended ended;
+  if (failed == 0) {
+    wait4(process, &ended.status, 0, &ended.used);
+  }
+  return ended;
+}
+
+// The expectation in the bare scenario is about 512 ranks: another number is a clean answer with
+// exit code 1, and everything above that an error of the benchmark.
+void whole_command(benchmark::State& state, const char* verb, Workload workload) {
+  double peak_mebibytes = 0;
+  double cpu_s = 0;
+  for (auto iteration : state) {
+    const Ended ended = run(command(verb, workload, state.range(0)));
+    if (!WIFEXITED(ended.status) || WEXITSTATUS(ended.status) > 1) {
+      state.SkipWithError("the command did not answer");
+      break;
+    }
+    peak_mebibytes = std::max(peak_mebibytes, static_cast<double>(ended.used.ru_maxrss) / 1024);
+    cpu_s += ended.cpu_s();
+  }
+  state.counters["process_cpu_s"] = benchmark::Counter(cpu_s, benchmark::Counter::kAvgIterations);
+  state.counters["peak_MiB"] = peak_mebibytes;
+}
+
+}  // namespace
+
+BENCHMARK_CAPTURE(whole_command, verify_ddp, "verify", Workload::ddp)
+    ->Arg(24)
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_command, run_ddp, "run", Workload::ddp)
+    ->Arg(24)
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_command, verify_bare, "verify", Workload::bare)
+    ->Arg(24)
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_command, run_bare, "run", Workload::bare)
+    ->Arg(24)
+    ->Arg(1'000)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
