@@ -1,7 +1,5 @@
 #include "model/strategy/coalesced.hpp"
 
-#include <numeric>
-
 #include "model/strategy/bucket.hpp"
 
 namespace lockstep {
@@ -11,9 +9,7 @@ std::vector<std::vector<size_t>> coalesce(const std::vector<Slice>& tensors, Byt
   for (const Slice& tensor : tensors) {
     sizes.push_back({tensor.dtype, tensor.bytes()});
   }
-  std::vector<size_t> order(tensors.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  return assign_buckets(sizes, order, {&limit, 1});
+  return assign_buckets(sizes, {&limit, 1});
 }
 
 std::vector<Slice> chosen(const std::vector<Slice>& tensors, const std::vector<size_t>& indices) {

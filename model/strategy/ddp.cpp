@@ -159,6 +159,8 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
     for (const Bytes bytes : reducer_->reduced_bytes()) {
       transfers_.add(gradients_reduced, bytes);
     }
+  } else if (is_wrapped() && options.through_wrapper) {
+    co_await reducer_->finish_unsynchronised(rank);
   }
 }
 

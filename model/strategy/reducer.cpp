@@ -29,12 +29,7 @@ void Reducer::prepare_for_backward() {
   ++iterations_;
   wants_gradients_ = true;
   marked_unused_ = false;
-  next_bucket_ = 0;
-  for (Bucket& bucket : buckets_) {
-    bucket.pending = bucket.parameters.size();
-    bucket.filled = Ticket{};
-    bucket.reduced = Ticket{};
-  }
+  empty_buckets();
   if (finds_unused()) {
     std::vector<bool> ran(replica_->network().layers.size(), false);
     for (const size_t layer : replica_->layers_last_to_first()) {
@@ -46,6 +41,15 @@ void Reducer::prepare_for_backward() {
   }
 }
 
+void Reducer::empty_buckets() {
+  next_bucket_ = 0;
+  for (Bucket& bucket : buckets_) {
+    bucket.pending = bucket.parameters.size();
+    bucket.filled = Ticket{};
+    bucket.reduced = Ticket{};
+  }
+}
+
 void Reducer::gradients_ready(Rank& rank, size_t layer, Ticket done) {
   std::vector<size_t> parameters = replica_->trainable_of(layer);
   if (parameters.empty()) {
@@ -53,7 +57,7 @@ void Reducer::gradients_ready(Rank& rank, size_t layer, Ticket done) {
   }
   std::reverse(parameters.begin(), parameters.end());  // the bias comes before the weight
   for (const size_t index : parameters) {
-    if (finds_unused() || is_first_static()) {
+    if (finds_unused() || is_first_static() || is_before_first_static()) {
       used_here_[places_[index].position] = true;
     }
   }
@@ -162,6 +166,10 @@ Program Reducer::reduce_used_map(Rank& rank) {
     map.set_integer(static_cast<int64_t>(position), used_here_[position] ? 1 : 0);
   }
   rank.write(used_map_, map);
+  launch_used_map(rank);
+}
+
+void Reducer::launch_used_map(Rank& rank) {
   used_map_reduced_ = rank.all_reduce(world_group, used_map_, Reduction::sum,
                                       {communication_stream, {}, site_id(reduce_map)});
 }
@@ -173,14 +181,7 @@ Program Reducer::finish(Rank& rank) {
     co_return;
   }
   if (is_first_static()) {
-    // Which parameters count is known only now: the map goes first, then all buckets.
-    co_await reduce_used_map(rank);
-    for (const size_t index : trainable_) {
-      if (!used_here_[places_[index].position]) {
-        unused_.push_back(index);
-      }
-    }
-    put(rank, trainable_, {});
+    co_await reduce_first_static(rank);
   }
   if (next_bucket_ < buckets_.size()) {
     co_return;  // a parameter got no gradient: nobody waits, local gradients are used as they are
@@ -203,6 +204,29 @@ Program Reducer::finish(Rank& rank) {
   if (finds_unused()) {
     std::fill(used_here_.begin(), used_here_.end(), false);
   }
+}
+
+// Which parameters count is known only when the backward has ended: the map goes first, then all
+// buckets.
+Program Reducer::reduce_first_static(Rank& rank) {
+  co_await reduce_used_map(rank);
+  for (const size_t index : trainable_) {
+    if (!used_here_[places_[index].position]) {
+      unused_.push_back(index);
+    }
+  }
+  put(rank, trainable_, {});
+}
+
+Program Reducer::finish_unsynchronised(Rank& rank) {
+  if (!is_before_first_static()) {
+    co_return;
+  }
+  empty_buckets();
+  co_await reduce_first_static(rank);
+  throw ProgramException(site_id(reduce_bucket),
+                         "static_graph exchanges gradients in its first backward, and torch then "
+                         "fails where that is inside no_sync; leave no_sync for later ones");
 }
 
 // The host waits for the map only where this rank left something unused.
@@ -283,7 +307,9 @@ Program Reducer::reduce_zeros(Rank& rank) {
     rank.release(each);
   }
   if (options_.find_unused_parameters) {  // whatever static_graph says, as torch does
-    co_await reduce_used_map(rank);
+    // As the last reduction left it: what was used then counts as used now.
+    co_await rank.settle(used_map_reduced_);
+    launch_used_map(rank);
     co_await rank.settle(used_map_reduced_);
   }
   // Its own order does not matter: rank 0's counts.

@@ -39,8 +39,11 @@ class Reducer {
   /// The gradients of a layer are there, once `done`. Also called in backwards that exchange
   /// nothing, as torch's hooks are.
   void gradients_ready(Rank& rank, size_t layer, Ticket done);
-  /// The backward has ended.
+  /// A synchronised backward has ended.
   Program finish(Rank& rank);
+  /// A backward under no_sync has ended. Throws ProgramException where it is the first of a static
+  /// graph.
+  Program finish_unsynchronised(Rank& rank);
 
   /// The host waits until the averages of the last backward are in the gradients. Later work on the
   /// replica's compute stream comes after that by itself.
@@ -74,6 +77,7 @@ class Reducer {
 
   bool finds_unused() const { return options_.find_unused_parameters && !options_.static_graph; }
   bool is_first_static() const { return options_.static_graph && iterations_ == 1; }
+  bool is_before_first_static() const { return options_.static_graph && iterations_ == 0; }
   bool may_rebuild() const { return !has_rebuilt_ && !finds_unused(); }
 
   std::vector<BucketedTensor> bucketed_tensors() const;
@@ -84,7 +88,10 @@ class Reducer {
   void make_view(Rank& rank, size_t index);
   void put(Rank& rank, const std::vector<size_t>& parameters, Ticket done);
   void launch_full_buckets(Rank& rank);
+  void empty_buckets();
+  Program reduce_first_static(Rank& rank);
   Program reduce_used_map(Rank& rank);
+  void launch_used_map(Rank& rank);
   Program learn_usage(Rank& rank);
   Ticket take_out(Rank& rank, Bucket& bucket);
 
