@@ -73,8 +73,10 @@ TEST_CASE("views of the buckets save the gradients' memory, and advice says so")
   });
   REQUIRE(views != changes.end());
   const Bytes saved = ran.results.ranks.front().memory.peak - views->peak;
-  CHECK(saved >= Bytes(64 * 64 * 4 - 512));  // logged figures take some bytes
-  CHECK(saved <= Bytes(64 * 64 * 4 + 512));
+  // Input, output and its gradient, 256 bytes each, and logged figures may be held at one of the two
+  // peaks alone.
+  CHECK(saved >= Bytes(64 * 64 * 4 - 1024));
+  CHECK(saved <= Bytes(64 * 64 * 4 + 1024));
 }
 
 TEST_CASE("nothing is advised where nothing is trained") {
