@@ -1,0 +1,160 @@
+"""The networks of the settings as torch modules, with the same numbers as the product's own.
+
+Initial weights and samples are small whole numbers drawn by counter (SplitMix64's finaliser over
+key and counter), so that both sides start from the same values without exchanging any.
+"""
+
+import torch
+
+DTYPES = {
+    "fp64": torch.float64,
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+    "int64": torch.int64,
+}
+WORD = (1 << 64) - 1
+
+
+def random_bits(key, counter):
+    mixed = (key + 0x9E3779B97F4A7C15 * (counter + 1)) & WORD
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & WORD
+    return mixed ^ (mixed >> 31)
+
+
+def random_below(key, counter, bound):
+    return (random_bits(key, counter) * bound) >> 64
+
+
+def whole_numbers(key, count):
+    """Numbers in -2 .. 2."""
+    return [random_below(key, i, 5) - 2 for i in range(count)]
+
+
+class Table(torch.nn.Module):
+    """Embedding, whose weight a later Linear may share."""
+
+    def __init__(self, num_embeddings, embedding_dim):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(num_embeddings, embedding_dim))
+
+    def forward(self, tokens):
+        return torch.nn.functional.embedding(tokens, self.weight)
+
+
+class Bias(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.empty(features))
+
+    def forward(self, value):
+        return value + self.bias
+
+
+class Buffer(torch.nn.Module):
+    def __init__(self, shape, dtype="fp32"):
+        super().__init__()
+        self.register_buffer("buffer", torch.zeros(shape, dtype=DTYPES[dtype]))
+
+    def forward(self, value):
+        return value
+
+
+KINDS = {
+    "Linear": torch.nn.Linear,
+    "ReLU": torch.nn.ReLU,
+    "Embedding": Table,
+    "Bias": Bias,
+    "Buffer": Buffer,
+    "BatchNorm1d": torch.nn.BatchNorm1d,
+    "Flatten": torch.nn.Flatten,
+}
+
+
+class Network(torch.nn.Module):
+    """Layers one after the other; `skipped` names those that a forward leaves out."""
+
+    def __init__(self, description):
+        super().__init__()
+        for index, layer in enumerate(description["layers"]):
+            arguments = dict(layer.get("arguments", {}))
+            name = arguments.pop("name", str(index))
+            trainable = arguments.pop("trainable", True)
+            tied_to = arguments.pop("tied_to", None)
+            module = KINDS[layer["kind"]](**arguments)
+            if tied_to is not None:
+                module.weight = getattr(self, tied_to).weight
+            if not trainable:
+                module.requires_grad_(False)
+            self.add_module(name, module)
+
+    def forward(self, value, skipped=()):
+        for index, layer in enumerate(self.children()):
+            if index not in skipped:
+                value = layer(value)
+        return value
+
+
+def draw_parameters(network, seed, rank):
+    """Every rank starts from its own numbers; the strategy must make them equal."""
+    norms = {
+        id(parameter)
+        for layer in network.modules()
+        if isinstance(layer, torch.nn.BatchNorm1d)
+        for parameter in layer.parameters()
+    }
+    with torch.no_grad():
+        for index, parameter in enumerate(network.parameters()):
+            if id(parameter) in norms:
+                continue  # weight 1, bias 0
+            key = random_bits(random_bits(seed, rank), index)
+            numbers = torch.tensor(whole_numbers(key, parameter.numel()))
+            parameter.copy_(numbers.reshape(parameter.shape))
+
+
+class DataSet:
+    """What sample `index` holds is a function of seed and index alone."""
+
+    def __init__(self, setting, output_shape):
+        self.seed = setting["seed"]
+        self.description = setting["network"]
+        self.dtype = DTYPES[setting["dtype"]]
+        self.output_shape = output_shape
+        self.classes = self.description["loss"]["kind"] == "CrossEntropyLoss"
+
+    def _key(self, sample, part):
+        return random_bits(random_bits(self.seed, 0x5A3E1E + part), sample)
+
+    def inputs(self, samples):
+        shape = self.description["input"]
+        count = torch.Size(shape).numel()
+        if self.description.get("input_dtype", "fp32") == "int64":
+            first = self.description["layers"][0]["arguments"]
+            bound = first["num_embeddings"]
+            rows = [
+                [random_below(self._key(s, 0), i, bound) for i in range(count)] for s in samples
+            ]
+            return torch.tensor(rows, dtype=torch.int64).reshape(len(samples), *shape)
+        rows = [whole_numbers(self._key(s, 0), count) for s in samples]
+        return torch.tensor(rows, dtype=self.dtype).reshape(len(samples), *shape)
+
+    def targets(self, samples):
+        count = torch.Size(self.output_shape).numel()
+        if self.classes:
+            bound = self.output_shape[-1]
+            rows = [
+                [random_below(self._key(s, 1), i, bound) for i in range(count // bound)]
+                for s in samples
+            ]
+            return torch.tensor(rows, dtype=torch.int64).reshape(-1)
+        rows = [whole_numbers(self._key(s, 1), count) for s in samples]
+        return torch.tensor(rows, dtype=self.dtype).reshape(len(samples), *self.output_shape)
+
+
+def loss_of(description, output, target):
+    reduction = description["loss"].get("arguments", {}).get("reduction", "mean")
+    if description["loss"]["kind"] == "CrossEntropyLoss":
+        scores = output.reshape(-1, output.shape[-1])
+        return torch.nn.functional.cross_entropy(scores, target, reduction=reduction)
+    return torch.nn.functional.mse_loss(output, target, reduction=reduction)

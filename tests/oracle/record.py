@@ -1,0 +1,320 @@
+"""Records what torch's DistributedDataParallel does in every setting of settings.py.
+
+  ./dev oracle [--check] [NAME...]
+
+Each setting runs over Gloo on loopback, a process a rank. The flight recorder says which
+collectives every rank issued; losses, gradients and final state are written beside them, to
+tests/data/oracle/NAME.json. With --check nothing is written: what runs now must equal what the
+files hold, up to rounding where a setting is not exact (another processor may add in another
+order).
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import math
+import os
+import pathlib
+import platform
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "tests" / "data" / "oracle"
+
+os.environ["TORCH_FR_BUFFER_SIZE"] = "20000"
+os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+os.environ["TORCH_CPP_LOG_LEVEL"] = "ERROR"
+warnings.filterwarnings("ignore", "Failed to initialize NumPy")
+
+import torch  # noqa: E402
+import torch.distributed  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+import network as networks  # noqa: E402
+from settings import SETTINGS  # noqa: E402
+
+TYPE_NAMES = {
+    "Double": "fp64",
+    "Float": "fp32",
+    "BFloat16": "bf16",
+    "Half": "fp16",
+    "Long": "int64",
+    "Int": "int32",
+    "Byte": "uint8",
+}
+# Tensors above this are written as a digest.
+LISTED_MAX = 64
+
+
+def written(tensor):
+    """A tensor as numbers, or as count and digest; None stays None."""
+    if tensor is None:
+        return None
+    flat = tensor.detach().reshape(-1)
+    if flat.numel() <= LISTED_MAX:
+        return flat.to(torch.float64).tolist() if flat.is_floating_point() else flat.tolist()
+    bits = (flat.to(torch.float64) + 0.0).view(torch.int64)  # + 0: one zero, not two
+    odd = 2 * torch.arange(flat.numel(), dtype=torch.int64) + 1
+    # Sum over i of (2 i + 1) * (the bits of element i as fp64), modulo 2^64.
+    return {"elements": flat.numel(), "digest": str(int((bits * odd).sum()) & networks.WORD)}
+
+
+def operations():
+    """The collectives of this process, in order: [name, dtype, elements]."""
+    trace = json.loads(torch._C._distributed_c10d._dump_fr_trace_json())
+    result = []
+    for entry in trace["entries"]:
+        name = entry["profiling_name"].removeprefix("gloo:")
+        elements = sum(math.prod(sizes) for sizes in entry["input_sizes"])
+        result.append([name, TYPE_NAMES[entry["input_dtypes"][0]], elements])
+    return result
+
+
+class RankRun:
+    """One rank's training, and what there is to say about it."""
+
+    def __init__(self, setting, rank):
+        self.setting = setting
+        self.rank = rank
+        self.record = {"ended": "finished", "losses": [], "gradients": []}
+        module = networks.Network(setting["network"])
+        networks.draw_parameters(module, setting["seed"], rank)
+        self.module = module.to(networks.DTYPES[setting["dtype"]])
+
+    def train(self):
+        setting = self.setting
+        options = dict(setting["ddp"])
+        joins = options.pop("join", False)
+        divide = options.pop("divide_by_initial_world_size", True)
+        network = DistributedDataParallel(self.module, **options)
+        trainable = [p for p in self.module.parameters() if p.requires_grad]
+        optimizer = torch.optim.SGD(trainable, **setting["optimizer"])
+        data = networks.DataSet(setting, setting["network"]["output"])
+        join = contextlib.nullcontext()
+        if joins:
+            join = network.join(divide_by_initial_world_size=divide)
+        with join:
+            for iteration in setting["iterations"][self.rank]:
+                self._iterate(network, optimizer, data, iteration)
+
+    def _iterate(self, network, optimizer, data, iteration):
+        description = self.setting["network"]
+        inputs = data.inputs(iteration["samples"])
+        target = data.targets(iteration["samples"])
+        skipped = iteration.get("skipped_layers", [])
+        if not iteration.get("training", True):
+            network.eval()
+            with torch.no_grad():
+                loss = networks.loss_of(description, network(inputs, skipped), target)
+            self.record["losses"].append(loss.item())
+            network.train()
+            return
+        synchronises = iteration.get("synchronise", True)
+        with contextlib.nullcontext() if synchronises else network.no_sync():
+            loss = networks.loss_of(description, network(inputs, skipped), target)
+            self.record["losses"].append(loss.item())
+            (loss * iteration.get("loss_factor", 1)).backward()
+        self.record["gradients"].append(
+            {name: written(p.grad) for name, p in self.module.named_parameters() if p.requires_grad}
+        )
+        if iteration.get("step", True):
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=self.setting.get("set_to_none", True))
+
+    def finish(self):
+        self.record["parameters"] = {n: written(p) for n, p in self.module.named_parameters()}
+        self.record["buffers"] = {n: written(b) for n, b in self.module.named_buffers()}
+        self.record["operations"] = operations()
+        if not self.setting.get("values", True):
+            for key in ("losses", "gradients", "parameters", "buffers"):
+                del self.record[key]
+        return self.record
+
+
+def run_rank(setting, rank, folder):
+    torch.set_num_threads(1)
+    store = torch.distributed.FileStore(str(folder / "store"), setting["world_size"])
+    torch.distributed.init_process_group(
+        "gloo",
+        store=store,
+        rank=rank,
+        world_size=setting["world_size"],
+        timeout=datetime.timedelta(seconds=setting.get("timeout_s", 60)),
+    )
+    run = RankRun(setting, rank)
+    try:
+        run.train()
+    except RuntimeError as error:
+        timed_out = "Timed out" in str(error)
+        run.record["ended"] = "stuck" if timed_out else "raised"
+        if not timed_out:
+            run.record["message"] = str(error).split("\n")[0].split(". ")[0]
+    with open(folder / f"{rank}.json", "w") as file:
+        json.dump(run.finish(), file)
+    # The others shall learn of this rank's end by their own time limit alone, as from a hang.
+    if run.record["ended"] == "raised":
+        wait_for_the_others(setting, folder)
+
+
+def wait_for_the_others(setting, folder):
+    limit = time.monotonic() + setting.get("timeout_s", 60) + 10
+    while time.monotonic() < limit:
+        if all((folder / f"{r}.json").exists() for r in range(setting["world_size"])):
+            return
+        time.sleep(0.05)
+
+
+def start_rank(setting, rank, folder):
+    process = os.fork()
+    if process != 0:
+        return process
+    status = 0
+    try:
+        run_rank(setting, rank, folder)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # The process group's threads abort in a normal exit.
+    os._exit(status)
+
+
+def run(setting):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        processes = [start_rank(setting, r, folder) for r in range(setting["world_size"])]
+        statuses = [os.waitpid(process, 0)[1] for process in processes]
+        if any(statuses):
+            raise SystemExit(f"oracle: a rank of {setting['name']} failed")
+        return [json.loads((folder / f"{r}.json").read_text()) for r in range(len(processes))]
+
+
+def numbers_in(value):
+    if isinstance(value, (dict, list)):
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(child)
+    elif isinstance(value, float):
+        yield value
+
+
+def has_bits_to_spare(value):
+    """The last six bits of the mantissa are zero: nothing was rounded away on the way here."""
+    mantissa, _ = math.frexp(value)
+    return (mantissa * 2**47).is_integer()
+
+
+def is_exact(setting, ranks):
+    """Whether nothing was rounded: then no order of summation matters."""
+    state = ("gradients", "parameters", "buffers")
+    if setting["dtype"] == "fp64":
+        return all(has_bits_to_spare(n) for r in ranks for k in state for n in numbers_in(r[k]))
+    if setting["dtype"] != "fp32":
+        return False
+    finer = run({**setting, "dtype": "fp64"})
+    return all(a[key] == b[key] for a, b in zip(ranks, finer) for key in (*state, "losses"))
+
+
+def recording(setting):
+    ranks = run(setting)
+    return {
+        "recorded_with": {
+            "command": f"./dev oracle {setting['name']}",
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "backend": "gloo",
+        },
+        "setting": setting,
+        "exact": setting.get("values", True) and is_exact(setting, ranks),
+        "ranks": ranks,
+    }
+
+
+def text_of(value, indent=""):
+    """JSON with one leaf list a line: small, and a difference shows where it is."""
+    leaf = not isinstance(value, (dict, list)) or not value
+    if leaf or all(not isinstance(v, (dict, list)) or is_flat(v) for v in children(value)):
+        compact = json.dumps(value)
+        if leaf or len(compact) + len(indent) < 160:
+            return compact
+    inner = indent + " "
+    if isinstance(value, dict):
+        rows = [f"{inner}{json.dumps(k)}: {text_of(v, inner)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(rows) + "\n" + indent + "}"
+    if is_flat(value):
+        return json.dumps(value)
+    return "[\n" + ",\n".join(inner + text_of(v, inner) for v in value) + "\n" + indent + "]"
+
+
+def children(value):
+    return value.values() if isinstance(value, dict) else value
+
+
+def is_flat(value):
+    return isinstance(value, (dict, list)) and not any(
+        isinstance(v, (dict, list)) for v in children(value)
+    )
+
+
+def greatest_in(value):
+    return max((abs(number) for number in numbers_in(value)), default=0.0)
+
+
+def agree(old, new, allowed):
+    if isinstance(old, float) and isinstance(new, float):
+        return abs(old - new) <= allowed
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(agree(old[k], new[k], allowed) for k in old)
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(agree(a, b, allowed) for a, b in zip(old, new))
+    return old == new
+
+
+def same(old, new):
+    """Everything but the versions; numbers up to 64 roundings where something was rounded."""
+    if any(old[key] != new[key] for key in ("setting", "exact")):
+        return False
+    roundoff = 2.0**-53 if new["setting"]["dtype"] == "fp64" else 2.0**-24
+    tolerance = 0.0 if new["exact"] else 64 * roundoff
+    for a, b in zip(old["ranks"], new["ranks"]):
+        for key in ("losses", "gradients"):
+            pairs = zip(a.pop(key, []), b.pop(key, []))
+            if not all(agree(x, y, tolerance * greatest_in(x)) for x, y in pairs):
+                return False
+        if not agree(a, b, tolerance * greatest_in(a)):
+            return False
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev oracle")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument("names", nargs="*", help="settings; none: all")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - {s["name"] for s in SETTINGS}
+    if unknown:
+        parser.error(f"no setting {', '.join(sorted(unknown))}")
+    differing = []
+    for setting in SETTINGS:
+        if arguments.names and setting["name"] not in arguments.names:
+            continue
+        made = json.loads(json.dumps(recording(setting)))
+        path = FOLDER / f"{setting['name']}.json"
+        if arguments.check:
+            held = path.exists() and same(json.loads(path.read_text()), made)
+            differing += [] if held else [setting["name"]]
+            print(f"{setting['name']}: {'holds' if held else 'DIFFERS'}", flush=True)
+        else:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            path.write_text(text_of(made) + "\n")
+            print(f"{setting['name']}: {'exact' if made['exact'] else 'rounded'}", flush=True)
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""What is recorded: one setting a file of tests/data/oracle.
+
+An iteration of a rank names its samples, and where it differs from the usual `skipped_layers` (by
+index, not run in this forward), `synchronise: False` (inside no_sync), `loss_factor`, `step: False`
+(no optimizer step after it) and `training: False` (a forward in evaluation).
+"""
+
+
+def layer(kind, **arguments):
+    return {"kind": kind, "arguments": arguments} if arguments else {"kind": kind}
+
+
+def linear(inputs, outputs, **arguments):
+    return layer("Linear", in_features=inputs, out_features=outputs, **arguments)
+
+
+def network(inputs, output, layers, loss="MSELoss", input_dtype="fp32", reduction="mean"):
+    description = {
+        "input": inputs,
+        "output": output,
+        "input_dtype": input_dtype,
+        "layers": layers,
+        "loss": layer(loss) if reduction == "mean" else layer(loss, reduction=reduction),
+    }
+    return description
+
+
+RELU = layer("ReLU")
+# Trainable parameters differ in size, so that a bucket's size tells what is in it.
+# 24, 6, 12, 2
+SMALL = network([4], [2], [linear(4, 6), RELU, linear(6, 2)])
+# 24, 6, 42, 7, 14, 2
+DEEP = network([4], [2], [linear(4, 6), RELU, linear(6, 7), RELU, linear(7, 2)])
+# 20, 5, 3, 2; layer 2 keeps its width and can be left out. Between trainable layers stand frozen
+# ones: the output is linear in what is trained, and many steps stay exact.
+SKIPPABLE = network(
+    [4], [2],
+    [linear(4, 5), linear(5, 3, trainable=False), layer("Bias", features=3),
+     linear(3, 2, trainable=False), layer("Bias", features=2)],
+)
+FROZEN = network([4], [2], [linear(4, 6, trainable=False), RELU, linear(6, 5), linear(5, 2)])
+FROZEN_MIDDLE = network([4], [2], [linear(4, 6), linear(6, 5, trainable=False), linear(5, 2)])
+NORM = network(
+    [4], [2], [linear(4, 3, bias=False), layer("BatchNorm1d", num_features=3), linear(3, 2)]
+)
+BUFFERS = network(
+    [4], [2], [layer("Buffer", shape=[5], dtype="int64"), linear(4, 2), layer("Buffer", shape=[3])]
+)
+TIED = network(
+    [4],
+    [4, 4],
+    [layer("Embedding", num_embeddings=4, embedding_dim=2, name="table"),
+     linear(2, 4, bias=False, tied_to="table")],
+    input_dtype="int64",
+)
+TOKENS = network(
+    [4],
+    [4, 5],
+    [layer("Embedding", num_embeddings=7, embedding_dim=4), linear(4, 5)],
+    loss="CrossEntropyLoss",
+    input_dtype="int64",
+)
+# 262144 elements are 1 MiB: the first weight alone passes the limit of the small bucket.
+WIDE = network([4], [1], [linear(4, 65536), RELU, linear(65536, 1)], reduction="sum")
+# About 0.5, 10, 10 and 0.5 MiB.
+BIG = network(
+    [8], [1], [linear(8, 1600), linear(1600, 1600), linear(1600, 1600), linear(1600, 80),
+               linear(80, 1)], reduction="sum",
+)
+
+
+def shard(rank, world_size, iterations, batch=2, **more):
+    """Iterations over samples that are dealt out in turn."""
+    return [
+        {"samples": [(i * batch + k) * world_size + rank for k in range(batch)], **more}
+        for i in range(iterations)
+    ]
+
+
+def even(world_size, iterations, batch=2, **more):
+    return [shard(rank, world_size, iterations, batch, **more) for rank in range(world_size)]
+
+
+def setting(name, described, iterations, dtype="fp32", lr=0.125, momentum=0.0, more=None, **ddp):
+    return {
+        "name": name,
+        "world_size": len(iterations),
+        "dtype": dtype,
+        "seed": 11,
+        "network": described,
+        "ddp": ddp,
+        "optimizer": {"lr": lr, "momentum": momentum},
+        "iterations": iterations,
+        **(more or {}),
+    }
+
+
+def skipping(iterations, layers, ranks, turns):
+    """The same iterations; the ranks leave the layers out in these turns."""
+    return [
+        [
+            {**it, "skipped_layers": layers} if rank in ranks and turn in turns else it
+            for turn, it in enumerate(its)
+        ]
+        for rank, its in enumerate(iterations)
+    ]
+
+
+def accumulating(world_size, windows, size, **more):
+    """Windows of `size` micro-batches, all but the last of each inside no_sync."""
+    result = even(world_size, windows * size, loss_factor=1 / size, **more)
+    for its in result:
+        for turn, it in enumerate(its):
+            if (turn + 1) % size != 0:
+                it.update(synchronise=False, step=False)
+    return result
+
+
+def uneven(counts, batch=2):
+    return [shard(rank, len(counts), count, batch) for rank, count in enumerate(counts)]
+
+
+TINY = 40 / 2**20  # MiB: 40 bytes, so that buckets close after every tensor or two
+FINE = {"dtype": "fp64"}
+# Where rounding cannot be avoided, errors shall not grow from step to step.
+SMALL_STEPS = {"lr": 2**-5}
+
+SETTINGS = [
+    # Buckets
+    setting("plain", SMALL, even(2, 3), **FINE),
+    setting("plain-single-precision", SMALL, even(2, 1, batch=1)),
+    setting("four-ranks", SMALL, even(4, 3), **FINE),
+    setting("three-ranks", SMALL, even(3, 2), **FINE),
+    setting("tiny-buckets", DEEP, even(2, 3), bucket_cap_mb=TINY, **FINE),
+    setting("middle-buckets", DEEP, even(2, 3), bucket_cap_mb=200 / 2**20, **FINE),
+    setting("explicit-default-cap", WIDE, even(2, 3, batch=1), lr=0.0, bucket_cap_mb=25),
+    setting("first-bucket-of-one-mebibyte", WIDE, even(2, 3, batch=1), lr=0.0),
+    setting("several-large-buckets", BIG, even(2, 2, batch=1), lr=0.0,
+            more={"values": False}, bucket_cap_mb=8),
+    setting("large-buckets-by-default", BIG, even(2, 2, batch=1), lr=0.0, more={"values": False}),
+    setting("bucket-views", DEEP, even(2, 3), bucket_cap_mb=TINY, gradient_as_bucket_view=True,
+            **FINE),
+    setting("bucket-views-zeroed", DEEP, even(2, 3), bucket_cap_mb=TINY,
+            gradient_as_bucket_view=True, more={"set_to_none": False}, **FINE),
+    setting("momentum", SMALL, even(2, 3), momentum=0.5, **FINE),
+    # Unused parameters
+    setting("unused-nowhere", SKIPPABLE, even(2, 3), find_unused_parameters=True, **FINE),
+    setting("unused-nowhere-large", WIDE, even(2, 2, batch=1), lr=0.0,
+            find_unused_parameters=True),
+    setting("unused-nowhere-tiny-buckets", SKIPPABLE, even(2, 3), find_unused_parameters=True,
+            bucket_cap_mb=TINY, **FINE),
+    setting("unused-on-one-rank", SKIPPABLE, skipping(even(2, 3), [2], [1], [0, 2]),
+            find_unused_parameters=True, bucket_cap_mb=TINY, momentum=0.5, **FINE),
+    setting("unused-everywhere", SKIPPABLE, skipping(even(2, 3), [2], [0, 1], [0, 2]),
+            find_unused_parameters=True, momentum=0.5, **FINE),
+    setting("unused-everywhere-bucket-views", SKIPPABLE,
+            skipping(even(2, 3), [2], [0, 1], [0, 2]), find_unused_parameters=True,
+            gradient_as_bucket_view=True, momentum=0.5, **FINE),
+    setting("unused-everywhere-zeroed", SKIPPABLE,
+            skipping(even(2, 3), [2], [0, 1], [0, 2]), find_unused_parameters=True,
+            momentum=0.5, more={"set_to_none": False}, **FINE),
+    setting("unused-on-alternate-ranks", SKIPPABLE,
+            skipping(skipping(even(4, 3), [2], [1, 3], [0, 2]), [4], [0, 2], [1]),
+            find_unused_parameters=True, bucket_cap_mb=TINY, **FINE),
+    setting("unused-in-part-of-a-window", SKIPPABLE,
+            skipping(accumulating(2, 2, 2), [2], [0, 1], [1, 3]), find_unused_parameters=True,
+            **FINE),
+    setting("unused-on-one-rank-of-a-window", SKIPPABLE,
+            skipping(accumulating(2, 2, 2), [2], [1], [0, 1]), find_unused_parameters=True, **FINE),
+    setting("unused-and-not-looked-for", SKIPPABLE, skipping(even(2, 2), [2], [0, 1], [0]),
+            bucket_cap_mb=TINY, **FINE),
+    setting("unused-on-one-rank-and-not-looked-for", SKIPPABLE,
+            skipping(even(2, 2), [2], [1], [0]), bucket_cap_mb=TINY, more={"timeout_s": 4},
+            **FINE),
+    # Static graph
+    setting("static-graph", SKIPPABLE, even(2, 3), static_graph=True, bucket_cap_mb=TINY, **FINE),
+    setting("static-graph-unused-everywhere", SKIPPABLE,
+            skipping(even(2, 3), [2], [0, 1], [0, 1, 2]), static_graph=True, bucket_cap_mb=TINY,
+            **FINE),
+    setting("static-graph-unused-on-one-rank", SKIPPABLE,
+            skipping(even(2, 3), [2], [1], [0, 1, 2]), static_graph=True, bucket_cap_mb=TINY,
+            **FINE),
+    setting("static-graph-looking-for-unused", SKIPPABLE, even(2, 3), static_graph=True,
+            find_unused_parameters=True, bucket_cap_mb=TINY, **FINE),
+    setting("static-graph-accumulating-later", SKIPPABLE,
+            [shard(r, 2, 1) + [{**it, "samples": [8 + k for k in it["samples"]]} for it in its]
+             for r, its in enumerate(accumulating(2, 2, 2))], static_graph=True,
+            bucket_cap_mb=TINY, **FINE),
+    setting("static-graph-bucket-views", SKIPPABLE,
+            skipping(even(2, 3), [2], [0, 1], [0, 1, 2]), static_graph=True, bucket_cap_mb=TINY,
+            gradient_as_bucket_view=True, momentum=0.5, **FINE),
+    setting("static-graph-accumulating", SKIPPABLE, accumulating(2, 2, 2), static_graph=True,
+            bucket_cap_mb=TINY, **FINE),
+    # Buffers
+    setting("batch-norm", NORM, even(2, 3, batch=4), **SMALL_STEPS),
+    setting("batch-norm-local-buffers", NORM, even(2, 3, batch=4), broadcast_buffers=False,
+            **SMALL_STEPS),
+    setting("buffers", BUFFERS, even(2, 3, batch=1), lr=2**-2),
+    setting("batch-norm-evaluated", NORM,
+            [its + [{"samples": [20 + 4 * r + k for k in range(3)], "training": False}] * 2
+             + [{"samples": [40 + 4 * r + k for k in range(4)]}]
+             for r, its in enumerate(even(2, 2, batch=4))], **SMALL_STEPS),
+    # Accumulation
+    setting("accumulation", SMALL, accumulating(2, 3, 2), **FINE),
+    setting("accumulation-of-four", NORM, accumulating(2, 2, 4, batch=4), **SMALL_STEPS),
+    setting("accumulation-bucket-views", DEEP, accumulating(2, 2, 2), bucket_cap_mb=TINY,
+            gradient_as_bucket_view=True, **FINE),
+    # Join
+    setting("join", SMALL, uneven([2, 4]), join=True, **FINE),
+    setting("join-rank-zero-last", SMALL, uneven([4, 2]), join=True, bucket_cap_mb=TINY, **FINE),
+    setting("join-divide-by-active", SMALL, uneven([2, 4]), join=True,
+            divide_by_initial_world_size=False, **FINE),
+    setting("join-four-ranks", SMALL, uneven([1, 3, 2, 4]), join=True, **FINE),
+    setting("join-two-last", SMALL, uneven([3, 1, 3]), join=True, **FINE),
+    setting("join-before-any-backward", SMALL, uneven([2, 0]), join=True, bucket_cap_mb=TINY,
+            **FINE),
+    setting("join-even", SMALL, uneven([2, 2]), join=True, **FINE),
+    setting("join-batch-norm", NORM, uneven([3, 1], batch=4), join=True, **SMALL_STEPS),
+    setting("join-batch-norm-local-buffers", NORM, uneven([3, 1], batch=4), join=True,
+            broadcast_buffers=False, **SMALL_STEPS),
+    setting("join-unused", SKIPPABLE, skipping(uneven([1, 3]), [2], [1], [1]), join=True,
+            find_unused_parameters=True, **FINE),
+    setting("join-static-graph", SKIPPABLE, uneven([2, 4]), join=True, static_graph=True,
+            bucket_cap_mb=TINY, **FINE),
+    setting("join-accumulating", SMALL,
+            [accumulating(2, windows, 2)[r] for r, windows in enumerate([1, 2])], join=True,
+            **FINE),
+    # Parameters
+    setting("frozen-layer", FROZEN, even(2, 3), bucket_cap_mb=TINY, **FINE),
+    setting("frozen-middle", FROZEN_MIDDLE, even(2, 3), bucket_cap_mb=TINY, **FINE),
+    setting("shared-weight", TIED, even(2, 3), **FINE),
+    setting("embedding-and-cross-entropy", TOKENS, even(2, 3)),
+    setting("half-precision", SMALL, even(2, 2, batch=1), dtype="fp16", lr=2**-6),
+    setting("brain-precision", SMALL, even(2, 2, batch=1), dtype="bf16", lr=2**-6),
+]

@@ -1,0 +1,134 @@
+// Our ddp against recordings of torch's DistributedDataParallel (docs/oracle.md): the same
+// collectives in the same order, the same losses, gradients, weights and buffers.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/unit/oracle/our_run.hpp"
+
+using namespace lockstep::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::filesystem::path> recordings() {
+  std::vector<std::filesystem::path> paths;
+  const std::filesystem::path folder = LOCKSTEP_SOURCE_DIR "/tests/data/oracle";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+json recording(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+double greatest_of(const json& value) {
+  double greatest = value.is_number() ? std::abs(value.get<double>()) : 0;
+  if (value.is_structured()) {
+    for (const json& child : value) {
+      greatest = std::max(greatest, greatest_of(child));
+    }
+  }
+  return greatest;
+}
+
+/// The same shape, and no number differs by more than `allowed`.
+bool agree(const json& ours, const json& theirs, double allowed) {
+  if (ours.is_number() && theirs.is_number()) {
+    return std::abs(ours.get<double>() - theirs.get<double>()) <= allowed;
+  }
+  if (ours.type() != theirs.type() || ours.size() != theirs.size() || !theirs.is_structured()) {
+    return ours == theirs;
+  }
+  if (theirs.is_object()) {
+    return std::all_of(theirs.items().begin(), theirs.items().end(), [&](const auto& item) {
+      return ours.contains(item.key()) && agree(ours[item.key()], item.value(), allowed);
+    });
+  }
+  return std::equal(ours.begin(), ours.end(), theirs.begin(),
+                    [&](const json& a, const json& b) { return agree(a, b, allowed); });
+}
+
+/// A sum whose terms cancel is as inexact as its terms, so the greatest number among all tensors of
+/// one iteration is the measure of what may differ.
+bool agree_in_each(const json& ours, const json& theirs, double tolerance) {
+  return ours.size() == theirs.size() &&
+         std::equal(ours.begin(), ours.end(), theirs.begin(), [&](const json& a, const json& b) {
+           return agree(a, b, tolerance * greatest_of(b));
+         });
+}
+
+void check_agree(const char* what, const json& ours, const json& theirs, double tolerance) {
+  INFO(what << ", allowed " << tolerance << "\nours   " << ours << "\ntheirs " << theirs);
+  CHECK(agree_in_each(ours, theirs, tolerance));
+}
+
+/// What rounding may change: torch adds in another order than we do, and no value of a setting
+/// comes from more than 64 roundings.
+double rounding_of(const std::string& dtype) {
+  if (dtype == "fp64") {
+    return 64 * 0x1p-53;
+  }
+  // In half precision every sum is of two ranks' numbers and rounded once, in any order.
+  return dtype == "fp32" ? 64 * 0x1p-24 : 0;
+}
+
+/// Our loss is always fp32.
+json as_single_precision(const json& losses) {
+  json rounded = json::array();
+  for (const json& loss : losses) {
+    rounded.push_back(static_cast<double>(loss.get<float>()));
+  }
+  return rounded;
+}
+
+}  // namespace
+
+TEST_CASE("ddp issues the collectives that torch's issues") {
+  for (const auto& path : recordings()) {
+    DYNAMIC_SECTION(path.stem().string()) {
+      const json recorded = recording(path);
+      const json ours = our_run(recorded["setting"]);
+      for (size_t rank = 0; rank < ours.size(); ++rank) {
+        INFO("rank " << rank);
+        CHECK(ours[rank]["ended"] == recorded["ranks"][rank]["ended"]);
+        CHECK(ours[rank]["operations"] == recorded["ranks"][rank]["operations"]);
+      }
+    }
+  }
+}
+
+TEST_CASE("ddp computes the losses, gradients and weights that torch's computes") {
+  for (const auto& path : recordings()) {
+    DYNAMIC_SECTION(path.stem().string()) {
+      const json recorded = recording(path);
+      const std::string dtype = recorded["setting"]["dtype"];
+      const bool has_values = recorded["setting"].value("values", true);
+      const bool exact = recorded["exact"];
+      const json ours = has_values ? our_run(recorded["setting"]) : json::array();
+      for (size_t rank = 0; rank < ours.size(); ++rank) {
+        const json& theirs = recorded["ranks"][rank];
+        const double tolerance = exact ? 0 : rounding_of(dtype);
+        INFO("rank " << rank);
+        check_agree("losses", ours[rank]["losses"], as_single_precision(theirs["losses"]),
+                    exact ? 0 : rounding_of(dtype == "fp64" ? "fp32" : dtype));
+        check_agree("gradients", ours[rank]["gradients"], theirs["gradients"], tolerance);
+        if (theirs["ended"] == "stuck") {
+          continue;  // ours waits for ever, without a last word
+        }
+        const auto alone = [](const json& state) { return json::array({state}); };
+        check_agree("parameters", alone(ours[rank]["parameters"]), alone(theirs["parameters"]),
+                    tolerance);
+        check_agree("buffers", alone(ours[rank]["buffers"]), alone(theirs["buffers"]), tolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("the recordings cover at least 24 settings") { CHECK(recordings().size() >= 24); }

@@ -1,0 +1,230 @@
+#include "tests/unit/oracle/our_run.hpp"
+
+#include <bit>
+
+#include "model/network/build.hpp"
+#include "model/strategy/ddp.hpp"
+#include "sim/plain_cost.hpp"
+#include "sim/simulation.hpp"
+
+namespace lockstep::test {
+
+using nlohmann::json;
+
+namespace {
+
+// The setting, in our words
+
+Argument argument_from(const json& value) {
+  if (value.is_boolean()) {
+    return value.get<bool>();
+  }
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  if (value.is_array()) {
+    return value.get<std::vector<int64_t>>();
+  }
+  return value.get<int64_t>();
+}
+
+LayerDescription layer_from(const json& given) {
+  LayerDescription layer;
+  layer.kind = given["kind"];
+  const json arguments = given.value("arguments", json::object());
+  for (const auto& [name, value] : arguments.items()) {
+    layer.arguments.push_back({name, argument_from(value)});
+  }
+  return layer;
+}
+
+Network network_from(const json& given) {
+  NetworkDescription description;
+  description.name = "recorded";
+  description.input = given["input"].get<Shape>();
+  description.input_dtype = *dtype_named(given["input_dtype"].get<std::string>());
+  for (const json& layer : given["layers"]) {
+    description.layers.push_back(layer_from(layer));
+  }
+  description.loss = layer_from(given["loss"]);
+  BuildResult built = build_network(description);
+  ensure(built.ok(), "a setting's network is sound");
+  return built.network;
+}
+
+TrainingPlan plan_from(const json& setting, const Network& network) {
+  TrainingPlan plan;
+  plan.network = &network;
+  plan.parameter_dtype = *dtype_named(setting["dtype"].get<std::string>());
+  plan.activation_dtype = plan.parameter_dtype;
+  plan.optimizer.lr = setting["optimizer"]["lr"];
+  plan.optimizer.momentum = setting["optimizer"]["momentum"];
+  plan.seed = setting["seed"];
+  plan.numerics = setting.value("values", true);
+  plan.integer_values = true;
+  return plan;
+}
+
+DataParallelOptions options_from(const json& given) {
+  DataParallelOptions options;
+  options.find_unused_parameters = given.value("find_unused_parameters", false);
+  options.static_graph = given.value("static_graph", false);
+  options.gradient_as_bucket_view = given.value("gradient_as_bucket_view", false);
+  options.broadcast_buffers = given.value("broadcast_buffers", true);
+  options.join = given.value("join", false);
+  options.divide_by_initial_world_size = given.value("divide_by_initial_world_size", true);
+  if (given.contains("bucket_cap_mb")) {
+    options.bucket_cap = Bytes(static_cast<int64_t>(given["bucket_cap_mb"].get<double>() * 0x1p20));
+  }
+  return options;
+}
+
+// What happened, in the recording's words
+
+/// A list of numbers, or above 64 elements their count and a digest: the sum over i of (2 i + 1)
+/// times the bits of element i as fp64 (-0 as 0), modulo 2^64.
+json written(const Values& values) {
+  json list = json::array();
+  uint64_t digest = 0;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    digest += (2 * static_cast<uint64_t>(i) + 1) * std::bit_cast<uint64_t>(values.number(i) + 0.0);
+    if (values.size() <= 64) {
+      list.push_back(values.number(i));
+    }
+  }
+  if (values.size() <= 64) {
+    return list;
+  }
+  return {{"elements", values.size()}, {"digest", std::to_string(digest)}};
+}
+
+json gradients_of(Rank& rank, Replica& replica) {
+  json gradients = json::object();
+  for (const Replica::Parameter& parameter : replica.parameters()) {
+    if (parameter.trainable) {
+      const Slice& gradient = parameter.tensor.gradient;
+      gradients[replica.network().parameter_name(parameter.place)] =
+          gradient.buffer == no_buffer ? json() : written(rank.read(gradient));
+    }
+  }
+  return gradients;
+}
+
+void record_state(Rank& rank, Replica& replica, json& record) {
+  for (const Replica::Parameter& parameter : replica.parameters()) {
+    record["parameters"][replica.network().parameter_name(parameter.place)] =
+        written(rank.read(parameter.tensor.value));
+  }
+  record["buffers"] = json::object();
+  size_t layer = replica.network().layers.size();
+  size_t tensor = 0;
+  for (const Replica::Buffer& buffer : replica.buffers()) {
+    tensor = buffer.layer == layer ? tensor + 1 : 0;
+    layer = buffer.layer;
+    const Layer& owner = replica.network().layers[layer];
+    record["buffers"][owner.name + "." + owner.buffers[tensor].name] =
+        written(rank.read(buffer.value));
+  }
+}
+
+json collectives_of(const Journal& journal, int32_t rank) {
+  json collectives = json::array();
+  journal.lane(rank, 0).for_each([&](const Row& row) {
+    if (row.row == RowKind::op && is_collective(row.kind)) {
+      collectives.push_back(
+          {name_of(row.kind), name_of(row.dtype), row.bytes / size_of(row.dtype)});
+    }
+  });
+  return collectives;
+}
+
+// The training
+
+/// Both streams have run dry: gradients and state may be read.
+Program settle_device(Rank& rank) {
+  const Ticket exchanged = rank.event({communication_stream, {}, {}});
+  const Ticket computed = rank.event({compute_stream, {exchanged}, {}});
+  co_await rank.settle(computed);
+}
+
+Program iterate(Rank& rank, Strategy& strategy, const json& setting, const json& iteration,
+                json& record) {
+  const bool values = setting.value("values", true);
+  Batch batch{iteration["samples"].get<std::vector<int64_t>>()};
+  StepOptions options;
+  options.training = iteration.value("training", true);
+  options.synchronise = iteration.value("synchronise", true);
+  options.loss_factor = iteration.value("loss_factor", 1.0);
+  options.skipped_layers = iteration.value("skipped_layers", std::vector<size_t>{});
+  co_await strategy.forward(rank, batch, options);
+  if (values) {
+    co_await rank.settle(strategy.loss_ready());
+    // Ours is always fp32, torch's of the model's type.
+    const DType dtype = strategy.replica().plan().parameter_dtype;
+    const double loss = rank.read(strategy.loss()).number(0);
+    record["losses"].push_back(Values::of(dtype, {loss}).number(0));
+  }
+  if (!options.training) {
+    co_return;
+  }
+  co_await strategy.backward(rank, options);
+  if (values) {
+    co_await settle_device(rank);
+    record["gradients"].push_back(gradients_of(rank, strategy.replica()));
+  }
+  if (iteration.value("step", true)) {
+    co_await strategy.optimizer_step(rank);
+    co_await strategy.zero_gradients(rank, setting.value("set_to_none", true));
+  }
+}
+
+Program train(Rank& rank, Strategy& strategy, const json& setting, json& record) {
+  co_await strategy.setup(rank, Stage::fit);
+  try {
+    for (const json& iteration : setting["iterations"][static_cast<size_t>(rank.id())]) {
+      co_await iterate(rank, strategy, setting, iteration, record);
+    }
+    co_await strategy.join(rank);
+    record["ended"] = "finished";
+  } catch (const ProgramException&) {
+    record["ended"] = "raised";
+  }
+  co_await strategy.teardown(rank);
+  co_await settle_device(rank);
+  if (setting.value("values", true)) {
+    record_state(rank, strategy.replica(), record);
+  }
+}
+
+}  // namespace
+
+json our_run(const json& setting) {
+  const Network network = network_from(setting["network"]);
+  const TrainingPlan plan = plan_from(setting, network);
+  RunOptions options;
+  options.world_size = setting["world_size"];
+  options.numerics = plan.numerics;
+  options.network = &network;
+  sim::ExplicitComputeCost compute;
+  sim::FlatNetworkCost links(options.world_size, BytesPerSecond(50'000'000'000), Time(500'000));
+  sim::SimulationOptions simulation;
+  simulation.compute = &compute;
+  simulation.communication = &links;
+  json ranks = json::array();
+  std::vector<std::unique_ptr<Strategy>> strategies;
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    strategies.push_back(
+        std::make_unique<DistributedDataParallel>(plan, options_from(setting["ddp"])));
+    ranks.push_back({{"ended", "stuck"}, {"losses", json::array()}, {"gradients", json::array()}});
+  }
+  const RunResult result = sim::simulate(options, simulation, [&](Rank& rank) {
+    const auto index = static_cast<size_t>(rank.id());
+    return train(rank, *strategies[index], setting, ranks[index]);
+  });
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    ranks[static_cast<size_t>(rank)]["operations"] = collectives_of(*result.journal, rank);
+  }
+  return ranks;
+}
+
+}  // namespace lockstep::test
