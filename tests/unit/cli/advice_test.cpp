@@ -73,8 +73,8 @@ TEST_CASE("views of the buckets save the gradients' memory, and advice says so")
   });
   REQUIRE(views != changes.end());
   const Bytes saved = ran.results.ranks.front().memory.peak - views->peak;
-  // Input, output and its gradient, 256 bytes each, and logged figures may be held at one of the two
-  // peaks alone.
+  // Input, output and its gradient, 256 bytes each, and logged figures may be held at one of the
+  // two peaks alone.
   CHECK(saved >= Bytes(64 * 64 * 4 - 1024));
   CHECK(saved <= Bytes(64 * 64 * 4 + 1024));
 }
