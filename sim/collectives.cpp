@@ -34,7 +34,7 @@ void Engine::arrive(uint32_t index) {
   here.members = index;
   here.latest = std::max(here.latest, part.ready);
   if (++here.arrived == members_of(communicator).size()) {
-    begin_call(communicator, here);
+    begin_call(here);
     retire_calls(communicator);
   }
 }
@@ -107,14 +107,11 @@ bool Engine::fits(const CallSlot& here) {
   return true;
 }
 
-void Engine::begin_call(Communicator& communicator, CallSlot& here) {
+void Engine::begin_call(CallSlot& here) {
   if (!fits(here)) {
     return;  // no member ever gets on
   }
-  const Op& op = parts_[here.members].op;
-  const CollectiveCall call{op.kind, op.bytes, members_of(communicator), communicator.key, op.peer};
-  begin_transfer(simulation_.communication->collective(call), here.latest, here.members, no_index,
-                 true);
+  begin_transfer(here.latest, here.members, no_index, true);
 }
 
 void Engine::complete_call(uint32_t first, Time start, Time finish) {

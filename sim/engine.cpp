@@ -118,16 +118,7 @@ void Engine::handle(const Event& event) {
       }
       break;
     }
-    case EventKind::flow_start: {
-      strike(transfers_[index].plan);
-      const uint32_t flow = flows_.start(now_, transfers_[index].plan, forecasts_);
-      if (transfer_of_flow_.size() <= flow) {
-        transfer_of_flow_.resize(flow + 1);
-      }
-      transfer_of_flow_[flow] = index;
-      push_forecasts();
-      break;
-    }
+    case EventKind::flow_start: start_transfer(index); break;
     case EventKind::flow_finish:
       if (flows_.finish(now_, index, generation, forecasts_)) {
         push_forecasts();
@@ -176,14 +167,7 @@ void Engine::launch(uint32_t index) {
   } else if (is_point_to_point(part.op.kind)) {
     message_ready(index);
   } else if (part.op.kind == OpKind::copy) {
-    const OpLists& lists = part.op.list();
-    const DeviceId from =
-        lists.reads.empty() ? host_device : rank.buffers->spec(lists.reads[0].buffer).device;
-    const DeviceId to = lists.writes.empty() ? part.op.stream.device()
-                                             : rank.buffers->spec(lists.writes[0].buffer).device;
-    begin_transfer(
-        simulation_.communication->copy(static_cast<int32_t>(part.rank), from, to, part.op.bytes),
-        part.ready, index, no_index, false);
+    begin_transfer(part.ready, index, no_index, false);
   } else {
     launch_kernel(index);
   }

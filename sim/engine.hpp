@@ -18,7 +18,7 @@
 namespace lockstep::sim {
 
 /// What a slow link does, from when and how long. Of a step or an epoch: from when the first rank's
-/// host begins it. Latency is added to what is put in order from then on.
+/// host begins it. Latency is added to transfers that start while it lasts.
 struct LinkFault {
   LinkIndex link = 0;
   Instant at{};
@@ -184,7 +184,7 @@ class Engine {
   void enter_call(RankState& rank, Part& part);
   void arrive(uint32_t index);
   bool fits(const CallSlot& slot);
-  void begin_call(Communicator& communicator, CallSlot& slot);
+  void begin_call(CallSlot& here);
   void complete_call(uint32_t first, Time start, Time finish);
   void exchange_values(const std::vector<uint32_t>& parts, const std::vector<int32_t>& members);
   void make_groups(const std::vector<uint32_t>& parts, const Communicator& parent);
@@ -213,9 +213,11 @@ class Engine {
     uint32_t first = no_index;   ///< part; of a collective: list of members
     uint32_t second = no_index;  ///< the receive of a message
     bool collective = false;
+    bool planned = false;  ///< `plan` is right
   };
-  void begin_transfer(const TransferPlan& plan, Time start, uint32_t first, uint32_t second,
-                      bool collective);
+  TransferPlan plan_of(const Transfer& transfer);
+  void begin_transfer(Time start, uint32_t first, uint32_t second, bool collective);
+  void start_transfer(uint32_t index);
   void end_transfer(const Transfer& transfer, Time finish);
   void push_forecasts();
 
@@ -251,6 +253,7 @@ class Engine {
   enum class LinkFaultState : uint8_t { waiting, scheduled, active, over };
   std::vector<LinkFaultState> link_fault_states_;  ///< as SimulationOptions::link_faults
   int64_t active_link_faults_ = 0;
+  bool latencies_change_ = false;  ///< some link fault adds to them
   std::set<int32_t> struck_links_;
   Time now_{};
   Time latest_{};

@@ -9,6 +9,8 @@ namespace lockstep::sim {
 void Engine::begin_link_faults() {
   const std::vector<LinkFault>& faults = simulation_.link_faults;
   link_fault_states_.assign(faults.size(), LinkFaultState::waiting);
+  latencies_change_ =
+      std::ranges::any_of(faults, [](const LinkFault& fault) { return fault.latency != Time{}; });
   for (size_t fault = 0; fault < faults.size(); ++fault) {
     if (faults[fault].at.is_start()) {
       handle_link(static_cast<uint32_t>(fault), true);

@@ -95,9 +95,7 @@ void Engine::begin_message(uint32_t send, uint32_t receive) {
   if (from.op.bytes != to.op.bytes) {
     return;  // the sizes do not fit: neither gets on
   }
-  begin_transfer(simulation_.communication->point_to_point(
-                     static_cast<int32_t>(from.rank), static_cast<int32_t>(to.rank), from.op.bytes),
-                 std::max(from.ready, to.ready), send, receive, false);
+  begin_transfer(std::max(from.ready, to.ready), send, receive, false);
 }
 
 void Engine::deliver(uint32_t send, uint32_t receive, Time start, Time finish) {

@@ -3,13 +3,41 @@
 
 namespace lockstep::sim {
 
-void Engine::begin_transfer(const TransferPlan& plan, Time start, uint32_t first, uint32_t second,
-                            bool collective) {
-  const Transfer transfer{plan, start, first, second, collective};
-  strike(plan);
-  if (plan.links == nullptr || plan.links->empty() || plan.volume == Bytes{}) {
-    end_transfer(transfer, start + plan.latency);
-    return;
+TransferPlan Engine::plan_of(const Transfer& transfer) {
+  CommunicationCost& cost = *simulation_.communication;
+  const Part& part = parts_[transfer.first];
+  const auto rank = static_cast<int32_t>(part.rank);
+  if (transfer.collective) {
+    const Communicator& communicator =
+        communicators_[ranks[part.rank].groups[part.op.group.value].communicator];
+    return cost.collective(
+        {part.op.kind, part.op.bytes, members_of(communicator), communicator.key, part.op.peer});
+  }
+  if (transfer.second != no_index) {
+    return cost.point_to_point(rank, static_cast<int32_t>(parts_[transfer.second].rank),
+                               part.op.bytes);
+  }
+  const OpLists& lists = part.op.list();
+  const BufferTable& buffers = *ranks[part.rank].buffers;
+  const DeviceId from =
+      lists.reads.empty() ? host_device : buffers.spec(lists.reads[0].buffer).device;
+  const DeviceId to =
+      lists.writes.empty() ? part.op.stream.device() : buffers.spec(lists.writes[0].buffer).device;
+  return cost.copy(rank, from, to, part.op.bytes);
+}
+
+// Planned at once, except where a link's latency may change until it starts.
+void Engine::begin_transfer(Time start, uint32_t first, uint32_t second, bool collective) {
+  Transfer transfer{{}, start, first, second, collective, false};
+  if (!latencies_change_ || start <= now_) {
+    transfer.plan = plan_of(transfer);
+    transfer.planned = true;
+    strike(transfer.plan);
+    const TransferPlan& plan = transfer.plan;
+    if (plan.links == nullptr || plan.links->empty() || plan.volume == Bytes{}) {
+      end_transfer(transfer, start + plan.latency);
+      return;
+    }
   }
   uint32_t index = 0;
   if (free_transfers_.empty()) {
@@ -21,6 +49,22 @@ void Engine::begin_transfer(const TransferPlan& plan, Time start, uint32_t first
     transfers_[index] = transfer;
   }
   push(start, EventKind::flow_start, index);
+}
+
+void Engine::start_transfer(uint32_t index) {
+  const Transfer& transfer = transfers_[index];
+  if (!transfer.planned) {
+    free_transfers_.push_back(index);
+    begin_transfer(transfer.start, transfer.first, transfer.second, transfer.collective);
+    return;
+  }
+  strike(transfer.plan);
+  const uint32_t flow = flows_.start(now_, transfer.plan, forecasts_);
+  if (transfer_of_flow_.size() <= flow) {
+    transfer_of_flow_.resize(flow + 1);
+  }
+  transfer_of_flow_[flow] = index;
+  push_forecasts();
 }
 
 void Engine::end_transfer(const Transfer& transfer, Time finish) {

@@ -77,7 +77,6 @@ TEST_CASE("a corrupted value strikes calls that send data, and no others") {
 
 TEST_CASE("a lost message makes the others wait, from the call that is named") {
   const Rehearsal barrier = sum_of_two("{lost_message: {rank: 1, call: 1}}", 2);
-  REQUIRE(barrier.findings.size() >= 1);
   CHECK(barrier.hung);
   CHECK(std::any_of(barrier.findings.begin(), barrier.findings.end(),
                     [](const Finding& finding) { return finding.code == "LS101"; }));
@@ -140,6 +139,7 @@ TEST_CASE("latency of a slow link is added once to a message and ends with it") 
   };
   const std::string slow = "{slow_link: {between: [gpu 0, gpu 1], latency: 3 ms";
   CHECK(time(one, slow + "}}") - time(one, "") == 3_ms);
+  // It starts when the fault is over, whenever the host had put it in order.
   const std::string later = "    - host: 10 ms\n" + one;
   CHECK(time(later, slow + ", for: 1 ms}}") == time(later, ""));
 }
