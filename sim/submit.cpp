@@ -225,7 +225,7 @@ void Engine::close_part(RankState& rank, Ticket ticket, Time finish) {
     if (rank.launched.counting()) {
       rank.launched.finishes(state.finish);
     }
-    resolve(state, has_failed(rank, ticket));
+    resolve(state, rank.broken && has_failed(rank, ticket));
   }
 }
 

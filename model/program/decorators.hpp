@@ -134,6 +134,7 @@ class CheckingPort final : public PortDecorator {
   Ticket submit(std::span<const Op> ops) override;
 
  private:
+  Ticket submit_checked(std::span<const Op> ops);
   void check(const Op& op);
 
   FingerprintBoard& board_;
@@ -160,6 +161,7 @@ class ReplayPort final : public PortDecorator {
     uint32_t last_sequence = 0;
     std::map<uint32_t, Status> named;  ///< receives that were given their source, by sequence
   };
+  Ticket submit_named(std::span<const Op> ops);
   LaneRecord& record_of(LaneId lane);
 
   std::vector<LaneRecord> lanes_;

@@ -50,6 +50,10 @@ Ticket FaultPort::submit(std::span<const Op> ops) {
   if (entries_.empty()) [[likely]] {
     return inner_.submit(ops);
   }
+  return submit_struck(ops);
+}
+
+Ticket FaultPort::submit_struck(std::span<const Op> ops) {
   begin_due();
   bool lost = false;
   double slowdown = 1;

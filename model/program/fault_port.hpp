@@ -72,6 +72,7 @@ class FaultPort final : public PortDecorator {
   bool is_due(Entry& entry, std::span<const Op> ops) const;
   bool sends_data(const Op& op) const;
   void corrupt(std::span<const Op> ops);
+  Ticket submit_struck(std::span<const Op> ops);
   Ticket submit_without_messages(std::span<const Op> ops);
   [[noreturn]] void end_program(Entry& entry, SiteId otherwise);
 
