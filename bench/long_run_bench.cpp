@@ -17,7 +17,8 @@ namespace {
 Scenario two_ranks(int64_t steps) {
   LoadOptions options;
   options.set = {"cluster.nodes=1", "trainer.num_nodes=1", "trainer.devices=2",
-                      "trainer.max_steps=" + std::to_string(steps)};
+                 "trainer.max_steps=" + std::to_string(steps),
+                 "data.train.samples=" + std::to_string(steps * 16)};
   return load_scenario_file(std::string(LOCKSTEP_SOURCE_DIR) + "/bench/ddp_nodes.yaml", options)
       .scenarios.at(0);
 }

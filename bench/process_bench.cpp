@@ -24,7 +24,8 @@ std::vector<std::string> command(const char* verb, Workload workload, int64_t ra
     const std::string nodes = std::to_string(ranks / 8);
     words.push_back(root + "/bench/ddp_nodes.yaml");
     words.insert(words.end(),
-                 {"--set", "cluster.nodes=" + nodes, "--set", "trainer.num_nodes=" + nodes});
+                 {"--set", "cluster.nodes=" + nodes, "--set", "trainer.num_nodes=" + nodes, "--set",
+                  "data.train.samples=" + std::to_string(ranks * 24)});
   }
   return words;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -55,11 +56,19 @@ Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t sa
 }  // namespace
 
 SampleCounts count_samples(std::span<const RankSamples> taken, int32_t epoch, int64_t samples) {
+  std::vector<int64_t> all;  // sorted: a map of millions of samples takes minutes
+  for (const RankSamples& one : taken) {
+    if (one.epoch == epoch) {
+      all.insert(all.end(), one.indices.begin(), one.indices.end());
+    }
+  }
+  std::sort(all.begin(), all.end());
   SampleCounts counts;
   int64_t seen = 0;
-  for (const auto& [sample, ranks] : takers(taken, epoch)) {
-    counts.repeated += static_cast<int64_t>(ranks.size()) - 1;
-    seen += sample >= 0 && sample < samples ? 1 : 0;
+  for (size_t index = 0; index < all.size(); ++index) {
+    const bool again = index > 0 && all[index] == all[index - 1];
+    counts.repeated += again ? 1 : 0;
+    seen += !again && all[index] >= 0 && all[index] < samples ? 1 : 0;
   }
   counts.missed = samples - seen;
   return counts;
