@@ -76,7 +76,8 @@ rc::Gen<TrainingCase> training_cases() {
       ddp.bucket_cap = Bytes(16 << draw(5));
     }
     ddp.find_unused_parameters = draw(3) == 0;
-    ddp.static_graph = !ddp.find_unused_parameters && draw(4) == 0;
+    // A static graph must synchronise its first iteration, so it cannot accumulate from the start.
+    ddp.static_graph = !ddp.find_unused_parameters && training.accumulate == 1 && draw(4) == 0;
     ddp.gradient_as_bucket_view = draw(3) == 0;
     ddp.broadcast_buffers = draw(4) != 0;
     ddp.join = draw(3) == 0;
