@@ -112,6 +112,9 @@ struct Pool2dArguments {
 struct AdaptivePool2dArguments {
   Pair output_size{1, 1};
 };
+struct GeluArguments {
+  bool tanh = false;  ///< the approximation of GPT-2
+};
 struct DropoutArguments {
   double p = 0.5;
 };
@@ -134,8 +137,8 @@ struct LossArguments {
 using LayerArguments =
     std::variant<std::monostate, LinearArguments, BiasArguments, EmbeddingArguments,
                  BatchNormArguments, LayerNormArguments, Conv2dArguments, Pool2dArguments,
-                 AdaptivePool2dArguments, DropoutArguments, AttentionArguments, CostArguments,
-                 LossArguments>;
+                 AdaptivePool2dArguments, GeluArguments, DropoutArguments, AttentionArguments,
+                 CostArguments, LossArguments>;
 
 /// The kernels of a layer: one forward, and of the backward the part that goes on to the layer
 /// before and the part that fills the gradient buffers.

@@ -24,6 +24,7 @@ void fill_gelu(const LayerContext& context, ArgumentReader& arguments, Layer& la
                        "write none or tanh");
   }
   layer.kind = LayerKind::gelu;
+  layer.arguments = GeluArguments{approximate == "tanh"};
   fill_pointwise(context, layer);
   layer.work[static_cast<size_t>(Pass::input_gradient)].elements = 3 * elements_of(context.input);
   layer.saves.input = true;
