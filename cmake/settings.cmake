@@ -41,10 +41,15 @@ if(LOCKSTEP_FUZZ)
   add_link_options(-fsanitize=fuzzer-no-link,address,undefined)
 endif()
 
-# lockstep_library(NAME): all sources below NAME/, included as "NAME/...".
+# lockstep_library(NAME [EXCLUDE folder..]): all sources below NAME/, included as "NAME/..."; what
+# needs a package that not every machine has lies in a folder that is built apart.
 function(lockstep_library name)
+  cmake_parse_arguments(arguments "" "" "EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/${name}/*.cpp ${PROJECT_SOURCE_DIR}/${name}/*.hpp)
+  foreach(folder ${arguments_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX "/${name}/${folder}/")
+  endforeach()
   if(NOT sources)
     return()
   endif()

@@ -14,6 +14,7 @@ RankState::RankState(int32_t rank_number, RunShared& shared_by_all,
       mailbox(rank_number, std::move(context), shared_by_all.progress),
       matcher(rank_number, shared_by_all.options.world_size, shared_by_all.run, mailbox,
               shared_by_all.progress),
+      kernels(shared_by_all.gloo.kernels ? shared_by_all.gloo.kernels() : nullptr),
       buffers(shared_by_all.options.numerics, shared_by_all.options.device_memory) {
   Communicator& world = groups[world_group];
   world.members.resize(static_cast<size_t>(shared.options.world_size));

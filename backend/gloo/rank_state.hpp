@@ -65,6 +65,7 @@ class RankState final : public Operands {
   RunShared& shared;  ///< constant, atomic or locked by itself
   Mailbox mailbox;    ///< locks by itself
   Matcher matcher;    ///< locks by itself
+  const std::unique_ptr<KernelExecutor> kernels;  ///< null: the reference arithmetic
 
   std::mutex mutex;
   std::condition_variable host_wakes;

@@ -181,7 +181,12 @@ void StreamWorker::compute(const Op& op) {
       std::this_thread::sleep_for(std::chrono::nanoseconds(op.work / 1000));
     }
   } else if (op.kind == OpKind::compute && op.kernel != Kernel::roofline) {
-    execute_kernel(op, rank_, rank_.shared.options.network);
+    const Network* network = rank_.shared.options.network;
+    if (rank_.kernels != nullptr) {
+      rank_.kernels->execute(op, rank_, network);
+    } else {
+      execute_kernel(op, rank_, network);
+    }
   }
 }
 

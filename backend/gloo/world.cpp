@@ -23,20 +23,24 @@ class LockedBoard final : public FingerprintBoard {
   std::mutex mutex_;
 };
 
-/// One run: made, run once, taken apart.
+/// One run: made, run once, taken apart. Holds all ranks of the world, or those of this process.
 class World {
  public:
-  World(const RunOptions& options, const GlooOptions& gloo, Fleet& fleet);
-  RunResult run(const ProgramOfRank& program_of_rank);
+  World(const RunOptions& options, const GlooOptions& gloo, uint64_t run);
+  void add(int32_t rank, std::shared_ptr<gloo::Context> context);
+  /// Runs the programs until they have ended, or hang.
+  void run(const ProgramOfRank& program_of_rank);
+  /// Ends what is left. True when no message of this run is left in the connections.
+  bool finish_all();
+  void finish_alone();
+  RunResult result();
 
  private:
   void start(const ProgramOfRank& program_of_rank);
   void watch();
   void abort(Outcome outcome, std::vector<WaitingLane>* waiting);
-  bool connections_are_clean();
   void write_completions();
 
-  Fleet& fleet_;
   RunShared shared_;
   LockedBoard board_;
   std::unique_ptr<Journal> journal_;
@@ -47,22 +51,23 @@ class World {
   bool aborted_ = false;
 };
 
-World::World(const RunOptions& options, const GlooOptions& gloo, Fleet& fleet)
-    : fleet_(fleet), shared_{options, gloo, fleet.next_run()}, board_(options.world_size) {
+World::World(const RunOptions& options, const GlooOptions& gloo, uint64_t run)
+    : shared_{options, gloo, run}, board_(options.world_size) {
   if (options.record) {
     JournalOptions in_memory = options.journal;
     in_memory.store = nullptr;  // its bound counts all ranks together, and they append at once
     journal_ = std::make_unique<Journal>(options.world_size, in_memory);
   }
-  const Fleet::Contexts& contexts = fleet.connected(options.world_size);
-  for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    states_.push_back(
-        std::make_unique<RankState>(rank, shared_, contexts[static_cast<size_t>(rank)]));
-    hosts_.push_back(std::make_unique<RankHost>(*states_.back(), journal_.get(), &board_));
-  }
+  result_.ends.resize(static_cast<size_t>(options.world_size));
+  result_.memory.resize(static_cast<size_t>(options.world_size));
 }
 
-RunResult World::run(const ProgramOfRank& program_of_rank) {
+void World::add(int32_t rank, std::shared_ptr<gloo::Context> context) {
+  states_.push_back(std::make_unique<RankState>(rank, shared_, std::move(context)));
+  hosts_.push_back(std::make_unique<RankHost>(*states_.back(), journal_.get(), &board_));
+}
+
+void World::run(const ProgramOfRank& program_of_rank) {
   start(program_of_rank);
   watch();
   for (std::thread& thread : threads_) {
@@ -74,23 +79,23 @@ RunResult World::run(const ProgramOfRank& program_of_rank) {
                                                    std::min(drain_limit, shared_.gloo.deadline))) {
     abort(Outcome::aborted, nullptr);
   }
-  const bool clean = connections_are_clean();
-  for (const auto& host : hosts_) {
-    host->stop_workers();
-    result_.ends.push_back(host->end());
-    result_.operations += host->operations();
-    host->stack().tell_struck(result_);
-  }
-  for (const auto& state : states_) {
-    result_.memory.push_back(state->buffers.memory());
-    state->eager_sends.clear();
+}
+
+RunResult World::result() {
+  for (size_t index = 0; index < states_.size(); ++index) {
+    RankHost& host = *hosts_[index];
+    RankState& state = *states_[index];
+    host.stop_workers();
+    const auto rank = static_cast<size_t>(state.rank);
+    result_.ends[rank] = host.end();
+    result_.operations += host.operations();
+    host.stack().tell_struck(result_);
+    result_.memory[rank] = state.buffers.memory();
+    state.eager_sends.clear();
   }
   write_completions();
   hosts_.clear();
   states_.clear();
-  if (!clean) {
-    fleet_.discard(shared_.options.world_size);
-  }
   result_.journal = std::move(journal_);
   return std::move(result_);
 }
@@ -124,14 +129,11 @@ void World::abort(Outcome outcome, std::vector<WaitingLane>* waiting) {
   }
 }
 
-// Whether no message of this run is left in the connections. Ends what still listens to them.
-bool World::connections_are_clean() {
+bool World::finish_all() {
   const bool usable = std::ranges::all_of(
       states_, [](const auto& state) { return !state->any_failed() && state->matcher.is_clean(); });
   if (aborted_ || !usable || shared_.eager_sent != shared_.eager_received) {
-    if (!aborted_) {
-      abort(Outcome::aborted, nullptr);
-    }
+    finish_alone();
     return false;
   }
   for (const auto& state : states_) {
@@ -145,6 +147,12 @@ bool World::connections_are_clean() {
     }
   }
   return true;
+}
+
+void World::finish_alone() {
+  if (!aborted_) {
+    abort(Outcome::aborted, nullptr);
+  }
 }
 
 void World::write_completions() {
@@ -172,7 +180,29 @@ RunResult run(const RunOptions& options, const GlooOptions& gloo,
               const ProgramOfRank& program_of_rank) {
   Fleet own;
   Fleet& fleet = gloo.fleet != nullptr ? *gloo.fleet : own;
-  return World(options, gloo, fleet).run(program_of_rank);
+  World world(options, gloo, fleet.next_run());
+  const Fleet::Contexts& contexts = fleet.connected(options.world_size);
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    world.add(rank, contexts[static_cast<size_t>(rank)]);
+  }
+  world.run(program_of_rank);
+  const bool clean = world.finish_all();
+  RunResult result = world.result();
+  if (!clean) {
+    fleet.discard(options.world_size);
+  }
+  return result;
+}
+
+RunResult run_rank(const RunOptions& options, const GlooOptions& gloo, const Seat& seat,
+                   const ProgramOfRank& program_of_rank) {
+  constexpr uint64_t only_run = 1;  // the connections serve no other
+  World world(options, gloo, only_run);
+  world.add(seat.rank, seat.context);
+  world.run(program_of_rank);
+  seat.wait_for_all();
+  world.finish_alone();
+  return world.result();
 }
 
 }  // namespace lockstep::backend

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <memory>
 
 #include "backend/gloo/fleet.hpp"
+#include "model/network/execute.hpp"
 #include "model/program/run.hpp"
 
 namespace lockstep::backend {
@@ -15,11 +18,13 @@ struct GlooOptions {
   bool sleep_timed_kernels = false;
   /// Connections to use and to leave for the next run; null: made and closed by this run.
   Fleet* fleet = nullptr;
+  /// Makes what executes the kernels of one rank; empty: the reference arithmetic.
+  std::function<std::unique_ptr<KernelExecutor>()> kernels{};
 };
 
 /// Runs the program in this process for real: a thread a rank, a thread a stream, messages by Gloo
-/// over TCP on 127.0.0.1, kernels by the reference arithmetic (execute.hpp). Returns when every
-/// lane has ended or the deadline has passed; then no thread is left.
+/// over TCP on 127.0.0.1, kernels by the reference arithmetic (execute.hpp) or as told. Returns
+/// when every lane has ended or the deadline has passed; then no thread is left.
 ///
 /// Reductions move the contributions to the members that need them and add them in group order by
 /// `collective_result`: floating-point results are bit-equal to those of every world that uses it.
@@ -45,6 +50,21 @@ struct GlooOptions {
 /// rank. Throws WorldUnavailable when the ranks cannot be connected.
 RunResult run(const RunOptions& options, const GlooOptions& gloo,
               const ProgramOfRank& program_of_rank);
+
+/// One rank of a world whose other ranks are other processes.
+struct Seat {
+  int32_t rank = 0;
+  std::shared_ptr<gloo::Context> context;  ///< connected to all others; null in a world of one
+  /// Returns when every rank has done its part, or after a deadline of its own: only then may the
+  /// connections close, because others may still be taking what this rank has sent.
+  std::function<void()> wait_for_all;
+};
+
+/// The same for one rank alone, in this process. Of the result's lists by rank only this rank's
+/// entries are filled, and its journal holds this rank's lanes. What hangs is ended when nothing
+/// has happened on this rank for the deadline while it waits.
+RunResult run_rank(const RunOptions& options, const GlooOptions& gloo, const Seat& seat,
+                   const ProgramOfRank& program_of_rank);
 
 inline constexpr std::chrono::milliseconds drain_limit{500};
 

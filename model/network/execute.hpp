@@ -19,6 +19,13 @@ class Operands {
 /// values, or for a kernel that only has a cost. `network` is needed by layer kernels.
 void execute_kernel(const Op& op, Operands& operands, const Network* network);
 
+/// Executes the compute operations of one rank; its streams may call it at the same time.
+class KernelExecutor {
+ public:
+  virtual ~KernelExecutor() = default;
+  virtual void execute(const Op& op, Operands& operands, const Network* network) = 0;
+};
+
 /// What a collective leaves on one member. `contributions` are the inputs of all members in group
 /// order (empty where a buffer carries none); `self` is this member's index.
 struct CollectiveInputs {

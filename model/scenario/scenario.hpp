@@ -48,6 +48,8 @@ struct NamedMetric {
 struct Scenario {
   std::string file;  ///< as given to the loader
   std::string name;  ///< of the case; empty when the file has none
+  /// What was changed on the command line ("a.b=v"): with file and name, it loads the same again.
+  std::vector<std::string> settings;
   int64_t version = 1;
   std::vector<LibraryVersion> versions;
   Given<int64_t> seed;

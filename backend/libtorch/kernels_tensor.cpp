@@ -1,0 +1,64 @@
+#include "backend/libtorch/kernels_tensor.hpp"
+
+#include <ATen/ops/from_blob.h>
+
+#include <cstring>
+#include <memory>
+
+#include "model/core/ensure.hpp"
+
+namespace lockstep::backend {
+
+at::ScalarType scalar_type_of(DType dtype) {
+  switch (dtype) {
+    case DType::fp64: return at::kDouble;
+    case DType::fp32: return at::kFloat;
+    case DType::bf16: return at::kBFloat16;
+    case DType::fp16: return at::kHalf;
+    case DType::int64: return at::kLong;
+    case DType::int32: return at::kInt;
+    case DType::uint8: return at::kByte;
+  }
+  return at::kFloat;
+}
+
+at::Tensor tensor_of(Values values, at::IntArrayRef sizes) {
+  ensure(c10::multiply_integers(sizes) == values.size(), "an operand has its tensor's size");
+  const auto owner = std::make_shared<Values>(std::move(values));
+  return at::from_blob(
+      owner->bytes().data(), sizes, [owner](void*) {},
+      at::TensorOptions(scalar_type_of(owner->dtype())));
+}
+
+at::Tensor tensor_of(Values values) {
+  const int64_t elements = values.size();
+  return tensor_of(std::move(values), {elements});
+}
+
+Values values_of(const at::Tensor& tensor, DType dtype) {
+  const at::Tensor rounded = tensor.detach().to(scalar_type_of(dtype)).contiguous();
+  Values values(dtype, rounded.numel());
+  if (!values.empty()) {
+    std::memcpy(values.bytes().data(), rounded.const_data_ptr(), values.bytes().size());
+  }
+  return values;
+}
+
+bool holds(const at::Tensor& tensor, const Values& values) {
+  return tensor.defined() && tensor.scalar_type() == scalar_type_of(values.dtype()) &&
+         tensor.numel() == values.size() &&
+         std::memcmp(tensor.const_data_ptr(), values.bytes().data(), values.bytes().size()) == 0;
+}
+
+std::vector<Values> load_all(std::span<const Slice> slices, Operands& operands) {
+  std::vector<Values> all;
+  for (const Slice& slice : slices) {
+    all.push_back(operands.load(slice));
+    if (all.back().empty()) {
+      return {};
+    }
+  }
+  return all;
+}
+
+}  // namespace lockstep::backend

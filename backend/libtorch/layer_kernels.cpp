@@ -1,0 +1,210 @@
+#include "backend/libtorch/layer_kernels.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/libtorch/kernels_tensor.hpp"
+#include "backend/libtorch/layer_output.hpp"
+#include "model/core/ensure.hpp"
+#include "model/core/random.hpp"
+
+namespace lockstep::backend {
+
+namespace {
+
+const Layer& layer_of(const Op& op, const Network& network) {
+  return network.layers.at(static_cast<size_t>(op.tag));
+}
+
+/// This layer or one before it is trained, so that a backward will come here.
+bool gets_gradient(const Network& network, size_t layer) {
+  return std::any_of(network.layers.begin(),
+                     network.layers.begin() + static_cast<std::ptrdiff_t>(layer) + 1,
+                     [](const Layer& each) { return each.has_trainable_parameters(); });
+}
+
+std::vector<int64_t> batch_sizes(const OpLists& lists, const Shape& sample) {
+  std::vector<int64_t> sizes{static_cast<int64_t>(lists.scalars[0])};
+  sizes.insert(sizes.end(), sample.begin(), sample.end());
+  return sizes;
+}
+
+/// Parameters that the kernels of a layer read: its own, and before them a tied weight.
+size_t parameter_count(const Layer& layer) {
+  return layer.parameters.size() + (layer.tied_layer ? 1 : 0);
+}
+
+/// A parameter's sizes; a tied weight has those that its Linear would have.
+std::vector<int64_t> parameter_sizes(const Layer& layer, size_t index) {
+  if (!layer.tied_layer) {
+    return layer.parameters[index].shape;
+  }
+  if (index > 0) {
+    return layer.parameters[index - 1].shape;
+  }
+  const auto& linear = std::get<LinearArguments>(layer.arguments);
+  return {linear.out_features, linear.in_features};
+}
+
+/// The same for equal inputs, so that a recomputed forward drops what the first one dropped.
+uint64_t dropout_key(const LayerState& state, const Op& op, const Values& input) {
+  uint64_t key = random_key(state.dropout_seed, static_cast<uint64_t>(op.tag));
+  const auto bytes = input.bytes();
+  for (size_t begin = 0; begin < bytes.size(); begin += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + begin, std::min(sizeof word, bytes.size() - begin));
+    key = random_key(key, word);
+  }
+  return key;
+}
+
+at::Tensor leaf(Values values, const std::vector<int64_t>& sizes, bool with_graph) {
+  at::Tensor tensor = tensor_of(std::move(values), sizes);
+  return with_graph && tensor.is_floating_point() ? tensor.requires_grad_() : tensor;
+}
+
+/// Runs the layer's forward. `reads` are input and parameters; with the graph where one is asked
+/// for.
+LayerGraph run_forward(const Op& op, const Layer& layer, std::vector<Values> reads,
+                       LayerTensors tensors, DType output_dtype, bool with_graph) {
+  const at::AutoGradMode grad_mode(with_graph);
+  LayerGraph graph;
+  graph.input = leaf(std::move(reads[0]), batch_sizes(op.list(), layer.input), with_graph);
+  for (size_t i = 0; i < parameter_count(layer); ++i) {
+    graph.parameters.push_back(
+        leaf(std::move(reads.at(1 + i)), parameter_sizes(layer, i), with_graph));
+  }
+  tensors.input = graph.input;
+  tensors.parameters = graph.parameters;
+  graph.output = layer_output(layer, tensors, scalar_type_of(output_dtype));
+  return graph;
+}
+
+void store_sum(const at::Tensor& sum, const Slice& to, Operands& operands) {
+  operands.store(to, values_of(sum, to.dtype));
+}
+
+/// The one read, or the sum of the first and the last.
+void pass_on(std::vector<Values> reads, bool with_last, const Slice& to, Operands& operands) {
+  const at::Tensor first = tensor_of(std::move(reads.front()));
+  store_sum(with_last ? first.add(tensor_of(std::move(reads.back()))) : first, to, operands);
+}
+
+/// Adds to what the gradient buffer holds. A gradient that no path leads to adds nothing.
+void add_gradient(const at::Tensor& gradient, const Slice& to, Operands& operands) {
+  Values held = operands.load(to);
+  if (gradient.defined() && !held.empty()) {
+    store_sum(tensor_of(std::move(held)).add(gradient.flatten()), to, operands);
+  }
+}
+
+/// Input and parameters whose gradient is asked for, and where it goes.
+struct WantedGradients {
+  std::vector<at::Tensor> leaves{};
+  std::vector<size_t> writes{};
+};
+
+WantedGradients wanted_gradients(const OpLists& lists, const LayerGraph& graph) {
+  WantedGradients wanted;
+  const auto want = [&](const at::Tensor& tensor, size_t write) {
+    if (write < lists.writes.size() && lists.writes[write].elements > 0 && tensor.requires_grad()) {
+      wanted.leaves.push_back(tensor);
+      wanted.writes.push_back(write);
+    }
+  };
+  want(graph.input, 0);
+  for (size_t i = 0; i < graph.parameters.size(); ++i) {
+    want(graph.parameters[i], 1 + i);
+  }
+  return wanted;
+}
+
+/// The graph of the forward that made this backward necessary, or of a second one.
+LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::vector<Values> reads,
+                              LayerState& state) {
+  const OpLists& lists = op.list();
+  const DType output_dtype = lists.reads[0].dtype;
+  const auto parameters = std::span(reads).subspan(1, parameter_count(layer));
+  auto kept = state.graphs.take(op.tag, lists.reads[1]);
+  if (kept && kept->fits(reads[0], parameters) &&
+      kept->output.scalar_type() == scalar_type_of(output_dtype)) {
+    return std::move(*kept);
+  }
+  LayerTensors tensors;
+  tensors.dropout_key = draws(layer) ? dropout_key(state, op, reads[0]) : 0;
+  return run_forward(op, layer, std::move(reads), std::move(tensors), output_dtype, true);
+}
+
+}  // namespace
+
+void execute_layer_forward(const Op& op, Operands& operands, const Network& network,
+                           LayerState& state) {
+  const OpLists& lists = op.list();
+  const Layer& layer = layer_of(op, network);
+  std::vector<Values> reads = load_all(lists.reads, operands);
+  if (reads.empty() || lists.writes.empty()) {
+    return;
+  }
+  if (passes_on(layer.kind)) {
+    pass_on(std::move(reads), layer.kind == LayerKind::residual_add, lists.writes[0], operands);
+    return;
+  }
+  LayerTensors tensors;
+  tensors.training = lists.scalars[1] != 0;
+  tensors.dropout_key = tensors.training && draws(layer) ? dropout_key(state, op, reads[0]) : 0;
+  const auto buffers = lists.writes.subspan(1);
+  for (Values& values : load_all(buffers, operands)) {
+    tensors.buffers.push_back(tensor_of(std::move(values)));
+  }
+  const bool keeps = tensors.training && gets_gradient(network, static_cast<size_t>(op.tag));
+  LayerGraph graph =
+      run_forward(op, layer, std::move(reads), tensors, lists.writes[0].dtype, keeps);
+  operands.store(lists.writes[0], values_of(graph.output, lists.writes[0].dtype));
+  for (size_t i = 0; tensors.training && i < tensors.buffers.size(); ++i) {
+    operands.store(buffers[i], values_of(tensors.buffers[i], buffers[i].dtype));
+  }
+  if (keeps) {
+    state.graphs.keep(op.tag, lists.reads[0], std::move(graph));
+  }
+}
+
+void execute_layer_backward(const Op& op, Operands& operands, const Network& network,
+                            LayerState& state) {
+  const OpLists& lists = op.list();
+  const Layer& layer = layer_of(op, network);
+  std::vector<Values> reads = load_all(lists.reads, operands);
+  if (reads.empty() || lists.writes.empty()) {
+    return;
+  }
+  if (passes_on(layer.kind)) {
+    if (lists.writes[0].elements > 0) {
+      pass_on(std::move(reads), layer.kind == LayerKind::residual_begin, lists.writes[0], operands);
+    }
+    return;
+  }
+  Values output_gradient = std::move(reads[0]);
+  reads.erase(reads.begin());
+  const LayerGraph graph = graph_for_backward(op, layer, std::move(reads), state);
+  const WantedGradients wanted = wanted_gradients(lists, graph);
+  if (wanted.leaves.empty()) {
+    return;
+  }
+  const auto gradients = torch::autograd::grad(
+      {graph.output}, wanted.leaves,
+      {tensor_of(std::move(output_gradient), batch_sizes(lists, layer.output))}, std::nullopt,
+      false, true);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const Slice& to = lists.writes[wanted.writes[i]];
+    if (wanted.writes[i] > 0) {
+      add_gradient(gradients[i], to, operands);
+    } else if (gradients[i].defined()) {
+      store_sum(gradients[i], to, operands);
+    }
+  }
+}
+
+}  // namespace lockstep::backend

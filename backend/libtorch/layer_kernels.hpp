@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backend/libtorch/layer_graph.hpp"
+#include "model/network/execute.hpp"
+#include "model/network/network.hpp"
+
+namespace lockstep::backend {
+
+/// What the layers of one rank share.
+struct LayerState {
+  uint64_t dropout_seed = 0;
+  KeptGraphs graphs{};
+};
+
+/// layer_forward and layer_backward of model/core/kernel.hpp, of every kind of layer.
+void execute_layer_forward(const Op& op, Operands& operands, const Network& network,
+                           LayerState& state);
+void execute_layer_backward(const Op& op, Operands& operands, const Network& network,
+                            LayerState& state);
+
+/// loss_forward and loss_backward, in fp32 (fp64 where an operand is). A target that is no class is
+/// an ArithmeticError.
+void execute_loss(const Op& op, Operands& operands, const Network& network);
+
+}  // namespace lockstep::backend

@@ -1,0 +1,214 @@
+#include "backend/libtorch/layer_output.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "model/core/ensure.hpp"
+#include "model/network/arithmetic.hpp"
+
+namespace lockstep::backend {
+
+namespace {
+
+at::ScalarType computing_type(const Layer& layer, const LayerTensors& tensors,
+                              at::ScalarType output_type) {
+  at::ScalarType widest = layer.kind == LayerKind::batch_norm
+                              ? c10::promoteTypes(output_type, at::kFloat)
+                              : output_type;
+  const auto widen = [&widest](const at::Tensor& tensor) {
+    if (tensor.is_floating_point()) {
+      widest = c10::promoteTypes(widest, tensor.scalar_type());
+    }
+  };
+  widen(tensors.input);
+  for (const at::Tensor& parameter : tensors.parameters) {
+    widen(parameter);
+  }
+  return widest;
+}
+
+/// A parameter that the layer may lack.
+at::Tensor parameter_at(const LayerTensors& tensors, size_t index) {
+  return index < tensors.parameters.size() ? tensors.parameters[index] : at::Tensor();
+}
+
+at::Tensor embedding(const Layer& layer, const LayerTensors& tensors) {
+  const int64_t rows = std::get<EmbeddingArguments>(layer.arguments).num_embeddings;
+  const at::Tensor indices = tensors.input.to(at::kLong);
+  const at::Tensor strange = indices.lt(0).logical_or(indices.ge(rows)).flatten();
+  if (strange.any().item<bool>()) {
+    const int64_t position = strange.to(at::kByte).argmax().item<int64_t>();
+    const int64_t row = indices.flatten()[position].item<int64_t>();
+    throw ArithmeticError(
+        fmt::format("index {} at position {} of an embedding of {} rows", row, position, rows),
+        fmt::format("keep indices in 0 .. {} or set num_embeddings to {}", rows - 1, row + 1));
+  }
+  return at::embedding(tensors.parameters.at(0), indices);
+}
+
+at::Tensor batch_norm(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
+  const bool has_buffers = !tensors.buffers.empty();
+  const bool of_batch = tensors.training || !arguments.track_running_stats;
+  if (of_batch && tensors.input.numel() <= arguments.num_features) {
+    throw ArithmeticError("batch norm in training needs more than one value a channel",
+                          "use a batch size of at least 2, or drop_last");
+  }
+  // Copies: autograd keeps what batch_norm was given, and must not see it change.
+  const auto running = [&](size_t index) {
+    return has_buffers ? tensors.buffers[index].to(tensors.input.scalar_type(), false, true)
+                       : at::Tensor();
+  };
+  const at::Tensor mean = running(0);
+  const at::Tensor variance = running(1);
+  const at::Tensor output =
+      at::batch_norm(tensors.input, parameter_at(tensors, 0), parameter_at(tensors, 1), mean,
+                     variance, of_batch, arguments.momentum, arguments.eps, false);
+  if (has_buffers && tensors.training) {
+    tensors.buffers[0].copy_(mean);
+    tensors.buffers[1].copy_(variance);
+    tensors.buffers[2].add_(1);
+  }
+  return output;
+}
+
+at::Tensor dropped(const at::Tensor& input, double p, uint64_t key) {
+  if (p >= 1) {
+    return input * 0;
+  }
+  const at::Generator generator = at::detail::createCPUGenerator(key);
+  return input * at::empty_like(input).bernoulli_(1 - p, generator) / (1 - p);
+}
+
+at::Tensor conv2d(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<Conv2dArguments>(layer.arguments);
+  return at::conv2d(tensors.input, tensors.parameters.at(0), parameter_at(tensors, 1),
+                    arguments.stride, arguments.padding, arguments.dilation, arguments.groups);
+}
+
+/// Scaled dot-product attention of [batch, heads, positions, head width]. LibTorch's own draws its
+/// dropout from the global generator, so with dropout the scores are formed here.
+at::Tensor attended(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                    bool causal, double p, uint64_t dropout_key) {
+  if (p == 0) {
+    return at::scaled_dot_product_attention(query, key, value, {}, 0, causal);
+  }
+  at::Tensor scores =
+      at::matmul(query, key.transpose(-2, -1)) / std::sqrt(static_cast<double>(query.size(-1)));
+  if (causal) {
+    const at::Tensor later = at::ones({query.size(-2), key.size(-2)}, at::kBool).triu(1);
+    scores = scores.masked_fill(later, -INFINITY);
+  }
+  return at::matmul(dropped(at::softmax(scores, -1), p, dropout_key), value);
+}
+
+at::Tensor attention(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<AttentionArguments>(layer.arguments);
+  const int64_t batch = tensors.input.size(0);
+  const int64_t positions = tensors.input.size(1);
+  const int64_t width = arguments.embed_dim;
+  const int64_t heads = arguments.num_heads;
+  const size_t out = arguments.bias ? 2 : 1;
+  const at::Tensor projected = at::linear(tensors.input, tensors.parameters.at(0),
+                                          arguments.bias ? tensors.parameters.at(1) : at::Tensor());
+  const at::Tensor parts =
+      projected.view({batch, positions, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
+  const at::Tensor sum =
+      attended(parts[0], parts[1], parts[2], layer.kind == LayerKind::causal_self_attention,
+               tensors.training ? arguments.dropout : 0, tensors.dropout_key);
+  return at::linear(sum.transpose(1, 2).reshape({batch, positions, width}),
+                    tensors.parameters.at(out), parameter_at(tensors, out + 1));
+}
+
+at::Tensor pooled(const Layer& layer, const at::Tensor& input) {
+  if (layer.kind == LayerKind::adaptive_avg_pool2d) {
+    return at::adaptive_avg_pool2d(input,
+                                   std::get<AdaptivePool2dArguments>(layer.arguments).output_size);
+  }
+  const auto& arguments = std::get<Pool2dArguments>(layer.arguments);
+  return layer.kind == LayerKind::max_pool2d
+             ? at::max_pool2d(input, arguments.kernel_size, arguments.stride, arguments.padding)
+             : at::avg_pool2d(input, arguments.kernel_size, arguments.stride, arguments.padding);
+}
+
+at::Tensor layer_norm(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<LayerNormArguments>(layer.arguments);
+  return at::layer_norm(tensors.input, arguments.normalized_shape, parameter_at(tensors, 0),
+                        parameter_at(tensors, 1), arguments.eps);
+}
+
+at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
+  const at::Tensor& input = tensors.input;
+  switch (layer.kind) {
+    case LayerKind::linear:
+      return at::linear(input, tensors.parameters.at(0), parameter_at(tensors, 1));
+    case LayerKind::bias: return input + tensors.parameters.at(0);
+    case LayerKind::relu: return at::relu(input);
+    case LayerKind::gelu:
+      return at::gelu(input, std::get<GeluArguments>(layer.arguments).tanh ? "tanh" : "none");
+    case LayerKind::embedding: return embedding(layer, tensors);
+    case LayerKind::positional_embedding:
+      return input + tensors.parameters.at(0).narrow(0, 0, input.size(1));
+    case LayerKind::batch_norm: return batch_norm(layer, tensors);
+    case LayerKind::layer_norm: return layer_norm(layer, tensors);
+    case LayerKind::conv2d: return conv2d(layer, tensors);
+    case LayerKind::max_pool2d:
+    case LayerKind::avg_pool2d:
+    case LayerKind::adaptive_avg_pool2d: return pooled(layer, input);
+    case LayerKind::dropout: {
+      const double p = std::get<DropoutArguments>(layer.arguments).p;
+      return tensors.training && p > 0 ? dropped(input, p, tensors.dropout_key) : input.alias();
+    }
+    case LayerKind::multihead_attention:
+    case LayerKind::causal_self_attention: return attention(layer, tensors);
+    case LayerKind::flatten:
+    case LayerKind::residual_begin:
+    case LayerKind::residual_shortcut:
+    case LayerKind::residual_add:
+    case LayerKind::buffer:
+    case LayerKind::cost:
+    case LayerKind::cross_entropy_loss:
+    case LayerKind::mse_loss: break;
+  }
+  ensure(false, "a layer that only passes on, a price or a loss has no kernel of its own");
+  return {};
+}
+
+}  // namespace
+
+bool passes_on(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::flatten:
+    case LayerKind::residual_begin:
+    case LayerKind::residual_add:
+    case LayerKind::buffer: return true;
+    default: return false;
+  }
+}
+
+bool draws(const Layer& layer) {
+  if (const auto* attention = std::get_if<AttentionArguments>(&layer.arguments)) {
+    return attention->dropout > 0;
+  }
+  const auto* dropout = std::get_if<DropoutArguments>(&layer.arguments);
+  return dropout != nullptr && dropout->p > 0;
+}
+
+at::Tensor layer_output(const Layer& layer, const LayerTensors& tensors,
+                        at::ScalarType output_type) {
+  const at::ScalarType type = computing_type(layer, tensors, output_type);
+  LayerTensors converted = tensors;
+  if (layer.kind != LayerKind::embedding) {
+    converted.input = tensors.input.to(type);
+  }
+  for (at::Tensor& parameter : converted.parameters) {
+    parameter = parameter.to(type);
+  }
+  return computed(layer, converted).to(output_type);
+}
+
+}  // namespace lockstep::backend

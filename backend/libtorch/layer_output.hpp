@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "model/network/layer.hpp"
+
+namespace lockstep::backend {
+
+/// What one forward of a layer takes. The batch is dimension 0 of the input; parameters and buffers
+/// are in the layer's order, a tied weight first.
+struct LayerTensors {
+  at::Tensor input{};
+  std::vector<at::Tensor> parameters{};
+  std::vector<at::Tensor> buffers{};  ///< none: statistics are neither used nor updated
+  bool training = true;
+  uint64_t dropout_key = 0;
+};
+
+/// Flattening, residuals and `Buffer`, which hand on or add whole tensors and need no graph.
+bool passes_on(LayerKind kind);
+
+/// The layer draws random numbers in training.
+bool draws(const Layer& layer);
+
+/// One layer as torch.nn.functional computes it, of every kind but those that `passes_on`, in the
+/// widest floating type of input, parameters and `output_type`; normalisation over the batch in
+/// fp32 at least, since its statistics are. Updates running statistics in place. Throws
+/// ArithmeticError for an index beyond its table and for one value a channel.
+at::Tensor layer_output(const Layer& layer, const LayerTensors& tensors,
+                        at::ScalarType output_type);
+
+}  // namespace lockstep::backend

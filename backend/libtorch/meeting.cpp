@@ -1,0 +1,145 @@
+#include "backend/libtorch/meeting.hpp"
+
+#include <dlfcn.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <unistd.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "backend/gloo/pipe_signal.hpp"
+
+namespace lockstep::backend {
+
+namespace {
+
+// LibTorch carries a Gloo of its own and exports it. Ours must be bound to the library whose
+// headers we were compiled with; the order of linking decides.
+void ensure_own_gloo() {
+  Dl_info found{};
+  const auto make_device =
+      static_cast<std::shared_ptr<gloo::transport::Device> (*)(const gloo::transport::tcp::attr&)>(
+          &gloo::transport::tcp::CreateDevice);
+  // POSIX promises that a function's address fits a pointer to void.
+  if (dladdr(reinterpret_cast<void*>(make_device), &found) != 0 && found.dli_fname != nullptr &&
+      std::string_view(found.dli_fname).find("libtorch") != std::string_view::npos) {
+    throw WorldUnavailable("this program was linked with LibTorch before libgloo");
+  }
+}
+
+gloo::transport::tcp::attr own_address(const std::string& master_address) {
+  gloo::transport::tcp::attr address;
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
+    address.iface = interface;
+  } else if (master_address == "127.0.0.1" || master_address == "localhost") {
+    address.hostname = "127.0.0.1";
+  } else {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    address.hostname = name.data();
+  }
+  return address;
+}
+
+}  // namespace
+
+/// Gloo asks for its contexts' addresses here.
+class Meeting::Store final : public gloo::rendezvous::Store {
+ public:
+  Store(const std::string& host, const c10d::TCPStoreOptions& options)
+      : store_(c10::make_intrusive<c10d::TCPStore>(host, options)), timeout_(options.timeout) {}
+
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_->set(key, std::vector<uint8_t>(data.begin(), data.end()));
+  }
+  std::vector<char> get(const std::string& key) override {
+    const std::vector<uint8_t> data = store_->get(key);
+    return {data.begin(), data.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override { store_->wait(keys, timeout_); }
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override {
+    store_->wait(keys, timeout);
+  }
+
+  /// Counts this rank in; when all are, says so under `all`.
+  void arrive(const std::string& name, int64_t world_size) {
+    if (store_->add(name, 1) == world_size) {
+      store_->set(name + "/all", std::vector<uint8_t>{1});
+    }
+  }
+  void wait_for(const std::string& name, std::chrono::milliseconds timeout) {
+    store_->wait({name + "/all"}, timeout);
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::TCPStore> store_;
+  std::chrono::milliseconds timeout_;
+};
+
+Meeting::Meeting(const MeetingOptions& options) : options_(options) {
+  ensure_own_gloo();
+  const ProcessPlace& place = options_.place;
+  if (place.world_size == 1) {
+    return;
+  }
+  c10d::TCPStoreOptions store;
+  store.port = place.master_port;
+  store.isServer = place.rank == 0 && !place.agent_hosts_store;
+  store.numWorkers = static_cast<size_t>(place.world_size);
+  store.waitWorkers = false;
+  store.timeout = options_.timeout;
+  if (store.isServer && options_.listening_socket) {
+    store.masterListenFd = *options_.listening_socket;
+  }
+  try {
+    store_ = std::make_unique<Store>(place.master_address, store);
+  } catch (const std::exception& error) {
+    throw WorldUnavailable(error.what());
+  }
+}
+
+Meeting::~Meeting() = default;
+
+std::shared_ptr<gloo::Context> Meeting::connect() {
+  const ProcessPlace& place = options_.place;
+  if (place.world_size == 1) {
+    return nullptr;
+  }
+  try {
+    // The device's thread inherits the mask of the thread that makes it.
+    const PipeSignalBlocked blocked;
+    auto device = gloo::transport::tcp::CreateDevice(own_address(place.master_address));
+    auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.world_size);
+    context->setTimeout(options_.timeout);
+    context->connectFullMesh(*store_, device);
+    return context;
+  } catch (const std::exception& error) {
+    throw WorldUnavailable(error.what());
+  }
+}
+
+// Rank 0 serves the store, so it leaves last: when all others have said that they know.
+void Meeting::wait_for_all() noexcept {
+  if (store_ == nullptr) {
+    return;
+  }
+  const ProcessPlace& place = options_.place;
+  try {
+    store_->arrive("done", place.world_size);
+    store_->wait_for("done", options_.end_timeout);
+    if (place.rank != 0) {
+      store_->arrive("left", place.world_size - 1);
+    } else {
+      store_->wait_for("left", options_.end_timeout);
+    }
+  } catch (const std::exception&) {
+    // A rank that never comes has been reported by whoever started it.
+  }
+}
+
+}  // namespace lockstep::backend

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/gloo/fleet.hpp"
+#include "backend/process/environment.hpp"
+
+namespace lockstep::backend {
+
+struct MeetingOptions {
+  ProcessPlace place;
+  /// A listening socket for the store of rank 0, so that nobody can take its port; it is owned.
+  std::optional<int> listening_socket;
+  std::chrono::milliseconds timeout{60'000};  ///< of finding each other at the start
+  /// Of waiting for the slowest at the end: one that does not come by then will never come.
+  std::chrono::milliseconds end_timeout{30'000};
+};
+
+/// Where the processes of one run meet: LibTorch's TCPStore, served by rank 0. Throws
+/// WorldUnavailable from everything.
+class Meeting {
+ public:
+  explicit Meeting(const MeetingOptions& options);
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  /// Connects this rank to all others by Gloo over TCP; null in a world of one. Over 127.0.0.1
+  /// where rank 0 is there, else over GLOO_SOCKET_IFNAME or the interface of this host's name.
+  std::shared_ptr<gloo::Context> connect();
+
+  /// Returns when every rank has called it, or after the end timeout, or when rank 0 is gone.
+  void wait_for_all() noexcept;
+
+ private:
+  class Store;
+  MeetingOptions options_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace lockstep::backend

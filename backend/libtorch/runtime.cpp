@@ -1,0 +1,12 @@
+#include "backend/libtorch/runtime.hpp"
+
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+namespace lockstep::backend {
+
+void limit_kernel_threads(int threads) { at::set_num_threads(threads); }
+
+const char* libtorch_version() { return TORCH_VERSION; }
+
+}  // namespace lockstep::backend

@@ -1,0 +1,212 @@
+#include "tests/libtorch/layer_case.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "backend/libtorch/kernels.hpp"
+#include "model/core/ensure.hpp"
+#include "model/core/random.hpp"
+
+namespace lockstep::libtorch_test {
+
+Slice Memory::add(Values values) {
+  buffers_.push_back(std::move(values));
+  return {BufferId{static_cast<uint32_t>(buffers_.size())}, buffers_.back().dtype(), 0,
+          buffers_.back().size()};
+}
+
+Slice Memory::add_without_values(DType dtype, int64_t elements) {
+  buffers_.emplace_back();
+  return {BufferId{static_cast<uint32_t>(buffers_.size())}, dtype, 0, elements};
+}
+
+Values Memory::load(const Slice& from) {
+  const Values& held = buffers_.at(from.buffer.value - 1);
+  return held.empty() ? Values() : held.slice(from.begin, from.elements);
+}
+
+void Memory::store(const Slice& to, const Values& values) {
+  Values& held = buffers_.at(to.buffer.value - 1);
+  ensure(values.dtype() == to.dtype && values.size() == to.elements, "a result fits its slice");
+  if (!held.empty()) {
+    held.assign(to.begin, values);
+  }
+}
+
+Execute reference() { return execute_kernel; }
+
+Execute libtorch(uint64_t dropout_seed) {
+  const std::shared_ptr<KernelExecutor> executor =
+      backend::make_seeded_libtorch_kernels(dropout_seed);
+  return [executor](const Op& op, Operands& operands, const Network* network) {
+    executor->execute(op, operands, network);
+  };
+}
+
+void run_kernel(const Execute& execute, Memory& memory, Kernel kernel,
+                const std::vector<Slice>& reads, const std::vector<Slice>& writes,
+                const std::vector<double>& scalars, const Network* network, int32_t layer) {
+  const OpLists lists{{}, reads, writes, {}, scalars};
+  Op op;
+  op.kind = OpKind::compute;
+  op.kernel = kernel;
+  op.tag = layer;
+  op.lists = &lists;
+  execute(op, memory, network);
+}
+
+LayerDescription layer(std::string kind, std::vector<NamedArgument> arguments) {
+  return {.kind = std::move(kind), .arguments = std::move(arguments)};
+}
+
+Network network_of(Shape input, std::vector<LayerDescription> layers, LayerDescription loss) {
+  BuildResult result =
+      build_network({.input = input, .layers = std::move(layers), .loss = std::move(loss)});
+  REQUIRE(result.ok());
+  return std::move(result.network);
+}
+
+Values integers(DType dtype, int64_t elements, uint64_t key) {
+  Values values(dtype, elements);
+  for (int64_t i = 0; i < elements; ++i) {
+    values.set(i, static_cast<double>(random_below(key, static_cast<uint64_t>(i), 5)) - 2);
+  }
+  return values;
+}
+
+Values reals(DType dtype, int64_t elements, uint64_t key) {
+  Values values(dtype, elements);
+  for (int64_t i = 0; i < elements; ++i) {
+    values.set(i, 2 * random_unit(key, static_cast<uint64_t>(i)) - 1);
+  }
+  return values;
+}
+
+LayerValues values_for(const Layer& layer, DType dtype, int64_t samples, Draw draw) {
+  LayerValues values;
+  values.samples = samples;
+  const int64_t inputs = samples * elements_of(layer.input);
+  values.input = draw(dtype, inputs, 1);
+  if (layer.kind == LayerKind::embedding) {
+    values.input = Values(DType::int64, inputs);
+    const int64_t rows = std::get<EmbeddingArguments>(layer.arguments).num_embeddings;
+    for (int64_t i = 0; i < inputs; ++i) {
+      values.input.set_integer(i, (3 * i + 1) % rows);
+    }
+  }
+  values.output_gradient = draw(dtype, samples * elements_of(layer.output), 2);
+  uint64_t key = 3;
+  for (const ParameterTensor& parameter : layer.parameters) {
+    values.parameters.push_back(draw(dtype, parameter.elements(), key++));
+    values.gradients.push_back(draw(dtype, parameter.elements(), key++));
+  }
+  for (const BufferTensor& buffer : layer.buffers) {
+    values.buffers.push_back(integers(buffer.dtype, buffer.elements(), key++));
+  }
+  if (layer.kind == LayerKind::residual_add || layer.kind == LayerKind::residual_begin) {
+    values.branch = draw(dtype, inputs, key);
+  }
+  return values;
+}
+
+Values rounded(const Values& values, DType dtype) {
+  Values result(dtype, values.size());
+  for (int64_t i = 0; i < values.size(); ++i) {
+    result.set(i, values.number(i));
+  }
+  return result;
+}
+
+LayerValues rounded(const LayerValues& values, DType dtype) {
+  LayerValues result = values;
+  if (is_floating(values.input.dtype())) {
+    result.input = rounded(values.input, dtype);
+  }
+  result.output_gradient = rounded(values.output_gradient, dtype);
+  for (size_t i = 0; i < values.parameters.size(); ++i) {
+    result.parameters[i] = rounded(values.parameters[i], dtype);
+    result.gradients[i] = rounded(values.gradients[i], dtype);
+  }
+  if (values.branch) {
+    result.branch = rounded(*values.branch, dtype);
+  }
+  return result;
+}
+
+LayerResult run_layer(const Execute& execute, const Network& network, size_t layer,
+                      const LayerValues& values) {
+  Memory memory;
+  const DType dtype = values.output_gradient.dtype();
+  const LayerKind kind = network.layers[layer].kind;
+  const auto number = static_cast<int32_t>(layer);
+  const auto samples = static_cast<double>(values.samples);
+  std::vector<Slice> forward_reads{memory.add(values.input)};
+  std::vector<Slice> forward_writes{memory.add(Values(dtype, values.output_gradient.size()))};
+  for (const Values& parameter : values.parameters) {
+    forward_reads.push_back(memory.add(parameter));
+  }
+  std::vector<Slice> backward_reads{memory.add(values.output_gradient)};
+  backward_reads.insert(backward_reads.end(), forward_reads.begin(), forward_reads.end());
+  if (values.branch) {
+    auto& reads = kind == LayerKind::residual_add ? forward_reads : backward_reads;
+    reads.push_back(memory.add(*values.branch));
+  }
+  for (const Values& buffer : values.buffers) {
+    forward_writes.push_back(memory.add(buffer));
+  }
+  const bool indices = !is_floating(values.input.dtype());
+  std::vector<Slice> backward_writes{indices ? Slice{forward_reads[0].buffer, dtype, 0, 0}
+                                             : memory.add(Values(dtype, values.input.size()))};
+  for (const Values& gradient : values.gradients) {
+    backward_writes.push_back(memory.add(gradient));
+  }
+  run_kernel(execute, memory, Kernel::layer_forward, forward_reads, forward_writes, {samples, 1},
+             &network, number);
+  run_kernel(execute, memory, Kernel::layer_backward, backward_reads, backward_writes, {samples},
+             &network, number);
+  LayerResult result;
+  result.output = memory.load(forward_writes[0]);
+  result.input_gradient = indices ? Values() : memory.load(backward_writes[0]);
+  for (size_t i = 0; i < values.gradients.size(); ++i) {
+    result.gradients.push_back(memory.load(backward_writes[1 + i]));
+  }
+  for (size_t i = 0; i < values.buffers.size(); ++i) {
+    result.buffers.push_back(memory.load(forward_writes[1 + i]));
+  }
+  return result;
+}
+
+double distance(const Values& a, const Values& b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double apart = std::abs(a.number(i) - b.number(i));
+    most = std::isnan(apart) ? INFINITY : std::max(most, apart);
+  }
+  return most;
+}
+
+double greatest(const Values& values) {
+  double most = 0;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    most = std::max(most, std::abs(values.number(i)));
+  }
+  return most;
+}
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::fp64: return 0x1p-53;
+    case DType::fp32: return 0x1p-24;
+    case DType::fp16: return 0x1p-11;
+    default: return 0x1p-8;  // bf16
+  }
+}
+
+double roundings(double count, DType dtype) {
+  const double error = count * unit_roundoff(dtype);
+  return error / (1 - error);
+}
+
+}  // namespace lockstep::libtorch_test
