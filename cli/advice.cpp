@@ -14,6 +14,8 @@ namespace {
 /// Of all variants together.
 constexpr int64_t operations_max = 2'000'000;
 constexpr int64_t batch_size_max = 65'536;
+/// Indices of samples over all ranks: each rank's sampler lists the whole data set.
+constexpr int64_t listed_samples_max = 20'000'000;
 constexpr int64_t steps_of_variant = 3;
 /// What changes less than this is no help.
 constexpr double least_gain = 0.01;
@@ -84,10 +86,18 @@ class Adviser {
     LoaderSpec& loader = variant.data->train.front();
     loader.batch_size = Placed<int64_t>{batch_size, {}};
     loader.tokens = std::nullopt;
-    const int64_t ranks = rehearsal_.run.preparation.options.world_size;
-    loader.samples =
-        Placed<int64_t>{batch_size * ranks * accumulated() * (steps_of_variant + 1), {}};
+    loader.samples = Placed<int64_t>{samples_for(batch_size), {}};
     return variant;
+  }
+
+  int64_t samples_for(int64_t batch_size) const {
+    const int64_t ranks = rehearsal_.run.preparation.options.world_size;
+    return batch_size * ranks * accumulated() * (steps_of_variant + 1);
+  }
+
+  bool may_list(int64_t batch_size) const {
+    return samples_for(batch_size) <=
+           listed_samples_max / rehearsal_.run.preparation.options.world_size;
   }
 
   bool affordable() const {
@@ -127,12 +137,12 @@ class Adviser {
     }
     int64_t good = 0;
     int64_t bad = loader_->batch_size->value;
-    while (affordable() && fits(bad)) {
+    while (bad <= batch_size_max && affordable() && may_list(bad) && fits(bad)) {
       good = bad;
       bad *= 2;
-      if (bad > batch_size_max) {
-        return;
-      }
+    }
+    if (bad > batch_size_max || !may_list(bad)) {
+      return;
     }
     while (affordable() && bad - good > 1) {
       const int64_t middle = good + (bad - good) / 2;
@@ -194,6 +204,9 @@ class Adviser {
     }
     if (may_change_batch() && loader_->batch_size) {
       const int64_t doubled = loader_->batch_size->value * 2;
+      if (!may_list(doubled)) {
+        return;
+      }
       if (!advice_.largest_batch_size || doubled <= *advice_.largest_batch_size) {
         try_change(fmt::format("batch_size: {}", doubled), with_batch_size(doubled));
       }

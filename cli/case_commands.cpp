@@ -12,8 +12,6 @@
 
 namespace lockstep::cli {
 
-namespace {
-
 CaseSource source_of(const Request& request, const std::string& argument) {
   CaseSource source = split_case(argument);
   source.set = request.set;
@@ -32,6 +30,8 @@ Answer bad_input(const Request& request, const Collected& collected) {
   }
   return answer;
 }
+
+namespace {
 
 std::string rendered(const Rehearsal& rehearsal, const Request& request, const Style& style) {
   return request.command == "run" ? render_run(rehearsal, style, request.verbose)

@@ -9,7 +9,11 @@ namespace lockstep::cli {
 LoadedScenarios CaseSource::load(const std::vector<std::string>& more) const {
   LoadOptions options{scenario_case, set};
   options.set.insert(options.set.end(), more.begin(), more.end());
-  return load_scenario_file(path, options, reader);
+  LoadedScenarios loaded = load_scenario_file(path, options, reader);
+  for (Scenario& scenario : loaded.scenarios) {
+    scenario.settings = options.set;
+  }
+  return loaded;
 }
 
 CaseSource split_case(const std::string& argument) {

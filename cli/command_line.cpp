@@ -16,6 +16,13 @@ namespace lockstep::cli {
 
 namespace {
 
+World world_named(const std::string& name) {
+  if (name == "threads") {
+    return World::threads;
+  }
+  return name == "processes" ? World::processes : World::simulated;
+}
+
 // CLI11's own checks tell a range of 300 digits, and let `nan` pass.
 CLI::Validator whole_number(int64_t least, int64_t most) {
   return CLI::Validator(
@@ -54,9 +61,12 @@ class Parser {
     application_.require_subcommand(0, 1);
     run();
     verify();
+    exec();
+    compare();
     test();
     explain();
     command("schema");
+    doctor();
   }
 
   std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
@@ -84,7 +94,9 @@ class Parser {
 
  private:
   bool needs_file() const {
-    return request_.command == "run" || request_.command == "verify" || request_.command == "test";
+    return request_.command == "run" || request_.command == "verify" ||
+           request_.command == "exec" || request_.command == "compare" ||
+           request_.command == "test";
   }
 
   std::variant<Request, Answer> finished() {
@@ -96,7 +108,7 @@ class Parser {
         return refused("only `test` writes junit");
       }
     }
-    request_.world = world_ == "threads" ? World::threads : World::simulated;
+    request_.world = world_named(world_);
     return request_;
   }
 
@@ -141,6 +153,18 @@ class Parser {
     add_world(made);
   }
 
+  void exec() {
+    CLI::App* made = scenario_command("exec", false);
+    made->add_option("--timeline", request_.timeline);
+    made->add_option("--hang-after", request_.hang_after_s)->check(CLI::Range(0.01, 1e6));
+  }
+
+  void compare() {
+    CLI::App* made = scenario_command("compare", false);
+    made->add_option("--reports", request_.reports)->required();
+    made->add_option("--timeline", request_.timeline);
+  }
+
   void test() {
     CLI::App* made = scenario_command("test", true);
     made->add_option("--junit", request_.junit);
@@ -149,8 +173,13 @@ class Parser {
 
   void explain() { command("explain")->add_option("NAME", request_.arguments)->expected(0, 1); }
 
+  void doctor() {
+    command("doctor")->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
+  }
+
   void add_world(CLI::App* made) {
-    made->add_option("--world", world_)->check(CLI::IsMember({"simulated", "threads"}));
+    made->add_option("--world", world_)
+        ->check(CLI::IsMember({"simulated", "threads", "processes"}));
   }
 
   CLI::App application_;
@@ -201,6 +230,12 @@ Answer execute(const Request& request, const Style& style) {
     answer = run_command(request, shown);
   } else if (request.command == "verify") {
     answer = verify_command(request, shown);
+  } else if (request.command == "exec") {
+    answer = exec_command(request, shown);
+  } else if (request.command == "compare") {
+    answer = compare_command(request, shown);
+  } else if (request.command == "doctor") {
+    answer = doctor_command(request, shown);
   } else if (request.command == "test") {
     answer = test_command(request, shown);
   } else if (request.command == "explain") {

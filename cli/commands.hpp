@@ -17,7 +17,10 @@ struct Answer {
 
 Answer run_command(const Request& request, const Style& style);
 Answer verify_command(const Request& request, const Style& style);
+Answer exec_command(const Request& request, const Style& style);
+Answer compare_command(const Request& request, const Style& style);
 Answer test_command(const Request& request, const Style& style);
+Answer doctor_command(const Request& request, const Style& style);
 Answer explain_command(const Request& request);
 Answer schema_command();
 

@@ -14,6 +14,8 @@ struct ExploreRequest {
   int64_t schedules_max = 1;  ///< 1: the first schedule alone
   bool lists = true;
   const Deadline* deadline = nullptr;
+  std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
+  const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
   Progress* progress = nullptr;
 };
 

@@ -76,14 +76,14 @@ class Planner {
   void check_world() {
     const bool slows = fault_.kind == FaultKind::straggler || fault_.kind == FaultKind::slow_data ||
                        fault_.kind == FaultKind::slow_link;
-    if (world_ == World::threads && slows) {
+    if (is_real(world_) && slows) {
       complain(Kind::unsupported, "only a simulated world has times that can be made longer",
                "use --world simulated");
     }
   }
 
   void check_instant() {
-    if (world_ == World::threads && at_.kind == Instant::Kind::time && !at_.is_start()) {
+    if (is_real(world_) && at_.kind == Instant::Kind::time && !at_.is_start()) {
       complain(Kind::unsupported, "a fault at a time needs simulated time",
                bare_ ? "use --world simulated"
                      : "use --world simulated, or write `at: step N` or `at: epoch N`");

@@ -22,9 +22,12 @@ train.yaml is a scenario, one YAML file: what is trained, on what, with which us
 Commands
   run       predict time and memory of a scenario
   verify    look for hangs and wrong numbers in every order that can happen
+  exec      run the same scenario for real, a process a rank, and hold it against run
+  compare   hold what ranks under torchrun, mpirun or srun have left against the simulation
   test      judge every case of files and folders; for CI
   explain   a page about a finding (LS101), a result (step_time), or the presets
   schema    the scenario format as JSON Schema, for editors
+  doctor    what this machine can run for real, and what brings the rest
 
 lockstep COMMAND --help shows a command. lockstep --version
 Exit codes: 0 fine, 1 findings or failed expectations, 2 usage, 3 bad input, 4 undecided,
@@ -65,7 +68,7 @@ lockstep verify FILE[:CASE]     look for hangs and wrong numbers
 Runs every order that is really free, and says what was looked at and what was not. Expectations
 in words (no_hang, finding LS101) and about metrics are judged.
 
-  --world simulated|threads  threads: for real, a thread a rank over Gloo, at most 8 ranks
+  --world simulated|threads|processes  for real: a thread a rank over Gloo, or as exec does
   --set KEY=VALUE       change the scenario, as often as wanted
   --seed N              seed of data, values, ties and drawn faults
   --draw-faults N       inject N faults drawn from the seed, and print the lines that repeat them
@@ -80,6 +83,57 @@ Exit codes: 0 nothing found, 1 an error was found, 3 bad input, 4 undecided, 5 n
 `lockstep explain LS101` tells more about a finding.
 )";
 
+constexpr std::string_view exec_help = R"(
+lockstep exec FILE[:CASE]     run a scenario for real, then hold it against its simulation
+
+  lockstep exec train.yaml
+  lockstep exec train.yaml:guarded --hang-after 5
+  lockstep exec train.yaml --format json -o real.json
+
+Starts one process a rank on this machine: the same strategy code, kernels by LibTorch, messages by
+Gloo. A rank that waits longer than --hang-after ends the run; the journals of all ranks then go
+through the same diagnosis as in `verify`. The last lines compare: outcome, calls, values, memory.
+
+  --hang-after SECONDS  how long a rank may wait (10)
+  --timeline FILE       Chrome trace of one case, as it really ran
+  --set KEY=VALUE       change the scenario, as often as wanted
+  --seed N              seed of data, values and ties
+  --format text|json
+  -o FILE               write the result to a file, complete or not at all
+  --strict              warnings count as errors
+  --time-limit SECONDS  give up after this time (exit 4)
+
+Exit codes: 0 fine and equal, 1 an error was found or the worlds differ, 3 bad input, 4 undecided,
+5 LibTorch is missing (lockstep doctor), 6 the real run failed for an outside reason.
+)";
+
+constexpr std::string_view compare_help = R"(
+lockstep compare FILE[:CASE] --reports FOLDER     a real run against its simulation
+
+  torchrun --no-python --nproc-per-node 4 lockstep-rank train.yaml --report-folder reports
+  lockstep compare train.yaml --reports reports
+
+The ranks may also be started by mpirun or srun. Prints the findings of the real run, then whether
+outcome, calls, values and memory are those of the simulation given the same choices.
+
+  --reports FOLDER      where lockstep-rank left rank-0.report, rank-1.report ..
+  --timeline FILE       Chrome trace of the real run
+  --set KEY=VALUE       as the ranks were told
+  --seed N              as the ranks were told
+  --format text|json
+  -o FILE               write the result to a file, complete or not at all
+
+Exit codes: 0 equal, 1 an error was found or the worlds differ, 3 bad input, 6 a report is missing
+or damaged.
+)";
+
+constexpr std::string_view doctor_help = R"(
+lockstep doctor     what this machine can run for real, and the command that brings the rest
+
+  lockstep doctor
+  lockstep doctor --format json
+)";
+
 constexpr std::string_view test_help = R"(
 lockstep test FILE|FOLDER..     judge every case against what it expects
 
@@ -91,7 +145,7 @@ Judges all expectations of every *.yaml below the folders. An expected finding i
 that no case expects is a failure.
 
   --jobs N              cases at the same time; the output does not depend on it
-  --world simulated|threads  threads: for real, a thread a rank over Gloo, at most 8 ranks
+  --world simulated|threads|processes  for real: a thread a rank over Gloo, or as exec does
   --format text|json|junit
   --junit FILE          write JUnit too, whatever the format
   -o FILE               write the result to a file, complete or not at all
@@ -130,6 +184,15 @@ std::string_view page_of(std::string_view command) {
   }
   if (command == "verify") {
     return verify_help;
+  }
+  if (command == "exec") {
+    return exec_help;
+  }
+  if (command == "compare") {
+    return compare_help;
+  }
+  if (command == "doctor") {
+    return doctor_help;
   }
   if (command == "test") {
     return test_help;

@@ -145,6 +145,8 @@ std::vector<std::string> parameter_names(const OneRun& run) {
   return names;
 }
 
+}  // namespace
+
 std::vector<NamedValues> parameters_of(const OneRun& run) {
   const std::vector<std::string> names = parameter_names(run);
   std::vector<NamedValues> values;
@@ -157,6 +159,8 @@ std::vector<NamedValues> parameters_of(const OneRun& run) {
   }
   return values;
 }
+
+namespace {
 
 std::vector<Finding> replica_findings(const OneRun& run) {
   std::vector<ReplicaValues> replicas;
@@ -223,7 +227,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   DiagnosisOptions options;
   options.backend = run.preparation.gloo ? Backend::gloo : Backend::nccl;
   options.timeout = run.preparation.timeout;
-  options.world = world == World::threads ? "on threads over Gloo" : "";
+  options.world = is_real(world) ? description_of(world) : "";
   std::vector<Finding> findings = diagnose(run.result, options);
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);
@@ -258,10 +262,15 @@ std::vector<Finding> refusals_of(const std::vector<Problem>& problems, Sites& si
   return findings;
 }
 
-std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
+EqualityRule equality_rule(const OneRun& run) {
   EqualityRule rule;
   const bool exact = run.preparation.plan.integer_values || run.preparation.network == nullptr;
   rule.operations = exact ? 0 : rounded_operations(*run.preparation.network, size_of_training(run));
+  return rule;
+}
+
+std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
+  EqualityRule rule = equality_rule(run);
   rule.uneven_samples = has_uneven_samples(run);
   return equals_single_device(parameters_of(run), parameters_of(single), rule);
 }

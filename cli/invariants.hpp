@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/one_run.hpp"
+#include "properties/equals_single_device.hpp"
 #include "properties/finding.hpp"
 
 namespace lockstep::cli {
@@ -17,5 +18,12 @@ std::vector<Finding> refusals_of(const std::vector<Problem>& problems, Sites& si
 
 /// What the run computed against one device that saw the same samples (LS306).
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single);
+
+/// The final parameters of all ranks, by name.
+std::vector<NamedValues> parameters_of(const OneRun& run);
+
+/// How near two computations of this run's final parameters are, whoever computes: bit for bit
+/// where all values are integers.
+EqualityRule equality_rule(const OneRun& run);
 
 }  // namespace lockstep::cli

@@ -88,7 +88,7 @@ Collected collect(const CaseSource& source) {
 }
 
 int threads_of(const Request& request) {
-  if (request.world == World::threads) {
+  if (is_real(request.world)) {
     return 1;
   }
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());

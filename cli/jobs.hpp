@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands.hpp"
 #include "cli/judge.hpp"
 #include "cli/rehearse.hpp"
 
@@ -26,6 +27,12 @@ struct Collected {
   Sources sources;
 };
 Collected collect(const CaseSource& source);
+
+/// The file and case that an argument of a command names, with the request's settings.
+CaseSource source_of(const Request& request, const std::string& argument);
+
+/// What a command says of a file that is no scenario.
+Answer bad_input(const Request& request, const Collected& collected);
 
 /// How many cases run at the same time: as asked, else one a core; ranks that are threads already
 /// fill the machine.

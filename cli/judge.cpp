@@ -183,7 +183,7 @@ bool has_code(const Rehearsal& rehearsal, const std::string& code) {
 
 // Why this world cannot answer; empty: it can.
 std::string not_judged_here(const Expectation& expectation, const Rehearsal& rehearsal) {
-  if (rehearsal.world != World::threads || !rehearsal.ran()) {
+  if (!is_real(rehearsal.world) || !rehearsal.ran()) {
     return "";
   }
   if (!unknown_sites(*rehearsal.scenario).empty()) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "cli/explorer_port.hpp"
 #include "cli/faults.hpp"
+#include "cli/launch/launcher.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -135,6 +137,42 @@ void run_on_threads(OneRun& run, const ProgramOfRank& program) {
 #endif
 }
 
+void run_on_processes(OneRun& run, const RunRequest& request, const ProgramOfRank& program) {
+  LaunchOptions options{rank_program(), request.hang_after, request.lists, false, request.deadline};
+  if (request.real == nullptr && options.program.empty()) {
+    run.problems.push_back(
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
+         "the rank program lockstep-rank is not there: it is built with LibTorch",
+         "./dev libtorch fetches LibTorch and builds it; lockstep doctor tells "
+         "what is missing"});
+    return;
+  }
+  const int32_t ranks = run.preparation.options.world_size;
+  const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const int32_t ranks_max = cores * process_ranks_per_core;
+  if (request.real == nullptr && ranks > ranks_max) {
+    run.problems.push_back(
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
+         fmt::format("{} ranks are too many for this machine: {} at most", ranks, ranks_max),
+         "start them on several hosts with torchrun, mpirun or srun, then use "
+         "lockstep compare"});
+    return;
+  }
+  try {
+    RealRun real = request.real != nullptr ? (*request.real)(run.preparation, program)
+                                           : launch(run.preparation, options);
+    run.result = std::move(real.result);
+    run.basis = std::move(real.basis);
+    run.ran = true;
+  } catch (const RealRunFailed& error) {
+    run.world_failure = error.what();
+  } catch (const TimeLimitReached& error) {
+    run.undecided = error.what();
+  }
+}
+
 std::string limit_reached(const OneRun& run, const Exploration& exploration) {
   if (exploration.deadline_passed ||
       (exploration.deadline != nullptr && exploration.deadline->passed())) {
@@ -181,6 +219,22 @@ void add_problems_of_simulation(OneRun& run, const Scenario& scenario, const Run
   }
 }
 
+void run_for_real(OneRun& run, const Scenario& scenario, const RunRequest& request,
+                  const ProgramOfRank& program) {
+  if (request.real == nullptr) {
+    add_problems_of_simulation(run, scenario, request);
+  }
+  if (!may_run(run)) {
+    return;
+  }
+  run.preparation.options.device_memory = run.machine.cluster.node.device.memory;
+  if (request.world == World::threads) {
+    run_on_threads(run, program);
+  } else {
+    run_on_processes(run, request, program);
+  }
+}
+
 }  // namespace
 
 bool has_thread_world() {
@@ -216,6 +270,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   RunOptions& options = run.preparation.options;
   options.faults = faults.planned;
   options.journal.lists = request.lists;
+  options.replay = request.replay;
   Exploration exploration;
   exploration.free_sites = unknown_sites(scenario);
   exploration.script = request.schedule.free_choices;
@@ -226,9 +281,8 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
       explored(run.preparation.program, exploration, views, request.schedule);
   if (request.world == World::simulated) {
     simulate(run, scenario, request, faults, program);
-  } else if (add_problems_of_simulation(run, scenario, request); may_run(run)) {
-    options.device_memory = run.machine.cluster.node.device.memory;
-    run_on_threads(run, program);
+  } else {
+    run_for_real(run, scenario, request, program);
   }
   if (!run.ran) {
     return run;

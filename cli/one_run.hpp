@@ -1,9 +1,12 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/launch/real_run.hpp"
 #include "cli/machine.hpp"
 #include "cli/request.hpp"
 #include "cli/schedule.hpp"
@@ -17,7 +20,11 @@ struct RunRequest {
   World world = World::simulated;
   bool lists = false;  ///< keep what operations read and write, for the search for races
   Schedule schedule{};
-  const Deadline* deadline = nullptr;  ///< outlives the run; null: none
+  const Deadline* deadline = nullptr;            ///< outlives the run; null: none
+  std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
+  /// Of World::processes: what runs it instead of a launch of rank programs. Outlives the run.
+  const RealWorld* real = nullptr;
+  const Journal* replay = nullptr;  ///< simulated: choices to repeat; outlives the run
 };
 
 /// One run of one scenario, with what it stood on.
@@ -37,6 +44,9 @@ struct OneRun {
 
 /// The most ranks that run as threads of one process.
 inline constexpr int32_t thread_ranks_max = 8;
+/// The most ranks that are started as processes of one machine, by its cores: a rank that waits for
+/// its turn too long would count as hung.
+inline constexpr int32_t process_ranks_per_core = 8;
 bool has_thread_world();
 
 OneRun run_once(const Scenario& scenario, const RunRequest& request);

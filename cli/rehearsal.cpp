@@ -43,6 +43,9 @@ ExitCode exit_code_of(const Rehearsal& rehearsal, bool strict) {
   if (rehearsal.invalid()) {
     return ExitCode::bad_input;
   }
+  if (!rehearsal.run.world_failure.empty()) {
+    return ExitCode::real_run_failed;  // nothing that was expected could come about
+  }
   const bool failed =
       std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
                   [&](const Finding& finding) { return fails(rehearsal, finding, strict); }) ||
@@ -53,9 +56,6 @@ ExitCode exit_code_of(const Rehearsal& rehearsal, bool strict) {
   }
   if (rehearsal.unsupported()) {
     return ExitCode::missing_capability;
-  }
-  if (!rehearsal.run.world_failure.empty()) {
-    return ExitCode::real_run_failed;
   }
   return rehearsal.undecided.empty() ? ExitCode::ok : ExitCode::undecided;
 }

@@ -33,8 +33,10 @@ int64_t schedules_max(const Scenario& scenario, const RehearseRequest& request) 
 }
 
 ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& request) {
-  return {request.world, schedules_max(scenario, request), request.explore, request.deadline,
-          request.progress};
+  // A diagnosis needs to know what waits behind what.
+  const bool lists = request.explore || is_real(request.world);
+  return {request.world, schedules_max(scenario, request), lists, request.deadline,
+          request.hang_after, request.real, request.progress};
 }
 
 void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {
@@ -256,7 +258,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.findings.insert(rehearsal.findings.end(),
                             std::make_move_iterator(explored.findings.begin()),
                             std::make_move_iterator(explored.findings.end()));
-  if (rehearsal.world == World::threads) {
+  if (is_real(rehearsal.world)) {
     tell_limits_of_threads(rehearsal);
   }
   // What a run has given until it was stopped is no result.

@@ -15,6 +15,8 @@ struct RehearseRequest {
   bool find_smallest = false;  ///< of an error, the smallest settings that show it
   bool advise = false;         ///< rehearse variants that may be better
   const Deadline* deadline = nullptr;
+  std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
+  const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
   Progress* progress = nullptr;
 };
 

@@ -37,8 +37,8 @@ std::string looked_at(const Rehearsal& rehearsal) {
   texts.insert(texts.end(), coverage.looked_at.begin(), coverage.looked_at.end());
   if (!rehearsal.run.undecided.empty()) {
     texts.push_back("the beginning of one run");
-  } else if (rehearsal.world == World::threads) {
-    texts.push_back("one real run, a thread a rank over Gloo");
+  } else if (is_real(rehearsal.world)) {
+    texts.push_back("one real run, " + std::string(description_of(rehearsal.world)));
   } else if (!coverage.free) {
     texts.push_back("all orders (1 schedule is enough: nothing is left to chance)");
   } else {
@@ -148,6 +148,9 @@ std::string render_expectations(const Rehearsal& rehearsal, const Style& style) 
 
 std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   std::string out = drawn_faults(rehearsal) + render_findings(rehearsal, style);
+  if (!rehearsal.run.world_failure.empty()) {
+    return out;
+  }
   if (!rehearsal.ran()) {
     return out + render_undecided(rehearsal, style) + render_expectations(rehearsal, style);
   }

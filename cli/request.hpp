@@ -3,14 +3,27 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::cli {
 
 enum class World : uint8_t {
   simulated,
-  threads,  ///< a thread a rank in this process, over Gloo
+  threads,    ///< a thread a rank in this process, over Gloo
+  processes,  ///< a rank program a rank, over LibTorch and Gloo
 };
+/// Whether time passes there as it does, so that nothing can be said of predicted times.
+constexpr bool is_real(World world) { return world != World::simulated; }
+constexpr std::string_view description_of(World world) {
+  switch (world) {
+    case World::simulated: return "simulated";
+    case World::threads: return "a thread a rank over Gloo";
+    case World::processes: return "a process a rank, LibTorch over Gloo";
+  }
+  return "";
+}
+
 enum class Format : uint8_t { text, json, junit };
 
 /// What the user asked for: one command with its options.
@@ -29,7 +42,9 @@ struct Request {
   std::string junit;      ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
   World world = World::simulated;
-  int64_t draw_faults = 0;  ///< of `verify`: how many, from the seed
+  std::string reports;       ///< of `compare`: the folder in which the ranks left theirs
+  double hang_after_s = 10;  ///< of `exec`: how long a rank may wait before the run counts as hung
+  int64_t draw_faults = 0;   ///< of `verify`: how many, from the seed
 };
 
 }  // namespace lockstep::cli

@@ -155,8 +155,8 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   if (rehearsal.run.result.hung && is_quantity(name)) {
     return NoValue{"the run hangs"};
   }
-  if (rehearsal.world == World::threads && is_time(name)) {
-    return NoValue{"threads of one machine do not tell the time of a cluster", true};
+  if (is_real(rehearsal.world) && is_time(name)) {
+    return NoValue{"ranks on one machine do not tell the time of a cluster", true};
   }
   const Results& results = rehearsal.results;
   if (static_cast<size_t>(rank) >= results.ranks.size()) {

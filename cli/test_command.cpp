@@ -132,10 +132,10 @@ Line line_of(const Rehearsal& rehearsal, World world, bool strict) {
     line.verdict = Verdict::invalid;
     line.text = invalid->message + place_text(invalid->place);
   } else if (const int32_t ranks = rehearsal.run.preparation.options.world_size;
-             world == World::threads && ranks > thread_ranks_max) {
+             is_real(world) && ranks > thread_ranks_max) {
     line.verdict = Verdict::skipped;
     line.text =
-        fmt::format("{} ranks; threads of one process: {} at most", ranks, thread_ranks_max);
+        fmt::format("{} ranks; for real on one machine: {} at most", ranks, thread_ranks_max);
   } else if (const Problem* missing = first_problem(rehearsal, Problem::Kind::unsupported)) {
     line.verdict = Verdict::unsupported;
     line.text = missing->message + place_text(missing->place);
@@ -304,10 +304,11 @@ Answer test_command(const Request& request, const Style& style) {
   RehearseRequest how;
   how.world = request.world;
   how.deadline = &deadline;
+  how.hang_after = std::chrono::seconds(3);  // as threads have
   Progress progress(request.progress || style.progress);
   how.progress = &progress;
-  // Threads take as long as this machine takes: that is no prediction to hold against anything.
-  const Judges judges = request.world == World::threads ? Judges::words : Judges::all;
+  // Real ranks take as long as this machine takes: that is no prediction to hold against anything.
+  const Judges judges = is_real(request.world) ? Judges::words : Judges::all;
   rehearse_all(work.jobs, how, judges, threads_of(request));
   const std::vector<Line> lines = lines_of(work, request.world, request.strict);
   Answer answer;

@@ -1,0 +1,205 @@
+#include "cli/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/invariants.hpp"
+#include "cli/measure.hpp"
+#include "properties/equals_single_device.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr size_t differences_told = 3;
+
+void differ(Point& point, std::string text) {
+  point.equal = false;
+  if (point.differences.size() < differences_told) {
+    point.differences.push_back(std::move(text));
+  }
+}
+
+std::string text_of(const RankEnd& end) {
+  switch (end.kind) {
+    case RankEnd::Kind::finished: return "finished";
+    case RankEnd::Kind::raised: return "raised: " + end.message;
+    case RankEnd::Kind::stuck: return "stuck";
+    case RankEnd::Kind::lost: return "lost";
+    case RankEnd::Kind::failed: return "failed";
+  }
+  return "";
+}
+
+// What makes two findings the same: not where time or the text of either world enters.
+std::string key_of(const Finding& finding) {
+  std::string key =
+      fmt::format("{} {} {} {}", finding.code, finding.group, finding.call, finding.ranks.phrase());
+  for (const FindingSite& site : finding.sites) {
+    key += fmt::format(" {}", site.site.value);
+  }
+  return key;
+}
+
+// Final parameters and logged metrics of all ranks.
+std::vector<NamedValues> values_of(const OneRun& run) {
+  std::vector<NamedValues> values = parameters_of(run);
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const auto& [key, value] : ranks[rank].metrics) {
+      values.push_back({key, static_cast<int32_t>(rank), Values::of(DType::fp64, {value})});
+    }
+  }
+  return values;
+}
+
+Point outcome(const OneRun& real, const std::vector<Finding>& real_findings,
+              const OneRun& simulated) {
+  Point point{"outcome"};
+  for (size_t rank = 0; rank < real.result.ends.size(); ++rank) {
+    const RankEnd& left = real.result.ends[rank];
+    const RankEnd& right = simulated.result.ends[rank];
+    if (left.kind != right.kind) {
+      differ(point,
+             fmt::format("rank {}: real {}, simulated {}", rank, text_of(left), text_of(right)));
+    }
+  }
+  const std::vector<Finding> expected = findings_of(simulated, World::simulated);
+  const auto missing = [&point](const std::vector<Finding>& from, const std::vector<Finding>& in,
+                                const char* where) {
+    for (const Finding& finding : from) {
+      if (std::none_of(in.begin(), in.end(),
+                       [&](const Finding& other) { return key_of(other) == key_of(finding); })) {
+        differ(point, fmt::format("{} finds {}: {}", where, finding.code, finding.title));
+      }
+    }
+  };
+  missing(real_findings, expected, "only the real run");
+  missing(expected, real_findings, "only the simulation");
+  return point;
+}
+
+Point calls(const OneRun& real, const OneRun& simulated) {
+  Point point{"calls"};
+  for (const JournalDifference& difference :
+       differences(*real.result.journal, *simulated.result.journal, differences_told)) {
+    differ(point, fmt::format("rank {}, lane {}, row {}: {}", difference.rank, difference.lane,
+                              difference.row, difference.text));
+  }
+  point.extent = fmt::format("{}", real.result.operations);
+  return point;
+}
+
+/// What was seen of all values so far.
+struct Seen {
+  bool any = false;
+  bool bit_for_bit = true;
+  double bound = 0;  ///< the largest that was needed
+};
+
+void compare_values(Point& point, Seen& seen, const NamedValues& real, const Values& simulated,
+                    const EqualityRule& rule) {
+  seen.any = true;
+  if (real.values == simulated) {
+    return;
+  }
+  seen.bit_for_bit = false;
+  if (real.values.size() != simulated.size() || real.values.dtype() != simulated.dtype()) {
+    return differ(point, fmt::format("rank {}: {} has another type or size", real.rank, real.name));
+  }
+  double largest = 0;
+  double magnitude = 0;
+  for (int64_t i = 0; i < simulated.size(); ++i) {
+    const double left = real.values.number(i);
+    const double right = simulated.number(i);
+    magnitude = std::max({magnitude, std::abs(left), std::abs(right)});
+    largest = std::max(largest, std::abs(left - right));
+  }
+  const double bound = rounding_bound(rule, simulated.dtype(), magnitude);
+  seen.bound = std::max(seen.bound, bound);
+  if (!(largest <= bound)) {
+    differ(point, fmt::format("rank {}: {} differs by {:.3g}; rounding explains {:.3g}", real.rank,
+                              real.name, largest, bound));
+  }
+}
+
+Point values(const OneRun& real, const OneRun& simulated) {
+  Point point{"values"};
+  Seen seen;
+  const EqualityRule rule = equality_rule(simulated);
+  const std::vector<NamedValues> left = values_of(real);
+  const std::vector<NamedValues> right = values_of(simulated);
+  for (const NamedValues& one : left) {
+    const auto other = std::find_if(right.begin(), right.end(), [&one](const NamedValues& each) {
+      return each.rank == one.rank && each.name == one.name;
+    });
+    if (other != right.end()) {
+      compare_values(point, seen, one, other->values, rule);
+    } else {
+      differ(point, fmt::format("rank {}: only the real run has {}", one.rank, one.name));
+    }
+  }
+  if (right.size() > left.size()) {
+    differ(point, "the simulation has values that the real run lacks");
+  }
+  point.extent = !seen.any          ? "there are none"
+                 : seen.bit_for_bit ? "bit for bit"
+                                    : fmt::format("within the rounding bound, {:.2g}", seen.bound);
+  return point;
+}
+
+Point memory(const OneRun& real, const OneRun& simulated) {
+  Point point{"memory"};
+  for (size_t rank = 0; rank < real.result.memory.size(); ++rank) {
+    const auto& left = real.result.memory[rank];
+    const auto& right = simulated.result.memory[rank];
+    for (const auto& [device, held] : left) {
+      const auto other = right.find(device);
+      const Bytes peak = other == right.end() ? Bytes(0) : other->second.peak;
+      if (held.peak != peak) {
+        differ(point, fmt::format("rank {}, device {}: peak {} B, simulated {} B", rank,
+                                  device.value, held.peak.count(), peak.count()));
+      }
+    }
+  }
+  return point;
+}
+
+}  // namespace
+
+bool Comparison::equal() const {
+  return not_compared.empty() &&
+         std::all_of(points.begin(), points.end(), [](const Point& point) { return point.equal; });
+}
+
+Comparison compare(const Scenario& scenario, const OneRun& real,
+                   const std::vector<Finding>& real_findings, const Deadline* deadline) {
+  Comparison comparison;
+  if (!real.ran) {
+    comparison.not_compared = "there was no real run";
+    return comparison;
+  }
+  RunRequest request;
+  request.lists = true;
+  request.deadline = deadline;
+  request.replay = real.result.journal.get();
+  const OneRun simulated = run_once(scenario, request);
+  if (!simulated.ran || !simulated.undecided.empty()) {
+    comparison.not_compared = simulated.undecided.empty() && !simulated.problems.empty()
+                                  ? simulated.problems.front().message
+                                  : simulated.undecided;
+    return comparison;
+  }
+  comparison.points = {outcome(real, real_findings, simulated), calls(real, simulated),
+                       values(real, simulated), memory(real, simulated)};
+  if (!real.result.hung && !simulated.result.hung) {
+    comparison.real_step = measure(real).prediction.step_time;
+    comparison.predicted_step = measure(simulated).prediction.step_time;
+  }
+  comparison.predicted_for = simulated.machine.name;
+  return comparison;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/one_run.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep::cli {
+
+/// One point in which a real run and its simulation are held against each other.
+struct Point {
+  std::string name;  ///< "outcome", "calls", "values", "memory"
+  bool equal = true;
+  std::string extent{};                    ///< "312", "bit for bit": behind the word equal
+  std::vector<std::string> differences{};  ///< the first few, where it is not
+};
+
+/// A real run against the simulation of the same scenario, whose free choices are the real ones.
+struct Comparison {
+  std::vector<Point> points;
+  std::optional<Time> real_step;
+  std::optional<Time> predicted_step;
+  std::string predicted_for;  ///< "8 x A100 SXM4 80GB on 1 node"
+  std::string not_compared;   ///< why there is no simulation to compare with; empty: there is
+  bool equal() const;
+};
+
+/// Simulates the scenario of `real` with its choices, and compares. Calls: the journals' rows, by
+/// rank and lane, in host order. Values: final parameters and logged metrics; bit for bit, else
+/// within the bound that rounding explains (rounding_bound), which is stated. Memory: peaks by
+/// device, to the byte. Outcome: how each rank ended, and the codes, sites and ranks of findings.
+Comparison compare(const Scenario& scenario, const OneRun& real,
+                   const std::vector<Finding>& real_findings, const Deadline* deadline);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,111 @@
+// `exec` and `compare`: a real run, made now or left by ranks that were started elsewhere, held
+// against its simulation.
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/compare.hpp"
+#include "cli/jobs.hpp"
+#include "cli/json.hpp"
+#include "cli/launch/reports.hpp"
+#include "cli/render.hpp"
+#include "cli/render_comparison.hpp"
+#include "cli/timeline.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// What one case gave.
+struct Executed {
+  const Rehearsal* rehearsal = nullptr;
+  Comparison comparison;
+};
+
+ExitCode exit_code_of(const Executed& executed, bool strict) {
+  const ExitCode code = exit_code_of(*executed.rehearsal, strict);
+  const bool differs = executed.comparison.not_compared.empty() && !executed.comparison.equal();
+  return differs ? worse(code, ExitCode::findings) : code;
+}
+
+Json json_of(const Executed& executed, const Request& request) {
+  Json json = json_of(*executed.rehearsal, request);
+  json["exit_code"] = static_cast<int>(exit_code_of(executed, request.strict));
+  json["comparison"] = json_of(executed.comparison);
+  return json;
+}
+
+std::string rendered(const Executed& executed, const Style& style) {
+  std::string text = render_verify(*executed.rehearsal, style);
+  if (executed.rehearsal->ran()) {
+    text += "\n" + render_comparison(*executed.rehearsal, executed.comparison, style);
+  }
+  return text;
+}
+
+Answer answer_of(const std::vector<Executed>& all, const Request& request, const Style& style) {
+  Answer answer;
+  Json cases = Json::array();
+  for (const Executed& executed : all) {
+    answer.code = worse(answer.code, exit_code_of(executed, request.strict));
+    if (request.format == Format::json) {
+      cases.push_back(json_of(executed, request));
+      continue;
+    }
+    std::string& to = executed.rehearsal->ran() ? answer.text : answer.diagnostics;
+    if (all.size() > 1) {
+      to += (to.empty() ? "" : "\n") + style.strong("== " + title_of(*executed.rehearsal) + " ==") +
+            "\n";
+    }
+    to += rendered(executed, style);
+  }
+  if (request.format == Format::json) {
+    answer.text = text_of(cases.size() == 1 ? cases.front() : Json{{"cases", cases}});
+  }
+  return answer;
+}
+
+Answer compare_cases(const Request& request, const RealWorld* real, const Style& style) {
+  const CaseSource source = source_of(request, request.arguments.front());
+  Collected collected = collect(source);
+  if (!collected.diagnostics.empty()) {
+    return bad_input(request, collected);
+  }
+  const Deadline deadline(request.time_limit_s);
+  RehearseRequest how;
+  how.world = World::processes;
+  how.explore = false;
+  how.deadline = &deadline;
+  how.real = real;
+  how.hang_after = std::chrono::milliseconds(static_cast<int64_t>(request.hang_after_s * 1e3));
+  std::erase_if(collected.jobs, [](const Job& job) { return !job.asked; });
+  rehearse_all(collected.jobs, how, Judges::words, 1);
+  std::vector<Executed> all;
+  for (const Job& job : collected.jobs) {
+    const Rehearsal& rehearsal = job.result;
+    all.push_back(
+        {&rehearsal, compare(*job.scenario, rehearsal.run, rehearsal.findings, &deadline)});
+  }
+  Answer answer = answer_of(all, request, style);
+  if (!request.timeline.empty() && all.front().rehearsal->ran()) {
+    answer.diagnostics += write_timeline(*all.front().rehearsal, request.timeline);
+  }
+  return answer;
+}
+
+}  // namespace
+
+Answer exec_command(const Request& request, const Style& style) {
+  return compare_cases(request, nullptr, style);
+}
+
+Answer compare_command(const Request& request, const Style& style) {
+  const RealWorld left_behind = [&request](const Preparation& preparation, const ProgramOfRank&) {
+    return gather_reports(request.reports, preparation, [&](int32_t rank) -> RankEnd {
+      throw RealRunFailed(fmt::format("{} holds no {}; start every rank with --report-folder {}",
+                                      request.reports, report_name(rank), request.reports));
+    });
+  };
+  return compare_cases(request, &left_behind, style);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,214 @@
+#include "cli/launch/launcher.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/exit_code.hpp"
+#include "cli/launch/child_processes.hpp"
+#include "cli/launch/reports.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = ChildProcesses::Clock;
+
+// After the first rank has ended, the others have their own deadline and this much to come down.
+constexpr std::chrono::seconds coming_down{8};
+constexpr std::chrono::seconds end_grace{2};
+
+/// A listening socket on a free port of 127.0.0.1, for the store of rank 0.
+class ListeningSocket {
+ public:
+  ListeningSocket() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);  // how sockets take addresses
+    if (descriptor_ < 0 || bind(descriptor_, generic, size) != 0 ||
+        listen(descriptor_, SOMAXCONN) != 0 || getsockname(descriptor_, generic, &size) != 0) {
+      const std::string reason = std::strerror(errno);
+      if (descriptor_ >= 0) {
+        close(descriptor_);
+      }
+      throw RealRunFailed("no port of 127.0.0.1 for the ranks to meet at: " + reason);
+    }
+    port_ = ntohs(address.sin_port);
+  }
+  ~ListeningSocket() { close(descriptor_); }
+  ListeningSocket(const ListeningSocket&) = delete;
+  ListeningSocket& operator=(const ListeningSocket&) = delete;
+  int descriptor() const { return descriptor_; }
+  uint16_t port() const { return port_; }
+
+ private:
+  int descriptor_;
+  uint16_t port_ = 0;
+};
+
+/// A folder that is gone with all that lies in it when this is.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_(fs::temp_directory_path() / "lockstep-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw RealRunFailed(
+          fmt::format("no folder for the ranks' reports: {}: {}", path_, std::strerror(errno)));
+    }
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class Launch {
+ public:
+  Launch(const Preparation& preparation, const LaunchOptions& options)
+      : preparation_(preparation),
+        options_(options),
+        children_([this](size_t rank, const std::string& line) {
+          if (!options_.quiet) {
+            fmt::print(stderr, "[rank {}] {}\n", rank, line);
+          }
+        }) {}
+
+  RealRun run() {
+    for (int32_t rank = 0; rank < world_size(); ++rank) {
+      start(rank);
+    }
+    wait();
+    tell_silent();
+    return gather_reports(folder_.path(), preparation_,
+                          [this](int32_t rank) { return end_of_silent(rank); });
+  }
+
+ private:
+  int32_t world_size() const { return preparation_.options.world_size; }
+
+  void start(int32_t rank) {
+    const Scenario& scenario = *preparation_.scenario;
+    ChildCommand command;
+    command.program = options_.program;
+    command.arguments = {
+        scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name,
+        "--report-folder", folder_.path(), "--hang-after",
+        fmt::format("{}", std::chrono::duration<double>(options_.hang_after).count())};
+    for (const std::string& setting : scenario.settings) {
+      command.arguments.insert(command.arguments.end(), {"--set", setting});
+    }
+    if (options_.lists) {
+      command.arguments.push_back("--lists");
+    }
+    command.arguments.push_back("--launched");
+    if (rank == 0) {
+      command.inherited_descriptor = socket_.descriptor();
+    }
+    const std::string number = std::to_string(rank);
+    command.variables = {{"RANK", number},
+                         {"LOCAL_RANK", number},
+                         {"WORLD_SIZE", std::to_string(world_size())},
+                         {"MASTER_ADDR", "127.0.0.1"},
+                         {"MASTER_PORT", std::to_string(socket_.port())},
+                         {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                         {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
+    try {
+      children_.start(command);
+    } catch (const std::system_error& error) {
+      throw RealRunFailed(fmt::format("rank {} cannot be started: {}", rank, error.what()));
+    }
+  }
+
+  bool any_ended() const {
+    for (size_t rank = 0; rank < children_.size(); ++rank) {
+      if (children_.end(rank).ended) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool out_of_time() const { return options_.deadline != nullptr && options_.deadline->passed(); }
+
+  // The ranks have deadlines of their own; this one is for those that do not keep them.
+  void wait() {
+    children_.run_until(Clock::time_point::max(), [this] { return any_ended() || out_of_time(); });
+    const auto last = Clock::now() + options_.hang_after + coming_down;
+    children_.run_until(last, [this] { return out_of_time(); });
+    const bool stopped = !children_.all_ended() && out_of_time();
+    children_.end_all(end_grace);
+    if (stopped) {
+      throw TimeLimitReached();
+    }
+  }
+
+  std::string how_it_ended(size_t rank) const {
+    const ChildEnd& end = children_.end(rank);
+    return end.signal != 0
+               ? fmt::format("ended by signal {} ({})", end.signal, strsignal(end.signal))
+               : fmt::format("ended with exit code {}: {}", end.exit_code, end.last_line);
+  }
+
+  void tell_silent() const {
+    size_t silent = 0;
+    for (size_t rank = 0; rank < children_.size(); ++rank) {
+      const ChildEnd& end = children_.end(rank);
+      if (end.signal != 0 || end.exit_code != 0) {
+        ++silent;
+        if (!options_.quiet) {
+          fmt::print(stderr, "[rank {}] {}\n", rank, how_it_ended(rank));
+        }
+      }
+    }
+    if (silent == children_.size()) {
+      throw RealRunFailed(fmt::format("no rank came to its end; rank 0 {}", how_it_ended(0)));
+    }
+  }
+
+  RankEnd end_of_silent(int32_t rank) const {
+    const ChildEnd& end = children_.end(static_cast<size_t>(rank));
+    if (end.exit_code == static_cast<int>(ExitCode::real_run_failed) ||
+        end.exit_code == static_cast<int>(ExitCode::bug)) {
+      throw RealRunFailed(fmt::format("rank {}: {}", rank, end.last_line));
+    }
+    RankEnd lost;
+    lost.kind = RankEnd::Kind::lost;
+    lost.message = how_it_ended(static_cast<size_t>(rank));
+    return lost;
+  }
+
+  const Preparation& preparation_;
+  const LaunchOptions& options_;
+  TemporaryFolder folder_;
+  ListeningSocket socket_;
+  ChildProcesses children_;  // last: ends the children before what they use is gone
+};
+
+}  // namespace
+
+RealRun launch(const Preparation& preparation, const LaunchOptions& options) {
+  return Launch(preparation, options).run();
+}
+
+std::string rank_program() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const fs::path program = self.parent_path() / "lockstep-rank";
+  return !error && fs::is_regular_file(program, error) ? program.string() : "";
+}
+
+}  // namespace lockstep::cli

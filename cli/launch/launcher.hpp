@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/launch/real_run.hpp"
+#include "cli/stop.hpp"
+#include "model/trainer/prepare.hpp"
+
+namespace lockstep::cli {
+
+/// How the ranks of a scenario are started as processes of this machine.
+struct LaunchOptions {
+  std::string program;  ///< the rank program
+  std::chrono::milliseconds hang_after{10'000};
+  bool lists = false;                  ///< journals keep what operations read and write
+  bool quiet = false;                  ///< their output is not passed on to standard error
+  const Deadline* deadline = nullptr;  ///< of the whole run; outlives it
+};
+
+/// Starts one process per rank, waits until all have reported, and gathers what they left. A rank
+/// that died counts as lost, and its end says how. When one dies or has reported, the others get
+/// `hang_after` and some seconds more; then they are ended in order. Writes the ranks' logs into
+/// the preparation's. Throws RealRunFailed, or TimeLimitReached when the deadline has passed.
+RealRun launch(const Preparation& preparation, const LaunchOptions& options);
+
+/// The rank program beside this program; empty when it was not built.
+std::string rank_program();
+
+}  // namespace lockstep::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/trainer/prepare.hpp"
+
+namespace lockstep::cli {
+
+/// A run for real, and what it ran on.
+struct RealRun {
+  RunResult result;
+  std::vector<std::string> basis;  ///< "LibTorch 2.11.0, Gloo"; "Intel Xeon", "1 host"
+};
+
+/// Runs a prepared program for real. May throw RealRunFailed, or TimeLimitReached.
+using RealWorld = std::function<RealRun(const Preparation&, const ProgramOfRank&)>;
+
+/// The real run could not be made, for a reason that is not in the scenario.
+class RealRunFailed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace lockstep::cli

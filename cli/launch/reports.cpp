@@ -1,0 +1,71 @@
+#include "cli/launch/reports.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+
+#include "io/report/rank_report.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::vector<uint8_t>> report_in(const std::string& folder, int32_t rank) {
+  const fs::path path = fs::path(folder) / report_name(rank);
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error) {
+    return std::nullopt;
+  }
+  if (size > static_cast<uintmax_t>(report_bytes_max)) {
+    throw RealRunFailed(fmt::format("{} is longer than any report", path.string()));
+  }
+  std::ifstream file(path, std::ios::binary);
+  return std::vector<uint8_t>{std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::string report_name(int32_t rank) { return fmt::format("rank-{}.report", rank); }
+
+RealRun gather_reports(const std::string& folder, const Preparation& preparation,
+                       const EndOfSilent& end_of_silent) {
+  const int32_t world_size = preparation.options.world_size;
+  const auto ranks = static_cast<size_t>(world_size);
+  RealRun real;
+  real.result.ends.resize(ranks);
+  real.result.memory.resize(ranks);
+  real.result.journal = std::make_unique<Journal>(world_size, preparation.options.journal);
+  real.result.times_measured = true;
+  std::set<std::string> libraries;
+  std::set<std::string> devices;
+  std::set<std::string> hosts;
+  for (int32_t rank = 0; rank < world_size; ++rank) {
+    const auto report = report_in(folder, rank);
+    if (!report) {
+      real.result.ends[static_cast<size_t>(rank)] = end_of_silent(rank);
+      continue;
+    }
+    try {
+      const RankOrigin origin = add_rank_report(*report, rank, real.result,
+                                                preparation.log->ranks[static_cast<size_t>(rank)]);
+      libraries.insert(origin.libraries);
+      devices.insert(origin.device);
+      hosts.insert(origin.host);
+    } catch (const ReportError& error) {
+      throw RealRunFailed(fmt::format("{}/{}: {}", folder, report_name(rank), error.what()));
+    }
+  }
+  real.basis.insert(real.basis.end(), libraries.begin(), libraries.end());
+  real.basis.insert(real.basis.end(), devices.begin(), devices.end());
+  real.basis.push_back(fmt::format("{} host{}", hosts.size(), hosts.size() == 1 ? "" : "s"));
+  return real;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/launch/real_run.hpp"
+
+namespace lockstep::cli {
+
+/// "rank-3.report".
+std::string report_name(int32_t rank);
+
+/// How a rank ended that left no report. May throw RealRunFailed.
+using EndOfSilent = std::function<RankEnd(int32_t rank)>;
+
+/// Puts together what the ranks of one run left in a folder. Writes their logs into the
+/// preparation's. Throws RealRunFailed when a report cannot be read.
+RealRun gather_reports(const std::string& folder, const Preparation& preparation,
+                       const EndOfSilent& end_of_silent);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,198 @@
+// One rank of a real run: loads the scenario, meets the other ranks, runs the program of its rank
+// over LibTorch and Gloo, and leaves a report.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "backend/gloo/world.hpp"
+#include "backend/libtorch/kernels.hpp"
+#include "backend/libtorch/meeting.hpp"
+#include "backend/libtorch/runtime.hpp"
+#include "cli/case_source.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/launch/reports.hpp"
+#include "cli/one_run.hpp"
+#include "cli/output.hpp"
+#include "io/report/rank_report.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr int socket_of_the_store = 3;  ///< where the launcher leaves it for rank 0
+
+struct Arguments {
+  std::string scenario;
+  std::vector<std::string> set;
+  std::string report_folder = ".";
+  double hang_after_s = 30;
+  bool lists = false;
+  bool launched = false;
+};
+
+struct Refusal {
+  ExitCode code;
+  std::string text;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App application(
+      "One rank of a real run of a scenario. RANK, WORLD_SIZE, MASTER_ADDR and "
+      "MASTER_PORT say which, or the variables of mpirun or srun.",
+      "lockstep-rank");
+  application.add_option("SCENARIO", arguments.scenario, "FILE[:CASE]")->required();
+  application.add_option("--set", arguments.set, "change the scenario: KEY=VALUE")
+      ->expected(1)
+      ->take_all();
+  application.add_option("--report-folder", arguments.report_folder,
+                         "where rank-N.report is written");
+  application
+      .add_option("--hang-after", arguments.hang_after_s,
+                  "seconds that this rank may wait before the run counts as hung")
+      ->check(CLI::Range(0.01, 1e6));
+  application.add_flag("--lists", arguments.lists, "the journal keeps what operations use");
+  application.add_flag("--launched", arguments.launched,
+                       "ends with the process that started it; descriptor 3 of rank 0 listens");
+  try {
+    application.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(application.help().c_str(), stdout);
+    std::exit(0);
+  } catch (const CLI::ParseError& error) {
+    throw Refusal{ExitCode::usage, error.what()};
+  }
+  return arguments;
+}
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// As the kernel names it; "" where it does not.
+std::string processor_name() {
+  std::ifstream information("/proc/cpuinfo");
+  const std::string key = "model name";
+  for (std::string line; std::getline(information, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with(key) && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "";
+}
+
+Scenario load(const Arguments& arguments) {
+  CaseSource source = split_case(arguments.scenario);
+  source.set = arguments.set;
+  LoadedScenarios loaded = source.load();
+  if (!loaded.ok()) {
+    throw Refusal{ExitCode::bad_input, loaded.diagnostics.front().message};
+  }
+  if (loaded.scenarios.size() != 1) {
+    throw Refusal{ExitCode::usage,
+                  fmt::format("{} has several cases: name one, FILE:CASE", source.path)};
+  }
+  return std::move(loaded.scenarios.front());
+}
+
+RankOrigin origin_of_this_process() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return {fmt::format("LibTorch {}, Gloo", backend::libtorch_version()), processor_name(),
+          host.data()};
+}
+
+RealRun run_here(const Arguments& arguments, const backend::ProcessPlace& place,
+                 const Preparation& preparation, const ProgramOfRank& program) {
+  const int32_t world_size = preparation.options.world_size;
+  if (world_size != place.world_size) {
+    throw RealRunFailed(fmt::format("the scenario has {} ranks, and {} were started", world_size,
+                                    place.world_size));
+  }
+  backend::MeetingOptions options;
+  options.place = place;
+  if (arguments.launched && place.rank == 0) {
+    options.listening_socket = socket_of_the_store;
+  }
+  backend::GlooOptions gloo;
+  gloo.deadline = std::chrono::milliseconds(static_cast<int64_t>(arguments.hang_after_s * 1e3));
+  // Whoever still runs gets on or hangs until then.
+  options.end_timeout = gloo.deadline + std::chrono::seconds(2);
+  gloo.kernels = backend::make_libtorch_kernels;
+  try {
+    backend::Meeting meeting(options);
+    backend::Seat seat{place.rank, meeting.connect(), [&meeting] { meeting.wait_for_all(); }};
+    return {backend::run_rank(preparation.options, gloo, seat, program), {}};
+  } catch (const backend::WorldUnavailable& error) {
+    throw RealRunFailed(error.what());
+  }
+}
+
+void write_report(const Arguments& arguments, const OneRun& run, int32_t rank) {
+  const RankLog& log = run.preparation.log->ranks[static_cast<size_t>(rank)];
+  const std::vector<uint8_t> report =
+      encode_rank_report(run.result, log, rank, origin_of_this_process());
+  const auto path = std::filesystem::path(arguments.report_folder) / report_name(rank);
+  write_atomically(path, std::string(report.begin(), report.end()));
+}
+
+void run_rank(const Arguments& arguments) {
+  const backend::ProcessPlace place = backend::place_from(variable);
+  const Scenario scenario = load(arguments);
+  const RealWorld real = [&](const Preparation& preparation, const ProgramOfRank& program) {
+    return run_here(arguments, place, preparation, program);
+  };
+  RunRequest request;
+  request.world = World::processes;
+  request.lists = arguments.lists;
+  request.real = &real;
+  const OneRun run = run_once(scenario, request);
+  if (!run.world_failure.empty()) {
+    throw Refusal{ExitCode::real_run_failed, run.world_failure};
+  }
+  if (!run.ran) {
+    const std::string reason = run.problems.empty() ? run.undecided : run.problems.front().message;
+    throw Refusal{ExitCode::missing_capability, reason};
+  }
+  write_report(arguments, run, place.rank);
+}
+
+int main_of_rank(int argc, char** argv) {
+  try {
+    const Arguments arguments = parse(argc, argv);
+    if (arguments.launched) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);  // no orphan when the launcher dies
+    }
+    backend::limit_kernel_threads(1);
+    run_rank(arguments);
+    return 0;
+  } catch (const Refusal& refusal) {
+    fmt::print(stderr, "error: {}\n", refusal.text);
+    return static_cast<int>(refusal.code);
+  } catch (const backend::EnvironmentError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return static_cast<int>(ExitCode::usage);
+  } catch (const OutputError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return static_cast<int>(ExitCode::real_run_failed);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bug in lockstep-rank: {}\n", error.what());
+    return static_cast<int>(ExitCode::bug);
+  }
+}
+
+}  // namespace
+
+}  // namespace lockstep::cli
+
+int main(int argc, char** argv) { return lockstep::cli::main_of_rank(argc, argv); }

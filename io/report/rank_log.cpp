@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include "io/report/report_fields.hpp"
+
+namespace lockstep {
+
+namespace {
+
+Json json_of(const Values& values) {
+  return {static_cast<int>(values.dtype()), binary_of(values.bytes())};
+}
+
+Values values_of(const Json& json) {
+  const auto dtype = enumerator_of(json.at(0), DType::uint8);
+  const auto bytes = values_of_binary<std::byte>(json.at(1));
+  const auto element = static_cast<size_t>(size_of(dtype));
+  if (bytes.size() % element != 0) {
+    throw ReportError("a tensor of the report is cut short");
+  }
+  Values values(dtype, static_cast<int64_t>(bytes.size() / element));
+  std::ranges::copy(bytes, values.bytes().begin());
+  return values;
+}
+
+Json json_of(const StatementFinding& finding) {
+  return {finding.code, finding.site.value, finding.message, finding.remedy, finding.times};
+}
+
+StatementFinding finding_of(const Json& json) {
+  return {json.at(0), SiteId{json.at(1)}, json.at(2), json.at(3), json.at(4)};
+}
+
+Json json_of(const SampleUse& use) {
+  return {use.stage, use.epoch, use.dataloader, binary_of(std::span(use.samples))};
+}
+
+SampleUse samples_of(const Json& json) {
+  return {json.at(0), json.at(1), json.at(2), values_of_binary<int64_t>(json.at(3))};
+}
+
+Json json_of(const Transfer& transfer) {
+  return {transfer.label, transfer.count, transfer.bytes.count()};
+}
+
+Transfer transfer_of(const Json& json) {
+  return {json.at(0), json.at(1), Bytes(json.at(2).get<int64_t>())};
+}
+
+template <class T>
+Json json_of_all(const std::vector<T>& values) {
+  Json list = Json::array();
+  for (const T& value : values) {
+    list.push_back(json_of(value));
+  }
+  return list;
+}
+
+template <class T>
+std::vector<T> all_of_json(const Json& list, T (*read)(const Json&)) {
+  std::vector<T> values;
+  for (const Json& json : list) {
+    values.push_back(read(json));
+  }
+  return values;
+}
+
+}  // namespace
+
+Json json_of_log(const RankLog& log) {
+  Json metrics = Json::array();
+  for (const auto& [key, value] : log.metrics) {
+    metrics.push_back({key, value});
+  }
+  return {{"metrics", metrics},
+          {"findings", json_of_all(log.findings)},
+          {"samples", json_of_all(log.samples)},
+          {"transfers", json_of_all(log.transfers)},
+          {"final_parameters", json_of_all(log.final_parameters)},
+          {"steps", log.steps},
+          {"epochs", log.epochs},
+          {"statements", log.statements},
+          {"statement_limit_reached", log.statement_limit_reached}};
+}
+
+RankLog log_of_json(const Json& json) {
+  RankLog log;
+  for (const Json& metric : json.at("metrics")) {
+    log.metrics.emplace(metric.at(0).get<std::string>(), metric.at(1).get<double>());
+  }
+  log.findings = all_of_json(json.at("findings"), finding_of);
+  log.samples = all_of_json(json.at("samples"), samples_of);
+  log.transfers = all_of_json(json.at("transfers"), transfer_of);
+  log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
+  log.steps = json.at("steps");
+  log.epochs = json.at("epochs");
+  log.statements = json.at("statements");
+  log.statement_limit_reached = json.at("statement_limit_reached");
+  return log;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "model/program/run.hpp"
+#include "model/trainer/run_log.hpp"
+
+namespace lockstep {
+
+/// A rank's report is not one, is cut short, or is of another run.
+class ReportError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What a rank ran on.
+struct RankOrigin {
+  std::string libraries;  ///< "LibTorch 2.11.0, Gloo"
+  std::string device;     ///< "Intel Xeon Platinum 8481C"
+  std::string host;
+};
+
+/// What the process of one rank leaves behind, as CBOR: how its program ended, what it waited for,
+/// its memory, its log and its part of the journal with times and outcomes. Numbers are stored as
+/// the machine has them, so writer and reader run on machines of one kind.
+std::vector<uint8_t> encode_rank_report(const RunResult& result, const RankLog& log, int32_t rank,
+                                        const RankOrigin& origin);
+
+/// Fills the entries of this rank in the result, whose lists have an entry for every rank and whose
+/// journal may be null when the report has none, and the log. Trusts nothing: throws ReportError.
+RankOrigin add_rank_report(std::span<const uint8_t> report, int32_t rank, RunResult& result,
+                           RankLog& log);
+
+/// More than any run leaves; a longer one is refused unread.
+inline constexpr int64_t report_bytes_max = int64_t{4} << 30;
+
+}  // namespace lockstep

@@ -1,0 +1,117 @@
+// Real runs: a process a rank, held against their simulation; without LibTorch, how to get it.
+#include <catch2/catch.hpp>
+
+#include "tests/cli_test/program.hpp"
+
+using namespace lockstep::test;
+
+namespace {
+
+std::string scenario(const std::string& name) {
+  return std::string(LOCKSTEP_SOURCE_DIR) + "/scenarios/" + name;
+}
+
+bool has(const Ended& ended, const std::string& text) {
+  return ended.output.find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("doctor says what is there and exits 0") {
+  const Ended ended = run_program("doctor");
+  CHECK(ended.code == 0);
+  CHECK(has(ended, "lockstep-rank"));
+  CHECK(run_program("doctor --format json").output.front() == '{');
+}
+
+#ifdef LOCKSTEP_RANK_PROGRAM
+
+TEST_CASE("a training for real equals its simulation") {
+  const Folder temporary;
+  const Ended ended = run_program("exec " + scenario("accumulation.yaml:accumulated"), "2>&1", "",
+                                  "export TMPDIR=" + temporary.path() + "; ");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(has(ended, "outcome equal"));
+  CHECK(has(ended, "calls equal"));
+  CHECK(has(ended, "values equal"));
+  CHECK(has(ended, "memory equal"));
+  CHECK(std::filesystem::is_empty(temporary.path()));
+}
+
+TEST_CASE("a real hang ends by its deadline, with the finding of the simulation") {
+  const Folder temporary;
+  const Ended ended =
+      run_program("exec --hang-after 1 " + scenario("new-group-on-one-rank.yaml:members_only"),
+                  "2>&1", "", "export TMPDIR=" + temporary.path() + "; ");
+  INFO(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(has(ended, "error[LS101]: ranks 0-1 wait for ever in new_group"));
+  CHECK(has(ended, "outcome equal"));
+  CHECK(std::filesystem::is_empty(temporary.path()));
+}
+
+TEST_CASE("a rank that is killed is named, and the others end") {
+  // Waits in a recv that nobody answers, so that there is time to kill the other rank.
+  const Folder folder;
+  const std::string file = folder.write(
+      "killed.yaml",
+      "version: 1\ncluster: {ranks: 2, network: {bandwidth: 1 GB/s}}\nprogram:\n  main:\n"
+      "    - if: rank == 0\n      then: [{recv: {elements: 4, src: 1}}]\n"
+      "      else: [{recv: {elements: 4, src: 0, tag: 7}}]\n");
+  const Ended ended = run_program(
+      "exec --hang-after 4 " + file, "2>&1", "",
+      "(sleep 2; for p in $(pgrep -f 'lockstep-rank " + file +
+          "'); do tr '\\0' '\\n' < /proc/$p/environ | grep -qx RANK=1 && kill -9 $p; done) & ");
+  INFO(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(has(ended, "rank 1"));
+  CHECK(has(ended, "ended by signal 9"));
+}
+
+TEST_CASE("compare reads what ranks left that others started") {
+  const Folder folder;
+  const std::string training = scenario("accumulation.yaml:accumulated");
+  const std::string rank = std::string(LOCKSTEP_RANK_PROGRAM) + " " + training +
+                           " --report-folder " + folder.path() + " & ";
+  const std::string both =
+      "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % "
+      "20000)); RANK=0 " +
+      rank + "RANK=1 " + rank + "wait; ";
+  const Ended ended =
+      run_program("compare --reports " + folder.path() + " " + training, "2>&1", "", both);
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(has(ended, "calls equal"));
+}
+
+TEST_CASE("a missing or damaged report is told, and is no verdict") {
+  const Folder folder;
+  const std::string training = scenario("accumulation.yaml:accumulated");
+  const Ended missing = run_program("compare --reports " + folder.path() + " " + training);
+  CHECK(missing.code == 6);
+  CHECK(has(missing, "holds no rank-0.report"));
+  folder.write("rank-0.report", "\xa1\x61");
+  const Ended damaged = run_program("compare --reports " + folder.path() + " " + training);
+  CHECK(damaged.code == 6);
+  CHECK(has(damaged, "cannot be read"));
+}
+
+TEST_CASE("a rank that nobody started says how to start it") {
+  const Folder folder;
+  const std::string training = scenario("accumulation.yaml:accumulated");
+  run_program("--version", "2>&1", "",
+              "env -u RANK " + std::string(LOCKSTEP_RANK_PROGRAM) + " " + training + " > " +
+                  folder.file("said") + " 2>&1; ");
+  CHECK(folder.read("said").find("lockstep exec, or with torchrun") != std::string::npos);
+}
+
+#else
+
+TEST_CASE("without LibTorch exec says how to get it") {
+  const Ended ended = run_program("exec " + scenario("accumulation.yaml:accumulated"));
+  CHECK(ended.code == 5);
+  CHECK(has(ended, "./dev libtorch"));
+}
+
+#endif

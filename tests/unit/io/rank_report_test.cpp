@@ -1,0 +1,133 @@
+#include <catch2/catch.hpp>
+
+#include "io/report/rank_report.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+RunResult empty_result(int32_t ranks) {
+  RunResult result;
+  result.ends.resize(static_cast<size_t>(ranks));
+  result.memory.resize(static_cast<size_t>(ranks));
+  JournalOptions options;
+  options.lists = true;
+  result.journal = std::make_unique<Journal>(ranks, options);
+  return result;
+}
+
+// Rank 1 of 2: an all_reduce that completed, a promise, a send that never did, in two lanes.
+RunResult written() {
+  RunResult result = empty_result(2);
+  LaneJournal& lane = result.journal->lane(1, LaneId{0});
+  const Slice slice{BufferId{4}, DType::fp32, 2, 8};
+  const Ticket after{7, LaneId{0}};
+  Row row;
+  row.kind = OpKind::all_reduce;
+  row.dtype = DType::fp32;
+  row.bytes = 32;
+  row.sequence = 1;
+  row.site = site_id("train.yaml:3:5");
+  row.lists = lane.append_lists({{&after, 1}, {}, {&slice, 1}, {}, {}});
+  lane.append(row);
+  lane.complete(1, {Time(10), Time(20), Time(30), Outcome::ok, {}});
+  Row promise;
+  promise.row = RowKind::promise;
+  promise.sequence = 2;
+  lane.append(promise);
+  Row send;
+  send.kind = OpKind::send;
+  send.peer = 0;
+  send.sequence = 1;
+  LaneJournal& second = result.journal->lane(1, LaneId{1});
+  second.append(send);
+  second.complete(1, {Time(5), Time(6), {}, Outcome::timed_out, {}});
+  result.journal->groups[1] = {{}, {77, std::vector<int32_t>{1, 0}}};
+  result.hung = true;
+  result.total_time = Time(1234);
+  result.operations = 2;
+  result.ends[1] = {RankEnd::Kind::stuck, site_id("x"), "waits", false};
+  result.waiting = {{1, LaneId{1}, Until::any, {{1, LaneId{1}}}}};
+  DeviceMemory memory;
+  memory.peak = Bytes(512);
+  memory.peak_by_purpose[0] = Bytes(512);
+  result.memory[1][DeviceId{0}] = memory;
+  result.struck_faults = {{3, 1}};
+  return result;
+}
+
+RankLog written_log() {
+  RankLog log;
+  log.metrics = {{"loss", 0.25}, {"unknown", std::numeric_limits<double>::quiet_NaN()}};
+  log.findings = {{"LS201", site_id("y"), "too early", "wait", 3}};
+  log.samples = {{"train", 1, 0, {5, 3, 1}}};
+  log.final_parameters = {Values::of(DType::bf16, {1, -2.5}),
+                          Values::of(DType::int64, {1LL << 40})};
+  log.steps = 9;
+  log.statement_limit_reached = true;
+  return log;
+}
+
+}  // namespace
+
+TEST_CASE("what a rank left is read as it was written") {
+  const RunResult left = written();
+  const RankLog log = written_log();
+  RunResult read = empty_result(2);
+  RankLog read_log;
+  const RankOrigin origin = add_rank_report(
+      encode_rank_report(left, log, 1, {"LibTorch 2.11.0", "EPYC", "node-3"}), 1, read, read_log);
+  CHECK(origin.host == "node-3");
+  CHECK(differences(*left.journal, *read.journal).empty());
+  CHECK(read.journal->lanes(1) == 2);
+  const LaneJournal& lane = std::as_const(*read.journal).lane(1, 0);
+  CHECK(*lane.lists_of(lane.row(0)) ==
+        RowLists{{{7, LaneId{0}}}, {}, {{BufferId{4}, DType::fp32, 2, 8}}, {}});
+  CHECK(lane.completion(1).finish == Time(30));
+  CHECK(std::as_const(*read.journal).lane(1, 1).completion(1).outcome == Outcome::timed_out);
+  CHECK(read.journal->communicator(1, GroupId{1}) == 77);
+  CHECK(read.hung);
+  CHECK(read.total_time == Time(1234));
+  CHECK(read.ends[1].kind == RankEnd::Kind::stuck);
+  CHECK(read.ends[1].message == "waits");
+  REQUIRE(read.waiting.size() == 1);
+  CHECK(read.waiting[0].tickets == std::vector<Ticket>{{1, LaneId{1}}});
+  CHECK(read.memory[1].at(DeviceId{0}).peak == Bytes(512));
+  CHECK(read.struck_faults == left.struck_faults);
+  CHECK(read_log.metrics.at("loss") == 0.25);
+  CHECK(std::isnan(read_log.metrics.at("unknown")));
+  CHECK(read_log.findings.at(0).times == 3);
+  CHECK(read_log.samples.at(0).samples == std::vector<int64_t>{5, 3, 1});
+  CHECK(read_log.final_parameters == log.final_parameters);
+  CHECK(read_log.steps == 9);
+  CHECK(read_log.statement_limit_reached);
+}
+
+TEST_CASE("a report of another rank or another run is refused") {
+  const auto report = encode_rank_report(written(), written_log(), 1, {});
+  RankLog log;
+  RunResult other_size = empty_result(3);
+  CHECK_THROWS_AS(add_rank_report(report, 1, other_size, log), ReportError);
+  RunResult other_rank = empty_result(2);
+  CHECK_THROWS_AS(add_rank_report(report, 0, other_rank, log), ReportError);
+}
+
+TEST_CASE("a damaged report is refused or read, and never more") {
+  const auto report = encode_rank_report(written(), written_log(), 1, {});
+  for (size_t length = 0; length < report.size(); ++length) {
+    RunResult result = empty_result(2);
+    RankLog log;
+    CHECK_THROWS_AS(add_rank_report(std::span(report).first(length), 1, result, log), ReportError);
+  }
+  for (size_t at = 0; at < report.size(); ++at) {
+    auto damaged = report;
+    damaged[at] ^= 0x5a;
+    RunResult result = empty_result(2);
+    RankLog log;
+    try {
+      add_rank_report(damaged, 1, result, log);
+    } catch (const ReportError&) {
+      // whatever else it throws fails the test
+    }
+  }
+}
