@@ -191,16 +191,11 @@ int64_t FingerprintBoard::open_calls(GroupId group) const {
   return calls == nullptr ? 0 : calls->end - calls->first;
 }
 
-// What does not concern a decorator it hands on before it sets up anything: a few instructions and
-// a jump.
-Ticket CheckingPort::submit(std::span<const Op> ops) {
-  if (ops.size() == 1 && !is_collective(ops.front().kind)) {
-    return inner_.submit(ops);
-  }
-  return submit_checked(ops);
+Port& CheckingPort::entrance_for(OpKind kind) {
+  return is_collective(kind) ? *this : inner_.entrance_for(kind);
 }
 
-Ticket CheckingPort::submit_checked(std::span<const Op> ops) {
+Ticket CheckingPort::submit(std::span<const Op> ops) {
   for (const Op& op : ops) {
     if (is_collective(op.kind) && op.group == world_group) {
       check(op);
@@ -245,6 +240,11 @@ ReplayPort::LaneRecord& ReplayPort::record_of(LaneId lane) {
     lanes_.resize(lane.value + 1);
   }
   return lanes_[lane.value];
+}
+
+// Where sources were chosen, every submission counts: they are found again by sequence.
+Port& ReplayPort::entrance_for(OpKind kind) {
+  return any_source_ ? *this : inner_.entrance_for(kind);
 }
 
 Ticket ReplayPort::submit(std::span<const Op> ops) {

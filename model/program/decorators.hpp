@@ -132,9 +132,9 @@ class CheckingPort final : public PortDecorator {
   CheckingPort(Port& inner, FingerprintBoard& board)
       : PortDecorator(inner), board_(board), rank_(inner.place().rank) {}
   Ticket submit(std::span<const Op> ops) override;
+  Port& entrance_for(OpKind kind) override;
 
  private:
-  Ticket submit_checked(std::span<const Op> ops);
   void check(const Op& op);
 
   FingerprintBoard& board_;
@@ -148,6 +148,7 @@ class ReplayPort final : public PortDecorator {
  public:
   ReplayPort(Port& inner, const Journal& recorded);
   Ticket submit(std::span<const Op> ops) override;
+  Port& entrance_for(OpKind kind) override;
   Ticket promise() override;
   /// A receive whose source the replay named says who it was, as one without a source does.
   Status status(Ticket ticket) const override;

@@ -46,6 +46,10 @@ std::set<int32_t> FaultPort::struck() const {
   return numbers;
 }
 
+Port& FaultPort::entrance_for(OpKind kind) {
+  return entries_.empty() ? inner_.entrance_for(kind) : *this;
+}
+
 Ticket FaultPort::submit(std::span<const Op> ops) {
   if (entries_.empty()) [[likely]] {
     return inner_.submit(ops);

@@ -53,6 +53,7 @@ class FaultPort final : public PortDecorator {
   /// Without `host` (null), faults may begin at the start, at a step or at an epoch.
   FaultPort(Port& inner, std::vector<PlannedFault> faults, const HostTime* host = nullptr);
   Ticket submit(std::span<const Op> ops) override;
+  Port& entrance_for(OpKind kind) override;
   void reached(const Position& position) override;
 
   /// Numbers of the faults that took effect.

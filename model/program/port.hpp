@@ -45,6 +45,9 @@ class Port {
   /// Puts operations into their streams and returns at once: never waits for a peer. More than one:
   /// a grouped call (ncclGroupStart/End), no order inside, one ticket for all.
   virtual Ticket submit(std::span<const Op> ops) = 0;
+  /// Where a submission of one operation of this kind may go instead: the first port, from here to
+  /// the world, that it concerns. The same over the whole life of the port.
+  virtual Port& entrance_for(OpKind) { return *this; }
 
   /// Said by an awaiter before it asks: from here the host waits. Recorded; changes nothing.
   virtual void wait_begins(std::span<const Ticket> tickets, Until until) = 0;

@@ -49,6 +49,12 @@ std::string_view name_of(ChoiceKind kind) {
   return "?";
 }
 
+Rank::Rank(Port& port) : port_(&port) {
+  for (size_t kind = 0; kind < entrances_.size(); ++kind) {
+    entrances_[kind] = &port.entrance_for(static_cast<OpKind>(kind));
+  }
+}
+
 Status Settle::await_resume() const { return check(*port_, ticket_); }
 
 bool SettleAll::await_ready() const {
@@ -84,7 +90,7 @@ Ticket Rank::compute(const KernelCall& call, const ComputeOptions& options) {
   op.bytes = call.memory_traffic;
   op.work = call.work;
   op.lists = &lists;
-  return port_->submit({&op, 1});
+  return submit(op);
 }
 
 Ticket Rank::compute(Time duration, const ComputeOptions& options) {
@@ -97,7 +103,7 @@ Ticket Rank::compute(Time duration, const ComputeOptions& options) {
   op.site = options.site;
   op.work = duration.count();
   op.lists = lists.after.empty() ? nullptr : &lists;
-  return port_->submit({&op, 1});
+  return submit(op);
 }
 
 Ticket Rank::copy(const Slice& from, const Slice& to, const CommunicationOptions& options) {
@@ -112,7 +118,7 @@ Ticket Rank::event(const ComputeOptions& options) {
   op.stream = options.on;
   op.site = options.site;
   op.lists = &lists;
-  return port_->submit({&op, 1});
+  return submit(op);
 }
 
 Ticket Rank::host(Time duration, SiteId site) {
@@ -120,7 +126,7 @@ Ticket Rank::host(Time duration, SiteId site) {
   op.kind = OpKind::host;
   op.work = duration.count();
   op.site = site;
-  return port_->submit({&op, 1});
+  return submit(op);
 }
 
 Ticket Rank::communicate(Op op, const Slice* read, const Slice* write,
@@ -137,7 +143,7 @@ Ticket Rank::communicate(Op op, const Slice* read, const Slice* write,
   op.stream = options.on;
   op.site = options.site;
   op.lists = &lists;
-  return port_->submit({&op, 1});
+  return submit(op);
 }
 
 Ticket Rank::all_reduce(GroupId group, const Slice& data, Reduction reduction,

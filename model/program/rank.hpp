@@ -97,7 +97,7 @@ class SettleAll {
 /// `group` names a communicator as this rank numbers them, ranks are global.
 class Rank {
  public:
-  explicit Rank(Port& port) : port_(&port) {}
+  explicit Rank(Port& port);
 
   const Place& place() const { return port_->place(); }
   int32_t id() const { return static_cast<int32_t>(place().rank.value); }
@@ -174,10 +174,15 @@ class Rank {
 
  private:
   friend class GroupedCall;
+  /// Past the decorators that a single operation of its kind does not concern.
+  Ticket submit(const Op& op) {
+    return entrances_[static_cast<size_t>(op.kind)]->submit({&op, 1});
+  }
   Ticket communicate(Op op, const Slice* read, const Slice* write, std::span<const int64_t> splits,
                      const CommunicationOptions& options);
 
   Port* port_;
+  std::array<Port*, op_kind_count> entrances_{};
   uint32_t next_group_ = 1;
 };
 

@@ -19,8 +19,8 @@ Program iteration(Rank& rank) {
   std::vector<Ticket> reduced;
   for (int layer = 0; layer < layers; ++layer) {
     done = rank.compute(2_ms);
-    reduced.push_back(rank.all_reduce(world_group, Slice::of_size(64_MiB), Reduction::sum,
-                                      {.after = {done}}));
+    reduced.push_back(
+        rank.all_reduce(world_group, Slice::of_size(64_MiB), Reduction::sum, {.after = {done}}));
   }
   co_await rank.settle_all(reduced);
 }
@@ -44,9 +44,9 @@ TEST_CASE("a data-parallel iteration of 16 layers takes as long as the formula s
   // and 2(N-1)/N of 64 MiB at 50 GB/s; where it is shorter than a layer's backward (2 ms) the
   // backward pass is what counts.
   for (const int64_t ranks : {8, 64, 512}) {
-    const double all_reduce_ms = 2.0 * static_cast<double>(ranks - 1) * 0.0005 +
-                                 2.0 * static_cast<double>(ranks - 1) /
-                                     static_cast<double>(ranks) * 67108864 / 50e6;
+    const double all_reduce_ms =
+        2.0 * static_cast<double>(ranks - 1) * 0.0005 +
+        2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks) * 67108864 / 50e6;
     const double expected_ms = 18 + 16 * all_reduce_ms;
     const RunResult result = simulate_iteration(static_cast<int32_t>(ranks));
     CHECK_FALSE(result.hung);
