@@ -12,7 +12,7 @@ namespace lockstep::cli {
 struct CaseSource {
   std::string path;
   std::optional<std::string> scenario_case;
-  std::vector<std::string> set;          ///< `a.b=v`
+  std::vector<std::string> set;  ///< `a.b=v`
   FileReader reader = read_file_from_disk;
 
   LoadedScenarios load(const std::vector<std::string>& more = {}) const;

@@ -39,8 +39,7 @@ Results configuration_of(const OneRun& run) {
   const Preparation& preparation = run.preparation;
   const Scenario& scenario = *preparation.scenario;
   Results results;
-  results.devices =
-      int64_t{preparation.options.world_size} * preparation.options.devices_per_rank;
+  results.devices = int64_t{preparation.options.world_size} * preparation.options.devices_per_rank;
   results.strategy = preparation.strategy;
   if (scenario.is_bare_program()) {
     return results;

@@ -14,7 +14,7 @@ struct Mark {
   int column = 0;
   std::string underlined;  ///< text to underline, looked for from the column on; empty: one word
   std::string label;
-  bool subject = false;    ///< `^` instead of `-`
+  bool subject = false;  ///< `^` instead of `-`
 };
 
 /// The lines of `file` that the marks name, in order, each with its marks below. Columns count

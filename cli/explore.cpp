@@ -76,8 +76,8 @@ class Explorer {
     if (explored_.schedules > 0) {
       tell(request_.progress, fmt::format("order {}", explored_.schedules + 1));
     }
-    OneRun run = run_once(scenario_, {request_.world, request_.lists, schedule,
-                                      request_.deadline, request_.hang_after, request_.real});
+    OneRun run = run_once(scenario_, {request_.world, request_.lists, schedule, request_.deadline,
+                                      request_.hang_after, request_.real});
     ++explored_.schedules;
     if (!run.ran) {
       explored_.undecided = run.undecided;

@@ -30,9 +30,8 @@ std::string outcome(const JunitCase& one) {
 }
 
 std::string test_case(const JunitCase& one) {
-  const std::string head =
-      fmt::format(R"(    <testcase classname="{}" name="{}" file="{}")", xml_text(one.suite),
-                  xml_text(one.name), xml_text(one.file));
+  const std::string head = fmt::format(R"(    <testcase classname="{}" name="{}" file="{}")",
+                                       xml_text(one.suite), xml_text(one.name), xml_text(one.file));
   return one.state == State::passed ? head + "/>\n"
                                     : head + ">\n" + outcome(one) + "    </testcase>\n";
 }
@@ -54,8 +53,8 @@ size_t sequence_length(const std::string& text, size_t at) {
   }
   const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
   const bool control = code < 0x20 && code != '\t' && code != '\n' && code != '\r';
-  const bool illegal = (code >= 0xd800 && code <= 0xdfff) || code == 0xfffe || code == 0xffff ||
-                       code > 0x10ffff;
+  const bool illegal =
+      (code >= 0xd800 && code <= 0xdfff) || code == 0xfffe || code == 0xffff || code > 0x10ffff;
   return overlong || control || illegal ? 0 : length;
 }
 
@@ -96,8 +95,8 @@ std::string junit_of(const std::vector<JunitCase>& cases) {
     while (end < cases.size() && cases[end].suite == cases[begin].suite) {
       suite.push_back(cases[end++]);
     }
-    out += fmt::format("  <testsuite name=\"{}\" {}>\n", xml_text(cases[begin].suite),
-                       counts(suite));
+    out +=
+        fmt::format("  <testsuite name=\"{}\" {}>\n", xml_text(cases[begin].suite), counts(suite));
     for (const JunitCase& one : suite) {
       out += test_case(one);
     }

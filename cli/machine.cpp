@@ -10,7 +10,7 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr auto dtypes = {DType::fp64, DType::fp32,  DType::bf16, DType::fp16,
+constexpr auto dtypes = {DType::fp64,  DType::fp32,  DType::bf16, DType::fp16,
                          DType::int64, DType::int32, DType::uint8};
 
 /// Ranks and a network, and nothing of a machine.
@@ -100,8 +100,8 @@ int64_t nodes_of(const Scenario& scenario, const Preparation& preparation, const
   if (scenario.trainer && scenario.trainer->num_nodes) {
     return scenario.trainer->num_nodes->value;
   }
-  const int64_t free = std::max<int64_t>(
-      1, cluster.node.devices - static_cast<int64_t>(cluster.occupied.size()));
+  const int64_t free =
+      std::max<int64_t>(1, cluster.node.devices - static_cast<int64_t>(cluster.occupied.size()));
   const int64_t devices =
       int64_t{preparation.options.world_size} * preparation.options.devices_per_rank;
   return scenario.is_bare_program() ? (devices + free - 1) / free : 1;
@@ -170,8 +170,8 @@ Machine machine_of(const Preparation& preparation) {
   machine.algorithms = algorithms_of(scenario, preparation, false);
   machine.ranks_per_node = preparation.options.ranks_per_node;
   const int64_t nodes = nodes_of(scenario, preparation, machine.cluster);
-  const int64_t free = machine.cluster.node.devices -
-                       static_cast<int64_t>(machine.cluster.occupied.size());
+  const int64_t free =
+      machine.cluster.node.devices - static_cast<int64_t>(machine.cluster.occupied.size());
   if (scenario.is_bare_program() && machine.ranks_per_node > free) {
     machine.ranks_per_node = 0;
   }

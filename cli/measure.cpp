@@ -133,13 +133,13 @@ void rate(const OneRun& run, Results& results) {
     prediction.tokens_per_s = *prediction.samples_per_s * static_cast<double>(network->input[0]);
   }
   const DeviceModel& device = run.machine.cluster.node.device;
-  const double flops = static_cast<double>(
-      (network->forward_flops() + network->backward_flops()).count());
-  const double peak = static_cast<double>(
-      device.speed(run.preparation.plan.activation_dtype).peak.count());
+  const double flops =
+      static_cast<double>((network->forward_flops() + network->backward_flops()).count());
+  const double peak =
+      static_cast<double>(device.speed(run.preparation.plan.activation_dtype).peak.count());
   if (peak > 0) {
-    prediction.mfu = flops * *prediction.samples_per_s /
-                     (peak * static_cast<double>(results.devices));
+    prediction.mfu =
+        flops * *prediction.samples_per_s / (peak * static_cast<double>(results.devices));
   }
 }
 

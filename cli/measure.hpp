@@ -9,8 +9,8 @@ namespace lockstep::cli {
 
 /// One optimizer step of one rank, as its journal shows it.
 struct StepMark {
-  RowRange rows;    ///< of the main lane, from after the step before
-  Time finish{};    ///< of its last optimizer kernel
+  RowRange rows;  ///< of the main lane, from after the step before
+  Time finish{};  ///< of its last optimizer kernel
 };
 /// A step is a run of optimizer kernels without a forward between them.
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);

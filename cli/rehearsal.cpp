@@ -34,8 +34,7 @@ std::string ignore_reason(const Scenario& scenario, const std::string& code) {
 }
 
 bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict) {
-  const bool counts =
-      finding.level == Level::error || (strict && finding.level == Level::warning);
+  const bool counts = finding.level == Level::error || (strict && finding.level == Level::warning);
   return counts && ignore_reason(*rehearsal.scenario, finding.code).empty();
 }
 

@@ -35,8 +35,13 @@ int64_t schedules_max(const Scenario& scenario, const RehearseRequest& request) 
 ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& request) {
   // A diagnosis needs to know what waits behind what.
   const bool lists = request.explore || is_real(request.world);
-  return {request.world, schedules_max(scenario, request), lists, request.deadline,
-          request.hang_after, request.real, request.progress};
+  return {request.world,
+          schedules_max(scenario, request),
+          lists,
+          request.deadline,
+          request.hang_after,
+          request.real,
+          request.progress};
 }
 
 void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {

@@ -14,7 +14,7 @@ struct Schedule {
   std::vector<uint32_t> free_choices;  ///< of `unknown` conditions, in the order they come up
   std::vector<uint32_t> sources;       ///< of receives from any source, by turn
   std::optional<uint64_t> tie_seed;
-  int32_t late_rank = -1;              ///< this rank starts `lateness` after the others
+  int32_t late_rank = -1;  ///< this rank starts `lateness` after the others
   Time lateness{};
 };
 

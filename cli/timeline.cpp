@@ -36,8 +36,8 @@ std::string track_name(StreamId stream) {
   if (stream.device() == host_device) {
     return name + " on the host";
   }
-  return stream.device().value == 0 ? name : fmt::format("{} of device {}", name,
-                                                         stream.device().value);
+  return stream.device().value == 0 ? name
+                                    : fmt::format("{} of device {}", name, stream.device().value);
 }
 
 std::string slice_name(const Row& row) {
@@ -64,8 +64,8 @@ class Timeline {
     file_.commit();
     std::string left_out;
     if (shown < journal_.ranks()) {
-      left_out += fmt::format("note: the timeline shows ranks 0-{} of {}\n", shown - 1,
-                              journal_.ranks());
+      left_out +=
+          fmt::format("note: the timeline shows ranks 0-{} of {}\n", shown - 1, journal_.ranks());
     }
     if (dropped_ > 0) {
       left_out += fmt::format("note: the timeline leaves out {} events after the first {}\n",
@@ -106,9 +106,8 @@ class Timeline {
     static_cast<void>(entry);
     if (fresh) {
       const std::string name = host ? fmt::format("host thread {}", lane) : track_name(row.stream);
-      event(fmt::format(
-          R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})", rank, track,
-          name));
+      event(fmt::format(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}})",
+                        rank, track, name));
     }
     return track;
   }
@@ -184,8 +183,10 @@ class Timeline {
     if (const Site* site = journal_.sites.find(row.site)) {
       const std::string place = journal_.sites.place(row.site);
       arguments += ",\"site\":" + Json(place).dump(-1, ' ', false, Json::error_handler_t::replace);
-      arguments += site->at.empty() ? "" : ",\"at\":" + Json(site->at).dump(
-                                               -1, ' ', false, Json::error_handler_t::replace);
+      arguments +=
+          site->at.empty()
+              ? ""
+              : ",\"at\":" + Json(site->at).dump(-1, ' ', false, Json::error_handler_t::replace);
     }
     event(fmt::format(
         R"("ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})",

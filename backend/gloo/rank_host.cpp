@@ -143,9 +143,7 @@ Values RankHost::read(const Slice& from) {
   return state_.load(from);
 }
 
-void RankHost::wait_begins(std::span<const Ticket>, Until) {
-  refuse_when_sealed();
-}
+void RankHost::wait_begins(std::span<const Ticket>, Until) { refuse_when_sealed(); }
 
 bool RankHost::settled(Ticket ticket) const {
   const std::lock_guard lock(state_.mutex);

@@ -62,9 +62,9 @@ class RankState final : public Operands {
   void fulfil(Ticket promise);
 
   const int32_t rank;
-  RunShared& shared;  ///< constant, atomic or locked by itself
-  Mailbox mailbox;    ///< locks by itself
-  Matcher matcher;    ///< locks by itself
+  RunShared& shared;                              ///< constant, atomic or locked by itself
+  Mailbox mailbox;                                ///< locks by itself
+  Matcher matcher;                                ///< locks by itself
   const std::unique_ptr<KernelExecutor> kernels;  ///< null: the reference arithmetic
 
   std::mutex mutex;

@@ -25,9 +25,8 @@ bool is_space(char letter) {
 }
 
 // Longest first.
-constexpr std::array<std::string_view, 18> symbols{"==", "!=", "<=", ">=", "//", "**", "<",
-                                                   ">",  "+",  "-",  "*",  "/",  "%",  "(",
-                                                   ")",  "[",  "]",  ","};
+constexpr std::array<std::string_view, 18> symbols{
+    "==", "!=", "<=", ">=", "//", "**", "<", ">", "+", "-", "*", "/", "%", "(", ")", "[", "]", ","};
 // What other languages write, and what it is called here.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> foreign{{
     {"&&", "write `and`"},
@@ -52,8 +51,7 @@ class Lexer {
   std::string_view rest() const { return text_.substr(offset_); }
   void add(Token token) { result_.tokens.push_back(std::move(token)); }
   void error(size_t offset, std::string message, std::string remedy = "") {
-    result_.errors.push_back(
-        {place_at(place_, offset), std::move(message), std::move(remedy)});
+    result_.errors.push_back({place_at(place_, offset), std::move(message), std::move(remedy)});
   }
   void name();
   void number();
@@ -89,9 +87,8 @@ Tokens Lexer::run() && {
 void Lexer::name() {
   const size_t begin = offset_;
   while (offset_ < text_.size() &&
-         (continues_name(text_[offset_]) ||
-          (text_[offset_] == '.' && offset_ + 1 < text_.size() &&
-           begins_name(text_[offset_ + 1])))) {
+         (continues_name(text_[offset_]) || (text_[offset_] == '.' && offset_ + 1 < text_.size() &&
+                                             begins_name(text_[offset_ + 1])))) {
     ++offset_;
   }
   std::string text(text_.substr(begin, offset_ - begin));
@@ -104,7 +101,8 @@ void Lexer::name() {
   if (text == "true" || text == "false") {
     add({.kind = Token::Kind::value, .offset = begin, .value = text == "true"});
   } else if (text == "inf") {
-    add({.kind = Token::Kind::value, .offset = begin,
+    add({.kind = Token::Kind::value,
+         .offset = begin,
          .value = std::numeric_limits<double>::infinity()});
   } else {
     add({.kind = Token::Kind::name, .offset = begin, .text = std::move(text)});
@@ -138,8 +136,7 @@ void Lexer::number() {
 }
 
 void Lexer::quantity(const DecimalText& decimal, size_t begin, size_t unit_begin) {
-  const std::string_view spelling =
-      text_.substr(unit_begin, unit_length(text_.substr(unit_begin)));
+  const std::string_view spelling = text_.substr(unit_begin, unit_length(text_.substr(unit_begin)));
   offset_ = unit_begin + spelling.size();
   Token token{.kind = Token::Kind::value, .offset = begin};
   if (const Unit* unit = find_unit(spelling); unit == nullptr) {
@@ -160,8 +157,7 @@ Value Lexer::plain_number(const DecimalText& decimal, size_t begin) {
   const char* last = first + decimal.digits.size();
   double floating = 0;
   const bool fits_float = std::from_chars(first, last, floating).ec == std::errc();
-  const bool whole =
-      !decimal.has_fraction && decimal.digits.find('-') == std::string::npos;
+  const bool whole = !decimal.has_fraction && decimal.digits.find('-') == std::string::npos;
   if (whole) {
     const auto count = count_of(decimal, Unit{"", QuantityKind::bytes, 1});
     if (const auto* integer = std::get_if<int64_t>(&count)) {
@@ -193,8 +189,7 @@ void Lexer::quoted() {
       case 'r': text += '\r'; break;
       case '\'':
       case '\\': text += letter; break;
-      default:
-        error(offset_, "an unknown escape", R"(the escapes are \' \\ \n \t \r)");
+      default: error(offset_, "an unknown escape", R"(the escapes are \' \\ \n \t \r)");
     }
     offset_ += 2;
   }
@@ -222,12 +217,12 @@ void Lexer::symbol() {
     }
   }
   const auto byte = static_cast<unsigned char>(text_[offset_]);
-  error(offset_, byte < 0x20 || byte >= 0x7f
-                     ? fmt::format("a character that is not part of the language (byte 0x{:02x})",
-                                   byte)
-                     : fmt::format("`{}` is not part of the language", text_[offset_]));
-  for (++offset_; offset_ < text_.size() &&
-                  (static_cast<unsigned char>(text_[offset_]) & 0xc0) == 0x80;) {
+  error(offset_,
+        byte < 0x20 || byte >= 0x7f
+            ? fmt::format("a character that is not part of the language (byte 0x{:02x})", byte)
+            : fmt::format("`{}` is not part of the language", text_[offset_]));
+  for (++offset_;
+       offset_ < text_.size() && (static_cast<unsigned char>(text_[offset_]) & 0xc0) == 0x80;) {
     ++offset_;  // the other bytes of the same character
   }
 }

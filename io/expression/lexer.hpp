@@ -12,9 +12,9 @@ namespace lockstep {
 struct Token {
   enum class Kind { value, name, symbol, end };
   Kind kind = Kind::end;
-  size_t offset = 0;    ///< in the text
-  std::string text{};   ///< of a name (dots included), a keyword or a symbol
-  Value value{};        ///< of a number, quantity or text
+  size_t offset = 0;   ///< in the text
+  std::string text{};  ///< of a name (dots included), a keyword or a symbol
+  Value value{};       ///< of a number, quantity or text
 };
 
 struct Tokens {

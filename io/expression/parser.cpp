@@ -109,8 +109,8 @@ std::string Parser::described(const Token& token) const {
 
 ExpressionNodePointer Parser::node(const Token& token, Node made) const {
   if (height_above(made.parts) > expression_height_limit) {
-    fail(token, fmt::format("more than {} operations build on one another",
-                            expression_height_limit - 1),
+    fail(token,
+         fmt::format("more than {} operations build on one another", expression_height_limit - 1),
          "split the expression with `let`");
   }
   made.place = place_at(place_, token.offset);
@@ -120,8 +120,9 @@ ExpressionNodePointer Parser::node(const Token& token, Node made) const {
 void Parser::expect(std::string_view symbol, const Token& opened) {
   if (!at_symbol(symbol)) {
     fail(next(), fmt::format("expected `{}` here, found {}", symbol, described(next())),
-         opened.text.empty() ? "" : fmt::format("it closes the `{}` at character {}", opened.text,
-                                                opened.offset + 1));
+         opened.text.empty()
+             ? ""
+             : fmt::format("it closes the `{}` at character {}", opened.text, opened.offset + 1));
   }
   take();
 }
@@ -172,9 +173,9 @@ ExpressionNodePointer Parser::infix(ExpressionNodePointer left, const Infix& inf
     fail(token, "a percentage is not legal inside an expression", "write the fraction: 0.1");
   }
   ExpressionNodePointer right = expression(right_level);
-  ExpressionNodePointer result =
-      node(token, {.kind = Node::Kind::binary, .operation = infix.operation,
-                   .parts = {std::move(left), std::move(right)}});
+  ExpressionNodePointer result = node(token, {.kind = Node::Kind::binary,
+                                              .operation = infix.operation,
+                                              .parts = {std::move(left), std::move(right)}});
   const Infix* following = infix_of(next());
   if (infix.level == Level::comparison && following != nullptr &&
       following->level == Level::comparison) {
@@ -193,13 +194,15 @@ ExpressionNodePointer Parser::prefix(Level least) {
       if (least > Level::negation) {
         fail(token, "`not` binds less than the operator before it", "write (not x)");
       }
-      return node(token, {.kind = Node::Kind::unary, .operation = Operator::logical_not,
+      return node(token, {.kind = Node::Kind::unary,
+                          .operation = Operator::logical_not,
                           .parts = {expression(Level::negation)}});
     }
     return word(token);
   }
   if (token.kind == Token::Kind::symbol && token.text == "-") {
-    return node(token, {.kind = Node::Kind::unary, .operation = Operator::negate,
+    return node(token, {.kind = Node::Kind::unary,
+                        .operation = Operator::negate,
                         .parts = {expression(Level::sign)}});
   }
   if (token.kind == Token::Kind::symbol && token.text == "(") {
@@ -227,8 +230,8 @@ ExpressionNodePointer Parser::word(const Token& token) {
            "write " + token.text.substr(token.text.rfind('.') + 1) + "(..)");
     }
     const Token& opened = take();
-    return postfix(node(token, {.kind = Node::Kind::call, .name = token.text,
-                                .parts = items(")", opened)}));
+    return postfix(
+        node(token, {.kind = Node::Kind::call, .name = token.text, .parts = items(")", opened)}));
   }
   if (token.text == "unknown") {
     return node(token, {.kind = Node::Kind::unknown});
@@ -266,10 +269,10 @@ std::vector<ExpressionNodePointer> Parser::items(std::string_view closing, const
 
 ParsedExpression parse_expression(std::string_view text, SourcePlace place) {
   if (text.size() > expression_size_limit) {
-    return std::vector<SyntaxError>{
-        {place, fmt::format("the expression has {} bytes; the limit is {}", text.size(),
-                            expression_size_limit),
-         "split it with `let`, or use full, arange and range"}};
+    return std::vector<SyntaxError>{{place,
+                                     fmt::format("the expression has {} bytes; the limit is {}",
+                                                 text.size(), expression_size_limit),
+                                     "split it with `let`, or use full, arange and range"}};
   }
   Tokens tokens = tokens_of(text, place);
   if (!tokens.errors.empty()) {

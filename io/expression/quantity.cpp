@@ -99,8 +99,8 @@ std::string_view unit_with_long_name(std::string_view spelling) {
       {"picosecond", "ps"}, {"nanosecond", "ns"}, {"microsecond", "us"}, {"millisecond", "ms"},
       {"second", "s"},      {"sec", "s"},         {"minute", "min"},     {"m", "min"},
       {"hour", "h"},        {"hr", "h"},          {"day", "d"},          {"year", "y"},
-      {"msec", "ms"},       {"usec", "us"},      {"nsec", "ns"},        {"\xc2\xb5s", "us"},
-      {"byte", "B"},        {"kb", "kb/s"},      {"Mb", "Mb/s"},        {"Gb", "Gb/s"},
+      {"msec", "ms"},       {"usec", "us"},       {"nsec", "ns"},        {"\xc2\xb5s", "us"},
+      {"byte", "B"},        {"kb", "kb/s"},       {"Mb", "Mb/s"},        {"Gb", "Gb/s"},
       {"Tb", "Tb/s"}};
   for (const auto& [name, unit_name] : names) {
     if (spelling == name || (spelling.size() == name.size() + 1 && spelling.back() == 's' &&
@@ -237,8 +237,8 @@ size_t unit_length(std::string_view text) {
           (length > 0 && is_digit(text[length])))) {
     ++length;
   }
-  const bool letters_follow = length + 2 < text.size() &&
-                              (is_letter(text[length + 2]) || is_digit(text[length + 2]));
+  const bool letters_follow =
+      length + 2 < text.size() && (is_letter(text[length + 2]) || is_digit(text[length + 2]));
   const bool time = length > 0 && find_unit(text.substr(0, length)) != nullptr &&
                     find_unit(text.substr(0, length))->kind == QuantityKind::time;
   if (length > 0 && text.substr(length, 2) == "/s" && !letters_follow && !time) {
@@ -254,7 +254,8 @@ QuantityError unknown_unit(std::string_view spelling, std::optional<QuantityKind
            : "units are those of time, bytes, rates and flops: 10 ms, 64 MiB, 50 GB/s, 3 TFLOP";
   if (const Unit* other = find_unit(spelling); other != nullptr && kind) {
     return {fmt::format("`{}` is a unit of {}, not of {}", spelling, name_of(other->kind),
-                        name_of(*kind)), all};
+                        name_of(*kind)),
+            all};
   }
   const Unit* nearest = find_unit(unit_with_long_name(spelling));
   if (nearest != nullptr && !fits(*nearest)) {
@@ -334,9 +335,9 @@ std::variant<AnyQuantity, QuantityError> parse_quantity(std::string_view text, Q
     return AnyQuantity{kind, 0};
   }
   if (spelling.empty()) {
-    return QuantityError{fmt::format("{} has no unit", quoted(text)),
-                         fmt::format("write a unit of {}, as in {}", name_of(kind),
-                                     example_of(kind))};
+    return QuantityError{
+        fmt::format("{} has no unit", quoted(text)),
+        fmt::format("write a unit of {}, as in {}", name_of(kind), example_of(kind))};
   }
   const auto named = read_unit(spelling, kind);
   if (const auto* error = std::get_if<QuantityError>(&named)) {

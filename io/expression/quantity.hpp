@@ -32,8 +32,8 @@ std::variant<double, QuantityError> parse_percent(std::string_view text);
 
 /// A number as it was written: digits, `_` between digits, fraction, exponent.
 struct DecimalText {
-  std::string digits;        ///< without `_`, as std::from_chars reads it
-  size_t length = 0;         ///< of the source text, `_` included
+  std::string digits;  ///< without `_`, as std::from_chars reads it
+  size_t length = 0;   ///< of the source text, `_` included
   bool has_fraction = false;
   bool has_exponent = false;
 };

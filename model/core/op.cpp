@@ -4,16 +4,16 @@ namespace lockstep {
 
 std::string_view name_of(OpKind kind) {
   constexpr std::string_view names[op_kind_count] = {
-      "compute", "copy",    "all_reduce", "reduce_scatter", "all_gather", "broadcast",
-      "reduce",  "gather",  "scatter",    "all_to_all",     "send",       "recv",
-      "barrier", "new_group", "host",     "event"};
+      "compute", "copy",      "all_reduce", "reduce_scatter", "all_gather", "broadcast",
+      "reduce",  "gather",    "scatter",    "all_to_all",     "send",       "recv",
+      "barrier", "new_group", "host",       "event"};
   return names[static_cast<int>(kind)];
 }
 
 std::string_view name_of(Purpose purpose) {
   constexpr std::string_view names[purpose_count] = {
-      "parameter", "gradient",  "optimizer_state", "activation", "communication",
-      "workspace", "input",     "metric"};
+      "parameter",     "gradient",  "optimizer_state", "activation",
+      "communication", "workspace", "input",           "metric"};
   return names[static_cast<int>(purpose)];
 }
 

@@ -13,8 +13,8 @@ struct Place {
   int32_t node = 0;
   int32_t local_rank = 0;
   int32_t local_world_size = 1;
-  int32_t devices = 1;   ///< devices that this rank drives (DP, DDP2: several)
-  int32_t attempt = 0;   ///< how often an elastic launcher has restarted this rank
+  int32_t devices = 1;  ///< devices that this rank drives (DP, DDP2: several)
+  int32_t attempt = 0;  ///< how often an elastic launcher has restarted this rank
   uint64_t seed = 0;
 };
 

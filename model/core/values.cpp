@@ -102,8 +102,7 @@ double Values::number(int64_t index) const {
     case DType::bf16: return float_from_bf16(load<uint16_t>(bytes_, index));
     case DType::fp16: return float_from_fp16(load<uint16_t>(bytes_, index));
     case DType::int64: return static_cast<double>(load<int64_t>(bytes_, index));
-    case DType::int32:
-      return load<int32_t>(bytes_, index);
+    case DType::int32: return load<int32_t>(bytes_, index);
     case DType::uint8: return load<uint8_t>(bytes_, index);
   }
   return 0;
@@ -125,9 +124,7 @@ void Values::set(int64_t index, double value) {
     case DType::bf16: store(bytes_, index, bf16_from(static_cast<float>(value))); break;
     case DType::fp16: store(bytes_, index, fp16_from(static_cast<float>(value))); break;
     case DType::int64: store(bytes_, index, truncated(value)); break;
-    case DType::int32:
-      store(bytes_, index, static_cast<int32_t>(truncated(value)));
-      break;
+    case DType::int32: store(bytes_, index, static_cast<int32_t>(truncated(value))); break;
     case DType::uint8: store(bytes_, index, static_cast<uint8_t>(truncated(value))); break;
   }
 }

@@ -54,8 +54,7 @@ void add_to(Values& sum, const Values& term) { accumulate(Reduction::sum, sum, t
 
 BatchNormShape batch_norm_shape(const Layer& layer, int64_t samples) {
   const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
-  return {samples, arguments.num_features,
-          elements_of(layer.input) / arguments.num_features};
+  return {samples, arguments.num_features, elements_of(layer.input) / arguments.num_features};
 }
 
 void batch_norm_forward(const Layer& layer, Call& call, int64_t samples, bool training) {
@@ -93,9 +92,8 @@ void batch_norm_backward(const Layer& layer, Call& call, int64_t samples) {
                            gradient_sum, product_sum);
   if (call.wants(0)) {
     batch_norm_input_gradient(call.read(1), call.read(0), mean, variance,
-                              arguments.affine ? &call.read(2) : nullptr, gradient_sum,
-                              product_sum, shape.values_per_channel(), shape, arguments.eps,
-                              call.write(0));
+                              arguments.affine ? &call.read(2) : nullptr, gradient_sum, product_sum,
+                              shape.values_per_channel(), shape, arguments.eps, call.write(0));
   }
   if (call.wants(1)) {
     add_to(call.write(1), product_sum);
@@ -166,8 +164,7 @@ void backward(const Layer& layer, Call& call) {
         call.write(0) = call.read(0);
       }
       if (call.wants(1)) {
-        bias_weight_gradient(call.read(0), call.read(0).size() / features, features,
-                             call.write(1));
+        bias_weight_gradient(call.read(0), call.read(0).size() / features, features, call.write(1));
       }
       break;
     }
@@ -204,9 +201,8 @@ void backward(const Layer& layer, Call& call) {
 }
 
 void loss(const Op& op, const Layer& layer, Call& call) {
-  const LossReduction reduction = std::get<LossArguments>(layer.arguments).mean
-                                      ? LossReduction::mean
-                                      : LossReduction::sum;
+  const LossReduction reduction =
+      std::get<LossArguments>(layer.arguments).mean ? LossReduction::mean : LossReduction::sum;
   const bool is_forward = op.kernel == Kernel::loss_forward;
   if (layer.kind == LayerKind::mse_loss) {
     if (is_forward) {

@@ -175,9 +175,7 @@ class Rank {
  private:
   friend class GroupedCall;
   /// Past the decorators that a single operation of its kind does not concern.
-  Ticket submit(const Op& op) {
-    return entrances_[static_cast<size_t>(op.kind)]->submit({&op, 1});
-  }
+  Ticket submit(const Op& op) { return entrances_[static_cast<size_t>(op.kind)]->submit({&op, 1}); }
   Ticket communicate(Op op, const Slice* read, const Slice* write, std::span<const int64_t> splits,
                      const CommunicationOptions& options);
 

@@ -59,8 +59,7 @@ double raised(double base, double exponent) {
   }
   if (base < 0 && std::isfinite(base) && std::isfinite(exponent) &&
       exponent != std::floor(exponent)) {
-    throw OperationError("a negative number has no real power of a fraction",
-                         "take abs(x) first");
+    throw OperationError("a negative number has no real power of a fraction", "take abs(x) first");
   }
   return std::pow(base, exponent);
 }
@@ -155,8 +154,9 @@ bool equal(const Value& a, const Value& b) {
   } else if (a.is(Value::Kind::handle) || b.is(Value::Kind::handle)) {
     remedy = "bind its result first: {compute: {metric: NAME, as: x}}";
   }
-  throw OperationError(fmt::format("`{}` does not take {} and {}", name_of(operation),
-                                   type_of(a), type_of(b)), remedy);
+  throw OperationError(
+      fmt::format("`{}` does not take {} and {}", name_of(operation), type_of(a), type_of(b)),
+      remedy);
 }
 
 Value comparison(Operator operation, const Value& a, const Value& b) {
@@ -167,8 +167,8 @@ Value comparison(Operator operation, const Value& a, const Value& b) {
     return holds(operation, a.text(), b.text());
   }
   const bool equality = operation == Operator::equal || operation == Operator::not_equal;
-  const bool comparable = a.kind() == b.kind() || a.is(Value::Kind::null) ||
-                          b.is(Value::Kind::null);
+  const bool comparable =
+      a.kind() == b.kind() || a.is(Value::Kind::null) || b.is(Value::Kind::null);
   if (!equality || !comparable) {
     wrong_types(operation, a, b);
   }
@@ -180,8 +180,7 @@ Value comparison(Operator operation, const Value& a, const Value& b) {
 Value apply(Operator operation, const Value& left, const Value& right) {
   const bool left_tensor = left.is(Value::Kind::tensor);
   const bool right_tensor = right.is(Value::Kind::tensor);
-  if ((left_tensor && (right_tensor || right.is_number())) ||
-      (right_tensor && left.is_number())) {
+  if ((left_tensor && (right_tensor || right.is_number())) || (right_tensor && left.is_number())) {
     return elementwise(operation, left, right);
   }
   if ((left.is(Value::Kind::quantity) && (right.is(Value::Kind::quantity) || right.is_number())) ||
@@ -218,8 +217,7 @@ bool condition_of(const Value& value) {
   if (value.is(Value::Kind::tensor)) {
     if (value.tensor().values.size() != 1) {
       throw OperationError(
-          fmt::format("a {} is no condition: it has more or less than one element",
-                      type_of(value)),
+          fmt::format("a {} is no condition: it has more or less than one element", type_of(value)),
           "reduce it first: min(x) is true if all are, max(x) if any is");
     }
     return value.tensor().values.number(0) != 0;
@@ -243,7 +241,8 @@ int64_t integer_of(const Value& value, std::string_view what) {
   }
   throw OperationError(fmt::format("{} is an int, not {}", what, type_of(value)),
                        value.is(Value::Kind::floating) || value.is(Value::Kind::tensor)
-                           ? "write int(x), or // instead of /" : "");
+                           ? "write int(x), or // instead of /"
+                           : "");
 }
 
 }  // namespace lockstep

@@ -81,10 +81,10 @@ Value Evaluator::value_of_name(const Node& node) {
       placed(node.place, [&] { return environment_.lookup(node.name); });
   if (!value) {
     const bool function = find_function(node.name) != nullptr;
-    throw EvaluationError(node.place, fmt::format("`{}` is not bound here", node.name),
-                          function ? fmt::format("it is a function: write {}",
-                                                 find_function(node.name)->form)
-                                   : "bind it first with `let` or `as`; text is written 'text'");
+    throw EvaluationError(
+        node.place, fmt::format("`{}` is not bound here", node.name),
+        function ? fmt::format("it is a function: write {}", find_function(node.name)->form)
+                 : "bind it first with `let` or `as`; text is written 'text'");
   }
   return *value;
 }
@@ -152,10 +152,10 @@ Value Evaluator::call(const Node& node) {
   const auto count = static_cast<int>(arguments.size());
   if (count < function->least_arguments ||
       (function->most_arguments >= 0 && count > function->most_arguments)) {
-    throw EvaluationError(node.place,
-                          fmt::format("`{}` was given {} argument{}", node.name, count,
-                                      count == 1 ? "" : "s"),
-                          fmt::format("write {}", function->form));
+    throw EvaluationError(
+        node.place,
+        fmt::format("`{}` was given {} argument{}", node.name, count, count == 1 ? "" : "s"),
+        fmt::format("write {}", function->form));
   }
   if (function->apply == nullptr) {
     return environment_.random(node.place);

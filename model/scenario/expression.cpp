@@ -67,8 +67,8 @@ void Expression::collect(const ExpressionNode& node, Content& content) {
     case ExpressionNode::Kind::call:
       add_once(content.functions, node.name);
       content.uses_random = content.uses_random || node.name == "random";
-      content.is_constant = content.is_constant && find_function(node.name) != nullptr &&
-                            node.name != "random";
+      content.is_constant =
+          content.is_constant && find_function(node.name) != nullptr && node.name != "random";
       break;
     default: break;
   }
@@ -87,9 +87,8 @@ Expression::Expression(ExpressionNodePointer root, std::string text) {
 
 Expression Expression::constant(Value value, SourcePlace place) {
   std::string text = text_of(value);
-  return Expression(
-      make_expression_node({.place = std::move(place), .value = std::move(value)}),
-      std::move(text));
+  return Expression(make_expression_node({.place = std::move(place), .value = std::move(value)}),
+                    std::move(text));
 }
 
 }  // namespace lockstep

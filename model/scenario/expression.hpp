@@ -12,9 +12,23 @@
 namespace lockstep {
 
 enum class Operator : uint8_t {
-  logical_or, logical_and, logical_not,
-  equal, not_equal, less, less_equal, greater, greater_equal,
-  add, subtract, multiply, divide, floor_divide, modulo, negate, power,
+  logical_or,
+  logical_and,
+  logical_not,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  modulo,
+  negate,
+  power,
 };
 /// As it is written: "or", "==", "//"; `negate` is "-".
 std::string_view name_of(Operator operation);
@@ -31,11 +45,11 @@ struct ExpressionNode {
   enum class Kind : uint8_t { constant, name, unknown, list, unary, binary, call, index };
   Kind kind = Kind::constant;
   SourcePlace place{};
-  Value value{};                                 ///< constant
-  std::string name{};                            ///< name, call
-  Operator operation = Operator::add;            ///< unary, binary
-  std::vector<ExpressionNodePointer> parts{};    ///< operands, items, arguments; index: of what, i
-  int height = 1;                                ///< longest way down, itself included; see below
+  Value value{};                               ///< constant
+  std::string name{};                          ///< name, call
+  Operator operation = Operator::add;          ///< unary, binary
+  std::vector<ExpressionNodePointer> parts{};  ///< operands, items, arguments; index: of what, i
+  int height = 1;                              ///< longest way down, itself included; see below
 };
 
 /// Evaluation goes down by recursion, so no expression is higher than this.

@@ -27,8 +27,8 @@ void check_elements(std::string_view function, int64_t elements, int64_t limit) 
     throw OperationError(fmt::format("{} of a negative length, {}", function, elements));
   }
   if (elements > limit) {
-    throw OperationError(fmt::format("{} of {} elements: the limit is {}", function, elements,
-                                     limit));
+    throw OperationError(
+        fmt::format("{} of {} elements: the limit is {}", function, elements, limit));
   }
 }
 
@@ -193,8 +193,9 @@ Value apply_sqrt(Arguments arguments, const EvaluationLimits&) {
     refuse("sqrt", arguments[0]);
   }
   if (arguments[0].number() < 0) {
-    throw OperationError(fmt::format("a negative number, {}, has no square root",
-                                     text_of(arguments[0])), "take max(x, 0) first");
+    throw OperationError(
+        fmt::format("a negative number, {}, has no square root", text_of(arguments[0])),
+        "take max(x, 0) first");
   }
   return std::sqrt(arguments[0].number());
 }

@@ -63,11 +63,12 @@ Value with_own_kind(Operator operation, const Value& left, const Value& right) {
 }
 
 Value multiplied(AnyQuantity quantity, const Value& number) {
-  const int64_t count =
-      number.is(Value::Kind::floating)
-          ? nearest(static_cast<long double>(quantity.count) * number.floating())
-          : narrow_to_int64(Int128{quantity.count} * static_cast<int64_t>(
-                number.is(Value::Kind::boolean) ? number.boolean() : number.integer()));
+  const int64_t count = number.is(Value::Kind::floating)
+                            ? nearest(static_cast<long double>(quantity.count) * number.floating())
+                            : narrow_to_int64(Int128{quantity.count} *
+                                              static_cast<int64_t>(number.is(Value::Kind::boolean)
+                                                                       ? number.boolean()
+                                                                       : number.integer()));
   return AnyQuantity{quantity.kind, count};
 }
 
@@ -76,10 +77,10 @@ Value divided(Operator operation, AnyQuantity quantity, const Value& number) {
     throw OperationError("division by zero");
   }
   if (number.is(Value::Kind::floating)) {
-    const long double quotient =
-        static_cast<long double>(quantity.count) / number.floating();
-    return AnyQuantity{quantity.kind, nearest(operation == Operator::floor_divide
-                                                  ? std::floor(quotient) : quotient)};
+    const long double quotient = static_cast<long double>(quantity.count) / number.floating();
+    return AnyQuantity{
+        quantity.kind,
+        nearest(operation == Operator::floor_divide ? std::floor(quotient) : quotient)};
   }
   const Value whole = apply(Operator::add, number, 0);
   if (operation == Operator::floor_divide) {

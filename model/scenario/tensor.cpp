@@ -75,8 +75,7 @@ Tensor tensor_of(const Value& value) {
     return full({}, value);
   }
   if (!value.is(Value::Kind::list)) {
-    throw OperationError(fmt::format("{} is no tensor, number or list of numbers",
-                                     type_of(value)));
+    throw OperationError(fmt::format("{} is no tensor, number or list of numbers", type_of(value)));
   }
   std::vector<Tensor> items;
   items.reserve(value.list().size());
@@ -131,8 +130,7 @@ Tensor mean(const Tensor& tensor) {
     total += tensor.values.number(i);
   }
   const double count = static_cast<double>(tensor.values.size());
-  const double average =
-      count == 0 ? std::numeric_limits<double>::quiet_NaN() : total / count;
+  const double average = count == 0 ? std::numeric_limits<double>::quiet_NaN() : total / count;
   return {{}, Values::of(floating_type(tensor.values.dtype()), {average})};
 }
 
@@ -211,14 +209,14 @@ Tensor concat(const std::vector<Tensor>& parts) {
   int64_t elements = 0;
   for (const Tensor& part : parts) {
     if (rest(part) != first_rest) {
-      throw OperationError(fmt::format("concat takes tensors that differ in the first dimension "
-                                       "only, not {} and {}",
-                                       text_of_shape(parts.front().shape),
-                                       text_of_shape(part.shape)));
+      throw OperationError(
+          fmt::format("concat takes tensors that differ in the first dimension "
+                      "only, not {} and {}",
+                      text_of_shape(parts.front().shape), text_of_shape(part.shape)));
     }
     dtype = promoted(dtype, part.values.dtype());
-    result.shape[0] = narrow_to_int64(Int128{result.shape[0]} +
-                                      (part.shape.empty() ? 1 : part.shape[0]));
+    result.shape[0] =
+        narrow_to_int64(Int128{result.shape[0]} + (part.shape.empty() ? 1 : part.shape[0]));
     elements += part.values.size();
   }
   result.shape.insert(result.shape.end(), first_rest.begin(), first_rest.end());

@@ -121,13 +121,13 @@ void store(Operator operation, DType common, const Operand& a, const Operand& b,
   if (common == DType::fp64) {
     const double x = a.number(i);
     const double y = b.number(i);
-    result.set(i, is_comparison(operation) ? holds(operation, x, y)
-                                           : floating_result(operation, x, y));
+    result.set(
+        i, is_comparison(operation) ? holds(operation, x, y) : floating_result(operation, x, y));
   } else if (is_floating(common)) {
     const auto x = static_cast<float>(a.number(i));
     const auto y = static_cast<float>(b.number(i));
-    result.set(i, is_comparison(operation) ? holds(operation, x, y)
-                                           : floating_result(operation, x, y));
+    result.set(
+        i, is_comparison(operation) ? holds(operation, x, y) : floating_result(operation, x, y));
   } else if (is_comparison(operation)) {
     result.set(i, holds(operation, a.integer(i), b.integer(i)));
   } else {
@@ -152,10 +152,10 @@ Value elementwise(Operator operation, const Value& left, const Value& right) {
   const Operand a = operand(left);
   const Operand b = operand(right);
   if (a.dimensioned && b.dimensioned && a.tensor->shape != b.tensor->shape) {
-    throw OperationError(fmt::format("`{}` takes tensors of one shape, not {} and {}",
-                                     name_of(operation), text_of_shape(a.tensor->shape),
-                                     text_of_shape(b.tensor->shape)),
-                         "take one element, x[i], or a reduction, mean(x)");
+    throw OperationError(
+        fmt::format("`{}` takes tensors of one shape, not {} and {}", name_of(operation),
+                    text_of_shape(a.tensor->shape), text_of_shape(b.tensor->shape)),
+        "take one element, x[i], or a reduction, mean(x)");
   }
   DType common = common_type(a, b);
   if (operation == Operator::divide && !is_floating(common)) {

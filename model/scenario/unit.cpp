@@ -31,8 +31,9 @@ std::string in_millions(int64_t count, std::string_view name) {
   const int64_t fraction = count % 1'000'000;
   std::string digits = fmt::format("{:06}", fraction < 0 ? -fraction : fraction);
   digits.erase(digits.find_last_not_of('0') + 1);
-  return fmt::format("{}{}.{} {}", count < 0 ? "-" : "", fmt::to_string(count / 1'000'000).substr(
-                         count / 1'000'000 < 0 ? 1 : 0), digits, name);
+  return fmt::format("{}{}.{} {}", count < 0 ? "-" : "",
+                     fmt::to_string(count / 1'000'000).substr(count / 1'000'000 < 0 ? 1 : 0),
+                     digits, name);
 }
 
 }  // namespace

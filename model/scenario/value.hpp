@@ -44,15 +44,24 @@ using Map = std::vector<std::pair<std::string, Value>>;
 class Value {
  public:
   enum class Kind : uint8_t {
-    null, boolean, integer, floating, quantity, text, tensor, list, map, handle
+    null,
+    boolean,
+    integer,
+    floating,
+    quantity,
+    text,
+    tensor,
+    list,
+    map,
+    handle
   };
   static constexpr int depth_limit = 64;
   static constexpr int64_t size_limit = int64_t{1} << 22;
 
   Value() = default;
   template <class Number>
-    requires std::integral<Number> && (std::signed_integral<Number> || sizeof(Number) < 8)
-  Value(Number number) {
+  requires std::integral<Number> &&(std::signed_integral<Number> || sizeof(Number) < 8)
+      Value(Number number) {
     if constexpr (std::same_as<Number, bool>) {
       content_ = number;
     } else {

@@ -34,9 +34,9 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
 
 Ticket Replica::backward(Rank& rank, size_t layer) {
   // Layers run in definition order, so the trace is sorted.
-  const auto run = std::lower_bound(
-      trace_.begin(), trace_.end(), layer,
-      [](const LayerRun& each, size_t wanted) { return each.layer < wanted; });
+  const auto run =
+      std::lower_bound(trace_.begin(), trace_.end(), layer,
+                       [](const LayerRun& each, size_t wanted) { return each.layer < wanted; });
   ensure(run != trace_.end() && run->layer == layer, "backward of a layer that ran");
   std::vector<Slice> gradients;
   for (const size_t index : trainable_of_[layer]) {

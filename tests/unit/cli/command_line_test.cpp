@@ -28,10 +28,14 @@ TEST_CASE("arguments become a request") {
 }
 
 TEST_CASE("wrong usage exits 2 and says where help is") {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{}, {"rehearse"}, {"run"}, {"run", "a.yaml", "b.yaml"},
-        {"run", "a.yaml", "--format", "xml"}, {"run", "a.yaml", "--format", "junit"},
-        {"test", "a.yaml", "--jobs", "0"}, {"explain", "LS999"}}) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{},
+                                                    {"rehearse"},
+                                                    {"run"},
+                                                    {"run", "a.yaml", "b.yaml"},
+                                                    {"run", "a.yaml", "--format", "xml"},
+                                                    {"run", "a.yaml", "--format", "junit"},
+                                                    {"test", "a.yaml", "--jobs", "0"},
+                                                    {"explain", "LS999"}}) {
     const Answer answer = answer_of(arguments);
     CHECK(answer.code == ExitCode::usage);
     CHECK(answer.text.empty());

@@ -82,8 +82,8 @@ TEST_CASE("an unknown condition is tried both ways on each rank apart") {
 }
 
 TEST_CASE("too few schedules leave the answer undecided") {
-  const Rehearsal ran = only(bare_text(4, "    - {if: unknown, then: [{host: 1 ms}]}\n",
-                                       "verify: {max_schedules: 5}\n"));
+  const Rehearsal ran = only(
+      bare_text(4, "    - {if: unknown, then: [{host: 1 ms}]}\n", "verify: {max_schedules: 5}\n"));
   CHECK(ran.coverage.schedules == 5);
   CHECK_FALSE(ran.coverage.complete);
   CHECK_FALSE(ran.undecided.empty());
@@ -110,8 +110,8 @@ TEST_CASE("a receive from any source is matched with every sender") {
 }
 
 TEST_CASE("other world sizes are looked at when asked") {
-  const Rehearsal ran = only(bare_text(2, "    - {if: rank == 3, then: [barrier]}\n",
-                                       "verify: {world_sizes: [2, 4]}\n"));
+  const Rehearsal ran = only(
+      bare_text(2, "    - {if: rank == 3, then: [barrier]}\n", "verify: {world_sizes: [2, 4]}\n"));
   CHECK(ran.coverage.world_sizes == std::vector<int32_t>{2, 4});
   CHECK(has(ran, "LS101"));
 }
@@ -123,16 +123,17 @@ TEST_CASE("an endless loop is undecided, not a verdict") {
 }
 
 TEST_CASE("what is ignored is still told and does not fail") {
-  const Rehearsal ran = only(bare_text(2, guarded_statements,
-                                       "verify: {ignore: {LS101: known since May}}\n"));
+  const Rehearsal ran =
+      only(bare_text(2, guarded_statements, "verify: {ignore: {LS101: known since May}}\n"));
   CHECK(has(ran, "LS101"));
   CHECK(exit_code_of(ran, false) == ExitCode::ok);
 }
 
 TEST_CASE("a refused combination is a finding, and expected when the scenario says so") {
-  const Rehearsal ran = only("version: 1\ncluster: {preset: dgx-a100}\n"
-                             "trainer: {strategy: ddp, devices: 9, max_steps: 1}\n"
-                             "expect: [refused]\n");
+  const Rehearsal ran = only(
+      "version: 1\ncluster: {preset: dgx-a100}\n"
+      "trainer: {strategy: ddp, devices: 9, max_steps: 1}\n"
+      "expect: [refused]\n");
   CHECK(ran.refused());
   CHECK(has(ran, "LS501"));
   REQUIRE(ran.expectations.size() == 1);
@@ -142,8 +143,8 @@ TEST_CASE("a refused combination is a finding, and expected when the scenario sa
 TEST_CASE("a straggler makes every rank wait for it") {
   const std::string program = "    - kernel: 10 ms\n    - barrier\n";
   const Rehearsal even = only(bare_text(2, program));
-  const Rehearsal slow = only(
-      bare_text(2, program, "faults: [{straggler: {rank: 1, slowdown: 3.0}}]\n"));
+  const Rehearsal slow =
+      only(bare_text(2, program, "faults: [{straggler: {rank: 1, slowdown: 3.0}}]\n"));
   CHECK(slow.results.prediction.total_time - even.results.prediction.total_time == 20_ms);
 }
 
@@ -154,7 +155,8 @@ version: 1
 versions: {lightning: "1.9"}
 model: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 2]}], input: [8]}
 data: {batch_size: 4, train: {samples: 64}, val: {samples: 16}}
-trainer: {devices: 2, max_epochs: 1, strategy: )yaml") + strategy + R"yaml(}
+trainer: {devices: 2, max_epochs: 1, strategy: )yaml") +
+                               strategy + R"yaml(}
 program: {validation_step: [{log: {name: val_loss, value: loss}}]}
 )yaml");
     INFO(strategy);

@@ -53,7 +53,7 @@ TEST_CASE("literals have the type that they show") {
 }
 
 TEST_CASE("a unit per second is not a division by what follows") {
-  const Bindings bindings({{"steps", 4}, {"s", 2 }});
+  const Bindings bindings({{"steps", 4}, {"s", 2}});
   CHECK(value_of("8 B/steps", bindings) == Value(Bytes(2)));
   CHECK(value_of("8 B / s", bindings) == Value(Bytes(4)));
   CHECK(value_of("8 B/s", bindings) == Value(BytesPerSecond(8)));
@@ -182,8 +182,8 @@ TEST_CASE("size and depth are bounded with a message, not with the stack") {
 }
 
 TEST_CASE("what a value prints reads back as that value") {
-  for (const char* text : {"null_free", "'a\\'b'", "[1, 2.5, true]", "64 MiB", "1500 us",
-                           "-3", "1e+300", "50 GB/s"}) {
+  for (const char* text :
+       {"null_free", "'a\\'b'", "[1, 2.5, true]", "64 MiB", "1500 us", "-3", "1e+300", "50 GB/s"}) {
     const Bindings bindings({{"null_free", 1}});
     const Value once = value_of(text, bindings);
     CHECK(value_of(text_of(once)) == once);

@@ -107,8 +107,7 @@ TEST_CASE("what is no quantity says what to write") {
   CHECK(remedy(parse_flops("10 TFLOPS")) == "did you mean `TFLOP`?");
   CHECK(remedy(parse_flops_rate("10 TFLOPS/s")) == "did you mean `TFLOP/s`?");
   CHECK(remedy(parse_flops_rate("10 TFLOPS")) == "did you mean `TFLOP/s`?");
-  CHECK(remedy(parse_time("10 fortnights")) ==
-        "the units of time are ps ns us ms s min h d y");
+  CHECK(remedy(parse_time("10 fortnights")) == "the units of time are ps ns us ms s min h d y");
   CHECK(message(parse_time("08 s")) == "a number does not begin with a zero");
   CHECK(message(parse_time("1 " + std::string(100, 'x'))) ==
         "`" + std::string(32, 'x') + "...` is no unit");

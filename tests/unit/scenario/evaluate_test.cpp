@@ -55,20 +55,45 @@ TEST_CASE("precedence and grouping are Python's") {
 
 TEST_CASE("arithmetic of numbers gives what Python gives, types included") {
   const Case cases[] = {
-      {"7 / 2", 3.5},        {"6 / 2", 3.0},         {"7 // 2", 3},
-      {"-7 // 2", -4},       {"7 // -2", -4},        {"-7 // -2", 3},
-      {"-7 % 3", 2},         {"7 % -3", -2},         {"-7 % -3", -1},
-      {"6 % -3", 0},         {"-7.5 % 2", 0.5},      {"7.5 // -2", -4.0},
-      {"5.0 % -3", -1.0},    {"0.3 // 0.1", 2.0},    {"0.3 % 0.1", 0.09999999999999998},
-      {"1 // 0.1", 9.0},     {"-1 % inf", infinity}, {"-1 // inf", -1.0},
-      {"1 // inf", 0.0},     {"6.0 % -3", -0.0},     {"0 ** 0", 1},
-      {"(-2) ** 3", -8},     {"2 ** 62", int64_t{1} << 62},
-      {"(-1) ** 1_000_001", -1},                     {"4 ** 0.5", 2.0},
-      {"2.0 ** 3", 8.0},     {"true + true", 2},     {"3 * (1 == 1)", 3},
-      {"-true", -1},         {"true / 2", 0.5},      {"10 + (2 == 0)", 10},
-      {"0.1 + 0.2", 0.30000000000000004},            {"3e2", 300},
-      {"3e-1", 0.3},         {"3.0e2", 300.0},       {"1e30", 1e30},
-      {"100_000", 100000},   {"-inf", -infinity},    {"inf - 1", infinity},
+      {"7 / 2", 3.5},
+      {"6 / 2", 3.0},
+      {"7 // 2", 3},
+      {"-7 // 2", -4},
+      {"7 // -2", -4},
+      {"-7 // -2", 3},
+      {"-7 % 3", 2},
+      {"7 % -3", -2},
+      {"-7 % -3", -1},
+      {"6 % -3", 0},
+      {"-7.5 % 2", 0.5},
+      {"7.5 // -2", -4.0},
+      {"5.0 % -3", -1.0},
+      {"0.3 // 0.1", 2.0},
+      {"0.3 % 0.1", 0.09999999999999998},
+      {"1 // 0.1", 9.0},
+      {"-1 % inf", infinity},
+      {"-1 // inf", -1.0},
+      {"1 // inf", 0.0},
+      {"6.0 % -3", -0.0},
+      {"0 ** 0", 1},
+      {"(-2) ** 3", -8},
+      {"2 ** 62", int64_t{1} << 62},
+      {"(-1) ** 1_000_001", -1},
+      {"4 ** 0.5", 2.0},
+      {"2.0 ** 3", 8.0},
+      {"true + true", 2},
+      {"3 * (1 == 1)", 3},
+      {"-true", -1},
+      {"true / 2", 0.5},
+      {"10 + (2 == 0)", 10},
+      {"0.1 + 0.2", 0.30000000000000004},
+      {"3e2", 300},
+      {"3e-1", 0.3},
+      {"3.0e2", 300.0},
+      {"1e30", 1e30},
+      {"100_000", 100000},
+      {"-inf", -infinity},
+      {"inf - 1", infinity},
       {"1 - 1.0", 0.0},
       {"9_007_199_254_740_993 / 1", 9007199254740992.0},
   };
@@ -280,10 +305,11 @@ TEST_CASE("an evaluation is bounded in what it makes") {
   CHECK_NOTHROW(evaluate(expression("arange(100)"), bindings, small));
   CHECK_THROWS_AS(evaluate(expression("arange(101)"), bindings, small), EvaluationError);
   CHECK_THROWS_AS(evaluate(expression("range(0, 11)"), bindings, small), EvaluationError);
-  CHECK_THROWS_AS(
-      evaluate(expression("concat([arange(60), arange(60)])"), bindings, small), EvaluationError);
+  CHECK_THROWS_AS(evaluate(expression("concat([arange(60), arange(60)])"), bindings, small),
+                  EvaluationError);
   CHECK_THROWS_AS(evaluate(expression("arange(100) + arange(100) + arange(100) + arange(100)"),
-                           bindings, small), EvaluationError);
+                           bindings, small),
+                  EvaluationError);
 }
 
 TEST_CASE("conditions and ints are asked for at the place of the expression") {

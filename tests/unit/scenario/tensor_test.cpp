@@ -70,8 +70,7 @@ TEST_CASE("float tensors divide by zero as devices do, and int64 wraps") {
   CHECK(value_of("isnan(full(1, 0.0) / 0)") == tensor(DType::uint8, {1}, {1}));
   CHECK(value_of("full(1, 1) / 0 == inf") == tensor(DType::uint8, {1}, {1}));
   CHECK(value_of("full(1, 9223372036854775807) + 1 < 0") == tensor(DType::uint8, {1}, {1}));
-  CHECK(value_of("(full(1, 9223372036854775807) + 1) // -1 < 0") ==
-        tensor(DType::uint8, {1}, {1}));
+  CHECK(value_of("(full(1, 9223372036854775807) + 1) // -1 < 0") == tensor(DType::uint8, {1}, {1}));
   CHECK(value_of("full(1, -7.5) % 2") == tensor(DType::fp32, {1}, {0.5}));
   CHECK(value_of("full(1, 7.5) // -2") == tensor(DType::fp32, {1}, {-4}));
 }
@@ -83,8 +82,7 @@ TEST_CASE("reductions of a tensor have shape []") {
   CHECK(value_of("min(arange(4) - 2)") == tensor(DType::int64, {}, {-2}));
   CHECK(value_of("max(arange(4) * 0.5)") == tensor(DType::fp32, {}, {1.5}));
   CHECK(value_of("isnan(mean(full(0, 1.0)))") == tensor(DType::uint8, {}, {1}));
-  CHECK(error_of("max(full(0, 1.0))") ==
-        "0: an empty tensor has no smallest or largest element");
+  CHECK(error_of("max(full(0, 1.0))") == "0: an empty tensor has no smallest or largest element");
   const Bindings bindings({{"x", tensor(DType::fp32, {3}, {1, not_a_number, 2})}});
   CHECK(value_of("isnan(max(x)) and isnan(min(x))", bindings) == Value(true));
   CHECK(value_of("mean([full(1, 1.0), full(1, 2.0)])") == tensor(DType::fp32, {1}, {1.5}));

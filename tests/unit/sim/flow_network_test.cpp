@@ -42,8 +42,8 @@ class Player {
       }
       finish_until(demands[next].start);
       const Demand& demand = demands[next];
-      const TransferPlan plan{{}, demand.volume, &demand.links,
-                              demand.weights.empty() ? nullptr : &demand.weights};
+      const TransferPlan plan{
+          {}, demand.volume, &demand.links, demand.weights.empty() ? nullptr : &demand.weights};
       const uint32_t flow = network_.start(demand.start, plan, forecasts_);
       demand_of_flow_.resize(std::max<size_t>(demand_of_flow_.size(), flow + 1));
       demand_of_flow_[flow] = next;
@@ -173,7 +173,9 @@ std::vector<Demand> drawn_demands(uint64_t seed, size_t links) {
   const auto draw = [&](uint64_t below) { return random_bits(seed, number++) % below; };
   for (int flow = 0; flow < 8; ++flow) {
     Demand demand{Time(static_cast<int64_t>(draw(1000)) * 1'000'000'000),
-                  Bytes(static_cast<int64_t>(draw(1000) + 1) * 1'000'000), {}, {}};
+                  Bytes(static_cast<int64_t>(draw(1000) + 1) * 1'000'000),
+                  {},
+                  {}};
     for (LinkIndex link = 0; link < links; ++link) {
       if (draw(2) == 0) {
         demand.links.push_back(link);
@@ -215,9 +217,9 @@ TEST_CASE("three transfers on two links get max-min fair rates") {
   // Link 1 gives 2 GB/s to each of its two; the first link leaves 8 GB/s to the one alone on it.
   // After 1 s the second and third are done, the first has 2 GB left at 4 GB/s.
   Player player({10_GBps, 4_GBps});
-  CHECK(player.play({{{}, gigabytes(4), {0, 1}},
-                     {{}, gigabytes(8), {0}},
-                     {{}, gigabytes(2), {1}}}) == std::vector{1500_ms, 1_s, 1_s});
+  CHECK(
+      player.play({{{}, gigabytes(4), {0, 1}}, {{}, gigabytes(8), {0}}, {{}, gigabytes(2), {1}}}) ==
+      std::vector{1500_ms, 1_s, 1_s});
 }
 
 TEST_CASE("rates are fair by transfer: one of weight two takes two thirds of a shared link") {
