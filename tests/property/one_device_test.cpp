@@ -1,0 +1,115 @@
+// What every training without a defect owes: replicas that agree, and what one device computes.
+#include <fmt/core.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "properties/equals_single_device.hpp"
+#include "properties/replicas_agree.hpp"
+#include "properties/rounding.hpp"
+#include "tests/property/agreement.hpp"
+#include "tests/property/generators.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+constexpr const char* test_name = "a training without a defect is what one device computes";
+constexpr const char* default_parameters = "seed=1 max_success=150";
+
+/// The same samples a step, in one batch. Batch norm sees the batch of its own device only.
+TrainingCase on_one_device(const TrainingCase& training) {
+  TrainingCase single = training;
+  single.strategy = Trained::single;
+  single.batch = training.batch * training.ranks;
+  single.ranks = 1;
+  single.devices = 1;
+  single.options = {};
+  return single;
+}
+
+std::vector<NamedValues> parameters_of(const TrainingCase& training, const Network& network) {
+  RunOptions options = world_of(training.ranks);
+  options.devices_per_rank = training.devices;
+  options.network = &network;
+  const Arm arm = run_simulated(
+      options, [&](Rank& rank, Seen& seen) { return train_case(rank, &training, &network, seen); });
+  for (const RankEnd& end : arm.result.ends) {
+    RC_LOG() << end.message << "\n";
+    RC_ASSERT(end.kind == RankEnd::Kind::finished);
+  }
+  std::vector<NamedValues> parameters;
+  for (int32_t rank = 0; rank < training.ranks; ++rank) {
+    const Seen& seen = arm.seen[static_cast<size_t>(rank)];
+    for (size_t index = 0; index < seen.size(); ++index) {
+      parameters.push_back({fmt::format("parameter {}", index), rank, seen[index]});
+    }
+  }
+  RC_ASSERT(!parameters.empty());
+  return parameters;
+}
+
+void expect_none(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    RC_LOG() << finding.code << " " << finding.title << "\n";
+  }
+  RC_ASSERT(findings.empty());
+}
+
+void expect_replicas_agree(const std::vector<NamedValues>& parameters) {
+  std::vector<ReplicaValues> replicas;
+  for (const NamedValues& parameter : parameters) {
+    replicas.push_back({parameter.rank, "data parallel 0", parameter.name, parameter.values});
+  }
+  expect_none(replicas_agree(replicas));
+}
+
+EqualityRule rule_of(const TrainingCase& training, const Network& network) {
+  TrainingSize size;
+  size.steps = training.steps;
+  size.samples = training.batch * training.ranks * training.accumulate;
+  size.parts = training.ranks * training.devices * training.accumulate;
+  EqualityRule rule;
+  rule.operations = rounded_operations(network, size);
+  return rule;
+}
+
+}  // namespace
+
+TEST_CASE("a training without a defect is what one device computes") {
+  ::setenv("RC_PARAMS", default_parameters, 0);
+  const std::string given = std::getenv("RC_PARAMS");
+  Distribution distribution;
+  const bool held = rc::check("trainings and one device", [&] {
+    TrainingCase training = *training_cases();
+    training.flaw = TrainingFlaw::none;
+    if (training.strategy != Trained::ddp) {
+      training.ranks = 1;  // others would train for themselves
+    }
+    if (training.batch_norm) {  // refuses a part of one sample
+      training.batch *= training.devices;
+    }
+    distribution.draw();
+    distribution.count_case();
+    const Network network = network_of(training);
+    const std::vector<NamedValues> run = parameters_of(training, network);
+    expect_replicas_agree(run);
+    if (training.batch_norm) {
+      distribution.count("batch norm: replicas only");
+      return;
+    }
+    distribution.count(std::string(trained_names[static_cast<size_t>(training.strategy)]));
+    const TrainingCase single = on_one_device(training);
+    expect_none(
+        equals_single_device(run, parameters_of(single, network), rule_of(training, network)));
+  });
+  distribution.print(test_name);
+  if (!held) {
+    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
+  }
+  REQUIRE(held);
+  CHECK(distribution.share("batch norm: replicas only") <= 0.7);
+  CHECK(distribution.share("ddp") >= 0.1);
+  CHECK(distribution.share("dp") >= 0.02);
+}
