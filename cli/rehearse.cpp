@@ -231,6 +231,11 @@ void check_expectations(Rehearsal& rehearsal) {
                                     "remove the expectation"});
     }
     for (const ResultName& result : expectation.results) {
+      if (const std::string why = not_there_yet(result.name); !why.empty()) {
+        rehearsal.problems.push_back({Problem::Kind::unsupported, result.place,
+                                      fmt::format("nothing gives `{}`: {}", result.name, why),
+                                      "remove the expectation"});
+      }
       check_transfers(rehearsal, result);
     }
   }

@@ -92,7 +92,7 @@ Found prediction_value(const std::string& name, const Prediction& prediction) {
     return span > Time{} ? Found(Value(seconds(parts.busy) / seconds(span)))
                          : Found(NoValue{"nothing took time"});
   }
-  return NoValue{"there is no range yet: the prediction is not calibrated", true};
+  return NoValue{not_there_yet(name), true};
 }
 
 Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
@@ -112,7 +112,7 @@ Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   if (name == "learning_rate") return some(results.learning_rate, "nothing is trained");
   if (name == "samples_repeated") return some(results.samples_repeated, "no samples were counted");
   if (name == "samples_missed") return some(results.samples_missed, "no samples were counted");
-  return NoValue{"this result is not there yet", true};
+  return NoValue{not_there_yet(name), true};
 }
 
 bool is_time(const ResultName& name) {
@@ -121,6 +121,16 @@ bool is_time(const ResultName& name) {
 }
 
 }  // namespace
+
+std::string not_there_yet(const std::string& name) {
+  if (name.ends_with(".low") || name.ends_with(".high")) {
+    return "predictions have no range yet";
+  }
+  if (name == "bubble") {
+    return "no strategy here has a pipeline yet";
+  }
+  return name == "checkpoint.best" ? "checkpoints are not modelled yet" : "";
+}
 
 std::vector<std::string> transfer_names(const Results& results) {
   std::vector<std::string> names = operation_names();
@@ -177,8 +187,7 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
     return transfer_value(name, own);
   }
   if (is_quantity(name) || text == "steps") {
-    return text == "bubble" ? Found(NoValue{"no strategy here has a pipeline", true})
-                            : prediction_value(text, results.prediction);
+    return prediction_value(text, results.prediction);
   }
   return configuration_value(text, rehearsal);
 }

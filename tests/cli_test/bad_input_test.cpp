@@ -94,6 +94,10 @@ TEST_CASE("an expectation that nothing can meet or miss is refused with its plac
   expects("transfers.all_redcue == 3", "did you mean `all_reduce`?");
   refused("version: 1\ntrainer: {max_steps: 1}\nexpect: [finding LS301]\n",
           "nothing looks for LS301 yet", 5);
+  for (const std::string result : {"step_time.low", "bubble", "checkpoint.best"}) {
+    refused("version: 1\ntrainer: {max_steps: 1}\nexpect: [\"" + result + " == " + result + "\"]\n",
+            "nothing gives `" + result + "`", 5);
+  }
   refused("version: 1\nverify: {ignore: {LS999: noise}}\n", "no finding has the code `LS999`");
 }
 
