@@ -196,17 +196,14 @@ std::string not_judged_here(const Expectation& expectation, const Rehearsal& reh
 Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
   Judged judged{expectation.text, false, true, "", expectation.place};
   const std::string beyond = not_judged_here(expectation, rehearsal);
-  const bool undecided =
-      !rehearsal.undecided.empty() || !beyond.empty() || (!rehearsal.ran() && !rehearsal.refused());
+  const bool undecided = !rehearsal.undecided.empty() || !beyond.empty();
   const bool counted = std::any_of(
       rehearsal.findings.begin(), rehearsal.findings.end(), [&](const Finding& finding) {
         return finding.level != Level::note &&
                ignore_reason(*rehearsal.scenario, finding.code).empty();
       });
   switch (expectation.kind) {
-    case ExpectationKind::no_hang:
-      judged.met = (rehearsal.ran() || rehearsal.refused()) && !rehearsal.hung;
-      break;
+    case ExpectationKind::no_hang: judged.met = !rehearsal.hung; break;
     case ExpectationKind::hang: judged.met = rehearsal.hung; break;
     case ExpectationKind::no_findings: judged.met = !counted; break;
     case ExpectationKind::finding: judged.met = has_code(rehearsal, expectation.code); break;
@@ -226,9 +223,7 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
   if (undecided && judged.met != positive) {
     judged.judged = false;
     judged.met = false;
-    judged.actual = !beyond.empty()               ? beyond
-                    : rehearsal.undecided.empty() ? "the case did not run"
-                                                  : rehearsal.undecided;
+    judged.actual = beyond.empty() ? rehearsal.undecided : beyond;
   } else if (!judged.met) {
     const bool hang_word =
         expectation.kind == ExpectationKind::hang || expectation.kind == ExpectationKind::no_hang;
@@ -261,6 +256,10 @@ std::vector<Judged> judge(const Rehearsal& rehearsal, Judges judges, const Other
     if (!can_judge(expectation, judges)) {
       const char* by = judges == Judges::words ? "for `lockstep run`" : "for `lockstep verify`";
       all.push_back({expectation.text, false, false, by, expectation.place});
+    } else if (!rehearsal.ran() && !rehearsal.refused()) {
+      const bool decided = rehearsal.undecided.empty();
+      all.push_back({expectation.text, false, false,
+                     decided ? "the case did not run" : rehearsal.undecided, expectation.place});
     } else if (expectation.kind == ExpectationKind::expression) {
       all.push_back(judge_expression(expectation, rehearsal, other_case));
     } else {

@@ -101,6 +101,20 @@ TEST_CASE("an expectation that nothing can meet or miss is refused with its plac
   refused("version: 1\nverify: {ignore: {LS999: noise}}\n", "no finding has the code `LS999`");
 }
 
+TEST_CASE("expectations of a case that could not run are not judged") {
+  const Folder folder;
+  const std::string file =
+      folder.write("a.yaml",
+                   "version: 1\ntrainer: {devices: 2, strategy: fsdp, max_steps: 2}\n"
+                   "expect: [steps == 2, no_hang, no_findings, finding LS101]\n");
+  for (const char* command : {"run ", "verify ", "test "}) {
+    const Ended ended = run_program(command + file);
+    INFO(ended.output);
+    CHECK(ended.code == 5);
+    CHECK(ended.output.find("not met") == std::string::npos);
+  }
+}
+
 TEST_CASE("what is sound is not refused with it") {
   const Folder folder;
   const std::string file = folder.write(
