@@ -8,6 +8,7 @@
 #include "cli/invariants.hpp"
 #include "cli/measure.hpp"
 #include "properties/equals_single_device.hpp"
+#include "properties/rounding.hpp"
 
 namespace lockstep::cli {
 
@@ -109,19 +110,21 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Val
   if (real.values.size() != simulated.size() || real.values.dtype() != simulated.dtype()) {
     return differ(point, fmt::format("rank {}: {} has another type or size", real.rank, real.name));
   }
-  double largest = 0;
   double magnitude = 0;
   for (int64_t i = 0; i < simulated.size(); ++i) {
-    const double left = real.values.number(i);
-    const double right = simulated.number(i);
-    magnitude = std::max({magnitude, std::abs(left), std::abs(right)});
-    largest = std::max(largest, std::abs(left - right));
+    magnitude =
+        std::max({magnitude, std::abs(real.values.number(i)), std::abs(simulated.number(i))});
   }
   const double bound = rounding_bound(rule, simulated.dtype(), magnitude);
   seen.bound = std::max(seen.bound, bound);
-  if (!(largest <= bound)) {
-    differ(point, fmt::format("rank {}: {} differs by {:.3g}; rounding explains {:.3g}", real.rank,
-                              real.name, largest, bound));
+  for (int64_t i = 0; i < simulated.size(); ++i) {
+    const double left = real.values.number(i);
+    const double right = simulated.number(i);
+    if (beyond_rounding(left, right, bound)) {
+      return differ(point, fmt::format("rank {}: {}[{}] is {} and {} simulated; rounding explains "
+                                       "{:.3g}",
+                                       real.rank, real.name, i, left, right, bound));
+    }
   }
 }
 

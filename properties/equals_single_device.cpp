@@ -43,8 +43,7 @@ std::optional<Difference> difference_of(const Values& here, const Values& there,
     const double a = here.number(i);
     const double b = there.number(i);
     const bool same_bits = here.slice(i, 1) == there.slice(i, 1);
-    // A NaN on one side only compares false with every bound.
-    if (!same_bits && (rule.operations == 0 || !(std::abs(a - b) <= bound))) {
+    if (!same_bits && (rule.operations == 0 || beyond_rounding(a, b, bound))) {
       return Difference{i, a, b, bound};
     }
   }

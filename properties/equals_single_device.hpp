@@ -30,7 +30,8 @@ struct EqualityRule {
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude);
 
 /// What a distributed run computed equals what one device computes from the same samples (LS306).
-/// Names that the single-device run does not have are not judged. One finding: the first name.
+/// Names that the single-device run does not have are not judged, nor, where rounding counts, are
+/// elements that are finite in neither run. One finding: the first name.
 std::vector<Finding> equals_single_device(std::span<const NamedValues> run,
                                           std::span<const NamedValues> single_device,
                                           const EqualityRule& rule);

@@ -1,6 +1,7 @@
 #include "properties/rounding.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace lockstep {
@@ -49,6 +50,11 @@ double unit_roundoff(DType dtype) {
 double gamma(int64_t operations, DType dtype) {
   const double product = static_cast<double>(operations) * unit_roundoff(dtype);
   return product >= 1 ? std::numeric_limits<double>::infinity() : product / (1 - product);
+}
+
+bool beyond_rounding(double here, double there, double bound) {
+  // A NaN on one side compares false with every bound.
+  return (std::isfinite(here) || std::isfinite(there)) && !(std::abs(here - there) <= bound);
 }
 
 int64_t rounded_operations(const Network& network, const TrainingSize& size) {

@@ -14,6 +14,11 @@ double unit_roundoff(DType dtype);
 /// (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). Infinite when n u >= 1.
 double gamma(int64_t operations, DType dtype);
 
+/// Whether two computations of one number are further apart than `bound`. A training that overflows
+/// ends in infinities of one run and NaNs of the other, by the order of a sum: numbers that are
+/// finite in neither are not apart.
+bool beyond_rounding(double here, double there, double bound);
+
 /// What a training run sums over.
 struct TrainingSize {
   int64_t steps = 1;    ///< optimizer steps

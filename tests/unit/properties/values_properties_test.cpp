@@ -1,11 +1,13 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "properties/deterministic.hpp"
 #include "properties/equals_single_device.hpp"
 #include "properties/every_sample_once.hpp"
 #include "properties/memory_fits.hpp"
 #include "properties/replicas_agree.hpp"
+#include "properties/rounding.hpp"
 #include "properties/transfer_counts.hpp"
 #include "tests/unit/properties/journal_builder.hpp"
 
@@ -67,6 +69,15 @@ TEST_CASE("a NaN is never equal to a number") {
   const std::vector<NamedValues> single = {{"loss", 0, Values::of(DType::fp32, {1})}};
   const std::vector<NamedValues> run = {{"loss", 0, Values::of(DType::fp32, {std::nan("")})}};
   CHECK(equals_single_device(run, single, {100}).size() == 1);
+}
+
+TEST_CASE("numbers that overflowed in both runs are not held against each other") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK_FALSE(beyond_rounding(infinity, std::nan(""), 1));
+  CHECK(beyond_rounding(infinity, 1, 1));
+  CHECK(beyond_rounding(1, std::nan(""), infinity));
+  CHECK(beyond_rounding(1, 3, 1));
+  CHECK_FALSE(beyond_rounding(1, 2, 1));
 }
 
 TEST_CASE("padding of a sampler repeats samples") {
