@@ -108,7 +108,7 @@ class Engine {
   void reached(RankState& rank, const Position& position);
   /// Waits for ever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {
-    return !lane.lane.done() || held(rank, lane);
+    return held(rank, lane) || !lane.lane.done();  // `held` first: it forgets holds that ended
   }
 
   /// How much is kept of what has been submitted: bounded by what is in flight, however long the

@@ -56,6 +56,16 @@ Program short_after_long(Rank& rank) {
   co_await rank.settle(last);
 }
 
+Program hangs_after_full_queue(Rank& rank) {
+  for (int i = 0; i < 3; ++i) {
+    rank.barrier(world_group);
+  }
+  if (rank.id() == 0) {
+    const Ticket alone = rank.barrier(world_group);
+    co_await rank.settle(alone);
+  }
+}
+
 Program never_received(Rank& rank) {
   for (int i = 0; i < 3; ++i) {
     rank.receive(world_group, Slice::of_size(4_B), 1 - rank.id());
@@ -102,6 +112,18 @@ TEST_CASE("a lane that waits for ever for room in the launch queue is found hang
   CHECK(result.ends[0].kind == RankEnd::Kind::stuck);
   CHECK(result.journal->lane(0, 0).size() == 1);  // the second was never submitted
   CHECK_FALSE(run(never_received, 1024).hung);
+}
+
+TEST_CASE("a hang behind a full launch queue that emptied again stands where it is") {
+  const RunResult result = run(hangs_after_full_queue, 2);
+  REQUIRE(result.waiting.size() == 1);
+  CHECK(result.waiting[0].rank == 0);
+  // The wait for the call that rank 1 never makes is the last row, and is still there.
+  const LaneJournal& rows = result.journal->lane(0, 0);
+  const Row last = rows.row(rows.size() - 1);
+  CHECK(last.row == RowKind::settle);
+  REQUIRE(result.waiting[0].tickets.size() == 1);
+  CHECK(last.sequence == result.waiting[0].tickets[0].sequence);
 }
 
 TEST_CASE("a kernel that breaks after its submission fails its rank, not the simulation") {
