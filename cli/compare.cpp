@@ -130,6 +130,13 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Val
 
 Point values(const OneRun& real, const OneRun& simulated) {
   Point point{"values"};
+  if (!simulated.preparation.options.numerics && real.preparation.options.numerics) {
+    const bool has_arithmetic = simulated.preparation.network->has_reference_arithmetic();
+    point.not_compared = has_arithmetic ? "the simulation carries none of a model of this size; "
+                                          "verify.numerics: true asks for them"
+                                        : "the simulation has no arithmetic for some layers";
+    return point;
+  }
   Seen seen;
   const EqualityRule rule = equality_rule(simulated);
   const std::vector<NamedValues> left = values_of(real);
@@ -188,6 +195,7 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
   request.lists = true;
   request.deadline = deadline;
   request.replay = real.result.journal.get();
+  request.repeats_processes = true;
   const OneRun simulated = run_once(scenario, request);
   if (!simulated.ran || !simulated.undecided.empty()) {
     comparison.not_compared = simulated.undecided.empty() && !simulated.problems.empty()

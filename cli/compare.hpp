@@ -16,6 +16,7 @@ struct Point {
   bool equal = true;
   std::string extent{};                    ///< "312", "bit for bit": behind the word equal
   std::vector<std::string> differences{};  ///< the first few, where it is not
+  std::string not_compared{};              ///< why; empty: it was
 };
 
 /// A real run against the simulation of the same scenario, whose free choices are the real ones.

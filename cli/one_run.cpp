@@ -20,6 +20,8 @@ namespace {
 WorldAbilities abilities_of(const RunRequest& request) {
   WorldAbilities abilities;
   abilities.faults = every_fault();
+  abilities.computes_layers = request.world == World::processes;
+  abilities.repeats_operations = request.repeats_processes;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
   }

@@ -25,6 +25,8 @@ struct RunRequest {
   /// Of World::processes: what runs it instead of a launch of rank programs. Outlives the run.
   const RealWorld* real = nullptr;
   const Journal* replay = nullptr;  ///< simulated: choices to repeat; outlives the run
+  /// Simulated: the operations of World::processes, which computes layers of every size and kind.
+  bool repeats_processes = false;
 };
 
 /// One run of one scenario, with what it stood on.

@@ -15,6 +15,10 @@ std::string summary(const Comparison& comparison, const Style& style) {
   std::string text;
   for (const Point& point : comparison.points) {
     text += text.empty() ? "" : " · ";
+    if (!point.not_compared.empty()) {
+      text += point.name + " not compared (" + point.not_compared + ")";
+      continue;
+    }
     text += point.name + " " + (point.equal ? style.good("equal") : style.error("differ")) +
             (point.equal && !point.extent.empty() ? " (" + point.extent + ")" : "");
   }
@@ -53,8 +57,11 @@ Json json_of(const Comparison& comparison) {
   json["not_compared"] = comparison.not_compared;
   json["equal"] = comparison.equal();
   for (const Point& point : comparison.points) {
-    json[point.name] = {
-        {"equal", point.equal}, {"extent", point.extent}, {"differences", point.differences}};
+    const Json equal = point.not_compared.empty() ? Json(point.equal) : Json(nullptr);
+    json[point.name] = {{"equal", equal},
+                        {"extent", point.extent},
+                        {"differences", point.differences},
+                        {"not_compared", point.not_compared}};
   }
   const auto seconds_or_null = [](const std::optional<Time>& time) {
     return time ? Json(seconds(*time)) : Json(nullptr);

@@ -28,7 +28,10 @@ struct TrainingPlan {
   DType activation_dtype = DType::fp32;  ///< what layers compute in
   OptimizerPlan optimizer;
   uint64_t seed = 0;
+  /// Every tensor of a layer is an operand of its own, as where values are computed.
   bool numerics = false;
+  /// With numerics: the same operations, but nothing carries values.
+  bool valueless = false;
   bool barrier_is_all_reduce = true;  ///< NCCL has no barrier of its own
   bool integer_values = false;  ///< small whole initial values, so that sums are exact in any order
 };

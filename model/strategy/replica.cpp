@@ -47,7 +47,7 @@ void Replica::allocate(Rank& rank, uint64_t variant) {
     Slice& value = parameters_[index].tensor.value;
     value = rank.allocate(Purpose::parameter, plan_->parameter_dtype,
                           network().parameter(place).elements(), device_);
-    if (plan_->numerics) {
+    if (writes_values()) {
       const uint64_t key = random_key(random_key(plan_->seed, variant), index);
       rank.write(value, initial_parameter(network().layers[place.layer], place.tensor,
                                           plan_->parameter_dtype, how, key));
@@ -57,7 +57,7 @@ void Replica::allocate(Rank& rank, uint64_t variant) {
     for (size_t tensor = 0; tensor < buffers_of_[layer].size(); ++tensor) {
       Slice& value = buffers_[buffers_of_[layer][tensor]].value;
       value = rank.allocate(Purpose::parameter, value.dtype, value.elements, device_);
-      if (plan_->numerics) {
+      if (writes_values()) {
         rank.write(value, initial_buffer(network().layers[layer].buffers[tensor]));
       }
     }
@@ -209,7 +209,7 @@ void Replica::bring_batch(Rank& rank, const Batch& batch, After after) {
   const Slice host_input = rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
   const Slice host_target =
       rank.allocate(Purpose::input, target_dtype, samples_ * targets, host_device);
-  if (plan_->numerics) {
+  if (writes_values()) {
     rank.write(host_input, batch_inputs(*plan_, batch));
     rank.write(host_target, batch_targets(*plan_, batch));
   }

@@ -61,6 +61,7 @@ class Replica {
 
   const TrainingPlan& plan() const { return *plan_; }
   const Network& network() const { return *plan_->network; }
+  bool writes_values() const { return plan_->numerics && !plan_->valueless; }
   DeviceId device() const { return device_; }
   StreamId compute() const { return stream(queue::compute, device_); }
   std::vector<Parameter>& parameters() { return parameters_; }

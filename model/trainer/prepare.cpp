@@ -140,7 +140,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   if (scenario.is_bare_program()) {
     prepare_bare(preparation, settings);
   } else {
-    prepare_training(preparation, settings, registry);
+    prepare_training(preparation, settings, registry, world);
   }
   find_unsupported(preparation, world);
   return preparation;

@@ -17,7 +17,7 @@ ProgramSettings prepare_common(Preparation& preparation);
 void prepare_bare(Preparation& preparation, const ProgramSettings& settings);
 /// The same of a trainer.
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
-                      const StrategyRegistry& registry);
+                      const StrategyRegistry& registry, const WorldAbilities& world);
 /// Names everything in the scenario that has no meaning here.
 void find_unsupported(Preparation& preparation, const WorldAbilities& world);
 

@@ -28,21 +28,35 @@ void find_names_used(TrainingProgram& program) {
   });
 }
 
-bool carries_values(const Preparation& preparation, const TrainingProgram& program) {
+/// What carries values.
+struct Numerics {
+  bool here = false;       ///< by the scenario, in a world of reference arithmetic
+  bool in_detail = false;  ///< the operations are those of a run with values
+  bool carried = false;    ///< in this world
+};
+
+Numerics numerics_of(const Preparation& preparation, const TrainingProgram& program,
+                     const WorldAbilities& world) {
   const std::optional<VerifySpec>& verify = preparation.scenario->verify;
   const std::string asked =
       verify ? value_or(verify->numerics, std::string("auto")) : std::string("auto");
-  const bool possible = program.network->has_reference_arithmetic() &&
-                        program.plan.activation_dtype == program.plan.parameter_dtype;
+  const bool possible =
+      asked != "false" && program.plan.activation_dtype == program.plan.parameter_dtype;
   const Bytes parameters =
       Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
-  return possible && asked != "false" && (asked == "true" || parameters <= most_valued_parameters);
+  Numerics numerics;
+  numerics.here = possible && program.network->has_reference_arithmetic() &&
+                  (asked == "true" || parameters <= most_valued_parameters);
+  numerics.in_detail =
+      numerics.here || (possible && (world.computes_layers || world.repeats_operations));
+  numerics.carried = numerics.here || (possible && world.computes_layers);
+  return numerics;
 }
 
 }  // namespace
 
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
-                      const StrategyRegistry& registry) {
+                      const StrategyRegistry& registry, const WorldAbilities& world) {
   auto program = std::make_shared<TrainingProgram>();
   program->scenario = preparation.scenario;
   program->settings = settings;
@@ -65,7 +79,10 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   }
   prepare_loaders(preparation, *program);
   program->plan.network = program->network.get();
-  program->plan.numerics = carries_values(preparation, *program);
+  const Numerics numerics = numerics_of(preparation, *program, world);
+  program->plan.numerics = numerics.in_detail;
+  program->plan.valueless = !numerics.carried;
+  program->keeps_parameters = numerics.here;
   find_names_used(*program);
   for (const Site& site : entry->sites) {
     preparation.sites.add(site);
@@ -79,7 +96,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
     return;
   }
   RunOptions& options = preparation.options;
-  options.numerics = program->plan.numerics;
+  options.numerics = numerics.carried;
   options.network = program->network.get();
   preparation.network = program->network;
   preparation.plan = program->plan;

@@ -36,10 +36,11 @@ struct RankLog {
   std::vector<SampleUse> samples;
   /// What the strategy moved in the last optimizer step, by its own labels.
   std::vector<Transfer> transfers;
-  std::vector<Values> final_parameters;  ///< in definition order; empty without numerics
-  int64_t steps = 0;                     ///< optimizer steps
-  int64_t epochs = 0;                    ///< training epochs that ended
-  int64_t statements = 0;                ///< executed
+  std::vector<Values>
+      final_parameters;    ///< in definition order; empty where models are too large for it
+  int64_t steps = 0;       ///< optimizer steps
+  int64_t epochs = 0;      ///< training epochs that ended
+  int64_t statements = 0;  ///< executed
   bool statement_limit_reached = false;
 
   void add(const StatementFinding& finding) {

@@ -93,7 +93,7 @@ Program Training::run_main() {
     std::rethrow_exception(failure);
   }
   co_await interpreter_.synchronize();
-  if (is_set_up_ && program_.plan.numerics) {
+  if (is_set_up_ && program_.keeps_parameters) {
     for (const Slice& value : strategy_->replica().parameter_values()) {
       log_.final_parameters.push_back(rank_.read(value));
     }

@@ -39,6 +39,25 @@ TEST_CASE("a training for real equals its simulation") {
   CHECK(std::filesystem::is_empty(temporary.path()));
 }
 
+TEST_CASE("layers that the simulation has no arithmetic for are computed for real") {
+  const Folder folder;
+  const std::string file = folder.write(
+      "gelu.yaml",
+      "version: 1\ncluster: {gpu: cpu, gpus: 2}\n"
+      "model: {input: [4], layers: [{Linear: [4, 8]}, GELU, {Linear: [8, 2]}], loss: MSELoss}\n"
+      "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_steps: 2}\n"
+      "data: {train: {samples: 16, batch_size: 4}}\n"
+      "program:\n  training_step: [{log: {name: train_loss, value: loss}}]\n"
+      "expect: [metric train_loss > 0]\n");
+  const Ended ended = run_program("exec " + file);
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(has(ended, "outcome equal"));
+  CHECK(has(ended, "calls equal"));
+  CHECK(has(ended, "values not compared (the simulation has no arithmetic for some layers)"));
+  CHECK(has(ended, "1 of 1 met"));
+}
+
 TEST_CASE("a real hang ends by its deadline, with the finding of the simulation") {
   const Folder temporary;
   const Ended ended =
