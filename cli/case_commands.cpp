@@ -57,6 +57,9 @@ void write_timeline(const std::vector<Job>& jobs, const Request& request, Answer
     } catch (const OutputError& error) {  // what the run gave is still told
       answer.diagnostics += fmt::format("error: {}\n", error.what());
       answer.code = ExitCode::output_failed;
+    } catch (const StoreError& error) {
+      answer.diagnostics += fmt::format("error: no timeline: {}\n", error.what());
+      answer.code = ExitCode::output_failed;
     }
   }
 }

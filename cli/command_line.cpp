@@ -10,6 +10,7 @@
 
 #include "cli/help.hpp"
 #include "cli/output.hpp"
+#include "io/journal/temporary_store.hpp"
 #include "io/scenario/scalar.hpp"
 
 namespace lockstep::cli {
@@ -259,6 +260,8 @@ Answer execute_command_line(const std::vector<std::string>& arguments, const Sty
     return execute(std::get<Request>(parsed), style);
   } catch (const OutputError& error) {
     return {"", fmt::format("error: {}\n", error.what()), ExitCode::output_failed};
+  } catch (const StoreError& error) {
+    return {"", fmt::format("error: {}\n", error.what()), ExitCode::undecided};
   } catch (const QuantityOverflow& error) {
     return {"", fmt::format("error: {}\n", error.what()), ExitCode::bad_input};
   } catch (const std::exception& error) {

@@ -76,8 +76,11 @@ class Explorer {
     if (explored_.schedules > 0) {
       tell(request_.progress, fmt::format("order {}", explored_.schedules + 1));
     }
-    OneRun run = run_once(scenario_, {request_.world, request_.lists, schedule, request_.deadline,
-                                      request_.hang_after, request_.real});
+    RunRequest request{request_.world, request_.lists, schedule, request_.deadline};
+    request.hang_after = request_.hang_after;
+    request.real = request_.real;
+    request.journal_bytes_max = request_.journal_bytes_max;
+    OneRun run = run_once(scenario_, request);
     ++explored_.schedules;
     if (!run.ran) {
       explored_.undecided = run.undecided;

@@ -17,6 +17,7 @@ struct ExploreRequest {
   std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
   const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
   Progress* progress = nullptr;
+  int64_t journal_bytes_max = RunRequest().journal_bytes_max;
 };
 
 /// What all explored schedules of one scenario gave together.

@@ -21,17 +21,22 @@ Rehearsal rehearse_job(const Job& job, const RehearseRequest& request) {
         {Problem::Kind::invalid, {job.scenario->file, 0, 0}, message, remedy});
     return rehearsal;
   };
-  if (request.deadline != nullptr && request.deadline->passed()) {
+  const auto undecided = [&](const std::string& why) {
     Rehearsal rehearsal;
     rehearsal.scenario = job.scenario;
     rehearsal.sources = job.sources;
-    rehearsal.undecided = time_limit_reached;
+    rehearsal.undecided = why;
     return rehearsal;
+  };
+  if (request.deadline != nullptr && request.deadline->passed()) {
+    return undecided(time_limit_reached);
   }
   try {
     return rehearse(job.source, job.scenario, job.sources, request);
   } catch (const QuantityOverflow& error) {
     return failed(error.what(), "make the sizes, counts or times of the scenario smaller");
+  } catch (const StoreError& error) {
+    return undecided(error.what());
   } catch (const std::bad_alloc&) {
     return failed("the scenario needs more memory than this machine has",
                   "use fewer ranks, steps or samples");

@@ -93,9 +93,9 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.observer = costs.slowed;
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   run.preparation.options.device_memory = costs.device_memory;
-  if (request.deadline != nullptr) {
-    simulation.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
-  }
+  simulation.stop_asked = [deadline = request.deadline, store = run.store] {
+    return !store->failure().empty() || (deadline != nullptr && deadline->passed());
+  };
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
     if (costs.slowed != nullptr) {
@@ -176,6 +176,9 @@ void run_on_processes(OneRun& run, const RunRequest& request, const ProgramOfRan
 }
 
 std::string limit_reached(const OneRun& run, const Exploration& exploration) {
+  if (!run.store->failure().empty()) {
+    return run.store->failure();
+  }
   if (exploration.deadline_passed ||
       (exploration.deadline != nullptr && exploration.deadline->passed())) {
     return time_limit_reached;
@@ -271,7 +274,8 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   }
   RunOptions& options = run.preparation.options;
   options.faults = faults.planned;
-  options.journal.lists = request.lists;
+  run.store = std::make_shared<TemporaryStore>();
+  options.journal = {request.lists, true, run.store, request.journal_bytes_max};
   options.replay = request.replay;
   Exploration exploration;
   exploration.free_sites = unknown_sites(scenario);

@@ -11,6 +11,7 @@
 #include "cli/request.hpp"
 #include "cli/schedule.hpp"
 #include "cli/stop.hpp"
+#include "io/journal/temporary_store.hpp"
 #include "model/trainer/prepare.hpp"
 
 namespace lockstep::cli {
@@ -27,6 +28,7 @@ struct RunRequest {
   const Journal* replay = nullptr;  ///< simulated: choices to repeat; outlives the run
   /// Simulated: the operations of World::processes, which computes layers of every size and kind.
   bool repeats_processes = false;
+  int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
 };
 
 /// One run of one scenario, with what it stood on.
@@ -38,6 +40,7 @@ struct OneRun {
   std::vector<std::string> basis;
   bool ran = false;
   RunResult result;                           ///< with a journal that knows all sites
+  std::shared_ptr<TemporaryStore> store;      ///< where the journal spills to
   std::vector<FreeChoice> free_choices;       ///< that the schedule's list decides
   std::vector<uint32_t> source_alternatives;  ///< by turn
   std::string undecided;                      ///< why there is no answer: a limit was hit

@@ -41,7 +41,8 @@ ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& 
           request.deadline,
           request.hang_after,
           request.real,
-          request.progress};
+          request.progress,
+          request.journal_bytes_max};
 }
 
 void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {

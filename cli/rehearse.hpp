@@ -18,6 +18,7 @@ struct RehearseRequest {
   std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
   const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
   Progress* progress = nullptr;
+  int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run
 };
 
 /// Loads nothing itself: `scenario` is one of what `source` loads to. `source` is read again for

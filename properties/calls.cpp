@@ -16,8 +16,7 @@ bool splits_must_agree(const Row& row) {
 }
 
 bool has_uneven_parts(const Row& row, const LaneJournal& lane) {
-  const RowLists* lists = lane.lists_of(row);
-  return row.kind == OpKind::all_to_all && lists != nullptr && !lists->splits.empty();
+  return row.kind == OpKind::all_to_all && !lane.lists_of(row).splits.empty();
 }
 
 Call call_of(const Journal& journal, const Row& row, Ticket ticket, int64_t index,
@@ -32,9 +31,9 @@ Call call_of(const Journal& journal, const Row& row, Ticket ticket, int64_t inde
   call.site = row.site;
   call.ticket = ticket;
   call.row = index;
-  const RowLists* lists = lane.lists_of(row);
-  if (splits_must_agree(row) && lists != nullptr) {
-    for (const int64_t part : lists->splits) {
+  if (splits_must_agree(row)) {
+    const RowLists lists = lane.lists_of(row);
+    for (const int64_t part : lists.splits) {
       call.splits = random_key(call.splits, static_cast<uint64_t>(part));
     }
   }

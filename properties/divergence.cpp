@@ -131,11 +131,10 @@ bool moved(const Sites& sites, const std::vector<Edit>& edits, const Edit& first
 
 bool makes_group_of(const Journal& journal, int32_t rank, const Call& call, const RankSet& ranks) {
   const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
-  const RowLists* lists = lane.lists_of(lane.row(call.row));
-  return lists != nullptr &&
-         std::any_of(lists->splits.begin(), lists->splits.end(), [&ranks](int64_t member) {
-           return ranks.contains(static_cast<int32_t>(member));
-         });
+  const RowLists lists = lane.lists_of(lane.row(call.row));
+  return std::any_of(lists.splits.begin(), lists.splits.end(), [&ranks](int64_t member) {
+    return ranks.contains(static_cast<int32_t>(member));
+  });
 }
 
 class Classifier {

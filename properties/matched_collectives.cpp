@@ -16,9 +16,9 @@ std::string operation_text(const Journal& journal, int32_t rank, const Call& cal
   std::string text = text_of(call);
   if (call.kind == OpKind::new_group) {
     const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
-    const RowLists* lists = lane.lists_of(lane.row(call.row));
-    if (lists != nullptr && !lists->splits.empty()) {
-      const std::vector<int32_t> members(lists->splits.begin(), lists->splits.end());
+    const RowLists lists = lane.lists_of(lane.row(call.row));
+    if (!lists.splits.empty()) {
+      const std::vector<int32_t> members(lists.splits.begin(), lists.splits.end());
       text += " of " + RankSet(members).phrase();
     }
   }
@@ -92,16 +92,16 @@ std::string title_of(const RunResult& run, const Divergence& d) {
 // "ranks 0, 1", "parts 2, 3, 3": what stands in the list of a call.
 std::string list_text(const Journal& journal, int32_t rank, const Call& call) {
   const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
-  const RowLists* lists = lane.lists_of(lane.row(call.row));
-  if (lists == nullptr || lists->splits.empty()) {
+  const RowLists lists = lane.lists_of(lane.row(call.row));
+  if (lists.splits.empty()) {
     return call.splits == 0 ? "none" : "another list";
   }
   const bool members = call.kind == OpKind::new_group;
-  if (members && lists->splits.size() > 8) {
-    const std::vector<int32_t> ranks(lists->splits.begin(), lists->splits.end());
+  if (members && lists.splits.size() > 8) {
+    const std::vector<int32_t> ranks(lists.splits.begin(), lists.splits.end());
     return RankSet(ranks).phrase();
   }
-  return fmt::format("{} {}", members ? "ranks" : "parts", fmt::join(lists->splits, ", "));
+  return fmt::format("{} {}", members ? "ranks" : "parts", fmt::join(lists.splits, ", "));
 }
 
 // The first argument in which the parties differ, with everybody's value.

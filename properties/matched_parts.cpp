@@ -62,11 +62,9 @@ std::vector<int32_t> members_in_order(const OperationTable& table, const Operati
                                              : table.members(operation.communicator).ranks();
 }
 
-const std::vector<int64_t>* splits_of(const OperationTable& table, size_t number, size_t members) {
+RowLists lists_of(const OperationTable& table, size_t number) {
   const Operation& operation = table[number];
-  const RowLists* lists =
-      table.journal().lane(operation.rank, operation.lane.value).lists_of(operation.row);
-  return lists != nullptr && lists->splits.size() == 2 * members ? &lists->splits : nullptr;
+  return table.journal().lane(operation.rank, operation.lane.value).lists_of(operation.row);
 }
 
 std::optional<Misfit> exchange_misfit(const OperationTable& table, size_t first) {
@@ -89,14 +87,15 @@ std::optional<Misfit> exchange_misfit(const OperationTable& table, size_t first)
       if (sender == part_of.end() || receiver == part_of.end()) {
         continue;
       }
-      const auto* sent = splits_of(table, sender->second, members.size());
-      const auto* expected = splits_of(table, receiver->second, members.size());
-      if (sent != nullptr && expected != nullptr &&
-          (*sent)[to] != (*expected)[members.size() + from]) {
+      const RowLists sent = lists_of(table, sender->second);
+      const RowLists expected = lists_of(table, receiver->second);
+      const size_t splits = 2 * members.size();
+      if (sent.splits.size() == splits && expected.splits.size() == splits &&
+          sent.splits[to] != expected.splits[members.size() + from]) {
         return Misfit{
             sender->second, receiver->second,
-            amount_text(table[sender->second].row.dtype, (*sent)[to]),
-            amount_text(table[receiver->second].row.dtype, (*expected)[members.size() + from])};
+            amount_text(table[sender->second].row.dtype, sent.splits[to]),
+            amount_text(table[receiver->second].row.dtype, expected.splits[members.size() + from])};
       }
     }
   }

@@ -162,11 +162,10 @@ class Replay {
 
   bool inputs_done(const Operation& operation) const {
     const LaneJournal& lane = table_.journal().lane(operation.rank, operation.lane.value);
-    const RowLists* lists = lane.lists_of(operation.row);
-    return lists == nullptr ||
-           std::all_of(lists->after.begin(), lists->after.end(), [&](Ticket ticket) {
-             return state_.ticket_done(table_, operation.rank, ticket);
-           });
+    const RowLists lists = lane.lists_of(operation.row);
+    return std::all_of(lists.after.begin(), lists.after.end(), [&](Ticket ticket) {
+      return state_.ticket_done(table_, operation.rank, ticket);
+    });
   }
 
   void finish(size_t operation) {

@@ -125,9 +125,11 @@ class RankRaces {
       const Ticket ticket{row.sequence, LaneId{static_cast<uint16_t>(row.peer)}};
       return !ticket || clock_of(ticket) != nullptr;
     }
-    const RowLists* lists = row.row == RowKind::op ? lane.rows->lists_of(row) : nullptr;
-    return lists == nullptr ||
-           std::all_of(lists->after.begin(), lists->after.end(),
+    if (row.row != RowKind::op) {
+      return true;
+    }
+    const RowLists lists = lane.rows->lists_of(row);
+    return std::all_of(lists.after.begin(), lists.after.end(),
                        [this](Ticket ticket) { return !ticket || clock_of(ticket) != nullptr; });
   }
 
@@ -191,9 +193,9 @@ class RankRaces {
       if (!on_host) {
         clock.join(stream_clocks_.at(row.stream));
       }
-      const RowLists* lists = lane.rows->lists_of(row);
+      const RowLists lists = lane.rows->lists_of(row);
       bool judged = true;
-      for (const Ticket after : lists == nullptr ? std::vector<Ticket>{} : lists->after) {
+      for (const Ticket after : lists.after) {
         const VectorClock* known = clock_of(after);
         judged = judged && (!after || known != nullptr);
         if (known != nullptr) {
@@ -201,8 +203,8 @@ class RankRaces {
         }
       }
       const uint32_t count = ++counts_[component];
-      if (judged && lists != nullptr) {
-        use_all(row, *lists, component, count, clock);
+      if (judged) {
+        use_all(row, lists, component, count, clock);
       }
       clock.set(component, count);
       ticket.join(clock);
@@ -252,8 +254,8 @@ class RankRaces {
 
   void read(size_t number, const Row& row) {
     const uint32_t count = ++counts_[number];
-    const RowLists* lists = lanes_[number].rows->lists_of(row);
-    for (const Slice& slice : lists == nullptr ? std::vector<Slice>{} : lists->reads) {
+    const RowLists lists = lanes_[number].rows->lists_of(row);
+    for (const Slice& slice : lists.reads) {
       use({slice, true, false, false, number, count, row.site, "the host"}, lanes_[number].clock);
     }
     lanes_[number].clock.set(number, count);

@@ -81,10 +81,9 @@ class WaitGraph::Builder {
       }
       before = node;
       const LaneJournal& lane = table_.journal().lane(operation.rank, operation.lane.value);
-      if (const RowLists* lists = lane.lists_of(operation.row)) {
-        for (const Ticket ticket : lists->after) {
-          wait_for_ticket(node, operation.rank, ticket);
-        }
+      const RowLists lists = lane.lists_of(operation.row);
+      for (const Ticket ticket : lists.after) {
+        wait_for_ticket(node, operation.rank, ticket);
       }
       if (reached && nodes_[node].waits_for.empty()) {
         connect_peers(node, number);
@@ -149,15 +148,13 @@ class WaitGraph::Builder {
       return;
     }
     const auto& queue = progress_.queues.at({table_[part].rank, table_[part].row.stream});
-    const RowLists* lists = table_.journal()
-                                .lane(table_[part].rank, table_[part].lane.value)
-                                .lists_of(table_[part].row);
+    const RowLists lists = table_.journal()
+                               .lane(table_[part].rank, table_[part].lane.value)
+                               .lists_of(table_[part].row);
     const bool behind = table_[queue.front()].ticket() != table_[part].ticket();
-    const bool input_missing =
-        lists != nullptr &&
-        std::any_of(lists->after.begin(), lists->after.end(), [&](Ticket ticket) {
-          return !progress_.ticket_done(table_, table_[part].rank, ticket);
-        });
+    const bool input_missing = std::any_of(
+        lists.after.begin(), lists.after.end(),
+        [&](Ticket ticket) { return !progress_.ticket_done(table_, table_[part].rank, ticket); });
     if (behind || input_missing) {
       connect(from, node->second);
     }

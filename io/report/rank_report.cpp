@@ -52,8 +52,8 @@ Json json_of(const LaneJournal& lane) {
   Json lists = Json::array();
   lane.for_each([&](const Row& row) {
     rows.push_back(row);
-    if (const RowLists* of_row = lane.lists_of(row)) {
-      lists.push_back(json_of(*of_row));
+    if (row.lists != 0) {
+      lists.push_back(json_of(lane.lists_of(row)));
       rows.back().lists = static_cast<uint32_t>(lists.size());
     }
     if (has_ticket(row)) {
@@ -106,18 +106,20 @@ void check(const Row& row, size_t lists, size_t rows) {
 
 void add_lane(const Json& json, LaneJournal& lane) {
   const Json& lists = json.at("lists");
+  std::vector<uint32_t> kept_lists = {0};  // by Row::lists of the report
   for (const Json& each : lists) {
     const auto after = values_of_binary<Ticket>(each.at("after"));
     const auto reads = values_of_binary<Slice>(each.at("reads"));
     const auto writes = values_of_binary<Slice>(each.at("writes"));
     const auto splits = values_of_binary<int64_t>(each.at("splits"));
-    lane.append_lists({after, reads, writes, splits, {}});
+    kept_lists.push_back(lane.append_lists({after, reads, writes, splits, {}}));
   }
   const auto completions = values_of_binary<Completion>(json.at("completions"));
   size_t next = 0;
   const auto rows = values_of_binary<Row>(json.at("rows"));
-  for (const Row& row : rows) {
+  for (Row row : rows) {
     check(row, lists.size(), rows.size());
+    row.lists = kept_lists[row.lists];
     lane.append(row);
     if (has_ticket(row)) {
       if (next == completions.size() || completions[next].outcome > Outcome::aborted) {

@@ -8,92 +8,13 @@
 
 namespace lockstep {
 
-void LaneJournal::append(const Row& row) {
-  if (chunks_.empty() || chunks_.back().rows.size() == chunk_rows || chunks_.back().stored != 0) {
-    chunks_.emplace_back();
-  }
-  chunks_.back().rows.push_back(row);
-  ++size_;
-}
-
-uint32_t LaneJournal::append_lists(const OpLists& lists) {
-  lists_.push_back({{lists.after.begin(), lists.after.end()},
-                    {lists.reads.begin(), lists.reads.end()},
-                    {lists.writes.begin(), lists.writes.end()},
-                    {lists.splits.begin(), lists.splits.end()}});
-  return static_cast<uint32_t>(lists_.size());
-}
-
-void LaneJournal::complete(uint32_t sequence, const Completion& completion) {
-  if (sequence >= completions_.size()) {
-    completions_.resize(sequence + 1);
-  }
-  completions_[sequence] = completion;
-}
-
-void LaneJournal::truncate(int64_t size) {
-  ensure(size >= 0 && size <= size_, "a journal is cut within its length");
-  while (size_ > size) {
-    std::vector<Row>& rows = chunks_.back().rows;
-    ensure(chunks_.back().stored == 0, "a spilled chunk is not cut");
-    const auto cut = std::min(static_cast<int64_t>(rows.size()), size_ - size);
-    rows.resize(rows.size() - static_cast<size_t>(cut));
-    size_ -= cut;
-    if (rows.empty()) {
-      chunks_.pop_back();
-    }
-  }
-}
-
-std::vector<Row> LaneJournal::rows_of(const Chunk& chunk) const {
-  if (chunk.stored == 0) {
-    return chunk.rows;
-  }
-  std::vector<Row> rows(chunk_rows);
-  store_->load(chunk.stored - 1, std::as_writable_bytes(std::span(rows)));
-  return rows;
-}
-
-Row LaneJournal::row(int64_t index) const {
-  ensure(index >= 0 && index < size_, "a row of the journal");
-  // All chunks but the last are full.
-  const Chunk& chunk = chunks_[static_cast<size_t>(index / chunk_rows)];
-  const auto offset = static_cast<size_t>(index % chunk_rows);
-  return chunk.stored == 0 ? chunk.rows[offset] : rows_of(chunk)[offset];
-}
-
-const RowLists* LaneJournal::lists_of(const Row& row) const {
-  return row.lists == 0 ? nullptr : &lists_[row.lists - 1];
-}
-
-Completion LaneJournal::completion(uint32_t sequence) const {
-  return sequence < completions_.size() ? completions_[sequence] : Completion{};
-}
-
-void LaneJournal::for_each(const std::function<void(const Row&)>& visit) const {
-  for (const Chunk& chunk : chunks_) {
-    if (chunk.stored == 0) {
-      std::for_each(chunk.rows.begin(), chunk.rows.end(), visit);
-    } else {
-      const std::vector<Row> rows = rows_of(chunk);
-      std::for_each(rows.begin(), rows.end(), visit);
-    }
-  }
-}
-
-Row RowCursor::next() {
-  while (row_ == rows_.size()) {
-    rows_ = lane_->rows_of(lane_->chunks_[chunk_++]);
-    row_ = 0;
-  }
-  return rows_[row_++];
-}
-
 Journal::Journal(int32_t ranks, const JournalOptions& options)
-    : groups(static_cast<size_t>(ranks)), options_(options), lanes_(static_cast<size_t>(ranks)) {
+    : groups(static_cast<size_t>(ranks)),
+      options_(options),
+      memory_(std::make_unique<ChunkMemory>(options.store, options.resident_bytes_max)),
+      lanes_(static_cast<size_t>(ranks)) {
   for (auto& lanes_of_rank : lanes_) {
-    lanes_of_rank.push_back(std::make_unique<LaneJournal>());
-    lanes_of_rank.back()->store_ = options.store;
+    lanes_of_rank.push_back(std::make_unique<LaneJournal>(memory_.get()));
   }
 }
 
@@ -117,8 +38,7 @@ uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t
 LaneJournal& Journal::lane(int32_t rank, LaneId lane) {
   auto& lanes_of_rank = lanes_[static_cast<size_t>(rank)];
   while (lanes_of_rank.size() <= lane.value) {
-    lanes_of_rank.push_back(std::make_unique<LaneJournal>());
-    lanes_of_rank.back()->store_ = options_.store;
+    lanes_of_rank.push_back(std::make_unique<LaneJournal>(memory_.get()));
   }
   return *lanes_of_rank[lane.value];
 }
@@ -128,24 +48,9 @@ const LaneJournal& Journal::lane(int32_t rank, int32_t lane) const {
 }
 
 void Journal::append(int32_t rank, LaneId lane, const Row& row) {
-  if (closed_) {
-    return;
+  if (!closed_) {
+    this->lane(rank, lane).append(row);
   }
-  LaneJournal& rows = this->lane(rank, lane);
-  rows.append(row);
-  if (options_.store != nullptr && rows.chunks_.back().rows.size() == LaneJournal::chunk_rows) {
-    spill(rows);
-  }
-}
-
-void Journal::spill(LaneJournal& lane) {
-  if (++resident_chunks_ <= options_.resident_chunks_max) {
-    return;
-  }
-  LaneJournal::Chunk& chunk = lane.chunks_.back();
-  chunk.stored = options_.store->save(std::as_bytes(std::span(chunk.rows))) + 1;
-  chunk.rows = {};
-  --resident_chunks_;
 }
 
 Row row_of(const Op& op, Ticket ticket) {
