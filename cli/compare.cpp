@@ -45,7 +45,8 @@ std::string key_of(const Finding& finding) {
 }
 
 // Final parameters and logged metrics of all ranks.
-std::vector<NamedValues> values_of(const OneRun& run) {
+// Those of ranks that were lost `in` the real run are gone with their processes.
+std::vector<NamedValues> values_of(const OneRun& run, const OneRun& in) {
   std::vector<NamedValues> values = parameters_of(run);
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -53,6 +54,9 @@ std::vector<NamedValues> values_of(const OneRun& run) {
       values.push_back({key, static_cast<int32_t>(rank), Values::of(DType::fp64, {value})});
     }
   }
+  std::erase_if(values, [&in](const NamedValues& value) {
+    return in.result.ends[static_cast<size_t>(value.rank)].kind == RankEnd::Kind::lost;
+  });
   return values;
 }
 
@@ -101,7 +105,7 @@ struct Seen {
 };
 
 void compare_values(Point& point, Seen& seen, const NamedValues& real, const Values& simulated,
-                    const EqualityRule& rule) {
+                    const EqualityRule& rule, DType computed_in) {
   seen.any = true;
   if (real.values == simulated) {
     return;
@@ -115,7 +119,7 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Val
     magnitude =
         std::max({magnitude, std::abs(real.values.number(i)), std::abs(simulated.number(i))});
   }
-  const double bound = rounding_bound(rule, simulated.dtype(), magnitude);
+  const double bound = rounding_bound(rule, computed_in, magnitude);
   seen.bound = std::max(seen.bound, bound);
   for (int64_t i = 0; i < simulated.size(); ++i) {
     const double left = real.values.number(i);
@@ -139,14 +143,19 @@ Point values(const OneRun& real, const OneRun& simulated) {
   }
   Seen seen;
   const EqualityRule rule = equality_rule(simulated);
-  const std::vector<NamedValues> left = values_of(real);
-  const std::vector<NamedValues> right = values_of(simulated);
+  const std::vector<NamedValues> left = values_of(real, real);
+  const std::vector<NamedValues> right = values_of(simulated, real);
   for (const NamedValues& one : left) {
     const auto other = std::find_if(right.begin(), right.end(), [&one](const NamedValues& each) {
       return each.rank == one.rank && each.name == one.name;
     });
     if (other != right.end()) {
-      compare_values(point, seen, one, other->values, rule);
+      // A metric is told as a number of 64 bits, and made of what the model computed.
+      const bool of_model =
+          simulated.preparation.network != nullptr && other->values.dtype() == DType::fp64;
+      compare_values(
+          point, seen, one, other->values, rule,
+          of_model ? simulated.preparation.plan.activation_dtype : other->values.dtype());
     } else {
       differ(point, fmt::format("rank {}: only the real run has {}", one.rank, one.name));
     }

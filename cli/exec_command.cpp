@@ -2,6 +2,8 @@
 // against its simulation.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/commands.hpp"
 #include "cli/compare.hpp"
 #include "cli/jobs.hpp"
@@ -101,6 +103,9 @@ Answer exec_command(const Request& request, const Style& style) {
 Answer compare_command(const Request& request, const Style& style) {
   const RealWorld left_behind = [&request](const Preparation& preparation, const ProgramOfRank&) {
     return gather_reports(request.reports, preparation, [&](int32_t rank) -> RankEnd {
+      if (std::filesystem::exists(std::filesystem::path(request.reports) / journal_name(rank))) {
+        return {RankEnd::Kind::lost, no_site, "left no report", false};
+      }
       throw RealRunFailed(fmt::format("{} holds no {}; start every rank with --report-folder {}",
                                       request.reports, report_name(rank), request.reports));
     });

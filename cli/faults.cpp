@@ -207,12 +207,12 @@ class Planner {
   void add_lost_ranks() {
     for (const int32_t rank : ranks_) {
       plan_.expected.emplace(number_, rank);
-      if (at_.kind == Instant::Kind::time && world_ == World::simulated) {
+      if (at_.kind == Instant::Kind::time && world_ == World::simulated && !fault_.call) {
         plan_.lost_ranks.push_back({rank, at_.time, number_});
       } else {
         PlannedFault lost;
         lost.kind = PlannedFault::Kind::lost_rank;
-        lost.submission = PlannedFault::at_position;
+        lost.submission = fault_.call ? fault_.call->value - 1 : PlannedFault::at_position;
         lost.at = at_;
         lost.number = number_;
         plan_.planned[rank].push_back(lost);
@@ -313,6 +313,11 @@ std::string reason_not_to_strike(const FaultSpec& fault) {
       return fmt::format("`{}` did not begin{}", value_or(fault.hook, std::string("training_step")),
                          instant_text(fault));
     case FaultKind::lost_rank:
+      if (fault.call) {
+        return fmt::format("it has fewer than {} operations{}", fault.call->value,
+                           instant_text(fault));
+      }
+      return "the program had ended before";
     case FaultKind::lost_node:
     case FaultKind::signal: return "the program had ended before";
   }
@@ -345,6 +350,15 @@ std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan
   for (const LostRank& lost : plan.lost_ranks) {
     if (result.ends[static_cast<size_t>(lost.rank)].kind == RankEnd::Kind::lost) {
       struck.emplace(lost.number, lost.rank);
+    }
+  }
+  // The process of a lost rank may be gone with what it knew.
+  for (const auto& [number, rank] : plan.expected) {
+    const FaultKind kind = scenario.faults[static_cast<size_t>(number)].kind;
+    const bool takes_away =
+        kind == FaultKind::lost_rank || kind == FaultKind::lost_node || kind == FaultKind::signal;
+    if (takes_away && result.ends[static_cast<size_t>(rank)].kind == RankEnd::Kind::lost) {
+      struck.emplace(number, rank);
     }
   }
   std::map<int32_t, std::vector<int32_t>> missed;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "properties/last_operation.hpp"
 #include "properties/remedy.hpp"
 
 namespace lockstep {
@@ -30,11 +31,19 @@ std::string end_text(const RunResult& run, int32_t rank) {
     case RankEnd::Kind::finished: return "ends";
     case RankEnd::Kind::raised:
       return fmt::format("raised '{}'", run.ends[static_cast<size_t>(rank)].message);
-    case RankEnd::Kind::lost: return "was lost";
+    case RankEnd::Kind::lost: return lost_text(run, rank);
     case RankEnd::Kind::stuck:
     case RankEnd::Kind::failed: return "waits elsewhere";
   }
   return "?";
+}
+
+SiteId site_of_end(const RunResult& run, int32_t rank) {
+  if (end_of_rank(run, rank) == RankEnd::Kind::lost) {
+    return last_operation(*run.journal, rank).site;
+  }
+  const auto at = static_cast<size_t>(rank);
+  return at < run.ends.size() ? run.ends[at].site : no_site;
 }
 
 std::vector<RankAction> actions(const RunResult& run, const Divergence& divergence) {
@@ -48,9 +57,7 @@ std::vector<RankAction> actions(const RunResult& run, const Divergence& divergen
     }
     std::map<std::pair<std::string, SiteId>, RankSet> by_end;
     for (const int32_t rank : party.ranks.ranks()) {
-      const auto at = static_cast<size_t>(rank);
-      const SiteId site = at < run.ends.size() ? run.ends[at].site : no_site;
-      by_end[{end_text(run, rank), site}].add(rank);
+      by_end[{end_text(run, rank), site_of_end(run, rank)}].add(rank);
     }
     for (const auto& [end, ranks] : by_end) {
       did.push_back({ranks, 0, end.first, end.second});
@@ -148,8 +155,7 @@ std::string ways_text(const std::vector<Way>& ways) {
 Why why_of(const RunResult& run, const Divergence& d) {
   if (d.repair == Repair::keep_rank) {
     const int32_t rank = d.lackers.first();
-    const auto at = static_cast<size_t>(rank);
-    const SiteId site = at < run.ends.size() ? run.ends[at].site : no_site;
+    const SiteId site = site_of_end(run, rank);
     return {fmt::format("{} {}{}", d.lackers.phrase(), end_text(run, rank),
                         site == no_site ? "" : " at " + run.journal->sites.place(site)),
             site,

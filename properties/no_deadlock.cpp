@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "properties/last_operation.hpp"
 #include "properties/matched_collectives.hpp"
 #include "properties/remedy.hpp"
 
@@ -201,7 +202,7 @@ std::string reason_of_end(const RunResult& run, int32_t rank, const Operation* w
   switch (end_of_rank(run, rank)) {
     case RankEnd::Kind::raised:
       return fmt::format("raised '{}'", run.ends[static_cast<size_t>(rank)].message);
-    case RankEnd::Kind::lost: return "was lost";
+    case RankEnd::Kind::lost: return lost_text(run, rank);
     default: break;
   }
   if (waiter == nullptr) {
@@ -232,27 +233,42 @@ std::vector<uint32_t> direct_waiters(const WaitGraph& graph, uint32_t wanted) {
   return waiters;
 }
 
+// The operations that belong to one call or message.
+std::vector<size_t> parts_of(const OperationTable& table, size_t number) {
+  const Operation& operation = table[number];
+  if (is_collective(operation.row.kind)) {
+    const auto& call = table.call(operation.communicator, operation.position);
+    return {call.begin(), call.end()};
+  }
+  const size_t partner =
+      is_point_to_point(operation.row.kind) ? table.partner(number) : OperationTable::none;
+  return partner == OperationTable::none ? std::vector<size_t>() : std::vector<size_t>{partner};
+}
+
 // All that was needed has come, and still it does not end: a part of it was lost on the way.
-Finding lost_message(const OperationTable& table, const RunProgress& progress, const Teller& teller,
-                     const WaitGraph& graph, uint32_t index) {
+Finding lost_message(const RunResult& run, const OperationTable& table, const RunProgress& progress,
+                     const Teller& teller, const WaitGraph& graph, uint32_t index) {
   const WaitNode& node = graph.nodes()[index];
   const Operation& operation = table[node.operation];
   RankSet without;
-  if (is_collective(operation.row.kind)) {
-    for (const size_t part : table.call(operation.communicator, operation.position)) {
-      if (progress.done[part] != 0) {
-        without.add(table[part].rank);
-      }
-    }
-  } else if (is_point_to_point(operation.row.kind)) {
-    const size_t partner = table.partner(node.operation);
-    if (partner != OperationTable::none && progress.done[partner] != 0) {
-      without.add(table[partner].rank);
+  RankSet lost;
+  for (const size_t part : parts_of(table, node.operation)) {
+    const int32_t rank = table[part].rank;
+    if (progress.done[part] != 0) {
+      without.add(rank);
+    } else if (end_of_rank(run, rank) == RankEnd::Kind::lost) {
+      lost.add(rank);
     }
   }
   std::vector<uint32_t> waiters = {index};
   if (node.kind == WaitNode::Kind::call) {
     waiters = direct_waiters(graph, index);
+  }
+  if (!lost.empty()) {
+    // A process that is killed in the middle of an exchange leaves it so.
+    Finding finding = teller.missing(lost, waiters, lost_text(run, lost.first()));
+    finding.fix = {"mend what ended the rank; an error on one rank must end all of them"};
+    return finding;
   }
   if (without.empty()) {
     Finding finding = teller.missing(RankSet{operation.rank}, waiters,
@@ -291,7 +307,7 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
     } else if (node.kind == WaitNode::Kind::lane) {
       ended[direct_waiters(graph, first)].add(node.rank);
     } else {
-      findings.push_back(lost_message(table, progress, teller, graph, first));
+      findings.push_back(lost_message(run, table, progress, teller, graph, first));
     }
   }
   for (const auto& [waiters, ranks] : ended) {
@@ -301,6 +317,11 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
                                      : &table[waiter->operation];
     findings.push_back(
         teller.missing(ranks, waiters, reason_of_end(run, ranks.first(), operation)));
+    if (end_of_rank(run, ranks.first()) == RankEnd::Kind::lost) {
+      findings.back().sites.push_back({last_operation(*run.journal, ranks.first()).site,
+                                       SiteRole::exception,
+                                       fmt::format("the last operation of {}", ranks.phrase())});
+    }
   }
   sort_findings(findings);
   return findings;

@@ -173,8 +173,17 @@ void Engine::launch(uint32_t index) {
   }
 }
 
-// The host is elsewhere by now: what a kernel throws is told to whoever settles its ticket, and to
-// what comes after it.
+// What a kernel throws is told to whoever settles its ticket, and to what comes after it: the host
+// is elsewhere by now, or would be on a real device.
+void Engine::note_broken(RankState& rank, SiteId site) {
+  if (!rank.broken) {
+    rank.broken = end_of(std::current_exception());
+    if (rank.broken->site == no_site) {
+      rank.broken->site = site;
+    }
+  }
+}
+
 void Engine::launch_kernel(uint32_t index) {
   Part& part = parts_[index];
   RankState& rank = ranks[part.rank];
@@ -183,12 +192,7 @@ void Engine::launch_kernel(uint32_t index) {
     finish = finish_of_local(rank, part.op, part.ready);
     compute_values(rank, part.op);
   } catch (const std::exception&) {
-    if (!rank.broken) {
-      rank.broken = end_of(std::current_exception());
-      if (rank.broken->site == no_site) {
-        rank.broken->site = part.op.site;
-      }
-    }
+    note_broken(rank, part.op.site);
     fail_part(index);
     return;
   }
@@ -199,13 +203,18 @@ void Engine::fail_part(uint32_t index) {
   const Part& part = parts_[index];
   RankState& rank = ranks[part.rank];
   const Ticket ticket = part.ticket;
+  const Time issue = part.issue;
   const Time ready = part.ready;
+  forget_part(index);
+  fail(rank, ticket, issue, ready);
+}
+
+void Engine::fail(RankState& rank, Ticket ticket, Time issue, Time ready) {
   rank.lanes[ticket.lane.value]->tickets.told[ticket.sequence] = {Outcome::failed, {}, {}};
   if (journal_ != nullptr && journal_->options().completions) {
-    journal_->lane(static_cast<int32_t>(part.rank), ticket.lane)
-        .complete(ticket.sequence, {part.issue, ready, ready, Outcome::failed, {}});
+    journal_->lane(static_cast<int32_t>(rank.place.rank.value), ticket.lane)
+        .complete(ticket.sequence, {issue, ready, ready, Outcome::failed, {}});
   }
-  forget_part(index);
   close_part(rank, ticket, ready);
 }
 

@@ -175,6 +175,9 @@ class Engine {
   void launch(uint32_t index);
   void launch_kernel(uint32_t index);
   void fail_part(uint32_t index);
+  void fail(RankState& rank, Ticket ticket, Time issue, Time ready);
+  /// Called where an exception of a kernel is being handled.
+  static void note_broken(RankState& rank, SiteId site);
   void tell(RankState& rank, Ticket ticket, Time issue, Time start, Time finish);
   void tell_unfinished();
   Time finish_of_local(RankState& rank, const Op& op, Time ready);

@@ -19,6 +19,9 @@ Lane& Engine::start_lane(RankState& rank, Program program) {
 }
 
 void Engine::resume(RankState& rank, LaneState& lane, Time time) {
+  if (rank.end.kind == RankEnd::Kind::lost) {
+    return;  // a lost rank falls silent as a whole
+  }
   if (time >= rank.lost_at) {
     rank.end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
     return;

@@ -23,6 +23,11 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
       if (end.kind == RankEnd::Kind::lost || !engine.stuck(rank, *lane)) {
         continue;
       }
+      if (rank.lost_at != Time::max()) {
+        // It waits for ever, so its end comes while it does.
+        end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
+        continue;
+      }
       result.hung = true;
       if (!lane->holds.empty()) {
         const Hold& hold = lane->holds.front();

@@ -136,7 +136,12 @@ void Engine::submit_part(RankState& rank, LaneState& lane, const Op& op, Ticket 
   const bool local = op.kind == OpKind::compute || op.kind == OpKind::event;
   if (local && pending.part == no_index && pending.ready < rank.lost_at && !pending.failed) {
     const Time finish = finish_of_local(rank, op, pending.ready);
-    compute_values(rank, op);
+    try {
+      compute_values(rank, op);
+    } catch (const std::exception&) {
+      note_broken(rank, op.site);
+      return fail(rank, ticket, lane.host, pending.ready);
+    }
     tell(rank, ticket, lane.host, pending.ready, finish);
     close_part(rank, ticket, finish);
     return;

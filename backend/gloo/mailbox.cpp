@@ -1,5 +1,6 @@
 #include "backend/gloo/mailbox.hpp"
 
+#include <gloo/common/error.h>
 #include <gloo/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
@@ -11,6 +12,15 @@ namespace lockstep::backend {
 namespace {
 // Hangs are ended by Mailbox::abort; a time-out inside Gloo would close the connections.
 constexpr std::chrono::hours no_limit{1000};
+
+template <class Call>
+auto over_connection(const Call& call) {
+  try {
+    return call();
+  } catch (const gloo::Exception&) {
+    throw ConnectionBroke();
+  }
+}
 }  // namespace
 
 Message::Message(Mailbox& mailbox, std::vector<std::byte> bytes, bool is_send)
@@ -43,7 +53,7 @@ std::unique_ptr<Message> Mailbox::send(int32_t to, uint64_t slot, std::vector<st
   if (to == rank_) {
     post_to_itself(*message, slot);
   } else {
-    message->buffer_->send(to, slot);
+    over_connection([&] { message->buffer_->send(to, slot); });
   }
   return message;
 }
@@ -53,7 +63,7 @@ std::unique_ptr<Message> Mailbox::receive(int32_t from, uint64_t slot, int64_t b
   if (from == rank_) {
     post_to_itself(*message, slot);
   } else {
-    message->buffer_->recv(from, slot);
+    over_connection([&] { message->buffer_->recv(from, slot); });
   }
   return message;
 }
@@ -64,7 +74,7 @@ std::unique_ptr<Message> Mailbox::receive_any(std::span<const int32_t> from, uin
   std::erase(others, rank_);
   auto message = create(std::vector<std::byte>(static_cast<size_t>(bytes)), false, others.empty());
   if (!others.empty()) {
-    message->buffer_->recv(others, slot);
+    over_connection([&] { message->buffer_->recv(others, slot); });
   }
   return message;
 }
@@ -100,8 +110,10 @@ int32_t Mailbox::wait(Message& message) {
     }
     return peer;
   }
-  const bool done = message.is_send_ ? message.buffer_->waitSend(&peer, no_limit)
-                                     : message.buffer_->waitRecv(&peer, no_limit);
+  const bool done = over_connection([&] {
+    return message.is_send_ ? message.buffer_->waitSend(&peer, no_limit)
+                            : message.buffer_->waitRecv(&peer, no_limit);
+  });
   if (!done) {
     throw RunAborted();
   }

@@ -25,6 +25,9 @@ namespace lockstep::backend {
 /// Thrown out of a wait when the run is aborted.
 struct RunAborted {};
 
+/// Thrown when the connection to a peer broke: its process has ended.
+struct ConnectionBroke {};
+
 class Message;
 
 /// The messages of one rank over its Gloo context. A message goes from one rank to another in a
@@ -42,7 +45,7 @@ class Mailbox {
   std::unique_ptr<Message> receive_any(std::span<const int32_t> from, uint64_t slot, int64_t bytes);
 
   /// Returns once the peer took it (send) or it came (receive); then says who the peer was.
-  /// Throws RunAborted, or gloo::Exception when the connection broke.
+  /// Throws RunAborted or ConnectionBroke; so do `send` and `receive`.
   int32_t wait(Message& message);
   /// For a call that can never complete. Throws RunAborted.
   [[noreturn]] void wait_for_abort();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <stdexcept>
 
 #include "model/core/op.hpp"
 #include "model/core/random.hpp"
@@ -11,6 +10,9 @@
 namespace lockstep::backend {
 
 namespace {
+
+constexpr uint8_t dismissal = 1;
+constexpr uint8_t probe = 2;
 
 bool accepts(const WantedMessage& wanted, const Offer& offer) {
   if (wanted.communicator != offer.communicator || wanted.tag != offer.tag) {
@@ -53,7 +55,7 @@ std::unique_ptr<Message> Matcher::offer(int32_t to, Offer offer) {
 void Matcher::dismiss(int32_t other) {
   const Working working(progress_);
   Offer goodbye;
-  goodbye.goodbye = 1;
+  goodbye.goodbye = dismissal;
   mailbox_.wait(*offer(other, goodbye));
 }
 
@@ -92,10 +94,7 @@ void Matcher::wait(WantedMessage& wanted) {
   {
     const Idle idle(progress_);
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return aborted_ || broken_ || wanted.offer.has_value(); });
-    if (broken_) {
-      throw std::runtime_error("a connection broke");
-    }
+    changed_.wait(lock, [&] { return aborted_ || wanted.offer.has_value(); });
     if (aborted_) {
       throw RunAborted();
     }
@@ -131,24 +130,51 @@ void Matcher::take(const Offer& offer) {
 void Matcher::listen() {
   const Working working(progress_);
   try {
-    for (;;) {
-      const auto message = mailbox_.receive_any(world_, offers_slot(), sizeof(Offer));
-      const int32_t source = mailbox_.wait(*message);
-      Offer offer;
-      std::memcpy(&offer, message->bytes().data(), sizeof offer);
-      if (offer.goodbye != 0) {
-        return;
-      }
-      offer.source = source;
-      take(offer);
+    while (listen_once() || forget_gone_peers()) {
     }
   } catch (const RunAborted&) {
     return;
-  } catch (const std::exception&) {
-    const std::lock_guard lock(mutex_);
-    broken_ = true;
-    changed_.notify_all();
   }
+}
+
+// Takes offers until it is dismissed, or until a connection breaks: false.
+bool Matcher::listen_once() {
+  try {
+    const auto message = mailbox_.receive_any(world_, offers_slot(), sizeof(Offer));
+    const int32_t source = mailbox_.wait(*message);
+    Offer offer;
+    std::memcpy(&offer, message->bytes().data(), sizeof offer);
+    if (offer.goodbye == dismissal) {
+      world_.clear();
+    } else if (offer.goodbye == 0) {
+      offer.source = source;
+      take(offer);
+    }
+    return !world_.empty();
+  } catch (const ConnectionBroke&) {
+    return false;
+  }
+}
+
+// Who is still there is heard on; whoever is gone shows when something is sent to it. False when
+// there is nobody left to hear, or nobody is gone.
+bool Matcher::forget_gone_peers() {
+  Offer nothing;
+  nothing.goodbye = probe;
+  const size_t before = world_.size();
+  std::erase_if(world_, [&](int32_t peer) {
+    try {
+      if (peer != rank_) {
+        probes_.push_back(offer(peer, nothing));
+      }
+      return false;
+    } catch (const ConnectionBroke&) {
+      return true;
+    }
+  });
+  const std::lock_guard lock(mutex_);
+  broken_ = broken_ || before > 0;
+  return world_.size() > 1 && world_.size() < before;
 }
 
 void Matcher::abort() {

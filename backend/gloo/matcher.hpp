@@ -19,7 +19,7 @@ struct Offer {
   int64_t bytes = 0;
   int32_t tag = 0;
   uint8_t carries_values = 0;
-  uint8_t goodbye = 0;  ///< no offer: the receiver shall stop listening
+  uint8_t goodbye = 0;  ///< 1: no offer, the receiver shall stop listening; 2: nothing at all
   uint16_t unused = 0;
   int32_t source = 0;  ///< filled in by the receiver
   int32_t padding = 0;
@@ -52,20 +52,22 @@ class Matcher {
   std::shared_ptr<WantedMessage> want(uint64_t communicator, int32_t source, int32_t tag,
                                       int64_t bytes);
   void start(WantedMessage& wanted);
-  /// Returns when the payload has come. Throws RunAborted, or std::exception when the connections
-  /// broke; waits for the abort when the sizes differ.
+  /// Returns when the payload has come. Throws RunAborted or ConnectionBroke; waits for the abort
+  /// when the sizes differ.
   void wait(WantedMessage& wanted);
 
   void abort();
   bool listens() const { return listener_.joinable(); }
   /// Tells the matcher of another rank to stop listening, and waits until it knows.
   void dismiss(int32_t other);
-  /// Whether no offer is left without a receive.
+  /// Whether no offer is left without a receive, and no peer is gone.
   bool is_clean();
 
  private:
   uint64_t offers_slot() const;
   void listen();
+  bool listen_once();
+  bool forget_gone_peers();
   void take(const Offer& offer);
   void begin_payload(WantedMessage& wanted);
 
@@ -79,7 +81,8 @@ class Matcher {
   std::deque<std::shared_ptr<WantedMessage>> wanted_;  ///< without an offer, in order
   std::deque<Offer> offers_;                           ///< that nobody wants yet, in order
   bool aborted_ = false;
-  bool broken_ = false;
+  bool broken_ = false;  ///< some peer is gone
+  std::vector<std::unique_ptr<Message>> probes_;
   std::thread listener_;
 };
 

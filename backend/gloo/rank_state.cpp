@@ -16,6 +16,7 @@ RankState::RankState(int32_t rank_number, RunShared& shared_by_all,
               shared_by_all.progress),
       kernels(shared_by_all.gloo.kernels ? shared_by_all.gloo.kernels() : nullptr),
       buffers(shared_by_all.options.numerics, shared_by_all.options.device_memory) {
+  tickets.follow(shared.follower);
   Communicator& world = groups[world_group];
   world.members.resize(static_cast<size_t>(shared.options.world_size));
   std::iota(world.members.begin(), world.members.end(), 0);
@@ -36,6 +37,16 @@ void RankState::store(const Slice& to, const Values& values) {
 void RankState::started(Ticket ticket) {
   const std::lock_guard lock(mutex);
   tickets.start(ticket, shared.progress.now());
+}
+
+void RankState::note_broken(SiteId site) {
+  const std::lock_guard lock(mutex);
+  if (!broken) {
+    broken = end_of(std::current_exception());
+    if (broken->site == no_site) {
+      broken->site = site;
+    }
+  }
 }
 
 void RankState::settle(const Submission& submission, const Status& status) {
@@ -59,6 +70,9 @@ void RankState::add_group(GroupId group, uint64_t key, std::vector<int32_t> memb
   Communicator& made = groups[group];
   made.key = key;
   made.members = std::move(members);
+  if (shared.follower != nullptr) {
+    shared.follower->grouped(group, key, made.members);
+  }
 }
 
 void RankState::keep(std::unique_ptr<Message> eager_send) {
@@ -76,6 +90,11 @@ uint64_t RankState::next_payload_slot() {
 bool RankState::any_failed() {
   const std::lock_guard lock(mutex);
   return failed;
+}
+
+void RankState::connection_broke() {
+  const std::lock_guard lock(mutex);
+  failed = true;
 }
 
 void RankState::fulfil(Ticket promise) {

@@ -23,7 +23,8 @@ namespace lockstep::backend {
 struct RunShared {
   RunOptions options;
   GlooOptions gloo;
-  uint64_t run = 0;  ///< of this fleet; part of every slot
+  uint64_t run = 0;                     ///< of this fleet; part of every slot
+  JournalFollower* follower = nullptr;  ///< of the only rank; null: none
   Progress progress{};
   std::atomic<int64_t> eager_sent{0};
   std::atomic<int64_t> eager_received{0};
@@ -46,6 +47,8 @@ class RankState final : public Operands {
   Values load(const Slice& from) override;
   void store(const Slice& to, const Values& values) override;
   void started(Ticket ticket);
+  /// Notes what the exception that is being handled says about a kernel; the first one stands.
+  void note_broken(SiteId site);
   /// Ends the submission, whose operands are held no longer.
   void settle(const Submission& submission, const Status& status);
   void add_group(GroupId group, uint64_t key, std::vector<int32_t> members);
@@ -54,6 +57,8 @@ class RankState final : public Operands {
   /// Ends all waits of this rank; pending tickets get `outcome`. Tells what its lanes waited for.
   std::vector<WaitingLane> abort(Outcome outcome);
   bool any_failed();
+  /// These connections serve no further run.
+  void connection_broke();
 
   // Called with `mutex` held.
   /// Moves waiting lanes whose tickets have settled to `ready`.
@@ -77,7 +82,8 @@ class RankState final : public Operands {
   std::optional<LaneId> held_back;  ///< the lane whose submission waits for the launch queue
   int64_t in_flight = 0;            ///< submissions that have not settled
   bool aborted = false;
-  bool failed = false;                               ///< an operation broke inside Gloo
+  bool failed = false;                               ///< an operation ended as failed
+  std::optional<RankEnd> broken;                     ///< what the first kernel that broke said
   std::vector<std::condition_variable*> dependents;  ///< of workers that wait for tickets
   std::vector<std::unique_ptr<Message>> eager_sends;
   uint64_t messages = 0;

@@ -74,17 +74,31 @@ void StreamWorker::run() {
       return;
     }
     rank_.started(submission->ticket);
-    Status status{Outcome::failed, {}, {}};
-    try {
-      if (met) {
-        status = execute(*submission);
-      }
-    } catch (const RunAborted&) {
-      return;  // its ticket has its outcome already
-    } catch (const std::exception&) {
-      status = {Outcome::failed, {}, {}};  // a connection broke
+    const std::optional<Status> status =
+        met ? end_of(*submission) : std::optional(Status{Outcome::failed, {}, {}});
+    if (!status) {
+      return;
     }
-    rank_.settle(*submission, status);
+    rank_.settle(*submission, *status);
+  }
+}
+
+// Nothing: the run was aborted, and its ticket has its outcome already.
+std::optional<Status> StreamWorker::end_of(const Submission& submission) {
+  try {
+    try {
+      return execute(submission);
+    } catch (const ConnectionBroke&) {
+      // The peer is gone, and the operation can never complete: it ends as if the peer did not
+      // come, by the deadline.
+      rank_.connection_broke();
+      rank_.mailbox.wait_for_abort();
+    } catch (const std::exception&) {
+      rank_.note_broken(submission.parts.front().op().site);
+      return Status{Outcome::failed, {}, {}};
+    }
+  } catch (const RunAborted&) {
+    return std::nullopt;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "backend/gloo/exchange.hpp"
@@ -26,6 +27,7 @@ class StreamWorker {
   void run();
   std::unique_ptr<Submission> next();
   bool wait_for_dependencies(const Submission& submission, bool& met);
+  std::optional<Status> end_of(const Submission& submission);
   Status execute(const Submission& submission);
   void receive_all(const std::vector<std::unique_ptr<Exchange>>& exchanges, Status& status);
   void compute(const Op& op);

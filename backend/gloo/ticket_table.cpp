@@ -38,6 +38,9 @@ bool TicketTable::settle(Ticket ticket, const Status& status, Time now) {
   settled.completion.outcome = status.outcome;
   settled.completion.source = status.source;
   settled.bytes = status.bytes;
+  if (follower_ != nullptr) {
+    follower_->completed(ticket, settled.completion);
+  }
   return true;
 }
 

@@ -13,6 +13,8 @@ namespace lockstep::backend {
 /// The tickets of one rank: per lane, numbered from 1. Not thread-safe.
 class TicketTable {
  public:
+  /// Who is told what became of tickets; null: nobody.
+  void follow(JournalFollower* follower) { follower_ = follower; }
   Ticket add(LaneId lane, Time issue);
   void start(Ticket ticket, Time now);
   /// The first outcome stands; false when there was one already.
@@ -38,6 +40,7 @@ class TicketTable {
   const State& state(Ticket ticket) const;
   State& state(Ticket ticket);
 
+  JournalFollower* follower_ = nullptr;
   std::vector<std::deque<State>> lanes_;  ///< by lane, then sequence - 1
 };
 

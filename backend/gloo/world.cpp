@@ -26,13 +26,19 @@ class LockedBoard final : public FingerprintBoard {
 /// One run: made, run once, taken apart. Holds all ranks of the world, or those of this process.
 class World {
  public:
-  World(const RunOptions& options, const GlooOptions& gloo, uint64_t run);
+  World(const RunOptions& options, const GlooOptions& gloo, uint64_t run,
+        JournalFollower* follower = nullptr);
   void add(int32_t rank, std::shared_ptr<gloo::Context> context);
   /// Runs the programs until they have ended, or hang.
   void run(const ProgramOfRank& program_of_rank);
   /// Ends what is left. True when no message of this run is left in the connections.
   bool finish_all();
   void finish_alone();
+  /// Of the only rank.
+  bool was_lost() const { return hosts_.front()->end().kind == RankEnd::Kind::lost; }
+  Leftovers leftovers();
+  /// True when the connections may serve another run.
+  bool finish(const Agreement& agreement);
   RunResult result();
 
  private:
@@ -40,6 +46,9 @@ class World {
   void watch();
   void abort(Outcome outcome, std::vector<WaitingLane>* waiting);
   void write_completions();
+  bool is_usable() const;
+  void take_back_eager_sends(RankState& state);
+  static RankEnd end_of(const RankHost& host, const RankState& state);
 
   RunShared shared_;
   LockedBoard board_;
@@ -51,10 +60,12 @@ class World {
   bool aborted_ = false;
 };
 
-World::World(const RunOptions& options, const GlooOptions& gloo, uint64_t run)
-    : shared_{options, gloo, run}, board_(options.world_size) {
+World::World(const RunOptions& options, const GlooOptions& gloo, uint64_t run,
+             JournalFollower* follower)
+    : shared_{options, gloo, run, follower}, board_(options.world_size) {
   if (options.record) {
     JournalOptions in_memory = options.journal;
+    in_memory.follower = follower;
     in_memory.store = nullptr;  // its bound counts all ranks together, and they append at once
     journal_ = std::make_unique<Journal>(options.world_size, in_memory);
   }
@@ -81,13 +92,20 @@ void World::run(const ProgramOfRank& program_of_rank) {
   }
 }
 
+// Who settles the ticket of a kernel that broke ends by what the kernel said.
+RankEnd World::end_of(const RankHost& host, const RankState& state) {
+  const RankEnd& end = host.end();
+  const bool ended = end.kind == RankEnd::Kind::finished || end.kind == RankEnd::Kind::failed;
+  return ended && state.broken ? *state.broken : end;
+}
+
 RunResult World::result() {
   for (size_t index = 0; index < states_.size(); ++index) {
     RankHost& host = *hosts_[index];
     RankState& state = *states_[index];
     host.stop_workers();
     const auto rank = static_cast<size_t>(state.rank);
-    result_.ends[rank] = host.end();
+    result_.ends[rank] = end_of(host, state);
     result_.operations += host.operations();
     host.stack().tell_struck(result_);
     result_.memory[rank] = state.buffers.memory();
@@ -130,9 +148,7 @@ void World::abort(Outcome outcome, std::vector<WaitingLane>* waiting) {
 }
 
 bool World::finish_all() {
-  const bool usable = std::ranges::all_of(
-      states_, [](const auto& state) { return !state->any_failed() && state->matcher.is_clean(); });
-  if (aborted_ || !usable || shared_.eager_sent != shared_.eager_received) {
+  if (!is_usable() || shared_.eager_sent != shared_.eager_received) {
     finish_alone();
     return false;
   }
@@ -141,12 +157,47 @@ bool World::finish_all() {
       const auto neighbour = static_cast<size_t>(state->rank + 1) % states_.size();
       states_[neighbour]->matcher.dismiss(state->rank);
     }
-    for (const auto& message : state->eager_sends) {
-      const Working working(shared_.progress);
-      state->mailbox.wait(*message);  // received, so at most a moment
-    }
+    take_back_eager_sends(*state);
   }
   return true;
+}
+
+bool World::is_usable() const {
+  return !aborted_ && std::ranges::all_of(states_, [](const auto& state) {
+    return !state->any_failed() && state->matcher.is_clean();
+  });
+}
+
+void World::take_back_eager_sends(RankState& state) {
+  for (const auto& message : state.eager_sends) {
+    const Working working(shared_.progress);
+    state.mailbox.wait(*message);  // received, so at most a moment
+  }
+}
+
+Leftovers World::leftovers() {
+  return {is_usable(), states_.front()->matcher.listens(), shared_.eager_sent,
+          shared_.eager_received};
+}
+
+bool World::finish(const Agreement& agreement) {
+  RankState& own = *states_.front();
+  bool kept = agreement.keep && is_usable();
+  try {
+    if (kept && agreement.dismisses_before) {
+      const int32_t ranks = shared_.options.world_size;
+      own.matcher.dismiss((own.rank + ranks - 1) % ranks);
+    }
+    if (kept) {
+      take_back_eager_sends(own);
+    }
+  } catch (const ConnectionBroke&) {
+    kept = false;
+  }
+  if (!kept) {
+    finish_alone();
+  }
+  return kept;
 }
 
 void World::finish_alone() {
@@ -195,13 +246,17 @@ RunResult run(const RunOptions& options, const GlooOptions& gloo,
 }
 
 RunResult run_rank(const RunOptions& options, const GlooOptions& gloo, const Seat& seat,
-                   const ProgramOfRank& program_of_rank) {
-  constexpr uint64_t only_run = 1;  // the connections serve no other
-  World world(options, gloo, only_run);
+                   const ProgramOfRank& program_of_rank, bool* kept) {
+  World world(options, gloo, seat.run, seat.follower);
   world.add(seat.rank, seat.context);
   world.run(program_of_rank);
-  seat.wait_for_all();
-  world.finish_alone();
+  if (seat.when_lost && world.was_lost()) {
+    seat.when_lost();
+  }
+  const bool serves_again = world.finish(seat.wait_for_all(world.leftovers()));
+  if (kept != nullptr) {
+    *kept = serves_again;
+  }
   return world.result();
 }
 

@@ -40,8 +40,9 @@ struct GlooOptions {
 /// are ordered by `after` alone, also where they share a communicator: only sends to one rank with
 /// one tag keep their order over streams.
 ///
-/// What never completes ends as timed_out after the deadline; the rows of the journal end there. An
-/// operation whose connection broke, or that comes after one that failed, ends as failed.
+/// What never completes ends as timed_out after the deadline; the rows of the journal end there. So
+/// does an operation whose connection broke: its peer is gone. A kernel that throws, and what comes
+/// after it, ends as failed; a rank that settles it, or ends, ends by what the kernel said.
 /// Operations that are still in flight when every lane has ended get a grace of `drain_limit`
 /// without progress and end as aborted. Journals stay in memory: JournalOptions::store is not used.
 /// Times are those of a steady clock since the start of the run.
@@ -51,20 +52,40 @@ struct GlooOptions {
 RunResult run(const RunOptions& options, const GlooOptions& gloo,
               const ProgramOfRank& program_of_rank);
 
+/// What a run leaves in the connections of one rank.
+struct Leftovers {
+  bool usable = false;   ///< it ended by itself, nothing failed, and no message waits for a receive
+  bool listens = false;  ///< for messages, until its neighbour dismisses it
+  int64_t eager_sent = 0;
+  int64_t eager_received = 0;
+};
+
+/// What all ranks have agreed about their connections.
+struct Agreement {
+  bool keep = false;              ///< they serve another run
+  bool dismisses_before = false;  ///< the rank before this one listens
+};
+
 /// One rank of a world whose other ranks are other processes.
 struct Seat {
   int32_t rank = 0;
   std::shared_ptr<gloo::Context> context;  ///< connected to all others; null in a world of one
   /// Returns when every rank has done its part, or after a deadline of its own: only then may the
   /// connections close, because others may still be taking what this rank has sent.
-  std::function<void()> wait_for_all;
+  std::function<Agreement(const Leftovers&)> wait_for_all;
+  uint64_t run = 1;  ///< a number that no earlier run over these connections had
+  JournalFollower* follower = nullptr;
+  /// Called, once the rank's streams have done what was put into them, where a fault takes the rank
+  /// away: it may end the process. Empty: the rank falls silent and stays.
+  std::function<void()> when_lost{};
 };
 
 /// The same for one rank alone, in this process. Of the result's lists by rank only this rank's
 /// entries are filled, and its journal holds this rank's lanes. What hangs is ended when nothing
 /// has happened on this rank for the deadline while it waits.
+/// `kept`, where not null: whether the connections may serve another run.
 RunResult run_rank(const RunOptions& options, const GlooOptions& gloo, const Seat& seat,
-                   const ProgramOfRank& program_of_rank);
+                   const ProgramOfRank& program_of_rank, bool* kept = nullptr);
 
 inline constexpr std::chrono::milliseconds drain_limit{500};
 

@@ -127,6 +127,11 @@ void ChildProcesses::run_until(Clock::time_point time, const std::function<bool(
   }
 }
 
+void ChildProcesses::look() {
+  poll_once(std::chrono::milliseconds(0));
+  reap();
+}
+
 void ChildProcesses::poll_once(std::chrono::milliseconds wait) {
   std::vector<pollfd> open;
   std::vector<std::pair<size_t, int>> owners;

@@ -41,6 +41,8 @@ class ChildProcesses {
   void start(const ChildCommand& command);
   /// Passes output on until `done` says so, all children have ended, or the time has come.
   void run_until(Clock::time_point time, const std::function<bool()>& done);
+  /// Passes on what is there, and sees who has ended; never waits.
+  void look();
   /// Asks what still runs to end (SIGTERM), and ends it after `grace` (SIGKILL).
   void end_all(std::chrono::milliseconds grace);
 

@@ -13,6 +13,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/launch/child_processes.hpp"
 #include "cli/launch/reports.hpp"
+#include "cli/launch/temporary_folder.hpp"
 
 namespace lockstep::cli {
 
@@ -53,27 +54,6 @@ class ListeningSocket {
  private:
   int descriptor_;
   uint16_t port_ = 0;
-};
-
-/// A folder that is gone with all that lies in it when this is.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(fs::temp_directory_path() / "lockstep-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw RealRunFailed(
-          fmt::format("no folder for the ranks' reports: {}: {}", path_, std::strerror(errno)));
-    }
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 class Launch {

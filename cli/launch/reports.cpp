@@ -7,7 +7,9 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <span>
 
+#include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
 
 namespace lockstep::cli {
@@ -16,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::vector<uint8_t>> report_in(const std::string& folder, int32_t rank) {
-  const fs::path path = fs::path(folder) / report_name(rank);
+std::optional<std::vector<uint8_t>> file_in(const std::string& folder, const std::string& name) {
+  const fs::path path = fs::path(folder) / name;
   std::error_code error;
   const auto size = fs::file_size(path, error);
   if (error) {
@@ -30,12 +32,27 @@ std::optional<std::vector<uint8_t>> report_in(const std::string& folder, int32_t
   return std::vector<uint8_t>{std::istreambuf_iterator<char>(file), {}};
 }
 
+// A rank that was killed has left what it did until then.
+void add_journal(const std::string& folder, int32_t rank, Journal& journal) {
+  if (const auto file = file_in(folder, journal_name(rank))) {
+    add_journal_file(std::as_bytes(std::span(*file)), rank, journal);
+  }
+}
+
 }  // namespace
 
 std::string report_name(int32_t rank) { return fmt::format("rank-{}.report", rank); }
 
+std::string journal_name(int32_t rank) { return fmt::format("rank-{}.journal", rank); }
+
 RealRun gather_reports(const std::string& folder, const Preparation& preparation,
                        const EndOfSilent& end_of_silent) {
+  const ReportOf report_of = [&folder](int32_t rank) { return file_in(folder, report_name(rank)); };
+  return put_together(report_of, folder, preparation, end_of_silent);
+}
+
+RealRun put_together(const ReportOf& report_of, const std::string& folder,
+                     const Preparation& preparation, const EndOfSilent& end_of_silent) {
   const int32_t world_size = preparation.options.world_size;
   const auto ranks = static_cast<size_t>(world_size);
   RealRun real;
@@ -47,12 +64,13 @@ RealRun gather_reports(const std::string& folder, const Preparation& preparation
   std::set<std::string> devices;
   std::set<std::string> hosts;
   for (int32_t rank = 0; rank < world_size; ++rank) {
-    const auto report = report_in(folder, rank);
-    if (!report) {
-      real.result.ends[static_cast<size_t>(rank)] = end_of_silent(rank);
-      continue;
-    }
     try {
+      const auto report = report_of(rank);
+      if (!report) {
+        real.result.ends[static_cast<size_t>(rank)] = end_of_silent(rank);
+        add_journal(folder, rank, *real.result.journal);
+        continue;
+      }
       const RankOrigin origin = add_rank_report(*report, rank, real.result,
                                                 preparation.log->ranks[static_cast<size_t>(rank)]);
       libraries.insert(origin.libraries);

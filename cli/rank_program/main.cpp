@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "backend/gloo/world.hpp"
 #include "backend/libtorch/kernels.hpp"
@@ -21,6 +22,8 @@
 #include "cli/launch/reports.hpp"
 #include "cli/one_run.hpp"
 #include "cli/output.hpp"
+#include "cli/rank_program/serve.hpp"
+#include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
 
 namespace lockstep::cli {
@@ -36,6 +39,7 @@ struct Arguments {
   double hang_after_s = 30;
   bool lists = false;
   bool launched = false;
+  bool serve = false;
 };
 
 struct Refusal {
@@ -49,7 +53,7 @@ Arguments parse(int argc, char** argv) {
       "One rank of a real run of a scenario. RANK, WORLD_SIZE, MASTER_ADDR and "
       "MASTER_PORT say which, or the variables of mpirun or srun.",
       "lockstep-rank");
-  application.add_option("SCENARIO", arguments.scenario, "FILE[:CASE]")->required();
+  auto* scenario = application.add_option("SCENARIO", arguments.scenario, "FILE[:CASE]");
   application.add_option("--set", arguments.set, "change the scenario: KEY=VALUE")
       ->expected(1)
       ->take_all();
@@ -62,8 +66,15 @@ Arguments parse(int argc, char** argv) {
   application.add_flag("--lists", arguments.lists, "the journal keeps what operations use");
   application.add_flag("--launched", arguments.launched,
                        "ends with the process that started it; descriptor 3 of rank 0 listens");
+  application
+      .add_flag("--serve", arguments.serve,
+                "takes case after case from the launcher, over descriptor 3")
+      ->excludes(scenario);
   try {
     application.parse(argc, argv);
+    if (!arguments.serve && arguments.scenario.empty()) {
+      throw CLI::RequiredError("SCENARIO");
+    }
   } catch (const CLI::CallForHelp&) {
     std::fputs(application.help().c_str(), stdout);
     std::exit(0);
@@ -112,6 +123,10 @@ RankOrigin origin_of_this_process() {
           host.data()};
 }
 
+std::string path_in(const Arguments& arguments, const std::string& name) {
+  return (std::filesystem::path(arguments.report_folder) / name).string();
+}
+
 RealRun run_here(const Arguments& arguments, const backend::ProcessPlace& place,
                  const Preparation& preparation, const ProgramOfRank& program) {
   const int32_t world_size = preparation.options.world_size;
@@ -131,10 +146,23 @@ RealRun run_here(const Arguments& arguments, const backend::ProcessPlace& place,
   gloo.kernels = backend::make_libtorch_kernels;
   try {
     backend::Meeting meeting(options);
-    backend::Seat seat{place.rank, meeting.connect(), [&meeting] { meeting.wait_for_all(); }};
+    backend::Seat seat;
+    seat.rank = place.rank;
+    seat.context = meeting.connect();
+    seat.wait_for_all = [&meeting](const backend::Leftovers&) {
+      meeting.wait_for_all();
+      return backend::Agreement{};
+    };
+    JournalFile journal(path_in(arguments, journal_name(place.rank)), place.rank, world_size);
+    seat.follower = &journal;
+    if (arguments.launched) {
+      seat.when_lost = [] { raise(SIGKILL); };  // a lost rank is a process that is gone
+    }
     return {backend::run_rank(preparation.options, gloo, seat, program), {}};
   } catch (const backend::WorldUnavailable& error) {
     throw RealRunFailed(error.what());
+  } catch (const std::system_error& error) {
+    throw RealRunFailed(fmt::format("the journal cannot be written: {}", error.what()));
   }
 }
 
@@ -142,8 +170,11 @@ void write_report(const Arguments& arguments, const OneRun& run, int32_t rank) {
   const RankLog& log = run.preparation.log->ranks[static_cast<size_t>(rank)];
   const std::vector<uint8_t> report =
       encode_rank_report(run.result, log, rank, origin_of_this_process());
-  const auto path = std::filesystem::path(arguments.report_folder) / report_name(rank);
-  write_atomically(path, std::string(report.begin(), report.end()));
+  write_atomically(path_in(arguments, report_name(rank)),
+                   std::string(report.begin(), report.end()));
+  // What the report holds as well.
+  std::error_code ignored;
+  std::filesystem::remove(path_in(arguments, journal_name(rank)), ignored);
 }
 
 void run_rank(const Arguments& arguments) {
@@ -170,11 +201,15 @@ void run_rank(const Arguments& arguments) {
 int main_of_rank(int argc, char** argv) {
   try {
     const Arguments arguments = parse(argc, argv);
-    if (arguments.launched) {
+    if (arguments.launched || arguments.serve) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // no orphan when the launcher dies
     }
     backend::limit_kernel_threads(1);
-    run_rank(arguments);
+    if (arguments.serve) {
+      serve_cases(origin_of_this_process());
+    } else {
+      run_rank(arguments);
+    }
     return 0;
   } catch (const Refusal& refusal) {
     fmt::print(stderr, "error: {}\n", refusal.text);

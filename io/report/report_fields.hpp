@@ -50,6 +50,16 @@ Enum enumerator_of(const Json& json, Enum last) {
   return static_cast<Enum>(number);
 }
 
+/// That every enumerator of a row is one.
+inline void check_kinds(const Row& row) {
+  const bool known = row.row <= RowKind::finish && row.kind <= OpKind::event &&
+                     row.dtype <= DType::uint8 && row.reduction <= Reduction::max &&
+                     row.kernel <= Kernel::cast;
+  if (!known) {
+    throw ReportError("the report has a row of an unknown kind");
+  }
+}
+
 Json json_of_log(const RankLog& log);
 RankLog log_of_json(const Json& json);
 

@@ -30,7 +30,9 @@ std::vector<Field<FaultSpec>> own_fields(FaultKind kind) {
               {"bandwidth", "100 %", "what is left of it", 0, 1}),
           field<&FaultSpec::latency>({"latency", "0", "time added"}),
       };
-    case FaultKind::lost_rank: return {};
+    case FaultKind::lost_rank:
+      return {field<&FaultSpec::call>(
+          {"call", "none", "before the how-manieth of its operations, from 1", 1, 1e15})};
     case FaultKind::lost_node:
       return {field<&FaultSpec::node>({"node", "required", "whose ranks end", 0, last_rank})};
     case FaultKind::lost_message:

@@ -48,8 +48,13 @@ const LaneJournal& Journal::lane(int32_t rank, int32_t lane) const {
 }
 
 void Journal::append(int32_t rank, LaneId lane, const Row& row) {
-  if (!closed_) {
-    this->lane(rank, lane).append(row);
+  if (closed_) {
+    return;
+  }
+  LaneJournal& rows = this->lane(rank, lane);
+  rows.append(row);
+  if (options_.follower != nullptr) [[unlikely]] {
+    options_.follower->appended(lane, row, rows.lists_of(row));
   }
 }
 

@@ -14,6 +14,17 @@
 
 namespace lockstep {
 
+/// Is told what one rank does when it does it, so that it can outlive the rank's process. Threads
+/// of the rank may call at the same time. Implemented outside the model.
+class JournalFollower {
+ public:
+  virtual ~JournalFollower() = default;
+  /// `lists` are empty where the journal keeps none for this row.
+  virtual void appended(LaneId lane, const Row& row, const RowLists& lists) = 0;
+  virtual void completed(Ticket ticket, const Completion& completion) = 0;
+  virtual void grouped(GroupId group, uint64_t communicator, std::span<const int32_t> members) = 0;
+};
+
 struct JournalOptions {
   bool lists = false;                   ///< keep after, reads, writes and splits of every operation
   bool completions = true;              ///< keep times and outcomes
@@ -22,6 +33,7 @@ struct JournalOptions {
   /// writes to just now (up to 160 KiB of rows, and 128 KiB each of lists and completions) is not
   /// counted, nor are completions of which some are still pending.
   int64_t resident_bytes_max = int64_t{2} << 30;
+  JournalFollower* follower = nullptr;  ///< of a journal that one rank alone writes; outlives it
 };
 
 /// A group as one rank knows it.

@@ -88,6 +88,46 @@ TEST_CASE("a rank that is killed is named, and the others end") {
   CHECK(has(ended, "ended by signal 9"));
 }
 
+TEST_CASE("a rank that a fault takes away dies, and the finding is that of the simulation") {
+  const Folder folder;
+  const std::string file =
+      folder.write("lost.yaml",
+                   "version: 1\ncluster: {ranks: 3, network: {bandwidth: 1 GB/s}}\n"
+                   "process_group: {backend: gloo}\nfaults: [{lost_rank: {rank: 1, call: 2}}]\n"
+                   "program:\n  main:\n    - let: {x: \"full(4, 1.0)\"}\n    - all_reduce: x\n"
+                   "    - all_reduce: x\n");
+  const Folder temporary;
+  const Ended ended = run_program("exec --hang-after 0.5 " + file, "2>&1", "",
+                                  "export TMPDIR=" + temporary.path() + "; ");
+  INFO(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(has(ended, "[rank 1] ended by signal 9"));
+  CHECK(
+      has(ended, "ranks 0, 2 wait for ever in all_reduce: rank 1 was lost after its operation 1"));
+  CHECK(has(ended, "outcome equal"));
+  CHECK(has(ended, "calls equal"));
+  CHECK(std::filesystem::is_empty(temporary.path()));
+}
+
+TEST_CASE("compare takes the journal of a rank that left no report") {
+  const Folder folder;
+  const std::string file =
+      folder.write("left.yaml",
+                   "version: 1\ncluster: {ranks: 2, network: {bandwidth: 1 GB/s}}\n"
+                   "process_group: {backend: gloo}\nprogram:\n  main:\n    - barrier\n"
+                   "    - if: rank == 0\n      then: [{recv: {elements: 4, src: 1}}]\n"
+                   "      else: [{recv: {elements: 4, src: 0, tag: 7}}]\n");
+  const std::string rank = std::string(LOCKSTEP_RANK_PROGRAM) + " " + file +
+                           " --hang-after 4 --report-folder " + folder.path() + " & ";
+  const std::string both =
+      "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)); RANK=0 " +
+      rank + "RANK=1 " + rank + "victim=$!; sleep 3; kill -9 $victim; wait; ";
+  const Ended ended =
+      run_program("compare --reports " + folder.path() + " " + file, "2>&1", "", both);
+  INFO(ended.output);
+  CHECK(has(ended, "rank 1 was lost after its operation 2, recv"));
+}
+
 TEST_CASE("compare reads what ranks left that others started") {
   const Folder folder;
   const std::string training = scenario("accumulation.yaml:accumulated");

@@ -66,6 +66,24 @@ TEST_CASE("at epoch N is the beginning of that epoch, at step N that of its firs
   CHECK(steps_of(training("{signal: {rank: 1, name: SIGKILL, at: step 2}}"), 1) == 2);
 }
 
+TEST_CASE("a rank is lost before the operation that is named, and the finding names the last one") {
+  const Rehearsal ran = sum_of_two("{lost_rank: {rank: 1, call: 2}}", 2);
+  CHECK(ran.hung);
+  CHECK(ran.run.result.ends[1].kind == RankEnd::Kind::lost);
+  REQUIRE(ran.findings.size() == 1);
+  CHECK(ran.findings[0].code == "LS101");
+  CHECK(ran.findings[0].title ==
+        "rank 0 waits for ever in all_reduce: rank 1 was lost after its operation 1, barrier");
+  REQUIRE(ran.findings[0].sites.size() == 2);
+  CHECK(ran.findings[0].sites[1].role == SiteRole::exception);
+  CHECK(sum_of_two("{lost_rank: {rank: 1, call: 1}}", 2).findings[0].title ==
+        "rank 0 waits for ever in barrier: rank 1 was lost before its first operation");
+  const Rehearsal late = sum_of_two("{lost_rank: {rank: 1, call: 99}}", 2);
+  CHECK(late.findings.empty());
+  CHECK(problem_of(late, Problem::Kind::note).find("fewer than 99 operations") !=
+        std::string::npos);
+}
+
 TEST_CASE("a corrupted value strikes calls that send data, and no others") {
   CHECK(sum_of_two("", 2).findings.empty());
   // The barrier before it sends none, so the all_reduce is the first such call: 1 - 1.

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "cli/launch/real_run.hpp"
+
+namespace lockstep::cli {
+
+/// A folder that is gone with all that lies in it when this is.
+class TemporaryFolder {
+ public:
+  /// Throws RealRunFailed.
+  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "lockstep-XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) {
+      throw RealRunFailed(
+          fmt::format("no folder for the ranks' reports: {}: {}", path_, std::strerror(errno)));
+    }
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace lockstep::cli

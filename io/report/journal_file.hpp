@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "model/program/journal.hpp"
+
+namespace lockstep {
+
+/// The journal of one rank as a file that grows with it, through memory that the file shares: what
+/// was written stays when the process is killed. When the disk is full it stops growing.
+class JournalFile final : public JournalFollower {
+ public:
+  /// Makes the file anew. Throws std::system_error.
+  JournalFile(const std::string& path, int32_t rank, int32_t world_size);
+  ~JournalFile() override;
+  JournalFile(const JournalFile&) = delete;
+  JournalFile& operator=(const JournalFile&) = delete;
+
+  void appended(LaneId lane, const Row& row, const RowLists& lists) override;
+  void completed(Ticket ticket, const Completion& completion) override;
+  void grouped(GroupId group, uint64_t communicator, std::span<const int32_t> members) override;
+
+ private:
+  struct Record;
+  void write(const Record& record);
+  template <class T>
+  void write_list(uint8_t kind, std::span<const T> values);
+  bool map_next();
+
+  std::mutex mutex_;
+  int descriptor_ = -1;
+  std::byte* window_ = nullptr;
+  size_t used_ = 0;        ///< of the window
+  int64_t mapped_to_ = 0;  ///< bytes of the file before the end of the window
+};
+
+/// Adds what such a file tells to the rank's part of the journal; it ends where a record is torn.
+/// Of the lists of operations only splits are there. Trusts nothing: throws ReportError where this
+/// is no such file, or one of another rank or run.
+void add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal);
+
+}  // namespace lockstep

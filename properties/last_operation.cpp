@@ -1,0 +1,36 @@
+#include "properties/last_operation.hpp"
+
+#include <fmt/format.h>
+
+#include "properties/calls.hpp"
+
+namespace lockstep {
+
+LastOperation last_operation(const Journal& journal, int32_t rank) {
+  LastOperation last;
+  for (int32_t lane = journal.lanes(rank) - 1; lane >= 0; --lane) {
+    uint32_t counted = 0;
+    journal.lane(rank, lane).for_each([&](const Row& row) {
+      if (row.row != RowKind::op) {
+        return;
+      }
+      last.count += row.sequence != counted ? 1 : 0;
+      counted = row.sequence;
+      if (lane == 0) {
+        last.name =
+            row.kind == OpKind::compute ? name_of(row.kernel) : name_of(called_kind(journal, row));
+        last.site = row.site;
+      }
+    });
+  }
+  return last;
+}
+
+std::string lost_text(const RunResult& run, int32_t rank) {
+  const LastOperation last = last_operation(*run.journal, rank);
+  return last.count == 0 ? "was lost before its first operation"
+                         : fmt::format("was lost after its operation {}{}{}", last.count,
+                                       last.name.empty() ? "" : ", ", last.name);
+}
+
+}  // namespace lockstep

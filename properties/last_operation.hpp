@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/program/run.hpp"
+
+namespace lockstep {
+
+/// How far a rank came.
+struct LastOperation {
+  int64_t count = 0;  ///< of submissions, over all lanes; parts of a grouped call are one
+  std::string name;   ///< of the main program's last one: "all_reduce", "layer_forward"
+  SiteId site{};
+};
+LastOperation last_operation(const Journal& journal, int32_t rank);
+
+/// "was lost after its operation 7, all_reduce": `call: 8` of a lost_rank repeats it.
+std::string lost_text(const RunResult& run, int32_t rank);
+
+}  // namespace lockstep
