@@ -125,9 +125,10 @@ Offences dead_headers(const std::vector<Source>& files) {
 
 // The places from which the build takes its sources; cli/ and bench/ are not searched in depth.
 bool is_built(std::string_view path) {
-  for (const char* folder : {"model", "sim", "properties", "io", "backend", "tests/unit",
-                             "tests/cli_test", "tests/tidy", "tests/conformance", "tests/property",
-                             "tests/libtorch", "cli/launch", "cli/rank_program"}) {
+  for (const char* folder :
+       {"model", "sim", "properties", "io", "backend", "tests/unit", "tests/cli_test", "tests/tidy",
+        "tests/conformance", "tests/property", "tests/libtorch", "tests/fleet", "tests/faults",
+        "cli/launch", "cli/rank_program"}) {
     if (lies_in(path, folder)) {
       return true;
     }
