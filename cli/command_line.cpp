@@ -110,6 +110,9 @@ class Parser {
       }
     }
     request_.world = world_named(world_);
+    request_.device.wish = device_ == "cpu"    ? DeviceWish::cpu
+                           : device_ == "cuda" ? DeviceWish::cuda
+                                               : DeviceWish::automatic;
     return request_;
   }
 
@@ -158,6 +161,8 @@ class Parser {
     CLI::App* made = scenario_command("exec", false);
     made->add_option("--timeline", request_.timeline);
     made->add_option("--hang-after", request_.hang_after_s)->check(CLI::Range(0.01, 1e6));
+    made->add_option("--device", device_)->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+    made->add_flag("--oversubscribe", request_.device.oversubscribe);
   }
 
   void compare() {
@@ -189,6 +194,7 @@ class Parser {
   bool version_ = false;
   std::string format_ = "text";
   std::string world_ = "simulated";
+  std::string device_ = "auto";
 };
 
 bool is_plain(const std::string& argument) {

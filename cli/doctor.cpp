@@ -1,12 +1,13 @@
 // `doctor`: what this machine can do with Lockstep, what is missing, and what brings it.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
-
-#include <fstream>
 
 #include "cli/commands.hpp"
 #include "cli/json.hpp"
+#include "cli/launch/device_choice.hpp"
+#include "cli/launch/gpu_inventory.hpp"
 #include "cli/launch/launcher.hpp"
 #include "cli/one_run.hpp"
 
@@ -31,13 +32,6 @@ bool loads(const char* library) {
   return handle != nullptr;
 }
 
-std::string first_line_of(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 Check threads_world() {
   return {"gloo", has_thread_world(), has_thread_world() ? "a thread a rank, 8 ranks at most" : "",
           "verify and test --world threads", "apt-get install libgloo-dev, then ./dev build"};
@@ -49,25 +43,39 @@ Check rank_program_check() {
           "./dev libtorch, then ./dev build"};
 }
 
-Check driver() {
-  const std::string version = first_line_of("/proc/driver/nvidia/version");
-  return {"NVIDIA driver", !version.empty(), version, "exec on GPUs",
-          "install the driver of the GPU"};
+Check driver(const GpuInventory& inventory) {
+  std::string detail = inventory.driver;
+  if (inventory.cuda_version > 0) {
+    detail += fmt::format(", runs CUDA {}.{}", inventory.cuda_version / 1000,
+                          inventory.cuda_version % 1000 / 10);
+  }
+  return {"NVIDIA driver", inventory.cuda_version >= cuda_version_needed, detail, "exec on GPUs",
+          inventory.driver.empty()
+              ? inventory.problem + "; install a driver of the 580 series or later"
+              : "the driver " + detail + "; install one of the 580 series or later"};
+}
+
+Check gpus(const GpuInventory& inventory) {
+  return {"GPUs", !inventory.names.empty(),
+          fmt::format("{}: {}", inventory.names.size(), fmt::join(inventory.names, ", ")),
+          "exec on GPUs", "run it on a machine with a GPU"};
 }
 
 Check cuda() {
-  const bool found = loads("libcudart.so") || loads("libcudart.so.13") || loads("libcudart.so.12");
+  const bool found = loads("libcudart.so") || loads("libcudart.so.13");
   return {"CUDA runtime", found, "", "exec on GPUs", "install the CUDA Toolkit 13.0"};
 }
 
 Check nccl() {
   return {"NCCL", loads("libnccl.so.2"), "", "exec on GPUs",
-          "install NCCL 2.28 or later (nvidia-nccl-cu13)"};
+          "install NCCL 2.28 or later: python3 -m pip install nvidia-nccl-cu13, and name its lib "
+          "folder in LD_LIBRARY_PATH"};
 }
 
 Check cuda_program() {
-  return {"lockstep-rank-cuda", false, "", "exec on GPUs: CUDA and NCCL",
-          "this version has no rank program for GPUs"};
+  const std::string program = rank_program(cuda_rank_program);
+  return {cuda_rank_program, !program.empty(), program, "exec on GPUs: CUDA and NCCL",
+          "with a CUDA Toolkit 13 and NCCL's header: ./dev libtorch, then ./dev build"};
 }
 
 // Each pair of ranks of one machine holds a connection in both.
@@ -93,9 +101,11 @@ std::string text_of(const Check& check, const Style& style) {
 }  // namespace
 
 Answer doctor_command(const Request& request, const Style& style) {
-  const std::vector<Check> checks = {
-      threads_world(), rank_program_check(), cuda_program(), driver(), cuda(),
-      nccl(),          open_files()};
+  const GpuInventory inventory = find_gpus();
+  const std::vector<Check> checks = {threads_world(), rank_program_check(),
+                                     cuda_program(),  driver(inventory),
+                                     gpus(inventory), cuda(),
+                                     nccl(),          open_files()};
   Answer answer;
   if (request.format == Format::json) {
     Json list = Json::array();

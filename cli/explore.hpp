@@ -18,6 +18,7 @@ struct ExploreRequest {
   const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
   Progress* progress = nullptr;
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;
+  DeviceRequest device{};  ///< of World::processes
 };
 
 /// What all explored schedules of one scenario gave together.

@@ -91,10 +91,13 @@ lockstep exec FILE[:CASE]     run a scenario for real, then hold it against its 
   lockstep exec train.yaml --format json -o real.json
 
 Starts one process a rank on this machine: the same strategy code, kernels by LibTorch, messages by
-Gloo. A rank that waits longer than --hang-after ends the run; the journals of all ranks then go
-through the same diagnosis as in `verify`. The last lines compare: outcome, calls, values, memory.
+Gloo on the CPU and by NCCL on GPUs. A rank that waits longer than --hang-after ends the run; the
+journals of all ranks then go through the same diagnosis as in `verify`. The last lines compare:
+outcome, calls, values, memory.
 
   --hang-after SECONDS  how long a rank may wait (10)
+  --device auto|cpu|cuda  auto: GPUs where the scenario has some and this machine enough of them
+  --oversubscribe       ranks may share a GPU: slow, for trying things out
   --timeline FILE       Chrome trace of one case, as it really ran
   --set KEY=VALUE       change the scenario, as often as wanted
   --seed N              seed of data, values and ties
@@ -104,7 +107,7 @@ through the same diagnosis as in `verify`. The last lines compare: outcome, call
   --time-limit SECONDS  give up after this time (exit 4)
 
 Exit codes: 0 fine and equal, 1 an error was found or the worlds differ, 3 bad input, 4 undecided,
-5 LibTorch is missing (lockstep doctor), 6 the real run failed for an outside reason.
+5 LibTorch or a GPU is missing (lockstep doctor), 6 the real run failed for an outside reason.
 )";
 
 constexpr std::string_view compare_help = R"(

@@ -42,7 +42,8 @@ ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& 
           request.hang_after,
           request.real,
           request.progress,
-          request.journal_bytes_max};
+          request.journal_bytes_max,
+          request.device};
 }
 
 void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {

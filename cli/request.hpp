@@ -6,12 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/launch/device_choice.hpp"
+
 namespace lockstep::cli {
 
 enum class World : uint8_t {
   simulated,
   threads,    ///< a thread a rank in this process, over Gloo
-  processes,  ///< a rank program a rank, over LibTorch and Gloo
+  processes,  ///< a rank program a rank, over LibTorch and Gloo or NCCL
 };
 /// Whether time passes there as it does, so that nothing can be said of predicted times.
 constexpr bool is_real(World world) { return world != World::simulated; }
@@ -19,7 +21,7 @@ constexpr std::string_view description_of(World world) {
   switch (world) {
     case World::simulated: return "simulated";
     case World::threads: return "a thread a rank over Gloo";
-    case World::processes: return "a process a rank, LibTorch over Gloo";
+    case World::processes: return "a process a rank, over LibTorch";
   }
   return "";
 }
@@ -44,6 +46,7 @@ struct Request {
   World world = World::simulated;
   std::string reports;       ///< of `compare`: the folder in which the ranks left theirs
   double hang_after_s = 10;  ///< of `exec`: how long a rank may wait before the run counts as hung
+  DeviceRequest device;      ///< of `exec`
   int64_t draw_faults = 0;   ///< of `verify`: how many, from the seed
 };
 

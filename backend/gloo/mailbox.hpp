@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/gloo/progress.hpp"
+#include "backend/rank/progress.hpp"
 
 namespace gloo {
 class Context;

@@ -2,10 +2,10 @@
 
 #include <map>
 #include <memory>
-#include <vector>
 
 #include "backend/gloo/rank_state.hpp"
 #include "backend/gloo/stream_worker.hpp"
+#include "backend/rank/host_lanes.hpp"
 
 namespace lockstep::backend {
 
@@ -21,12 +21,12 @@ class RankHost final : public Port {
   /// Lets the workers end when their queues are empty, or at once after an abort; joins them.
   void stop_workers();
 
-  const RankEnd& end() const { return end_; }
+  const RankEnd& end() const { return lanes_.end(); }
   int64_t operations() const { return operations_; }
   const RankStack& stack() const { return stack_; }
 
   const Place& place() const override { return place_; }
-  LaneId lane() const override { return current_lane_; }
+  LaneId lane() const override { return lanes_.current(); }
   BufferId allocate(const BufferSpec& spec) override;
   void release(BufferId buffer) override;
   void write(const Slice& to, const Values& values) override;
@@ -44,11 +44,6 @@ class RankHost final : public Port {
  private:
   Lane& add_lane(Program program);
   Lane* next_lane();
-  void resume(Lane& lane);
-  void lane_ended(Lane& lane);
-  void record_end(LaneId lane, const RankEnd& end);
-  void seal();
-  void refuse_when_sealed() const;
 
   Ticket host_work(const Op& op);
   void wait_for_room(std::unique_lock<std::mutex>& lock);
@@ -56,16 +51,10 @@ class RankHost final : public Port {
   void enqueue(std::unique_ptr<Submission> submission, StreamId on);
 
   RankState& state_;
-  Journal* journal_;
   Place place_;
   RankStack stack_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  size_t live_lanes_ = 0;
-  LaneId current_lane_{};
-  bool sealed_ = false;  ///< nothing that this rank still does counts: aborted, or lost
-  std::vector<int64_t> sealed_rows_;  ///< by lane: how long the journal was
+  HostLanes lanes_;
   std::map<StreamId, std::unique_ptr<StreamWorker>> workers_;
-  RankEnd end_;
   int64_t operations_ = 0;
 };
 

@@ -11,10 +11,10 @@
 
 #include "backend/gloo/mailbox.hpp"
 #include "backend/gloo/matcher.hpp"
-#include "backend/gloo/progress.hpp"
 #include "backend/gloo/submission.hpp"
-#include "backend/gloo/ticket_table.hpp"
 #include "backend/gloo/world.hpp"
+#include "backend/rank/progress.hpp"
+#include "backend/rank/ticket_table.hpp"
 #include "model/network/execute.hpp"
 
 namespace lockstep::backend {

@@ -11,7 +11,7 @@ namespace lockstep::backend {
 
 Ticket RankHost::submit(std::span<const Op> ops) {
   ensure(!ops.empty(), "a submission holds at least one operation");
-  refuse_when_sealed();
+  lanes_.refuse_when_sealed();
   if (ops.front().kind == OpKind::host) {
     return host_work(ops.front());
   }
@@ -24,7 +24,7 @@ Ticket RankHost::submit(std::span<const Op> ops) {
   wait_for_room(lock);
   const StreamId on = ops.front().stream;
   auto submission = std::make_unique<Submission>();
-  submission->ticket = state_.tickets.add(current_lane_, state_.shared.progress.now());
+  submission->ticket = state_.tickets.add(lanes_.current(), state_.shared.progress.now());
   for (const Op& op : ops) {
     add_part(*submission, op);
   }
@@ -87,7 +87,7 @@ Ticket RankHost::host_work(const Op& op) {
   }
   const std::lock_guard lock(state_.mutex);
   ++operations_;
-  const Ticket ticket = state_.tickets.add(current_lane_, issue);
+  const Ticket ticket = state_.tickets.add(lanes_.current(), issue);
   state_.tickets.start(ticket, issue);
   state_.tickets.settle(ticket, {Outcome::ok, {}, {}}, state_.shared.progress.now());
   return ticket;
@@ -97,13 +97,13 @@ void RankHost::wait_for_room(std::unique_lock<std::mutex>& lock) {
   const int64_t room = std::max(1, state_.shared.options.launch_queue);
   if (state_.in_flight >= room && !state_.aborted) {
     const Idle idle(state_.shared.progress);
-    state_.held_back = current_lane_;
+    state_.held_back = lanes_.current();
     state_.host_wakes.wait(lock, [&] { return state_.aborted || state_.in_flight < room; });
     state_.held_back.reset();
   }
   if (state_.aborted) {
-    seal();
-    refuse_when_sealed();
+    lanes_.seal();
+    lanes_.refuse_when_sealed();
   }
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/gloo/matcher.hpp"
-#include "model/core/op.hpp"
+#include "backend/rank/owned_op.hpp"
 
 namespace lockstep::backend {
 
@@ -30,7 +30,7 @@ class Part {
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
 
-  const Op& op() const { return op_; }
+  const Op& op() const { return op_.get(); }
   uint64_t communicator() const { return key_; }
   std::span<const int32_t> members() const { return members_; }
   int64_t call() const { return call_; }
@@ -39,15 +39,10 @@ class Part {
   std::shared_ptr<WantedMessage> wanted;
 
  private:
-  Op op_;
+  OwnedOp op_;
   uint64_t key_ = 0;
   std::span<const int32_t> members_;
   int64_t call_ = 0;
-  std::vector<Slice> reads_;
-  std::vector<Slice> writes_;
-  std::vector<int64_t> splits_;
-  std::vector<double> scalars_;
-  OpLists lists_;
 };
 
 /// What one call of submit asked for.

@@ -1,76 +1,40 @@
 #include "backend/libtorch/kernels.hpp"
 
-#include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
-#include <fmt/format.h>
+#include <ATen/core/Tensor.h>
 
-#include "backend/libtorch/kernels_elementwise.hpp"
-#include "backend/libtorch/kernels_optimizer.hpp"
-#include "backend/libtorch/layer_kernels.hpp"
-#include "model/core/ensure.hpp"
-#include "model/network/arithmetic.hpp"
+#include "backend/libtorch/kernels_tensor.hpp"
+#include "backend/libtorch/tensor_kernels.hpp"
 
 namespace lockstep::backend {
 
 namespace {
 
-class LibTorchKernels final : public KernelExecutor {
+/// Operands that are copied out of their buffers and back.
+class CopiedOperands final : public TensorOperands {
  public:
-  explicit LibTorchKernels(uint64_t dropout_seed) { state_.dropout_seed = dropout_seed; }
-
-  void execute(const Op& op, Operands& operands, const Network* network) override {
-    const at::NoGradGuard no_grad;
-    try {
-      run(op, operands, network);
-    } catch (const c10::Error& error) {
-      throw ArithmeticError(
-          fmt::format("{}: LibTorch refuses it: {}", place(op, network),
-                      error.what_without_backtrace()),
-          "look at the arguments of the layer or optimizer, and at the sizes of its input");
-    }
+  explicit CopiedOperands(Operands& operands) : operands_(operands) {}
+  at::Tensor load(const Slice& from) override {
+    Values values = operands_.load(from);
+    return values.empty() ? at::Tensor() : tensor_of(std::move(values));
+  }
+  void store(const Slice& to, const at::Tensor& values) override {
+    operands_.store(to, values_of(values, to.dtype));
   }
 
  private:
-  void run(const Op& op, Operands& operands, const Network* network) {
-    switch (op.kernel) {
-      case Kernel::timed:
-      case Kernel::roofline: return;
-      case Kernel::layer_forward:
-      case Kernel::layer_backward:
-      case Kernel::loss_forward:
-      case Kernel::loss_backward:
-        ensure(network != nullptr, "a layer kernel runs in a world that knows the network");
-        run_layer(op, operands, *network);
-        return;
-      case Kernel::sgd_step:
-      case Kernel::adam_step: execute_optimizer(op, operands); return;
-      case Kernel::fill:
-      case Kernel::copy:
-      case Kernel::scale:
-      case Kernel::add:
-      case Kernel::average:
-      case Kernel::cast: execute_elementwise(op, operands); return;
-    }
+  Operands& operands_;
+};
+
+class LibTorchKernels final : public KernelExecutor {
+ public:
+  explicit LibTorchKernels(uint64_t dropout_seed) : kernels_(dropout_seed) {}
+  void execute(const Op& op, Operands& operands, const Network* network) override {
+    CopiedOperands copied(operands);
+    kernels_.execute(op, copied, network);
   }
 
-  void run_layer(const Op& op, Operands& operands, const Network& network) {
-    if (op.kernel == Kernel::layer_forward) {
-      execute_layer_forward(op, operands, network, state_);
-    } else if (op.kernel == Kernel::layer_backward) {
-      execute_layer_backward(op, operands, network, state_);
-    } else {
-      execute_loss(op, operands, network);
-    }
-  }
-
-  static std::string place(const Op& op, const Network* network) {
-    const bool is_layer = op.kernel == Kernel::layer_forward || op.kernel == Kernel::layer_backward;
-    return is_layer ? fmt::format("{} of `{}`", name_of(op.kernel),
-                                  network->layers.at(static_cast<size_t>(op.tag)).name)
-                    : std::string(name_of(op.kernel));
-  }
-
-  LayerState state_;
+ private:
+  TensorKernels kernels_;
 };
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <memory>
 
-#include "model/core/ensure.hpp"
-
 namespace lockstep::backend {
 
 at::ScalarType scalar_type_of(DType dtype) {
@@ -22,17 +20,12 @@ at::ScalarType scalar_type_of(DType dtype) {
   return at::kFloat;
 }
 
-at::Tensor tensor_of(Values values, at::IntArrayRef sizes) {
-  ensure(c10::multiply_integers(sizes) == values.size(), "an operand has its tensor's size");
-  const auto owner = std::make_shared<Values>(std::move(values));
-  return at::from_blob(
-      owner->bytes().data(), sizes, [owner](void*) {},
-      at::TensorOptions(scalar_type_of(owner->dtype())));
-}
-
 at::Tensor tensor_of(Values values) {
   const int64_t elements = values.size();
-  return tensor_of(std::move(values), {elements});
+  const auto owner = std::make_shared<Values>(std::move(values));
+  return at::from_blob(
+      owner->bytes().data(), {elements}, [owner](void*) {},
+      at::TensorOptions(scalar_type_of(owner->dtype())));
 }
 
 Values values_of(const at::Tensor& tensor, DType dtype) {
@@ -42,23 +35,6 @@ Values values_of(const at::Tensor& tensor, DType dtype) {
     std::memcpy(values.bytes().data(), rounded.const_data_ptr(), values.bytes().size());
   }
   return values;
-}
-
-bool holds(const at::Tensor& tensor, const Values& values) {
-  return tensor.defined() && tensor.scalar_type() == scalar_type_of(values.dtype()) &&
-         tensor.numel() == values.size() &&
-         std::memcmp(tensor.const_data_ptr(), values.bytes().data(), values.bytes().size()) == 0;
-}
-
-std::vector<Values> load_all(std::span<const Slice> slices, Operands& operands) {
-  std::vector<Values> all;
-  for (const Slice& slice : slices) {
-    all.push_back(operands.load(slice));
-    if (all.back().empty()) {
-      return {};
-    }
-  }
-  return all;
 }
 
 }  // namespace lockstep::backend

@@ -1,16 +1,23 @@
 #include "backend/libtorch/layer_graph.hpp"
 
 #include <algorithm>
-
-#include "backend/libtorch/kernels_tensor.hpp"
+#include <cstring>
 
 namespace lockstep::backend {
 
-bool LayerGraph::fits(const Values& input_values, std::span<const Values> parameter_values) const {
-  return holds(input, input_values) &&
-         std::ranges::equal(
-             parameters, parameter_values,
-             [](const at::Tensor& tensor, const Values& values) { return holds(tensor, values); });
+bool Leaf::holds(const at::Tensor& now) const {
+  if (tensor._version() != version || tensor.scalar_type() != now.scalar_type() ||
+      tensor.numel() != now.numel()) {
+    return false;
+  }
+  return tensor.const_data_ptr() == now.const_data_ptr() ||
+         (tensor.is_cpu() && now.is_cpu() &&
+          std::memcmp(tensor.const_data_ptr(), now.const_data_ptr(), tensor.nbytes()) == 0);
+}
+
+bool LayerGraph::fits(std::span<const at::Tensor> reads) const {
+  return std::ranges::equal(
+      leaves, reads, [](const Leaf& leaf, const at::Tensor& now) { return leaf.holds(now); });
 }
 
 void KeptGraphs::keep(int32_t layer, const Slice& input, LayerGraph graph) {

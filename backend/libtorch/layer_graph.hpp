@@ -7,22 +7,33 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "model/core/buffer.hpp"
-#include "model/core/values.hpp"
 
 namespace lockstep::backend {
 
-/// What a forward of a layer leaves for its backward. The leaves are detached; their memory holds
-/// the values as they were.
+/// A tensor that a graph was made of, detached, and how often it had been written to then.
+struct Leaf {
+  explicit Leaf(at::Tensor of) : tensor(std::move(of)), version(tensor._version()) {}
+
+  /// Still holds what it held, and so does `now`: the same memory not written to since, or a copy
+  /// with the same bytes. What lies elsewhere on a GPU counts as different.
+  bool holds(const at::Tensor& now) const;
+
+  at::Tensor tensor;
+  int64_t version;
+};
+
+/// What a forward of a layer leaves for its backward.
 struct LayerGraph {
-  at::Tensor input{};
-  std::vector<at::Tensor> parameters{};
+  std::vector<Leaf> leaves{};  ///< input, parameters..
   at::Tensor output{};
 
   /// Made of exactly these values, so that its gradients are theirs.
-  bool fits(const Values& input_values, std::span<const Values> parameter_values) const;
+  bool fits(std::span<const at::Tensor> reads) const;
 };
 
 /// The graphs that wait for their backward. A graph is replaced by the next forward of its layer on

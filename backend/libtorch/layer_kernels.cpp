@@ -51,54 +51,50 @@ std::vector<int64_t> parameter_sizes(const Layer& layer, size_t index) {
 }
 
 /// The same for equal inputs, so that a recomputed forward drops what the first one dropped.
-uint64_t dropout_key(const LayerState& state, const Op& op, const Values& input) {
+uint64_t dropout_key(const LayerState& state, const Op& op, const at::Tensor& input) {
   uint64_t key = random_key(state.dropout_seed, static_cast<uint64_t>(op.tag));
-  const auto bytes = input.bytes();
-  for (size_t begin = 0; begin < bytes.size(); begin += sizeof(uint64_t)) {
+  const at::Tensor here = input.cpu();
+  const auto* bytes = static_cast<const std::byte*>(here.const_data_ptr());
+  for (size_t begin = 0; begin < here.nbytes(); begin += sizeof(uint64_t)) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + begin, std::min(sizeof word, bytes.size() - begin));
+    std::memcpy(&word, bytes + begin, std::min(sizeof word, here.nbytes() - begin));
     key = random_key(key, word);
   }
   return key;
 }
 
-at::Tensor leaf(Values values, const std::vector<int64_t>& sizes, bool with_graph) {
-  at::Tensor tensor = tensor_of(std::move(values), sizes);
-  return with_graph && tensor.is_floating_point() ? tensor.requires_grad_() : tensor;
+at::Tensor leaf(const at::Tensor& read, const std::vector<int64_t>& sizes, bool with_graph) {
+  at::Tensor tensor = read.detach().view(sizes);
+  return with_graph && tensor.is_floating_point() ? tensor.detach().requires_grad_() : tensor;
 }
 
 /// Runs the layer's forward. `reads` are input and parameters; with the graph where one is asked
 /// for.
-LayerGraph run_forward(const Op& op, const Layer& layer, std::vector<Values> reads,
+LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
                        LayerTensors tensors, DType output_dtype, bool with_graph) {
   const at::AutoGradMode grad_mode(with_graph);
   LayerGraph graph;
-  graph.input = leaf(std::move(reads[0]), batch_sizes(op.list(), layer.input), with_graph);
+  tensors.input = leaf(reads[0], batch_sizes(op.list(), layer.input), with_graph);
+  graph.leaves.emplace_back(tensors.input);
   for (size_t i = 0; i < parameter_count(layer); ++i) {
-    graph.parameters.push_back(
-        leaf(std::move(reads.at(1 + i)), parameter_sizes(layer, i), with_graph));
+    tensors.parameters.push_back(leaf(reads[1 + i], parameter_sizes(layer, i), with_graph));
+    graph.leaves.emplace_back(tensors.parameters.back());
   }
-  tensors.input = graph.input;
-  tensors.parameters = graph.parameters;
   graph.output = layer_output(layer, tensors, scalar_type_of(output_dtype));
   return graph;
 }
 
-void store_sum(const at::Tensor& sum, const Slice& to, Operands& operands) {
-  operands.store(to, values_of(sum, to.dtype));
-}
-
 /// The one read, or the sum of the first and the last.
-void pass_on(std::vector<Values> reads, bool with_last, const Slice& to, Operands& operands) {
-  const at::Tensor first = tensor_of(std::move(reads.front()));
-  store_sum(with_last ? first.add(tensor_of(std::move(reads.back()))) : first, to, operands);
+void pass_on(std::span<const at::Tensor> reads, bool with_last, const Slice& to,
+             TensorOperands& operands) {
+  operands.store(to, with_last ? reads.front().add(reads.back()) : reads.front());
 }
 
 /// Adds to what the gradient buffer holds. A gradient that no path leads to adds nothing.
-void add_gradient(const at::Tensor& gradient, const Slice& to, Operands& operands) {
-  Values held = operands.load(to);
-  if (gradient.defined() && !held.empty()) {
-    store_sum(tensor_of(std::move(held)).add(gradient.flatten()), to, operands);
+void add_gradient(const at::Tensor& gradient, const Slice& to, TensorOperands& operands) {
+  const at::Tensor held = operands.load(to);
+  if (gradient.defined() && held.defined()) {
+    operands.store(to, held.add(gradient.flatten()));
   }
 }
 
@@ -110,99 +106,89 @@ struct WantedGradients {
 
 WantedGradients wanted_gradients(const OpLists& lists, const LayerGraph& graph) {
   WantedGradients wanted;
-  const auto want = [&](const at::Tensor& tensor, size_t write) {
-    if (write < lists.writes.size() && lists.writes[write].elements > 0 && tensor.requires_grad()) {
-      wanted.leaves.push_back(tensor);
-      wanted.writes.push_back(write);
+  for (size_t i = 0; i < graph.leaves.size() && i < lists.writes.size(); ++i) {
+    if (lists.writes[i].elements > 0 && graph.leaves[i].tensor.requires_grad()) {
+      wanted.leaves.push_back(graph.leaves[i].tensor);
+      wanted.writes.push_back(i);
     }
-  };
-  want(graph.input, 0);
-  for (size_t i = 0; i < graph.parameters.size(); ++i) {
-    want(graph.parameters[i], 1 + i);
   }
   return wanted;
 }
 
-/// The graph of the forward that made this backward necessary, or of a second one.
-LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::vector<Values> reads,
+/// The graph of the forward that made this backward necessary, or of a second one. `reads`: as of
+/// the forward.
+LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
                               LayerState& state) {
   const OpLists& lists = op.list();
   const DType output_dtype = lists.reads[0].dtype;
-  const auto parameters = std::span(reads).subspan(1, parameter_count(layer));
   auto kept = state.graphs.take(op.tag, lists.reads[1]);
-  if (kept && kept->fits(reads[0], parameters) &&
+  if (kept && kept->fits(reads.first(1 + parameter_count(layer))) &&
       kept->output.scalar_type() == scalar_type_of(output_dtype)) {
     return std::move(*kept);
   }
   LayerTensors tensors;
   tensors.dropout_key = draws(layer) ? dropout_key(state, op, reads[0]) : 0;
-  return run_forward(op, layer, std::move(reads), std::move(tensors), output_dtype, true);
+  return run_forward(op, layer, reads, std::move(tensors), output_dtype, true);
 }
 
 }  // namespace
 
-void execute_layer_forward(const Op& op, Operands& operands, const Network& network,
+void execute_layer_forward(const Op& op, TensorOperands& operands, const Network& network,
                            LayerState& state) {
   const OpLists& lists = op.list();
   const Layer& layer = layer_of(op, network);
-  std::vector<Values> reads = load_all(lists.reads, operands);
+  const std::vector<at::Tensor> reads = load_all(lists.reads, operands);
   if (reads.empty() || lists.writes.empty()) {
     return;
   }
   if (passes_on(layer.kind)) {
-    pass_on(std::move(reads), layer.kind == LayerKind::residual_add, lists.writes[0], operands);
+    pass_on(reads, layer.kind == LayerKind::residual_add, lists.writes[0], operands);
     return;
   }
   LayerTensors tensors;
   tensors.training = lists.scalars[1] != 0;
   tensors.dropout_key = tensors.training && draws(layer) ? dropout_key(state, op, reads[0]) : 0;
   const auto buffers = lists.writes.subspan(1);
-  for (Values& values : load_all(buffers, operands)) {
-    tensors.buffers.push_back(tensor_of(std::move(values)));
-  }
+  tensors.buffers = load_all(buffers, operands);
   const bool keeps = tensors.training && gets_gradient(network, static_cast<size_t>(op.tag));
-  LayerGraph graph =
-      run_forward(op, layer, std::move(reads), tensors, lists.writes[0].dtype, keeps);
-  operands.store(lists.writes[0], values_of(graph.output, lists.writes[0].dtype));
+  LayerGraph graph = run_forward(op, layer, reads, tensors, lists.writes[0].dtype, keeps);
+  operands.store(lists.writes[0], graph.output);
   for (size_t i = 0; tensors.training && i < tensors.buffers.size(); ++i) {
-    operands.store(buffers[i], values_of(tensors.buffers[i], buffers[i].dtype));
+    operands.store(buffers[i], tensors.buffers[i]);
   }
   if (keeps) {
     state.graphs.keep(op.tag, lists.reads[0], std::move(graph));
   }
 }
 
-void execute_layer_backward(const Op& op, Operands& operands, const Network& network,
+void execute_layer_backward(const Op& op, TensorOperands& operands, const Network& network,
                             LayerState& state) {
   const OpLists& lists = op.list();
   const Layer& layer = layer_of(op, network);
-  std::vector<Values> reads = load_all(lists.reads, operands);
+  const std::vector<at::Tensor> reads = load_all(lists.reads, operands);
   if (reads.empty() || lists.writes.empty()) {
     return;
   }
   if (passes_on(layer.kind)) {
     if (lists.writes[0].elements > 0) {
-      pass_on(std::move(reads), layer.kind == LayerKind::residual_begin, lists.writes[0], operands);
+      pass_on(reads, layer.kind == LayerKind::residual_begin, lists.writes[0], operands);
     }
     return;
   }
-  Values output_gradient = std::move(reads[0]);
-  reads.erase(reads.begin());
-  const LayerGraph graph = graph_for_backward(op, layer, std::move(reads), state);
+  const LayerGraph graph = graph_for_backward(op, layer, std::span(reads).subspan(1), state);
   const WantedGradients wanted = wanted_gradients(lists, graph);
   if (wanted.leaves.empty()) {
     return;
   }
-  const auto gradients = torch::autograd::grad(
-      {graph.output}, wanted.leaves,
-      {tensor_of(std::move(output_gradient), batch_sizes(lists, layer.output))}, std::nullopt,
-      false, true);
+  const auto gradients = torch::autograd::grad({graph.output}, wanted.leaves,
+                                               {reads[0].view(batch_sizes(lists, layer.output))},
+                                               std::nullopt, false, true);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Slice& to = lists.writes[wanted.writes[i]];
     if (wanted.writes[i] > 0) {
       add_gradient(gradients[i], to, operands);
     } else if (gradients[i].defined()) {
-      store_sum(gradients[i], to, operands);
+      operands.store(to, gradients[i]);
     }
   }
 }

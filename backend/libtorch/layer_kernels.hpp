@@ -3,7 +3,8 @@
 #include <cstdint>
 
 #include "backend/libtorch/layer_graph.hpp"
-#include "model/network/execute.hpp"
+#include "backend/libtorch/tensor_operands.hpp"
+#include "model/core/op.hpp"
 #include "model/network/network.hpp"
 
 namespace lockstep::backend {
@@ -15,13 +16,13 @@ struct LayerState {
 };
 
 /// layer_forward and layer_backward of model/core/kernel.hpp, of every kind of layer.
-void execute_layer_forward(const Op& op, Operands& operands, const Network& network,
+void execute_layer_forward(const Op& op, TensorOperands& operands, const Network& network,
                            LayerState& state);
-void execute_layer_backward(const Op& op, Operands& operands, const Network& network,
+void execute_layer_backward(const Op& op, TensorOperands& operands, const Network& network,
                             LayerState& state);
 
 /// loss_forward and loss_backward, in fp32 (fp64 where an operand is). A target that is no class is
 /// an ArithmeticError.
-void execute_loss(const Op& op, Operands& operands, const Network& network);
+void execute_loss(const Op& op, TensorOperands& operands, const Network& network);
 
 }  // namespace lockstep::backend

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "backend/libtorch/kernels_tensor.hpp"
 #include "backend/libtorch/layer_kernels.hpp"
 #include "model/network/arithmetic.hpp"
 #include "model/network/arithmetic/loss.hpp"
@@ -24,10 +23,9 @@ void refuse_strange_targets(const at::Tensor& targets, int64_t classes) {
   }
 }
 
-at::Tensor loss_of(const Layer& loss, const at::Tensor& predictions, Values targets) {
+at::Tensor loss_of(const Layer& loss, const at::Tensor& predictions, const at::Tensor& goal) {
   const auto reduction =
       std::get<LossArguments>(loss.arguments).mean ? at::Reduction::Mean : at::Reduction::Sum;
-  const at::Tensor goal = tensor_of(std::move(targets));
   if (loss.kind == LayerKind::mse_loss) {
     return at::mse_loss(predictions, goal.to(predictions.scalar_type()), reduction);
   }
@@ -40,25 +38,27 @@ at::Tensor loss_of(const Layer& loss, const at::Tensor& predictions, Values targ
 
 }  // namespace
 
-void execute_loss(const Op& op, Operands& operands, const Network& network) {
+void execute_loss(const Op& op, TensorOperands& operands, const Network& network) {
   const OpLists& lists = op.list();
-  std::vector<Values> reads = load_all(lists.reads, operands);
+  const std::vector<at::Tensor> reads = load_all(lists.reads, operands);
   if (reads.empty() || lists.writes.empty()) {
     return;
   }
   const bool is_backward = op.kernel == Kernel::loss_backward;
   const Slice& to = lists.writes[0];
-  const bool is_double = reads[0].dtype() == DType::fp64 || to.dtype == DType::fp64;
+  const bool is_double = reads[0].scalar_type() == at::kDouble || to.dtype == DType::fp64;
   const at::AutoGradMode grad_mode(is_backward);
-  const at::Tensor predictions = tensor_of(std::move(reads[0]))
+  const at::Tensor predictions = reads[0]
+                                     .detach()
                                      .to(is_double ? at::kDouble : at::kFloat)
+                                     .detach()
                                      .requires_grad_(is_backward);
-  at::Tensor result = loss_of(network.loss, predictions, std::move(reads[1]));
+  at::Tensor result = loss_of(network.loss, predictions, reads[1]);
   if (is_backward) {
     const at::Tensor factor = at::full_like(result, lists.scalars[0]);
     result = torch::autograd::grad({result}, {predictions}, {factor}).front();
   }
-  operands.store(to, values_of(result, to.dtype));
+  operands.store(to, result);
 }
 
 }  // namespace lockstep::backend

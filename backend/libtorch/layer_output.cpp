@@ -80,8 +80,11 @@ at::Tensor dropped(const at::Tensor& input, double p, uint64_t key) {
   if (p >= 1) {
     return input * 0;
   }
+  // Drawn on the CPU, so that every device drops the same.
   const at::Generator generator = at::detail::createCPUGenerator(key);
-  return input * at::empty_like(input).bernoulli_(1 - p, generator) / (1 - p);
+  const at::Tensor kept =
+      at::empty_like(input, at::TensorOptions(at::kCPU)).bernoulli_(1 - p, generator);
+  return input * kept.to(input.device()) / (1 - p);
 }
 
 at::Tensor conv2d(const Layer& layer, const LayerTensors& tensors) {
@@ -100,7 +103,8 @@ at::Tensor attended(const at::Tensor& query, const at::Tensor& key, const at::Te
   at::Tensor scores =
       at::matmul(query, key.transpose(-2, -1)) / std::sqrt(static_cast<double>(query.size(-1)));
   if (causal) {
-    const at::Tensor later = at::ones({query.size(-2), key.size(-2)}, at::kBool).triu(1);
+    const at::Tensor later =
+        at::ones({query.size(-2), key.size(-2)}, scores.options().dtype(at::kBool)).triu(1);
     scores = scores.masked_fill(later, -INFINITY);
   }
   return at::matmul(dropped(at::softmax(scores, -1), p, dropout_key), value);

@@ -9,8 +9,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <string_view>
 
+#include "backend/device/device.hpp"
 #include "backend/gloo/pipe_signal.hpp"
 
 namespace lockstep::backend {
@@ -66,6 +68,10 @@ class Meeting::Store final : public gloo::rendezvous::Store {
     store_->wait(keys, timeout);
   }
 
+  std::optional<std::vector<uint8_t>> look(const std::string& key) {
+    return store_->check({key}) ? std::optional(store_->get(key)) : std::nullopt;
+  }
+
   /// Counts this rank in; when all are, says so under `all`.
   void arrive(const std::string& name, int64_t world_size) {
     if (store_->add(name, 1) == world_size) {
@@ -80,6 +86,55 @@ class Meeting::Store final : public gloo::rendezvous::Store {
   c10::intrusive_ptr<c10d::TCPStore> store_;
   std::chrono::milliseconds timeout_;
 };
+
+namespace {
+
+/// Of a world of one.
+class OwnBoard final : public Board {
+ public:
+  void post(const std::string& key, const std::vector<uint8_t>& word) override {
+    words_[key] = word;
+  }
+  std::optional<std::vector<uint8_t>> look(const std::string& key) override {
+    const auto found = words_.find(key);
+    return found == words_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::map<std::string, std::vector<uint8_t>> words_;
+};
+
+}  // namespace
+
+class Meeting::StoreBoard final : public Board {
+ public:
+  StoreBoard(Store& store, std::string name) : store_(store), name_(std::move(name)) {}
+  void post(const std::string& key, const std::vector<uint8_t>& word) override {
+    try {
+      store_.set(name_ + key, std::vector<char>(word.begin(), word.end()));
+    } catch (const std::exception& error) {
+      throw DeviceError(error.what());
+    }
+  }
+  std::optional<std::vector<uint8_t>> look(const std::string& key) override {
+    try {
+      return store_.look(name_ + key);
+    } catch (const std::exception& error) {
+      throw DeviceError(error.what());
+    }
+  }
+
+ private:
+  Store& store_;
+  std::string name_;
+};
+
+std::unique_ptr<Board> Meeting::board(const std::string& name) {
+  if (store_ == nullptr) {
+    return std::make_unique<OwnBoard>();
+  }
+  return std::make_unique<StoreBoard>(*store_, name + "/");
+}
 
 Meeting::Meeting(const MeetingOptions& options) : options_(options) {
   ensure_own_gloo();

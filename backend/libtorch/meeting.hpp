@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "backend/device/board.hpp"
 #include "backend/gloo/fleet.hpp"
 #include "backend/process/environment.hpp"
 
@@ -33,11 +34,15 @@ class Meeting {
   /// where rank 0 is there, else over GLOO_SOCKET_IFNAME or the interface of this host's name.
   std::shared_ptr<gloo::Context> connect();
 
+  /// The store as a board, of which all keys begin with `name`. The meeting outlives it.
+  std::unique_ptr<Board> board(const std::string& name);
+
   /// Returns when every rank has called it, or after the end timeout, or when rank 0 is gone.
   void wait_for_all() noexcept;
 
  private:
   class Store;
+  class StoreBoard;
   MeetingOptions options_;
   std::unique_ptr<Store> store_;
 };

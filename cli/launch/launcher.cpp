@@ -8,11 +8,15 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "cli/exit_code.hpp"
 #include "cli/launch/child_processes.hpp"
+#include "cli/launch/gpu_inventory.hpp"
+#include "cli/launch/occupancy.hpp"
 #include "cli/launch/reports.hpp"
+#include "cli/launch/shared_gpu.hpp"
 #include "cli/launch/temporary_folder.hpp"
 
 namespace lockstep::cli {
@@ -71,14 +75,37 @@ class Launch {
     for (int32_t rank = 0; rank < world_size(); ++rank) {
       start(rank);
     }
+    std::optional<UtilizationSampler> utilization;
+    if (options_.on_gpus) {
+      utilization.emplace();
+    }
     wait();
     tell_silent();
-    return gather_reports(folder_.path(), preparation_,
-                          [this](int32_t rank) { return end_of_silent(rank); });
+    RealRun real = gather_reports(folder_.path(), preparation_,
+                                  [this](int32_t rank) { return end_of_silent(rank); });
+    if (options_.on_gpus) {
+      tell_of_gpus(real, utilization ? utilization->mean(gpus()) : std::nullopt);
+    }
+    return real;
   }
 
  private:
   int32_t world_size() const { return preparation_.options.world_size; }
+  size_t gpus() const {
+    return static_cast<size_t>(world_size()) *
+           static_cast<size_t>(preparation_.options.devices_per_rank);
+  }
+
+  void tell_of_gpus(RealRun& real, std::optional<double> utilization) const {
+    if (options_.oversubscribe) {
+      real.basis.emplace_back("GPUs shared by ranks");
+    }
+    const double occupancy = stream_occupancy(*real.result.journal, real.result.total_time);
+    real.basis.push_back(fmt::format("streams busy {:.0f} %", 100 * occupancy));
+    if (utilization) {
+      real.basis.push_back(fmt::format("GPU utilisation {:.0f} % (NVML)", 100 * *utilization));
+    }
+  }
 
   void start(int32_t rank) {
     const Scenario& scenario = *preparation_.scenario;
@@ -95,6 +122,9 @@ class Launch {
       command.arguments.push_back("--lists");
     }
     command.arguments.push_back("--launched");
+    if (options_.oversubscribe) {
+      command.arguments.push_back("--oversubscribe");
+    }
     if (rank == 0) {
       command.inherited_descriptor = socket_.descriptor();
     }
@@ -106,6 +136,10 @@ class Launch {
                          {"MASTER_PORT", std::to_string(socket_.port())},
                          {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                          {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
+    if (options_.oversubscribe) {
+      const auto shared = variables_of_shared_gpu(rank);
+      command.variables.insert(command.variables.end(), shared.begin(), shared.end());
+    }
     try {
       children_.start(command);
     } catch (const std::system_error& error) {
@@ -155,12 +189,16 @@ class Launch {
       }
     }
     if (silent == children_.size()) {
+      end_of_silent(0);  // throws where it says more
       throw RealRunFailed(fmt::format("no rank came to its end; rank 0 {}", how_it_ended(0)));
     }
   }
 
   RankEnd end_of_silent(int32_t rank) const {
     const ChildEnd& end = children_.end(static_cast<size_t>(rank));
+    if (end.exit_code == static_cast<int>(ExitCode::missing_capability)) {
+      throw CapabilityMissing(fmt::format("rank {}: {}", rank, end.last_line));
+    }
     if (end.exit_code == static_cast<int>(ExitCode::real_run_failed) ||
         end.exit_code == static_cast<int>(ExitCode::bug)) {
       throw RealRunFailed(fmt::format("rank {}: {}", rank, end.last_line));
@@ -184,10 +222,10 @@ RealRun launch(const Preparation& preparation, const LaunchOptions& options) {
   return Launch(preparation, options).run();
 }
 
-std::string rank_program() {
+std::string rank_program(const std::string& name) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  const fs::path program = self.parent_path() / "lockstep-rank";
+  const fs::path program = self.parent_path() / name;
   return !error && fs::is_regular_file(program, error) ? program.string() : "";
 }
 

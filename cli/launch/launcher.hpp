@@ -17,6 +17,8 @@ struct LaunchOptions {
   bool lists = false;                  ///< journals keep what operations read and write
   bool quiet = false;                  ///< their output is not passed on to standard error
   const Deadline* deadline = nullptr;  ///< of the whole run; outlives it
+  bool on_gpus = false;
+  bool oversubscribe = false;  ///< several ranks on one GPU
 };
 
 /// Starts one process per rank, waits until all have reported, and gathers what they left. A rank
@@ -25,7 +27,8 @@ struct LaunchOptions {
 /// the preparation's. Throws RealRunFailed, or TimeLimitReached when the deadline has passed.
 RealRun launch(const Preparation& preparation, const LaunchOptions& options);
 
-/// The rank program beside this program; empty when it was not built.
-std::string rank_program();
+/// The rank program of this name beside this program; empty when it was not built.
+std::string rank_program(const std::string& name = "lockstep-rank");
+inline constexpr const char* cuda_rank_program = "lockstep-rank-cuda";
 
 }  // namespace lockstep::cli

@@ -15,7 +15,14 @@ struct RealRun {
   std::vector<std::string> basis;  ///< "LibTorch 2.11.0, Gloo"; "Intel Xeon", "1 host"
 };
 
-/// Runs a prepared program for real. May throw RealRunFailed, or TimeLimitReached.
+/// A rank found that this machine lacks what it needs.
+class CapabilityMissing : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Runs a prepared program for real. May throw RealRunFailed, CapabilityMissing or
+/// TimeLimitReached.
 using RealWorld = std::function<RealRun(const Preparation&, const ProgramOfRank&)>;
 
 /// The real run could not be made, for a reason that is not in the scenario.

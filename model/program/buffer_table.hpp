@@ -39,6 +39,7 @@ class BufferTable {
   void let_go(std::span<const Slice> operands);
   /// Buffers that are known: in use, or released and held.
   size_t kept() const { return entries_.size(); }
+  bool knows(BufferId buffer) const { return entries_.contains(buffer.value); }
 
   bool carries_values(BufferId buffer) const;
   bool released(BufferId buffer) const;

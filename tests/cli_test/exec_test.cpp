@@ -24,7 +24,45 @@ TEST_CASE("doctor says what is there and exits 0") {
   CHECK(run_program("doctor --format json").output.front() == '{');
 }
 
+TEST_CASE("GPUs that are asked for and missing are told with a remedy") {
+  // No NVML is found below this folder, whatever this machine has: the loader looks here first, and
+  // the empty file is no library.
+  const Folder folder;
+  folder.write("libnvidia-ml.so.1", "");
+  const Ended ended = run_program("exec --device cuda " + scenario("accumulation.yaml:accumulated"),
+                                  "2>&1", "", "export LD_LIBRARY_PATH=" + folder.path() + "; ");
+  INFO(ended.output);
+  CHECK(ended.code == 5);
+  CHECK((has(ended, "there is no GPU here") || has(ended, "lockstep-rank-cuda is not there")));
+  CHECK(has(ended, "   = "));
+  CHECK(run_program("exec --device tpu " + scenario("accumulation.yaml")).code == 2);
+}
+
 #ifdef LOCKSTEP_RANK_PROGRAM
+
+TEST_CASE("the programs that are tried on a GPU equal their simulation on the CPU") {
+  const std::string checks = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/gpu/";
+  for (const char* name :
+       {"operations.yaml:reductions", "operations.yaml:gathers", "operations.yaml:messages",
+        "trainings.yaml:single", "trainings.yaml:ddp_two", "trainings.yaml:layers",
+        "trainings.yaml:dp"}) {
+    const Ended ended = run_program("exec --device cpu " + checks + name);
+    INFO(name << ended.output);
+    CHECK(ended.code == 0);
+    CHECK(has(ended, "outcome equal"));
+    CHECK(has(ended, "values equal"));
+  }
+  const Ended hung =
+      run_program("exec --device cpu --hang-after 1 " + checks + "operations.yaml:left_out");
+  CHECK(hung.code == 1);
+  CHECK(has(hung, "outcome equal"));
+}
+
+TEST_CASE("automatic says that it took the CPU, and why") {
+  const Ended ended = run_program("exec " + scenario("parameter-server.yaml"));
+  CHECK(ended.code == 0);
+  CHECK(has(ended, "on the CPU: the scenario names no GPU"));
+}
 
 TEST_CASE("a training for real equals its simulation") {
   const Folder temporary;

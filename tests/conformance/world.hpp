@@ -11,6 +11,9 @@
 #include "backend/gloo/world.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
+#ifdef LOCKSTEP_ON_FAKE_DEVICES
+#include "tests/device/fake_device.hpp"
+#endif
 
 namespace lockstep::test {
 
@@ -71,9 +74,14 @@ class Worlds {
     gloo.deadline = deadline;
     Arm arm;
     arm.seen.resize(static_cast<size_t>(options.world_size));
-    arm.result = backend::run(options, gloo, [&](Rank& rank) {
+    const ProgramOfRank program = [&](Rank& rank) {
       return body(rank, arm.seen[static_cast<size_t>(rank.id())]);
-    });
+    };
+#ifdef LOCKSTEP_ON_FAKE_DEVICES
+    arm.result = run_on_fake_devices(options, deadline, program);
+#else
+    arm.result = backend::run(options, gloo, program);
+#endif
     return arm;
   }
 

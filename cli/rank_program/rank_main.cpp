@@ -1,5 +1,5 @@
-// One rank of a real run: loads the scenario, meets the other ranks, runs the program of its rank
-// over LibTorch and Gloo, and leaves a report.
+#include "cli/rank_program/rank_main.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -10,19 +10,14 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
-#include "backend/gloo/world.hpp"
-#include "backend/libtorch/kernels.hpp"
-#include "backend/libtorch/meeting.hpp"
 #include "backend/libtorch/runtime.hpp"
 #include "cli/case_source.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/launch/reports.hpp"
 #include "cli/one_run.hpp"
 #include "cli/output.hpp"
-#include "cli/rank_program/serve.hpp"
 #include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
 
@@ -40,6 +35,7 @@ struct Arguments {
   bool lists = false;
   bool launched = false;
   bool serve = false;
+  bool oversubscribe = false;
 };
 
 struct Refusal {
@@ -47,12 +43,12 @@ struct Refusal {
   std::string text;
 };
 
-Arguments parse(int argc, char** argv) {
+Arguments parse(int argc, char** argv, const RankWorld& world) {
   Arguments arguments;
   CLI::App application(
       "One rank of a real run of a scenario. RANK, WORLD_SIZE, MASTER_ADDR and "
       "MASTER_PORT say which, or the variables of mpirun or srun.",
-      "lockstep-rank");
+      world.program);
   auto* scenario = application.add_option("SCENARIO", arguments.scenario, "FILE[:CASE]");
   application.add_option("--set", arguments.set, "change the scenario: KEY=VALUE")
       ->expected(1)
@@ -66,10 +62,16 @@ Arguments parse(int argc, char** argv) {
   application.add_flag("--lists", arguments.lists, "the journal keeps what operations use");
   application.add_flag("--launched", arguments.launched,
                        "ends with the process that started it; descriptor 3 of rank 0 listens");
-  application
-      .add_flag("--serve", arguments.serve,
-                "takes case after case from the launcher, over descriptor 3")
-      ->excludes(scenario);
+  if (world.serve) {
+    application
+        .add_flag("--serve", arguments.serve,
+                  "takes case after case from the launcher, over descriptor 3")
+        ->excludes(scenario);
+  }
+  if (world.shares_devices) {
+    application.add_flag("--oversubscribe", arguments.oversubscribe,
+                         "ranks may share a GPU; slow, and only for trying things out");
+  }
   try {
     application.parse(argc, argv);
     if (!arguments.serve && arguments.scenario.empty()) {
@@ -89,19 +91,6 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// As the kernel names it; "" where it does not.
-std::string processor_name() {
-  std::ifstream information("/proc/cpuinfo");
-  const std::string key = "model name";
-  for (std::string line; std::getline(information, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with(key) && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return "";
-}
-
 Scenario load(const Arguments& arguments) {
   CaseSource source = split_case(arguments.scenario);
   source.set = arguments.set;
@@ -116,19 +105,20 @@ Scenario load(const Arguments& arguments) {
   return std::move(loaded.scenarios.front());
 }
 
-RankOrigin origin_of_this_process() {
+RankOrigin origin_of_this_process(const RankWorld& world) {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  return {fmt::format("LibTorch {}, Gloo", backend::libtorch_version()), processor_name(),
-          host.data()};
+  return {fmt::format("LibTorch {}, {}", backend::libtorch_version(), world.library()),
+          world.device(), host.data()};
 }
 
 std::string path_in(const Arguments& arguments, const std::string& name) {
   return (std::filesystem::path(arguments.report_folder) / name).string();
 }
 
-RealRun run_here(const Arguments& arguments, const backend::ProcessPlace& place,
-                 const Preparation& preparation, const ProgramOfRank& program) {
+RealRun run_here(const Arguments& arguments, const RankWorld& world,
+                 const backend::ProcessPlace& place, const Preparation& preparation,
+                 const ProgramOfRank& program) {
   const int32_t world_size = preparation.options.world_size;
   if (world_size != place.world_size) {
     throw RealRunFailed(fmt::format("the scenario has {} ranks, and {} were started", world_size,
@@ -139,26 +129,19 @@ RealRun run_here(const Arguments& arguments, const backend::ProcessPlace& place,
   if (arguments.launched && place.rank == 0) {
     options.listening_socket = socket_of_the_store;
   }
-  backend::GlooOptions gloo;
-  gloo.deadline = std::chrono::milliseconds(static_cast<int64_t>(arguments.hang_after_s * 1e3));
+  const auto deadline =
+      std::chrono::milliseconds(static_cast<int64_t>(arguments.hang_after_s * 1e3));
   // Whoever still runs gets on or hangs until then.
-  options.end_timeout = gloo.deadline + std::chrono::seconds(2);
-  gloo.kernels = backend::make_libtorch_kernels;
+  options.end_timeout = deadline + std::chrono::seconds(2);
   try {
     backend::Meeting meeting(options);
-    backend::Seat seat;
-    seat.rank = place.rank;
-    seat.context = meeting.connect();
-    seat.wait_for_all = [&meeting](const backend::Leftovers&) {
-      meeting.wait_for_all();
-      return backend::Agreement{};
-    };
     JournalFile journal(path_in(arguments, journal_name(place.rank)), place.rank, world_size);
-    seat.follower = &journal;
+    RankOrder order{place,   deadline, arguments.oversubscribe, preparation.options, program,
+                    journal, {}};
     if (arguments.launched) {
-      seat.when_lost = [] { raise(SIGKILL); };  // a lost rank is a process that is gone
+      order.when_lost = [] { raise(SIGKILL); };  // a lost rank is a process that is gone
     }
-    return {backend::run_rank(preparation.options, gloo, seat, program), {}};
+    return {world.run(meeting, order), {}};
   } catch (const backend::WorldUnavailable& error) {
     throw RealRunFailed(error.what());
   } catch (const std::system_error& error) {
@@ -166,10 +149,11 @@ RealRun run_here(const Arguments& arguments, const backend::ProcessPlace& place,
   }
 }
 
-void write_report(const Arguments& arguments, const OneRun& run, int32_t rank) {
+void write_report(const Arguments& arguments, const RankWorld& world, const OneRun& run,
+                  int32_t rank) {
   const RankLog& log = run.preparation.log->ranks[static_cast<size_t>(rank)];
   const std::vector<uint8_t> report =
-      encode_rank_report(run.result, log, rank, origin_of_this_process());
+      encode_rank_report(run.result, log, rank, origin_of_this_process(world));
   write_atomically(path_in(arguments, report_name(rank)),
                    std::string(report.begin(), report.end()));
   // What the report holds as well.
@@ -177,11 +161,11 @@ void write_report(const Arguments& arguments, const OneRun& run, int32_t rank) {
   std::filesystem::remove(path_in(arguments, journal_name(rank)), ignored);
 }
 
-void run_rank(const Arguments& arguments) {
+void run_rank(const Arguments& arguments, const RankWorld& world) {
   const backend::ProcessPlace place = backend::place_from(variable);
   const Scenario scenario = load(arguments);
   const RealWorld real = [&](const Preparation& preparation, const ProgramOfRank& program) {
-    return run_here(arguments, place, preparation, program);
+    return run_here(arguments, world, place, preparation, program);
   };
   RunRequest request;
   request.world = World::processes;
@@ -195,25 +179,30 @@ void run_rank(const Arguments& arguments) {
     const std::string reason = run.problems.empty() ? run.undecided : run.problems.front().message;
     throw Refusal{ExitCode::missing_capability, reason};
   }
-  write_report(arguments, run, place.rank);
+  write_report(arguments, world, run, place.rank);
 }
 
-int main_of_rank(int argc, char** argv) {
+}  // namespace
+
+int main_of_rank(int argc, char** argv, const RankWorld& world) {
   try {
-    const Arguments arguments = parse(argc, argv);
+    const Arguments arguments = parse(argc, argv, world);
     if (arguments.launched || arguments.serve) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // no orphan when the launcher dies
     }
     backend::limit_kernel_threads(1);
     if (arguments.serve) {
-      serve_cases(origin_of_this_process());
+      world.serve(origin_of_this_process(world));
     } else {
-      run_rank(arguments);
+      run_rank(arguments, world);
     }
     return 0;
   } catch (const Refusal& refusal) {
     fmt::print(stderr, "error: {}\n", refusal.text);
     return static_cast<int>(refusal.code);
+  } catch (const MissingCapability& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return static_cast<int>(ExitCode::missing_capability);
   } catch (const backend::EnvironmentError& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return static_cast<int>(ExitCode::usage);
@@ -221,13 +210,9 @@ int main_of_rank(int argc, char** argv) {
     fmt::print(stderr, "error: {}\n", error.what());
     return static_cast<int>(ExitCode::real_run_failed);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "bug in lockstep-rank: {}\n", error.what());
+    fmt::print(stderr, "bug in {}: {}\n", world.program, error.what());
     return static_cast<int>(ExitCode::bug);
   }
 }
 
-}  // namespace
-
 }  // namespace lockstep::cli
-
-int main(int argc, char** argv) { return lockstep::cli::main_of_rank(argc, argv); }

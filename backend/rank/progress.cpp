@@ -1,4 +1,4 @@
-#include "backend/gloo/progress.hpp"
+#include "backend/rank/progress.hpp"
 
 #include <algorithm>
 

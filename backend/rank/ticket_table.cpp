@@ -1,4 +1,4 @@
-#include "backend/gloo/ticket_table.hpp"
+#include "backend/rank/ticket_table.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+#include <vector>
+
+#include "model/core/buffer.hpp"
+
+namespace lockstep::backend {
+
+/// Where a kernel finds its operands as tensors, on whatever device their buffers are.
+class TensorOperands {
+ public:
+  virtual ~TensorOperands() = default;
+  /// The elements of a slice, flat; undefined where the buffer carries no values. It is a copy, or
+  /// the buffer's own memory: what is written to it must be stored too.
+  virtual at::Tensor load(const Slice& from) = 0;
+  /// Writes all elements of `values` from the slice's begin on, each rounded once to its type.
+  virtual void store(const Slice& to, const at::Tensor& values) = 0;
+};
+
+/// What all slices hold. Empty where one of them carries no values.
+std::vector<at::Tensor> load_all(std::span<const Slice> slices, TensorOperands& operands);
+
+}  // namespace lockstep::backend

@@ -1,0 +1,21 @@
+# The CUDA rank program names the libraries that it was built for, and lacks nothing of its own. It
+# cannot be started where there is no GPU; its dynamic section can be read anywhere.
+execute_process(COMMAND readelf -d ${PROGRAM} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+foreach(library libnccl.so libtorch_cuda.so libc10_cuda.so libcudart.so libtorch_cpu.so libgloo.so)
+  if(NOT dynamic MATCHES "NEEDED[^\n]*${library}")
+    message(FATAL_ERROR "${PROGRAM} does not name ${library}")
+  endif()
+endforeach()
+string(FIND "${dynamic}" "libgloo.so" gloo)
+string(FIND "${dynamic}" "libtorch_cpu.so" torch)
+if(gloo GREATER torch)
+  message(FATAL_ERROR "${PROGRAM} was linked with LibTorch before libgloo")
+endif()
+execute_process(COMMAND nm -D -C --undefined-only ${PROGRAM} OUTPUT_VARIABLE undefined
+                COMMAND_ERROR_IS_FATAL ANY)
+if(undefined MATCHES "[^\n]*lockstep::[^\n]*")
+  message(FATAL_ERROR "${PROGRAM} lacks ${CMAKE_MATCH_0}")
+endif()
+if(NOT undefined MATCHES "ncclCommInitRankConfig" OR NOT undefined MATCHES "cudaEventRecord")
+  message(FATAL_ERROR "${PROGRAM} calls neither NCCL nor CUDA")
+endif()
