@@ -145,6 +145,15 @@ void DeviceHost::wake_lanes() {
   });
 }
 
+void DeviceHost::note_broken(SiteId site) {
+  if (!broken_) {
+    broken_ = end_of(std::current_exception());
+    if (broken_->site == no_site) {
+      broken_->site = site;
+    }
+  }
+}
+
 void DeviceHost::tell(RunResult& result) {
   const auto rank = static_cast<size_t>(place_.rank.value);
   const RankEnd& end = lanes_.end();

@@ -258,15 +258,6 @@ void DeviceHost::begin(DeviceWork& work) {
   }
 }
 
-void DeviceHost::note_broken(SiteId site) {
-  if (!broken_) {
-    broken_ = end_of(std::current_exception());
-    if (broken_->site == no_site) {
-      broken_->site = site;
-    }
-  }
-}
-
 StreamNumber DeviceHost::stream_of(const DeviceWork& work, const DeviceWork::Part& part) const {
   return work.parts.size() == 1 ? number_of(work.on) : part.link->side_stream;
 }

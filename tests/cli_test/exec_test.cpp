@@ -50,7 +50,9 @@ TEST_CASE("the programs that are tried on a GPU equal their simulation on the CP
     INFO(name << ended.output);
     CHECK(ended.code == 0);
     CHECK(has(ended, "outcome equal"));
-    CHECK(has(ended, "values equal"));
+    // The simulation has no arithmetic for GELU and layer norm.
+    CHECK(has(ended,
+              std::string(name).ends_with(":layers") ? "values not compared" : "values equal"));
   }
   const Ended hung =
       run_program("exec --device cpu --hang-after 1 " + checks + "operations.yaml:left_out");
