@@ -27,7 +27,7 @@ struct RunRequest {
   const RealWorld* real = nullptr;
   const Journal* replay = nullptr;  ///< simulated: choices to repeat; outlives the run
   DeviceRequest device{};           ///< of World::processes
-  /// Simulated: the operations of World::processes, which computes layers of every size and kind.
+  /// Simulated: the operations of World::processes, which computes layers of every kind.
   bool repeats_processes = false;
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "io/scenario/plain.hpp"
 #include "io/scenario/spelling.hpp"
@@ -67,6 +68,34 @@ void read_argument(Reader& reader, const Node& node, const ArgumentRow& row,
     return;
   }
   arguments.push_back({std::string(row.name), std::move(*value), reader.place(node)});
+}
+
+// The class behind a short name of Lightning's registry: ddp_spawn is DDPSpawnStrategy.
+const ClassRow* class_behind(std::string_view short_name) {
+  const auto plain = [](std::string_view name) {
+    std::string text;
+    for (const char letter : name) {
+      if (letter != '_') {
+        text += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      }
+    }
+    return text;
+  };
+  for (const ClassRow& row : classes(ObjectRole::strategy)) {
+    if (plain(row.name) == plain(short_name) + "strategy") {
+      return &row;
+    }
+  }
+  return nullptr;
+}
+
+std::string no_arguments_remedy(std::string_view name, const std::string& argument) {
+  const ClassRow* row = class_behind(name);
+  if (row == nullptr) {
+    return fmt::format("`{}` takes no arguments", name);
+  }
+  return fmt::format("the short name takes no arguments, the class does: {{{}: {{{}: ..}}}}",
+                     row->name, argument);
 }
 
 }  // namespace
@@ -137,7 +166,7 @@ std::vector<ObjectArgument> read_arguments(Reader& reader, const ObjectNode& obj
         legal.push_back(candidate.name);
       }
       reader.fail(entry.mark, fmt::format("`{}` has no argument `{}`", known.name, entry.key),
-                  legal.empty() ? fmt::format("`{}` takes no arguments", known.name)
+                  legal.empty() ? no_arguments_remedy(known.name, entry.key)
                                 : spelling_remedy(entry.key, legal));
       continue;
     }

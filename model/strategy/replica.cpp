@@ -4,6 +4,7 @@
 
 #include "model/core/random.hpp"
 #include "model/network/arithmetic/initial_values.hpp"
+#include "model/strategy/replica_sites.hpp"
 
 namespace lockstep {
 
@@ -166,7 +167,7 @@ void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
   call.writes = {&data, 1};
   call.scalars = {&zero, 1};
   call.memory_traffic = data.bytes();
-  rank.compute(call, {compute(), {}, site_id("zero_grad")});
+  rank.compute(call, {compute(), {}, site_id(replica_sites::zero_gradients)});
 }
 
 void Replica::zero_gradients(Rank& rank, bool set_to_none) {
@@ -215,7 +216,7 @@ void Replica::bring_batch(Rank& rank, const Batch& batch, After after) {
   }
   input_ = rank.allocate(Purpose::input, input_dtype, input_elements, device_);
   target_ = rank.allocate(Purpose::input, target_dtype, samples_ * targets, device_);
-  const SiteId site = site_id("batch to device");
+  const SiteId site = site_id(replica_sites::bring_batch);
   rank.copy(host_input, input_, {compute(), after, site});
   rank.copy(host_target, target_, {compute(), after, site});
   rank.release(host_input);
@@ -231,7 +232,7 @@ void refuse_single_value(const Layer& layer, int64_t samples, bool training) {
   const auto* arguments = std::get_if<BatchNormArguments>(&layer.arguments);
   if (arguments != nullptr && (training || !arguments->track_running_stats) &&
       samples * elements_of(layer.input) <= arguments->num_features) {
-    throw ProgramException(site_id("forward of a layer"),
+    throw ProgramException(site_id(replica_sites::layer_forward),
                            "expected more than 1 value per channel when training batch norm; use "
                            "a batch size of at least 2 on every device, or drop_last");
   }
@@ -256,7 +257,7 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
   call.memory_traffic = moved_bytes(loss, Pass::forward, samples_, plan_->activation_dtype);
   call.reads = plan_->numerics ? std::span<const Slice>(reads) : std::span<const Slice>();
   call.writes = {&loss_, 1};
-  return rank.compute(call, {compute(), {}, site_id("forward of the loss")});
+  return rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
 }
 
 // Ties a residual layer to its skip connection; the markers cost nothing themselves.
@@ -330,7 +331,7 @@ Ticket Replica::run_layer(Rank& rank, size_t index, const StepOptions& options) 
   call.reads = reads;
   call.writes = writes;
   call.scalars = scalars;
-  return rank.compute(call, {compute(), {}, site_id("forward of a layer")});
+  return rank.compute(call, {compute(), {}, site_id(replica_sites::layer_forward)});
 }
 
 void Replica::forget_forward(Rank& rank) {

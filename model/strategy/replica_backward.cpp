@@ -3,6 +3,7 @@
 
 #include "model/core/random.hpp"
 #include "model/strategy/replica.hpp"
+#include "model/strategy/replica_sites.hpp"
 
 namespace lockstep {
 
@@ -29,7 +30,7 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
     call.reads = reads;
     call.writes = {&gradient_, 1};
   }
-  return rank.compute(call, {compute(), after, site_id("backward of the loss")});
+  return rank.compute(call, {compute(), after, site_id(replica_sites::loss_backward)});
 }
 
 Ticket Replica::backward(Rank& rank, size_t layer) {
@@ -114,7 +115,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   if (!plan_->numerics && call.work == 0 && call.memory_traffic == Bytes{}) {
     return {};
   }
-  return rank.compute(call, {compute(), {}, site_id("backward of a layer")});
+  return rank.compute(call, {compute(), {}, site_id(replica_sites::layer_backward)});
 }
 
 // Data

@@ -37,8 +37,7 @@ struct WorldAbilities {
   std::set<FaultKind> faults;  ///< kinds that the world injects
   bool calibration = false;
   bool topology_files = false;  ///< nccl_xml, nvidia_smi
-  /// Its kernels compute layers of every kind at any size, so that values are always carried unless
-  /// the scenario says not.
+  /// Its kernels compute layers of every kind, also those without reference arithmetic.
   bool computes_layers = false;
   /// The operations of a world that computes layers are repeated, for comparison; values are
   /// carried where the scenario and the reference arithmetic allow.

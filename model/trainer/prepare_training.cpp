@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/strategy/replica_sites.hpp"
 #include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 #include "model/trainer/sites.hpp"
@@ -40,13 +41,12 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   const std::optional<VerifySpec>& verify = preparation.scenario->verify;
   const std::string asked =
       verify ? value_or(verify->numerics, std::string("auto")) : std::string("auto");
-  const bool possible =
-      asked != "false" && program.plan.activation_dtype == program.plan.parameter_dtype;
   const Bytes parameters =
       Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
+  const bool wanted = asked == "true" || (asked == "auto" && parameters <= most_valued_parameters);
+  const bool possible = wanted && program.plan.activation_dtype == program.plan.parameter_dtype;
   Numerics numerics;
-  numerics.here = possible && program.network->has_reference_arithmetic() &&
-                  (asked == "true" || parameters <= most_valued_parameters);
+  numerics.here = possible && program.network->has_reference_arithmetic();
   numerics.in_detail =
       numerics.here || (possible && (world.computes_layers || world.repeats_operations));
   numerics.carried = numerics.here || (possible && world.computes_layers);
@@ -85,6 +85,11 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   program->keeps_parameters = numerics.here;
   find_names_used(*program);
   for (const Site& site : entry->sites) {
+    preparation.sites.add(site);
+  }
+  for (const std::string_view name : replica_sites::all) {
+    Site site;
+    site.description = name;
     preparation.sites.add(site);
   }
   program->make_strategy = entry->make;

@@ -171,6 +171,8 @@ TEST_CASE("unknown words are refused with the nearest legal one") {
       in_scenario("trainer: {strategy: {^^DDPStrateg: {}}}\n", "`DDPStrateg`", "`DDPStrategy`"),
       in_scenario("trainer: {strategy: {DDPStrategy: {^^bucket_cap: 25}}}\n",
                   "has no argument `bucket_cap`", "`bucket_cap_mb`"),
+      in_scenario("trainer: {strategy: {ddp_spawn: {^^join: true}}}\n", "no argument `join`",
+                  "{DDPSpawnStrategy: {join: ..}}"),
       in_scenario("trainer: {strategy: {DDPStrategy: {find_unused_parameters: ^^3}}}\n",
                   "takes a bool"),
       in_scenario("optimizer: ^^Sgd2\n", "there is no optimizer `Sgd2`", "`SGD`"),
