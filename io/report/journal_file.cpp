@@ -220,7 +220,9 @@ class Told {
     const size_t values = std::min<size_t>(count, payload_bytes / sizeof(T));
     const size_t before = to.size();
     to.resize(before + values);
-    std::memcpy(to.data() + before, payload.data(), values * sizeof(T));
+    if (values > 0) {  // memcpy takes no null pointer, not even for nothing
+      std::memcpy(to.data() + before, payload.data(), values * sizeof(T));
+    }
   }
 
   void add_row(LaneId lane, Row told) {
