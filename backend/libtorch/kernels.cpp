@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "backend/libtorch/kernels_tensor.hpp"
 #include "backend/libtorch/tensor_kernels.hpp"
+#include "backend/libtorch/tensor_values.hpp"
 
 namespace lockstep::backend {
 

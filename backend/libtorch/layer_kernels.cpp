@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/libtorch/kernels_tensor.hpp"
 #include "backend/libtorch/layer_output.hpp"
+#include "backend/libtorch/tensor_values.hpp"
 #include "model/core/ensure.hpp"
 #include "model/core/random.hpp"
 

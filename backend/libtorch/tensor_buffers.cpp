@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "backend/libtorch/kernels_tensor.hpp"
+#include "backend/libtorch/tensor_values.hpp"
 #include "model/core/ensure.hpp"
 
 namespace lockstep::backend {

@@ -4,9 +4,9 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include "backend/libtorch/kernels_elementwise.hpp"
-#include "backend/libtorch/kernels_optimizer.hpp"
+#include "backend/libtorch/elementwise_kernels.hpp"
 #include "backend/libtorch/layer_output.hpp"
+#include "backend/libtorch/optimizer_kernels.hpp"
 #include "model/core/ensure.hpp"
 #include "model/network/arithmetic.hpp"
 

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "backend/libtorch/kernels_tensor.hpp"
 #include "backend/libtorch/runtime.hpp"
+#include "backend/libtorch/tensor_values.hpp"
 #include "backend/nccl/collective_calls.hpp"
 #include "backend/nccl/cuda_check.hpp"
 

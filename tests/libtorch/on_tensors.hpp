@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "backend/libtorch/kernels_tensor.hpp"
 #include "backend/libtorch/tensor_buffers.hpp"
 #include "backend/libtorch/tensor_kernels.hpp"
+#include "backend/libtorch/tensor_values.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
 namespace lockstep::libtorch_test {

@@ -1,4 +1,4 @@
-#include "backend/libtorch/kernels_optimizer.hpp"
+#include "backend/libtorch/optimizer_kernels.hpp"
 
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>

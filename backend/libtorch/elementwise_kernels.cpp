@@ -1,4 +1,4 @@
-#include "backend/libtorch/kernels_elementwise.hpp"
+#include "backend/libtorch/elementwise_kernels.hpp"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "backend/libtorch/kernels_tensor.hpp"
+#include "backend/libtorch/tensor_values.hpp"
 
 #include <ATen/ops/from_blob.h>
 
