@@ -9,10 +9,10 @@
 
 #include <array>
 #include <cstdlib>
-#include <map>
 #include <string_view>
 
 #include "backend/device/device.hpp"
+#include "backend/device/own_board.hpp"
 #include "backend/gloo/pipe_signal.hpp"
 
 namespace lockstep::backend {
@@ -86,25 +86,6 @@ class Meeting::Store final : public gloo::rendezvous::Store {
   c10::intrusive_ptr<c10d::TCPStore> store_;
   std::chrono::milliseconds timeout_;
 };
-
-namespace {
-
-/// Of a world of one.
-class OwnBoard final : public Board {
- public:
-  void post(const std::string& key, const std::vector<uint8_t>& word) override {
-    words_[key] = word;
-  }
-  std::optional<std::vector<uint8_t>> look(const std::string& key) override {
-    const auto found = words_.find(key);
-    return found == words_.end() ? std::nullopt : std::optional(found->second);
-  }
-
- private:
-  std::map<std::string, std::vector<uint8_t>> words_;
-};
-
-}  // namespace
 
 class Meeting::StoreBoard final : public Board {
  public:

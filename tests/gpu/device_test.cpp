@@ -1,28 +1,14 @@
 // One rank on a real GPU: memory, streams, copies, and the communicator of a world of one. Needs a
 // GPU: ./dev gpu-check.
 #include <catch2/catch.hpp>
-#include <map>
 
+#include "backend/device/own_board.hpp"
 #include "backend/device/world.hpp"
 #include "backend/nccl/cuda_device.hpp"
 
 namespace lockstep::backend {
 
 namespace {
-
-class OwnBoard final : public Board {
- public:
-  void post(const std::string& key, const std::vector<uint8_t>& word) override {
-    words_[key] = word;
-  }
-  std::optional<std::vector<uint8_t>> look(const std::string& key) override {
-    const auto found = words_.find(key);
-    return found == words_.end() ? std::nullopt : std::optional(found->second);
-  }
-
- private:
-  std::map<std::string, std::vector<uint8_t>> words_;
-};
 
 using Seen = std::vector<Values>;
 
