@@ -32,6 +32,11 @@ struct DeviceGroup {
   int64_t calls = 0;             ///< collectives submitted so far
 };
 
+/// One number a ticket.
+inline uint64_t key_of(Ticket ticket) {
+  return uint64_t{ticket.lane.value} << 32 | uint64_t{ticket.sequence};
+}
+
 /// What one call of submit asked for, on its way through its stream.
 struct DeviceWork {
   enum class State : uint8_t {

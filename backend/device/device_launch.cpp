@@ -1,0 +1,256 @@
+// The way of an operation from its stream's queue to the device, and from there to its end.
+#include <algorithm>
+
+#include "backend/device/device_host.hpp"
+#include "model/network/arithmetic.hpp"
+
+namespace lockstep::backend {
+
+bool DeviceHost::advance() {
+  bool moved = false;
+  for (auto& [on, stream] : streams_) {
+    moved = settle_reached(stream) || moved;
+  }
+  for (auto& [on, stream] : streams_) {
+    moved = launch_ready(stream) || moved;
+  }
+  return moved;
+}
+
+bool DeviceHost::settle_reached(DeviceStream& stream) {
+  bool moved = false;
+  while (!stream.launched.empty() && !aborted_) {
+    DeviceWork& work = *stream.launched.front();
+    try {
+      if (!device_.reached(work.end)) {
+        const bool is_broken = std::ranges::any_of(work.parts, [this](const auto& part) {
+          return device_.state_of(part.link->id) == LinkState::broken;
+        });
+        if (!is_broken) {
+          break;
+        }
+        work.failed = true;
+      } else {
+        tickets_.start(work.ticket, device_.time_of(work.begin));
+      }
+    } catch (const DeviceError&) {
+      work.failed = true;
+    }
+    settle(work, {work.failed ? Outcome::failed : Outcome::ok, {}, {}});
+    stream.launched.pop_front();
+    moved = true;
+  }
+  return moved;
+}
+
+bool DeviceHost::launch_ready(DeviceStream& stream) {
+  bool moved = false;
+  while (!stream.queued.empty() && !aborted_) {
+    DeviceWork& work = *stream.queued.front();
+    if (work.state == DeviceWork::State::queued) {
+      if (!dependencies_allow(stream, work)) {
+        return moved;
+      }
+      begin(work);
+      moved = true;
+    }
+    if (!work.failed && !is_taken(work)) {
+      return moved;
+    }
+    moved = true;
+    work.state = DeviceWork::State::launched;
+    if (work.end == 0) {
+      settle(work, {work.failed ? Outcome::failed : Outcome::ok, {}, {}});
+    } else {
+      stream.launched.push_back(std::move(stream.queued.front()));
+    }
+    stream.queued.pop_front();
+  }
+  return moved;
+}
+
+// What follows something that ended badly fails, in its turn. What the device holds already may be
+// waited for there; all else is waited for here.
+bool DeviceHost::dependencies_allow(const DeviceStream& stream, DeviceWork& work) {
+  const bool here = waits_for_device(work);
+  for (const Ticket ticket : work.after) {
+    if (tickets_.settled(ticket)) {
+      work.failed = work.failed || tickets_.status(ticket).outcome != Outcome::ok;
+      continue;
+    }
+    const auto found = works_.find(key_of(ticket));
+    if (here || found == works_.end() || found->second->state != DeviceWork::State::launched) {
+      return false;
+    }
+  }
+  return !work.unanswered && ((!here && !work.failed) || stream.launched.empty());
+}
+
+bool DeviceHost::waits_for_device(const DeviceWork& work) const {
+  return work.parent != nullptr || std::ranges::any_of(work.ops, [this](const OwnedOp& op) {
+           return !is_communication(op.get().kind) && device_.waits_for_device(op.get());
+         });
+}
+
+// Kernels are in the stream at once; communications follow as their links allow.
+void DeviceHost::begin(DeviceWork& work) {
+  work.state = DeviceWork::State::launching;
+  if (work.failed || work.parent != nullptr) {
+    return;
+  }
+  const WatchedCall watched(watchdog_);
+  try {
+    for (const Ticket ticket : work.after) {
+      if (const auto found = works_.find(key_of(ticket)); found != works_.end()) {
+        device_.wait_for(number_of(work.on), found->second->end);
+      }
+    }
+    work.begin = device_.mark(number_of(work.on));
+    for (const OwnedOp& op : work.ops) {
+      if (!is_communication(op.get().kind)) {
+        device_.compute(op.get());
+      }
+    }
+  } catch (const DeviceError&) {
+    work.failed = true;
+  } catch (const ArithmeticError&) {
+    note_broken(work.ops.front().get().site);
+    work.failed = true;
+  }
+  if (work.failed) {
+    work.end = device_.mark(number_of(work.on));  // what was launched still uses its operands
+  }
+}
+
+StreamNumber DeviceHost::stream_of(const DeviceWork& work, const DeviceWork::Part& part) const {
+  return work.parts.size() == 1 ? number_of(work.on) : part.link->side_stream;
+}
+
+// True once the stream holds all of it; its end is marked only then.
+bool DeviceHost::is_taken(DeviceWork& work) {
+  if (work.parent != nullptr) {
+    return make_group(work);
+  }
+  const StreamNumber on = number_of(work.on);
+  try {
+    bool all = true;
+    for (DeviceWork::Part& part : work.parts) {
+      launch_part(work, part);
+      all = all && part.state == DeviceWork::State::launched;
+    }
+    if (!all) {
+      return false;
+    }
+    for (const DeviceWork::Part& part : work.parts) {
+      if (const StreamNumber side = stream_of(work, part); side != on) {
+        const Mark joined = device_.mark(side);
+        device_.wait_for(on, joined);
+        device_.forget(joined);
+      }
+    }
+  } catch (const DeviceError&) {
+    work.failed = true;
+  }
+  work.end = device_.mark(on);
+  return true;
+}
+
+void DeviceHost::launch_part(DeviceWork& work, DeviceWork::Part& part) {
+  Link& link = *part.link;
+  const StreamNumber on = stream_of(work, part);
+  if (part.state == DeviceWork::State::queued && may_launch(link, part.turn)) {
+    const WatchedCall watched(watchdog_);
+    for (const Op* op : part.ops) {
+      part.linked.push_back({op, link.id, link.self, link.members});
+    }
+    if (on != number_of(work.on)) {
+      device_.wait_for(on, work.begin);
+    }
+    part.state = DeviceWork::State::launching;
+    device_.communicate(on, part.linked);
+  }
+  if (part.state == DeviceWork::State::launching) {
+    const LinkState state = device_.state_of(link.id);
+    if (state == LinkState::broken) {
+      throw DeviceError("a connection broke");
+    }
+    if (state == LinkState::ready) {
+      device_.complete(on, part.linked);
+      link.launched += static_cast<int64_t>(part.ops.size());
+      part.state = DeviceWork::State::launched;
+    }
+  }
+}
+
+bool DeviceHost::may_launch(Link& link, int64_t turn) {
+  if (link.launched != turn) {
+    return false;
+  }
+  if (!link.opened) {
+    link.opened = true;
+    link.id = device_.open_link(link.name, link.self, static_cast<int32_t>(link.members.size()));
+  }
+  const LinkState state = device_.state_of(link.id);
+  if (state == LinkState::broken) {
+    throw DeviceError("a connection broke");
+  }
+  return state == LinkState::ready;
+}
+
+bool DeviceHost::make_group(DeviceWork& work) {
+  const Op& op = work.ops.front().get();
+  DeviceWork::Part& part = work.parts.front();
+  if (part.link->launched != part.turn) {
+    return false;
+  }
+  try {
+    if (work.making == nullptr) {
+      tickets_.start(work.ticket, now());
+      work.making =
+          std::make_unique<GroupMaking>(op, work.parent->key, work.call, work.parent->members,
+                                        static_cast<int32_t>(place_.rank.value), board_);
+    }
+    if (!work.making->all_came()) {
+      return false;
+    }
+  } catch (const DeviceError&) {
+    work.failed = true;
+    return true;
+  }
+  DeviceGroup& made = groups_[GroupId{static_cast<uint32_t>(op.tag)}];
+  made.members = work.making->members();
+  made.key = communicator_key(work.parent->key, work.call, made.members);
+  part.link->launched += 1;
+  if (follower_ != nullptr) {
+    follower_->grouped(GroupId{static_cast<uint32_t>(op.tag)}, made.key, made.members);
+  }
+  return true;
+}
+
+void DeviceHost::settle(const DeviceWork& work, const Status& status) {
+  for (const OwnedOp& op : work.ops) {
+    let_go(op.get().list().reads);
+    let_go(op.get().list().writes);
+  }
+  const bool on_device = work.end != 0 && status.outcome == Outcome::ok;
+  tickets_.settle(work.ticket, status, on_device ? device_.time_of(work.end) : now());
+  works_.erase(key_of(work.ticket));
+  for (const Mark mark : {work.begin, work.end}) {
+    if (mark != 0) {
+      device_.forget(mark);
+    }
+  }
+  --in_flight_;
+  wake_lanes();
+}
+
+void DeviceHost::let_go(std::span<const Slice> operands) {
+  buffers_.let_go(operands);
+  for (const Slice& operand : operands) {
+    if (operand.buffer != no_buffer && !buffers_.knows(operand.buffer)) {
+      device_.release(operand.buffer);
+    }
+  }
+}
+
+}  // namespace lockstep::backend
