@@ -40,6 +40,25 @@ TEST_CASE("GPUs that are asked for and missing are told with a remedy") {
 
 #ifdef LOCKSTEP_RANK_PROGRAM
 
+namespace {
+
+/// An exec whose temporary files, had it any left, would be in `temporary`.
+Ended exec_into(const Folder& temporary, const std::string& arguments) {
+  return run_program("exec " + arguments, "2>&1", "", "export TMPDIR=" + temporary.path() + "; ");
+}
+
+/// Shell that starts ranks 0 and 1 in the background, as a launcher of others does; they report
+/// into `folder`. $! is rank 1.
+std::string two_ranks(const std::string& scenario, const Folder& folder,
+                      const std::string& options = "") {
+  const std::string rank = std::string(LOCKSTEP_RANK_PROGRAM) + " " + scenario + " " + options +
+                           " --report-folder " + folder.path() + " & ";
+  return "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)); RANK=0 " +
+         rank + "RANK=1 " + rank;
+}
+
+}  // namespace
+
 TEST_CASE("the programs that are tried on a GPU equal their simulation on the CPU") {
   const std::string checks = std::string(LOCKSTEP_SOURCE_DIR) + "/tests/gpu/";
   for (const char* name :
@@ -68,8 +87,7 @@ TEST_CASE("automatic says that it took the CPU, and why") {
 
 TEST_CASE("a training for real equals its simulation") {
   const Folder temporary;
-  const Ended ended = run_program("exec " + scenario("accumulation.yaml:accumulated"), "2>&1", "",
-                                  "export TMPDIR=" + temporary.path() + "; ");
+  const Ended ended = exec_into(temporary, scenario("accumulation.yaml:accumulated"));
   INFO(ended.output);
   CHECK(ended.code == 0);
   CHECK(has(ended, "outcome equal"));
@@ -101,8 +119,7 @@ TEST_CASE("layers that the simulation has no arithmetic for are computed for rea
 TEST_CASE("a real hang ends by its deadline, with the finding of the simulation") {
   const Folder temporary;
   const Ended ended =
-      run_program("exec --hang-after 1 " + scenario("new-group-on-one-rank.yaml:members_only"),
-                  "2>&1", "", "export TMPDIR=" + temporary.path() + "; ");
+      exec_into(temporary, "--hang-after 1 " + scenario("new-group-on-one-rank.yaml:members_only"));
   INFO(ended.output);
   CHECK(ended.code == 1);
   CHECK(has(ended, "error[LS101]: ranks 0-1 wait for ever in new_group"));
@@ -137,8 +154,7 @@ TEST_CASE("a rank that a fault takes away dies, and the finding is that of the s
                    "program:\n  main:\n    - let: {x: \"full(4, 1.0)\"}\n    - all_reduce: x\n"
                    "    - all_reduce: x\n");
   const Folder temporary;
-  const Ended ended = run_program("exec --hang-after 0.5 " + file, "2>&1", "",
-                                  "export TMPDIR=" + temporary.path() + "; ");
+  const Ended ended = exec_into(temporary, "--hang-after 0.5 " + file);
   INFO(ended.output);
   CHECK(ended.code == 1);
   CHECK(has(ended, "[rank 1] ended by signal 9"));
@@ -157,11 +173,8 @@ TEST_CASE("compare takes the journal of a rank that left no report") {
                    "process_group: {backend: gloo}\nprogram:\n  main:\n    - barrier\n"
                    "    - if: rank == 0\n      then: [{recv: {elements: 4, src: 1}}]\n"
                    "      else: [{recv: {elements: 4, src: 0, tag: 7}}]\n");
-  const std::string rank = std::string(LOCKSTEP_RANK_PROGRAM) + " " + file +
-                           " --hang-after 4 --report-folder " + folder.path() + " & ";
   const std::string both =
-      "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)); RANK=0 " +
-      rank + "RANK=1 " + rank + "victim=$!; sleep 3; kill -9 $victim; wait; ";
+      two_ranks(file, folder, "--hang-after 4") + "victim=$!; sleep 3; kill -9 $victim; wait; ";
   const Ended ended =
       run_program("compare --reports " + folder.path() + " " + file, "2>&1", "", both);
   INFO(ended.output);
@@ -171,14 +184,8 @@ TEST_CASE("compare takes the journal of a rank that left no report") {
 TEST_CASE("compare reads what ranks left that others started") {
   const Folder folder;
   const std::string training = scenario("accumulation.yaml:accumulated");
-  const std::string rank = std::string(LOCKSTEP_RANK_PROGRAM) + " " + training +
-                           " --report-folder " + folder.path() + " & ";
-  const std::string both =
-      "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % "
-      "20000)); RANK=0 " +
-      rank + "RANK=1 " + rank + "wait; ";
-  const Ended ended =
-      run_program("compare --reports " + folder.path() + " " + training, "2>&1", "", both);
+  const Ended ended = run_program("compare --reports " + folder.path() + " " + training, "2>&1", "",
+                                  two_ranks(training, folder) + "wait; ");
   INFO(ended.output);
   CHECK(ended.code == 0);
   CHECK(has(ended, "calls equal"));

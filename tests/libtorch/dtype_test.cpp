@@ -7,34 +7,6 @@ namespace lockstep::libtorch_test {
 
 namespace {
 
-const NamedArgument two{"", int64_t{2}};
-const NamedArgument four{"", int64_t{4}};
-
-std::vector<Network> one_of_each() {
-  std::vector<Network> all;
-  const auto add = [&all](Shape input, LayerDescription description) {
-    all.push_back(network_of(std::move(input), {std::move(description)}));
-  };
-  add({4}, layer("Linear", {four, two}));
-  add({4}, layer("Bias", {four}));
-  add({4}, layer("ReLU"));
-  add({4}, layer("GELU"));
-  add({4}, layer("Embedding", {four, two}));
-  add({2, 4}, layer("PositionalEmbedding", {two, four}));
-  add({4}, layer("BatchNorm1d", {four}));
-  add({2, 2, 2}, layer("BatchNorm2d", {two}));
-  add({4}, layer("LayerNorm", {four}));
-  add({2, 4, 4}, layer("Conv2d", {two, two, two}));
-  add({2, 4, 4}, layer("MaxPool2d", {two}));
-  add({2, 4, 4}, layer("AvgPool2d", {two}));
-  add({2, 4, 4}, layer("AdaptiveAvgPool2d", {two}));
-  add({2, 4}, layer("Flatten"));
-  add({4}, layer("Dropout", {{"", 0.5}}));
-  add({3, 4}, layer("MultiheadAttention", {four, two}));
-  add({3, 4}, layer("CausalSelfAttention", {four, two}));
-  return all;
-}
-
 /// Fewer than 64 roundings on the way to any number of these small layers, each of a number no
 /// greater than `size`.
 void check_close(const Values& found, const Values& exact, double size) {
@@ -44,7 +16,7 @@ void check_close(const Values& found, const Values& exact, double size) {
 }  // namespace
 
 TEST_CASE("every kind of layer runs in every floating type") {
-  for (const Network& network : one_of_each()) {
+  for (const Network& network : one_layer_of_each_kind()) {
     const bool draws = network.layers[0].kind == LayerKind::dropout;
     const LayerValues exact_values = values_for(network.layers[0], DType::bf16, 4, reals);
     const LayerResult exact = run_layer(libtorch(), network, 0, rounded(exact_values, DType::fp64));

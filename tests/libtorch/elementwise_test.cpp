@@ -3,59 +3,19 @@
 
 #include "model/network/arithmetic.hpp"
 #include "model/network/layer_kind.hpp"
-#include "tests/libtorch/layer_case.hpp"
+#include "tests/libtorch/elementwise_case.hpp"
 
 namespace lockstep::libtorch_test {
 
-namespace {
-
-/// What the kernel leaves in a buffer of `into`.
-Values written(const Execute& execute, Kernel kernel, const std::vector<Values>& reads, Values into,
-               std::vector<double> scalars = {}) {
-  Memory memory;
-  std::vector<Slice> slices;
-  for (const Values& values : reads) {
-    slices.push_back(memory.add(values));
-  }
-  const Slice to = memory.add(std::move(into));
-  run_kernel(execute, memory, kernel, slices, {to}, scalars);
-  return memory.load(to);
-}
-
-constexpr DType all_dtypes[] = {DType::fp64,  DType::fp32,  DType::bf16, DType::fp16,
-                                DType::int64, DType::int32, DType::uint8};
-
-Values counting(DType dtype) { return Values::of(dtype, {1, 2, 3, 4, 5, 6}); }
-
-}  // namespace
-
 TEST_CASE("elementwise kernels agree with the reference in every type") {
-  for (const DType dtype : all_dtypes) {
-    INFO(name_of(dtype));
-    const auto agree = [&](Kernel kernel, const std::vector<Values>& reads, const Values& into,
-                           const std::vector<double>& scalars = {}) {
-      INFO(name_of(kernel));
-      CHECK(written(libtorch(), kernel, reads, into, scalars) ==
-            written(reference(), kernel, reads, into, scalars));
-    };
-    agree(Kernel::fill, {}, counting(dtype), {3});
-    agree(Kernel::copy, {counting(dtype)}, Values(dtype, 6));
-    agree(Kernel::scale, {counting(dtype)}, Values(dtype, 6), {0.5});
-    agree(Kernel::scale, {}, counting(dtype), {1.5});
-    agree(Kernel::add, {counting(dtype)}, counting(dtype));
-    agree(Kernel::add, {Values::of(dtype, {1, 2})}, counting(dtype));
-    agree(Kernel::average, {Values::of(dtype, {1, 2, 6, 3})}, Values(dtype, 1));
-    for (const DType to : all_dtypes) {
-      agree(Kernel::cast, {counting(dtype)}, Values(to, 6));
-    }
-  }
+  check_elementwise([] { return libtorch(); });
 }
 
 TEST_CASE("a scaled integer is truncated towards zero, a cast rounds to even") {
-  CHECK(written(libtorch(), Kernel::scale, {}, Values::of(DType::int32, {-3, 3}), {0.5}) ==
+  CHECK(written(libtorch(), Kernel::scale, {}, {Values::of(DType::int32, {-3, 3})}, {0.5}) ==
         Values::of(DType::int32, {-1, 1}));
   CHECK(written(libtorch(), Kernel::cast, {Values::of(DType::fp32, {257, 259})},
-                Values(DType::bf16, 2)) == Values::of(DType::bf16, {256, 260}));
+                {Values(DType::bf16, 2)}) == Values::of(DType::bf16, {256, 260}));
 }
 
 TEST_CASE("a kernel one of whose operands carries no values does nothing") {

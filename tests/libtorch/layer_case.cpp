@@ -60,6 +60,33 @@ LayerDescription layer(std::string kind, std::vector<NamedArgument> arguments) {
   return {.kind = std::move(kind), .arguments = std::move(arguments)};
 }
 
+std::vector<Network> one_layer_of_each_kind() {
+  const NamedArgument two{"", int64_t{2}};
+  const NamedArgument four{"", int64_t{4}};
+  std::vector<Network> all;
+  const auto add = [&all](Shape input, LayerDescription description) {
+    all.push_back(network_of(std::move(input), {std::move(description)}));
+  };
+  add({4}, layer("Linear", {four, two}));
+  add({4}, layer("Bias", {four}));
+  add({4}, layer("ReLU"));
+  add({4}, layer("GELU"));
+  add({4}, layer("Embedding", {four, two}));
+  add({2, 4}, layer("PositionalEmbedding", {two, four}));
+  add({4}, layer("BatchNorm1d", {four}));
+  add({2, 2, 2}, layer("BatchNorm2d", {two}));
+  add({4}, layer("LayerNorm", {four}));
+  add({2, 4, 4}, layer("Conv2d", {two, two, two}));
+  add({2, 4, 4}, layer("MaxPool2d", {two}));
+  add({2, 4, 4}, layer("AvgPool2d", {two}));
+  add({2, 4, 4}, layer("AdaptiveAvgPool2d", {two}));
+  add({2, 4}, layer("Flatten"));
+  add({4}, layer("Dropout", {{"", 0.5}}));
+  add({3, 4}, layer("MultiheadAttention", {four, two}));
+  add({3, 4}, layer("CausalSelfAttention", {four, two}));
+  return all;
+}
+
 Network network_of(Shape input, std::vector<LayerDescription> layers, LayerDescription loss) {
   BuildResult result =
       build_network({.input = input, .layers = std::move(layers), .loss = std::move(loss)});

@@ -40,6 +40,9 @@ Network network_of(Shape input, std::vector<LayerDescription> layers,
                    LayerDescription loss = {.kind = "MSELoss"});
 LayerDescription layer(std::string kind, std::vector<NamedArgument> arguments = {});
 
+/// A network of one layer for each kind that has a kernel; inputs of a few elements.
+std::vector<Network> one_layer_of_each_kind();
+
 /// Whole numbers in -2 .. 2, and real ones in [-1, 1), from a key.
 Values integers(DType dtype, int64_t elements, uint64_t key);
 Values reals(DType dtype, int64_t elements, uint64_t key);

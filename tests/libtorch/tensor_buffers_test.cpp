@@ -1,52 +1,19 @@
 // Kernels on tensors that are the buffers themselves, as on a GPU, with slices that begin anywhere.
 #include <catch2/catch.hpp>
 
+#include "tests/libtorch/elementwise_case.hpp"
 #include "tests/libtorch/on_tensors.hpp"
 
 namespace lockstep::libtorch_test {
 
 namespace {
 
-constexpr DType all_dtypes[] = {DType::fp64,  DType::fp32,  DType::bf16, DType::fp16,
-                                DType::int64, DType::int32, DType::uint8};
-
 Execute on_cpu() { return on_tensors(at::TensorOptions(at::kCPU)); }
-
-Values after(const Execute& execute, Kernel kernel, const std::vector<Values>& reads,
-             const Values& into, const std::vector<double>& scalars) {
-  Memory memory;
-  std::vector<Slice> slices;
-  for (const Values& values : reads) {
-    slices.push_back(memory.add(values));
-  }
-  const Slice to = memory.add(into);
-  run_kernel(execute, memory, kernel, slices, {to}, scalars);
-  return memory.load(to);
-}
 
 }  // namespace
 
 TEST_CASE("elementwise kernels write into the middle of a buffer of every type, and no further") {
-  for (const DType dtype : all_dtypes) {
-    INFO(name_of(dtype));
-    const Values counting = Values::of(dtype, {1, 2, 3, 4, 5, 6});
-    const auto agree = [&](Kernel kernel, const std::vector<Values>& reads, const Values& into,
-                           const std::vector<double>& scalars = {}) {
-      INFO(name_of(kernel));
-      CHECK(after(on_cpu(), kernel, reads, into, scalars) ==
-            after(reference(), kernel, reads, into, scalars));
-    };
-    agree(Kernel::fill, {}, counting, {3});
-    agree(Kernel::copy, {counting}, Values(dtype, 6));
-    agree(Kernel::scale, {counting}, Values(dtype, 6), {0.5});
-    agree(Kernel::scale, {}, counting, {1.5});
-    agree(Kernel::add, {counting}, counting);
-    agree(Kernel::add, {Values::of(dtype, {1, 2})}, counting);
-    agree(Kernel::average, {Values::of(dtype, {1, 2, 6, 3})}, Values(dtype, 1));
-    for (const DType to : all_dtypes) {
-      agree(Kernel::cast, {counting}, Values(to, 6));
-    }
-  }
+  check_elementwise(on_cpu);
 }
 
 TEST_CASE("an optimizer steps on the parameter's own memory") {

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <catch2/catch.hpp>
+
+#include "tests/libtorch/layer_case.hpp"
+
+namespace lockstep::libtorch_test {
+
+inline constexpr DType all_dtypes[] = {DType::fp64,  DType::fp32,  DType::bf16, DType::fp16,
+                                       DType::int64, DType::int32, DType::uint8};
+
+/// What the kernel leaves in the first of its buffers, which hold `into` before.
+inline Values written(const Execute& execute, Kernel kernel, const std::vector<Values>& reads,
+                      const std::vector<Values>& into, const std::vector<double>& scalars = {}) {
+  Memory memory;
+  std::vector<Slice> from;
+  std::vector<Slice> to;
+  for (const Values& values : reads) {
+    from.push_back(memory.add(values));
+  }
+  for (const Values& values : into) {
+    to.push_back(memory.add(values));
+  }
+  run_kernel(execute, memory, kernel, from, to, scalars);
+  return memory.load(to.front());
+}
+
+/// Every elementwise kernel in every type leaves what the reference leaves, bit for bit. Each
+/// kernel has a fresh executor: it may remember buffers by number.
+inline void check_elementwise(const std::function<Execute()>& fresh) {
+  for (const DType dtype : all_dtypes) {
+    INFO(name_of(dtype));
+    const Values counting = Values::of(dtype, {1, 2, 3, 4, 5, 6});
+    const auto agree = [&](Kernel kernel, const std::vector<Values>& reads, const Values& into,
+                           const std::vector<double>& scalars = {}) {
+      INFO(name_of(kernel));
+      CHECK(written(fresh(), kernel, reads, {into}, scalars) ==
+            written(reference(), kernel, reads, {into}, scalars));
+    };
+    agree(Kernel::fill, {}, counting, {3});
+    agree(Kernel::copy, {counting}, Values(dtype, 6));
+    agree(Kernel::scale, {counting}, Values(dtype, 6), {0.5});
+    agree(Kernel::scale, {}, counting, {1.5});
+    agree(Kernel::add, {counting}, counting);
+    agree(Kernel::add, {Values::of(dtype, {1, 2})}, counting);
+    agree(Kernel::average, {Values::of(dtype, {1, 2, 6, 3})}, Values(dtype, 1));
+    for (const DType to : all_dtypes) {
+      agree(Kernel::cast, {counting}, Values(to, 6));
+    }
+  }
+}
+
+}  // namespace lockstep::libtorch_test
