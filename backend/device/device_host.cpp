@@ -98,6 +98,7 @@ DeviceHost::Ended DeviceHost::pump(std::chrono::milliseconds limit,
       } else if (Clock::now() - moved_ >= limit) {
         return Ended::nothing_moved;
       }
+      // Neither CUDA nor NCCL calls the host when several streams move; it can only look again.
       std::this_thread::sleep_for(pause);
     }
   }

@@ -83,6 +83,7 @@ void RankHost::stop_workers() {
 Ticket RankHost::host_work(const Op& op) {
   const Time issue = state_.shared.progress.now();
   if (state_.shared.gloo.sleep_timed_kernels) {
+    // The scenario's `host:` time itself, when the world is asked to take it.
     std::this_thread::sleep_for(std::chrono::nanoseconds(op.work / 1000));
   }
   const std::lock_guard lock(state_.mutex);

@@ -192,6 +192,7 @@ void StreamWorker::compute(const Op& op) {
     rank_.store(lists.writes.front(), rank_.load(lists.reads.front()));
   } else if (op.kind == OpKind::compute && op.kernel == Kernel::timed) {
     if (rank_.shared.gloo.sleep_timed_kernels) {
+      // The kernel's given time itself, when the world is asked to take it.
       std::this_thread::sleep_for(std::chrono::nanoseconds(op.work / 1000));
     }
   } else if (op.kind == OpKind::compute && op.kernel != Kernel::roofline) {

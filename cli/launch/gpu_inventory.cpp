@@ -140,7 +140,8 @@ UtilizationSampler::~UtilizationSampler() {
   }
 }
 
-// NVML gives the share of its own last period, a sixth of a second to a second.
+// NVML gives the share of its own last period, a sixth of a second to a second: one look a period
+// of ours is enough, and the pause between two is the sampling itself.
 void UtilizationSampler::sample() {
   constexpr std::chrono::milliseconds period{100};
   while (!stopping_) {

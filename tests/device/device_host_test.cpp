@@ -60,6 +60,7 @@ class HoldingDevice final : public backend::Device {
   bool waits_for_device(const Op&) const override { return false; }
   void compute(const Op&) override {
     while (!aborted) {
+      // A held kernel tells nobody: only abort_links of another thread ends it.
       std::this_thread::sleep_for(milliseconds(1));
     }
     throw backend::DeviceError("released");
