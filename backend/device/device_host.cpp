@@ -30,7 +30,7 @@ DeviceHost::DeviceHost(const DeviceSeat& seat, const RunOptions& options,
       watchdog_(seat.held_limit, [&device = seat.device] { device.abort_links(); }),
       start_(Clock::now()),
       moved_(start_),
-      buffers_(options.numerics, options.device_memory),
+      buffers_(false, options.device_memory),
       follower_(seat.follower) {
   tickets_.follow(follower_);
   device_.start_clock();

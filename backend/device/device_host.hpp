@@ -107,7 +107,7 @@ class DeviceHost final : public Port {
   Clock::time_point moved_;  ///< when something happened last
 
   TicketTable tickets_;
-  BufferTable buffers_;
+  BufferTable buffers_;            ///< accounts for them; the device holds the values
   JournalFollower* follower_;      ///< null: none
   std::optional<RankEnd> broken_;  ///< what the first kernel that broke said
   std::map<GroupId, DeviceGroup> groups_;

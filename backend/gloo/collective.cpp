@@ -50,12 +50,15 @@ class Collective final : public Exchange {
   Window window(int64_t from, int64_t to) const;
   int64_t header_size(const Window& window) const;
   std::vector<std::byte> header_for(int64_t member) const;
-  std::vector<std::byte> own_payload(const Window& window) const;
+  ValueView own_payload(const Window& window) const;
 
   void send_to(int64_t member);
   void take_header(int64_t member);
   void take_payload(int64_t member);
   void ensure_splits_meet();
+  void await_sends();
+  bool all_carry_values() const;
+  void store_sum();
   Values result();
   void make_group();
 
@@ -67,11 +70,11 @@ class Collective final : public Exchange {
   int64_t root_ = 0;
   std::vector<int64_t> sent_;  ///< bytes of the parts: to each member
   std::vector<int64_t> got_;   ///< from each member (all_to_all)
-  Values input_;
+  ValueView input_;
   // By member, from here on.
   std::vector<Header> headers_;
   std::vector<std::vector<int64_t>> splits_;  ///< all_to_all: what it sends to each, gets from each
-  std::vector<Values> contributions_;         ///< as bytes, so that each member sees its own type
+  std::vector<ValueView> contributions_;      ///< each member sees them as of its own type
   std::vector<std::unique_ptr<Message>> incoming_;
   std::vector<std::unique_ptr<Message>> outgoing_;
 };
@@ -155,14 +158,15 @@ int64_t Collective::header_size(const Window& window) const {
   return static_cast<int64_t>(sizeof(Header)) + splits + (is_inline(window) ? window.bytes : 0);
 }
 
-std::vector<std::byte> Collective::own_payload(const Window& window) const {
-  std::vector<std::byte> payload(static_cast<size_t>(window.bytes));
-  if (!input_.empty()) {
-    ensure(window.begin + window.bytes <= input_.byte_size().count(),
-           "a collective's input holds all its parts");
-    std::copy_n(input_.bytes().begin() + window.begin, window.bytes, payload.begin());
+// No bytes where there is no input.
+ValueView Collective::own_payload(const Window& window) const {
+  if (input_.bytes.empty()) {
+    return {};
   }
-  return payload;
+  const auto begin = static_cast<size_t>(window.begin);
+  const auto bytes = static_cast<size_t>(window.bytes);
+  ensure(begin + bytes <= input_.bytes.size(), "a collective's input holds all its parts");
+  return {input_.bytes.subspan(begin, bytes), input_.owner};
 }
 
 std::vector<std::byte> Collective::header_for(int64_t member) const {
@@ -175,8 +179,9 @@ std::vector<std::byte> Collective::header_for(int64_t member) const {
       bytes.insert(bytes.end(), plain.begin(), plain.end());
     }
   } else if (is_inline(window)) {
-    const std::vector<std::byte> payload = own_payload(window);
-    bytes.insert(bytes.end(), payload.begin(), payload.end());
+    const ValueView payload = own_payload(window);
+    bytes.insert(bytes.end(), payload.bytes.begin(), payload.bytes.end());
+    bytes.resize(static_cast<size_t>(header_size(window)));
   }
   return bytes;
 }
@@ -184,20 +189,17 @@ std::vector<std::byte> Collective::header_for(int64_t member) const {
 void Collective::post() {
   const OpLists& lists = op_.list();
   if (!lists.reads.empty()) {
-    input_ = rank_.load(lists.reads.front());
+    input_ = rank_.view(lists.reads.front());
   } else if (works_in_place(op_.kind) && !lists.writes.empty()) {
-    input_ = rank_.load(lists.writes.front());
+    input_ = rank_.view(lists.writes.front());
   }
   const auto self = static_cast<size_t>(self_);
-  headers_[self] = {input_.empty() ? 0 : 1, (op_.flags & flag_color) != 0 ? 1 : 0, op_.peer};
+  headers_[self] = {input_.bytes.empty() ? 0 : 1, (op_.flags & flag_color) != 0 ? 1 : 0, op_.peer};
   if (exchanges_splits()) {
     splits_[self] = sent_;
     splits_[self].insert(splits_[self].end(), got_.begin(), got_.end());
   }
-  const Window kept = window(self_, self_);
-  contributions_[self] = Values(DType::uint8, input_.empty() ? 0 : kept.bytes);
-  std::ranges::copy(own_payload({kept.begin, contributions_[self].size()}),
-                    contributions_[self].bytes().begin());
+  contributions_[self] = own_payload(window(self_, self_));
   // Receives first: a send that finds its receive posted needs one message less.
   for (int64_t member = 0; member < members_; ++member) {
     if (member != self_) {
@@ -217,7 +219,7 @@ void Collective::send_to(int64_t member) {
   const int32_t peer = part_.members()[static_cast<size_t>(member)];
   const Window sent = window(self_, member);
   outgoing_.push_back(rank_.mailbox.send(peer, header_slot(), header_for(member)));
-  if (!is_inline(sent) && !input_.empty()) {
+  if (!is_inline(sent) && !input_.bytes.empty()) {
     outgoing_.push_back(rank_.mailbox.send(peer, payload_slot(), own_payload(sent)));
   }
 }
@@ -233,8 +235,7 @@ void Collective::take_header(int64_t member) {
     splits_[index].resize(static_cast<size_t>(2 * members_));
     std::ranges::copy(bytes, std::as_writable_bytes(std::span(splits_[index])).begin());
   } else if (is_inline(got) && headers_[index].carries_values != 0) {
-    contributions_[index] = Values(DType::uint8, got.bytes);
-    std::ranges::copy(bytes, contributions_[index].bytes().begin());
+    contributions_[index] = {bytes, std::move(incoming_[index])};
   }
 }
 
@@ -244,10 +245,9 @@ void Collective::take_payload(int64_t member) {
   if (is_inline(got) || headers_[index].carries_values == 0) {
     return;
   }
-  const auto payload = rank_.mailbox.receive(part_.members()[index], payload_slot(), got.bytes);
+  auto payload = rank_.mailbox.receive(part_.members()[index], payload_slot(), got.bytes);
   rank_.mailbox.wait(*payload);
-  contributions_[index] = Values(DType::uint8, got.bytes);
-  std::ranges::copy(payload->bytes(), contributions_[index].bytes().begin());
+  contributions_[index] = {payload->bytes(), std::move(payload)};
 }
 
 // Every member sees the same splits, so all of them complete or none.
@@ -276,35 +276,64 @@ void Collective::receive(Status&) {
       take_payload(member);
     }
   }
-  incoming_.clear();
   if (op_.kind == OpKind::new_group) {
     make_group();
-  } else if (const Values values = result(); !values.empty() && !op_.list().writes.empty()) {
+  } else if (op_.list().writes.empty()) {
+    return;
+  } else if (op_.kind == OpKind::all_reduce) {
+    store_sum();
+  } else if (const Values values = result(); !values.empty()) {
     rank_.store(op_.list().writes.front(), values);
   }
+}
+
+bool Collective::all_carry_values() const {
+  return std::ranges::all_of(headers_, [](const Header& each) { return each.carries_values != 0; });
+}
+
+// Into the buffer itself: what it holds must be gone out to the others before.
+void Collective::store_sum() {
+  if (!all_carry_values()) {
+    return;
+  }
+  await_sends();
+  std::vector<std::span<const std::byte>> contributions;
+  for (const ValueView& contribution : contributions_) {
+    contributions.push_back(contribution.bytes);
+  }
+  rank_.change(op_.list().writes.front(), [&](std::span<std::byte> memory) {
+    const ReductionRule rule{op_.reduction, rank_.shared.options.average_order};
+    reduce(op_.dtype, rule, contributions, memory);
+  });
 }
 
 // Of a scatter and an all_to_all only the parts for this member have come: the root's is the result
 // as that of a broadcast would be, and those of an all_to_all are strung together.
 Values Collective::result() {
+  const auto typed = [this](std::span<const std::byte> bytes) {
+    Values values(op_.dtype, static_cast<int64_t>(bytes.size()) / size_of(op_.dtype));
+    std::copy_n(bytes.begin(), values.bytes().size(), values.bytes().begin());
+    return values;
+  };
   Op op = op_;
   if (op_.kind == OpKind::scatter) {
     op.kind = OpKind::broadcast;
   } else if (op_.kind == OpKind::all_to_all) {
-    std::vector<std::byte> bytes;
-    for (size_t member = 0; member < contributions_.size(); ++member) {
-      if (headers_[member].carries_values == 0) {
-        return {};
-      }
-      const auto part = contributions_[member].bytes();
-      bytes.insert(bytes.end(), part.begin(), part.end());
+    if (!all_carry_values()) {
+      return {};
     }
-    Values values(op.dtype, static_cast<int64_t>(bytes.size()) / size_of(op.dtype));
-    std::copy_n(bytes.begin(), values.bytes().size(), values.bytes().begin());
-    return values;
+    std::vector<std::byte> bytes;
+    for (const ValueView& part : contributions_) {
+      bytes.insert(bytes.end(), part.bytes.begin(), part.bytes.end());
+    }
+    return typed(bytes);
+  }
+  std::vector<Values> values;
+  for (const ValueView& contribution : contributions_) {
+    values.push_back(typed(contribution.bytes));
   }
   std::vector<const Values*> contributions;
-  for (const Values& contribution : contributions_) {
+  for (const Values& contribution : values) {
     contributions.push_back(&contribution);
   }
   return collective_result(op, rank_.shared.options.average_order, {contributions, self_, root_},
@@ -329,10 +358,13 @@ void Collective::make_group() {
   rank_.add_group(GroupId{static_cast<uint32_t>(op_.tag)}, key, std::move(members));
 }
 
-void Collective::deliver() {
+void Collective::deliver() { await_sends(); }
+
+void Collective::await_sends() {
   for (const auto& message : outgoing_) {
     rank_.mailbox.wait(*message);
   }
+  outgoing_.clear();
 }
 
 }  // namespace

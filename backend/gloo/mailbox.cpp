@@ -23,8 +23,8 @@ auto over_connection(const Call& call) {
 }
 }  // namespace
 
-Message::Message(Mailbox& mailbox, std::vector<std::byte> bytes, bool is_send)
-    : mailbox_(mailbox), bytes_(std::move(bytes)), is_send_(is_send) {}
+Message::Message(Mailbox& mailbox, Mailbox::Memory memory, bool is_send)
+    : mailbox_(mailbox), memory_(std::move(memory)), is_send_(is_send) {}
 
 Message::~Message() { mailbox_.forget(*this); }
 
@@ -33,12 +33,17 @@ Mailbox::Mailbox(int32_t rank, std::shared_ptr<gloo::Context> context, Progress&
 
 Mailbox::~Mailbox() = default;
 
-std::unique_ptr<Message> Mailbox::create(std::vector<std::byte> bytes, bool is_send,
-                                         bool to_itself) {
-  std::unique_ptr<Message> message(new Message(*this, std::move(bytes), is_send));
+Mailbox::Memory Mailbox::to_receive(int64_t bytes) {
+  const auto size = static_cast<size_t>(bytes);
+  const std::shared_ptr<std::byte[]> memory = std::make_unique_for_overwrite<std::byte[]>(size);
+  return {{memory.get(), size}, memory};
+}
+
+std::unique_ptr<Message> Mailbox::create(Memory memory, bool is_send, bool to_itself) {
+  std::unique_ptr<Message> message(new Message(*this, std::move(memory), is_send));
   if (!to_itself) {
     message->buffer_ =
-        context_->createUnboundBuffer(message->bytes_.data(), message->bytes_.size());
+        context_->createUnboundBuffer(message->memory_.bytes.data(), message->memory_.bytes.size());
   }
   const std::lock_guard lock(mutex_);
   if (aborted_) {
@@ -49,7 +54,18 @@ std::unique_ptr<Message> Mailbox::create(std::vector<std::byte> bytes, bool is_s
 }
 
 std::unique_ptr<Message> Mailbox::send(int32_t to, uint64_t slot, std::vector<std::byte> bytes) {
-  auto message = create(std::move(bytes), true, to == rank_);
+  const auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
+  return send_memory(to, slot, {*owner, owner});
+}
+
+std::unique_ptr<Message> Mailbox::send(int32_t to, uint64_t slot, ValueView bytes) {
+  // Gloo takes memory that may change, and does not change what it sends.
+  auto* begin = const_cast<std::byte*>(bytes.bytes.data());
+  return send_memory(to, slot, {{begin, bytes.bytes.size()}, std::move(bytes.owner)});
+}
+
+std::unique_ptr<Message> Mailbox::send_memory(int32_t to, uint64_t slot, Memory memory) {
+  auto message = create(std::move(memory), true, to == rank_);
   if (to == rank_) {
     post_to_itself(*message, slot);
   } else {
@@ -59,7 +75,7 @@ std::unique_ptr<Message> Mailbox::send(int32_t to, uint64_t slot, std::vector<st
 }
 
 std::unique_ptr<Message> Mailbox::receive(int32_t from, uint64_t slot, int64_t bytes) {
-  auto message = create(std::vector<std::byte>(static_cast<size_t>(bytes)), false, from == rank_);
+  auto message = create(to_receive(bytes), false, from == rank_);
   if (from == rank_) {
     post_to_itself(*message, slot);
   } else {
@@ -72,7 +88,7 @@ std::unique_ptr<Message> Mailbox::receive_any(std::span<const int32_t> from, uin
                                               int64_t bytes) {
   std::vector<int> others(from.begin(), from.end());
   std::erase(others, rank_);
-  auto message = create(std::vector<std::byte>(static_cast<size_t>(bytes)), false, others.empty());
+  auto message = create(to_receive(bytes), false, others.empty());
   if (!others.empty()) {
     over_connection([&] { message->buffer_->recv(others, slot); });
   }
@@ -88,8 +104,8 @@ void Mailbox::post_to_itself(Message& message, uint64_t slot) {
   }
   Message& sent = *own.sends.front();
   Message& received = *own.receives.front();
-  std::copy_n(sent.bytes_.begin(), std::min(sent.bytes_.size(), received.bytes_.size()),
-              received.bytes_.begin());
+  const size_t bytes = std::min(sent.memory_.bytes.size(), received.memory_.bytes.size());
+  std::ranges::copy(sent.memory_.bytes.first(bytes), received.memory_.bytes.begin());
   sent.exchanged_with_itself_ = received.exchanged_with_itself_ = true;
   own.sends.pop_front();
   own.receives.pop_front();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/rank/progress.hpp"
+#include "model/program/value_store.hpp"
 
 namespace gloo {
 class Context;
@@ -40,6 +41,8 @@ class Mailbox {
   ~Mailbox();
 
   std::unique_ptr<Message> send(int32_t to, uint64_t slot, std::vector<std::byte> bytes);
+  /// Of memory that nobody writes to before the message was taken.
+  std::unique_ptr<Message> send(int32_t to, uint64_t slot, ValueView bytes);
   std::unique_ptr<Message> receive(int32_t from, uint64_t slot, int64_t bytes);
   /// From whichever of these ranks comes first. A rank does not hear itself this way.
   std::unique_ptr<Message> receive_any(std::span<const int32_t> from, uint64_t slot, int64_t bytes);
@@ -59,7 +62,14 @@ class Mailbox {
     std::deque<Message*> sends;
     std::deque<Message*> receives;
   };
-  std::unique_ptr<Message> create(std::vector<std::byte> bytes, bool is_send, bool to_itself);
+  /// Memory of a message, which is its own or outlives it.
+  struct Memory {
+    std::span<std::byte> bytes;
+    std::shared_ptr<const void> owner;
+  };
+  static Memory to_receive(int64_t bytes);
+  std::unique_ptr<Message> create(Memory memory, bool is_send, bool to_itself);
+  std::unique_ptr<Message> send_memory(int32_t to, uint64_t slot, Memory memory);
   void post_to_itself(Message& message, uint64_t slot);
   void forget(Message& message);
 
@@ -81,14 +91,14 @@ class Message {
   Message& operator=(const Message&) = delete;
 
   /// What came, once the receive has been waited for.
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const { return memory_.bytes; }
 
  private:
   friend class Mailbox;
-  Message(Mailbox& mailbox, std::vector<std::byte> bytes, bool is_send);
+  Message(Mailbox& mailbox, Mailbox::Memory memory, bool is_send);
 
   Mailbox& mailbox_;
-  std::vector<std::byte> bytes_;
+  Mailbox::Memory memory_;
   bool is_send_;
   bool exchanged_with_itself_ = false;
   std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;  ///< null: a message to itself

@@ -1,4 +1,4 @@
-#include <cstring>
+#include <algorithm>
 
 #include "backend/gloo/exchange.hpp"
 #include "model/core/ensure.hpp"
@@ -19,16 +19,21 @@ class Send final : public Exchange {
 
   void post() override {
     const Op& op = part_.op();
-    const Values values = op.list().reads.empty() ? Values() : rank_.load(op.list().reads.front());
-    ensure(values.empty() || values.byte_size() == op.bytes, "a send is as long as its slice");
+    const ValueView values =
+        op.list().reads.empty() ? ValueView() : rank_.view(op.list().reads.front());
+    const auto size = static_cast<size_t>(op.bytes.count());
+    ensure(values.bytes.empty() || values.bytes.size() == size, "a send is as long as its slice");
     Offer offer;
     offer.communicator = part_.communicator();
     offer.payload_slot = rank_.next_payload_slot();
     offer.bytes = op.bytes.count();
     offer.tag = op.tag;
-    offer.carries_values = values.empty() ? 0 : 1;
-    payload_ = rank_.mailbox.send(op.peer, offer.payload_slot,
-                                  {values.bytes().begin(), values.bytes().end()});
+    offer.carries_values = values.bytes.empty() ? 0 : 1;
+    // An eager send leaves its buffer free at once, and so goes as a copy.
+    payload_ = is_eager(part_, rank_)
+                   ? rank_.mailbox.send(op.peer, offer.payload_slot,
+                                        std::vector(values.bytes.begin(), values.bytes.end()))
+                   : rank_.mailbox.send(op.peer, offer.payload_slot, values);
     offer_ = rank_.matcher.offer(op.peer, offer);
   }
 
@@ -73,9 +78,10 @@ class Receive final : public Exchange {
       ++rank_.shared.eager_received;
     }
     if (wanted_->offer->carries_values != 0 && !op.list().writes.empty()) {
-      Values values(op.dtype, op.elements());
-      std::memcpy(values.bytes().data(), wanted_->payload->bytes().data(), values.bytes().size());
-      rank_.store(op.list().writes.front(), values);
+      const auto came = wanted_->payload->bytes();
+      rank_.change(op.list().writes.front(), [came](auto memory) {
+        std::ranges::copy(came.first(std::min(came.size(), memory.size())), memory.begin());
+      });
     }
     if (op.peer == any_rank) {
       status.source = RankId{static_cast<uint32_t>(wanted_->offer->source)};

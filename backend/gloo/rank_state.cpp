@@ -15,22 +15,57 @@ RankState::RankState(int32_t rank_number, RunShared& shared_by_all,
       matcher(rank_number, shared_by_all.options.world_size, shared_by_all.run, mailbox,
               shared_by_all.progress),
       kernels(shared_by_all.gloo.kernels ? shared_by_all.gloo.kernels() : nullptr),
-      buffers(shared_by_all.options.numerics, shared_by_all.options.device_memory) {
+      kept_values(kernels ? kernels->store() : nullptr),
+      buffers(shared_by_all.options.numerics, shared_by_all.options.device_memory, kept_values) {
   tickets.follow(shared.follower);
   Communicator& world = groups[world_group];
   world.members.resize(static_cast<size_t>(shared.options.world_size));
   std::iota(world.members.begin(), world.members.end(), 0);
 }
 
-Values RankState::load(const Slice& from) {
+bool RankState::carries_values(const Slice& slice) {
   const std::lock_guard lock(mutex);
-  return from.buffer == no_buffer ? Values() : buffers.load(from);
+  return buffers.carries_values(slice.buffer);
+}
+
+// The operation that asks holds the buffer, and kept values are copied without the mutex.
+ValueView RankState::view(const Slice& of) {
+  if (kept_values != nullptr) {
+    return carries_values(of) ? kept_values->view(of) : ValueView();
+  }
+  const auto copy = std::make_shared<Values>(load(of));
+  return {copy->bytes(), copy};
+}
+
+void RankState::change(const Slice& slice, const std::function<void(std::span<std::byte>)>& fill) {
+  if (!carries_values(slice)) {
+    return;
+  }
+  if (kept_values != nullptr) {
+    kept_values->change(slice, fill);
+    return;
+  }
+  Values values(slice.dtype, slice.elements);
+  fill(values.bytes());
+  const std::lock_guard lock(mutex);
+  buffers.store(slice, values);
+}
+
+Values RankState::load(const Slice& from) {
+  if (kept_values == nullptr) {
+    const std::lock_guard lock(mutex);
+    return from.buffer == no_buffer ? Values() : buffers.load(from);
+  }
+  const ValueView held = view(from);
+  Values values(from.dtype, static_cast<int64_t>(held.bytes.size()) / size_of(from.dtype));
+  std::ranges::copy(held.bytes, values.bytes().begin());
+  return values;
 }
 
 void RankState::store(const Slice& to, const Values& values) {
-  const std::lock_guard lock(mutex);
-  if (to.buffer != no_buffer) {
-    buffers.store(to, values);
+  if (!values.empty()) {
+    change({to.buffer, to.dtype, to.begin, values.size()},
+           [&](auto memory) { std::ranges::copy(values.bytes(), memory.begin()); });
   }
 }
 

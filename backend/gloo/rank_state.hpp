@@ -46,6 +46,10 @@ class RankState final : public Operands {
   // Lock by themselves.
   Values load(const Slice& from) override;
   void store(const Slice& to, const Values& values) override;
+  /// What the slice holds, or a copy of it; no bytes where its buffer carries no values.
+  ValueView view(const Slice& of);
+  /// Calls `fill` with memory that the slice then holds; not where its buffer carries no values.
+  void change(const Slice& slice, const std::function<void(std::span<std::byte>)>& fill);
   void started(Ticket ticket);
   /// Notes what the exception that is being handled says about a kernel; the first one stands.
   void note_broken(SiteId site);
@@ -71,6 +75,7 @@ class RankState final : public Operands {
   Mailbox mailbox;                                ///< locks by itself
   Matcher matcher;                                ///< locks by itself
   const std::unique_ptr<KernelExecutor> kernels;  ///< null: the reference arithmetic
+  ValueStore* const kept_values;                  ///< of the kernels; null: values are in `buffers`
 
   std::mutex mutex;
   std::condition_variable host_wakes;
@@ -90,6 +95,7 @@ class RankState final : public Operands {
 
  private:
   void wake_all();
+  bool carries_values(const Slice& slice);
 };
 
 }  // namespace lockstep::backend

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/libtorch/tensor_values.hpp"
 #include "model/core/ensure.hpp"
 
 namespace lockstep::backend {
@@ -14,19 +15,14 @@ at::Tensor scaled(const at::Tensor& tensor, double factor) {
   return tensor.is_floating_point() ? tensor.mul(factor) : tensor.to(at::kDouble).mul(factor);
 }
 
-// Over the shorter of the two.
-void add_into(const Slice& to, const Slice& from, TensorOperands& operands) {
-  const at::Tensor sum = operands.load(to);
+// Over the shorter of the two. A floating term is rounded once, with the sum; an integer sum takes
+// whole numbers only.
+void add_term(const Slice& to, const Slice& from, TensorOperands& operands) {
   const at::Tensor term = operands.load(from);
-  if (!sum.defined() || !term.defined()) {
-    return;
+  if (term.defined()) {
+    const at::Tensor fitting = term.narrow(0, 0, std::min(to.elements, from.elements));
+    operands.add(to, is_floating(to.dtype) ? fitting : fitting.to(scalar_type_of(to.dtype)));
   }
-  const int64_t count = std::min(sum.numel(), term.numel());
-  const at::Tensor part = sum.narrow(0, 0, count);
-  // A floating term is rounded once, with the sum; an integer sum takes whole numbers only.
-  const at::Tensor fitting = term.narrow(0, 0, count);
-  part.copy_(part.add(sum.is_floating_point() ? fitting : fitting.to(sum.scalar_type())));
-  operands.store(to, sum);
 }
 
 at::Tensor mean_of(const at::Tensor& tensor, DType dtype) {
@@ -43,7 +39,7 @@ void execute_elementwise(const Op& op, TensorOperands& operands) {
   for (size_t i = 0; i < lists.writes.size(); ++i) {
     const Slice& to = lists.writes[i];
     if (op.kernel == Kernel::add) {
-      add_into(to, lists.reads[i], operands);
+      add_term(to, lists.reads[i], operands);
       continue;
     }
     const bool in_place = lists.reads.empty() || op.kernel == Kernel::fill;

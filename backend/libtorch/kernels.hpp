@@ -13,14 +13,14 @@ namespace lockstep::backend {
 /// finds none, or one made of other values, runs the forward again (with training's behaviour, and
 /// no buffer is updated). Does nothing when an operand carries no values.
 ///
-/// Dropout draws from a generator of its own for every call, seeded by `dropout_seed`, the layer
-/// and the values of its input: a recomputed forward has the mask of the first. Ranks that shall
-/// draw apart on equal inputs need seeds of their own.
+/// Keeps the rank's buffers itself, as tensors (KernelExecutor::store), so that kernels work on
+/// them in place.
+///
+/// Dropout draws from a generator of its own for every call, seeded by the layer and the values of
+/// its input: a recomputed forward has the mask of the first. Ranks draw alike on equal inputs.
 ///
 /// Data that a layer cannot take (an index beyond its table) and whatever LibTorch refuses is an
 /// ArithmeticError. Streams of the rank may call at the same time.
-std::unique_ptr<KernelExecutor> make_seeded_libtorch_kernels(uint64_t dropout_seed);
-/// With the dropout seed 0.
 std::unique_ptr<KernelExecutor> make_libtorch_kernels();
 
 }  // namespace lockstep::backend

@@ -90,14 +90,6 @@ void pass_on(std::span<const at::Tensor> reads, bool with_last, const Slice& to,
   operands.store(to, with_last ? reads.front().add(reads.back()) : reads.front());
 }
 
-/// Adds to what the gradient buffer holds. A gradient that no path leads to adds nothing.
-void add_gradient(const at::Tensor& gradient, const Slice& to, TensorOperands& operands) {
-  const at::Tensor held = operands.load(to);
-  if (gradient.defined() && held.defined()) {
-    operands.store(to, held.add(gradient.flatten()));
-  }
-}
-
 /// Input and parameters whose gradient is asked for, and where it goes.
 struct WantedGradients {
   std::vector<at::Tensor> leaves{};
@@ -152,7 +144,7 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
   tensors.buffers = load_all(buffers, operands);
   const bool keeps = tensors.training && gets_gradient(network, static_cast<size_t>(op.tag));
   LayerGraph graph = run_forward(op, layer, reads, tensors, lists.writes[0].dtype, keeps);
-  operands.store(lists.writes[0], graph.output);
+  operands.give(lists.writes[0], graph.output);
   for (size_t i = 0; tensors.training && i < tensors.buffers.size(); ++i) {
     operands.store(buffers[i], tensors.buffers[i]);
   }
@@ -185,10 +177,13 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
                                                std::nullopt, false, true);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Slice& to = lists.writes[wanted.writes[i]];
+    if (!gradients[i].defined()) {
+      continue;  // no path leads to it: it adds nothing
+    }
     if (wanted.writes[i] > 0) {
-      add_gradient(gradients[i], to, operands);
-    } else if (gradients[i].defined()) {
-      operands.store(to, gradients[i]);
+      operands.add(to, gradients[i]);
+    } else {
+      operands.give(to, gradients[i]);
     }
   }
 }

@@ -7,12 +7,25 @@
 
 namespace lockstep::backend {
 
-void TensorBuffers::add(BufferId buffer, const BufferSpec& spec, const at::TensorOptions& where,
-                        bool carries_values) {
-  const auto options = where.dtype(scalar_type_of(spec.dtype));
-  const at::Tensor memory =
-      carries_values ? at::zeros({spec.elements}, options) : at::empty({spec.elements}, options);
-  buffers_[buffer.value] = {memory, carries_values && spec.elements > 0};
+namespace {
+
+at::Tensor made(int64_t elements, const at::TensorOptions& options, bool of_zeros) {
+  return of_zeros ? at::zeros({elements}, options) : at::empty({elements}, options);
+}
+
+}  // namespace
+
+void TensorBuffers::add_buffer(BufferId buffer, const BufferSpec& spec,
+                               const at::TensorOptions& where, bool carries_values) {
+  Entry entry{where.dtype(scalar_type_of(spec.dtype)),
+              spec.dtype,
+              spec.elements,
+              carries_values && spec.elements > 0,
+              {}};
+  if (kind_ == BufferMemory::fixed) {
+    entry.memory = made(entry.elements, entry.options, carries_values);
+  }
+  buffers_[buffer.value] = std::move(entry);
 }
 
 const TensorBuffers::Entry& TensorBuffers::entry(BufferId buffer) const {
@@ -21,11 +34,20 @@ const TensorBuffers::Entry& TensorBuffers::entry(BufferId buffer) const {
   return found->second;
 }
 
-at::Tensor TensorBuffers::memory(const Slice& of) const {
-  const at::Tensor& whole = entry(of.buffer).memory;
-  ensure(of.begin >= 0 && of.elements >= 0 && of.begin + of.elements <= whole.numel(),
+TensorBuffers::Entry& TensorBuffers::entry(BufferId buffer) {
+  const auto found = buffers_.find(buffer.value);
+  ensure(found != buffers_.end(), "a known buffer, in use or just released");
+  return found->second;
+}
+
+at::Tensor TensorBuffers::memory(const Slice& of) {
+  Entry& whole = entry(of.buffer);
+  ensure(of.begin >= 0 && of.elements >= 0 && of.begin + of.elements <= whole.elements,
          "a slice within its buffer");
-  return whole.narrow(0, of.begin, of.elements);
+  if (!whole.memory.defined()) {
+    whole.memory = made(whole.elements, whole.options, whole.carries_values);
+  }
+  return whole.memory.narrow(0, of.begin, of.elements);
 }
 
 at::Tensor TensorBuffers::load(const Slice& from) {
@@ -34,10 +56,44 @@ at::Tensor TensorBuffers::load(const Slice& from) {
 }
 
 void TensorBuffers::store(const Slice& to, const at::Tensor& values) {
+  if (to.buffer != no_buffer && carries_values(to.buffer) && values.numel() > 0) {
+    copy_into(memory({to.buffer, to.dtype, to.begin, values.numel()}), values);
+  }
+}
+
+// Nobody else looks at it: no view, no graph, no other buffer.
+bool TensorBuffers::take_over(const Slice& to, const at::Tensor& values) {
+  if (kind_ == BufferMemory::fixed || to.buffer == no_buffer) {
+    return false;
+  }
+  Entry& whole = entry(to.buffer);
+  const bool fits = whole.carries_values && to.elements == whole.elements &&
+                    values.numel() == whole.elements &&
+                    values.scalar_type() == scalar_type_of(whole.dtype) &&
+                    values.device() == whole.options.device() && values.is_contiguous();
+  if (!fits || values.storage().use_count() != 1 || values.storage().nbytes() != values.nbytes()) {
+    return false;
+  }
+  whole.memory = values.detach().view({-1});
+  return true;
+}
+
+void TensorBuffers::give(const Slice& to, const at::Tensor& values) {
+  if (!take_over(to, values)) {
+    store(to, values);
+  }
+}
+
+void TensorBuffers::add(const Slice& to, const at::Tensor& values) {
   if (to.buffer == no_buffer || !carries_values(to.buffer) || values.numel() == 0) {
     return;
   }
-  const at::Tensor place = memory({to.buffer, to.dtype, to.begin, values.numel()});
+  if (!is_untouched(to.buffer) || !take_over(to, values)) {
+    add_into(memory({to.buffer, to.dtype, to.begin, values.numel()}), values);
+  }
+}
+
+void copy_into(const at::Tensor& place, const at::Tensor& values) {
   const bool is_there = place.const_data_ptr() == values.const_data_ptr() &&
                         place.scalar_type() == values.scalar_type();
   if (!is_there) {
@@ -45,10 +101,17 @@ void TensorBuffers::store(const Slice& to, const at::Tensor& values) {
   }
 }
 
+void add_into(const at::Tensor& place, const at::Tensor& values) {
+  place.add_(values.detach().reshape({-1}));
+}
+
 // A graph that was made of the old values is told by the tensor's version.
 void TensorBuffers::written_by_others(const Slice& to) {
-  if (to.buffer != no_buffer) {
-    entry(to.buffer).memory.unsafeGetTensorImpl()->bump_version();
+  if (to.buffer == no_buffer) {
+    return;
+  }
+  if (const at::Tensor& whole = entry(to.buffer).memory; whole.defined()) {
+    whole.unsafeGetTensorImpl()->bump_version();
   }
 }
 

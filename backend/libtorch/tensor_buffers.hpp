@@ -9,33 +9,56 @@
 
 namespace lockstep::backend {
 
+/// Whether the memory of a buffer is its own from the first moment, or is there once it is used,
+/// and may be the very tensor that a kernel made, so that nothing is copied.
+enum class BufferMemory : uint8_t { fixed, taken_over };
+
 /// Buffers whose memory is that of tensors, on any device: `load` gives the memory itself, `store`
 /// writes into it. What happens on a device is ordered by its current stream. Not thread-safe.
 class TensorBuffers : public TensorOperands {
  public:
+  explicit TensorBuffers(BufferMemory kind = BufferMemory::fixed) : kind_(kind) {}
+
   /// Of zeros where it carries values, else of whatever is there. Throws c10::Error.
-  void add(BufferId buffer, const BufferSpec& spec, const at::TensorOptions& where,
-           bool carries_values);
+  void add_buffer(BufferId buffer, const BufferSpec& spec, const at::TensorOptions& where,
+                  bool carries_values);
   void remove(BufferId buffer) { buffers_.erase(buffer.value); }
+  bool has(BufferId buffer) const { return buffers_.contains(buffer.value); }
 
   at::Tensor load(const Slice& from) override;
   void store(const Slice& to, const at::Tensor& values) override;
+  void give(const Slice& to, const at::Tensor& values) override;
+  void add(const Slice& to, const at::Tensor& values) override;
+  /// True: the tensor, which nobody else looks at, is the buffer's memory now. False: it cannot be.
+  bool take_over(const Slice& to, const at::Tensor& values);
+  /// Whether nothing was written to the buffer since it was added.
+  bool is_untouched(BufferId buffer) const { return !entry(buffer).memory.defined(); }
 
   /// The memory of a slice, also of one that carries no values.
-  at::Tensor memory(const Slice& of) const;
+  at::Tensor memory(const Slice& of);
   bool carries_values(BufferId buffer) const { return entry(buffer).carries_values; }
-  bool is_on_cpu(BufferId buffer) const { return entry(buffer).memory.is_cpu(); }
+  bool is_on_cpu(BufferId buffer) const { return entry(buffer).options.device().is_cpu(); }
   /// A kernel that is not LibTorch's writes to the slice.
   void written_by_others(const Slice& to);
 
  private:
   struct Entry {
-    at::Tensor memory;
+    at::TensorOptions options;
+    DType dtype = DType::fp32;
+    int64_t elements = 0;
     bool carries_values = false;
+    at::Tensor memory;  ///< undefined: not used yet
   };
   const Entry& entry(BufferId buffer) const;
+  Entry& entry(BufferId buffer);
 
+  BufferMemory kind_;
   std::unordered_map<uint32_t, Entry> buffers_;  ///< by BufferId; looked up only
 };
+
+/// All elements of `values` into the first of `place`, each rounded once to its type.
+void copy_into(const at::Tensor& place, const at::Tensor& values);
+/// The same, added to what is there.
+void add_into(const at::Tensor& place, const at::Tensor& values);
 
 }  // namespace lockstep::backend

@@ -46,7 +46,7 @@ void CudaDevice::allocate(BufferId buffer, const BufferSpec& spec, bool carries_
   const int gpu = streams_.gpu_of(spec.device);
   const c10::cuda::CUDAStreamGuard guard(streams_.host_stream(gpu));
   try {
-    buffers_.add(buffer, spec, place_of(spec.device), carries_values);
+    buffers_.add_buffer(buffer, spec, place_of(spec.device), carries_values);
   } catch (const c10::OutOfMemoryError&) {
     size_t free = 0;
     size_t total = 0;

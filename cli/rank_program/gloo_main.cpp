@@ -1,5 +1,8 @@
 // lockstep-rank: LibTorch on the CPU, messages by Gloo.
+#include <malloc.h>
+
 #include <fstream>
+#include <limits>
 
 #include "backend/gloo/world.hpp"
 #include "backend/libtorch/kernels.hpp"
@@ -39,12 +42,22 @@ RunResult run_over_gloo(backend::Meeting& meeting, const RankOrder& order) {
   return backend::run_rank(order.options, gloo, seat, order.program);
 }
 
+// A training step allocates what the step before gave back. One arena that gives nothing back to
+// the system, as the caching allocators of frameworks do, spares it the page faults: glibc would
+// return large blocks at once, and each thread's own arena whenever its end is free.
+void keep_freed_memory() {
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc takes
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
 }  // namespace
 
 }  // namespace lockstep::cli
 
 int main(int argc, char** argv) {
   using namespace lockstep::cli;
+  keep_freed_memory();
   const RankWorld world{"lockstep-rank", [] { return std::string("Gloo"); },
                         processor_name,  run_over_gloo,
                         false,           serve_cases};

@@ -1,5 +1,6 @@
 #include "model/core/dtype.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -35,6 +36,14 @@ uint16_t bf16_from(float value) {
   }
   bits += 0x7fffu + ((bits >> 16) & 1u);
   return static_cast<uint16_t>(bits >> 16);
+}
+
+int64_t whole_number(double value) {
+  constexpr double limit = 9223372036854774784.0;  // the largest double below 2^63
+  if (std::isnan(value)) {
+    return 0;
+  }
+  return static_cast<int64_t>(std::clamp(value, -9223372036854775808.0, limit));
 }
 
 float float_from_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }

@@ -39,4 +39,7 @@ float float_from_bf16(uint16_t bits);
 uint16_t fp16_from(float value);
 float float_from_fp16(uint16_t bits);
 
+/// Truncated towards zero, and kept within int64; NaN is 0.
+int64_t whole_number(double value);
+
 }  // namespace lockstep

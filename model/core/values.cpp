@@ -1,7 +1,5 @@
 #include "model/core/values.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "model/core/ensure.hpp"
@@ -20,40 +18,6 @@ T load(std::span<const std::byte> bytes, int64_t index) {
 template <class T>
 void store(std::span<std::byte> bytes, int64_t index, T value) {
   std::memcpy(bytes.data() + static_cast<size_t>(index) * sizeof(T), &value, sizeof(T));
-}
-
-template <class T>
-T combine(Reduction reduction, T a, T b) {
-  switch (reduction) {
-    case Reduction::sum:
-    case Reduction::avg: return static_cast<T>(a + b);
-    case Reduction::product: return static_cast<T>(a * b);
-    case Reduction::min: return std::min(a, b);
-    case Reduction::max: return std::max(a, b);
-  }
-  return a;
-}
-
-// Unsigned arithmetic: sums of int64 wrap as they do in the real libraries, and never trap.
-int64_t combine_integers(Reduction reduction, int64_t a, int64_t b) {
-  const auto x = static_cast<uint64_t>(a);
-  const auto y = static_cast<uint64_t>(b);
-  switch (reduction) {
-    case Reduction::sum:
-    case Reduction::avg: return static_cast<int64_t>(x + y);
-    case Reduction::product: return static_cast<int64_t>(x * y);
-    case Reduction::min: return std::min(a, b);
-    case Reduction::max: return std::max(a, b);
-  }
-  return a;
-}
-
-int64_t truncated(double value) {
-  constexpr double limit = 9223372036854774784.0;  // the largest double below 2^63
-  if (std::isnan(value)) {
-    return 0;
-  }
-  return static_cast<int64_t>(std::clamp(value, -9223372036854775808.0, limit));
 }
 
 }  // namespace
@@ -113,7 +77,7 @@ int64_t Values::integer(int64_t index) const {
   if (dtype_ == DType::int64) {
     return load<int64_t>(bytes_, index);
   }
-  return truncated(number(index));
+  return whole_number(number(index));
 }
 
 void Values::set(int64_t index, double value) {
@@ -123,9 +87,9 @@ void Values::set(int64_t index, double value) {
     case DType::fp32: store(bytes_, index, static_cast<float>(value)); break;
     case DType::bf16: store(bytes_, index, bf16_from(static_cast<float>(value))); break;
     case DType::fp16: store(bytes_, index, fp16_from(static_cast<float>(value))); break;
-    case DType::int64: store(bytes_, index, truncated(value)); break;
-    case DType::int32: store(bytes_, index, static_cast<int32_t>(truncated(value))); break;
-    case DType::uint8: store(bytes_, index, static_cast<uint8_t>(truncated(value))); break;
+    case DType::int64: store(bytes_, index, whole_number(value)); break;
+    case DType::int32: store(bytes_, index, static_cast<int32_t>(whole_number(value))); break;
+    case DType::uint8: store(bytes_, index, static_cast<uint8_t>(whole_number(value))); break;
   }
 }
 
@@ -153,80 +117,6 @@ void Values::assign(int64_t begin, const Values& part) {
   if (!part.empty()) {
     std::memcpy(bytes_.data() + begin * size_of(dtype_), part.bytes_.data(), part.bytes_.size());
   }
-}
-
-void accumulate(Reduction reduction, Values& accumulator, const Values& contribution) {
-  const int64_t count = std::min(accumulator.size(), contribution.size());
-  for (int64_t i = 0; i < count; ++i) {
-    switch (accumulator.dtype()) {
-      case DType::fp64:
-        accumulator.set(i, combine(reduction, accumulator.number(i), contribution.number(i)));
-        break;
-      case DType::fp32:
-      case DType::bf16:
-      case DType::fp16:
-        accumulator.set(i, combine(reduction, static_cast<float>(accumulator.number(i)),
-                                   static_cast<float>(contribution.number(i))));
-        break;
-      case DType::int64:
-      case DType::int32:
-      case DType::uint8:
-        accumulator.set_integer(
-            i, combine_integers(reduction, accumulator.integer(i), contribution.integer(i)) &
-                   (accumulator.dtype() == DType::uint8 ? 0xff : -1));
-        break;
-    }
-  }
-}
-
-void scale(Values& values, double factor) {
-  for (int64_t i = 0; i < values.size(); ++i) {
-    if (values.dtype() == DType::fp64) {
-      values.set(i, values.number(i) * factor);
-    } else if (is_floating(values.dtype())) {
-      values.set(i, static_cast<float>(values.number(i)) * static_cast<float>(factor));
-    } else {
-      values.set(i, values.number(i) * factor);
-    }
-  }
-}
-
-void divide(Values& values, int64_t divisor) {
-  ensure(divisor != 0, "division by a group's size");
-  for (int64_t i = 0; i < values.size(); ++i) {
-    if (values.dtype() == DType::fp64) {
-      values.set(i, values.number(i) / static_cast<double>(divisor));
-    } else if (is_floating(values.dtype())) {
-      values.set(i, static_cast<float>(values.number(i)) / static_cast<float>(divisor));
-    } else {
-      values.set_integer(i, values.integer(i) / divisor);
-    }
-  }
-}
-
-Values reduce(Reduction reduction, AverageOrder order,
-              std::span<const Values* const> contributions) {
-  ensure(!contributions.empty(), "a reduction has at least one contribution");
-  const auto parts = static_cast<int64_t>(contributions.size());
-  const bool scaled_first = reduction == Reduction::avg && order == AverageOrder::scale_then_sum &&
-                            is_floating(contributions.front()->dtype());
-  Values result = *contributions.front();
-  if (scaled_first) {
-    scale(result, 1.0 / static_cast<double>(parts));
-  }
-  for (size_t i = 1; i < contributions.size(); ++i) {
-    if (scaled_first) {
-      Values part = *contributions[i];
-      scale(part, 1.0 / static_cast<double>(parts));
-      accumulate(reduction, result, part);
-    } else {
-      accumulate(reduction, result, *contributions[i]);
-    }
-  }
-  if (reduction == Reduction::avg && !scaled_first) {
-    divide(result, parts);
-  }
-  return result;
 }
 
 }  // namespace lockstep

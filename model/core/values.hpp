@@ -61,7 +61,15 @@ void accumulate(Reduction reduction, Values& accumulator, const Values& contribu
 void scale(Values& values, double factor);
 /// values /= divisor; integers divide and drop the fraction.
 void divide(Values& values, int64_t divisor);
-/// Reduces contributions in rank order: c0, then c1 added to it, and so on. Not empty; equal types.
+struct ReductionRule {
+  Reduction reduction = Reduction::sum;
+  AverageOrder order = AverageOrder::scale_then_sum;
+};
+/// Reduces contributions in rank order: c0, then c1 added to it, and so on. `to` has the size of
+/// the first, and may be one of them; a shorter one changes nothing beyond its end.
+void reduce(DType dtype, const ReductionRule& rule,
+            std::span<const std::span<const std::byte>> contributions, std::span<std::byte> to);
+/// The same. Not empty; equal types.
 Values reduce(Reduction reduction, AverageOrder order,
               std::span<const Values* const> contributions);
 

@@ -5,6 +5,7 @@
 namespace lockstep {
 
 struct Network;
+class ValueStore;
 
 /// Where a kernel finds its operands. `load` gives empty values where a buffer carries none.
 class Operands {
@@ -24,6 +25,8 @@ class KernelExecutor {
  public:
   virtual ~KernelExecutor() = default;
   virtual void execute(const Op& op, Operands& operands, const Network* network) = 0;
+  /// Where it keeps the rank's buffers, which it then finds there; null: it asks `operands`.
+  virtual ValueStore* store() { return nullptr; }
 };
 
 /// What a collective leaves on one member. `contributions` are the inputs of all members in group

@@ -1,5 +1,7 @@
 #include "model/program/buffer_table.hpp"
 
+#include <algorithm>
+
 #include "model/core/ensure.hpp"
 
 namespace lockstep {
@@ -21,10 +23,14 @@ BufferId BufferTable::allocate(const BufferSpec& spec) {
     device.peak = device.held;
     device.peak_by_purpose = device.held_by_purpose;
   }
-  const bool valued = numerics_ || spec.purpose == Purpose::metric;
+  const bool valued = spec.elements > 0 && (numerics_ || spec.purpose == Purpose::metric);
+  const bool here = valued && elsewhere_ == nullptr;
   const BufferId buffer{++allocated_};
-  entries_.emplace(buffer.value,
-                   Entry{spec, valued ? Values(spec.dtype, spec.elements) : Values(), false, 0});
+  entries_.emplace(buffer.value, Entry{spec, here ? Values(spec.dtype, spec.elements) : Values(),
+                                       valued, false, 0});
+  if (valued && !here) {
+    elsewhere_->add(buffer, spec);
+  }
   return buffer;
 }
 
@@ -37,8 +43,15 @@ void BufferTable::release(BufferId buffer) {
   device.held -= bytes;
   device.held_by_purpose[static_cast<size_t>(released.spec.purpose)] -= bytes;
   if (released.holders == 0) {
-    entries_.erase(buffer.value);
+    forget(buffer);
   }
+}
+
+void BufferTable::forget(BufferId buffer) {
+  if (elsewhere_ != nullptr && entry(buffer).carries_values) {
+    elsewhere_->remove(buffer);
+  }
+  entries_.erase(buffer.value);
 }
 
 void BufferTable::hold(std::span<const Slice> operands) {
@@ -56,7 +69,7 @@ void BufferTable::let_go(std::span<const Slice> operands) {
     }
     Entry& held = entry(operand.buffer);
     if (--held.holders == 0 && held.released) {
-      entries_.erase(operand.buffer.value);
+      forget(operand.buffer);
     }
   }
 }
@@ -74,7 +87,7 @@ BufferTable::Entry& BufferTable::entry(BufferId buffer) {
 }
 
 bool BufferTable::carries_values(BufferId buffer) const {
-  return buffer != no_buffer && !entry(buffer).values.empty();
+  return buffer != no_buffer && entry(buffer).carries_values;
 }
 
 bool BufferTable::released(BufferId buffer) const { return entry(buffer).released; }
@@ -85,15 +98,28 @@ Values BufferTable::load(const Slice& from) const {
   const Entry& found = entry(from.buffer);
   ensure(from.begin >= 0 && from.elements >= 0 && from.begin + from.elements <= found.spec.elements,
          "a slice within its buffer");
-  return found.values.empty() ? Values() : found.values.slice(from.begin, from.elements);
+  if (!found.carries_values) {
+    return {};
+  }
+  if (elsewhere_ == nullptr) {
+    return found.values.slice(from.begin, from.elements);
+  }
+  Values values(found.spec.dtype, from.elements);
+  std::ranges::copy(elsewhere_->view(from).bytes, values.bytes().begin());
+  return values;
 }
 
 void BufferTable::store(const Slice& to, const Values& values) {
-  const Entry& found = entry(to.buffer);
-  if (found.values.empty() || values.empty()) {
+  Entry& found = entry(to.buffer);
+  if (!found.carries_values || values.empty()) {
     return;
   }
-  entry(to.buffer).values.assign(to.begin, values);
+  if (elsewhere_ == nullptr) {
+    found.values.assign(to.begin, values);
+    return;
+  }
+  ensure(values.dtype() == found.spec.dtype, "a buffer holds numbers of one type");
+  elsewhere_->change(to, [&](auto memory) { std::ranges::copy(values.bytes(), memory.begin()); });
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "model/core/buffer.hpp"
 #include "model/core/failure.hpp"
 #include "model/core/values.hpp"
+#include "model/program/value_store.hpp"
 
 namespace lockstep {
 
@@ -26,8 +27,9 @@ struct DeviceMemory {
 class BufferTable {
  public:
   /// `numerics`: parameters, gradients and activations carry values; metric buffers always do.
-  BufferTable(bool numerics, Bytes capacity_of_each_device)
-      : numerics_(numerics), capacity_(capacity_of_each_device) {}
+  /// `elsewhere`: where values are kept, instead of here; it outlives the table.
+  BufferTable(bool numerics, Bytes capacity_of_each_device, ValueStore* elsewhere = nullptr)
+      : numerics_(numerics), capacity_(capacity_of_each_device), elsewhere_(elsewhere) {}
 
   /// Throws OutOfMemory.
   BufferId allocate(const BufferSpec& spec);
@@ -55,15 +57,18 @@ class BufferTable {
  private:
   struct Entry {
     BufferSpec spec;
-    Values values;
+    Values values;  ///< empty where they are kept elsewhere
+    bool carries_values = false;
     bool released = false;
     int32_t holders = 0;
   };
   const Entry& entry(BufferId buffer) const;
   Entry& entry(BufferId buffer);
+  void forget(BufferId buffer);
 
   bool numerics_;
   Bytes capacity_;
+  ValueStore* elsewhere_;
   uint32_t allocated_ = 0;
   std::unordered_map<uint32_t, Entry> entries_;  ///< by BufferId; looked up only, never walked
   std::map<DeviceId, DeviceMemory> memory_;

@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "backend/libtorch/kernels.hpp"
+#include "backend/libtorch/tensor_buffers.hpp"
+#include "backend/libtorch/tensor_kernels.hpp"
+#include "backend/libtorch/tensor_values.hpp"
 #include "model/core/ensure.hpp"
 #include "model/core/random.hpp"
 
@@ -34,13 +36,39 @@ void Memory::store(const Slice& to, const Values& values) {
   }
 }
 
+namespace {
+
+/// Operands that are copied out of their buffers and back.
+class CopiedOperands final : public backend::TensorOperands {
+ public:
+  explicit CopiedOperands(Operands& operands) : operands_(operands) {}
+  at::Tensor load(const Slice& from) override {
+    Values values = operands_.load(from);
+    return values.empty() ? at::Tensor() : backend::tensor_of(std::move(values));
+  }
+  void store(const Slice& to, const at::Tensor& values) override {
+    operands_.store(to, backend::values_of(values, to.dtype));
+  }
+  void add(const Slice& to, const at::Tensor& values) override {
+    if (const at::Tensor held = load(to); held.defined() && values.numel() > 0) {
+      backend::add_into(held.narrow(0, 0, values.numel()), values);
+      store(to, held);
+    }
+  }
+
+ private:
+  Operands& operands_;
+};
+
+}  // namespace
+
 Execute reference() { return execute_kernel; }
 
 Execute libtorch(uint64_t dropout_seed) {
-  const std::shared_ptr<KernelExecutor> executor =
-      backend::make_seeded_libtorch_kernels(dropout_seed);
-  return [executor](const Op& op, Operands& operands, const Network* network) {
-    executor->execute(op, operands, network);
+  const auto kernels = std::make_shared<backend::TensorKernels>(dropout_seed);
+  return [kernels](const Op& op, Operands& operands, const Network* network) {
+    CopiedOperands copied(operands);
+    kernels->execute(op, copied, network);
   };
 }
 

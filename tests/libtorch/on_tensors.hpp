@@ -12,14 +12,13 @@
 
 namespace lockstep::libtorch_test {
 
-/// What stands before and behind every slice, and must stay.
-inline constexpr int64_t margin = 3;
-
-/// Copies each operand of one kernel into the middle of a tensor buffer of its own, runs the kernel
-/// on the tensors and copies back what it left. Buffers live on, as do the graphs of them.
+/// Copies each operand of one kernel into a tensor buffer of its own, runs the kernel on the
+/// tensors and copies back what it left. Buffers live on, as do the graphs of them. Where their
+/// memory is fixed, the operand lies in the middle, and what stands before and behind it must stay.
 class OnTensors {
  public:
-  explicit OnTensors(const at::TensorOptions& where) : where_(where) {}
+  OnTensors(const at::TensorOptions& where, backend::BufferMemory kind)
+      : where_(where), margin_(kind == backend::BufferMemory::fixed ? 3 : 0), buffers_(kind) {}
 
   void execute(const Op& op, Operands& operands, const Network* network) {
     const OpLists& lists = op.list();
@@ -44,10 +43,10 @@ class OnTensors {
   }
 
  private:
-  static std::vector<Slice> moved(std::span<const Slice> slices) {
+  std::vector<Slice> moved(std::span<const Slice> slices) const {
     std::vector<Slice> result(slices.begin(), slices.end());
     for (Slice& slice : result) {
-      slice.begin += slice.elements > 0 ? margin : 0;
+      slice.begin += slice.elements > 0 ? margin_ : 0;
     }
     return result;
   }
@@ -58,8 +57,8 @@ class OnTensors {
     const bool is_new = known_.emplace(slice.buffer.value, values).second;
     if (is_new) {
       const BufferSpec spec{slice.dtype, Purpose::workspace, DeviceId{0},
-                            slice.elements + 2 * margin};
-      buffers_.add(slice.buffer, spec, where_, !values.empty());
+                            slice.elements + 2 * margin_};
+      buffers_.add_buffer(slice.buffer, spec, where_, !values.empty());
     }
     if (values.empty()) {
       return;
@@ -71,20 +70,25 @@ class OnTensors {
   }
 
   void check_margins(const Slice& slice) {
-    for (const int64_t begin : {int64_t{0}, margin + slice.elements}) {
-      const at::Tensor edge = buffers_.load({slice.buffer, slice.dtype, begin, margin});
+    if (margin_ == 0) {
+      return;
+    }
+    for (const int64_t begin : {int64_t{0}, margin_ + slice.elements}) {
+      const at::Tensor edge = buffers_.load({slice.buffer, slice.dtype, begin, margin_});
       CHECK(greatest(backend::values_of(edge.cpu(), slice.dtype)) == 0);
     }
   }
 
   at::TensorOptions where_;
+  int64_t margin_;
   backend::TensorBuffers buffers_;
   backend::TensorKernels kernels_{0};
   std::map<uint32_t, Values> known_;
 };
 
-inline Execute on_tensors(const at::TensorOptions& where) {
-  const auto executor = std::make_shared<OnTensors>(where);
+inline Execute on_tensors(const at::TensorOptions& where,
+                          backend::BufferMemory kind = backend::BufferMemory::fixed) {
+  const auto executor = std::make_shared<OnTensors>(where, kind);
   return [executor](const Op& op, Operands& operands, const Network* network) {
     executor->execute(op, operands, network);
   };

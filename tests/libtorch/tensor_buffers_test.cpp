@@ -82,8 +82,8 @@ TEST_CASE("a backward uses what its parameters are when they changed since the f
 
 TEST_CASE("a buffer without values has memory, and no kernel reads or writes it") {
   backend::TensorBuffers buffers;
-  buffers.add(BufferId{1}, {DType::fp32, Purpose::workspace, DeviceId{0}, 4},
-              at::TensorOptions(at::kCPU), false);
+  buffers.add_buffer(BufferId{1}, {DType::fp32, Purpose::workspace, DeviceId{0}, 4},
+                     at::TensorOptions(at::kCPU), false);
   const Slice slice{BufferId{1}, DType::fp32, 1, 2};
   CHECK_FALSE(buffers.load(slice).defined());
   CHECK(buffers.memory(slice).numel() == 2);

@@ -1,6 +1,7 @@
 #include "model/core/values.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 using namespace lockstep;
 
@@ -44,4 +45,51 @@ TEST_CASE("uint8 sums wrap at 256") {
   const Values b = Values::of(DType::uint8, {100});
   const Values* both[] = {&a, &b};
   CHECK(reduce(Reduction::sum, AverageOrder::sum_then_divide, both).number(0) == 44);
+}
+TEST_CASE("a product of int32 wraps at 2^32, exactly") {
+  const Values a = Values::of(DType::int32, {2147483647});
+  const Values* both[] = {&a, &a};  // (2^31 - 1)^2 = 2^62 - 2^32 + 1
+  CHECK(reduce(Reduction::product, AverageOrder::sum_then_divide, both).number(0) == 1);
+}
+
+TEST_CASE("a term of a wider type is rounded once, with the sum") {
+  Values sum = Values::of(DType::bf16, {1});
+  accumulate(Reduction::sum, sum, Values::of(DType::fp32, {0.00390625 + 0.0009765625}));
+  // 1 + 2^-8 + 2^-10 is past half-way to 1 + 2^-7; the term alone in bf16 is 2^-8 + 2^-10 too.
+  CHECK(sum == Values::of(DType::bf16, {1.0078125}));
+  Values whole = Values::of(DType::int64, {1});
+  accumulate(Reduction::sum, whole, Values::of(DType::fp32, {2.9}));
+  CHECK(whole.integer(0) == 3);
+}
+
+TEST_CASE("a reduction may go into one of its contributions, over any number of blocks") {
+  constexpr int64_t elements = 5000;  // 20,000 bytes: two blocks and a part of one
+  for (const size_t into : {0u, 1u, 2u}) {
+    std::vector<Values> parts(3, Values(DType::fp32, elements));
+    std::vector<std::span<const std::byte>> contributions;
+    for (size_t part = 0; part < parts.size(); ++part) {
+      for (int64_t i = 0; i < elements; ++i) {
+        parts[part].set(i, static_cast<double>((i % 7) * (static_cast<int64_t>(part) + 1)));
+      }
+      contributions.emplace_back(parts[part].bytes());
+    }
+    reduce(DType::fp32, {Reduction::sum, AverageOrder::sum_then_divide}, contributions,
+           parts[into].bytes());
+    for (int64_t i = 0; i < elements; ++i) {
+      REQUIRE(parts[into].number(i) == static_cast<double>(6 * (i % 7)));
+    }
+  }
+}
+
+TEST_CASE("NCCL scales before the sum, Gloo divides after it") {
+  const Values a = Values::of(DType::bf16, {1});
+  const Values b = Values::of(DType::bf16, {1});
+  const Values c = Values::of(DType::bf16, {1});
+  const Values* all[] = {&a, &b, &c};
+  // A third is 0.333984375 in bf16; two are 0.66796875, three 1.001953125, which rounds to 1.
+  CHECK(reduce(Reduction::avg, AverageOrder::scale_then_sum, all).number(0) == 1);
+  const Values large = Values::of(DType::fp16, {40000});
+  const Values* both[] = {&large, &large};  // the sum is beyond fp16
+  CHECK(reduce(Reduction::avg, AverageOrder::scale_then_sum, both).number(0) == 40000);
+  CHECK(std::isinf(reduce(Reduction::avg, AverageOrder::sum_then_divide, both).number(0)));
 }
