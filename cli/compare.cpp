@@ -135,7 +135,9 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Val
 Point values(const OneRun& real, const OneRun& simulated) {
   Point point{"values"};
   if (!simulated.preparation.options.numerics && real.preparation.options.numerics) {
-    point.not_compared = "the simulation has no arithmetic for some layers";
+    point.not_compared = simulated.preparation.network->has_reference_arithmetic()
+                             ? "repeating the arithmetic takes long; verify.numerics: true insists"
+                             : "the simulation has no arithmetic for some layers";
     return point;
   }
   Seen seen;

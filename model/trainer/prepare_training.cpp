@@ -14,6 +14,25 @@ namespace {
 using Kind = Problem::Kind;
 
 constexpr Bytes most_valued_parameters{int64_t{64} << 20};
+/// Of the reference arithmetic, unless it is asked for: some ten seconds of one core.
+constexpr double most_simulated_flops = 3e10;
+
+/// What forward and backward of all ranks take, from the samples that a fit comes to: those of its
+/// epochs (of one, where nothing bounds the run), or of its steps.
+double flops_of_fit(const TrainingProgram& program, int64_t world_size) {
+  double samples = 0;
+  for (const LoaderSettings& loader : program.train) {
+    const TrainerSettings& trainer = program.trainer;
+    const double of_step = static_cast<double>(loader.batch_size) * static_cast<double>(world_size);
+    const double of_epoch = loader.batches ? of_step : static_cast<double>(loader.samples);
+    const double steps = static_cast<double>(trainer.max_steps) *
+                         static_cast<double>(trainer.accumulate_grad_batches);
+    samples += std::min(of_epoch * static_cast<double>(trainer.max_epochs), of_step * steps);
+  }
+  const Network& network = *program.network;
+  return samples * (static_cast<double>(network.forward_flops().count()) +
+                    static_cast<double>(network.backward_flops().count()));
+}
 
 void find_names_used(TrainingProgram& program) {
   if (!program.scenario->program) {
@@ -34,6 +53,7 @@ struct Numerics {
   bool here = false;       ///< by the scenario, in a world of reference arithmetic
   bool in_detail = false;  ///< the operations are those of a run with values
   bool carried = false;    ///< in this world
+  bool kept = false;  ///< the final parameters are read, in this world or in the one it repeats
 };
 
 Numerics numerics_of(const Preparation& preparation, const TrainingProgram& program,
@@ -45,8 +65,13 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
       Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
   const bool wanted = asked == "true" || (asked == "auto" && parameters <= most_valued_parameters);
   const bool possible = wanted && program.plan.activation_dtype == program.plan.parameter_dtype;
+  const bool in_time =
+      asked == "true" || world.computes_layers ||
+      flops_of_fit(program, preparation.options.world_size) <= most_simulated_flops;
   Numerics numerics;
-  numerics.here = possible && program.network->has_reference_arithmetic();
+  const bool has_reference = possible && program.network->has_reference_arithmetic();
+  numerics.here = has_reference && in_time;
+  numerics.kept = has_reference && (in_time || world.repeats_operations);
   numerics.in_detail =
       numerics.here || (possible && (world.computes_layers || world.repeats_operations));
   numerics.carried = numerics.here || (possible && world.computes_layers);
@@ -82,7 +107,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   const Numerics numerics = numerics_of(preparation, *program, world);
   program->plan.numerics = numerics.in_detail;
   program->plan.valueless = !numerics.carried;
-  program->keeps_parameters = numerics.here;
+  program->keeps_parameters = numerics.kept;
   find_names_used(*program);
   for (const Site& site : entry->sites) {
     preparation.sites.add(site);
