@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <numeric>
 
+#include "backend/gloo/collective_windows.hpp"
 #include "backend/gloo/exchange.hpp"
+#include "backend/gloo/sum_in_parts.hpp"
 #include "model/core/ensure.hpp"
 #include "model/core/random.hpp"
 
@@ -15,16 +17,20 @@ struct Header {
   int64_t carries_values = 0;
   int32_t by_color = 0;
   int32_t color = 0;
+  DType dtype = DType::fp32;
+  Reduction reduction = Reduction::sum;
+  uint8_t sums_in_parts = 0;         ///< it has values, and can keep those of the others
+  std::array<uint8_t, 5> padding{};  ///< sent as it is: no byte without a value
 };
+static_assert(sizeof(Header) == 24);
 
 // Payloads of at most this size travel with the header, whether they carry values or not.
 constexpr int64_t inline_limit = 4096;
 
-/// A window of a contribution, in bytes.
-struct Window {
-  int64_t begin = 0;
-  int64_t bytes = 0;
-};
+// What is sent in several steps once the headers say that all members agree.
+bool is_long_sum(const Op& op) {
+  return op.kind == OpKind::all_reduce && op.bytes.count() > inline_limit;
+}
 
 bool works_in_place(OpKind kind) {
   return kind == OpKind::all_reduce || kind == OpKind::reduce || kind == OpKind::broadcast;
@@ -46,18 +52,20 @@ class Collective final : public Exchange {
   }
   uint64_t header_slot() const;
   uint64_t payload_slot() const { return random_key(header_slot(), 1); }
-  std::vector<int64_t> bytes_of_parts(std::span<const int64_t> splits) const;
-  Window window(int64_t from, int64_t to) const;
   int64_t header_size(const Window& window) const;
   std::vector<std::byte> header_for(int64_t member) const;
   ValueView own_payload(const Window& window) const;
 
   void send_to(int64_t member);
+  void send_payload_to(int64_t member);
   void take_header(int64_t member);
   void take_payload(int64_t member);
   void ensure_splits_meet();
   void await_sends();
   bool all_carry_values() const;
+  ReductionRule rule() const;
+  bool keeps_result() const;
+  bool store_sum_in_parts();
   void store_sum();
   Values result();
   void make_group();
@@ -66,10 +74,9 @@ class Collective final : public Exchange {
   const Op& op_;
   RankState& rank_;
   int64_t members_;
-  int64_t self_ = 0;
-  int64_t root_ = 0;
-  std::vector<int64_t> sent_;  ///< bytes of the parts: to each member
-  std::vector<int64_t> got_;   ///< from each member (all_to_all)
+  int64_t self_;
+  int64_t root_;
+  CollectiveWindows windows_;
   ValueView input_;
   // By member, from here on.
   std::vector<Header> headers_;
@@ -79,38 +86,23 @@ class Collective final : public Exchange {
   std::vector<std::unique_ptr<Message>> outgoing_;
 };
 
+int64_t index_of(const Part& part, int32_t member) {
+  return std::ranges::find(part.members(), member) - part.members().begin();
+}
+
 Collective::Collective(const Part& part, RankState& rank)
     : part_(part),
       op_(part.op()),
       rank_(rank),
-      members_(static_cast<int64_t>(part.members().size())) {
-  const auto index_of = [&part](int32_t member) {
-    return std::find(part.members().begin(), part.members().end(), member) - part.members().begin();
-  };
-  self_ = index_of(rank.rank);
-  root_ = has_root(op_.kind) ? index_of(op_.peer) : 0;
-  const auto splits = op_.list().splits;
-  if (op_.kind == OpKind::all_to_all) {
-    sent_ = bytes_of_parts(splits.first(splits.size() / 2));
-    got_ = bytes_of_parts(splits.subspan(splits.size() / 2));
-  }
+      members_(static_cast<int64_t>(part.members().size())),
+      self_(index_of(part, rank.rank)),
+      root_(has_root(op_.kind) ? index_of(part, op_.peer) : 0),
+      windows_(op_, members_, self_, root_) {
   const auto count = static_cast<size_t>(members_);
   headers_.resize(count);
   splits_.resize(count);
   contributions_.resize(count);
   incoming_.resize(count);
-}
-
-std::vector<int64_t> Collective::bytes_of_parts(std::span<const int64_t> splits) const {
-  std::vector<int64_t> parts(static_cast<size_t>(members_), op_.elements() / members_);
-  if (!splits.empty()) {
-    ensure(splits.size() == parts.size(), "a collective has one split for each member");
-    std::copy(splits.begin(), splits.end(), parts.begin());
-  }
-  for (int64_t& part : parts) {
-    part *= size_of(op_.dtype);
-  }
-  return parts;
 }
 
 // Members whose calls differ in what must agree use different slots, and so wait for ever.
@@ -131,27 +123,6 @@ uint64_t Collective::header_slot() const {
   return slot;
 }
 
-// What `from` moves to `to`; one of the two is this member.
-Window Collective::window(int64_t from, int64_t to) const {
-  const int64_t bytes = op_.bytes.count();
-  const auto part_to = [this](int64_t member) {
-    const auto end = sent_.begin() + member;
-    return Window{std::accumulate(sent_.begin(), end, int64_t{0}), *end};
-  };
-  switch (op_.kind) {
-    case OpKind::all_reduce:
-    case OpKind::reduce_scatter:
-    case OpKind::all_gather: return {0, bytes};
-    case OpKind::reduce:
-    case OpKind::gather: return to == root_ ? Window{0, bytes} : Window{};
-    case OpKind::broadcast: return from == root_ ? Window{0, bytes} : Window{};
-    case OpKind::scatter: return from == root_ ? Window{to * bytes, bytes} : Window{};
-    case OpKind::all_to_all:
-      return from == self_ ? part_to(to) : Window{0, got_[static_cast<size_t>(from)]};
-    default: return {};
-  }
-}
-
 int64_t Collective::header_size(const Window& window) const {
   const int64_t splits =
       exchanges_splits() ? 2 * members_ * static_cast<int64_t>(sizeof(int64_t)) : 0;
@@ -170,11 +141,11 @@ ValueView Collective::own_payload(const Window& window) const {
 }
 
 std::vector<std::byte> Collective::header_for(int64_t member) const {
-  const Window window = this->window(self_, member);
+  const Window window = windows_.window(self_, member);
   std::vector<std::byte> bytes(sizeof(Header));
   std::memcpy(bytes.data(), &headers_[static_cast<size_t>(self_)], sizeof(Header));
   if (exchanges_splits()) {
-    for (const auto* splits : {&sent_, &got_}) {
+    for (const auto* splits : {&windows_.sent(), &windows_.got()}) {
       const auto plain = std::as_bytes(std::span(*splits));
       bytes.insert(bytes.end(), plain.begin(), plain.end());
     }
@@ -194,18 +165,24 @@ void Collective::post() {
     input_ = rank_.view(lists.writes.front());
   }
   const auto self = static_cast<size_t>(self_);
-  headers_[self] = {input_.bytes.empty() ? 0 : 1, (op_.flags & flag_color) != 0 ? 1 : 0, op_.peer};
+  headers_[self] = {input_.bytes.empty() ? 0 : 1,
+                    (op_.flags & flag_color) != 0 ? 1 : 0,
+                    op_.peer,
+                    op_.dtype,
+                    op_.reduction,
+                    static_cast<uint8_t>(!input_.bytes.empty() && keeps_result() ? 1 : 0),
+                    {}};
   if (exchanges_splits()) {
-    splits_[self] = sent_;
-    splits_[self].insert(splits_[self].end(), got_.begin(), got_.end());
+    splits_[self] = windows_.sent();
+    splits_[self].insert(splits_[self].end(), windows_.got().begin(), windows_.got().end());
   }
-  contributions_[self] = own_payload(window(self_, self_));
+  contributions_[self] = own_payload(windows_.window(self_, self_));
   // Receives first: a send that finds its receive posted needs one message less.
   for (int64_t member = 0; member < members_; ++member) {
     if (member != self_) {
       incoming_[static_cast<size_t>(member)] =
           rank_.mailbox.receive(part_.members()[static_cast<size_t>(member)], header_slot(),
-                                header_size(window(member, self_)));
+                                header_size(windows_.window(member, self_)));
     }
   }
   for (int64_t member = 0; member < members_; ++member) {
@@ -217,10 +194,17 @@ void Collective::post() {
 
 void Collective::send_to(int64_t member) {
   const int32_t peer = part_.members()[static_cast<size_t>(member)];
-  const Window sent = window(self_, member);
   outgoing_.push_back(rank_.mailbox.send(peer, header_slot(), header_for(member)));
-  if (!is_inline(sent) && !input_.bytes.empty()) {
-    outgoing_.push_back(rank_.mailbox.send(peer, payload_slot(), own_payload(sent)));
+  if (!is_inline(windows_.window(self_, member)) && !is_long_sum(op_)) {
+    send_payload_to(member);
+  }
+}
+
+void Collective::send_payload_to(int64_t member) {
+  if (!input_.bytes.empty()) {
+    outgoing_.push_back(rank_.mailbox.send(part_.members()[static_cast<size_t>(member)],
+                                           payload_slot(),
+                                           own_payload(windows_.window(self_, member))));
   }
 }
 
@@ -230,7 +214,7 @@ void Collective::take_header(int64_t member) {
   auto bytes = incoming_[index]->bytes();
   std::memcpy(&headers_[index], bytes.data(), sizeof(Header));
   bytes = bytes.subspan(sizeof(Header));
-  const Window got = window(member, self_);
+  const Window got = windows_.window(member, self_);
   if (exchanges_splits()) {
     splits_[index].resize(static_cast<size_t>(2 * members_));
     std::ranges::copy(bytes, std::as_writable_bytes(std::span(splits_[index])).begin());
@@ -241,7 +225,7 @@ void Collective::take_header(int64_t member) {
 
 void Collective::take_payload(int64_t member) {
   const auto index = static_cast<size_t>(member);
-  const Window got = window(member, self_);
+  const Window got = windows_.window(member, self_);
   if (is_inline(got) || headers_[index].carries_values == 0) {
     return;
   }
@@ -271,6 +255,15 @@ void Collective::receive(Status&) {
   if (exchanges_splits()) {
     ensure_splits_meet();
   }
+  incoming_.clear();
+  if (is_long_sum(op_) && store_sum_in_parts()) {
+    return;
+  }
+  for (int64_t member = 0; member < members_ && is_long_sum(op_); ++member) {
+    if (member != self_) {
+      send_payload_to(member);
+    }
+  }
   for (int64_t member = 0; member < members_; ++member) {
     if (member != self_) {
       take_payload(member);
@@ -291,6 +284,31 @@ bool Collective::all_carry_values() const {
   return std::ranges::all_of(headers_, [](const Header& each) { return each.carries_values != 0; });
 }
 
+ReductionRule Collective::rule() const {
+  return {op_.reduction, rank_.shared.options.average_order};
+}
+
+bool Collective::keeps_result() const {
+  return !op_.list().writes.empty() && rank_.carries_values(op_.list().writes.front());
+}
+
+// False: members differ in type, reduction or in what carries values, and each makes its own of the
+// whole contributions. All decide by the same headers.
+bool Collective::store_sum_in_parts() {
+  const bool alike = std::ranges::all_of(headers_, [this](const Header& each) {
+    return each.sums_in_parts != 0 && each.dtype == op_.dtype && each.reduction == op_.reduction;
+  });
+  if (!alike) {
+    return false;
+  }
+  await_sends();
+  const PartedSum sum{part_.members(), self_, payload_slot(), op_.dtype, rule()};
+  rank_.change(op_.list().writes.front(), [&](std::span<std::byte> memory) {
+    sum_in_parts(sum, rank_.mailbox, input_, memory);
+  });
+  return true;
+}
+
 // Into the buffer itself: what it holds must be gone out to the others before.
 void Collective::store_sum() {
   if (!all_carry_values()) {
@@ -302,8 +320,7 @@ void Collective::store_sum() {
     contributions.push_back(contribution.bytes);
   }
   rank_.change(op_.list().writes.front(), [&](std::span<std::byte> memory) {
-    const ReductionRule rule{op_.reduction, rank_.shared.options.average_order};
-    reduce(op_.dtype, rule, contributions, memory);
+    reduce(op_.dtype, rule(), contributions, memory);
   });
 }
 

@@ -75,7 +75,16 @@ std::unique_ptr<Message> Mailbox::send_memory(int32_t to, uint64_t slot, Memory 
 }
 
 std::unique_ptr<Message> Mailbox::receive(int32_t from, uint64_t slot, int64_t bytes) {
-  auto message = create(to_receive(bytes), false, from == rank_);
+  return receive_memory(from, slot, to_receive(bytes));
+}
+
+std::unique_ptr<Message> Mailbox::receive_into(int32_t from, uint64_t slot,
+                                               std::span<std::byte> to) {
+  return receive_memory(from, slot, {to, nullptr});
+}
+
+std::unique_ptr<Message> Mailbox::receive_memory(int32_t from, uint64_t slot, Memory memory) {
+  auto message = create(std::move(memory), false, from == rank_);
   if (from == rank_) {
     post_to_itself(*message, slot);
   } else {

@@ -44,6 +44,8 @@ class Mailbox {
   /// Of memory that nobody writes to before the message was taken.
   std::unique_ptr<Message> send(int32_t to, uint64_t slot, ValueView bytes);
   std::unique_ptr<Message> receive(int32_t from, uint64_t slot, int64_t bytes);
+  /// Into memory that outlives the message.
+  std::unique_ptr<Message> receive_into(int32_t from, uint64_t slot, std::span<std::byte> to);
   /// From whichever of these ranks comes first. A rank does not hear itself this way.
   std::unique_ptr<Message> receive_any(std::span<const int32_t> from, uint64_t slot, int64_t bytes);
 
@@ -69,6 +71,7 @@ class Mailbox {
   };
   static Memory to_receive(int64_t bytes);
   std::unique_ptr<Message> create(Memory memory, bool is_send, bool to_itself);
+  std::unique_ptr<Message> receive_memory(int32_t from, uint64_t slot, Memory memory);
   std::unique_ptr<Message> send_memory(int32_t to, uint64_t slot, Memory memory);
   void post_to_itself(Message& message, uint64_t slot);
   void forget(Message& message);

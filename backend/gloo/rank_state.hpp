@@ -46,6 +46,7 @@ class RankState final : public Operands {
   // Lock by themselves.
   Values load(const Slice& from) override;
   void store(const Slice& to, const Values& values) override;
+  bool carries_values(const Slice& slice);
   /// What the slice holds, or a copy of it; no bytes where its buffer carries no values.
   ValueView view(const Slice& of);
   /// Calls `fill` with memory that the slice then holds; not where its buffer carries no values.
@@ -95,7 +96,6 @@ class RankState final : public Operands {
 
  private:
   void wake_all();
-  bool carries_values(const Slice& slice);
 };
 
 }  // namespace lockstep::backend

@@ -189,7 +189,8 @@ Table<VerifySpec> verify_table() {
           field<&VerifySpec::max_schedules>(
               {"max_schedules", "10_000", "where it stops, undecided", 1, 1e15}),
           field<&VerifySpec::numerics, NumericsForm>(
-              {"numerics", "auto", "auto: on when parameters fit in 64 MiB and the arithmetic takes seconds"}),
+              {"numerics", "auto",
+               "auto: on when parameters fit in 64 MiB and the arithmetic takes seconds"}),
           field<&VerifySpec::single_device>({"single_device", "true", "compare with one device"}),
           field<&VerifySpec::ignore, IgnoreForm>({"ignore", "{}", "still printed, no failure"}),
       }};

@@ -217,6 +217,18 @@ Program average_of_ones(Rank& rank, Seen& seen) {
   co_await show(rank, seen, averaged, data);
 }
 
+// Beyond what travels in one message; not divisible by the number of ranks.
+constexpr int64_t many_elements = 5003;
+
+Program reduce_many(Rank& rank, Seen& seen) {
+  for (const DType dtype : dtypes) {
+    for (const Reduction reduction : reductions) {
+      const Slice all = filled(rank, dtype, many_elements, reduction);
+      co_await show(rank, seen, rank.all_reduce(world_group, all, reduction), all);
+    }
+  }
+}
+
 Numbers expected_on(int64_t world, int64_t rank) {
   Numbers expected;
   for (const DType dtype : dtypes) {
@@ -239,6 +251,24 @@ TEST_CASE("every operation leaves the values of its definition in both worlds") 
     CHECK(unfinished(arm).empty());
     for (int32_t rank = 0; rank < world; ++rank) {
       CHECK(numbers_of(arm.seen[static_cast<size_t>(rank)]) == expected_on(world, rank));
+    }
+  }
+}
+
+TEST_CASE("a long sum has the values of its definition in both worlds") {
+  Worlds worlds;
+  for (int32_t world = 2; world <= 4; ++world) {
+    const Arm arm = run_both(worlds, world_of(world), reduce_many);
+    Numbers expected;
+    for (const DType dtype : dtypes) {
+      for (const Reduction reduction : reductions) {
+        for (int64_t i = 0; i < many_elements; ++i) {
+          expected.push_back(reduced(world, i, dtype, reduction));
+        }
+      }
+    }
+    for (int32_t rank = 0; rank < world; ++rank) {
+      CHECK((numbers_of(arm.seen[static_cast<size_t>(rank)]) == expected));
     }
   }
 }

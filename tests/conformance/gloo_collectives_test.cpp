@@ -137,6 +137,31 @@ Program types_differ(Rank& rank, Notes& notes) {
   note(notes, rank, rank.read(data));
 }
 
+// Beyond the inline limit, on three ranks; those with an odd number take the greatest.
+Program long_reductions_differ(Rank& rank, Notes& notes) {
+  const auto id = static_cast<double>(rank.id());
+  const Slice data = rank.allocate(Purpose::metric, DType::fp64, 2000);
+  rank.write(data, Values::of(DType::fp64, std::vector<double>(2000, id + 1)));
+  const bool is_odd = rank.id() % 2 == 1;
+  const Ticket done = rank.all_reduce(world_group, data, is_odd ? Reduction::max : Reduction::sum);
+  co_await rank.settle(done);
+  note(notes, rank, rank.read(data.part(0, 1)));
+  note(notes, rank, rank.read(data.part(1999, 1)));
+}
+
+// The last rank's data carries no values, so that nothing is written anywhere.
+Program long_sum_without_a_part(Rank& rank, Notes& notes) {
+  const bool has_values = rank.id() < rank.world_size() - 1;
+  const Slice data =
+      rank.allocate(has_values ? Purpose::metric : Purpose::gradient, DType::fp64, 2000);
+  rank.write(data, Values(DType::fp64, 2000));
+  const Ticket done = rank.all_reduce(world_group, data, Reduction::max);
+  co_await rank.settle(done);
+  if (has_values) {
+    note(notes, rank, rank.read(data.part(0, 1)));
+  }
+}
+
 Program kernels_and_copies(Rank& rank, Notes& notes) {
   const Slice from = metric(rank, DType::fp32, {1, 2, 3});
   const Slice to = metric(rank, DType::fp32, {0, 0, 0});
@@ -249,6 +274,24 @@ TEST_CASE("members with another type or reduction of the same size complete, eac
   CHECK(notes[0] == std::vector<double>{1, 2});
   // 1.0f is 0x3f800000 in the low half, 2.0f is 0x40000000 in the high half.
   CHECK(notes[1] == std::vector<double>{static_cast<double>(0x400000003f800000)});
+}
+
+TEST_CASE("long sums whose reductions differ complete too, each member with its own") {
+  Notes notes(3);
+  const RunResult result = run(world_of(3), ends_after(milliseconds(5000)),
+                               [&](Rank& rank) { return long_reductions_differ(rank, notes); });
+  CHECK_FALSE(result.hung);
+  CHECK(notes == Notes{{6, 6}, {3, 3}, {6, 6}});
+}
+
+TEST_CASE("a long sum of which a part carries no values completes and writes nothing") {
+  Notes notes(3);
+  RunOptions options = world_of(3);
+  options.numerics = false;
+  const RunResult result = run(options, ends_after(milliseconds(5000)),
+                               [&](Rank& rank) { return long_sum_without_a_part(rank, notes); });
+  CHECK_FALSE(result.hung);
+  CHECK(notes == Notes{{0}, {0}, {}});
 }
 
 TEST_CASE("kernels, copies, events and host work follow their dependencies over streams") {

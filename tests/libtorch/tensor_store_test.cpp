@@ -1,6 +1,4 @@
 // What the CPU program keeps its buffers in: tensors that kernels work on, and may leave behind.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -30,6 +28,10 @@ void fill(TensorStore& store, const Slice& slice, const Values& values) {
   store.change(slice, [&](auto memory) { std::ranges::copy(values.bytes(), memory.begin()); });
 }
 
+at::Tensor four(DType dtype, double number) {
+  return backend::tensor_of(Values::of(dtype, {number, number, number, number}));
+}
+
 Execute on_store() {
   return on_tensors(at::TensorOptions(at::kCPU), backend::BufferMemory::taken_over);
 }
@@ -47,7 +49,7 @@ TEST_CASE("a kernel's own tensor becomes the buffer, a tensor that others see is
   TensorStore store;
   add(store, first);
   add(store, second);
-  const at::Tensor own = at::full({4}, 3.0F);
+  const at::Tensor own = four(DType::fp32, 3);
   store.give(whole, own);
   CHECK(store.load(whole).const_data_ptr() == own.const_data_ptr());
 
@@ -61,21 +63,21 @@ TEST_CASE("a kernel's own tensor becomes the buffer, a tensor that others see is
 TEST_CASE("what does not fit a buffer exactly is copied into it, rounded") {
   TensorStore store;
   add(store, first);
-  const at::Tensor doubles = at::full({4}, 0.1, at::kDouble);
+  const at::Tensor doubles = four(DType::fp64, 0.1);
   store.give(whole, doubles);
   CHECK(held(store, whole) == Values::of(DType::fp32, {0.1, 0.1, 0.1, 0.1}));
-  store.give({first, DType::fp32, 1, 2}, at::full({2}, 7.0F));
+  store.give({first, DType::fp32, 1, 2}, backend::tensor_of(Values::of(DType::fp32, {7, 7})));
   CHECK(held(store, whole) == Values::of(DType::fp32, {0.1, 7, 7, 0.1}));
 }
 
 TEST_CASE("the first gradient is taken, the next is added to it") {
   TensorStore store;
   add(store, first);
-  const at::Tensor gradient = at::full({2, 2}, 1.5F);
+  const at::Tensor gradient = four(DType::fp32, 1.5);
   store.add(whole, gradient);
   CHECK(store.load(whole).const_data_ptr() == gradient.const_data_ptr());
-  store.add(whole, at::full({4}, 1.0F));
-  store.add({first, DType::fp32, 0, 2}, at::full({2}, 1.0F));
+  store.add(whole, four(DType::fp32, 1));
+  store.add({first, DType::fp32, 0, 2}, backend::tensor_of(Values::of(DType::fp32, {1, 1})));
   CHECK(held(store, whole) == Values::of(DType::fp32, {3.5, 3.5, 2.5, 2.5}));
 }
 
