@@ -115,6 +115,7 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
     description.arguments.push_back({"device", spec.device->value});
   }
   description.layers = layers(spec.layers);
+  description.shortcut = layers(spec.shortcut);
   return description;
 }
 
