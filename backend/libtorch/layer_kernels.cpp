@@ -142,7 +142,9 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
   tensors.dropout_key = tensors.training && draws(layer) ? dropout_key(state, op, reads[0]) : 0;
   const auto buffers = lists.writes.subspan(1);
   tensors.buffers = load_all(buffers, operands);
-  const bool keeps = tensors.training && gets_gradient(network, static_cast<size_t>(op.tag));
+  const bool runs_again = lists.scalars.size() > 2 && lists.scalars[2] != 0;
+  const bool keeps =
+      tensors.training && !runs_again && gets_gradient(network, static_cast<size_t>(op.tag));
   LayerGraph graph = run_forward(op, layer, reads, tensors, lists.writes[0].dtype, keeps);
   operands.give(lists.writes[0], graph.output);
   for (size_t i = 0; tensors.training && i < tensors.buffers.size(); ++i) {

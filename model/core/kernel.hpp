@@ -13,7 +13,9 @@ enum class Kernel : uint16_t {
   roofline,  ///< costs by Op::work FLOPs and Op::bytes of memory traffic; computes nothing
 
   layer_forward,   ///< reads input, the layer's parameters.., what a residual remembered;
-                   ///< writes output, the layer's buffers..; scalars: samples, training (0/1)
+                   ///< writes output, the layer's buffers (none: statistics are not tracked)..;
+                   ///< scalars: samples, training (0/1), and, where activation checkpointing runs
+                   ///< it again before its backward, 1: nothing is kept for a backward
   layer_backward,  ///< reads output gradient, input, parameters.., (residual_begin: the gradient
                    ///< that came round the branch); writes input gradient (of no elements where
                    ///< none is wanted), parameter gradients.. (added to); scalars: samples

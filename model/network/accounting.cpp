@@ -87,10 +87,64 @@ Flow after_layer(const Layer& layer, size_t index, const Flow& input, bool train
   }
 }
 
+/// Which tensors are kept, by the layer that made them.
+struct KeptTensors {
+  std::vector<bool> forward;     ///< of the forward
+  std::vector<bool> recomputed;  ///< of the forward that a segment runs again
+
+  /// The output of `maker` is needed in `segment`, or outside of all.
+  void keep(size_t maker, const CheckpointedSegment* segment) {
+    const bool made_inside = segment != nullptr && segment->contains(maker) &&
+                             segment->recomputation != Recomputation::attention_core;
+    (made_inside ? recomputed : forward)[maker] = true;
+  }
+};
+
+/// What else a layer saves goes where its segment says.
+void split_saves(Layer& layer, const CheckpointedSegment* segment) {
+  const Saves& saves = layer.saves;
+  layer.recomputed_elements = 0;
+  layer.recomputed_fixed = 0_B;
+  if (segment != nullptr) {
+    const bool is_core = segment->recomputation == Recomputation::attention_core;
+    layer.recomputed_elements = is_core ? layer.attention_core->elements : saves.elements;
+    layer.recomputed_fixed = is_core ? layer.attention_core->fixed : saves.fixed;
+  }
+  layer.kept_elements = saves.elements - layer.recomputed_elements;
+  layer.kept_fixed = saves.fixed - layer.recomputed_fixed;
+}
+
+void find_kept(Network& network, const std::vector<Flow>& inputs, const Flow& output) {
+  KeptTensors kept{std::vector<bool>(inputs.size()), std::vector<bool>(inputs.size())};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Layer& layer = network.layers[i];
+    const CheckpointedSegment* segment = network.segment_of(i);
+    const bool enters = segment != nullptr && segment->first == i;
+    if (inputs[i].maker && (layer.saves.input || enters)) {
+      kept.keep(*inputs[i].maker, segment);
+    }
+    if (layer.saves.output) {
+      kept.keep(i, segment);
+    }
+  }
+  if (output.maker && network.loss.saves.input) {
+    kept.keep(*output.maker, nullptr);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Layer& layer = network.layers[i];
+    split_saves(layer, network.segment_of(i));
+    const int64_t elements = elements_of(layer.output);
+    layer.kept_elements += kept.forward[i] ? elements : 0;
+    layer.recomputed_elements += kept.recomputed[i] ? elements : 0;
+  }
+  split_saves(network.loss, nullptr);
+}
+
 }  // namespace
 
 void account(Network& network) {
-  std::vector<bool> kept(network.layers.size(), false);
+  std::vector<Flow> inputs;
+  std::vector<bool> gets_gradient;  ///< the output of each layer
   std::vector<Branches> branches;
   Flow flow;
   for (size_t i = 0; i < network.layers.size(); ++i) {
@@ -98,26 +152,16 @@ void account(Network& network) {
     const bool trainable = is_trainable(network, layer);
     prune_gradients(layer, flow.has_gradient, trainable);
     layer.weight_elements = weights_read(network, layer);
-    if (layer.saves.input && flow.maker) {
-      kept[*flow.maker] = true;
-    }
-    if (layer.saves.output) {
-      kept[i] = true;
-    }
+    inputs.push_back(flow);
     flow = after_layer(layer, i, flow, trainable, branches);
+    gets_gradient.push_back(flow.has_gradient);
   }
   ensure(branches.empty(), "every residual is closed");
   prune_gradients(network.loss, flow.has_gradient, false);
-  if (network.loss.saves.input && flow.maker) {
-    kept[*flow.maker] = true;
-  }
-  for (size_t i = 0; i < network.layers.size(); ++i) {
-    Layer& layer = network.layers[i];
-    layer.kept_elements = layer.saves.elements + (kept[i] ? elements_of(layer.output) : 0);
-    layer.kept_fixed = layer.saves.fixed;
-  }
-  network.loss.kept_elements = network.loss.saves.elements;
-  network.loss.kept_fixed = network.loss.saves.fixed;
+  // Autograd never comes to a segment whose output needs no gradient, so nothing runs again.
+  std::erase_if(network.segments,
+                [&](const CheckpointedSegment& segment) { return !gets_gradient[segment.last]; });
+  find_kept(network, inputs, flow);
 }
 
 }  // namespace lockstep

@@ -124,6 +124,21 @@ std::string ArgumentReader::text(std::string_view name, std::string otherwise) {
   return otherwise;
 }
 
+std::string ArgumentReader::word(std::string_view name, std::string otherwise) {
+  const Argument* value = take(name);
+  if (value == nullptr) {
+    return otherwise;
+  }
+  if (const auto* boolean = std::get_if<bool>(value)) {
+    return *boolean ? "true" : "false";
+  }
+  if (const auto* text = std::get_if<std::string>(value)) {
+    return *text;
+  }
+  wrong_type(name, "true, false or a word");
+  return otherwise;
+}
+
 Pair ArgumentReader::pair(std::string_view name, std::optional<Pair> otherwise) {
   const Argument* value = take(name);
   if (value == nullptr) {

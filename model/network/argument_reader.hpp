@@ -22,6 +22,8 @@ class ArgumentReader {
   double number(std::string_view name, double otherwise);
   bool boolean(std::string_view name, bool otherwise);
   std::string text(std::string_view name, std::string otherwise);
+  /// A text; a truth value is the word `true` or `false`.
+  std::string word(std::string_view name, std::string otherwise);
   /// One integer for both sides, or two.
   Pair pair(std::string_view name, std::optional<Pair> otherwise = std::nullopt);
   Shape shape(std::string_view name, std::optional<Shape> otherwise = std::nullopt);

@@ -35,6 +35,11 @@ void price_attention(const LayerContext& context, const AttentionArguments& atte
     layer.saves.elements += matrix;
     layer.saves.fixed = 1_B * matrix;
   }
+  // Query, key and value come from outside of the core, and the weighted sum is the input of the
+  // output projection: these stay. The core reads three states, writes one, and passes the scores.
+  layer.attention_core = AttentionCore{.work = Work{scores, 4 * state + 4 * matrix},
+                                       .elements = layer.saves.elements - 4 * state,
+                                       .fixed = layer.saves.fixed};
 }
 
 void fill_attention(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {

@@ -142,7 +142,6 @@ void NetworkBuilder::fill(const LayerKindEntry& kind, ArgumentReader& arguments,
 }
 
 void NetworkBuilder::read_common(ArgumentReader& arguments, Layer& layer) {
-  layer.checkpoint = arguments.boolean("checkpoint", false);
   if (!arguments.boolean("trainable", true)) {
     for (ParameterTensor& tensor : layer.parameters) {
       tensor.trainable = false;
@@ -187,12 +186,19 @@ bool NetworkBuilder::add_layer(const LayerDescription& description, LayerLevel& 
                        "write it under `loss`");
   }
   read_common(arguments, layer);
+  const auto recomputation = read_checkpoint(arguments);
+  if (recomputation == Recomputation::attention_core && !layer.attention_core) {
+    arguments.complain(fmt::format("{} has no attention core", description.kind),
+                       "checkpoint it as a whole");
+  }
   check_among_others(arguments, layer);
   if (!finish(arguments, path)) {
     return false;
   }
   shape_ = layer.output;
+  const size_t first = begin_segment(recomputation);
   result_.network.layers.push_back(std::move(layer));
+  end_segment(first, recomputation);
   return true;
 }
 

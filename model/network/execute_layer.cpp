@@ -67,7 +67,7 @@ void batch_norm_forward(const Layer& layer, Call& call, int64_t samples, bool tr
   Values variance(dtype, shape.channels);
   if (training || !arguments.track_running_stats) {
     batch_norm_statistics(call.read(0), shape, mean, variance);
-    if (training && arguments.track_running_stats) {
+    if (training && arguments.track_running_stats && call.writes() > 1) {
       batch_norm_update_running(mean, variance, shape.values_per_channel(), arguments.momentum,
                                 call.write(1), call.write(2), call.write(3));
     }

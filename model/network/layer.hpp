@@ -164,6 +164,14 @@ struct Saves {
   bool is_view = false;  ///< the output is the input's own memory
 };
 
+/// The part of attention that selective recomputation runs again: scores, softmax, dropout and the
+/// weighted sum. `elements` and `fixed` are its share of the layer's Saves.
+struct AttentionCore {
+  Work work{};
+  int64_t elements = 0;
+  Bytes fixed{};
+};
+
 /// One layer of the flattened network. Sizes are for one sample.
 struct Layer {
   LayerKind kind = LayerKind::linear;
@@ -177,12 +185,15 @@ struct Layer {
   Shape output{};
   std::array<Work, 3> work{};  ///< by Pass
   Saves saves{};
+  std::optional<AttentionCore> attention_core{};
   /// What this layer adds to the memory kept between forward and backward: `kept_elements` of the
   /// compute type and `kept_fixed`. A tensor that several layers need is counted once, at the layer
   /// that made it; the network's own input is the batch and is not counted.
   int64_t kept_elements = 0;
   Bytes kept_fixed{};
-  bool checkpoint = false;  ///< recompute instead of keeping; does not change what is stated here
+  /// The same of the forward that a checkpointed segment runs again, until this layer's backward.
+  int64_t recomputed_elements = 0;
+  Bytes recomputed_fixed{};
   std::optional<int> device{};  ///< the stage or device that holds it, if the user said so
 
   const Work& work_of(Pass pass) const { return work[static_cast<size_t>(pass)]; }
@@ -191,6 +202,9 @@ struct Layer {
   int64_t weight_elements = 0;
   Bytes activation_bytes(DType dtype) const {
     return Bytes(size_of(dtype)) * kept_elements + kept_fixed;
+  }
+  Bytes recomputed_bytes(DType dtype) const {
+    return Bytes(size_of(dtype)) * recomputed_elements + recomputed_fixed;
   }
   bool has_trainable_parameters() const;
 };

@@ -1,6 +1,7 @@
 #include "model/network/network.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "model/network/arithmetic.hpp"
 
@@ -18,6 +19,14 @@ std::vector<ParameterPlace> Network::parameters() const {
 
 std::string Network::parameter_name(ParameterPlace place) const {
   return layers[place.layer].name + "." + parameter(place).name;
+}
+
+const CheckpointedSegment* Network::segment_of(size_t layer) const {
+  const auto after = std::upper_bound(
+      segments.begin(), segments.end(), layer,
+      [](size_t wanted, const CheckpointedSegment& segment) { return wanted < segment.first; });
+  return after != segments.begin() && std::prev(after)->contains(layer) ? &*std::prev(after)
+                                                                        : nullptr;
 }
 
 int64_t Network::parameter_elements() const {

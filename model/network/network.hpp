@@ -6,6 +6,7 @@
 
 #include "model/core/dtype.hpp"
 #include "model/core/units.hpp"
+#include "model/network/checkpointed_segment.hpp"
 #include "model/network/layer.hpp"
 
 namespace lockstep {
@@ -26,6 +27,9 @@ struct Network {
   DType input_dtype = DType::fp32;
   std::vector<Layer> layers;
   Layer loss;
+  /// Ascending and disjoint. A segment opens and closes within one branch of a skip connection, or
+  /// holds all of it; gradients flow into each.
+  std::vector<CheckpointedSegment> segments;
 
   /// Definition order; a tied weight appears once, where it is defined.
   std::vector<ParameterPlace> parameters() const;
@@ -35,12 +39,16 @@ struct Network {
   /// "layer1.0.conv1.weight"
   std::string parameter_name(ParameterPlace place) const;
 
+  /// The segment that holds the layer; null where it is in none.
+  const CheckpointedSegment* segment_of(size_t layer) const;
+
   int64_t parameter_elements() const;
   int64_t trainable_elements() const;
   Bytes buffer_bytes() const;
   /// Layers and loss, one sample.
   Flops forward_flops() const;
   Flops backward_flops() const;
+  /// Kept between forward and backward.
   Bytes activation_bytes(DType dtype) const;
   /// Every layer and the loss have reference arithmetic, so that runs can carry values.
   bool has_reference_arithmetic() const;

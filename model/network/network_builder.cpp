@@ -60,16 +60,25 @@ bool NetworkBuilder::add_sequential(const LayerDescription& description, LayerLe
                                     const std::string& path) {
   ArgumentReader arguments(description, {});
   LayerLevel inside = inner_level(name_for(arguments, level), path, level);
-  return finish(arguments, path) && add_all(description.layers, inside);
+  const auto recomputation = read_checkpoint(arguments);
+  if (!finish(arguments, path)) {
+    return false;
+  }
+  const size_t first = begin_segment(recomputation);
+  const bool fine = add_all(description.layers, inside);
+  end_segment(first, recomputation);
+  return fine;
 }
 
 bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLevel& level,
                                   const std::string& path) {
   ArgumentReader arguments(description, {});
   LayerLevel inside = inner_level(name_for(arguments, level), path, level);
+  const auto recomputation = read_checkpoint(arguments);
   if (!finish(arguments, path)) {
     return false;
   }
+  const size_t first = begin_segment(recomputation);
   const Shape remembered = shape_;
   add_marker(LayerKind::residual_begin, inside, remembered);
   if (!add_all(description.layers, inside)) {
@@ -92,6 +101,7 @@ bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLeve
     return false;
   }
   add_marker(LayerKind::residual_add, inside, result);
+  end_segment(first, recomputation);
   return true;
 }
 
@@ -99,6 +109,7 @@ bool NetworkBuilder::add_repeat(const LayerDescription& description, LayerLevel&
                                 const std::string& path) {
   ArgumentReader arguments(description, {"times"});
   const int64_t times = arguments.integer("times");
+  const auto recomputation = read_checkpoint(arguments);
   if (arguments.ok() && (times < 0 || times > most_layers)) {
     arguments.complain(fmt::format("repeat {} times", times),
                        fmt::format("write 0 to {}", most_layers));
@@ -111,7 +122,9 @@ bool NetworkBuilder::add_repeat(const LayerDescription& description, LayerLevel&
   bool fine = true;
   for (int64_t turn = 0; turn < times && fine; ++turn) {
     level.suffix = fmt::format("{}.{}", outer_suffix, turn);
+    const size_t first = begin_segment(recomputation);
     fine = ++turns_ <= most_layers && add_all(description.layers, level);
+    end_segment(first, recomputation);
     if (turns_ > most_layers && result_.ok()) {
       complain(path, description.source, fmt::format("more than {} turns", most_layers),
                "repeat fewer times");
@@ -120,6 +133,38 @@ bool NetworkBuilder::add_repeat(const LayerDescription& description, LayerLevel&
   level.path = outer_path;
   level.suffix = outer_suffix;
   return fine;
+}
+
+/// What `checkpoint` asks for.
+std::optional<Recomputation> NetworkBuilder::read_checkpoint(ArgumentReader& arguments) {
+  const std::string word = arguments.word("checkpoint", "false");
+  const auto mark = checkpoint_mark(word);
+  if (!mark) {
+    arguments.complain(fmt::format("no way to checkpoint is called `{}`", word),
+                       "write true, false, torch or fairscale");
+    return std::nullopt;
+  }
+  if (mark->recomputation && in_segment_) {
+    arguments.complain("a checkpointed segment inside of another",
+                       "keep one of the two: mark the container, or layers in it");
+  }
+  return mark->recomputation;
+}
+
+/// The segment's first layer is the next one.
+size_t NetworkBuilder::begin_segment(const std::optional<Recomputation>& recomputation) {
+  in_segment_ = in_segment_ || recomputation;
+  return result_.network.layers.size();
+}
+
+void NetworkBuilder::end_segment(size_t first, const std::optional<Recomputation>& recomputation) {
+  if (!recomputation) {
+    return;
+  }
+  in_segment_ = false;
+  if (result_.network.layers.size() > first) {
+    result_.network.segments.push_back({first, result_.network.layers.size() - 1, *recomputation});
+  }
 }
 
 void NetworkBuilder::add_marker(LayerKind kind, const LayerLevel& inside, const Shape& output) {

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/network/argument_reader.hpp"
 #include "model/network/build.hpp"
+#include "model/network/checkpointing.hpp"
 #include "model/network/layer_kind.hpp"
 
 namespace lockstep {
@@ -47,6 +49,10 @@ class NetworkBuilder {
   bool add_repeat(const LayerDescription& description, LayerLevel& level, const std::string& path);
   void add_loss();
 
+  std::optional<Recomputation> read_checkpoint(ArgumentReader& arguments);
+  size_t begin_segment(const std::optional<Recomputation>& recomputation);
+  void end_segment(size_t first, const std::optional<Recomputation>& recomputation);
+
   const LayerKindEntry* find_kind(std::string_view name) const;
   void fill(const LayerKindEntry& kind, ArgumentReader& arguments, Layer& layer);
   void read_common(ArgumentReader& arguments, Layer& layer);
@@ -66,6 +72,7 @@ class NetworkBuilder {
   std::map<std::string, size_t> layer_of_name_;
   std::map<std::string, int64_t> markers_;  ///< how often a marker's name was wanted
   int64_t turns_ = 0;                       ///< of all repeats
+  bool in_segment_ = false;                 ///< of activation checkpointing
   Int128 parameter_elements_ = 0;
 };
 

@@ -26,6 +26,14 @@ LayerDescription residual(std::string name, Layers layers, Layers shortcut = {})
   return block;
 }
 
+/// What repeats; without a name it adds no level to the names inside.
+LayerDescription repeating_block(Layers layers) {
+  LayerDescription sequential = layer("Sequential", "");
+  sequential.layers = std::move(layers);
+  sequential.is_block = true;
+  return sequential;
+}
+
 NetworkDescription describe_mlp(ArgumentReader& arguments) {
   const int64_t in_features = arguments.integer("in_features", 32);
   const int64_t hidden_size = arguments.integer("hidden_size", 64);
@@ -80,8 +88,9 @@ int64_t add_resnet_block(const ResnetShape& shape, int64_t stage, int64_t block,
     shortcut = {convolution("downsample.0", in, out, 1, stride), norm("downsample.1", out)};
   }
   const std::string name = fmt::format("layer{}.{}", stage + 1, block);
-  layers.push_back(residual(name, resnet_branch(shape, in, width, out, stride), shortcut));
-  layers.push_back(layer("ReLU", name + ".relu_out"));
+  layers.push_back(repeating_block(
+      {residual(name, resnet_branch(shape, in, width, out, stride), std::move(shortcut)),
+       layer("ReLU", name + ".relu_out")}));
   return out;
 }
 
@@ -117,17 +126,18 @@ struct GptShape {
 
 void add_gpt_block(const GptShape& shape, const std::string& name, double dropout, Layers& layers) {
   const int64_t width = shape.width;
-  layers.push_back(
+  LayerDescription attention =
       residual("", {layer("LayerNorm", name + ".ln_1", {{"", width}}),
                     layer("CausalSelfAttention", name + ".attn",
                           {{"embed_dim", width}, {"num_heads", shape.heads}, {"dropout", dropout}}),
-                    layer("Dropout", name + ".attn.resid_dropout", {{"p", dropout}})}));
-  layers.push_back(
+                    layer("Dropout", name + ".attn.resid_dropout", {{"p", dropout}})});
+  LayerDescription perceptron =
       residual("", {layer("LayerNorm", name + ".ln_2", {{"", width}}),
                     layer("Linear", name + ".mlp.c_fc", {{"", width}, {"", 4 * width}}),
                     layer("GELU", name + ".mlp.act", {{"approximate", std::string("tanh")}}),
                     layer("Linear", name + ".mlp.c_proj", {{"", 4 * width}, {"", width}}),
-                    layer("Dropout", name + ".mlp.dropout", {{"p", dropout}})}));
+                    layer("Dropout", name + ".mlp.dropout", {{"p", dropout}})});
+  layers.push_back(repeating_block({std::move(attention), std::move(perceptron)}));
 }
 
 NetworkDescription describe_gpt(std::string_view name, const GptShape& shape,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/program/rank.hpp"
@@ -48,7 +49,8 @@ class Replica {
   Ticket backward_of_loss(Rank& rank, const StepOptions& options, After after = {});
   /// Layers of the last forward, last first.
   std::vector<size_t> layers_last_to_first() const;
-  /// Fills (adds into) the gradients of the layer's parameters.
+  /// Fills (adds into) the gradients of the layer's parameters. The forward of a checkpointed
+  /// segment runs again before the first backward of its layers.
   Ticket backward(Rank& rank, size_t layer);
   /// Frees what forward kept; called by the last backward, or to drop a forward.
   void forget_forward(Rank& rank);
@@ -93,7 +95,20 @@ class Replica {
     Slice input;
     Slice output;
     Slice kept;                      ///< memory that the framework keeps for backward
+    Slice recomputed;                ///< the same, of the forward that ran again
     std::optional<size_t> residual;  ///< of residual layers: index into residuals_
+    /// In a training: the segment whose forward runs again before its backward.
+    const CheckpointedSegment* segment = nullptr;
+  };
+  /// Which of a layer's forwards.
+  struct Turn {
+    bool training = true;
+    bool again = false;    ///< the second one, of a checkpointed segment
+    bool is_last = false;  ///< of that segment
+  };
+  struct ForwardCost {
+    int64_t work = 0;
+    Bytes memory_traffic{};
   };
   /// A skip connection: what it remembers on the way forth, what comes back over it.
   struct Residual {
@@ -104,8 +119,18 @@ class Replica {
   };
 
   void bring_batch(Rank& rank, const Batch& batch, After after);
-  Ticket run_layer(Rank& rank, size_t layer, const StepOptions& options);
-  void enter_residual(size_t layer, LayerRun& run);
+  void run_layer(Rank& rank, size_t layer, bool training);
+  std::optional<size_t> residual_of(size_t layer);
+  void pass_residual(const LayerRun& run);
+  void forward_of_run(Rank& rank, LayerRun& run, const Turn& turn);
+  void submit_forward(Rank& rank, const LayerRun& run, const Turn& turn, const Slice& output);
+  ForwardCost cost_of(const LayerRun& run, const Turn& turn) const;
+  bool updates_buffers(const LayerRun& run, const Turn& turn) const;
+  Slice keep(Rank& rank, Bytes of_sample);
+  std::span<LayerRun> runs_of(const CheckpointedSegment& segment);
+  void forget_inside(Rank& rank, const CheckpointedSegment& segment);
+  void recompute(Rank& rank, const CheckpointedSegment& segment);
+  static void forget(Rank& rank, Slice& memory);
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
@@ -131,8 +156,9 @@ class Replica {
   std::vector<LayerRun> trace_;
   std::vector<Residual> residuals_;
   std::vector<size_t> open_residuals_;
-  Slice current_;   ///< activation that the next layer reads
-  Slice gradient_;  ///< gradient that the next backward reads
+  const CheckpointedSegment* recomputed_ = nullptr;  ///< whose backward is under way
+  Slice current_;                                    ///< activation that the next layer reads
+  Slice gradient_;                                   ///< gradient that the next backward reads
 };
 
 /// The values that sample `index` of the data set has: small whole numbers, or class indices.

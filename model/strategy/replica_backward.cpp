@@ -39,6 +39,9 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
       std::lower_bound(trace_.begin(), trace_.end(), layer,
                        [](const LayerRun& each, size_t wanted) { return each.layer < wanted; });
   ensure(run != trace_.end() && run->layer == layer, "backward of a layer that ran");
+  if (run->segment != nullptr && run->segment != recomputed_) {
+    recompute(rank, *run->segment);
+  }
   std::vector<Slice> gradients;
   for (const size_t index : trainable_of_[layer]) {
     ensure_gradient(rank, parameters_[index]);
@@ -54,8 +57,10 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
     }
   }
   const Ticket done = backward_of_run(rank, *run, std::move(gradients));
-  if (run->kept.buffer != no_buffer) {
-    rank.release(std::exchange(run->kept, Slice{}));
+  forget(rank, run->kept);
+  forget(rank, run->recomputed);
+  if (run->segment != nullptr && &*run != &runs_of(*run->segment).back()) {
+    forget(rank, run->output);  // the layer behind has had its gradient
   }
   return done;
 }

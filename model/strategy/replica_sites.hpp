@@ -7,12 +7,14 @@ namespace lockstep::replica_sites {
 // What the work of a replica is called in findings, under every strategy.
 inline constexpr std::string_view bring_batch = "batch to device";
 inline constexpr std::string_view layer_forward = "forward of a layer";
+inline constexpr std::string_view recompute = "recomputed forward of a layer";
 inline constexpr std::string_view loss_forward = "forward of the loss";
 inline constexpr std::string_view loss_backward = "backward of the loss";
 inline constexpr std::string_view layer_backward = "backward of a layer";
 inline constexpr std::string_view zero_gradients = "zero_grad";
 
-inline constexpr std::string_view all[] = {bring_batch,   layer_forward,  loss_forward,
-                                           loss_backward, layer_backward, zero_gradients};
+inline constexpr std::string_view all[] = {bring_batch,   layer_forward, recompute,
+                                           loss_forward,  loss_backward, layer_backward,
+                                           zero_gradients};
 
 }  // namespace lockstep::replica_sites

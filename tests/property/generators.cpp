@@ -85,6 +85,7 @@ rc::Gen<TrainingCase> training_cases() {
     if (draw(10) < defect_of_ten + 2) {
       training.flaw = static_cast<TrainingFlaw>(1 + draw(4));
     }
+    training.checkpoint = static_cast<Checkpointed>(draw(4));
     return training;
   });
 }

@@ -77,6 +77,16 @@ bool has_overflowed(const std::vector<NamedValues>& parameters) {
   return false;
 }
 
+// Bit for bit, batch norm included: it normalises by its batch, whatever statistics it tracks.
+void expect_same_without_checkpointing(TrainingCase training, const std::vector<NamedValues>& run) {
+  training.checkpoint = Checkpointed::none;
+  const std::vector<NamedValues> plain = parameters_of(training, network_of(training));
+  RC_ASSERT(plain.size() == run.size());
+  for (size_t i = 0; i < run.size(); ++i) {
+    RC_ASSERT(plain[i].values == run[i].values);
+  }
+}
+
 EqualityRule rule_of(const TrainingCase& training, const Network& network) {
   TrainingSize size;
   size.steps = training.steps;
@@ -107,6 +117,7 @@ TEST_CASE("a training without a defect is what one device computes") {
     const Network network = network_of(training);
     const std::vector<NamedValues> run = parameters_of(training, network);
     expect_replicas_agree(run);
+    expect_same_without_checkpointing(training, run);
     if (training.batch_norm) {
       distribution.count("batch norm: replicas only");
       return;
@@ -115,6 +126,8 @@ TEST_CASE("a training without a defect is what one device computes") {
       distribution.count("overflowed");
     }
     distribution.count(std::string(trained_names[static_cast<size_t>(training.strategy)]));
+    distribution.count(fmt::format("checkpointed {}",
+                                   checkpointed_names[static_cast<size_t>(training.checkpoint)]));
     const TrainingCase single = on_one_device(training);
     expect_none(
         equals_single_device(run, parameters_of(single, network), rule_of(training, network)));
@@ -128,4 +141,5 @@ TEST_CASE("a training without a defect is what one device computes") {
   CHECK(distribution.share("overflowed") <= 0.2);
   CHECK(distribution.share("ddp") >= 0.1);
   CHECK(distribution.share("dp") >= 0.02);
+  CHECK(distribution.share("checkpointed together") >= 0.05);
 }

@@ -22,6 +22,23 @@ LayerDescription layer_of(const std::string& kind, std::initializer_list<int64_t
   return layer;
 }
 
+// The numbers of its layers do not depend on how they are marked.
+LayerDescription checkpointed(const TrainingCase& training, std::vector<LayerDescription> layers) {
+  const std::string word =
+      training.checkpoint == Checkpointed::by_fairscale ? "fairscale" : "torch";
+  LayerDescription all;
+  all.kind = "Sequential";
+  if (training.checkpoint == Checkpointed::each_layer) {
+    for (LayerDescription& layer : layers) {
+      layer.arguments.push_back({"checkpoint", word});
+    }
+  } else if (training.checkpoint != Checkpointed::none) {
+    all.arguments.push_back({"checkpoint", word});
+  }
+  all.layers = std::move(layers);
+  return all;
+}
+
 std::unique_ptr<Strategy> strategy_of(const TrainingCase& training, const TrainingPlan& plan) {
   switch (training.strategy) {
     case Trained::single: return std::make_unique<SingleDevice>(plan);
@@ -104,12 +121,13 @@ Network network_of(const TrainingCase& training) {
   NetworkDescription description;
   description.name = "generated";
   description.input = {4};
-  description.layers = {layer_of("Linear", {4, hidden}), layer_of("ReLU", {}),
-                        layer_of("Linear", {hidden, hidden})};
+  std::vector<LayerDescription> inner = {layer_of("ReLU", {}),
+                                         layer_of("Linear", {hidden, hidden})};
   if (training.batch_norm) {
-    description.layers.push_back(layer_of("BatchNorm1d", {hidden}));
+    inner.push_back(layer_of("BatchNorm1d", {hidden}));
   }
-  description.layers.push_back(layer_of("Linear", {hidden, 2}));
+  description.layers = {layer_of("Linear", {4, hidden}), checkpointed(training, std::move(inner)),
+                        layer_of("Linear", {hidden, 2})};
   description.loss = {.kind = "MSELoss"};
   BuildResult built = build_network(description);
   ensure(built.ok(), "a generated network is sound");
@@ -143,14 +161,17 @@ Program train_case(Rank& rank, const TrainingCase* training, const Network* netw
 std::ostream& operator<<(std::ostream& out, const TrainingCase& training) {
   const DataParallelOptions& ddp = training.options;
   return out << fmt::format(
-             "{} ranks, {} on {} devices, hidden {}, batch norm {}, adam {}, batch {}, steps {}, "
+             "{} ranks, {} on {} devices, hidden {}, batch norm {}, checkpointed {}, adam {}, "
+             "batch {}, steps {}, "
              "accumulate {}, cap {}, find_unused {}, static {}, views {}, buffers {}, join {}, "
              "divide by initial {}; defect {}\n",
              training.ranks, trained_names[static_cast<size_t>(training.strategy)],
-             training.devices, training.hidden, training.batch_norm, training.adam, training.batch,
-             training.steps, training.accumulate, ddp.bucket_cap ? ddp.bucket_cap->count() : 0,
-             ddp.find_unused_parameters, ddp.static_graph, ddp.gradient_as_bucket_view,
-             ddp.broadcast_buffers, ddp.join, ddp.divide_by_initial_world_size,
+             training.devices, training.hidden, training.batch_norm,
+             checkpointed_names[static_cast<size_t>(training.checkpoint)], training.adam,
+             training.batch, training.steps, training.accumulate,
+             ddp.bucket_cap ? ddp.bucket_cap->count() : 0, ddp.find_unused_parameters,
+             ddp.static_graph, ddp.gradient_as_bucket_view, ddp.broadcast_buffers, ddp.join,
+             ddp.divide_by_initial_world_size,
              training_flaw_names[static_cast<size_t>(planted(training))]);
 }
 

@@ -24,6 +24,11 @@ enum class TrainingFlaw : uint8_t {
 inline constexpr std::string_view training_flaw_names[] = {"none", "uneven_data", "skipped_layer",
                                                            "foreign_call", "raised"};
 
+/// What of the hidden part is run again in backward.
+enum class Checkpointed : uint8_t { none, each_layer, together, by_fairscale };
+inline constexpr std::string_view checkpointed_names[] = {"none", "each_layer", "together",
+                                                          "by_fairscale"};
+
 /// A training of a small network, as a value.
 struct TrainingCase {
   Trained strategy = Trained::ddp;
@@ -31,6 +36,7 @@ struct TrainingCase {
   int32_t devices = 1;  ///< of dp
   int32_t hidden = 4;   ///< width of the hidden layer
   bool batch_norm = false;
+  Checkpointed checkpoint = Checkpointed::none;
   bool adam = false;
   int64_t batch = 2;
   int64_t steps = 2;

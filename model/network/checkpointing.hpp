@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/network/checkpointed_segment.hpp"
+#include "model/network/description.hpp"
+
+namespace lockstep {
+
+/// Of the words that a description's `checkpoint` takes: "true" and "torch", "fairscale",
+/// "attention_core"; "false" is no recomputation. Nothing for any other word.
+struct CheckpointMark {
+  std::optional<Recomputation> recomputation{};
+};
+std::optional<CheckpointMark> checkpoint_mark(std::string_view word);
+
+/// Marks every block that repeats: what a preset names as one, else each turn of a repeat and each
+/// Residual outside of it; a Sequential is entered. Marks of the description's own stay as they
+/// are. Returns how many it marked.
+int64_t checkpoint_blocks(std::vector<LayerDescription>& layers);
+/// Marks the core of every attention layer that is not in a marked container.
+int64_t checkpoint_attention(std::vector<LayerDescription>& layers);
+
+}  // namespace lockstep

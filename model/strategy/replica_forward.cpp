@@ -1,0 +1,259 @@
+// The forward half of a replica, and the part of it that activation checkpointing runs again.
+#include <algorithm>
+
+#include "model/strategy/replica.hpp"
+#include "model/strategy/replica_sites.hpp"
+
+namespace lockstep {
+
+Slice Replica::transient(Rank& rank, int64_t elements, DType dtype) {
+  transient_.push_back(rank.allocate(Purpose::workspace, dtype, elements, device_));
+  return transient_.back();
+}
+
+void Replica::bring_batch(Rank& rank, const Batch& batch, After after) {
+  const Network& net = network();
+  samples_ = batch.size();
+  const bool classes = net.loss.kind == LayerKind::cross_entropy_loss;
+  const int64_t outputs = elements_of(net.loss.input);
+  const int64_t targets = classes ? outputs / net.loss.input.back() : outputs;
+  const DType input_dtype =
+      is_floating(net.input_dtype) ? plan_->activation_dtype : net.input_dtype;
+  const DType target_dtype = classes ? DType::int64 : plan_->activation_dtype;
+  const int64_t input_elements = samples_ * elements_of(net.input);
+  const Slice host_input = rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
+  const Slice host_target =
+      rank.allocate(Purpose::input, target_dtype, samples_ * targets, host_device);
+  if (writes_values()) {
+    rank.write(host_input, batch_inputs(*plan_, batch));
+    rank.write(host_target, batch_targets(*plan_, batch));
+  }
+  input_ = rank.allocate(Purpose::input, input_dtype, input_elements, device_);
+  target_ = rank.allocate(Purpose::input, target_dtype, samples_ * targets, device_);
+  const SiteId site = site_id(replica_sites::bring_batch);
+  rank.copy(host_input, input_, {compute(), after, site});
+  rank.copy(host_target, target_, {compute(), after, site});
+  rank.release(host_input);
+  rank.release(host_target);
+  transient_ = {input_, target_};
+  current_ = input_;
+}
+
+namespace {
+
+// As torch.nn.functional.batch_norm, which looks at the shape before any work is queued.
+void refuse_single_value(const Layer& layer, int64_t samples, bool training) {
+  const auto* arguments = std::get_if<BatchNormArguments>(&layer.arguments);
+  if (arguments != nullptr && (training || !arguments->track_running_stats) &&
+      samples * elements_of(layer.input) <= arguments->num_features) {
+    throw ProgramException(site_id(replica_sites::layer_forward),
+                           "expected more than 1 value per channel when training batch norm; use "
+                           "a batch size of at least 2 on every device, or drop_last");
+  }
+}
+
+}  // namespace
+
+Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
+  forget_forward(rank);
+  bring_batch(rank, batch, after);
+  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
+    if (!std::binary_search(options.skipped_layers.begin(), options.skipped_layers.end(), layer)) {
+      refuse_single_value(network().layers[layer], samples_, options.training);
+      run_layer(rank, layer, options.training);
+    }
+    const CheckpointedSegment* segment = network().segment_of(layer);
+    if (options.training && segment != nullptr && segment->last == layer) {
+      forget_inside(rank, *segment);
+    }
+  }
+  const Layer& loss = network().loss;
+  const Slice reads[] = {current_, target_};
+  KernelCall call;
+  call.kernel = Kernel::loss_forward;
+  call.work = flops_of(loss, Pass::forward, samples_).count();
+  call.memory_traffic = moved_bytes(loss, Pass::forward, samples_, plan_->activation_dtype);
+  call.reads = plan_->numerics ? std::span<const Slice>(reads) : std::span<const Slice>();
+  call.writes = {&loss_, 1};
+  return rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
+}
+
+// Which skip connection a residual layer belongs to.
+std::optional<size_t> Replica::residual_of(size_t layer) {
+  switch (network().layers[layer].kind) {
+    case LayerKind::residual_begin:
+      open_residuals_.push_back(residuals_.size());
+      residuals_.emplace_back();
+      return open_residuals_.back();
+    case LayerKind::residual_shortcut: return open_residuals_.back();
+    case LayerKind::residual_add: {
+      const size_t closed = open_residuals_.back();
+      open_residuals_.pop_back();
+      return closed;
+    }
+    default: return std::nullopt;
+  }
+}
+
+// The markers cost nothing themselves.
+void Replica::pass_residual(const LayerRun& run) {
+  const LayerKind kind = network().layers[run.layer].kind;
+  if (kind == LayerKind::residual_begin) {
+    residuals_[*run.residual].remembered = current_;
+  } else if (kind == LayerKind::residual_shortcut) {
+    residuals_[*run.residual].aside = std::exchange(current_, residuals_[*run.residual].remembered);
+  }
+}
+
+void Replica::run_layer(Rank& rank, size_t layer, bool training) {
+  LayerRun run;
+  run.layer = layer;
+  run.segment = training ? network().segment_of(layer) : nullptr;
+  run.residual = residual_of(layer);
+  trace_.push_back(run);
+  forward_of_run(rank, trace_.back(), {.training = training});
+}
+
+Slice Replica::keep(Rank& rank, Bytes of_sample) {
+  const Bytes kept = of_sample * samples_;
+  return kept > Bytes{} && !plan_->numerics
+             ? rank.allocate(Purpose::activation, DType::uint8, kept.count(), device_)
+             : Slice{};
+}
+
+void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
+  const Layer& layer = network().layers[run.layer];
+  pass_residual(run);
+  run.input = current_;
+  if (turn.again) {
+    run.recomputed = keep(rank, layer.recomputed_bytes(plan_->activation_dtype));
+  } else if (turn.training) {
+    run.kept = keep(rank, layer.activation_bytes(plan_->activation_dtype));
+  }
+  Slice output;
+  if (plan_->numerics && layer.kind != LayerKind::residual_shortcut) {
+    output = rank.allocate(Purpose::activation, plan_->activation_dtype,
+                           samples_ * elements_of(layer.output), device_);
+    current_ = output;
+  }
+  submit_forward(rank, run, turn, output);
+  if (turn.again && turn.is_last) {
+    // Its first output lives on outside of the segment, and no backward reads this one.
+    if (output.buffer != no_buffer) {
+      rank.release(output);
+    }
+  } else {
+    run.output = output;
+  }
+}
+
+// FairScale keeps batch norm from tracking its statistics in the first of two forwards.
+bool Replica::updates_buffers(const LayerRun& run, const Turn& turn) const {
+  return run.segment == nullptr || turn.again ||
+         run.segment->recomputation != Recomputation::fairscale;
+}
+
+Replica::ForwardCost Replica::cost_of(const LayerRun& run, const Turn& turn) const {
+  const Layer& layer = network().layers[run.layer];
+  if (turn.again && run.segment->recomputation == Recomputation::attention_core) {
+    const Work& core = layer.attention_core->work;
+    return {(core.flops * samples_).count(),
+            Bytes(size_of(plan_->activation_dtype)) * core.elements * samples_};
+  }
+  const auto* price = std::get_if<CostArguments>(&layer.arguments);
+  return {price != nullptr ? (price->forward * samples_).count()
+                           : flops_of(layer, Pass::forward, samples_).count(),
+          moved_bytes(layer, Pass::forward, samples_, plan_->activation_dtype)};
+}
+
+void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
+                             const Slice& output) {
+  const Layer& layer = network().layers[run.layer];
+  const bool runs = layer.work_of(Pass::forward).runs || plan_->numerics;
+  if (!runs || layer.kind == LayerKind::residual_shortcut) {
+    return;
+  }
+  std::vector<Slice> reads;
+  std::vector<Slice> writes;
+  if (plan_->numerics) {
+    reads.push_back(run.input);
+    writes.push_back(output);
+  }
+  for (const size_t parameter : parameters_of_[run.layer]) {
+    reads.push_back(parameters_[parameter].tensor.value);
+  }
+  if (plan_->numerics && layer.kind == LayerKind::residual_add) {
+    const Residual& residual = residuals_[*run.residual];
+    reads.push_back(residual.aside.buffer != no_buffer ? residual.aside : residual.remembered);
+  }
+  if (updates_buffers(run, turn)) {
+    for (const size_t buffer : buffers_of_[run.layer]) {
+      writes.push_back(buffers_[buffer].value);
+    }
+  }
+  const bool runs_again_later = run.segment != nullptr && !turn.again;
+  const double scalars[] = {static_cast<double>(samples_), turn.training ? 1.0 : 0.0, 1.0};
+  const ForwardCost cost = cost_of(run, turn);
+  KernelCall call;
+  call.kernel = std::holds_alternative<CostArguments>(layer.arguments) ? Kernel::timed
+                                                                       : Kernel::layer_forward;
+  call.layer = static_cast<int32_t>(run.layer);
+  call.work = cost.work;
+  call.memory_traffic = cost.memory_traffic;
+  call.reads = reads;
+  call.writes = writes;
+  call.scalars = std::span(scalars).first(runs_again_later ? 3 : 2);
+  const std::string_view site =
+      turn.again ? replica_sites::recompute : replica_sites::layer_forward;
+  rank.compute(call, {compute(), {}, site_id(site)});
+}
+
+// Activation checkpointing
+
+std::span<Replica::LayerRun> Replica::runs_of(const CheckpointedSegment& segment) {
+  // Layers run in definition order, so the trace is sorted.
+  const auto begin = std::ranges::lower_bound(trace_, segment.first, {}, &LayerRun::layer);
+  const auto end = std::ranges::upper_bound(trace_, segment.last, {}, &LayerRun::layer);
+  return {begin, end};
+}
+
+// What came out of the segment stays: it is the input of what follows.
+void Replica::forget_inside(Rank& rank, const CheckpointedSegment& segment) {
+  const std::span<LayerRun> runs = runs_of(segment);
+  for (size_t i = 0; i + 1 < runs.size(); ++i) {
+    forget(rank, runs[i].output);
+  }
+}
+
+void Replica::recompute(Rank& rank, const CheckpointedSegment& segment) {
+  recomputed_ = &segment;
+  const std::span<LayerRun> runs = runs_of(segment);
+  current_ = runs.front().input;
+  for (LayerRun& run : runs) {
+    forward_of_run(rank, run, {.training = true, .again = true, .is_last = &run == &runs.back()});
+  }
+}
+
+void Replica::forget(Rank& rank, Slice& memory) {
+  if (memory.buffer != no_buffer) {
+    rank.release(std::exchange(memory, Slice{}));
+  }
+}
+
+void Replica::forget_forward(Rank& rank) {
+  for (LayerRun& run : trace_) {
+    forget(rank, run.kept);
+    forget(rank, run.recomputed);
+    forget(rank, run.output);
+  }
+  for (const Slice& memory : transient_) {
+    rank.release(memory);
+  }
+  trace_.clear();
+  transient_.clear();
+  residuals_.clear();
+  open_residuals_.clear();
+  recomputed_ = nullptr;
+}
+
+}  // namespace lockstep
