@@ -8,6 +8,7 @@
 
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "model/strategy/replica_sites.hpp"
 #include "properties/operation_table.hpp"
 
 namespace lockstep::cli {
@@ -41,6 +42,9 @@ std::string track_name(StreamId stream) {
 }
 
 std::string slice_name(const Row& row) {
+  if (row.site == site_id(replica_sites::recompute)) {
+    return "recompute";
+  }
   return std::string(row.kind == OpKind::compute ? name_of(row.kernel) : name_of(row.kind));
 }
 

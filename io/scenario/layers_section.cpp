@@ -8,6 +8,18 @@ namespace {
 
 constexpr double most_layers = 1e6;
 
+/// Truth values, or whose rules hold.
+struct CheckpointForm : FormWithoutWords {
+  static constexpr std::string_view type = "word";
+  static std::vector<std::string_view> words() { return {"false", "true", "torch", "fairscale"}; }
+  static std::optional<LayerCheckpoint> read(Reader& reader, const Node& node, const KeyRow& row) {
+    constexpr LayerCheckpoint meanings[] = {LayerCheckpoint::none, LayerCheckpoint::torch,
+                                            LayerCheckpoint::torch, LayerCheckpoint::fairscale};
+    const std::optional<size_t> index = read_word(reader, node, row, words());
+    return index ? std::optional(meanings[*index]) : std::nullopt;
+  }
+};
+
 /// The arguments that every layer has beside torch's.
 void read_extras(Reader& reader, const Node* arguments, LayerSpec& layer) {
   if (arguments == nullptr || arguments->kind != Node::Kind::map) {
@@ -144,7 +156,7 @@ Table<LayerSpec> layer_extra_table() {
   return {"layer",
           {
               field<&LayerSpec::name>({"name", "its position", "for `skip` and messages"}),
-              field<&LayerSpec::checkpoint>(
+              field<&LayerSpec::checkpoint, CheckpointForm>(
                   {"checkpoint", "false", "activations are computed again in backward"}),
               field<&LayerSpec::trainable>({"trainable", "true", "false = frozen"}),
               field<&LayerSpec::device>({"device", "0", "stage or device that holds it", 0, 1e6}),

@@ -18,6 +18,9 @@ struct LayerCost {
   Given<Bytes> activation;
 };
 
+/// Whose activation checkpointing a layer is under; `checkpoint: true` is torch's.
+enum class LayerCheckpoint : uint8_t { none, torch, fairscale };
+
 /// One entry of `layers`: a torch.nn module with its arguments, a container, or a price.
 struct LayerSpec {
   enum class Kind : uint8_t { module, sequential, residual, repeat, cost };
@@ -28,7 +31,7 @@ struct LayerSpec {
   std::vector<LayerSpec> layers;    ///< of the containers
   std::vector<LayerSpec> shortcut;  ///< of `residual`: layers on the skip path
   Given<std::string> name;
-  Given<bool> checkpoint;
+  Given<LayerCheckpoint> checkpoint;
   Given<bool> trainable;
   Given<int64_t> device;  ///< stage or device that holds it
   SourcePlace place{};

@@ -3,6 +3,7 @@
 
 #include <variant>
 
+#include "model/network/checkpointing.hpp"
 #include "model/network/presets.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
@@ -24,6 +25,7 @@ class NetworkReader {
   void add_cost(const LayerCost& cost, LayerDescription& description) const;
   std::optional<NetworkDescription> describe_named(const ModelSpec& model);
   void find_unsupported_keys(const ModelSpec& model);
+  void mark_segments(const ModelSpec& model, NetworkDescription& description);
 
   Preparation& preparation_;
 };
@@ -86,6 +88,15 @@ void NetworkReader::add_cost(const LayerCost& cost, LayerDescription& descriptio
   }
 }
 
+std::string word_of(LayerCheckpoint checkpoint) {
+  switch (checkpoint) {
+    case LayerCheckpoint::none: return "false";
+    case LayerCheckpoint::torch: return "torch";
+    case LayerCheckpoint::fairscale: return "fairscale";
+  }
+  return "";
+}
+
 LayerDescription NetworkReader::layer(const LayerSpec& spec) {
   LayerDescription description;
   description.source = spec.place;
@@ -106,7 +117,7 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
     description.arguments.push_back({"name", spec.name->value});
   }
   if (spec.checkpoint) {
-    description.arguments.push_back({"checkpoint", spec.checkpoint->value});
+    description.arguments.push_back({"checkpoint", word_of(spec.checkpoint->value)});
   }
   if (spec.trainable) {
     description.arguments.push_back({"trainable", spec.trainable->value});
@@ -138,15 +149,31 @@ void NetworkReader::find_unsupported_keys(const ModelSpec& model) {
   if (!model.modules.empty()) {
     unsupported(model.modules.front().model.place, "`modules`");
   }
-  if (model.activation_checkpointing &&
-      model.activation_checkpointing->value != ActivationCheckpointing::none) {
-    unsupported(model.activation_checkpointing->place, "`activation_checkpointing`");
-  }
   if (model.compile && model.compile->value) {
     unsupported(model.compile->place, "`compile`");
   }
   for (const Placed<Unpicklable>& item : model.unpicklable) {
     unsupported(item.place, "`unpicklable`");
+  }
+}
+
+void NetworkReader::mark_segments(const ModelSpec& model, NetworkDescription& description) {
+  if (!model.activation_checkpointing ||
+      model.activation_checkpointing->value == ActivationCheckpointing::none) {
+    return;
+  }
+  const auto& asked = *model.activation_checkpointing;
+  const auto note = [&](const char* what) {
+    add_problem(preparation_, Kind::note, asked.place, what);
+  };
+  if (asked.value == ActivationCheckpointing::full) {
+    if (checkpoint_blocks(description.layers) == 0) {
+      note(
+          "`activation_checkpointing: full` changes nothing: the model has no block that repeats; "
+          "mark layers with `checkpoint: true`");
+    }
+  } else if (checkpoint_attention(description.layers) == 0) {
+    note("`activation_checkpointing: selective` changes nothing: the model has no attention");
   }
 }
 
@@ -192,6 +219,7 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
     description->loss.arguments = arguments(model.loss->arguments);
   }
   description->flash_attention = !model.attention || model.attention->value == AttentionKind::flash;
+  mark_segments(model, *description);
   return description;
 }
 
