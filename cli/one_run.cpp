@@ -7,7 +7,10 @@
 
 #include "cli/explorer_port.hpp"
 #include "cli/faults.hpp"
+#include "cli/launch/host_memory.hpp"
 #include "cli/launch/launcher.hpp"
+#include "cli/style.hpp"
+#include "properties/finding.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -22,6 +25,7 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.faults = every_fault();
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
+  abilities.has_arithmetic = request.computes;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
   }
@@ -156,6 +160,36 @@ DeviceChoice device_of(const OneRun& run, const DeviceRequest& request) {
                        request.wish == DeviceWish::cpu ? GpuInventory{} : find_gpus());
 }
 
+// What all ranks hold at their peaks, by a simulation that computes nothing; looked at where the
+// parameters alone say that it may be much. Empty: it fits, or nobody knows.
+std::string lacking_memory(const OneRun& run, const RunRequest& request) {
+  const Preparation& preparation = run.preparation;
+  const std::optional<Bytes> available = available_host_memory();
+  if (!available || preparation.network == nullptr || !preparation.options.numerics) {
+    return "";
+  }
+  const int64_t ranks = preparation.options.world_size;
+  const Bytes parameters =
+      Bytes(size_of(preparation.plan.parameter_dtype)) * preparation.network->parameter_elements();
+  Bytes needed = rank_program_memory * ranks;
+  if (parameters * ranks * 16 > *available) {
+    RunRequest counting;
+    counting.deadline = request.deadline;
+    counting.repeats_processes = true;
+    counting.computes = false;
+    const OneRun counted = run_once(*preparation.scenario, counting);
+    for (const auto& devices : counted.result.memory) {
+      for (const auto& [device, memory] : devices) {
+        needed += memory.peak;
+      }
+    }
+  }
+  return needed <= *available ? ""
+                              : fmt::format("{} need {} of this host's memory, and {} is free",
+                                            plural(ranks, "rank"), bytes_text(needed.count()),
+                                            bytes_text(available->count()));
+}
+
 void run_on_processes(OneRun& run, const RunRequest& request, const ProgramOfRank& program) {
   LaunchOptions options{rank_program(), request.hang_after, request.lists, false, request.deadline};
   DeviceChoice device;
@@ -185,6 +219,14 @@ void run_on_processes(OneRun& run, const RunRequest& request, const ProgramOfRan
         run, fmt::format("{} ranks are too many for this machine: {} at most", ranks, ranks_max),
         "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
     return;
+  }
+  if (request.real == nullptr && !device.cuda) {
+    if (const std::string problem = lacking_memory(run, request); !problem.empty()) {
+      add_unsupported(run, problem,
+                      "use fewer ranks, a smaller model or batch, verify.numerics: false, or "
+                      "several hosts (torchrun, then lockstep compare)");
+      return;
+    }
   }
   try {
     RealRun real = request.real != nullptr ? (*request.real)(run.preparation, program)

@@ -29,6 +29,7 @@ struct RunRequest {
   DeviceRequest device{};           ///< of World::processes
   /// Simulated: the operations of World::processes, which computes layers of every kind.
   bool repeats_processes = false;
+  bool computes = true;  ///< simulated: false counts operations and memory, without values
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
 };
 

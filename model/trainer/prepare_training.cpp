@@ -70,7 +70,7 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
       flops_of_fit(program, preparation.options.world_size) <= most_simulated_flops;
   Numerics numerics;
   const bool has_reference = possible && program.network->has_reference_arithmetic();
-  numerics.here = has_reference && in_time;
+  numerics.here = has_reference && in_time && world.has_arithmetic;
   numerics.kept = has_reference && (in_time || world.repeats_operations);
   numerics.in_detail =
       numerics.here || (possible && (world.computes_layers || world.repeats_operations));
