@@ -88,6 +88,39 @@ int32_t most_ranks_on_a_node(const Placement& placement, int32_t devices_per_nod
   return most;
 }
 
+std::string sentence_of_range(const RangeFactors& range) {
+  return fmt::format(
+      "steps of held-out trainings took {:.2f} to {:.2f} of their prediction (5 to 95 %)",
+      range.low, range.high);
+}
+
+// Measured costs in front of those of data sheets.
+void use_calibration(Costs& costs, const MeasuredChoice& choice) {
+  const Calibration& calibration = *choice.calibration;
+  for (std::string& sentence : costs.basis) {
+    sentence = "what was not measured: " + sentence;
+  }
+  auto compute = std::make_unique<MeasuredComputeCost>(choice, std::move(costs.compute));
+  costs.measured_compute = compute.get();
+  costs.compute = std::move(compute);
+  costs.measured_communication =
+      std::make_unique<MeasuredCommunicationCost>(choice, *costs.communication);
+  std::vector<std::string> measured = {
+      fmt::format(
+          "compute: overhead, FLOPs and bytes fitted to {} kinds of kernels measured on {}; "
+          "{}",
+          calibration.kernels.size(), calibration.origin.device,
+          sentence_of_range(compute_range(calibration))),
+      fmt::format("communication: {} curves measured on {}; {}", calibration.transfers.size(),
+                  calibration.origin.device, sentence_of_range(communication_range(calibration)))};
+  if (const std::optional<Time> launch = measured_launch_overhead(choice)) {
+    costs.launch_overhead = *launch;
+    measured.push_back(
+        fmt::format("launch: {:g} us of host time an operation, measured", seconds(*launch) * 1e6));
+  }
+  costs.basis.insert(costs.basis.begin(), measured.begin(), measured.end());
+}
+
 }  // namespace
 
 CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
@@ -106,15 +139,8 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
   const int32_t ranks_per_node = most_ranks_on_a_node(placed.placement, cluster.node.devices);
   const DeviceModel host = host_share(cluster.node, ranks_per_node);
   Costs& costs = result.costs;
-  costs.compute = std::make_unique<RooflineComputeCost>(device, host);
-  if (!options.stragglers.empty()) {
-    auto slowed = std::make_unique<SlowedComputeCost>(std::move(costs.compute), options.stragglers);
-    costs.slowed = slowed.get();
-    costs.compute = std::move(slowed);
-  }
-  costs.communication = std::make_unique<TopologyCommunicationCost>(
-      cluster, std::move(placed.placement), options.algorithms, host);
   costs.launch_overhead = device.launch_overhead;
+  costs.ranks_on_node = ranks_per_node;
   costs.device_memory = device.memory;
   costs.basis = {
       sentence_of_device(device),
@@ -126,6 +152,18 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
                   std::max(1, cluster.node.cpu_cores / std::max(1, ranks_per_node)),
                   gigabytes(host.memory_bandwidth)),
   };
+  costs.compute = std::make_unique<RooflineComputeCost>(device, host);
+  costs.communication = std::make_unique<TopologyCommunicationCost>(
+      cluster, std::move(placed.placement), options.algorithms, host);
+  if (options.calibration != nullptr) {
+    use_calibration(costs, {options.calibration, options.network, options.layer_dtype,
+                            ranks_per_node, options.end});
+  }
+  if (!options.stragglers.empty()) {
+    auto slowed = std::make_unique<SlowedComputeCost>(std::move(costs.compute), options.stragglers);
+    costs.slowed = slowed.get();
+    costs.compute = std::move(slowed);
+  }
   return result;
 }
 

@@ -6,6 +6,7 @@
 
 #include "model/cluster/cluster.hpp"
 #include "sim/cost.hpp"
+#include "sim/measured_cost.hpp"
 #include "sim/roofline_cost.hpp"
 #include "sim/topology_cost.hpp"
 
@@ -18,6 +19,10 @@ struct CostOptions {
   int32_t devices_per_rank = 1;
   CollectiveAlgorithms algorithms = CollectiveAlgorithms::nccl;
   std::vector<Straggler> stragglers{};
+  const Calibration* calibration = nullptr;  ///< null: data sheets alone; outlives the costs
+  const Network* network = nullptr;          ///< of layer kernels; outlives the costs
+  DType layer_dtype = DType::fp32;           ///< that layers compute in
+  RangeEnd end = RangeEnd::nominal;          ///< of a calibrated prediction
 };
 
 /// What a simulation of one cluster needs, and what its figures rest on.
@@ -25,7 +30,16 @@ struct Costs {
   std::unique_ptr<ComputeCost> compute;
   SlowedComputeCost* slowed = nullptr;  ///< `compute`, where it has stragglers
   std::unique_ptr<TopologyCommunicationCost> communication;
+  /// In front of `compute` and `communication`, where there is a calibration.
+  const MeasuredComputeCost* measured_compute = nullptr;
+  std::unique_ptr<MeasuredCommunicationCost> measured_communication;
+  /// What prices communication.
+  CommunicationCost& pricing() {
+    return measured_communication ? static_cast<CommunicationCost&>(*measured_communication)
+                                  : *communication;
+  }
   Time launch_overhead{};
+  int32_t ranks_on_node = 1;       ///< the most that share a host
   Bytes device_memory{};           ///< of each device
   std::vector<std::string> basis;  ///< a sentence each, for the user
 };

@@ -65,6 +65,7 @@ class TopologyCommunicationCost final : public CommunicationCost {
 
   const Topology& topology() const { return topology_; }
   const Placement& placement() const { return placement_; }
+  int64_t devices_per_node() const { return devices_per_node_; }
 
  private:
   enum class Shape : uint8_t {
