@@ -18,6 +18,9 @@ CaseSource source_of(const Request& request, const std::string& argument) {
   if (request.seed) {
     source.set.push_back(fmt::format("seed_everything={}", *request.seed));
   }
+  if (!request.calibration.empty()) {
+    source.set.push_back("cluster.calibration=" + Json(request.calibration).dump());
+  }
   return source;
 }
 

@@ -68,6 +68,7 @@ class Parser {
     explain();
     command("schema");
     doctor();
+    calibrate();
   }
 
   std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
@@ -146,6 +147,7 @@ class Parser {
     made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
     made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
     made->add_flag("--progress", request_.progress);
+    made->add_option("--calibration", request_.calibration);
     return made;
   }
 
@@ -161,8 +163,7 @@ class Parser {
     CLI::App* made = scenario_command("exec", false);
     made->add_option("--timeline", request_.timeline);
     made->add_option("--hang-after", request_.hang_after_s)->check(CLI::Range(0.01, 1e6));
-    made->add_option("--device", device_)->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-    made->add_flag("--oversubscribe", request_.device.oversubscribe);
+    add_device(made);
   }
 
   void compare() {
@@ -181,6 +182,20 @@ class Parser {
 
   void doctor() {
     command("doctor")->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
+  }
+
+  void calibrate() {
+    CLI::App* made = command("calibrate");
+    made->add_option("--ranks", request_.ranks)->check(whole_number(1, 1024));
+    made->add_flag("--quick", request_.quick);
+    made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
+    made->add_flag("--progress", request_.progress);
+    add_device(made);
+  }
+
+  void add_device(CLI::App* made) {
+    made->add_option("--device", device_)->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+    made->add_flag("--oversubscribe", request_.device.oversubscribe);
   }
 
   void add_world(CLI::App* made) {
@@ -243,6 +258,8 @@ Answer execute(const Request& request, const Style& style) {
     answer = compare_command(request, shown);
   } else if (request.command == "doctor") {
     answer = doctor_command(request, shown);
+  } else if (request.command == "calibrate") {
+    answer = calibrate_command(request, shown);
   } else if (request.command == "test") {
     answer = test_command(request, shown);
   } else if (request.command == "explain") {
@@ -263,7 +280,9 @@ Answer execute_command_line(const std::vector<std::string>& arguments, const Sty
     if (const auto* answer = std::get_if<Answer>(&parsed)) {
       return *answer;
     }
-    return execute(std::get<Request>(parsed), style);
+    Request request = std::get<Request>(parsed);
+    request.command_line = repeat_line(arguments);
+    return execute(request, style);
   } catch (const OutputError& error) {
     return {"", fmt::format("error: {}\n", error.what()), ExitCode::output_failed};
   } catch (const StoreError& error) {

@@ -21,6 +21,7 @@ Answer exec_command(const Request& request, const Style& style);
 Answer compare_command(const Request& request, const Style& style);
 Answer test_command(const Request& request, const Style& style);
 Answer doctor_command(const Request& request, const Style& style);
+Answer calibrate_command(const Request& request, const Style& style);
 Answer explain_command(const Request& request);
 Answer schema_command();
 

@@ -7,6 +7,7 @@
 
 #include "cli/invariants.hpp"
 #include "cli/measure.hpp"
+#include "cli/prediction_range.hpp"
 #include "properties/equals_single_device.hpp"
 #include "properties/rounding.hpp"
 
@@ -215,7 +216,14 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
                        values(real, simulated), memory(real, simulated)};
   if (!real.result.hung && !simulated.result.hung) {
     comparison.real_step = measure(real).prediction.step_time;
-    comparison.predicted_step = measure(simulated).prediction.step_time;
+    Prediction prediction = measure(simulated).prediction;
+    if (simulated.calibration) {
+      add_range(scenario, request, prediction);
+      comparison.calibration = simulated.calibration->file;
+    }
+    comparison.predicted_step = prediction.step_time;
+    comparison.predicted_low = prediction.step_time_low;
+    comparison.predicted_high = prediction.step_time_high;
   }
   comparison.predicted_for = simulated.machine.name;
   return comparison;

@@ -24,6 +24,9 @@ struct Comparison {
   std::vector<Point> points;
   std::optional<Time> real_step;
   std::optional<Time> predicted_step;
+  std::optional<Time> predicted_low;  ///< with a calibration
+  std::optional<Time> predicted_high;
+  std::string calibration;    ///< its file; empty: there is none
   std::string predicted_for;  ///< "8 x A100 SXM4 80GB on 1 node"
   std::string not_compared;   ///< why there is no simulation to compare with; empty: there is
   bool equal() const;

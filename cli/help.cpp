@@ -24,6 +24,7 @@ Commands
   verify    look for hangs and wrong numbers in every order that can happen
   exec      run the same scenario for real, a process a rank, and hold it against run
   compare   hold what ranks under torchrun, mpirun or srun have left against the simulation
+  calibrate measure this machine, so that predictions rest on it
   test      judge every case of files and folders; for CI
   explain   a page about a finding (LS101), a result (step_time), or the presets
   schema    the scenario format as JSON Schema, for editors
@@ -46,6 +47,7 @@ Without :CASE, every case of the file runs in order. Expectations about quantiti
 
   --set KEY=VALUE       change the scenario, as often as wanted: --set data.batch_size=4
   --seed N              seed of data, values and ties
+  --calibration FILE    predict with what lockstep calibrate has measured, and with a range
   --timeline FILE       Chrome trace of one case, for ui.perfetto.dev
   --format text|json    json is stable: seconds and bytes, with the unit in the key
   -o FILE               write the result to a file, complete or not at all
@@ -98,6 +100,7 @@ outcome, calls, values, memory.
   --hang-after SECONDS  how long a rank may wait (10)
   --device auto|cpu|cuda  auto: GPUs where the scenario has some and this machine enough of them
   --oversubscribe       ranks may share a GPU: slow, for trying things out
+  --calibration FILE    hold it against a prediction that rests on what calibrate measured
   --timeline FILE       Chrome trace of one case, as it really ran
   --set KEY=VALUE       change the scenario, as often as wanted
   --seed N              seed of data, values and ties
@@ -120,6 +123,7 @@ The ranks may also be started by mpirun or srun. Prints the findings of the real
 outcome, calls, values and memory are those of the simulation given the same choices.
 
   --reports FOLDER      where lockstep-rank left rank-0.report, rank-1.report ..
+  --calibration FILE    as for exec
   --timeline FILE       Chrome trace of the real run
   --set KEY=VALUE       as the ranks were told
   --seed N              as the ranks were told
@@ -128,6 +132,29 @@ outcome, calls, values and memory are those of the simulation given the same cho
 
 Exit codes: 0 equal, 1 an error was found or the worlds differ, 3 bad input, 6 a report is missing
 or damaged.
+)";
+
+constexpr std::string_view calibrate_help = R"(
+lockstep calibrate -o FILE     measure this machine, so that predictions rest on it
+
+  lockstep calibrate -o this-machine.json
+  lockstep run train.yaml --calibration this-machine.json
+  lockstep exec train.yaml --calibration this-machine.json
+
+Runs small trainings and communication for real, a process a rank, and keeps what kernels, messages
+and submissions took, by size. One to two minutes; other work on the machine shows in the figures.
+A scenario may name the file: cluster: {calibration: this-machine.json}, relative to itself.
+
+  --ranks N             as many ranks as share this machine (2; on GPUs: one a GPU)
+  --quick               fewer sizes and repetitions: seconds
+  --device auto|cpu|cuda  auto: cpu
+  --oversubscribe       ranks may share a GPU
+  -o FILE               where the measurements go, complete or not at all; else standard output
+  --time-limit SECONDS  give up after this time (900; exit 4)
+  --progress            show it on stderr also where that is no terminal
+
+Exit codes: 0 measured, 4 undecided, 5 LibTorch or a GPU is missing (lockstep doctor), 6 a real run
+failed for an outside reason.
 )";
 
 constexpr std::string_view doctor_help = R"(
@@ -193,6 +220,9 @@ std::string_view page_of(std::string_view command) {
   }
   if (command == "compare") {
     return compare_help;
+  }
+  if (command == "calibrate") {
+    return calibrate_help;
   }
   if (command == "doctor") {
     return doctor_help;

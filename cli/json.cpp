@@ -69,8 +69,8 @@ Json breakdown_json(const Breakdown& parts) {
 Json prediction_json(const Prediction& prediction) {
   Json json;
   json["step_time_s"] = optional_s(prediction.step_time);
-  json["step_time_low_s"] = nullptr;
-  json["step_time_high_s"] = nullptr;
+  json["step_time_low_s"] = optional_s(prediction.step_time_low);
+  json["step_time_high_s"] = optional_s(prediction.step_time_high);
   json["samples_per_s"] = optional(prediction.samples_per_s);
   json["tokens_per_s"] = optional(prediction.tokens_per_s);
   json["mfu"] = optional(prediction.mfu);
@@ -78,6 +78,8 @@ Json prediction_json(const Prediction& prediction) {
   json["steps"] = prediction.steps;
   json["first_step_s"] = optional_s(prediction.first_step);
   json["total_time_s"] = seconds(prediction.total_time);
+  json["total_time_low_s"] = optional_s(prediction.total_time_low);
+  json["total_time_high_s"] = optional_s(prediction.total_time_high);
   return json;
 }
 
@@ -183,6 +185,17 @@ Json problems_json(const std::vector<Problem>& problems) {
   return all;
 }
 
+Json calibration_json(const std::optional<CalibrationUse>& use) {
+  if (!use) {
+    return nullptr;
+  }
+  return {{"file", use->file},
+          {"device", use->origin.device},
+          {"ranks", use->origin.ranks},
+          {"date", use->origin.date},
+          {"not_measured", use->not_measured}};
+}
+
 Json coverage_json(const Coverage& coverage) {
   Json json;
   json["world_sizes"] = coverage.world_sizes;
@@ -261,6 +274,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["ranks"] = classes_json(results);
   json["metrics"] = metrics_json(results);
   json["basis"] = rehearsal.run.basis;
+  json["calibration"] = calibration_json(rehearsal.run.calibration);
   json["operations"] = {{"submitted", rehearsal.run.result.operations}, {"folded", false}};
   if (request.command != "run") {
     json["coverage"] = coverage_json(rehearsal.coverage);

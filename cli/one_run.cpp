@@ -23,6 +23,7 @@ namespace {
 WorldAbilities abilities_of(const RunRequest& request) {
   WorldAbilities abilities;
   abilities.faults = every_fault();
+  abilities.calibration = true;  // a real world has times of its own
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
   abilities.has_arithmetic = request.computes;
@@ -64,14 +65,44 @@ std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& cost
   return basis;
 }
 
-void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
-              const FaultPlan& faults, const ProgramOfRank& program) {
+// Of the measurements, and of what they lack.
+void tell_calibration(OneRun& run, const NamedCalibration& named, const sim::Costs& costs) {
+  CalibrationUse use{named.file, named.calibration->origin, costs.ranks_on_node, {}};
+  for (const auto& lacking :
+       {costs.measured_compute->not_measured(), costs.measured_communication->not_measured()}) {
+    use.not_measured.insert(use.not_measured.end(), lacking.begin(), lacking.end());
+  }
+  run.basis.insert(run.basis.begin(), "calibrated on " + text_of(use));
+  if (!use.not_measured.empty()) {
+    run.basis.push_back(
+        fmt::format("not measured, and outside the range: {}", fmt::join(use.not_measured, ", ")));
+  }
+  run.calibration = std::move(use);
+}
+
+sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, const FaultPlan& faults,
+                              const Calibration* calibration) {
   sim::CostOptions options;
   options.world_size = run.preparation.options.world_size;
   options.ranks_per_node = run.machine.ranks_per_node;
   options.devices_per_rank = run.preparation.options.devices_per_rank;
   options.algorithms = run.machine.algorithms;
   options.stragglers = faults.stragglers;
+  options.calibration = calibration;
+  options.network = run.preparation.network.get();
+  options.layer_dtype = run.preparation.plan.activation_dtype;
+  options.end = request.end;
+  return options;
+}
+
+void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
+              const FaultPlan& faults, const ProgramOfRank& program) {
+  const NamedCalibration named = calibration_of(scenario, run.machine);
+  add_problems(run, named.problems);
+  if (!named.problems.empty()) {
+    return;
+  }
+  const sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
   sim::CostsResult built = sim::build_costs(run.machine.cluster, options);
   for (const ClusterError& error : built.errors) {
     run.problems.push_back(
@@ -86,7 +117,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   run.basis.insert(run.basis.end(), figures.begin(), figures.end());
   sim::SimulationOptions simulation;
   simulation.compute = costs.compute.get();
-  simulation.communication = costs.communication.get();
+  simulation.communication = &costs.pricing();
   simulation.launch_overhead = costs.launch_overhead;
   simulation.tie_seed = request.schedule.tie_seed;
   simulation.any_source_choices = request.schedule.sources;
@@ -104,6 +135,9 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     run.result = sim::simulate(run.preparation.options, simulation, program);
     if (costs.slowed != nullptr) {
       run.result.struck_faults.merge(costs.slowed->struck());
+    }
+    if (named.calibration) {
+      tell_calibration(run, named, costs);
     }
     run.ran = true;
   } catch (const sim::WorldGivenUp&) {

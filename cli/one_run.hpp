@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/calibrated.hpp"
 #include "cli/launch/real_run.hpp"
 #include "cli/machine.hpp"
 #include "cli/request.hpp"
@@ -31,6 +32,7 @@ struct RunRequest {
   bool repeats_processes = false;
   bool computes = true;  ///< simulated: false counts operations and memory, without values
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
+  sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range
 };
 
 /// One run of one scenario, with what it stood on.
@@ -40,6 +42,7 @@ struct OneRun {
   std::vector<Problem> problems;  ///< of preparation, machine and faults
   std::vector<Problem> unstruck;  ///< notes on faults that took no effect; also among `problems`
   std::vector<std::string> basis;
+  std::optional<CalibrationUse> calibration;  ///< simulated: what its times rest on
   bool ran = false;
   RunResult result;                           ///< with a journal that knows all sites
   std::shared_ptr<TemporaryStore> store;      ///< where the journal spills to

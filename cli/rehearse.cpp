@@ -10,6 +10,7 @@
 #include "cli/explorer_port.hpp"
 #include "cli/invariants.hpp"
 #include "cli/measure.hpp"
+#include "cli/prediction_range.hpp"
 #include "cli/result_value.hpp"
 #include "cli/smallest.hpp"
 #include "io/scenario/spelling.hpp"
@@ -233,6 +234,15 @@ void check_expectations(Rehearsal& rehearsal) {
                                     "remove the expectation"});
     }
     for (const ResultName& result : expectation.results) {
+      const bool of_range = result.name.ends_with(".low") || result.name.ends_with(".high");
+      if (of_range && !is_real(rehearsal.world) && !rehearsal.run.calibration) {
+        rehearsal.problems.push_back(
+            {Problem::Kind::unsupported, result.place,
+             fmt::format("nothing gives `{}`: without a calibration a prediction has no range",
+                         result.name),
+             "measure this machine: lockstep calibrate -o this-machine.json, and name the file: "
+             "cluster: {calibration: this-machine.json}"});
+      }
       if (const std::string why = not_there_yet(result.name); !why.empty()) {
         rehearsal.problems.push_back({Problem::Kind::unsupported, result.place,
                                       fmt::format("nothing gives `{}`: {}", result.name, why),
@@ -276,6 +286,11 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   // What a run has given until it was stopped is no result.
   rehearsal.results =
       rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
+  if (rehearsal.run.calibration && !rehearsal.hung && rehearsal.undecided.empty()) {
+    tell(request.progress, "the range");
+    add_range(*rehearsal.scenario, {World::simulated, false, {}, request.deadline},
+              rehearsal.results.prediction);
+  }
   check_expectations(rehearsal);
   if (rehearsal.invalid()) {
     rehearsal.run.ran = false;

@@ -19,6 +19,9 @@ std::string render_findings(const Rehearsal& rehearsal, const Style& style);
 std::string render_undecided(const Rehearsal& rehearsal, const Style& style);
 std::string render_expectations(const Rehearsal& rehearsal, const Style& style);
 
+/// " (48.1 ms to 55 ms)", or nothing without a range.
+std::string range_text(const std::optional<Time>& low, const std::optional<Time>& high);
+
 /// "scenario.yaml:case".
 std::string title_of(const Rehearsal& rehearsal);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/render.hpp"
 #include "properties/finding.hpp"
 
 namespace lockstep::cli {
@@ -31,6 +32,13 @@ std::string step_times(const Comparison& comparison) {
     return "";
   }
   const double ratio = seconds(*comparison.real_step) / seconds(*comparison.predicted_step);
+  if (!comparison.calibration.empty()) {
+    return fmt::format("step time {} here, {} predicted{} with {}, ratio {:.2f}\n",
+                       time_text(comparison.real_step->count()),
+                       time_text(comparison.predicted_step->count()),
+                       range_text(comparison.predicted_low, comparison.predicted_high),
+                       comparison.calibration, ratio);
+  }
   return fmt::format("step time {} here, {} predicted for {}, ratio {:.2f}; no calibration\n",
                      time_text(comparison.real_step->count()),
                      time_text(comparison.predicted_step->count()), comparison.predicted_for,
@@ -68,6 +76,9 @@ Json json_of(const Comparison& comparison) {
   };
   json["real_step_time_s"] = seconds_or_null(comparison.real_step);
   json["predicted_step_time_s"] = seconds_or_null(comparison.predicted_step);
+  json["predicted_step_time_low_s"] = seconds_or_null(comparison.predicted_low);
+  json["predicted_step_time_high_s"] = seconds_or_null(comparison.predicted_high);
+  json["calibration"] = comparison.calibration;
   json["predicted_for"] = comparison.predicted_for;
   return json;
 }

@@ -78,7 +78,8 @@ std::string answers(const Rehearsal& rehearsal) {
   std::string out = "\n";
   if (prediction.step_time) {
     const std::string mfu = prediction.mfu ? fmt::format("MFU {:.2f}", *prediction.mfu) : "";
-    out += line("step time", time_text(prediction.step_time->count()), mfu);
+    const std::string range = range_text(prediction.step_time_low, prediction.step_time_high);
+    out += line("step time", time_text(prediction.step_time->count()) + range, mfu);
   }
   if (prediction.samples_per_s) {
     std::string rate = number_text(*prediction.samples_per_s) + " samples/s";
@@ -92,7 +93,9 @@ std::string answers(const Rehearsal& rehearsal) {
     out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
                 "first step " + time_text(prediction.first_step->count()));
   } else {
-    out += line("total time", time_text(prediction.total_time.count()));
+    out +=
+        line("total time", time_text(prediction.total_time.count()) +
+                               range_text(prediction.total_time_low, prediction.total_time_high));
   }
   return out;
 }
@@ -187,10 +190,25 @@ std::string what_would_help(const Advice& advice) {
   return out;
 }
 
+std::string calibrated_basis(const CalibrationUse& use) {
+  std::string out = fmt::format(" calibrated on {}", text_of(use));
+  if (use.ranks_on_node > use.origin.ranks) {
+    out += fmt::format("; {} share a host here, more than were measured",
+                       plural(use.ranks_on_node, "rank"));
+  }
+  if (!use.not_measured.empty()) {
+    out += fmt::format(". By data sheet, not measured and outside the range: {}",
+                       fmt::join(use.not_measured, ", "));
+  }
+  return out + " (-v says each figure).\n      ";
+}
+
 std::string basis(const Rehearsal& rehearsal, bool verbose) {
   std::string out = "basis:";
   const std::vector<std::string>& lines = rehearsal.run.basis;
-  if (rehearsal.scenario->is_bare_program() || verbose) {
+  if (rehearsal.run.calibration && !verbose) {
+    out += calibrated_basis(*rehearsal.run.calibration);
+  } else if (rehearsal.scenario->is_bare_program() || verbose) {
     for (const std::string& text : lines) {
       out += fmt::format(" {}\n      ", text);
     }
@@ -208,6 +226,11 @@ std::string basis(const Rehearsal& rehearsal, bool verbose) {
 }
 
 }  // namespace
+
+std::string range_text(const std::optional<Time>& low, const std::optional<Time>& high) {
+  return low && high ? fmt::format(" ({} to {})", time_text(low->count()), time_text(high->count()))
+                     : "";
+}
 
 std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verbose) {
   if (!rehearsal.ran()) {

@@ -10,6 +10,8 @@ namespace {
 
 using Found = std::variant<Value, NoValue>;
 
+constexpr const char* no_range = "without a calibration a prediction has no range";
+
 template <class T>
 Found some(const std::optional<T>& value, const char* reason) {
   return value ? Found(Value(*value)) : Found(NoValue{reason});
@@ -77,9 +79,20 @@ Found metric_value(const ResultName& name, const Rehearsal& rehearsal, const Ran
       fmt::format("this rank logged no `{}`{}", name.key, rehearsal.hung ? ": the run hangs" : "")};
 }
 
+Found range_value(const std::string& name, const Prediction& prediction) {
+  if (!prediction.total_time_low) {
+    return NoValue{no_range, true};
+  }
+  const char* no_step = "there was no optimizer step";
+  if (name == "step_time.low") return some(prediction.step_time_low, no_step);
+  if (name == "step_time.high") return some(prediction.step_time_high, no_step);
+  return Value(name == "total_time.low" ? *prediction.total_time_low : *prediction.total_time_high);
+}
+
 Found prediction_value(const std::string& name, const Prediction& prediction) {
   const char* no_step = "there was no optimizer step";
   if (name == "step_time") return some(prediction.step_time, no_step);
+  if (name.ends_with(".low") || name.ends_with(".high")) return range_value(name, prediction);
   if (name == "total_time") return Value(prediction.total_time);
   if (name == "steps") return Value(prediction.steps);
   if (name == "throughput") return some(prediction.samples_per_s, no_step);
@@ -123,9 +136,6 @@ bool is_time(const ResultName& name) {
 }  // namespace
 
 std::string not_there_yet(const std::string& name) {
-  if (name.ends_with(".low") || name.ends_with(".high")) {
-    return "predictions have no range yet";
-  }
   if (name == "bubble") {
     return "no strategy here has a pipeline yet";
   }

@@ -26,8 +26,13 @@ struct Breakdown {
 
 struct Prediction {
   Time total_time{};
-  int64_t steps = 0;               ///< optimizer steps of rank 0
-  std::optional<Time> step_time;   ///< steady: between the ends of two steps; none without a step
+  int64_t steps = 0;              ///< optimizer steps of rank 0
+  std::optional<Time> step_time;  ///< steady: between the ends of two steps; none without a step
+  /// What calibration gives: between these lie 90 % of what was held out. None without.
+  std::optional<Time> step_time_low;
+  std::optional<Time> step_time_high;
+  std::optional<Time> total_time_low;
+  std::optional<Time> total_time_high;
   bool steady = false;             ///< false: there was one step only, counted from its start
   std::optional<Time> first_step;  ///< end of the first step, from the start of the run
   Breakdown breakdown;             ///< of a steady step, or of the whole run without one

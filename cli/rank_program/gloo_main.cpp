@@ -1,30 +1,17 @@
 // lockstep-rank: LibTorch on the CPU, messages by Gloo.
 #include <malloc.h>
 
-#include <fstream>
 #include <limits>
 
 #include "backend/gloo/world.hpp"
 #include "backend/libtorch/kernels.hpp"
+#include "cli/launch/processor.hpp"
 #include "cli/rank_program/rank_main.hpp"
 #include "cli/rank_program/serve.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-// As the kernel names it; "" where it does not.
-std::string processor_name() {
-  std::ifstream information("/proc/cpuinfo");
-  const std::string key = "model name";
-  for (std::string line; std::getline(information, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with(key) && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return "";
-}
 
 RunResult run_over_gloo(backend::Meeting& meeting, const RankOrder& order) {
   backend::GlooOptions gloo;

@@ -115,7 +115,7 @@ Table<ClusterSpec> cluster_table() {
           field<&ClusterSpec::nvidia_smi, PathForm>(
               {"nvidia_smi", "", "topology of a real machine: `nvidia-smi topo -m`"}),
           field<&ClusterSpec::calibration, PathForm>(
-              {"calibration", "", "measurements of a real machine"}),
+              {"calibration", "", "measurements of a real machine, by `lockstep calibrate`"}),
       }};
 }
 

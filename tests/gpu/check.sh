@@ -102,6 +102,19 @@ killed() {
   [[ $bad -eq 0 ]] || sed 's/^/    /' "$work/log" | tail -n 15
 }
 
+# The GPU is measured, and a prediction rests on it.
+calibrated() {
+  local start code bad=0 note
+  start=$(date +%s.%N)
+  timeout 600 "$here/bin/lockstep" calibrate --device cuda --quick --ranks 1 \
+    -o "$work/gpu.json" >"$work/log" 2>&1
+  code=$?
+  [[ $code -eq 0 && -s $work/gpu.json ]] || bad=1
+  note=$(tail -n 2 "$work/log" | head -n 1 | tr -s ' ')
+  row "calibrate" "$(seconds_since "$start")" "$bad" "exit $code; $note"
+  [[ $bad -eq 0 ]] || sed 's/^/    /' "$work/log" | tail -n 15
+}
+
 "$here/bin/lockstep" doctor || true
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null || true
 printf '\ntorch %s, %s, %s\n\n' "$version" "$(date -u +%F)" "$(uname -r)"
@@ -122,6 +135,7 @@ fi
 on_gpu "hang: left out" 1 "$here/checks/operations.yaml:left_out"
 on_gpu "hang: guarded all_gather" 1 "$here/scenarios/guarded-all-gather.yaml:guarded"
 killed
+calibrated
 
 printf '\n%d failed\n' "$failed"
 [[ $failed -eq 0 ]]

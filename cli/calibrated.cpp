@@ -1,0 +1,93 @@
+#include "cli/calibrated.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "cli/style.hpp"
+#include "io/calibration/calibration_file.hpp"
+#include "model/cluster/presets.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+std::string path_of(const Placed<std::string>& named) {
+  const bool on_command_line = named.place.file.starts_with("--set");
+  const std::filesystem::path folder =
+      on_command_line ? "" : std::filesystem::path(named.place.file).parent_path();
+  return (folder / named.value).string();
+}
+
+/// Why a calibration of this origin says nothing of the machine; empty: it does.
+std::string mismatch(const CalibrationOrigin& origin, const DeviceModel& device) {
+  const bool measured_gpu = origin.backend == "nccl";
+  const bool has_gpu = device.compute_capability > 0;
+  const bool same = origin.preset.empty() ? true : origin.preset == device.name;
+  if (measured_gpu == has_gpu && same) {
+    return "";
+  }
+  return fmt::format("it was measured on {} ({}), and the scenario's cluster is made of {}",
+                     origin.device, origin.preset.empty() ? origin.backend : origin.preset,
+                     device.name);
+}
+
+}  // namespace
+
+std::string text_of(const CalibrationUse& use) {
+  return fmt::format("{}, {}, {}{} ({})", use.origin.device, plural(use.origin.ranks, "rank"),
+                     use.origin.date, use.origin.is_quick ? ", quick" : "", use.file);
+}
+
+std::string preset_of_gpu(const std::string& name) {
+  std::string lower = name;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  for (const DeviceModel& device : device_presets()) {
+    // "h100-sxm5-80gb": family, form, memory; NVML names "NVIDIA H100 80GB HBM3".
+    const size_t first = device.name.find('-');
+    const size_t last = device.name.rfind('-');
+    if (device.compute_capability > 0 && first != last &&
+        lower.find(device.name.substr(0, first)) != std::string::npos &&
+        lower.find(device.name.substr(last + 1)) != std::string::npos) {
+      return device.name;
+    }
+  }
+  return "";
+}
+
+NamedCalibration calibration_of(const Scenario& scenario, const Machine& machine) {
+  NamedCalibration named;
+  if (!scenario.cluster || !scenario.cluster->calibration) {
+    return named;
+  }
+  const Placed<std::string>& given = *scenario.cluster->calibration;
+  named.file = std::filesystem::path(given.value).filename().string();
+  const auto refuse = [&](const std::string& what, const std::string& remedy) {
+    named.problems.push_back({Problem::Kind::invalid, given.place,
+                              fmt::format("calibration `{}`: {}", given.value, what), remedy});
+  };
+  if (machine.is_flat) {
+    refuse("the cluster is a network alone, without a device that could have been measured",
+           "name a machine, such as cluster: {gpu: cpu}, or leave the calibration out");
+    return named;
+  }
+  try {
+    Calibration calibration = read_calibration(path_of(given));
+    const DeviceModel& device = machine.cluster.node.device;
+    if (const std::string why = mismatch(calibration.origin, device); !why.empty()) {
+      const std::string own =
+          calibration.origin.preset.empty() ? "a GPU" : calibration.origin.preset;
+      refuse(why, fmt::format("write cluster: {{gpu: {}}}, or calibrate on {}", own, device.name));
+      return named;
+    }
+    named.calibration = std::make_shared<const Calibration>(std::move(calibration));
+  } catch (const CalibrationError& error) {
+    refuse(error.what(), error.remedy());
+  }
+  return named;
+}
+
+}  // namespace lockstep::cli
