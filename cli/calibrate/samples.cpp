@@ -15,7 +15,7 @@ namespace {
 struct Timed {
   Row row;
   Completion times;
-  Time ready{};       ///< it was submitted, and its stream was free
+  Time ready{};       ///< it was submitted, its stream was free, and what it comes after was over
   int64_t index = 0;  ///< of its row
 
   Time duration() const { return times.finish - ready; }
@@ -36,7 +36,12 @@ std::vector<Timed> operations_of(const LaneJournal& lane, int64_t begin) {
       return;
     }
     Time& free = free_from[row.stream];
-    const Time ready = std::max(times.issue, free);
+    Time ready = std::max(times.issue, free);
+    for (const Ticket before : lane.lists_of(row).after) {
+      if (before && before.lane == LaneId{}) {  // a training and a bare program have one lane
+        ready = std::max(ready, lane.completion(before.sequence).finish);
+      }
+    }
     free = std::max(free, times.finish);
     if (own >= begin) {
       operations.push_back({row, times, ready, own});

@@ -17,8 +17,8 @@ MeasuredTime percentiles(std::vector<Time> times);
 
 /// Gathers durations out of the journals of real runs, and makes a calibration of them. A duration
 /// runs from when an operation could begin (it was submitted, and what was before it in its stream
-/// had finished) to its finish, as the simulation counts it; so it holds what the library and the
-/// operating system take in between.
+/// and what it comes after had finished) to its finish, as the simulation counts it; so it holds
+/// what the library and the operating system take in between.
 class Samples {
  public:
   /// Kernels, copies to the device and the intervals between submissions. The first step is

@@ -113,6 +113,22 @@ TEST_CASE("a training is judged by what the others say of it") {
   }
 }
 
+TEST_CASE("an exchange inside a training begins with its gradients, not with its submission") {
+  const std::string text = sweep_named(sweep_of({2, false, true}), "images").text;
+  Samples samples;
+  samples.add_training(simulated(text), "images");
+  samples.add_communication(simulated(sweep_named(sweep_of({2, false, true}), "comm").text));
+  int32_t exchanges = 0;
+  for (const HeldOut& one : samples.calibration().held_out) {
+    if (one.part == HeldOut::Part::communication) {
+      ++exchanges;
+      // In the simulation nothing but the straight lines between sizes is between the two.
+      CHECK(seconds(one.measured) == Approx(seconds(one.predicted)).epsilon(0.02));
+    }
+  }
+  CHECK(exchanges == 3);
+}
+
 TEST_CASE("communication is timed from the last that comes to the last that ends") {
   // 1 GB/s, 1 us a step, rings: all_reduce of two ranks moves half of the bytes twice.
   const std::string text = R"yaml(version: 1
