@@ -203,6 +203,17 @@ std::string calibrated_basis(const CalibrationUse& use) {
   return out + " (-v says each figure).\n      ";
 }
 
+std::string not_modelled(const Rehearsal& rehearsal) {
+  if (rehearsal.run.calibration) {
+    return " Not modelled: what kernels and exchanges at the same time take from each other beside "
+           "links, batches made on the host, fragmentation, disk.\n";
+  }
+  return rehearsal.scenario->is_bare_program()
+             ? " Not modelled: launch and protocol overhead of the library.\n"
+             : " Not modelled: memory of the CUDA context and of NCCL, fragmentation, disk, clock "
+               "changes.\n";
+}
+
 std::string basis(const Rehearsal& rehearsal, bool verbose) {
   std::string out = "basis:";
   const std::vector<std::string>& lines = rehearsal.run.basis;
@@ -218,11 +229,7 @@ std::string basis(const Rehearsal& rehearsal, bool verbose) {
         "measured (-v says each figure).\n      ",
         rehearsal.run.machine.cluster.node.device.name);
   }
-  out += rehearsal.scenario->is_bare_program()
-             ? " Not modelled: launch and protocol overhead of the library.\n"
-             : " Not modelled: memory of the CUDA context and of NCCL, fragmentation, disk, clock "
-               "changes.\n";
-  return out;
+  return out + not_modelled(rehearsal);
 }
 
 }  // namespace

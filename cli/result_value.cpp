@@ -10,7 +10,8 @@ namespace {
 
 using Found = std::variant<Value, NoValue>;
 
-constexpr const char* no_range = "without a calibration a prediction has no range";
+constexpr const char* no_range =
+    "there is no range: it needs a calibration, and runs that come to their end";
 
 template <class T>
 Found some(const std::optional<T>& value, const char* reason) {

@@ -16,10 +16,11 @@ struct KernelFit {
   double seconds(Flops flops, Bytes traffic) const;
 };
 
+inline constexpr size_t fewest_points = 3;
+
 /// The least squares of relative errors over the medians, with no negative coefficient (the best of
 /// the ordinary solutions over each subset of coefficients; Lawson and Hanson 1974, chapter 23).
 /// Points that took no time are left out. Nothing for fewer points than `fewest_points`.
-inline constexpr size_t fewest_points = 3;
 std::optional<KernelFit> fit(const std::vector<KernelPoint>& points);
 
 /// Seconds at `bytes`: straight lines between the medians; the first point's time before it, the
