@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
+#include <iterator>
 
 #include "cli/explorer_port.hpp"
 #include "cli/faults.hpp"
-#include "cli/launch/host_memory.hpp"
-#include "cli/launch/launcher.hpp"
-#include "cli/style.hpp"
-#include "properties/finding.hpp"
+#include "cli/process_run.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -177,109 +174,6 @@ void run_on_threads(OneRun& run, const ProgramOfRank& program) {
 #endif
 }
 
-void add_unsupported(OneRun& run, const std::string& what, const std::string& remedy) {
-  run.problems.push_back(
-      {Problem::Kind::unsupported, {run.preparation.scenario->file, 0, 0}, what, remedy});
-}
-
-// Nothing is asked of GPUs where the CPU was asked for.
-DeviceChoice device_of(const OneRun& run, const DeviceRequest& request) {
-  DeviceFacts facts;
-  facts.scenario_has_gpus =
-      !run.machine.is_flat && run.machine.cluster.node.device.compute_capability > 0;
-  facts.has_cuda_program = !rank_program(cuda_rank_program).empty();
-  facts.ranks = run.preparation.options.world_size;
-  facts.devices_per_rank = run.preparation.options.devices_per_rank;
-  return choose_device(request, facts,
-                       request.wish == DeviceWish::cpu ? GpuInventory{} : find_gpus());
-}
-
-// What all ranks hold at their peaks, by a simulation that computes nothing; looked at where the
-// parameters alone say that it may be much. Empty: it fits, or nobody knows.
-std::string lacking_memory(const OneRun& run, const RunRequest& request) {
-  const Preparation& preparation = run.preparation;
-  const std::optional<Bytes> available = available_host_memory();
-  if (!available || preparation.network == nullptr || !preparation.options.numerics) {
-    return "";
-  }
-  const int64_t ranks = preparation.options.world_size;
-  const Bytes parameters =
-      Bytes(size_of(preparation.plan.parameter_dtype)) * preparation.network->parameter_elements();
-  Bytes needed = rank_program_memory * ranks;
-  if (parameters * ranks * 16 > *available) {
-    RunRequest counting;
-    counting.deadline = request.deadline;
-    counting.repeats_processes = true;
-    counting.computes = false;
-    const OneRun counted = run_once(*preparation.scenario, counting);
-    for (const auto& devices : counted.result.memory) {
-      for (const auto& [device, memory] : devices) {
-        needed += memory.peak;
-      }
-    }
-  }
-  return needed <= *available ? ""
-                              : fmt::format("{} need {} of this host's memory, and {} is free",
-                                            plural(ranks, "rank"), bytes_text(needed.count()),
-                                            bytes_text(available->count()));
-}
-
-void run_on_processes(OneRun& run, const RunRequest& request, const ProgramOfRank& program) {
-  LaunchOptions options{rank_program(), request.hang_after, request.lists, false, request.deadline};
-  DeviceChoice device;
-  if (request.real == nullptr) {
-    device = device_of(run, request.device);
-    if (!device.problem.empty()) {
-      add_unsupported(run, device.problem, device.remedy);
-      return;
-    }
-  }
-  if (device.cuda) {
-    options.program = rank_program(cuda_rank_program);
-    options.on_gpus = true;
-    options.oversubscribe = request.device.oversubscribe;
-  }
-  if (request.real == nullptr && options.program.empty()) {
-    add_unsupported(run, "the rank program lockstep-rank is not there: it is built with LibTorch",
-                    "./dev libtorch fetches LibTorch and builds it; lockstep doctor tells what is "
-                    "missing");
-    return;
-  }
-  const int32_t ranks = run.preparation.options.world_size;
-  const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
-  const int32_t ranks_max = cores * process_ranks_per_core;
-  if (request.real == nullptr && ranks > ranks_max) {
-    add_unsupported(
-        run, fmt::format("{} ranks are too many for this machine: {} at most", ranks, ranks_max),
-        "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
-    return;
-  }
-  if (request.real == nullptr && !device.cuda) {
-    if (const std::string problem = lacking_memory(run, request); !problem.empty()) {
-      add_unsupported(run, problem,
-                      "use fewer ranks, a smaller model or batch, verify.numerics: false, or "
-                      "several hosts (torchrun, then lockstep compare)");
-      return;
-    }
-  }
-  try {
-    RealRun real = request.real != nullptr ? (*request.real)(run.preparation, program)
-                                           : launch(run.preparation, options);
-    run.result = std::move(real.result);
-    run.basis = std::move(real.basis);
-    if (!device.told.empty()) {
-      run.basis.push_back(device.told);
-    }
-    run.ran = true;
-  } catch (const CapabilityMissing& error) {
-    add_unsupported(run, error.what(), "lockstep doctor tells what is missing");
-  } catch (const RealRunFailed& error) {
-    run.world_failure = error.what();
-  } catch (const TimeLimitReached& error) {
-    run.undecided = error.what();
-  }
-}
-
 std::string limit_reached(const OneRun& run, const Exploration& exploration) {
   if (!run.store->failure().empty()) {
     return run.store->failure();
@@ -318,22 +212,24 @@ bool overflowed(const RunResult& result) {
   });
 }
 
-// Sizes and times that do not fit in 64 bits show when they are added up: the simulated world does,
-// and a scenario that is bad input there is bad input here too.
-void add_problems_of_simulation(OneRun& run, const Scenario& scenario, const RunRequest& request) {
-  for (const Problem& problem :
-       run_once(scenario, {World::simulated, false, {}, request.deadline}).problems) {
-    if (problem.kind == Problem::Kind::invalid) {
-      run.problems.push_back(problem);
-    }
-  }
+// The simulated run of what is to run for real; of a run of processes its operations alone.
+OneRun counted_by_simulation(const Scenario& scenario, const RunRequest& request) {
+  RunRequest simulated;
+  simulated.deadline = request.deadline;
+  simulated.repeats_processes = request.world == World::processes;
+  simulated.computes = !simulated.repeats_processes;
+  return run_once(scenario, simulated);
 }
 
 void run_for_real(OneRun& run, const Scenario& scenario, const RunRequest& request,
                   const ProgramOfRank& program) {
-  if (request.real == nullptr) {
-    add_problems_of_simulation(run, scenario, request);
-  }
+  const OneRun counted =
+      request.real == nullptr ? counted_by_simulation(scenario, request) : OneRun();
+  // Sizes and times that do not fit in 64 bits show when they are added up, as the simulation does;
+  // a scenario that is bad input there is bad input here too.
+  std::ranges::copy_if(
+      counted.problems, std::back_inserter(run.problems),
+      [](const Problem& problem) { return problem.kind == Problem::Kind::invalid; });
   if (!may_run(run)) {
     return;
   }
@@ -341,7 +237,7 @@ void run_for_real(OneRun& run, const Scenario& scenario, const RunRequest& reque
   if (request.world == World::threads) {
     run_on_threads(run, program);
   } else {
-    run_on_processes(run, request, program);
+    run_on_processes(run, request, counted, program);
   }
 }
 

@@ -1,0 +1,112 @@
+#include "cli/process_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/launch/host_memory.hpp"
+#include "cli/launch/launcher.hpp"
+#include "cli/style.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+void add_unsupported(OneRun& run, const std::string& what, const std::string& remedy) {
+  run.problems.push_back(
+      {Problem::Kind::unsupported, {run.preparation.scenario->file, 0, 0}, what, remedy});
+}
+
+// Nothing is asked of GPUs where the CPU was asked for.
+DeviceChoice device_of(const OneRun& run, const DeviceRequest& request) {
+  DeviceFacts facts;
+  facts.scenario_has_gpus =
+      !run.machine.is_flat && run.machine.cluster.node.device.compute_capability > 0;
+  facts.has_cuda_program = !rank_program(cuda_rank_program).empty();
+  facts.ranks = run.preparation.options.world_size;
+  facts.devices_per_rank = run.preparation.options.devices_per_rank;
+  return choose_device(request, facts,
+                       request.wish == DeviceWish::cpu ? GpuInventory{} : find_gpus());
+}
+
+// What all ranks hold at their peaks, where they carry values. Empty: it fits, or nobody knows.
+std::string lacking_memory(const OneRun& run, const OneRun& counted) {
+  const std::optional<Bytes> available = available_host_memory();
+  if (!available || !run.preparation.options.numerics) {
+    return "";
+  }
+  const int64_t ranks = run.preparation.options.world_size;
+  Bytes needed = rank_program_memory * ranks;
+  for (const auto& devices : counted.result.memory) {
+    for (const auto& [device, memory] : devices) {
+      needed += memory.peak;
+    }
+  }
+  return needed <= *available ? ""
+                              : fmt::format("{} need {} of this host's memory, and {} is free",
+                                            plural(ranks, "rank"), bytes_text(needed.count()),
+                                            bytes_text(available->count()));
+}
+
+}  // namespace
+
+void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& counted,
+                      const ProgramOfRank& program) {
+  LaunchOptions options{rank_program(), request.hang_after, request.lists, false, request.deadline};
+  DeviceChoice device;
+  if (request.real == nullptr) {
+    device = device_of(run, request.device);
+    if (!device.problem.empty()) {
+      add_unsupported(run, device.problem, device.remedy);
+      return;
+    }
+  }
+  if (device.cuda) {
+    options.program = rank_program(cuda_rank_program);
+    options.on_gpus = true;
+    options.oversubscribe = request.device.oversubscribe;
+  }
+  if (request.real == nullptr && options.program.empty()) {
+    add_unsupported(run, "the rank program lockstep-rank is not there: it is built with LibTorch",
+                    "./dev libtorch fetches LibTorch and builds it; lockstep doctor tells what is "
+                    "missing");
+    return;
+  }
+  const int32_t ranks = run.preparation.options.world_size;
+  const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const int32_t ranks_max = cores * process_ranks_per_core;
+  if (request.real == nullptr && ranks > ranks_max) {
+    add_unsupported(
+        run, fmt::format("{} ranks are too many for this machine: {} at most", ranks, ranks_max),
+        "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
+    return;
+  }
+  if (request.real == nullptr && !device.cuda) {
+    if (const std::string problem = lacking_memory(run, counted); !problem.empty()) {
+      add_unsupported(run, problem,
+                      "use fewer ranks, a smaller model or batch, verify.numerics: false, or "
+                      "several hosts (torchrun, then lockstep compare)");
+      return;
+    }
+  }
+  try {
+    RealRun real = request.real != nullptr ? (*request.real)(run.preparation, program)
+                                           : launch(run.preparation, options);
+    run.result = std::move(real.result);
+    run.basis = std::move(real.basis);
+    if (!device.told.empty()) {
+      run.basis.push_back(device.told);
+    }
+    run.ran = true;
+  } catch (const CapabilityMissing& error) {
+    add_unsupported(run, error.what(), "lockstep doctor tells what is missing");
+  } catch (const RealRunFailed& error) {
+    run.world_failure = error.what();
+  } catch (const TimeLimitReached& error) {
+    run.undecided = error.what();
+  }
+}
+
+}  // namespace lockstep::cli
