@@ -82,7 +82,9 @@ Ticket Rank::compute(const KernelCall& call, const ComputeOptions& options) {
   const OpLists lists{options.after.tickets(), call.reads, call.writes, {}, call.scalars};
   Op op;
   op.kind = OpKind::compute;
-  op.dtype = !call.writes.empty() ? call.writes.front().dtype : DType::uint8;
+  op.dtype = call.computes_in       ? *call.computes_in
+             : !call.writes.empty() ? call.writes.front().dtype
+                                    : DType::uint8;
   op.stream = options.on;
   op.kernel = call.kernel;
   op.tag = call.layer;

@@ -3,6 +3,7 @@
 #include <array>
 #include <coroutine>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct KernelCall {
   int32_t layer = 0;
   int64_t work = 0;  ///< picoseconds (timed) or FLOPs
   Bytes memory_traffic{};
+  /// The type that it computes in; nothing: that of its first result.
+  std::optional<DType> computes_in{};
   std::span<const Slice> reads{};
   std::span<const Slice> writes{};
   std::span<const double> scalars{};

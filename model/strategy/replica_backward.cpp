@@ -23,6 +23,7 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
   KernelCall call;
   call.kernel = Kernel::loss_backward;
   call.work = flops_of(loss, Pass::input_gradient, samples_).count();
+  call.computes_in = plan_->activation_dtype;
   call.memory_traffic = moved_bytes(loss, Pass::input_gradient, samples_, plan_->activation_dtype);
   call.scalars = {&options.loss_factor, 1};
   if (plan_->numerics) {
@@ -111,6 +112,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   call.kernel = price != nullptr ? Kernel::timed : Kernel::layer_backward;
   call.layer = static_cast<int32_t>(run.layer);
   call.work = price != nullptr ? (price->backward * samples_).count() : flops.count();
+  call.computes_in = plan_->activation_dtype;
   call.memory_traffic =
       moved_bytes(layer, Pass::input_gradient, samples_, plan_->activation_dtype) +
       moved_bytes(layer, Pass::weight_gradient, samples_, plan_->activation_dtype);

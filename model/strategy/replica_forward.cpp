@@ -72,6 +72,7 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
   KernelCall call;
   call.kernel = Kernel::loss_forward;
   call.work = flops_of(loss, Pass::forward, samples_).count();
+  call.computes_in = plan_->activation_dtype;
   call.memory_traffic = moved_bytes(loss, Pass::forward, samples_, plan_->activation_dtype);
   call.reads = plan_->numerics ? std::span<const Slice>(reads) : std::span<const Slice>();
   call.writes = {&loss_, 1};
@@ -199,6 +200,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
                                                                        : Kernel::layer_forward;
   call.layer = static_cast<int32_t>(run.layer);
   call.work = cost.work;
+  call.computes_in = plan_->activation_dtype;
   call.memory_traffic = cost.memory_traffic;
   call.reads = reads;
   call.writes = writes;

@@ -1,0 +1,39 @@
+// In which type the work of a replica is priced.
+#include <catch2/catch.hpp>
+
+#include "model/strategy/replica_sites.hpp"
+#include "model/strategy/single.hpp"
+#include "tests/unit/strategy/simulated.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+TEST_CASE(
+    "layers and loss compute in the type of activations, whether values are computed or not") {
+  const Network network = small_network();
+  for (const bool numerics : {false, true}) {
+    TrainingPlan plan;
+    plan.network = &network;
+    plan.numerics = numerics;
+    // Mixed precision keeps parameters in fp32; where values are computed, all is of one type.
+    plan.parameter_dtype = numerics ? DType::bf16 : DType::fp32;
+    plan.activation_dtype = DType::bf16;
+    const Trained trained = train_simulated(
+        plan, 1, [](const TrainingPlan& of) { return std::make_unique<SingleDevice>(of); },
+        [](int32_t, int64_t step) {
+          return Batch{{2 * step, 2 * step + 1}};
+        },
+        1);
+    size_t seen = 0;
+    for (const std::string_view site :
+         {replica_sites::layer_forward, replica_sites::loss_forward, replica_sites::loss_backward,
+          replica_sites::layer_backward}) {
+      for (const Row& row : rows_at(trained.result, 0, site, OpKind::compute)) {
+        INFO(site);
+        CHECK(row.dtype == DType::bf16);
+        ++seen;
+      }
+    }
+    CHECK(seen == 8);  // three layers and the loss, forth and back
+  }
+}
