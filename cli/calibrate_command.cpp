@@ -16,6 +16,7 @@
 #include "cli/launch/launcher.hpp"
 #include "cli/launch/processor.hpp"
 #include "cli/launch/temporary_folder.hpp"
+#include "cli/process_run.hpp"
 #include "cli/progress.hpp"
 #include "io/calibration/calibration_file.hpp"
 #include "model/core/ensure.hpp"
@@ -61,16 +62,9 @@ Target target_of(const Request& request) {
   }
   target.sweep.ranks = request.ranks > 0 ? request.ranks : 2;
   target.program = rank_program();
-  if (target.program.empty()) {
-    throw Stopped{"the rank program lockstep-rank is not there: it is built with LibTorch",
-                  "./dev libtorch fetches LibTorch and builds it; lockstep doctor tells what is "
-                  "missing",
-                  ExitCode::missing_capability};
-  }
-  if (const int32_t most = cores() * process_ranks_per_core; target.sweep.ranks > most) {
-    throw Stopped{
-        fmt::format("{} ranks are too many for this machine: {} at most", target.sweep.ranks, most),
-        "use fewer --ranks", ExitCode::missing_capability};
+  const Lack lack = lack_of_rank_programs(target.program, target.sweep.ranks, "use fewer --ranks");
+  if (!lack.problem.empty()) {
+    throw Stopped{lack.problem, lack.remedy, ExitCode::missing_capability};
   }
   return target;
 }

@@ -87,7 +87,6 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   options.stragglers = faults.stragglers;
   options.calibration = calibration;
   options.network = run.preparation.network.get();
-  options.layer_dtype = run.preparation.plan.activation_dtype;
   options.end = request.end;
   return options;
 }

@@ -31,11 +31,11 @@ DeviceChoice device_of(const OneRun& run, const DeviceRequest& request) {
                        request.wish == DeviceWish::cpu ? GpuInventory{} : find_gpus());
 }
 
-// What all ranks hold at their peaks, where they carry values. Empty: it fits, or nobody knows.
-std::string lacking_memory(const OneRun& run, const OneRun& counted) {
+// What all ranks hold at their peaks, where they carry values; nothing where nobody knows.
+Lack lack_of_memory(const OneRun& run, const OneRun& counted) {
   const std::optional<Bytes> available = available_host_memory();
   if (!available || !run.preparation.options.numerics) {
-    return "";
+    return {};
   }
   const int64_t ranks = run.preparation.options.world_size;
   Bytes needed = rank_program_memory * ranks;
@@ -44,13 +44,30 @@ std::string lacking_memory(const OneRun& run, const OneRun& counted) {
       needed += memory.peak;
     }
   }
-  return needed <= *available ? ""
-                              : fmt::format("{} need {} of this host's memory, and {} is free",
-                                            plural(ranks, "rank"), bytes_text(needed.count()),
-                                            bytes_text(available->count()));
+  if (needed <= *available) {
+    return {};
+  }
+  return {fmt::format("{} need {} of this host's memory, and {} is free", plural(ranks, "rank"),
+                      bytes_text(needed.count()), bytes_text(available->count())),
+          "use fewer ranks, a smaller model or batch, verify.numerics: false, or several hosts "
+          "(torchrun, then lockstep compare)"};
 }
 
 }  // namespace
+
+Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
+                           const std::string& remedy_for_too_many) {
+  if (program.empty()) {
+    return {"the rank program lockstep-rank is not there: it is built with LibTorch",
+            "./dev libtorch fetches LibTorch and builds it; lockstep doctor tells what is missing"};
+  }
+  const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  if (const int32_t most = cores * process_ranks_per_core; ranks > most) {
+    return {fmt::format("{} ranks are too many for this machine: {} at most", ranks, most),
+            remedy_for_too_many};
+  }
+  return {};
+}
 
 void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& counted,
                       const ProgramOfRank& program) {
@@ -68,26 +85,15 @@ void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& coun
     options.on_gpus = true;
     options.oversubscribe = request.device.oversubscribe;
   }
-  if (request.real == nullptr && options.program.empty()) {
-    add_unsupported(run, "the rank program lockstep-rank is not there: it is built with LibTorch",
-                    "./dev libtorch fetches LibTorch and builds it; lockstep doctor tells what is "
-                    "missing");
-    return;
-  }
-  const int32_t ranks = run.preparation.options.world_size;
-  const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
-  const int32_t ranks_max = cores * process_ranks_per_core;
-  if (request.real == nullptr && ranks > ranks_max) {
-    add_unsupported(
-        run, fmt::format("{} ranks are too many for this machine: {} at most", ranks, ranks_max),
+  if (request.real == nullptr) {
+    Lack lack = lack_of_rank_programs(
+        options.program, run.preparation.options.world_size,
         "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
-    return;
-  }
-  if (request.real == nullptr && !device.cuda) {
-    if (const std::string problem = lacking_memory(run, counted); !problem.empty()) {
-      add_unsupported(run, problem,
-                      "use fewer ranks, a smaller model or batch, verify.numerics: false, or "
-                      "several hosts (torchrun, then lockstep compare)");
+    if (lack.problem.empty() && !device.cuda) {
+      lack = lack_of_memory(run, counted);
+    }
+    if (!lack.problem.empty()) {
+      add_unsupported(run, lack.problem, lack.remedy);
       return;
     }
   }

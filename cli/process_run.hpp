@@ -4,6 +4,15 @@
 
 namespace lockstep::cli {
 
+/// What to answer where a capability is missing: what it is, and how to get it.
+struct Lack {
+  std::string problem;  ///< empty: nothing is missing
+  std::string remedy;
+};
+/// Whether a rank program is there (its path is not empty), and this host takes so many of it.
+Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
+                           const std::string& remedy_for_too_many);
+
 /// Runs a prepared scenario with a process a rank on this host, on the device that was asked for,
 /// or takes what `request.real` brings. `counted`: its simulation, which says how much memory it
 /// needs. What keeps it from running is among the run's problems.

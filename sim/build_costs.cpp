@@ -156,8 +156,7 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
   costs.communication = std::make_unique<TopologyCommunicationCost>(
       cluster, std::move(placed.placement), options.algorithms, host);
   if (options.calibration != nullptr) {
-    use_calibration(costs, {options.calibration, options.network, options.layer_dtype,
-                            ranks_per_node, options.end});
+    use_calibration(costs, {options.calibration, options.network, ranks_per_node, options.end});
   }
   if (!options.stragglers.empty()) {
     auto slowed = std::make_unique<SlowedComputeCost>(std::move(costs.compute), options.stragglers);

@@ -21,7 +21,6 @@ struct CostOptions {
   std::vector<Straggler> stragglers{};
   const Calibration* calibration = nullptr;  ///< null: data sheets alone; outlives the costs
   const Network* network = nullptr;          ///< of layer kernels; outlives the costs
-  DType layer_dtype = DType::fp32;           ///< that layers compute in
   RangeEnd end = RangeEnd::nominal;          ///< of a calibrated prediction
 };
 

@@ -65,7 +65,6 @@ RangeFactors communication_range(const Calibration& calibration) {
 MeasuredComputeCost::MeasuredComputeCost(const MeasuredChoice& choice,
                                          std::unique_ptr<ComputeCost> otherwise)
     : network_(choice.network),
-      layer_dtype_(choice.layer_dtype),
       factor_(factor_of(compute_range(*choice.calibration), choice.end)),
       otherwise_(std::move(otherwise)) {
   const std::vector<KernelCurve>& curves = choice.calibration->kernels;
@@ -84,10 +83,10 @@ MeasuredComputeCost::MeasuredComputeCost(const MeasuredChoice& choice,
 MeasuredComputeCost::Key MeasuredComputeCost::key_of(const Op& op) const {
   const bool of_loss = op.kernel == Kernel::loss_forward || op.kernel == Kernel::loss_backward;
   if (network_ != nullptr && is_layer_kernel(op.kernel)) {
-    return {op.kernel, network_->layers.at(static_cast<size_t>(op.tag)).kind, layer_dtype_};
+    return {op.kernel, network_->layers.at(static_cast<size_t>(op.tag)).kind, op.dtype};
   }
   if (network_ != nullptr && of_loss) {
-    return {op.kernel, network_->loss.kind, layer_dtype_};
+    return {op.kernel, network_->loss.kind, op.dtype};
   }
   return {op.kernel, std::nullopt, op.dtype};
 }

@@ -21,7 +21,6 @@ enum class RangeEnd : uint8_t { nominal, low, high };
 struct MeasuredChoice {
   const Calibration* calibration = nullptr;  ///< outlives the costs
   const Network* network = nullptr;          ///< of layer kernels, may be null; outlives the costs
-  DType layer_dtype = DType::fp32;           ///< that layers compute in
   int32_t ranks_on_node = 1;
   RangeEnd end = RangeEnd::nominal;
 };
@@ -54,7 +53,6 @@ class MeasuredComputeCost final : public ComputeCost {
   Key key_of(const Op& op) const;
 
   const Network* network_;
-  DType layer_dtype_;
   double factor_;
   std::unique_ptr<ComputeCost> otherwise_;
   std::map<Key, KernelFit> fits_;

@@ -58,6 +58,7 @@ class Collective final : public Exchange {
 
   void send_to(int64_t member);
   void send_payload_to(int64_t member);
+  void send_payloads();
   void take_header(int64_t member);
   void take_payload(int64_t member);
   void ensure_splits_meet();
@@ -208,6 +209,14 @@ void Collective::send_payload_to(int64_t member) {
   }
 }
 
+void Collective::send_payloads() {
+  for (int64_t member = 0; member < members_; ++member) {
+    if (member != self_) {
+      send_payload_to(member);
+    }
+  }
+}
+
 void Collective::take_header(int64_t member) {
   const auto index = static_cast<size_t>(member);
   rank_.mailbox.wait(*incoming_[index]);
@@ -256,13 +265,11 @@ void Collective::receive(Status&) {
     ensure_splits_meet();
   }
   incoming_.clear();
-  if (is_long_sum(op_) && store_sum_in_parts()) {
-    return;
-  }
-  for (int64_t member = 0; member < members_ && is_long_sum(op_); ++member) {
-    if (member != self_) {
-      send_payload_to(member);
+  if (is_long_sum(op_)) {
+    if (store_sum_in_parts()) {
+      return;
     }
+    send_payloads();
   }
   for (int64_t member = 0; member < members_; ++member) {
     if (member != self_) {
