@@ -87,7 +87,11 @@ LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const at::Ten
 /// The one read, or the sum of the first and the last.
 void pass_on(std::span<const at::Tensor> reads, bool with_last, const Slice& to,
              TensorOperands& operands) {
-  operands.store(to, with_last ? reads.front().add(reads.back()) : reads.front());
+  if (with_last) {
+    operands.give(to, reads.front().add(reads.back()));
+  } else {
+    operands.store(to, reads.front());
+  }
 }
 
 /// Input and parameters whose gradient is asked for, and where it goes.

@@ -6,6 +6,9 @@ MODEL is mlp or resnet18. Each round runs both, in turns, each with two ranks of
 same model, batch, bucket caps and optimizer; the first step is left out, and the median of the
 others taken. Printed are the medians of the rounds and their ratio with the range that 95 of 100
 resamplings of the rounds stay in. `./dev oracle` makes the environment.
+
+Before anything is timed both sides must hold the same bytes of parameters and buffers, and
+`lockstep exec` must have computed a loss: two programs that do different work have no ratio.
 """
 
 import json
@@ -29,15 +32,23 @@ def free_port():
         return listening.getsockname()[1]
 
 
-def lockstep_seconds(model):
+LOGGED = "program={training_step: [{log: {name: train_loss, value: loss}}]}"
+
+
+def lockstep_exec(model, *options):
+    command = [LOCKSTEP, "exec", HERE / f"{model}.yaml", "--device", "cpu", "--format", "json"]
     done = subprocess.run(
-        [LOCKSTEP, "exec", HERE / f"{model}.yaml", "--device", "cpu", "--format", "json"],
-        capture_output=True, check=True, text=True, timeout=600,
-    )  # fmt: skip
-    return json.loads(done.stdout)["comparison"]["real_step_time_s"]
+        [*command, *options], stdout=subprocess.PIPE, check=True, text=True, timeout=600
+    )
+    return json.loads(done.stdout)
 
 
-def torch_seconds(model):
+def lockstep_seconds(model):
+    return lockstep_exec(model)["comparison"]["real_step_time_s"]
+
+
+def torch_run(model):
+    """Median seconds of a step, and bytes of parameters and buffers."""
     variables = dict(os.environ, WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1")
     variables |= {"MASTER_PORT": str(free_port()), "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, "-W", "ignore", HERE / "torch_ddp.py", model, str(STEPS)]
@@ -45,7 +56,24 @@ def torch_seconds(model):
         subprocess.Popen(command, env=variables | {"RANK": str(rank)}, stdout=subprocess.PIPE)
         for rank in range(RANKS)
     ]
-    return float([rank.communicate(timeout=600)[0] for rank in ranks][0])
+    seconds, state = [rank.communicate(timeout=600)[0] for rank in ranks][0].split()
+    return float(seconds), int(state)
+
+
+def torch_seconds(model):
+    return torch_run(model)[0]
+
+
+def ensure_same_work(model):
+    done = lockstep_exec(
+        model, "--set", LOGGED, "--set", "expect=[metric train_loss > 0, no_findings]"
+    )
+    ours = done["ranks"][0]["memory"]["by_purpose_bytes"]["parameter"]
+    theirs = torch_run(model)[1]
+    if ours != theirs:
+        sys.exit(f"{model}: lockstep holds {ours} bytes of parameters and buffers, PyTorch {theirs}")
+    if not all(expectation["met"] for expectation in done["expectations"]):
+        sys.exit(f"{model}: lockstep exec computed no loss")
 
 
 def ratio_of(rounds):
@@ -56,6 +84,7 @@ def ratio_of(rounds):
 def main():
     model = sys.argv[1] if len(sys.argv) > 1 else "mlp"
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+    ensure_same_work(model)
     rounds = []
     for number in range(count):
         # Who goes first changes, so that neither always follows the other.

@@ -3,7 +3,7 @@
   torch_ddp.py MODEL STEPS
 
 Started by compare.py, which sets the variables of torchrun. Rank 0 prints the median seconds of a
-step, the first left out: as `lockstep exec` tells it.
+step, the first left out, as `lockstep exec` tells it, and the bytes of parameters and buffers.
 """
 import os
 import statistics
@@ -77,7 +77,8 @@ def main():
         seconds.append(time.perf_counter() - begin)
     dist.barrier()
     if dist.get_rank() == 0:
-        print(statistics.median(seconds[1:]))
+        state = [*model.parameters(), *model.buffers()]
+        print(statistics.median(seconds[1:]), sum(tensor.nbytes for tensor in state))
     dist.destroy_process_group()
 
 
