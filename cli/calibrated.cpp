@@ -25,7 +25,7 @@ std::string path_of(const Placed<std::string>& named) {
 std::string mismatch(const CalibrationOrigin& origin, const DeviceModel& device) {
   const bool measured_gpu = origin.backend == "nccl";
   const bool has_gpu = device.compute_capability > 0;
-  const bool same = origin.preset.empty() ? true : origin.preset == device.name;
+  const bool same = origin.preset.empty() || origin.preset == device.name;
   if (measured_gpu == has_gpu && same) {
     return "";
   }

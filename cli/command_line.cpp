@@ -4,11 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 
 #include "cli/help.hpp"
+#include "cli/launch/interruption.hpp"
 #include "cli/output.hpp"
 #include "io/journal/temporary_store.hpp"
 #include "io/scenario/scalar.hpp"
@@ -275,6 +277,7 @@ Answer execute(const Request& request, const Style& style) {
 }
 
 Answer execute_command_line(const std::vector<std::string>& arguments, const Style& style) {
+  const auto began = std::chrono::steady_clock::now().time_since_epoch();
   try {
     const auto parsed = parse_command_line(arguments);
     if (const auto* answer = std::get_if<Answer>(&parsed)) {
@@ -282,11 +285,14 @@ Answer execute_command_line(const std::vector<std::string>& arguments, const Sty
     }
     Request request = std::get<Request>(parsed);
     request.command_line = repeat_line(arguments);
+    request.clock_at_start_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(began).count();
     return execute(request, style);
   } catch (const OutputError& error) {
     return {"", fmt::format("error: {}\n", error.what()), ExitCode::output_failed};
   } catch (const StoreError& error) {
     return {"", fmt::format("error: {}\n", error.what()), ExitCode::undecided};
+  } catch (const Interrupted& interrupted) {
+    return {"", fmt::format("{}\n", interrupted.what()), ExitCode::interrupted};
   } catch (const QuantityOverflow& error) {
     return {"", fmt::format("error: {}\n", error.what()), ExitCode::bad_input};
   } catch (const std::exception& error) {

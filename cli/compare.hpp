@@ -23,6 +23,8 @@ struct Point {
 struct Comparison {
   std::vector<Point> points;
   std::optional<Time> real_step;
+  /// From the start of the command; of `exec` on one host, where a collective was done.
+  std::optional<Time> time_to_first_collective;
   std::optional<Time> predicted_step;
   std::optional<Time> predicted_low;  ///< with a calibration
   std::optional<Time> predicted_high;

@@ -17,6 +17,15 @@ namespace lockstep::cli {
 
 namespace {
 
+// Of a run that this command made: what others started began at another time.
+std::optional<Time> time_to_first_collective(const OneRun& run, const Request& request) {
+  constexpr int64_t picoseconds_per_ns = 1000;
+  return run.first_collective_clock_ns
+             ? std::optional(Time((*run.first_collective_clock_ns - request.clock_at_start_ns) *
+                                  picoseconds_per_ns))
+             : std::nullopt;
+}
+
 /// What one case gave.
 struct Executed {
   const Rehearsal* rehearsal = nullptr;
@@ -87,6 +96,10 @@ Answer compare_cases(const Request& request, const RealWorld* real, const Style&
     const Rehearsal& rehearsal = job.result;
     all.push_back(
         {&rehearsal, compare(*job.scenario, rehearsal.run, rehearsal.findings, &deadline)});
+    if (real == nullptr && all.size() == 1) {
+      all.back().comparison.time_to_first_collective =
+          time_to_first_collective(rehearsal.run, request);
+    }
   }
   Answer answer = answer_of(all, request, style);
   if (!request.timeline.empty() && all.front().rehearsal->ran()) {

@@ -120,6 +120,7 @@ void rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges
       } catch (...) {
         const std::lock_guard lock(guard);
         failure = failure ? failure : std::current_exception();
+        next = jobs.size();
       }
     }
   };

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,12 +45,13 @@ struct OneRun {
   std::vector<std::string> basis;
   std::optional<CalibrationUse> calibration;  ///< simulated: what its times rest on
   bool ran = false;
-  RunResult result;                           ///< with a journal that knows all sites
-  std::shared_ptr<TemporaryStore> store;      ///< where the journal spills to
-  std::vector<FreeChoice> free_choices;       ///< that the schedule's list decides
-  std::vector<uint32_t> source_alternatives;  ///< by turn
-  std::string undecided;                      ///< why there is no answer: a limit was hit
-  std::string world_failure;                  ///< the real world could not be made
+  RunResult result;                                  ///< with a journal that knows all sites
+  std::shared_ptr<TemporaryStore> store;             ///< where the journal spills to
+  std::vector<FreeChoice> free_choices;              ///< that the schedule's list decides
+  std::vector<uint32_t> source_alternatives;         ///< by turn
+  std::string undecided;                             ///< why there is no answer: a limit was hit
+  std::string world_failure;                         ///< the real world could not be made
+  std::optional<int64_t> first_collective_clock_ns;  ///< as in RealRun
 };
 
 /// The most ranks that run as threads of one process.

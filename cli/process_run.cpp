@@ -102,6 +102,7 @@ void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& coun
                                            : launch(run.preparation, options);
     run.result = std::move(real.result);
     run.basis = std::move(real.basis);
+    run.first_collective_clock_ns = real.first_collective_clock_ns;
     if (!device.told.empty()) {
       run.basis.push_back(device.told);
     }

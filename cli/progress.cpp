@@ -5,6 +5,8 @@
 
 #include <chrono>
 
+#include "cli/launch/interruption.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -36,7 +38,10 @@ std::string shortened(const std::string& line) {
 
 Progress::Progress(bool shown) {
   if (shown) {
-    thread_ = std::thread([this] { show(); });
+    thread_ = std::thread([this] {
+      leave_interruptions_to_others();
+      show();
+    });
   }
 }
 

@@ -26,6 +26,13 @@ std::string summary(const Comparison& comparison, const Style& style) {
   return text;
 }
 
+std::string first_collective(const Comparison& comparison) {
+  return comparison.time_to_first_collective
+             ? fmt::format("first collective done {} after the command\n",
+                           time_text(comparison.time_to_first_collective->count()))
+             : "";
+}
+
 std::string step_times(const Comparison& comparison) {
   if (!comparison.real_step || !comparison.predicted_step ||
       comparison.predicted_step->count() <= 0) {
@@ -57,7 +64,7 @@ std::string render_comparison(const Rehearsal& rehearsal, const Comparison& comp
       text += fmt::format("  {}: {}\n", point.name, difference);
     }
   }
-  return text + step_times(comparison);
+  return text + step_times(comparison) + first_collective(comparison);
 }
 
 Json json_of(const Comparison& comparison) {
@@ -75,6 +82,7 @@ Json json_of(const Comparison& comparison) {
     return time ? Json(seconds(*time)) : Json(nullptr);
   };
   json["real_step_time_s"] = seconds_or_null(comparison.real_step);
+  json["time_to_first_collective_s"] = seconds_or_null(comparison.time_to_first_collective);
   json["predicted_step_time_s"] = seconds_or_null(comparison.predicted_step);
   json["predicted_step_time_low_s"] = seconds_or_null(comparison.predicted_low);
   json["predicted_step_time_high_s"] = seconds_or_null(comparison.predicted_high);

@@ -44,11 +44,12 @@ struct Request {
   std::string junit;      ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
   World world = World::simulated;
-  std::string calibration;     ///< a file, beside what the scenario says; empty: none
-  int32_t ranks = 0;           ///< of `calibrate`; 0: as many as are usual
-  bool quick = false;          ///< of `calibrate`
-  std::string command_line{};  ///< as the shell takes it again
-  std::string reports;         ///< of `compare`: the folder in which the ranks left theirs
+  std::string calibration;        ///< a file, beside what the scenario says; empty: none
+  int32_t ranks = 0;              ///< of `calibrate`; 0: as many as are usual
+  bool quick = false;             ///< of `calibrate`
+  std::string command_line{};     ///< as the shell takes it again
+  int64_t clock_at_start_ns = 0;  ///< what the steady clock said when the command began
+  std::string reports;            ///< of `compare`: the folder in which the ranks left theirs
   double hang_after_s = 10;  ///< of `exec`: how long a rank may wait before the run counts as hung
   DeviceRequest device;      ///< of `exec`
   int64_t draw_faults = 0;   ///< of `verify`: how many, from the seed

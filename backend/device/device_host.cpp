@@ -162,6 +162,8 @@ void DeviceHost::tell(RunResult& result) {
   result.ends[rank] = ended && broken_ ? *broken_ : end;
   result.hung = result.hung || hung_;
   result.operations += operations_;
+  result.clock_at_start_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count();
   std::ranges::move(waiting_, std::back_inserter(result.waiting));
   stack_.tell_struck(result);
   result.memory[rank] = buffers_.memory();

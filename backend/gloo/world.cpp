@@ -86,6 +86,7 @@ void World::run(const ProgramOfRank& program_of_rank) {
   }
   result_.total_time = shared_.progress.now();
   result_.times_measured = true;
+  result_.clock_at_start_ns = shared_.progress.clock_at_start_ns();
   if (!aborted_ && !shared_.progress.wait_for_zero(shared_.progress.operations,
                                                    std::min(drain_limit, shared_.gloo.deadline))) {
     abort(Outcome::aborted, nullptr);

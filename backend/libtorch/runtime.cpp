@@ -2,9 +2,12 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/util/Logging.h>
 #include <torch/version.h>
 
 namespace lockstep::backend {
+
+void follow_log_level() { c10::initLogging(); }
 
 void limit_kernel_threads(int threads) { at::set_num_threads(threads); }
 

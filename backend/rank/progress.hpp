@@ -22,6 +22,11 @@ class Progress {
     return Time(std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count()) * 1000;
   }
 
+  /// What the steady clock said at the start of the run.
+  int64_t clock_at_start_ns() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count();
+  }
+
   /// Something happened: an operation finished, a lane was resumed.
   void step() { steps_.fetch_add(1, std::memory_order_relaxed); }
   /// A thread works on its own (more > 0) or waits for others again: a slow rank is no hang.

@@ -73,7 +73,10 @@ pid_t spawn(const ChildCommand& command, int output, int errors) {
   // order.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  sigset_t none{};  // what the launcher keeps waiting must end its children
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
   std::vector<std::string> arguments{command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
   std::vector<std::string> variables = environment_with(command.variables);

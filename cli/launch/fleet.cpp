@@ -17,6 +17,7 @@
 
 #include "cli/launch/child_processes.hpp"
 #include "cli/launch/frames.hpp"
+#include "cli/launch/interruption.hpp"
 #include "cli/launch/reports.hpp"
 #include "cli/launch/temporary_folder.hpp"
 
@@ -179,7 +180,11 @@ void RankFleet::Members::start_missing(size_t ranks) {
 }
 
 bool RankFleet::Members::hear_until(Clock::time_point time, const std::function<bool()>& done) {
+  Interruption interruption;
   while (!done()) {
+    if (interruption.arrived()) {
+      throw Interrupted("interrupted: the rank programs were ended");
+    }
     if (Clock::now() >= time) {
       return false;
     }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -14,10 +15,13 @@
 #include "cli/exit_code.hpp"
 #include "cli/launch/child_processes.hpp"
 #include "cli/launch/gpu_inventory.hpp"
+#include "cli/launch/interruption.hpp"
 #include "cli/launch/occupancy.hpp"
 #include "cli/launch/reports.hpp"
 #include "cli/launch/shared_gpu.hpp"
 #include "cli/launch/temporary_folder.hpp"
+#include "cli/style.hpp"
+#include "properties/last_operation.hpp"
 
 namespace lockstep::cli {
 
@@ -157,17 +161,50 @@ class Launch {
   }
 
   bool out_of_time() const { return options_.deadline != nullptr && options_.deadline->passed(); }
+  bool gives_up() { return out_of_time() || interruption_.arrived(); }
 
   // The ranks have deadlines of their own; this one is for those that do not keep them.
   void wait() {
-    children_.run_until(Clock::time_point::max(), [this] { return any_ended() || out_of_time(); });
+    children_.run_until(Clock::time_point::max(), [this] { return any_ended() || gives_up(); });
     const auto last = Clock::now() + options_.hang_after + coming_down;
-    children_.run_until(last, [this] { return out_of_time(); });
-    const bool stopped = !children_.all_ended() && out_of_time();
+    children_.run_until(last, [this] { return gives_up(); });
+    const bool stopped = !children_.all_ended();
     children_.end_all(end_grace);
-    if (stopped) {
+    if (stopped && interruption_.arrived()) {
+      throw Interrupted(partial_report());
+    }
+    if (stopped && out_of_time()) {
       throw TimeLimitReached();
     }
+  }
+
+  // The journals of ranks that were ended in the midst of it are files: `compare` reads them.
+  std::string partial_report() {
+    const RealRun partial = gather_reports(folder_.path(), preparation_, [](int32_t) {
+      return RankEnd{RankEnd::Kind::lost, no_site, "ended by the interruption", false};
+    });
+    std::string text = fmt::format("interrupted: all {} were ended", plural(world_size(), "rank"));
+    constexpr int32_t ranks_told = 16;
+    for (int32_t rank = 0; rank < std::min(world_size(), ranks_told); ++rank) {
+      const LastOperation last = last_operation(*partial.result.journal, rank);
+      text += fmt::format("\n  rank {:<4} {}{}", rank, plural(last.count, "operation"),
+                          last.name.empty() ? "" : ", the last " + last.name);
+    }
+    if (world_size() > ranks_told) {
+      text += fmt::format("\n  and {} more", world_size() - ranks_told);
+    }
+    return text + fmt::format("\n  = their journals are kept: lockstep compare {} --reports {}",
+                              scenario_words(), folder_.keep());
+  }
+
+  // As the shell takes it.
+  std::string scenario_words() const {
+    const Scenario& scenario = *preparation_.scenario;
+    std::string words = scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name;
+    for (const std::string& setting : scenario.settings) {
+      words += fmt::format(" --set '{}'", setting);
+    }
+    return words;
   }
 
   std::string how_it_ended(size_t rank) const {
@@ -211,6 +248,7 @@ class Launch {
 
   const Preparation& preparation_;
   const LaunchOptions& options_;
+  Interruption interruption_;
   TemporaryFolder folder_;
   ListeningSocket socket_;
   ChildProcesses children_;  // last: ends the children before what they use is gone

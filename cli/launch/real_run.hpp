@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,6 +15,8 @@ namespace lockstep::cli {
 struct RealRun {
   RunResult result;
   std::vector<std::string> basis;  ///< "LibTorch 2.11.0, Gloo"; "Intel Xeon", "1 host"
+  /// What the steady clock of the one host said when the first collective was done on some rank.
+  std::optional<int64_t> first_collective_clock_ns{};
 };
 
 /// A rank found that this machine lacks what it needs.

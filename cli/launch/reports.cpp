@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
@@ -36,6 +37,32 @@ std::optional<std::vector<uint8_t>> file_in(const std::string& folder, const std
 void add_journal(const std::string& folder, int32_t rank, Journal& journal) {
   if (const auto file = file_in(folder, journal_name(rank))) {
     add_journal_file(std::as_bytes(std::span(*file)), rank, journal);
+  }
+}
+
+// Its finish on the host's clock; nothing where a rank called none.
+std::optional<int64_t> first_collective(const Journal& journal, int32_t rank,
+                                        int64_t clock_at_start_ns) {
+  std::optional<Time> first;
+  for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+    journal.lane(rank, lane).for_each([&](const Row& row) {
+      if (row.row != RowKind::op || !is_collective(row.kind)) {
+        return;
+      }
+      const Completion done = journal.lane(rank, lane).completion(row.sequence);
+      if (done.outcome == Outcome::ok && (!first || done.finish < *first)) {
+        first = done.finish;
+      }
+    });
+  }
+  constexpr int64_t picoseconds_per_ns = 1000;
+  return first ? std::optional(clock_at_start_ns + first->count() / picoseconds_per_ns)
+               : std::nullopt;
+}
+
+void take_earlier(std::optional<int64_t>& earliest, std::optional<int64_t> other) {
+  if (other && (!earliest || *other < *earliest)) {
+    earliest = other;
   }
 }
 
@@ -76,9 +103,15 @@ RealRun put_together(const ReportOf& report_of, const std::string& folder,
       libraries.insert(origin.libraries);
       devices.insert(origin.device);
       hosts.insert(origin.host);
+      take_earlier(
+          real.first_collective_clock_ns,
+          first_collective(std::as_const(*real.result.journal), rank, origin.clock_at_start_ns));
     } catch (const ReportError& error) {
       throw RealRunFailed(fmt::format("{}/{}: {}", folder, report_name(rank), error.what()));
     }
+  }
+  if (hosts.size() > 1) {
+    real.first_collective_clock_ns.reset();  // every host has a clock of its own
   }
   real.basis.insert(real.basis.end(), libraries.begin(), libraries.end());
   real.basis.insert(real.basis.end(), devices.begin(), devices.end());

@@ -12,7 +12,7 @@
 
 namespace lockstep::cli {
 
-/// A folder that is gone with all that lies in it when this is.
+/// A folder that is gone with all that lies in it when this is, unless it is kept.
 class TemporaryFolder {
  public:
   /// Throws RealRunFailed.
@@ -23,15 +23,23 @@ class TemporaryFolder {
     }
   }
   ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    if (!kept_) {
+      std::error_code ignored;
+      std::filesystem::remove_all(path_, ignored);
+    }
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
+  /// It stays when this is gone.
+  const std::string& keep() {
+    kept_ = true;
+    return path_;
+  }
 
  private:
   std::string path_;
+  bool kept_ = false;
 };
 
 }  // namespace lockstep::cli

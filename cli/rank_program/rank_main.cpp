@@ -190,6 +190,7 @@ int main_of_rank(int argc, char** argv, const RankWorld& world) {
     if (arguments.launched || arguments.serve) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // no orphan when the launcher dies
     }
+    backend::follow_log_level();
     backend::limit_kernel_threads(1);
     if (arguments.serve) {
       world.serve(origin_of_this_process(world));

@@ -181,6 +181,7 @@ std::vector<uint8_t> encode_rank_report(const RunResult& result, const RankLog& 
                {"hung", result.hung},
                {"total_time_ps", result.total_time.count()},
                {"operations", result.operations},
+               {"clock_at_start_ns", result.clock_at_start_ns},
                {"libraries", origin.libraries},
                {"device", origin.device},
                {"host", origin.host},
@@ -218,7 +219,7 @@ RankOrigin add_rank_report(std::span<const uint8_t> report, int32_t rank, RunRes
   try {
     const Json json = Json::from_cbor(report.begin(), report.end());
     add(json, rank, result, log);
-    return {json.at("libraries"), json.at("device"), json.at("host")};
+    return {json.at("libraries"), json.at("device"), json.at("host"), json.at("clock_at_start_ns")};
   } catch (const Json::exception& error) {
     throw ReportError(fmt::format("the report of rank {} cannot be read: {}", rank, error.what()));
   }

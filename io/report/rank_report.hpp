@@ -22,6 +22,7 @@ struct RankOrigin {
   std::string libraries;  ///< "LibTorch 2.11.0, Gloo"
   std::string device;     ///< "Intel Xeon Platinum 8481C"
   std::string host;
+  int64_t clock_at_start_ns = 0;  ///< what its steady clock said at time 0 of the journal
 };
 
 /// What the process of one rank leaves behind, as CBOR: how its program ended, what it waited for,

@@ -70,6 +70,7 @@ struct RunResult {
   bool hung = false;                 ///< some lane waits for ever
   Time total_time{};                 ///< simulated, or measured by a real world
   bool times_measured = false;       ///< by the clock of this machine: another run has others
+  int64_t clock_at_start_ns = 0;     ///< measured: what the host's steady clock said at time 0
   std::vector<RankEnd> ends;         ///< by rank, of lane 0
   std::vector<WaitingLane> waiting;  ///< by rank and lane; only when hung
   std::unique_ptr<Journal> journal;  ///< null when not recorded

@@ -18,7 +18,8 @@ constexpr Bytes most_valued_parameters{int64_t{64} << 20};
 constexpr double most_simulated_flops = 3e10;
 
 /// What forward and backward of all ranks take, from the samples that a fit comes to: those of its
-/// epochs (of one, where nothing bounds the run), or of its steps.
+/// epochs (of one, where nothing bounds the run), or of its steps. Batches that an expression gives
+/// count as one: it is evaluated by the ranks themselves.
 double flops_of_fit(const TrainingProgram& program, int64_t world_size) {
   double samples = 0;
   for (const LoaderSettings& loader : program.train) {

@@ -1,5 +1,6 @@
 // Real runs: a process a rank, held against their simulation; without LibTorch, how to get it.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "tests/cli_test/program.hpp"
 
@@ -145,6 +146,32 @@ TEST_CASE("a rank that is killed is named, and the others end") {
   CHECK(has(ended, "ended by signal 9"));
 }
 
+TEST_CASE("an interrupted run ends its ranks, tells how far they came and keeps their journals") {
+  const Folder temporary;
+  const Folder folder;
+  // Each waits for a message that the other never sends: there is time to interrupt it.
+  const std::string file = folder.write(
+      "long.yaml",
+      "version: 1\ncluster: {ranks: 2, network: {bandwidth: 1 GB/s}}\nprogram:\n  main:\n"
+      "    - barrier\n    - recv: {elements: 4, src: 1 - rank}\n");
+  const std::string interrupt =
+      " 2>&1 & lockstep=$!; until test -s " + temporary.path() +
+      "/lockstep-*/rank-1.journal; do sleep 0.1; done; sleep 1; kill -INT $lockstep; "
+      "wait $lockstep";
+  const Ended ended = run_program("exec --hang-after 600 " + file + interrupt, "", "",
+                                  "export TMPDIR=" + temporary.path() + "; ");
+  INFO(ended.output);
+  CHECK(ended.code == 130);
+  CHECK(has(ended, "interrupted: all 2 ranks were ended"));
+  CHECK(has(ended, "rank 1 "));
+  CHECK_FALSE(has(ended, " 0 operations"));
+  CHECK(std::system(("pgrep -f 'lockstep-ran[k] " + file + "'").c_str()) != 0);
+  const size_t at = ended.output.find("--reports ");
+  REQUIRE(at != std::string::npos);
+  const std::string reports = ended.output.substr(at + 10, ended.output.find('\n', at) - at - 10);
+  CHECK(std::filesystem::file_size(reports + "/rank-0.journal") > 0);
+}
+
 TEST_CASE("a rank that a fault takes away dies, and the finding is that of the simulation") {
   const Folder folder;
   const std::string file =
@@ -158,6 +185,7 @@ TEST_CASE("a rank that a fault takes away dies, and the finding is that of the s
   INFO(ended.output);
   CHECK(ended.code == 1);
   CHECK(has(ended, "[rank 1] ended by signal 9"));
+  CHECK_FALSE(has(ended, "TCPStore"));  // what LibTorch warns of, once a peer is gone
   CHECK(
       has(ended, "ranks 0, 2 wait for ever in all_reduce: rank 1 was lost after its operation 1"));
   CHECK(has(ended, "outcome equal"));

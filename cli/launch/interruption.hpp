@@ -1,0 +1,36 @@
+#pragma once
+
+#include <csignal>
+#include <stdexcept>
+
+namespace lockstep::cli {
+
+/// While it lives, SIGINT and SIGTERM do not end this process: they wait until they are asked for,
+/// so that what was started can be ended in order. For a process whose other threads block them.
+class Interruption {
+ public:
+  Interruption();
+  /// What has arrived since and was never asked for takes effect now.
+  ~Interruption();
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  /// Whether one has arrived; from then on always.
+  bool arrived();
+
+ private:
+  sigset_t signals_{};
+  sigset_t before_{};
+  bool arrived_ = false;
+};
+
+/// Keeps the two signals from the calling thread: they are for the one that started it.
+void leave_interruptions_to_others();
+
+/// The user ended a real run. what() says how far it came, line by line.
+class Interrupted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace lockstep::cli
