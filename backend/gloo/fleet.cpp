@@ -54,7 +54,7 @@ Fleet::Contexts connect(std::shared_ptr<gloo::transport::Device> device, int32_t
   });
   for (const std::string& error : errors) {
     if (!error.empty()) {
-      throw WorldUnavailable(error);
+      throw loopback_unavailable(error);
     }
   }
   return contexts;
@@ -80,7 +80,7 @@ const Fleet::Contexts& Fleet::connected(int32_t world_size) {
     try {
       device_ = loopback_device();
     } catch (const std::exception& error) {
-      throw WorldUnavailable(error.what());
+      throw loopback_unavailable(error.what());
     }
   }
   return contexts_.emplace(world_size, connect(device_, world_size)).first->second;

@@ -16,13 +16,17 @@ class Device;
 
 namespace lockstep::backend {
 
-/// The ranks could not be connected: a reason outside of the program (port, descriptor, interface).
+/// The ranks could not be connected: a reason outside of the program (port, descriptor, interface,
+/// a rank that did not come). what() ends with what to do.
 class WorldUnavailable : public std::runtime_error {
  public:
-  explicit WorldUnavailable(const std::string& reason)
-      : std::runtime_error("the ranks could not be connected over 127.0.0.1: " + reason +
-                           "; check the loopback interface and the limit of open files") {}
+  using std::runtime_error::runtime_error;
 };
+/// Of ranks on this host.
+inline WorldUnavailable loopback_unavailable(const std::string& reason) {
+  return WorldUnavailable("the ranks could not be connected over 127.0.0.1: " + reason +
+                          "; check the loopback interface and the limit of open files");
+}
 
 /// Connected Gloo contexts, one per rank, kept from run to run because connecting costs more than
 /// most runs. One run at a time may use a fleet.

@@ -1,6 +1,7 @@
 #include "backend/libtorch/meeting.hpp"
 
 #include <dlfcn.h>
+#include <fmt/ranges.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
@@ -47,6 +48,18 @@ gloo::transport::tcp::attr own_address(const std::string& master_address) {
   return address;
 }
 
+// One line: what LibTorch says, without its trace of the stack.
+std::string reason_of(const std::exception& error) {
+  const auto* of_libtorch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      of_libtorch != nullptr ? of_libtorch->what_without_backtrace() : error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 }  // namespace
 
 /// Gloo asks for its contexts' addresses here.
@@ -68,6 +81,14 @@ class Meeting::Store final : public gloo::rendezvous::Store {
     store_->wait(keys, timeout);
   }
 
+  /// False also where the store is gone.
+  bool has(const std::string& key) noexcept {
+    try {
+      return store_->check({key});
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
   std::optional<std::vector<uint8_t>> look(const std::string& key) {
     return store_->check({key}) ? std::optional(store_->get(key)) : std::nullopt;
   }
@@ -123,19 +144,62 @@ Meeting::Meeting(const MeetingOptions& options) : options_(options) {
   if (place.world_size == 1) {
     return;
   }
+  open_store();
+  wait_for_joining();
+}
+
+std::string Meeting::meeting_place() const {
+  return fmt::format("{}:{}", options_.place.master_address, options_.place.master_port);
+}
+
+void Meeting::open_store() {
+  const ProcessPlace& place = options_.place;
   c10d::TCPStoreOptions store;
   store.port = place.master_port;
   store.isServer = place.rank == 0 && !place.agent_hosts_store;
   store.numWorkers = static_cast<size_t>(place.world_size);
   store.waitWorkers = false;
-  store.timeout = options_.timeout;
+  store.timeout = options_.join_timeout;
   if (store.isServer && options_.listening_socket) {
     store.masterListenFd = *options_.listening_socket;
   }
   try {
     store_ = std::make_unique<Store>(place.master_address, store);
-  } catch (const std::exception& error) {
-    throw WorldUnavailable(error.what());
+  } catch (const c10::Error& error) {
+    if (store.isServer) {
+      throw WorldUnavailable(
+          fmt::format("rank 0 cannot listen at {}: {}; set MASTER_PORT to a free port of this host",
+                      meeting_place(), reason_of(error)));
+    }
+    throw WorldUnavailable(
+        fmt::format("nobody answers at {}, within {} s; start rank 0 there, or set "
+                    "MASTER_ADDR and MASTER_PORT to its host and port ({})",
+                    meeting_place(), seconds(options_.join_timeout), reason_of(error)));
+  }
+}
+
+void Meeting::wait_for_joining() {
+  const int32_t world_size = options_.place.world_size;
+  const auto sign = [](int32_t rank) { return fmt::format("joined/{}", rank); };
+  try {
+    store_->set(sign(options_.place.rank), {1});
+    store_->arrive("joined", world_size);
+    store_->wait_for("joined", options_.join_timeout);
+  } catch (const c10::Error& error) {
+    std::vector<int32_t> missing;
+    for (int32_t rank = 0; rank < world_size; ++rank) {
+      if (!store_->has(sign(rank))) {
+        missing.push_back(rank);
+      }
+    }
+    throw WorldUnavailable(
+        missing.empty()
+            ? fmt::format("the store at {} was lost: {}", meeting_place(), reason_of(error))
+            : fmt::format("rank{} {} never joined at {}, within {} s; start {} with WORLD_SIZE={}, "
+                          "and the same MASTER_ADDR and MASTER_PORT",
+                          missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), meeting_place(),
+                          seconds(options_.join_timeout), missing.size() == 1 ? "it" : "them",
+                          world_size));
   }
 }
 
@@ -151,11 +215,14 @@ std::shared_ptr<gloo::Context> Meeting::connect() {
     const PipeSignalBlocked blocked;
     auto device = gloo::transport::tcp::CreateDevice(own_address(place.master_address));
     auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.world_size);
-    context->setTimeout(options_.timeout);
+    context->setTimeout(options_.join_timeout);
     context->connectFullMesh(*store_, device);
     return context;
   } catch (const std::exception& error) {
-    throw WorldUnavailable(error.what());
+    throw WorldUnavailable(fmt::format(
+        "the ranks could not be connected by Gloo: {}; set GLOO_SOCKET_IFNAME to the interface by "
+        "which the hosts see each other, and look at the limit of open files",
+        reason_of(error)));
   }
 }
 

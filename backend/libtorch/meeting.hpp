@@ -16,7 +16,7 @@ struct MeetingOptions {
   ProcessPlace place;
   /// A listening socket for the store of rank 0, so that nobody can take its port; it is owned.
   std::optional<int> listening_socket;
-  std::chrono::milliseconds timeout{60'000};  ///< of finding each other at the start
+  std::chrono::milliseconds join_timeout{60'000};  ///< until all ranks have come
   /// Of waiting for the slowest at the end: one that does not come by then will never come.
   std::chrono::milliseconds end_timeout{30'000};
 };
@@ -25,6 +25,7 @@ struct MeetingOptions {
 /// WorldUnavailable from everything.
 class Meeting {
  public:
+  /// Returns when all ranks are there; says who did not come within the timeout.
   explicit Meeting(const MeetingOptions& options);
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -43,6 +44,9 @@ class Meeting {
  private:
   class Store;
   class StoreBoard;
+  void open_store();
+  void wait_for_joining();
+  std::string meeting_place() const;
   MeetingOptions options_;
   std::unique_ptr<Store> store_;
 };

@@ -5,9 +5,15 @@
 #include <c10/util/Logging.h>
 #include <torch/version.h>
 
+#include <cstdlib>
+
 namespace lockstep::backend {
 
-void follow_log_level() { c10::initLogging(); }
+void quieten_libtorch() {
+  // What is an error of ours comes as an exception, and is told once, without a trace of the stack.
+  setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);
+  c10::initLogging();
+}
 
 void limit_kernel_threads(int threads) { at::set_num_threads(threads); }
 

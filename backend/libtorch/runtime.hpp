@@ -2,8 +2,9 @@
 
 namespace lockstep::backend {
 
-/// Lets TORCH_CPP_LOG_LEVEL decide what LibTorch says on standard error, as it does under Python.
-void follow_log_level();
+/// LibTorch says nothing on standard error but what TORCH_CPP_LOG_LEVEL asks for. To be called
+/// before any thread is started.
+void quieten_libtorch();
 
 /// How many threads LibTorch may use for one kernel of this process: ranks share the machine.
 void limit_kernel_threads(int threads);

@@ -38,7 +38,7 @@ std::shared_ptr<gloo::Context> Connections::connected(int32_t rank, int32_t worl
     kept_[world_size] = {meeting.number, rank, context};
     return context;
   } catch (const std::exception& error) {
-    throw WorldUnavailable(error.what());
+    throw loopback_unavailable(error.what());
   }
 }
 

@@ -50,7 +50,6 @@ class Member {
     ChildCommand command;
     command.program = program;
     command.arguments = {"--serve"};
-    command.variables = {{"TORCH_CPP_LOG_LEVEL", "ERROR"}};
     command.inherited_descriptor = ends[1];
     try {
       children_.start(command);

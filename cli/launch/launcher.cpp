@@ -138,8 +138,7 @@ class Launch {
                          {"WORLD_SIZE", std::to_string(world_size())},
                          {"MASTER_ADDR", "127.0.0.1"},
                          {"MASTER_PORT", std::to_string(socket_.port())},
-                         {"TORCHELASTIC_USE_AGENT_STORE", "False"},
-                         {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
+                         {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
     if (options_.oversubscribe) {
       const auto shared = variables_of_shared_gpu(rank);
       command.variables.insert(command.variables.end(), shared.begin(), shared.end());

@@ -32,6 +32,7 @@ struct Arguments {
   std::vector<std::string> set;
   std::string report_folder = ".";
   double hang_after_s = 30;
+  double join_timeout_s = 60;
   bool lists = false;
   bool launched = false;
   bool serve = false;
@@ -58,6 +59,10 @@ Arguments parse(int argc, char** argv, const RankWorld& world) {
   application
       .add_option("--hang-after", arguments.hang_after_s,
                   "seconds that this rank may wait before the run counts as hung")
+      ->check(CLI::Range(0.01, 1e6));
+  application
+      .add_option("--join-timeout", arguments.join_timeout_s,
+                  "seconds within which all ranks must have come")
       ->check(CLI::Range(0.01, 1e6));
   application.add_flag("--lists", arguments.lists, "the journal keeps what operations use");
   application.add_flag("--launched", arguments.launched,
@@ -112,6 +117,10 @@ RankOrigin origin_of_this_process(const RankWorld& world) {
           world.device(), host.data()};
 }
 
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
+}
+
 std::string path_in(const Arguments& arguments, const std::string& name) {
   return (std::filesystem::path(arguments.report_folder) / name).string();
 }
@@ -129,8 +138,8 @@ RealRun run_here(const Arguments& arguments, const RankWorld& world,
   if (arguments.launched && place.rank == 0) {
     options.listening_socket = socket_of_the_store;
   }
-  const auto deadline =
-      std::chrono::milliseconds(static_cast<int64_t>(arguments.hang_after_s * 1e3));
+  const auto deadline = milliseconds(arguments.hang_after_s);
+  options.join_timeout = milliseconds(arguments.join_timeout_s);
   // Whoever still runs gets on or hangs until then.
   options.end_timeout = deadline + std::chrono::seconds(2);
   try {
@@ -190,7 +199,7 @@ int main_of_rank(int argc, char** argv, const RankWorld& world) {
     if (arguments.launched || arguments.serve) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);  // no orphan when the launcher dies
     }
-    backend::follow_log_level();
+    backend::quieten_libtorch();
     backend::limit_kernel_threads(1);
     if (arguments.serve) {
       world.serve(origin_of_this_process(world));

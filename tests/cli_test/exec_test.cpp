@@ -219,6 +219,40 @@ TEST_CASE("compare reads what ranks left that others started") {
   CHECK(has(ended, "calls equal"));
 }
 
+TEST_CASE("ranks that never join are named after the deadline") {
+  const std::string training = scenario("accumulation.yaml:accumulated");
+  const auto start = [&](const std::string& variables) {
+    return run_shell("WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)) " +
+                     variables + " " LOCKSTEP_RANK_PROGRAM " --join-timeout 1 " + training);
+  };
+  const Ended alone = start("RANK=0");
+  INFO(alone.output);
+  CHECK(alone.code == 6);
+  CHECK(has(alone, "error: rank 1 never joined at 127.0.0.1:"));
+  CHECK(has(alone, "start it with WORLD_SIZE=2"));
+  CHECK(lines_of(alone.output) == 1);
+  const Ended without_rank_zero = start("RANK=1");
+  INFO(without_rank_zero.output);
+  CHECK(without_rank_zero.code == 6);
+  CHECK(has(without_rank_zero, "error: nobody answers at 127.0.0.1:"));
+  CHECK(lines_of(without_rank_zero.output) == 1);
+}
+
+TEST_CASE("a port in use is told with what to do") {
+  // The first rank 0 holds the port while it waits for its peer.
+  const std::string rank_zero = "RANK=0 " LOCKSTEP_RANK_PROGRAM " " +
+                                scenario("accumulation.yaml:accumulated") + " --join-timeout ";
+  const Ended second =
+      run_shell("export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)); " +
+                rank_zero + "6 >/dev/null 2>&1 & sleep 3; " + rank_zero + "1");
+  INFO(second.output);
+  CHECK(second.code == 6);
+  CHECK(has(second, "error: rank 0 cannot listen at 127.0.0.1:"));
+  CHECK(has(second, "address already in use"));
+  CHECK(has(second, "set MASTER_PORT to a free port"));
+  CHECK(lines_of(second.output) == 1);
+}
+
 TEST_CASE("a missing or damaged report is told, and is no verdict") {
   const Folder folder;
   const std::string training = scenario("accumulation.yaml:accumulated");

@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -42,15 +43,10 @@ struct Ended {
   std::string output;  ///< stdout and stderr together
 };
 
-/// Runs the built program, in `folder`; `redirect` goes behind the command: "2>/dev/null", `before`
-/// is done first by the same shell.
-inline Ended run_program(const std::string& arguments, const std::string& redirect = "2>&1",
-                         const std::string& folder = "", const std::string& before = "") {
+/// Runs a command of the shell.
+inline Ended run_shell(const std::string& command) {
   Ended ended;
-  const std::string place = folder.empty() ? "" : "cd " + folder + " && ";
-  const std::string command =
-      before + place + std::string(LOCKSTEP_PROGRAM) + " " + arguments + " " + redirect;
-  std::FILE* pipe = popen(command.c_str(), "r");
+  std::FILE* pipe = popen(("(" + command + ") 2>&1").c_str(), "r");
   std::array<char, 4096> block{};
   for (size_t got = 0; (got = std::fread(block.data(), 1, block.size(), pipe)) > 0;) {
     ended.output.append(block.data(), got);
@@ -58,6 +54,19 @@ inline Ended run_program(const std::string& arguments, const std::string& redire
   const int status = pclose(pipe);
   ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return ended;
+}
+
+/// Runs the built program, in `folder`; `redirect` goes behind the command: "2>/dev/null", `before`
+/// is done first by the same shell.
+inline Ended run_program(const std::string& arguments, const std::string& redirect = "2>&1",
+                         const std::string& folder = "", const std::string& before = "") {
+  const std::string place = folder.empty() ? "" : "cd " + folder + " && ";
+  return run_shell(before + place + std::string(LOCKSTEP_PROGRAM) + " " + arguments + " " +
+                   redirect);
+}
+
+inline int64_t lines_of(const std::string& output) {
+  return std::count(output.begin(), output.end(), '\n');
 }
 
 }  // namespace lockstep::test
