@@ -165,12 +165,14 @@ class Parser {
     CLI::App* made = scenario_command("exec", false);
     made->add_option("--timeline", request_.timeline);
     made->add_option("--hang-after", request_.hang_after_s)->check(CLI::Range(0.01, 1e6));
+    made->add_flag("--skip-values", request_.skip_values);
     add_device(made);
   }
 
   void compare() {
     CLI::App* made = scenario_command("compare", false);
     made->add_option("--reports", request_.reports)->required();
+    made->add_flag("--skip-values", request_.skip_values);
     made->add_option("--timeline", request_.timeline);
   }
 

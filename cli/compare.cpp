@@ -194,7 +194,8 @@ bool Comparison::equal() const {
 }
 
 Comparison compare(const Scenario& scenario, const OneRun& real,
-                   const std::vector<Finding>& real_findings, const Deadline* deadline) {
+                   const std::vector<Finding>& real_findings, bool skip_values,
+                   const Deadline* deadline) {
   Comparison comparison;
   if (!real.ran) {
     comparison.not_compared = "there was no real run";
@@ -205,6 +206,7 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
   request.deadline = deadline;
   request.replay = real.result.journal.get();
   request.repeats_processes = true;
+  request.computes = !skip_values;
   const OneRun simulated = run_once(scenario, request);
   if (!simulated.ran || !simulated.undecided.empty()) {
     comparison.not_compared = simulated.undecided.empty() && !simulated.problems.empty()
@@ -212,8 +214,10 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
                                   : simulated.undecided;
     return comparison;
   }
-  comparison.points = {outcome(real, real_findings, simulated), calls(real, simulated),
-                       values(real, simulated), memory(real, simulated)};
+  comparison.points = {
+      outcome(real, real_findings, simulated), calls(real, simulated),
+      skip_values ? Point{"values", true, "", {}, "--skip-values"} : values(real, simulated),
+      memory(real, simulated)};
   if (!real.result.hung && !simulated.result.hung) {
     comparison.real_step = measure(real).prediction.step_time;
     Prediction prediction = measure(simulated).prediction;

@@ -38,7 +38,9 @@ struct Comparison {
 /// rank and lane, in host order. Values: final parameters and logged metrics; bit for bit, else
 /// within the bound that rounding explains (rounding_bound), which is stated. Memory: peaks by
 /// device, to the byte. Outcome: how each rank ended, and the codes, sites and ranks of findings.
+/// With `skip_values` the simulation repeats operations, and computes nothing.
 Comparison compare(const Scenario& scenario, const OneRun& real,
-                   const std::vector<Finding>& real_findings, const Deadline* deadline);
+                   const std::vector<Finding>& real_findings, bool skip_values,
+                   const Deadline* deadline);
 
 }  // namespace lockstep::cli

@@ -94,8 +94,8 @@ Answer compare_cases(const Request& request, const RealWorld* real, const Style&
   std::vector<Executed> all;
   for (const Job& job : collected.jobs) {
     const Rehearsal& rehearsal = job.result;
-    all.push_back(
-        {&rehearsal, compare(*job.scenario, rehearsal.run, rehearsal.findings, &deadline)});
+    all.push_back({&rehearsal, compare(*job.scenario, rehearsal.run, rehearsal.findings,
+                                       request.skip_values, &deadline)});
     if (real == nullptr && all.size() == 1) {
       all.back().comparison.time_to_first_collective =
           time_to_first_collective(rehearsal.run, request);

@@ -101,6 +101,7 @@ outcome, calls, values, memory.
   --device auto|cpu|cuda  auto: GPUs where the scenario has some and this machine enough of them
   --oversubscribe       ranks may share a GPU: slow, for trying things out
   --calibration FILE    hold it against a prediction that rests on what calibrate measured
+  --skip-values         compare no values: the simulation of a large model need not compute them
   --timeline FILE       Chrome trace of one case, as it really ran
   --set KEY=VALUE       change the scenario, as often as wanted
   --seed N              seed of data, values and ties
@@ -124,6 +125,7 @@ outcome, calls, values and memory are those of the simulation given the same cho
 
   --reports FOLDER      where lockstep-rank left rank-0.report, rank-1.report ..
   --calibration FILE    as for exec
+  --skip-values         as for exec
   --timeline FILE       Chrome trace of the real run
   --set KEY=VALUE       as the ranks were told
   --seed N              as the ranks were told

@@ -19,7 +19,7 @@ struct RehearseRequest {
   const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
   Progress* progress = nullptr;
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run
-  DeviceRequest device{};  ///< of World::processes
+  DeviceRequest device{};                                      ///< of World::processes
 };
 
 /// Loads nothing itself: `scenario` is one of what `source` loads to. `source` is read again for

@@ -52,6 +52,7 @@ struct Request {
   std::string reports;            ///< of `compare`: the folder in which the ranks left theirs
   double hang_after_s = 10;  ///< of `exec`: how long a rank may wait before the run counts as hung
   DeviceRequest device;      ///< of `exec`
+  bool skip_values = false;  ///< of `exec` and `compare`: the simulation repeats no arithmetic
   int64_t draw_faults = 0;   ///< of `verify`: how many, from the seed
 };
 
