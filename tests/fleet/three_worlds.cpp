@@ -98,7 +98,8 @@ std::vector<std::string> differences_from_simulation(const Scenario& scenario,
                                                      const cli::OneRun& real, bool exact,
                                                      bool* bit_for_bit) {
   std::vector<std::string> found;
-  const cli::Comparison comparison = cli::compare(scenario, real, findings_in(real), nullptr);
+  const cli::Comparison comparison =
+      cli::compare(scenario, real, findings_in(real), false, nullptr);
   if (!comparison.not_compared.empty()) {
     found.push_back("not compared: " + comparison.not_compared);
   }
