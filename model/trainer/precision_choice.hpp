@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "model/core/dtype.hpp"
+#include "model/trainer/version.hpp"
+
+namespace lockstep {
+
+struct PrecisionSituation {
+  Version lightning{2, 6, 0};
+  std::string strategy = "ddp";  ///< its registered name
+  bool cpu = false;
+  int compute_capability = 0;  ///< of the GPU, times 10 (80 = A100); 0: not known
+  bool apex = false;           ///< amp_backend: apex, of 1.x
+};
+
+/// What `precision` becomes.
+struct PrecisionChoice {
+  std::string name = "32-true";  ///< by the names of 2.x
+  DType parameters = DType::fp32;
+  DType activations = DType::fp32;
+  std::string refusal{};  ///< not empty: Lightning or PyTorch raises
+  std::string remedy{};
+  std::string warning{};  ///< something else happens than what is asked for
+  std::string note{};
+};
+
+/// Reads `precision` as the version does, and holds it against strategy and hardware (Lightning's
+/// accelerator_connector.py, plugins/precision/*.py; torch/amp/autocast_mode.py).
+PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituation& situation);
+
+}  // namespace lockstep
