@@ -149,18 +149,6 @@ program:
     - {if: rank == 0, then: [{host: 2 min}]}                      # writes a checkpoint
     - barrier
 )page"},
-    {"LS501", "the framework refuses the combination",
-     R"page(
-What   The scenario asks for something that Lightning, PyTorch or the launcher refuses before
-       any training: more nodes than there are, a strategy with the wrong accelerator, two
-       settings that exclude each other.
-Fix    As the finding says. `expect: [refused]` makes a scenario of it.
-)page",
-     R"page(
-version: 1
-cluster: {preset: dgx-a100, nodes: 1}
-trainer: {accelerator: gpu, devices: 8, num_nodes: 2, strategy: ddp, max_epochs: 1}
-)page"},
 };
 
 std::span<const Page> value_pages() { return value_pages_table; }

@@ -7,6 +7,7 @@ namespace lockstep::cli {
 // The parts of the tables, one a file.
 std::span<const Page> hang_pages();
 std::span<const Page> value_pages();
+std::span<const Page> setup_pages();
 std::span<const Page> later_pages();  ///< codes that nothing looks for yet
 std::span<const Page> result_pages();
 

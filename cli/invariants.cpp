@@ -240,19 +240,22 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   return findings;
 }
 
-std::vector<Finding> refusals_of(const std::vector<Problem>& problems, Sites& sites) {
+std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& sites) {
   std::vector<Finding> findings;
   for (const Problem& problem : problems) {
-    if (problem.kind != Problem::Kind::refused) {
+    const bool refused = problem.kind == Problem::Kind::refused;
+    if (!refused && problem.kind != Problem::Kind::warning) {
       continue;
     }
-    Finding finding = lockstep::finding_of(problem.code, Level::error, problem.message);
+    Finding finding = lockstep::finding_of(problem.code, refused ? Level::error : Level::warning,
+                                           problem.message);
     Site site;
     site.description = problem.message;
     site.file = problem.place.file;
     site.line = problem.place.line;
     site.column = problem.place.column;
-    finding.sites.push_back({sites.add(site), SiteRole::subject, "the framework refuses this"});
+    finding.sites.push_back({sites.add(site), SiteRole::subject,
+                             refused ? "the framework refuses this" : "something else happens"});
     finding.when = "before training";
     if (!problem.remedy.empty()) {
       finding.fix = {problem.remedy};

@@ -13,8 +13,8 @@ namespace lockstep::cli {
 /// replicas. One defect, one finding; sorted.
 std::vector<Finding> findings_of(const OneRun& run, World world);
 
-/// Combinations that the framework refuses (LS5xx), as findings.
-std::vector<Finding> refusals_of(const std::vector<Problem>& problems, Sites& sites);
+/// What the framework refuses or takes for something else (LS5xx), as findings.
+std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& sites);
 
 /// What the run computed against one device that saw the same samples (LS306).
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single);

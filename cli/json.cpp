@@ -177,6 +177,7 @@ Json problems_json(const std::vector<Problem>& problems) {
     const char* kind = problem.kind == Problem::Kind::invalid       ? "invalid"
                        : problem.kind == Problem::Kind::unsupported ? "unsupported"
                        : problem.kind == Problem::Kind::refused     ? "refused"
+                       : problem.kind == Problem::Kind::warning     ? "warning"
                                                                     : "note";
     Json json{{"kind", kind}, {"message", problem.message}, {"remedy", problem.remedy}};
     json["site"] = place_json(problem.place);

@@ -34,7 +34,7 @@ void add_problems(OneRun& run, const std::vector<Problem>& problems) {
   run.problems.insert(run.problems.end(), problems.begin(), problems.end());
 }
 
-bool is_fatal(const Problem& problem) { return problem.kind != Problem::Kind::note; }
+bool is_fatal(const Problem& problem) { return problem.stops(); }
 
 bool may_run(const OneRun& run) {
   return run.preparation.runnable() &&

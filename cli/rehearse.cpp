@@ -93,7 +93,11 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
       continue;
     }
     const std::string key = scenario.is_bare_program() ? "cluster.ranks" : "trainer.devices";
-    const LoadedScenarios loaded = source.load({fmt::format("{}={}", key, size.value)});
+    std::vector<std::string> settings = {fmt::format("{}={}", key, size.value)};
+    if (scenario.launcher) {
+      settings.emplace_back("launcher=null");  // it starts as many as the scenario's own size
+    }
+    const LoadedScenarios loaded = source.load(settings);
     if (!loaded.ok()) {
       rehearsal.problems.push_back({Problem::Kind::invalid, size.place,
                                     loaded.diagnostics.front().message,
@@ -105,7 +109,7 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
     Explored explored = explore(variant, explore_request(variant, request));
     if (!explored.first.ran) {
       for (const Problem& problem : explored.first.problems) {
-        if (problem.kind != Problem::Kind::note) {
+        if (problem.stops()) {
           rehearsal.problems.push_back(
               {problem.kind, size.place,
                fmt::format("with {} ranks: {}", size.value, problem.message), problem.remedy,
@@ -270,7 +274,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.sites.merge(explored.first.preparation.sites);
   rehearsal.run = std::move(explored.first);
   rehearsal.undecided = rehearsal.run.undecided;
-  rehearsal.findings = refusals_of(rehearsal.problems, rehearsal.sites);
+  rehearsal.findings = findings_of(rehearsal.problems, rehearsal.sites);
   if (!rehearsal.run.ran) {
     return rehearsal;
   }

@@ -197,7 +197,7 @@ std::string render_problems(const std::vector<Problem>& problems, const Sources&
   std::string out;
   for (const Problem& problem : problems) {
     const SourcePlace& place = problem.place;
-    if (problem.kind == Problem::Kind::refused) {
+    if (problem.kind == Problem::Kind::refused || problem.kind == Problem::Kind::warning) {
       continue;  // told as a finding
     }
     const std::string where =

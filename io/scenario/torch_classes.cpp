@@ -179,6 +179,7 @@ constexpr auto layers = std::to_array<ClassRow>({
 
 constexpr auto launchers = std::to_array<ClassRow>({
     {"lightning", ""},
+    {"notebook", ""},
     {"torchrun", "nnodes nproc_per_node:int max_restarts:int"},
     {"horovodrun", "np:int hosts:list"},
     {"baguarun", "nproc_per_node:int hosts:list"},

@@ -20,6 +20,12 @@ StrategyRegistry standard_strategies() {
   registry.add(single_device());
   registry.add(data_parallel());
   registry.add(distributed_data_parallel());
+  // They differ from ddp in how their processes begin, which is the trainer's matter.
+  for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {
+    StrategyEntry entry = distributed_data_parallel();
+    entry.name = name;
+    registry.add(std::move(entry));
+  }
   return registry;
 }
 

@@ -38,7 +38,7 @@ class StrategyRegistry {
   std::vector<StrategyEntry> entries_;
 };
 
-/// single, dp, ddp.
+/// single, dp, ddp, and ddp by the other names that it has for the ways to start processes.
 StrategyRegistry standard_strategies();
 
 }  // namespace lockstep

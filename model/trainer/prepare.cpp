@@ -66,9 +66,8 @@ void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace
 }
 
 bool Preparation::runnable() const {
-  return program && std::all_of(problems.begin(), problems.end(), [](const Problem& problem) {
-           return problem.kind == Problem::Kind::note;
-         });
+  return program && std::none_of(problems.begin(), problems.end(),
+                                 [](const Problem& problem) { return problem.stops(); });
 }
 
 ProgramSettings prepare_common(Preparation& preparation) {
@@ -129,7 +128,12 @@ void prepare_bare(Preparation& preparation, const ProgramSettings& settings) {
 Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
                     const WorldAbilities& world) {
   Preparation preparation;
-  ResolvedScenario resolved = with_defaults(scenario);
+  Scenario decided = scenario;
+  if (!scenario.is_bare_program()) {
+    prepare_placement(preparation, decided);
+    prepare_process_group(preparation, decided);
+  }
+  ResolvedScenario resolved = with_defaults(std::move(decided));
   preparation.assumptions = std::move(resolved.assumptions);
   preparation.scenario = std::make_shared<const Scenario>(std::move(resolved.scenario));
   ProgramSettings settings = prepare_common(preparation);
@@ -141,7 +145,9 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
     prepare_bare(preparation, settings);
   } else {
     prepare_training(preparation, settings, registry, world);
+    check_combinations(preparation);
   }
+  prepare_launch(preparation);
   find_unsupported(preparation, world);
   return preparation;
 }

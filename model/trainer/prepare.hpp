@@ -12,6 +12,7 @@
 #include "model/program/run.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/trainer/placement.hpp"
 #include "model/trainer/run_log.hpp"
 #include "model/trainer/version.hpp"
 
@@ -23,6 +24,7 @@ struct Problem {
     invalid,      ///< contradicts itself or the framework (exit 3)
     refused,      ///< the framework refuses the combination; `code` says which (a finding)
     unsupported,  ///< Lockstep does not model it yet (exit 5)
+    warning,      ///< it runs, as something else than what is asked for; `code` as in `refused`
     note,         ///< has no effect here
   };
   Kind kind = Kind::invalid;
@@ -30,6 +32,9 @@ struct Problem {
   std::string message;
   std::string remedy{};
   std::string code{};  ///< "LS501" of what is refused
+
+  /// Whether nothing can run.
+  bool stops() const { return kind != Kind::note && kind != Kind::warning; }
 };
 
 /// What the world around the program gives meaning to, so that `prepare` need not name it.
@@ -64,6 +69,7 @@ struct Preparation {
   std::string strategy;  ///< its registered name; empty for a bare program
   bool gloo = false;     ///< the backend of the process group, else NCCL
   Version lightning{};   ///< that is followed
+  Placement placement{};  ///< of a trainer; of a bare program only its launch
   Time timeout{};        ///< of the process group
 
   bool runnable() const;

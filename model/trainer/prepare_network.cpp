@@ -152,9 +152,6 @@ void NetworkReader::find_unsupported_keys(const ModelSpec& model) {
   if (model.compile && model.compile->value) {
     unsupported(model.compile->place, "`compile`");
   }
-  for (const Placed<Unpicklable>& item : model.unpicklable) {
-    unsupported(item.place, "`unpicklable`");
-  }
 }
 
 void NetworkReader::mark_segments(const ModelSpec& model, NetworkDescription& description) {

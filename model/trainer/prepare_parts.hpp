@@ -21,6 +21,15 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
 /// Names everything in the scenario that has no meaning here.
 void find_unsupported(Preparation& preparation, const WorldAbilities& world);
 
+/// What a Trainer's arguments become in its version: accelerator, devices, strategy, precision.
+/// Writes what is decided into the scenario, so that defaults follow it.
+void prepare_placement(Preparation& preparation, Scenario& scenario);
+/// The backend of the process group, where strategy, environment or accelerator say it.
+void prepare_process_group(Preparation& preparation, Scenario& scenario);
+/// Holds launcher and environment against the processes that there are.
+void prepare_launch(Preparation& preparation);
+/// Combinations that the framework refuses or ignores, beyond devices, strategy and precision.
+void check_combinations(Preparation& preparation);
 /// Strategy, devices and world size. Null when the strategy is not known.
 const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
                                      TrainingProgram& program);

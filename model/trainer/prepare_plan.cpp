@@ -9,26 +9,6 @@ namespace {
 
 using Kind = Problem::Kind;
 
-void set_precision(Preparation& preparation, const Given<std::string>& precision,
-                   TrainingPlan& plan) {
-  const std::string name = value_or(precision, std::string("32-true"));
-  if (name == "32-true" || name == "32") {
-    return;
-  }
-  if (name == "64-true" || name == "64") {
-    plan.parameter_dtype = plan.activation_dtype = DType::fp64;
-  } else if (name == "bf16-true") {
-    plan.parameter_dtype = plan.activation_dtype = DType::bf16;
-  } else if (name == "16-true") {
-    plan.parameter_dtype = plan.activation_dtype = DType::fp16;
-  } else if (name == "bf16-mixed" || name == "bf16") {
-    plan.activation_dtype = DType::bf16;
-  } else {
-    add_problem(preparation, Kind::unsupported, precision->place,
-                fmt::format("the precision `{}` is not modelled yet", name), "use bf16-mixed");
-  }
-}
-
 void set_number(Preparation& preparation, const ObjectArgument& argument, double& number) {
   const std::optional<double> given = argument.value.number();
   if (!given) {
@@ -88,7 +68,8 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   TrainingPlan& plan = program.plan;
   plan.seed = program.settings.seed;
   plan.barrier_is_all_reduce = !program.settings.gloo;
-  set_precision(preparation, scenario.trainer->precision, plan);
+  plan.parameter_dtype = preparation.placement.precision.parameters;
+  plan.activation_dtype = preparation.placement.precision.activations;
   set_optimizer(preparation, scenario.optimizers.front(), plan.optimizer);
   if (scenario.optimizers.size() > 1) {
     add_problem(preparation, Kind::unsupported, scenario.optimizers[1].place,

@@ -76,7 +76,9 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
           "reload_dataloaders_every_n_epochs");
   name_if(preparation, Kind::unsupported, trainer.amp_backend, "amp_backend");
   name_if(preparation, Kind::unsupported, trainer.amp_level, "amp_level");
-  if (trainer.sync_batchnorm && trainer.sync_batchnorm->value) {
+  const bool one_process = preparation.placement.strategy.name == "dp" ||
+                           preparation.placement.strategy.name == "single";
+  if (trainer.sync_batchnorm && trainer.sync_batchnorm->value && !one_process) {
     name_if(preparation, Kind::unsupported, trainer.sync_batchnorm, "sync_batchnorm");
   }
   if (trainer.barebones && trainer.barebones->value) {
@@ -115,7 +117,6 @@ bool speaks_of_checkpoints(const Scenario& scenario) {
 void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::note, trainer.log_every_n_steps, "log_every_n_steps");
   name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
-  name_if(preparation, Kind::note, trainer.auto_select_gpus, "auto_select_gpus");
   name_if(preparation, Kind::note, trainer.deterministic, "deterministic");
   name_if(preparation, Kind::note, trainer.benchmark, "benchmark");
   name_if(preparation, Kind::note, trainer.inference_mode, "inference_mode");

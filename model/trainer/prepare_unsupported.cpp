@@ -65,14 +65,6 @@ void find_hooks(Preparation& preparation, const ProgramSpec& program) {
   }
 }
 
-void find_launcher(Preparation& preparation, const Object& launcher) {
-  if (launcher.name != "lightning") {
-    add_problem(preparation, Kind::unsupported, launcher.place,
-                fmt::format("the launcher `{}` is not modelled yet", launcher.name),
-                "use launcher: lightning");
-  }
-}
-
 void find_cluster(Preparation& preparation, const ClusterSpec& cluster,
                   const WorldAbilities& world) {
   if (cluster.preset && !cluster_preset(cluster.preset->value)) {
@@ -108,9 +100,6 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
     find_hooks(preparation, *scenario.program);
     find_statements(preparation, *scenario.program);
   }
-  if (scenario.launcher) {
-    find_launcher(preparation, *scenario.launcher);
-  }
   for (const NamedMetric& metric : scenario.metrics) {
     add_problem(preparation, Kind::unsupported, metric.metric.place,
                 fmt::format("the metric `{}`: metric objects are not modelled yet", metric.name));
@@ -120,10 +109,6 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
       add_problem(preparation, Kind::unsupported, fault.place,
                   fmt::format("the fault `{}` is not injected yet", name_of(fault.kind)));
     }
-  }
-  for (const EnvironmentVariable& variable : scenario.env) {
-    add_problem(preparation, Kind::unsupported, variable.place,
-                fmt::format("the environment variable {} has no meaning yet", variable.name));
   }
   if (scenario.cluster) {
     find_cluster(preparation, *scenario.cluster, world);

@@ -155,7 +155,7 @@ version: 1
 versions: {lightning: "1.9"}
 model: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 2]}], input: [8]}
 data: {batch_size: 4, train: {samples: 64}, val: {samples: 16}}
-trainer: {devices: 2, max_epochs: 1, strategy: )yaml") +
+trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: )yaml") +
                                strategy + R"yaml(}
 program: {validation_step: [{log: {name: val_loss, value: loss}}]}
 )yaml");

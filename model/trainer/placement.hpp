@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/trainer/launch.hpp"
+#include "model/trainer/precision_choice.hpp"
+#include "model/trainer/strategy_choice.hpp"
+#include "model/trainer/version.hpp"
+
+namespace lockstep {
+
+/// What a Trainer's arguments become in its version of Lightning, on this machine and under this
+/// launcher: the first thing that is decided, before any default is filled.
+struct Placement {
+  Version lightning{2, 6, 0};
+  bool cpu = false;
+  bool interactive = false;      ///< in a notebook
+  std::vector<int64_t> devices;  ///< GPUs of each node that train, by their place; on CPU processes
+  int64_t nodes = 1;
+  StrategyChoice strategy{};
+  PrecisionChoice precision{};
+  Launch launch{};  ///< of the processes that the strategy has, also where they are one a node
+};
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+// Combinations that the framework refuses, or takes and ignores.
+#include <fmt/core.h>
+
+#include "model/trainer/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+constexpr const char* refused_code = "LS501";
+constexpr const char* ignored_code = "LS502";
+
+void check_clipping(Preparation& preparation, const TrainerSpec& trainer,
+                    const std::string& strategy) {
+  if (!trainer.gradient_clip_val || trainer.gradient_clip_val->value <= 0) {
+    return;
+  }
+  const SourcePlace& place = trainer.gradient_clip_val->place;
+  const std::string algorithm = value_or(trainer.gradient_clip_algorithm, std::string("norm"));
+  if (strategy.starts_with("fsdp") && algorithm == "norm") {
+    add_problem(preparation, Kind::refused, place,
+                "clipping by norm through the Trainer is not supported with fsdp",
+                "clip in configure_gradient_clipping with the module's clip_grad_norm_",
+                refused_code);
+  }
+  if (strategy.starts_with("deepspeed") && algorithm == "value") {
+    add_problem(preparation, Kind::refused, place, "DeepSpeed does not clip gradients by value",
+                "use gradient_clip_algorithm: norm", refused_code);
+  }
+}
+
+// trainer/configuration_validator.py, manual optimization.
+void check_manual(Preparation& preparation, const TrainerSpec& trainer) {
+  const auto& program = preparation.scenario->program;
+  if (!program || value_or(program->automatic_optimization, true)) {
+    return;
+  }
+  if (trainer.gradient_clip_val && trainer.gradient_clip_val->value > 0) {
+    add_problem(preparation, Kind::refused, trainer.gradient_clip_val->place,
+                "automatic gradient clipping is not supported for manual optimization",
+                "clip in training_step before optimizer_step", refused_code);
+  }
+  if (trainer.accumulate_grad_batches && trainer.accumulate_grad_batches->value != 1) {
+    add_problem(preparation, Kind::refused, trainer.accumulate_grad_batches->place,
+                "automatic gradient accumulation is not supported for manual optimization",
+                "step every so many batches in training_step", refused_code);
+  }
+}
+
+void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer,
+                          const std::string& strategy) {
+  if (!value_or(trainer.sync_batchnorm, false) || (strategy != "dp" && strategy != "single")) {
+    return;
+  }
+  add_problem(preparation, strategy == "dp" ? Kind::warning : Kind::note,
+              trainer.sync_batchnorm->place,
+              strategy == "dp"
+                  ? "`sync_batchnorm` is ignored under dp: each replica has the statistics of its "
+                    "own chunk"
+                  : "`sync_batchnorm` changes nothing here: there is one process",
+              strategy == "dp" ? "use ddp" : "", strategy == "dp" ? ignored_code : "");
+}
+
+// PyTorch: a DataLoader of an IterableDataset takes no sampler.
+void check_iterable(Preparation& preparation, const std::vector<LoaderSpec>& loaders) {
+  for (const LoaderSpec& loader : loaders) {
+    const bool iterable = value_or(loader.iterable, false);
+    if (iterable && loader.sampler && loader.sampler->value == SamplerKind::distributed) {
+      add_problem(preparation, Kind::refused, loader.sampler->place,
+                  "a DataLoader of an IterableDataset takes no DistributedSampler",
+                  "let the data set give each rank its part (sampler: unrepeated)", refused_code);
+    }
+  }
+}
+
+}  // namespace
+
+void check_combinations(Preparation& preparation) {
+  const TrainerSpec& trainer = *preparation.scenario->trainer;
+  const std::string& strategy = preparation.placement.strategy.name;
+  check_clipping(preparation, trainer, strategy);
+  check_manual(preparation, trainer);
+  check_sync_batchnorm(preparation, trainer, strategy);
+  const DataSpec& data = *preparation.scenario->data;
+  for (const auto* loaders : {&data.train, &data.val, &data.test, &data.predict}) {
+    check_iterable(preparation, *loaders);
+  }
+}
+
+}  // namespace lockstep

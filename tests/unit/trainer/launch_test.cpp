@@ -1,0 +1,177 @@
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+
+#include "model/trainer/launch.hpp"
+#include "tests/unit/trainer/scenario_text.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+std::map<std::string, std::string> variables(const Launch& launch, int32_t rank) {
+  std::map<std::string, std::string> all;
+  for (const EnvironmentEntry& entry : environment_of(launch, rank)) {
+    all[entry.name] = entry.value;
+  }
+  return all;
+}
+
+Launch two_nodes(const std::string& launcher) {
+  Launch launch;
+  launch.launcher = launcher;
+  launch.nodes = 2;
+  launch.processes_per_node = 4;
+  return launch;
+}
+
+std::vector<std::string> codes(const std::string& text) {
+  std::vector<std::string> all;
+  for (const Problem& problem : prepare(scenario_of(text), standard_strategies()).problems) {
+    if (problem.stops()) {
+      all.push_back(problem.code.empty() ? problem.message : problem.code);
+    }
+  }
+  return all;
+}
+
+const std::string head = "version: 1\ncluster: {preset: dgx-a100, nodes: 2}\n";
+const std::string eight =
+    "trainer: {accelerator: gpu, devices: 4, num_nodes: 2, strategy: ddp, max_epochs: 1}\n";
+using Codes = std::vector<std::string>;
+
+}  // namespace
+
+// subprocess_script.py: the launcher sets no RANK.
+TEST_CASE("Lightning's own launcher sets node, local rank and world size") {
+  const auto sixth = variables(two_nodes("lightning"), 5);
+  CHECK(sixth.at("NODE_RANK") == "1");
+  CHECK(sixth.at("LOCAL_RANK") == "1");
+  CHECK(sixth.at("WORLD_SIZE") == "8");
+  CHECK(sixth.at("MASTER_ADDR") == "node0");
+  CHECK(sixth.count("RANK") == 0);
+}
+
+TEST_CASE("spawned processes learn their rank as an argument") {
+  Launch launch = two_nodes("lightning");
+  launch.nodes = 1;
+  launch.start = StartMethod::spawn;
+  const auto third = variables(launch, 2);
+  CHECK(third.at("MASTER_ADDR") == "127.0.0.1");
+  CHECK(third.count("LOCAL_RANK") == 0);
+  CHECK(start_line(launch, 2) == "(the main process of its node spawns it)");
+}
+
+// local_elastic_agent.py: GROUP_RANK is the node's.
+TEST_CASE("torchrun sets all ranks and sizes") {
+  const auto sixth = variables(two_nodes("torchrun"), 5);
+  CHECK(sixth.at("RANK") == "5");
+  CHECK(sixth.at("LOCAL_RANK") == "1");
+  CHECK(sixth.at("GROUP_RANK") == "1");
+  CHECK(sixth.at("WORLD_SIZE") == "8");
+  CHECK(sixth.at("LOCAL_WORLD_SIZE") == "4");
+  CHECK(sixth.at("MASTER_PORT") == "29500");
+  CHECK(start_line(two_nodes("torchrun"), 5) ==
+        "torchrun --nnodes=2 --node-rank=1 --master-addr=node0 --nproc-per-node=4 train.py");
+}
+
+TEST_CASE("srun, mpirun, horovodrun and baguarun have their own names for a rank's place") {
+  const auto slurm = variables(two_nodes("srun"), 6);
+  CHECK(slurm.at("SLURM_PROCID") == "6");
+  CHECK(slurm.at("SLURM_LOCALID") == "2");
+  CHECK(slurm.at("SLURM_NODEID") == "1");
+  CHECK(slurm.at("SLURM_NTASKS") == "8");
+  const auto mpi = variables(two_nodes("mpirun"), 6);
+  CHECK(mpi.at("OMPI_COMM_WORLD_RANK") == "6");
+  CHECK(mpi.at("OMPI_COMM_WORLD_LOCAL_RANK") == "2");
+  CHECK(mpi.at("OMPI_COMM_WORLD_SIZE") == "8");
+  const auto horovod = variables(two_nodes("horovodrun"), 6);
+  CHECK(horovod.at("HOROVOD_RANK") == "6");
+  CHECK(horovod.at("HOROVOD_CROSS_RANK") == "1");
+  CHECK(horovod.at("HOROVOD_LOCAL_SIZE") == "4");
+  const auto bagua = variables(two_nodes("baguarun"), 6);
+  CHECK(bagua.at("NODE_RANK") == "1");
+  CHECK(bagua.at("BAGUA_SERVICE_PORT") == "29501");
+  CHECK(start_line(two_nodes("horovodrun"), 0) ==
+        "horovodrun -np 8 -H node0:4,node1:4 python train.py");
+}
+
+TEST_CASE("a launcher that starts another number of processes is refused") {
+  CHECK(codes(head + eight + "launcher: {torchrun: {nnodes: 2, nproc_per_node: 4}}\n").empty());
+  CHECK(
+      codes(head + eight + "launcher: {torchrun: {nnodes: \"1:4\", nproc_per_node: 4}}\n").empty());
+  CHECK(codes(head + eight + "launcher: {srun: {nodes: 2, ntasks_per_node: 4}}\n").empty());
+  CHECK(codes(head + eight + "launcher: {mpirun: {np: 8}}\n").empty());
+  for (const char* launcher :
+       {"{torchrun: {nnodes: 2, nproc_per_node: 8}}", "{torchrun: {nnodes: 1, nproc_per_node: 8}}",
+        "{torchrun: {nnodes: \"3:4\", nproc_per_node: 4}}", "torchrun", "{mpirun: {np: 4}}",
+        "{srun: {nodes: 4, ntasks_per_node: 2}}"}) {
+    INFO(launcher);
+    CHECK(codes(head + eight + "launcher: " + launcher + "\n") == Codes{"LS501"});
+  }
+  CHECK(codes("version: 1\ncluster: {ranks: 2}\nlauncher: {mpirun: {np: 3}}\n"
+              "program: {main: [barrier]}\n") == Codes{"LS501"});
+}
+
+TEST_CASE("processes that would be started twice are a contradiction") {
+  CHECK(codes(head + eight + "versions: {lightning: \"1.6\"}\nlauncher: {mpirun: {np: 8}}\n") ==
+        Codes{"LS503"});
+  CHECK(codes(head + eight + "launcher: {horovodrun: {np: 8, hosts: [4, 4]}}\n") == Codes{"LS503"});
+  CHECK(codes("version: 1\ncluster: {preset: dgx-a100}\n"
+              "trainer: {accelerator: gpu, devices: 4, strategy: ddp_spawn}\n"
+              "launcher: {torchrun: {nproc_per_node: 4}}\n") == Codes{"LS503"});
+}
+
+TEST_CASE("variables that contradict the processes are named with rank, value and what is due") {
+  const Scenario scenario = scenario_of(
+      "version: 1\ntrainer: {accelerator: gpu, devices: 3, strategy: ddp}\n"
+      "env: {NODE_RANK: \"{rank}\", LOCAL_RANK: \"0\", MASTER_PORT: \"{29500 + rank}\", "
+      "WORLD_SIZE: \"{world_size}\", MASTER_ADDR: localhost}\n");
+  Launch launch;
+  launch.processes_per_node = 3;
+  const std::vector<EnvironmentFault> faults = environment_faults(scenario.env, launch);
+  REQUIRE(faults.size() == 3);
+  CHECK(faults[0].message == "NODE_RANK is 1 on rank 1 (should be 0), 2 on rank 2 (should be 0)");
+  CHECK(faults[0].ranks == std::vector<int32_t>{1, 2});
+  CHECK(faults[1].message == "LOCAL_RANK is 0 on rank 1 (should be 1), 0 on rank 2 (should be 2)");
+  CHECK(faults[2].message.find("29501 on rank 1 (should be 29500 as on rank 0)") !=
+        std::string::npos);
+}
+
+TEST_CASE("variables that fit are silent, and those without a meaning are noted") {
+  const Preparation preparation =
+      prepare(scenario_of(head + eight +
+                          "env: {LOCAL_RANK: \"{local_rank}\", NODE_RANK: \"{node_rank}\", "
+                          "MASTER_PORT: 29500, NCCL_ALGO: Ring}\n"),
+              standard_strategies());
+  CHECK(preparation.runnable());
+  REQUIRE(preparation.problems.size() == 1);
+  CHECK(preparation.problems[0].kind == Problem::Kind::note);
+  CHECK(preparation.problems[0].message.find("NCCL_ALGO") != std::string::npos);
+}
+
+TEST_CASE("an expression of a variable that has no value is an error of the file") {
+  const Preparation preparation = prepare(
+      scenario_of(head + eight + "env: {LOCAL_RANK: \"{1 // 0}\"}\n"), standard_strategies());
+  REQUIRE(preparation.problems.size() == 1);
+  CHECK(preparation.problems[0].kind == Problem::Kind::invalid);
+}
+
+TEST_CASE("what cannot be pickled is refused under spawn, with its name, and fine under fork") {
+  const std::string text =
+      "version: 1\nmodel: {layers: [{Linear: [4, 2]}], input: [4], unpicklable: [transform]}\n"
+      "trainer: {accelerator: cpu, devices: 2, max_epochs: 1, strategy: ";
+  CHECK(codes(text + "ddp_spawn}\n") == Codes{"LS501"});
+  for (const char* strategy : {"ddp", "ddp_fork", "ddp_notebook"}) {
+    CHECK(codes(text + strategy + "}\n").empty());
+  }
+}
+
+TEST_CASE("a fork is refused once CUDA is initialised") {
+  const std::string text =
+      "version: 1\ntrainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: ddp_notebook}\n"
+      "launcher: notebook\nprogram: {main: ";
+  CHECK(codes(text + "[{kernel: 1 ms}, fit]}\n") == Codes{"LS501"});
+  CHECK(codes(text + "[fit, {kernel: 1 ms}]}\n").empty());
+}
