@@ -165,6 +165,9 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
       fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
+    if (module_before_child_ && binding.name.starts_with("self.")) {
+      bound_in_child_.insert(binding.name);
+    }
     check_replica(binding.name, site);
   }
 }
@@ -185,6 +188,27 @@ void Interpreter::end_replica() {
   module_before_replica_.reset();
 }
 
+void Interpreter::begin_child() {
+  bound_in_child_.clear();
+  module_before_child_ = module_;
+}
+
+void Interpreter::end_child() {
+  module_ = std::move(*module_before_child_);
+  module_before_child_.reset();
+}
+
+// Only the main process is left, which is rank 0.
+void Interpreter::check_lost(const std::string& name, SiteId site) {
+  if (!module_before_child_ && bound_in_child_.count(name) != 0 && rank_.id() == 0) {
+    log_.add({"LS308", site,
+              "`" + name +
+                  "` was bound in a process that has ended: the main process does not "
+                  "have its value",
+              "log the value, or save it in a checkpoint, or use ddp in a script"});
+  }
+}
+
 void Interpreter::check_replica(const std::string& name, SiteId site) {
   if (module_before_replica_ && name.starts_with("self.")) {
     log_.add({"LS308", site,
@@ -201,6 +225,11 @@ Variable* Interpreter::find(std::string_view name, Frame& frame) {
 
 void Interpreter::bind(const std::string& name, Variable variable, Frame& frame) {
   Frame& names = name.starts_with("self.") ? module_ : frame;
+  if (&names == &module_ && module_before_child_) {
+    bound_in_child_.insert(name);
+  } else if (&names == &module_) {
+    bound_in_child_.erase(name);
+  }
   names[name] = std::move(variable);
 }
 

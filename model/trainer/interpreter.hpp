@@ -57,6 +57,9 @@ class Interpreter {
   /// What is bound on the module from here on is lost when the copy ends: the module is a replica.
   void begin_replica();
   void end_replica();
+  /// The same in a process that Lightning has made: what was bound there is told where it is read.
+  void begin_child();
+  void end_child();
 
   Rank& rank() { return rank_; }
   RankLog& log() { return log_; }
@@ -97,6 +100,7 @@ class Interpreter {
   Program check_assertion(const Statement& statement, Frame& frame);
   void count_statement();
   void check_replica(const std::string& name, SiteId site);
+  void check_lost(const std::string& name, SiteId site);
 
   // values.cpp
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
@@ -160,6 +164,8 @@ class Interpreter {
   TensorStore tensors_;
   Frame module_;
   std::optional<Frame> module_before_replica_;
+  std::optional<Frame> module_before_child_;
+  std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;
   std::map<StreamId, std::vector<Ticket>> waits_;

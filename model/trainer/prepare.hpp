@@ -66,11 +66,11 @@ struct Preparation {
   std::map<uint8_t, std::string> stream_names;  ///< by queue, of streams that the scenario names
   std::shared_ptr<RunLog> log;                  ///< written by the run
   std::vector<Problem> problems;
-  std::string strategy;  ///< its registered name; empty for a bare program
-  bool gloo = false;     ///< the backend of the process group, else NCCL
-  Version lightning{};   ///< that is followed
+  std::string strategy;   ///< its registered name; empty for a bare program
+  bool gloo = false;      ///< the backend of the process group, else NCCL
+  Version lightning{};    ///< that is followed
   Placement placement{};  ///< of a trainer; of a bare program only its launch
-  Time timeout{};        ///< of the process group
+  Time timeout{};         ///< of the process group
 
   bool runnable() const;
 };

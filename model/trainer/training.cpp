@@ -81,7 +81,7 @@ Program Training::run_main() {
   try {
     if (main == nullptr) {
       begin_hook("main");
-      co_await fit(*this);
+      co_await run_trainer(StatementKind::fit);
     } else {
       co_await hook("main");
     }
@@ -97,6 +97,22 @@ Program Training::run_main() {
     for (const Slice& value : strategy_->replica().parameter_values()) {
       log_.final_parameters.push_back(rank_.read(value));
     }
+  }
+}
+
+// Weights and metrics come back from processes that Lightning has made; the module does not.
+Program Training::run_trainer(StatementKind kind) {
+  if (program_.in_children) {
+    interpreter_.begin_child();
+  }
+  switch (kind) {
+    case StatementKind::validate: co_await evaluate(*this, EvaluationKind::validate); break;
+    case StatementKind::test: co_await evaluate(*this, EvaluationKind::test); break;
+    case StatementKind::predict: co_await evaluate(*this, EvaluationKind::predict); break;
+    default: co_await fit(*this);
+  }
+  if (program_.in_children) {
+    interpreter_.end_child();
   }
 }
 

@@ -67,6 +67,7 @@ struct TrainingProgram {
   std::vector<LoaderSettings> validation;
   std::vector<LoaderSettings> test;
   std::vector<LoaderSettings> predict;
+  bool in_children = false;                   ///< stages run in spawned or forked processes
   bool keeps_parameters = false;              ///< their final values go into the log
   bool uses_output = false;                   ///< some statement reads `output` or `outputs`
   bool uses_loss = false;                     ///< some statement reads `loss` or `outputs`

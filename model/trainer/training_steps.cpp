@@ -293,10 +293,10 @@ Program Training::decide(const Statement& statement, Frame& frame) {
 
 Task<Flow> Training::run(const Statement& statement, Frame& frame) {
   switch (statement.kind) {
-    case Kind::fit: co_await fit(*this); break;
-    case Kind::validate: co_await evaluate(*this, EvaluationKind::validate); break;
-    case Kind::test: co_await evaluate(*this, EvaluationKind::test); break;
-    case Kind::predict: co_await evaluate(*this, EvaluationKind::predict); break;
+    case Kind::fit:
+    case Kind::validate:
+    case Kind::test:
+    case Kind::predict: co_await run_trainer(statement.kind); break;
     case Kind::forward: co_await forward(&statement, frame); break;
     case Kind::log:
     case Kind::log_dict: co_await log_statement(statement, frame); break;

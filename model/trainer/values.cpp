@@ -190,6 +190,7 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
   std::vector<std::string> computed;
   names_computed(expression.root(), computed);
   for (const std::string& name : expression.names()) {
+    check_lost(name, site);
     Variable* variable = find(name, frame);
     if (variable == nullptr) {
       continue;
@@ -285,6 +286,7 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
 Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& frame, SiteId site) {
   const ExpressionNode& root = expression.root();
   if (root.kind == ExpressionNode::Kind::name) {
+    check_lost(root.name, site);
     if (const Variable* variable = find(root.name, frame)) {
       co_return *variable;
     }
