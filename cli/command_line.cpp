@@ -182,7 +182,15 @@ class Parser {
     add_world(made);
   }
 
-  void explain() { command("explain")->add_option("NAME", request_.arguments)->expected(0, 1); }
+  void explain() {
+    CLI::App* made = command("explain");
+    CLI::Option* name = made->add_option("NAME", request_.arguments)->expected(0, 1);
+    CLI::Option* environment = made->add_flag("--env", request_.environment)->needs(name);
+    made->add_option("--set", request_.set)->expected(1)->take_all()->needs(environment);
+    made->add_option("--format", format_)
+        ->check(CLI::IsMember({"text", "json"}))
+        ->needs(environment);
+  }
 
   void doctor() {
     command("doctor")->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
@@ -267,7 +275,7 @@ Answer execute(const Request& request, const Style& style) {
   } else if (request.command == "test") {
     answer = test_command(request, shown);
   } else if (request.command == "explain") {
-    answer = explain_command(request);
+    answer = request.environment ? explain_environment(request) : explain_command(request);
   } else {
     answer = schema_command();
   }

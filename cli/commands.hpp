@@ -23,6 +23,8 @@ Answer test_command(const Request& request, const Style& style);
 Answer doctor_command(const Request& request, const Style& style);
 Answer calibrate_command(const Request& request, const Style& style);
 Answer explain_command(const Request& request);
+/// `explain SCENARIO --env`: with what each rank is started, by the first case or the one named.
+Answer explain_environment(const Request& request);
 Answer schema_command();
 
 }  // namespace lockstep::cli

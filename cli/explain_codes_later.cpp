@@ -25,16 +25,6 @@ Note   Lockstep does not look for this yet: that it is not reported means nothin
 What   A mean over ranks of an integer tensor is cut to whole numbers.
 Note   Lockstep does not look for this yet: that it is not reported means nothing.
 )page"},
-    {"LS309", "learning rate or batch size is not scaled with the ranks",
-     R"page(
-What   More ranks make the effective batch larger; the learning rate stayed, or was scaled twice.
-Note   Lockstep does not look for this yet: that it is not reported means nothing.
-)page"},
-    {"LS310", "a tensor or state is on the wrong device",
-     R"page(
-What   An operation meets tensors of two devices.
-Note   Lockstep does not look for this yet: that it is not reported means nothing.
-)page"},
     {"LS403", "a resource is never given back",
      R"page(
 What   Groups, handles or memory that grow from step to step.

@@ -26,7 +26,8 @@ Commands
   compare   hold what ranks under torchrun, mpirun or srun have left against the simulation
   calibrate measure this machine, so that predictions rest on it
   test      judge every case of files and folders; for CI
-  explain   a page about a finding (LS101), a result (step_time), or the presets
+  explain   a page about a finding (LS101), a result (step_time), or the presets;
+            with --env what each rank of a scenario is started with
   schema    the scenario format as JSON Schema, for editors
   doctor    what this machine can run for real, and what brings the rest
 
@@ -199,6 +200,10 @@ lockstep explain [NAME]     a page about a finding, a result, or the presets
   lockstep explain step_time    what an expectation about it compares
   lockstep explain presets      known clusters and GPUs
   lockstep explain              lists all pages
+  lockstep explain ddp.yaml --env
+                                the environment and start line of every rank, as launcher and
+                                Lightning set them, and what the scenario's own `env` contradicts;
+                                also with --format json, --set KEY=VALUE
 )";
 
 constexpr std::string_view schema_help = R"(

@@ -12,6 +12,7 @@
 #include "properties/diagnosis.hpp"
 #include "properties/equals_single_device.hpp"
 #include "properties/every_sample_once.hpp"
+#include "properties/learning_rate_scaled.hpp"
 #include "properties/memory_fits.hpp"
 #include "properties/remedy.hpp"
 #include "properties/replicas_agree.hpp"
@@ -80,9 +81,11 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
   const std::vector<RankLog>& logs = run.preparation.log->ranks;
   for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
     const RankEnd& end = run.result.ends[rank];
-    const bool told =
-        std::any_of(logs[rank].findings.begin(), logs[rank].findings.end(),
-                    [&](const StatementFinding& finding) { return finding.code == "evaluation"; });
+    const bool told = std::any_of(logs[rank].findings.begin(), logs[rank].findings.end(),
+                                  [&](const StatementFinding& finding) {
+                                    return finding.code == "evaluation" ||
+                                           (finding.code == "LS310" && finding.site == end.site);
+                                  });
     if (end.kind == RankEnd::Kind::raised && !end.out_of_memory && !told &&
         !logs[rank].statement_limit_reached) {
       raised[{end.site, end.message}].add(static_cast<int32_t>(rank));
@@ -102,36 +105,53 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
   return findings;
 }
 
+/// What one stage took from its first loader: by rank and epoch, and in the first epoch in all.
+struct StageSamples {
+  std::vector<RankSamples> taken;
+  int64_t first_epoch = 0;
+};
+
+StageSamples samples_taken(const OneRun& run, std::string_view stage) {
+  std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const SampleUse& use : ranks[rank].samples) {
+      if (use.stage == stage && use.dataloader == 0) {
+        const auto number = static_cast<int32_t>(rank);
+        RankSamples& pass = passes[{number, use.epoch}];
+        pass.rank = number;
+        pass.epoch = static_cast<int32_t>(use.epoch);
+        pass.indices = use.samples;
+      }
+    }
+  }
+  StageSamples samples;
+  for (auto& [key, pass] : passes) {
+    samples.first_epoch +=
+        pass.epoch == passes.begin()->second.epoch ? static_cast<int64_t>(pass.indices.size()) : 0;
+    samples.taken.push_back(std::move(pass));
+  }
+  return samples;
+}
+
 // Evaluation loops give figures that count every sample; a run cut short by a limit is not judged.
 std::vector<Finding> sample_findings(const OneRun& run) {
   std::vector<Finding> findings;
+  if (run.result.hung) {
+    return findings;
+  }
   for (const char* stage : {"validation", "test", "predict"}) {
     const std::optional<int64_t> samples = samples_of_stage(run, stage);
-    std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
-    const std::vector<RankLog>& ranks = run.preparation.log->ranks;
-    for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      for (const SampleUse& use : ranks[rank].samples) {
-        if (use.stage == stage && use.dataloader == 0) {
-          const auto number = static_cast<int32_t>(rank);
-          RankSamples& pass = passes[{number, use.epoch}];
-          pass.rank = number;
-          pass.epoch = static_cast<int32_t>(use.epoch);
-          pass.indices = use.samples;
-        }
-      }
-    }
-    std::vector<RankSamples> taken;
-    int64_t first_epoch = 0;
-    for (auto& [key, pass] : passes) {
-      first_epoch += pass.epoch == passes.begin()->second.epoch
-                         ? static_cast<int64_t>(pass.indices.size())
-                         : 0;
-      taken.push_back(std::move(pass));
-    }
-    if (samples && !taken.empty() && first_epoch >= *samples && !run.result.hung) {
-      append(findings, every_sample_once(taken, *samples));
+    const StageSamples taken = samples_taken(run, stage);
+    if (samples && !taken.taken.empty() && taken.first_epoch >= *samples) {
+      append(findings, every_sample_once(taken.taken, *samples));
     }
   }
+  const StageSamples trained = samples_taken(run, "train");
+  if (const std::optional<int64_t> samples = samples_of_stage(run, "train")) {
+    append(findings, samples_divided(trained.taken, *samples));
+  }
+  append(findings, order_changes(trained.taken));
   return findings;
 }
 
@@ -169,6 +189,30 @@ std::vector<Finding> replica_findings(const OneRun& run) {
         {values.rank, "data parallel 0", std::move(values.name), std::move(values.values)});
   }
   return run.result.hung ? std::vector<Finding>() : replicas_agree(replicas);
+}
+
+// Of scenarios that say how their rate was found or is scaled; a rate without a history is nobody's
+// business.
+std::vector<Finding> learning_rate_findings(const OneRun& run) {
+  const LearningRate& rate = run.preparation.learning_rate;
+  const Results results = configuration_of(run);
+  const LoaderSpec* loader = loader_of(run, "train");
+  if (!rate.told || !results.effective_batch_size || !results.learning_rate || loader == nullptr) {
+    return {};
+  }
+  LearningRateUse use;
+  use.base_rate = rate.base_rate;
+  use.base_batch_size = rate.base_batch_size.value_or(loader->batch_size->value);
+  use.rate = *results.learning_rate;
+  use.batch_size = *results.effective_batch_size;
+  use.framework_scales = rate.framework_scales;
+  use.script_scales = rate.script_scales;
+  use.strategy = results.strategy;
+  std::vector<Finding> findings = learning_rate_scaled(use);
+  for (Finding& finding : findings) {
+    finding.sites.push_back({site_of(rate.place), SiteRole::subject, "this rate"});
+  }
+  return findings;
 }
 
 TrainingSize size_of_training(const OneRun& run) {
@@ -236,6 +280,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, raised_findings(run, findings));
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
+  append(findings, learning_rate_findings(run));
   sort_findings(findings);
   return findings;
 }

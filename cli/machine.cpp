@@ -93,6 +93,22 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
   }
 }
 
+// Ranks stand on the GPUs that `devices` names, so those between them are nobody's place.
+void leave_out_unused(Cluster& cluster, const Preparation& preparation) {
+  const Placement& placement = preparation.placement;
+  const std::vector<int64_t>& used = placement.devices;
+  const auto last = std::max_element(used.begin(), used.end());
+  if (placement.cpu || last == used.end() || *last >= cluster.node.devices) {
+    return;
+  }
+  cluster.occupied.clear();
+  for (int64_t place = 0; place < cluster.node.devices; ++place) {
+    if (place < *last && std::find(used.begin(), used.end(), place) == used.end()) {
+      cluster.occupied.push_back(static_cast<int>(place));
+    }
+  }
+}
+
 int64_t nodes_of(const Scenario& scenario, const Preparation& preparation, const Cluster& cluster) {
   if (scenario.cluster && scenario.cluster->nodes) {
     return scenario.cluster->nodes->value;
@@ -167,6 +183,7 @@ Machine machine_of(const Preparation& preparation) {
   if (scenario.cluster) {
     apply_spec(machine, *scenario.cluster);
   }
+  leave_out_unused(machine.cluster, preparation);
   machine.algorithms = algorithms_of(scenario, preparation, false);
   machine.ranks_per_node = preparation.options.ranks_per_node;
   const int64_t nodes = nodes_of(scenario, preparation, machine.cluster);

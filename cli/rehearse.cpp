@@ -97,6 +97,9 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
     if (scenario.launcher) {
       settings.emplace_back("launcher=null");  // it starts as many as the scenario's own size
     }
+    if (!scenario.is_bare_program()) {
+      settings.emplace_back("trainer.gpus=null");
+    }
     const LoadedScenarios loaded = source.load(settings);
     if (!loaded.ok()) {
       rehearsal.problems.push_back({Problem::Kind::invalid, size.place,
@@ -136,9 +139,23 @@ std::vector<std::string> one_device_settings(const Rehearsal& rehearsal) {
           "trainer.num_nodes=1",
           "trainer.strategy=auto",
           "launcher=null",
+          "env=null",
+          "trainer.gpus=null",
+          "trainer.num_processes=null",
+          "cluster.occupied=null",
           "faults=[]",
           fmt::format("data.train.batch_size={}", *rehearsal.results.effective_batch_size /
                                                       std::max<int64_t>(1, micro_batches))};
+}
+
+// One device takes the steps of all, so it takes them at their rate.
+void keep_learning_rate(Scenario& scenario, double rate) {
+  for (Object& optimizer : scenario.optimizers) {
+    std::erase_if(optimizer.arguments, [](const ObjectArgument& argument) {
+      return argument.name == "scaling" || argument.name == "lr" || argument.name.empty();
+    });
+    optimizer.arguments.push_back({"lr", PlainValue{rate, optimizer.place}, optimizer.place});
+  }
 }
 
 bool wants_single_device(const Rehearsal& rehearsal) {
@@ -157,9 +174,12 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   if (loader == nullptr || loader->batches || !rehearsal.results.effective_batch_size) {
     return leave_out("ranks have batches of their own");
   }
-  const LoadedScenarios loaded = source.load(one_device_settings(rehearsal));
+  LoadedScenarios loaded = source.load(one_device_settings(rehearsal));
   if (!loaded.ok()) {
     return leave_out(loaded.diagnostics.front().message);
+  }
+  if (rehearsal.run.preparation.learning_rate.script_scales) {
+    keep_learning_rate(loaded.scenarios.front(), rehearsal.run.preparation.plan.optimizer.lr);
   }
   tell(request.progress, "on one device");
   const OneRun single =

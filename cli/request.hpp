@@ -53,6 +53,7 @@ struct Request {
   double hang_after_s = 10;  ///< of `exec`: how long a rank may wait before the run counts as hung
   DeviceRequest device;      ///< of `exec`
   bool skip_values = false;  ///< of `exec` and `compare`: the simulation repeats no arithmetic
+  bool environment = false;  ///< of `explain`: what each rank of a scenario is started with
   int64_t draw_faults = 0;   ///< of `verify`: how many, from the seed
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -11,6 +12,9 @@
 namespace lockstep {
 
 namespace {
+
+/// Fewer may come in the same order twice by chance.
+constexpr size_t least_samples_of_order = 8;
 
 // How often each sample was taken, and by whom; those taken once are the bulk and cost one entry.
 std::map<int64_t, std::vector<int32_t>> takers(std::span<const RankSamples> taken, int32_t epoch) {
@@ -86,6 +90,58 @@ std::vector<Finding> every_sample_once(std::span<const RankSamples> taken, int64
     }
   }
   return {};
+}
+
+std::vector<Finding> samples_divided(std::span<const RankSamples> taken, int64_t samples) {
+  if (taken.empty() || samples < 1) {
+    return {};
+  }
+  const int32_t epoch = taken.front().epoch;
+  const SampleCounts counts = count_samples(taken, epoch, samples);
+  if (counts.repeated < samples) {
+    return {};
+  }
+  Finding finding = finding_of(taken, epoch, samples, counts);
+  finding.level = Level::warning;
+  finding.follows = {"an epoch is as many epochs as there are ranks"};
+  finding.fix = {
+      "give each rank its part: a DistributedSampler, or for iterable data islice by rank"};
+  return {finding};
+}
+
+std::vector<Finding> order_changes(std::span<const RankSamples> taken) {
+  std::map<int32_t, std::map<int32_t, const std::vector<int64_t>*>> epochs;
+  bool shuffled = false;
+  size_t count = 0;
+  for (const RankSamples& one : taken) {
+    epochs[one.epoch][one.rank] = &one.indices;
+    shuffled = shuffled || !std::is_sorted(one.indices.begin(), one.indices.end());
+  }
+  if (epochs.size() < 2 || !shuffled) {
+    return {};
+  }
+  const auto& first = *epochs.begin();
+  const auto& second = *std::next(epochs.begin());
+  for (const auto& [rank, indices] : first.second) {
+    const auto other = second.second.find(rank);
+    if (other == second.second.end() || *other->second != *indices) {
+      return {};
+    }
+    count += indices->size();
+  }
+  if (count < least_samples_of_order) {
+    return {};
+  }
+  Finding finding = lockstep::finding_of(
+      "LS304", Level::warning,
+      fmt::format("epoch {} repeats the order of epoch {}: set_epoch is not called", second.first,
+                  first.first));
+  finding.why.text =
+      "DistributedSampler draws its order from its seed and the epoch that it is told";
+  finding.follows = {"all epochs have the same batches"};
+  finding.fix = {
+      "call sampler.set_epoch(epoch) before each epoch, or let Lightning insert the sampler"};
+  return {finding};
 }
 
 }  // namespace lockstep

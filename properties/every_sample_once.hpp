@@ -25,4 +25,12 @@ SampleCounts count_samples(std::span<const RankSamples> taken, int32_t epoch, in
 /// first epoch in which that does not hold.
 std::vector<Finding> every_sample_once(std::span<const RankSamples> taken, int64_t samples);
 
+/// Every sample is taken by one rank, as far as training needs it: padding is fine, all ranks
+/// taking all samples is a warning (LS304).
+std::vector<Finding> samples_divided(std::span<const RankSamples> taken, int64_t samples);
+
+/// A shuffled order differs from epoch to epoch (LS304, a warning): else DistributedSampler's
+/// set_epoch was forgotten. Orders that are sorted were not shuffled.
+std::vector<Finding> order_changes(std::span<const RankSamples> taken);
+
 }  // namespace lockstep

@@ -32,6 +32,16 @@ std::string functional_name(std::string_view class_name) {
   return out;
 }
 
+// `register_buffer`: a buffer with a name is the module's own.
+void add_buffers(const std::vector<LayerSpec>& layers, Names& names) {
+  for (const LayerSpec& layer : layers) {
+    if (layer.object.name == "Buffer" && layer.name) {
+      names.insert("self." + layer.name->value);
+    }
+    add_buffers(layer.layers, names);
+  }
+}
+
 Names names_in_scope(const Scenario& scenario) {
   Names names = {"rank", "world_size", "local_rank", "node_rank", "is_global_zero"};
   if (scenario.is_bare_program()) {
@@ -45,6 +55,9 @@ Names names_in_scope(const Scenario& scenario) {
   for (const NamedMetric& metric : scenario.metrics) {
     names.insert(metric.name);
     names.insert("self." + metric.name);
+  }
+  if (scenario.model) {
+    add_buffers(scenario.model->layers, names);
   }
   return names;
 }

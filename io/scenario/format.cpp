@@ -275,12 +275,15 @@ std::optional<CopyTarget> CopyTargetForm::read(Reader& reader, const Node& node,
   if (node.kind == Node::Kind::scalar && node.text == "cpu") {
     return CopyTarget{};
   }
+  if (node.kind == Node::Kind::scalar && node.text == "device") {
+    return CopyTarget{false, true, 0};
+  }
   bool matched = false;
   const auto number = number_after(reader, node, row, "gpu", matched);
   if (!matched) {
-    reader.fail_type(node, row.key, "`cpu` or `gpu N`");
+    reader.fail_type(node, row.key, "`cpu`, `device` or `gpu N`");
   }
-  return number ? std::optional(CopyTarget{false, *number}) : std::nullopt;
+  return number ? std::optional(CopyTarget{false, false, *number}) : std::nullopt;
 }
 
 std::optional<DType> DTypeForm::read(Reader& reader, const Node& node, const KeyRow& row) {

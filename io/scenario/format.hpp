@@ -53,7 +53,7 @@ LOCKSTEP_FORM(NameForm, std::string, "name");
 LOCKSTEP_FORM(PathForm, std::string, "path");
 LOCKSTEP_FORM(AnyForm, PlainValue, "any");
 LOCKSTEP_FORM(LinkEndForm, LinkEnd, "`node N` or `gpu N`");
-LOCKSTEP_FORM(CopyTargetForm, CopyTarget, "`cpu` or `gpu N`");
+LOCKSTEP_FORM(CopyTargetForm, CopyTarget, "`cpu`, `device` or `gpu N`");
 LOCKSTEP_FORM(DTypeNameForm, std::string, "dtype");
 #undef LOCKSTEP_FORM
 

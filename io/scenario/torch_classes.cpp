@@ -9,7 +9,8 @@ namespace lockstep {
 namespace {
 
 // Behind torch's own arguments: the scenario's.
-#define LOCKSTEP_OPTIMIZER " name:text module:text set_to_none:bool"
+#define LOCKSTEP_OPTIMIZER \
+  " name:text module:text set_to_none:bool scaling:text base_lr:float base_batch_size:int"
 #define LOCKSTEP_SCHEDULER " optimizer:text monitor:text interval:text frequency:int"
 
 constexpr auto optimizers = std::to_array<ClassRow>({

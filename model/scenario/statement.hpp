@@ -72,7 +72,8 @@ enum class ReduceOp : uint8_t { sum, avg, product, min, max };
 /// Where `copy` moves to.
 struct CopyTarget {
   bool cpu = true;
-  int64_t gpu = 0;  ///< when not `cpu`
+  bool own = false;  ///< the rank's own device: `.to(self.device)`
+  int64_t gpu = 0;   ///< when neither
 };
 
 /// Whether `forward` goes through the strategy's wrapper or past it.

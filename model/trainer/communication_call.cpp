@@ -120,7 +120,7 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
   }
   const Value value = co_await value_of(expression, frame, site);
   try {
-    data.tensor = tensor_from(value);
+    data.tensor = tensor_from(value, location_for(expression, frame));
   } catch (const OperationError& error) {
     fail(site, error.what(), error.remedy());
   }
@@ -149,11 +149,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.op.reduction = reduction_of(value_or(statement.communication.op, ReduceOp::sum));
   call.stream = stream_of(statement, communication_stream);
   call.name = statement.result ? statement.result->value : data.name;
-  if (data.tensor->device == host_device && !settings_.gloo) {
-    throw ProgramException(site,
-                           "No backend type associated with device type cpu: NCCL moves only "
-                           "tensors on a GPU");
-  }
+  check_device_of_call(*data.tensor, site);
   if (!is_member(group)) {
     call.does_nothing = true;
     log_.add({"LS105", site,

@@ -15,6 +15,12 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
   options.division = Division::whole;
   if (settings.iterable) {
     options.shuffle = false;
+    if (settings.sampler ==
+        SamplerKind::unrepeated) {  // the data set itself gives ranks their part
+      options.division = Division::unrepeated;
+      options.replicas = policy.replicas;
+      options.index = policy.index;
+    }
     return options;
   }
   const bool automatic = settings.sampler == SamplerKind::automatic;

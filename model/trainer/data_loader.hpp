@@ -58,7 +58,8 @@ class RankBatches {
 
 /// What Lightning inserts (data_connector.py): a distributed sampler unless the data are iterable,
 /// the strategy is not distributed or injection is off; the train sampler shuffles whatever the
-/// loader says; predict uses the unrepeated one.
+/// loader says; predict uses the unrepeated one. Iterable data are whole on every rank, unless they
+/// shard themselves (`sampler: unrepeated`).
 Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPolicy& policy,
                                  int64_t epoch);
 

@@ -18,11 +18,18 @@ struct PendingWork {
   bool told = false;  ///< a use before the wait was told: one missing wait, one finding
 };
 
+/// Which memory holds a tensor.
+struct Location {
+  DeviceId device{};
+  int64_t other_gpu = -1;  ///< a GPU that is not the rank's, as CUDA numbers it; -1: `device`
+};
+
 /// A tensor of the scenario's own statements.
 struct DeviceTensor {
   Slice slice;                              ///< without a buffer, only its size is known
   std::vector<int64_t> shape;               ///< its product is the slice's elements
   DeviceId device{};                        ///< host_device after `copy: {to: cpu}`
+  int64_t other_gpu = -1;                   ///< a GPU that is not the rank's; -1: `device`
   Ticket ready{};                           ///< the operation that last wrote it
   StreamId ready_on{};                      ///< its stream
   std::shared_ptr<PendingWork> written_by;  ///< async work that writes it, or null

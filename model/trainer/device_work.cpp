@@ -107,21 +107,14 @@ Program Interpreter::host(const Statement& statement, Frame& frame) {
 Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const CopyTarget to = statement.work.to->value;
-  DeviceId device = host_device;
-  if (!to.cpu) {
-    const Place& place = rank_.place();
-    const bool own = place.devices > 1 ? to.gpu < place.devices : to.gpu == place.local_rank;
-    if (!own) {
-      throw ProgramException(
-          site, fmt::format("gpu {} is not a device of rank {}", to.gpu, place.rank.value));
-    }
-    device = DeviceId{static_cast<uint8_t>(place.devices > 1 ? to.gpu : 0)};
-  }
+  const Place& place = rank_.place();
+  const bool many = place.devices > 1 && !to.own;
+  const DeviceId device = to.cpu ? host_device : DeviceId{static_cast<uint8_t>(many ? to.gpu : 0)};
   const Expression& expression = statement.work.tensor->value;
   Variable source = co_await variable_of(expression, frame, site);
   if (const Value* value = std::get_if<Value>(&source.content)) {
     const Value plain = *value;
-    source.content = tensor_from(plain);
+    source.content = tensor_from(plain, location_for(expression, frame));
   }
   const TensorPointer* given = std::get_if<TensorPointer>(&source.content);
   if (given == nullptr) {
@@ -129,7 +122,9 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   }
   const TensorPointer from = *given;
   const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
-  check_use(*from, is_name ? expression.root().name : "", site, false);
+  const std::string name = is_name ? expression.root().name : "";
+  check_target(to, site, name);
+  check_use(*from, name, site, false);
   const StreamId on = stream_of(statement, compute_stream);
   std::vector<Ticket> after = take_waits(on);
   if (from->being_written()) {
@@ -139,6 +134,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const TensorPointer made = sized ? tensors_.make_sized(from->slice.dtype, from->shape)
                                    : tensors_.make(from->slice.dtype, from->shape, device);
   made->device = device;
+  made->other_gpu = to.cpu || to.own || is_own(to.gpu) ? -1 : to.gpu;
   const Ticket ticket = rank_.copy(from->slice, made->slice, {on, After(after), site});
   submitted(on, ticket);
   from->uses[on] = ticket;

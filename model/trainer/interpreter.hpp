@@ -57,6 +57,8 @@ class Interpreter {
   /// What is bound on the module from here on is lost when the copy ends: the module is a replica.
   void begin_replica();
   void end_replica();
+  /// Tensors that are made from here on are in host memory: the module has not been moved yet.
+  void make_on_host(bool on_host) { makes_on_host_ = on_host; }
   /// The same in a process that Lightning has made: what was bound there is told where it is read.
   void begin_child();
   void end_child();
@@ -67,7 +69,8 @@ class Interpreter {
   const ProgramSettings& settings() const { return settings_; }
   Variable* find(std::string_view name, Frame& frame);
   void bind(const std::string& name, Variable variable, Frame& frame);
-  TensorPointer tensor_from(const Value& value);
+  /// In device memory, by default the rank's own.
+  TensorPointer tensor_from(const Value& value, Location location = {});
 
  private:
   friend class RankScope;
@@ -157,6 +160,16 @@ class Interpreter {
   void let_wait(StreamId later, StreamId earlier, Ticket ticket);
   Ticket tail_of_compute(SiteId site);
 
+  // location.cpp
+  int64_t own_gpu() const;
+  bool is_own(int64_t gpu) const;
+  std::string location_of(const DeviceTensor& tensor) const;
+  void check_target(const CopyTarget& target, SiteId site, const std::string& name);
+  void check_same_device(const Expression& expression, Frame& frame, SiteId site);
+  void check_device_of_call(const DeviceTensor& tensor, SiteId site);
+  Location location_for(const Expression& expression, Frame& frame);
+  [[noreturn]] void fail_device(SiteId site, const std::string& message, const std::string& remedy);
+
   Rank& rank_;
   const ProgramSettings& settings_;
   RankLog& log_;
@@ -172,6 +185,7 @@ class Interpreter {
   std::set<StreamId> streams_;
   Ticket compute_tail_{};
   bool compute_tail_known_ = true;
+  bool makes_on_host_ = false;
 };
 
 }  // namespace lockstep

@@ -121,6 +121,7 @@ void prepare_bare(Preparation& preparation, const ProgramSettings& settings) {
   auto program = std::make_shared<BareProgram>();
   program->scenario = preparation.scenario;
   program->settings = settings;
+  program->settings.on_gpus = !settings.gloo;
   program->log = preparation.log;
   preparation.program = bare_program(program);
 }
@@ -144,8 +145,8 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   if (scenario.is_bare_program()) {
     prepare_bare(preparation, settings);
   } else {
-    prepare_training(preparation, settings, registry, world);
     check_combinations(preparation);
+    prepare_training(preparation, settings, registry, world);
   }
   prepare_launch(preparation);
   find_unsupported(preparation, world);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,6 +55,16 @@ struct WorldAbilities {
   std::function<bool()> stop_asked{};
 };
 
+/// What the scenario says of how its learning rate was found and is scaled.
+struct LearningRate {
+  bool told = false;  ///< it says something: then the rate is judged
+  double base_rate = 0;
+  std::optional<int64_t> base_batch_size;  ///< nothing: the batch of one device
+  bool script_scales = false;
+  bool framework_scales = false;
+  SourcePlace place{};
+};
+
 /// A scenario made ready to run in any world.
 struct Preparation {
   std::shared_ptr<const Scenario> scenario;  ///< with its defaults filled
@@ -66,6 +77,7 @@ struct Preparation {
   std::map<uint8_t, std::string> stream_names;  ///< by queue, of streams that the scenario names
   std::shared_ptr<RunLog> log;                  ///< written by the run
   std::vector<Problem> problems;
+  LearningRate learning_rate;
   std::string strategy;   ///< its registered name; empty for a bare program
   bool gloo = false;      ///< the backend of the process group, else NCCL
   Version lightning{};    ///< that is followed

@@ -55,6 +55,14 @@ void set_unused_parameters(const Placement& placement, StrategyArguments& argume
   }
 }
 
+void set_launch(Placement& placement, bool one_process) {
+  Launch& launch = placement.launch;
+  launch.nodes = one_process ? 1 : static_cast<int32_t>(placement.nodes);
+  launch.processes_per_node = one_process ? 1 : static_cast<int32_t>(std::ssize(placement.devices));
+  launch.start = placement.strategy.start;
+  launch.gpus = !placement.cpu;
+}
+
 bool is_refused(const Preparation& preparation) {
   return std::any_of(preparation.problems.begin(), preparation.problems.end(),
                      [](const Problem& problem) { return problem.kind == Kind::refused; });
@@ -67,7 +75,14 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   const TrainerSpec& trainer = *preparation.scenario->trainer;
   Placement& placement = preparation.placement;
   program.trainer.lightning = placement.lightning;
+  const int64_t devices = std::ssize(placement.devices);
+  if (devices * placement.nodes > maximum_ranks) {
+    add_problem(preparation, Kind::invalid, trainer.place,
+                fmt::format("{} processes are too many", devices * placement.nodes));
+    return nullptr;
+  }
   const StrategyEntry* entry = registry.find(placement.strategy.name);
+  set_launch(placement, entry != nullptr && entry->one_process);
   if (entry == nullptr) {
     // What the framework refuses need not be there.
     if (!is_refused(preparation)) {
@@ -81,20 +96,14 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   if (trainer.strategy) {
     set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
   }
-  const int64_t devices = std::ssize(placement.devices);
-  if (devices * placement.nodes > maximum_ranks) {
-    add_problem(preparation, Kind::invalid, trainer.place,
-                fmt::format("{} processes are too many", devices * placement.nodes));
-    return nullptr;
-  }
   RunOptions& options = preparation.options;
   options.world_size = entry->one_process ? 1 : static_cast<int32_t>(devices * placement.nodes);
   options.ranks_per_node = entry->one_process ? 1 : static_cast<int32_t>(devices);
   options.devices_per_rank = entry->name == "dp" ? static_cast<int32_t>(devices) : 1;
-  placement.launch.nodes = entry->one_process ? 1 : static_cast<int32_t>(placement.nodes);
-  placement.launch.processes_per_node = options.ranks_per_node;
-  placement.launch.start = placement.strategy.start;
-  placement.launch.gpus = !placement.cpu;
+  program.settings.on_gpus = !placement.cpu;
+  program.settings.gpus = placement.numbers;
+  program.settings.visible_gpus = placement.visible;
+  program.in_children = placement.launch.start != StartMethod::script && options.world_size > 1;
   return entry;
 }
 

@@ -279,7 +279,8 @@ class Placing {
   }
 
   void accept(const DeviceAnswer& answer, const SourcePlace& place) {
-    placement_.devices = answer.indices;
+    placement_.devices = placement_.numbers = answer.indices;
+    placement_.visible = std::ssize(visible_);
     if (!answer.warning.empty()) {
       warn(place, answer.warning);
     }

@@ -1,6 +1,8 @@
 // Precision and optimizer.
 #include <fmt/core.h>
 
+#include <cmath>
+
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -29,6 +31,45 @@ void set_betas(Preparation& preparation, const ObjectArgument& argument, Optimiz
   plan.beta2 = *(*list)[1].number();
 }
 
+bool speaks_of_scaling(const std::string& argument) {
+  return argument == "scaling" || argument == "base_lr" || argument == "base_batch_size";
+}
+
+// The script multiplies its rate by the devices, or by their square root; Lightning's Horovod
+// strategy multiplies by the ranks whatever the script does (strategies/horovod.py, setup).
+void scale_learning_rate(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  LearningRate& rate = preparation.learning_rate;
+  const Placement& placement = preparation.placement;
+  const auto devices =
+      static_cast<double>(std::ssize(placement.devices)) * static_cast<double>(placement.nodes);
+  rate.place = optimizer.place;
+  rate.base_rate = plan.lr;
+  for (const ObjectArgument& argument : optimizer.arguments) {
+    rate.told = rate.told || speaks_of_scaling(argument.name);
+    const std::string* text = argument.value.get_if<std::string>();
+    if (argument.name == "base_lr") {
+      set_number(preparation, argument, rate.base_rate);
+    } else if (argument.name == "base_batch_size" && argument.value.get_if<int64_t>() != nullptr) {
+      rate.base_batch_size = *argument.value.get_if<int64_t>();
+    } else if (argument.name == "scaling" && text != nullptr && *text != "none") {
+      rate.script_scales = true;
+      if (*text == "linear" || *text == "sqrt") {
+        plan.lr *= *text == "linear" ? devices : std::sqrt(devices);
+      } else {
+        add_problem(preparation, Kind::invalid, argument.place,
+                    fmt::format("`scaling` cannot be {}", *text), "write linear, sqrt or none");
+      }
+    }
+  }
+  if (placement.strategy.name == "horovod") {
+    rate.told = rate.framework_scales = true;
+    plan.lr *= devices;
+  }
+  if (rate.base_rate <= 0 || rate.base_batch_size.value_or(1) < 1) {
+    rate.told = false;
+  }
+}
+
 void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
   if (optimizer.name == "Adam" || optimizer.name == "AdamW") {
     plan.kind = optimizer.name == "Adam" ? OptimizerKind::adam : OptimizerKind::adamw;
@@ -53,7 +94,7 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
       set_number(preparation, argument, plan.eps);
     } else if (argument.name == "betas" && !sgd) {
       set_betas(preparation, argument, plan);
-    } else if (argument.name != "name") {
+    } else if (argument.name != "name" && !speaks_of_scaling(argument.name)) {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
                               optimizer.name));
@@ -71,6 +112,7 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;
   set_optimizer(preparation, scenario.optimizers.front(), plan.optimizer);
+  scale_learning_rate(preparation, scenario.optimizers.front(), plan.optimizer);
   if (scenario.optimizers.size() > 1) {
     add_problem(preparation, Kind::unsupported, scenario.optimizers[1].place,
                 "several optimizers are not modelled yet");

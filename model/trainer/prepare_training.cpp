@@ -118,8 +118,6 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
     site.description = name;
     preparation.sites.add(site);
   }
-  program->in_children = preparation.placement.launch.start != StartMethod::script &&
-                         preparation.options.world_size > 1;
   program->make_strategy = entry->make;
   try {
     entry->make(program->plan, program->strategy_arguments);

@@ -72,7 +72,9 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       interpreter_(rank, program.settings, log_, this) {}
 
 Program Training::run_main() {
+  interpreter_.make_on_host(program_.settings.on_gpus);
   co_await hook("__init__");
+  interpreter_.make_on_host(false);
   const Hook* main = nullptr;
   if (program_.scenario->program) {
     main = program_.scenario->program->find("main");
@@ -249,8 +251,25 @@ Program Training::begin_stage(Stage stage) {
   interpreter_.hand_over_compute_stream();
   co_await strategy_->setup(rank_, stage);
   is_set_up_ = true;
+  bind_buffers();
   if (stage == Stage::fit) {
     co_await hook("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
+  }
+}
+
+// register_buffer: what the network holds under a name is `self.NAME`, on the device.
+void Training::bind_buffers() {
+  const Network& network = *program_.network;
+  Frame none;
+  for (const Replica::Buffer& buffer : strategy_->replica().buffers()) {
+    const Layer& layer = network.layers[buffer.layer];
+    if (layer.kind == LayerKind::buffer) {
+      const Ticket ready = rank_.event({compute_stream, {}, no_site});
+      const std::vector<int64_t> shape(layer.buffers.front().shape.begin(),
+                                       layer.buffers.front().shape.end());
+      interpreter_.bind("self." + layer.name,
+                        Variable{interpreter_.tensors().borrow(buffer.value, shape, ready)}, none);
+    }
   }
 }
 

@@ -82,6 +82,7 @@ class Training final : public TrainerScope {
   int64_t dataloaders = 1;  ///< of the loop that runs now
 
  private:
+  void bind_buffers();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
   /// Tells the world that a hook begins, whether or not the user has written it.

@@ -187,6 +187,7 @@ Task<Value> Interpreter::read(const Variable& variable, const std::string& name,
 
 Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId site,
                              NamedValues& values) {
+  check_same_device(expression, frame, site);
   std::vector<std::string> computed;
   names_computed(expression.root(), computed);
   for (const std::string& name : expression.names()) {
@@ -302,7 +303,7 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   }
   const Value value = co_await value_of(expression, frame, site);
   if (value.is(Value::Kind::tensor)) {
-    co_return Variable{tensor_from(value)};
+    co_return Variable{tensor_from(value, location_for(expression, frame))};
   }
   co_return Variable{value};
 }
@@ -317,15 +318,16 @@ Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Fram
   }
   const Value value = co_await read(variable, expression.text(), site);
   try {
-    co_return tensor_from(value);
+    co_return tensor_from(value, location_for(expression, frame));
   } catch (const OperationError& error) {
     fail(site, error.what(), error.remedy());
   }
 }
 
-TensorPointer Interpreter::tensor_from(const Value& value) {
+TensorPointer Interpreter::tensor_from(const Value& value, Location location) {
   const Tensor tensor = tensor_of(value);
-  TensorPointer made = tensors_.make(tensor.values.dtype(), tensor.shape);
+  TensorPointer made = tensors_.make(tensor.values.dtype(), tensor.shape, location.device);
+  made->other_gpu = location.other_gpu;
   if (made->slice.elements > 0) {
     rank_.write(made->slice, tensor.values);
   }

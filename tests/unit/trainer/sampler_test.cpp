@@ -118,3 +118,19 @@ TEST_CASE("forgetting set_epoch repeats the order of epoch 0") {
   CHECK(RankBatches(settings, policy, 5, std::nullopt).at(0).samples !=
         RankBatches(settings, policy, 0, std::nullopt).at(0).samples);
 }
+
+TEST_CASE("iterable data are whole on every rank, or shard themselves") {
+  LoaderSettings settings;
+  settings.samples = 5;
+  settings.iterable = true;
+  SamplerPolicy policy;
+  policy.distributed = true;
+  policy.replicas = 2;
+  policy.index = 1;
+  CHECK(all_of(Sampler(sampler_options(settings, policy, 0))) ==
+        std::vector<int64_t>{0, 1, 2, 3, 4});
+  settings.sampler = SamplerKind::unrepeated;
+  CHECK(all_of(Sampler(sampler_options(settings, policy, 0))) == std::vector<int64_t>{1, 3});
+  policy.index = 0;
+  CHECK(all_of(Sampler(sampler_options(settings, policy, 0))) == std::vector<int64_t>{0, 2, 4});
+}

@@ -253,7 +253,7 @@ TEST_CASE("statements of the wrong form are refused") {
       in_step("    - empty_cache: ^^3\n", "takes no argument"),
       in_step("    - ^^kernel\n", "`kernel` needs `time` or `flops` or `bytes`"),
       in_step("    - kernel: {time: ^^1 ms, flops: 1 GFLOP}\n", "another"),
-      in_step("    - copy: {tensor: loss, to: ^^tpu}\n", "`cpu` or `gpu N`"),
+      in_step("    - copy: {tensor: loss, to: ^^tpu}\n", "`cpu`, `device` or `gpu N`"),
       in_step("    - ^^let\n", "needs names"),
       in_step("    - let: ^^3\n", "a map NAME: expr"),
       in_step("    - let: {^^a-b: 3}\n", "no name"),

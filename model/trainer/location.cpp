@@ -1,0 +1,124 @@
+// Where tensors live: which device an operation runs on, and what it refuses to meet there.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/trainer/interpreter.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* move_it = "move it first: {copy: {tensor: NAME, to: device}}";
+
+}  // namespace
+
+void Interpreter::fail_device(SiteId site, const std::string& message, const std::string& remedy) {
+  log_.add({"LS310", site, message, remedy});
+  throw ProgramException(site, message);
+}
+
+int64_t Interpreter::own_gpu() const {
+  const auto local = static_cast<size_t>(rank_.place().local_rank);
+  return local < settings_.gpus.size() ? settings_.gpus[local] : rank_.place().local_rank;
+}
+
+bool Interpreter::is_own(int64_t gpu) const {
+  const int32_t devices = rank_.place().devices;
+  return devices > 1 ? gpu < devices : gpu == own_gpu();
+}
+
+std::string Interpreter::location_of(const DeviceTensor& tensor) const {
+  if (tensor.device == host_device) {
+    return "cpu";
+  }
+  if (rank_.place().devices > 1) {
+    return fmt::format("cuda:{}", tensor.device.value);
+  }
+  return fmt::format("cuda:{}", tensor.other_gpu >= 0 ? tensor.other_gpu : own_gpu());
+}
+
+// Any GPU of the node can be written to; that it is another rank's is what goes wrong later.
+void Interpreter::check_target(const CopyTarget& target, SiteId site, const std::string& name) {
+  if (target.cpu || target.own || is_own(target.gpu)) {
+    return;
+  }
+  const Place& place = rank_.place();
+  const int64_t there = settings_.visible_gpus > 0 ? settings_.visible_gpus
+                        : place.devices > 1        ? place.devices
+                                                   : place.local_world_size;
+  if (target.gpu >= there) {
+    throw ProgramException(
+        site, fmt::format("CUDA error: invalid device ordinal: gpu {} is not a device of rank {}",
+                          target.gpu, place.rank.value));
+  }
+  if (settings_.on_gpus) {
+    log_.add({"LS310", site,
+              fmt::format("`{}` is put on GPU {}, which is another rank's",
+                          name.empty() ? "the tensor" : name, target.gpu),
+              "write `to: device`, the rank's own (`.to(self.device)`, `.type_as(x)`)"});
+  }
+}
+
+// PyTorch computes on one device; of the others it takes single numbers from the CPU.
+void Interpreter::check_same_device(const Expression& expression, Frame& frame, SiteId site) {
+  if (!settings_.on_gpus) {
+    return;
+  }
+  const DeviceTensor* first = nullptr;
+  std::string first_name;
+  for (const std::string& name : expression.names()) {
+    const Variable* variable = find(name, frame);
+    const auto* tensor =
+        variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
+    const bool is_number =
+        tensor != nullptr && (*tensor)->device == host_device && (*tensor)->shape.empty();
+    if (tensor == nullptr || is_number) {
+      continue;
+    }
+    if (first != nullptr && location_of(*first) != location_of(**tensor)) {
+      fail_device(site,
+                  fmt::format("Expected all tensors to be on the same device: `{}` is on {}, `{}` "
+                              "on {}",
+                              first_name, location_of(*first), name, location_of(**tensor)),
+                  move_it);
+    }
+    first = tensor->get();
+    first_name = name;
+  }
+}
+
+void Interpreter::check_device_of_call(const DeviceTensor& tensor, SiteId site) {
+  if (tensor.device == host_device && !settings_.gloo) {
+    fail_device(site,
+                "No backend type associated with device type cpu: NCCL moves only tensors on a GPU",
+                move_it);
+  }
+  if (tensor.other_gpu >= 0 && settings_.on_gpus && !settings_.gloo) {
+    fail_device(site,
+                fmt::format("Tensor found on device {} but backend constructor expects cuda:{}",
+                            location_of(tensor), own_gpu()),
+                move_it);
+  }
+}
+
+// A result is where its operands are; what has none is made on the rank's device.
+Location Interpreter::location_for(const Expression& expression, Frame& frame) {
+  if (!settings_.on_gpus) {
+    return {};
+  }
+  for (const std::string& name : expression.names()) {
+    const Variable* variable = find(name, frame);
+    const auto* tensor =
+        variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
+    if (tensor != nullptr && (*tensor)->device != host_device) {
+      return {(*tensor)->device, (*tensor)->other_gpu};
+    }
+    if (tensor != nullptr && !(*tensor)->shape.empty()) {
+      return {host_device};
+    }
+  }
+  return makes_on_host_ ? Location{host_device} : Location{};
+}
+
+}  // namespace lockstep
