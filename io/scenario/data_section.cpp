@@ -120,7 +120,8 @@ Table<LoaderSpec> loader_table() {
           field<&LoaderSpec::num_workers>({"num_workers", "0", "as DataLoader", 0, 4096}),
           field<&LoaderSpec::prefetch_factor>({"prefetch_factor", "2", "as DataLoader", 1, 4096}),
           field<&LoaderSpec::iterable>(
-              {"iterable", "false", "an IterableDataset: Lightning gives it no sampler"}),
+              {"iterable", "false",
+               "an IterableDataset: no sampler; `sampler: unrepeated` shards it"}),
           field<&LoaderSpec::sampler>({"sampler", "auto", "auto = what Lightning inserts"}),
           field<&LoaderSpec::set_epoch>({"set_epoch", "true", "false = forgotten"}),
           field<&LoaderSpec::sample_time>({"sample_time", "0", "CPU work of one sample"}),

@@ -220,7 +220,8 @@ Table<Scenario> scenario_table() {
               in_table({"data", "as the table of loaders says", "on what"}, "data")),
           field<&Scenario::optimizers, ObjectsForm<ObjectRole::optimizer>>(
               {"optimizer", "`{SGD: {lr: 0.1}}`",
-               "extra arguments: `name`, `module` (whose parameters), `set_to_none`"}),
+               "extra arguments: `name`, `module` (whose parameters), `set_to_none`, `scaling`, "
+               "`base_lr`, `base_batch_size`"}),
           field<&Scenario::schedulers, ObjectsForm<ObjectRole::lr_scheduler>>(
               {"lr_scheduler", "",
                "extra arguments: `optimizer` (name), `monitor`, `interval`, `frequency`"}),

@@ -150,6 +150,9 @@ void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
 
 // FairScale keeps batch norm from tracking its statistics in the first of two forwards.
 bool Replica::updates_buffers(const LayerRun& run, const Turn& turn) const {
+  if (network().layers[run.layer].kind == LayerKind::buffer) {
+    return false;  // only the program changes what it has registered
+  }
   return run.segment == nullptr || turn.again ||
          run.segment->recomputation != Recomputation::fairscale;
 }

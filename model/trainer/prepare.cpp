@@ -58,6 +58,19 @@ void number_streams(Preparation& preparation, ProgramSettings& settings) {
   }
 }
 
+// What the framework refuses need not be modelled.
+void drop_what_is_refused_anyway(Preparation& preparation) {
+  std::vector<Problem>& problems = preparation.problems;
+  const auto is_refused = [](const Problem& problem) {
+    return problem.kind == Problem::Kind::refused;
+  };
+  if (std::any_of(problems.begin(), problems.end(), is_refused)) {
+    std::erase_if(problems, [](const Problem& problem) {
+      return problem.kind == Problem::Kind::unsupported;
+    });
+  }
+}
+
 }  // namespace
 
 void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace& place,
@@ -150,6 +163,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   }
   prepare_launch(preparation);
   find_unsupported(preparation, world);
+  drop_what_is_refused_anyway(preparation);
   return preparation;
 }
 

@@ -63,11 +63,6 @@ void set_launch(Placement& placement, bool one_process) {
   launch.gpus = !placement.cpu;
 }
 
-bool is_refused(const Preparation& preparation) {
-  return std::any_of(preparation.problems.begin(), preparation.problems.end(),
-                     [](const Problem& problem) { return problem.kind == Kind::refused; });
-}
-
 }  // namespace
 
 const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
@@ -84,12 +79,9 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   const StrategyEntry* entry = registry.find(placement.strategy.name);
   set_launch(placement, entry != nullptr && entry->one_process);
   if (entry == nullptr) {
-    // What the framework refuses need not be there.
-    if (!is_refused(preparation)) {
-      add_problem(preparation, Kind::unsupported,
-                  trainer.strategy ? trainer.strategy->place : trainer.place,
-                  fmt::format("the strategy `{}` is not there yet", placement.strategy.name));
-    }
+    add_problem(preparation, Kind::unsupported,
+                trainer.strategy ? trainer.strategy->place : trainer.place,
+                fmt::format("the strategy `{}` is not there yet", placement.strategy.name));
     return nullptr;
   }
   set_unused_parameters(placement, program.strategy_arguments);
