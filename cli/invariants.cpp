@@ -299,8 +299,10 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
     site.file = problem.place.file;
     site.line = problem.place.line;
     site.column = problem.place.column;
-    finding.sites.push_back({sites.add(site), SiteRole::subject,
-                             refused ? "the framework refuses this" : "something else happens"});
+    const char* label = !refused                  ? "something else happens"
+                        : problem.code == "LS503" ? "contradicts the processes"
+                                                  : "the framework refuses this";
+    finding.sites.push_back({sites.add(site), SiteRole::subject, label});
     finding.when = "before training";
     if (!problem.remedy.empty()) {
       finding.fix = {problem.remedy};
