@@ -8,6 +8,7 @@
 
 #include "io/scenario/catalogue.hpp"
 #include "io/scenario/spelling.hpp"
+#include "model/metric/functional.hpp"
 #include "model/scenario/function.hpp"
 
 namespace lockstep {
@@ -133,6 +134,9 @@ class NameCheck {
       for (const ClassRow& metric : classes(ObjectRole::metric)) {
         functions_.insert(functional_name(metric.name));
       }
+      for (std::string& name : metric_function_names()) {
+        functions_.insert(std::move(name));
+      }
     }
     base_.insert("world");
   }
@@ -228,7 +232,8 @@ class NameCheck {
          {&data.tensor, &data.elements, &data.src, &data.dst, &data.tag, &work.time, &work.flops,
           &work.bytes, &work.tensor, &statement.log.value, &statement.log.batch_size,
           &statement.ranks_expression, &statement.color, &statement.expression,
-          &statement.sync_grad, &statement.preds, &statement.target}) {
+          &statement.sync_grad, &statement.preds, &statement.target, &statement.indexes,
+          &statement.weight}) {
       use(*expression, bound);
     }
     for (const auto* list : {&data.input_split_sizes, &data.output_split_sizes, &statement.ranks}) {

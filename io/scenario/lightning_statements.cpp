@@ -12,8 +12,19 @@ Field<Statement> log_field(KeyRow row) {
 
 Field<Statement> dictionary_field() {
   KeyRow row{"dictionary", "required", "what is logged, in this order"};
-  row.type = "map KEY: expr";
+  row.type = "map KEY: expr, or a MetricCollection";
   return {row, [](Reader& reader, const Node& node, const KeyRow&, Statement& statement) {
+            if (node.kind == Node::Kind::scalar) {
+              if (auto metric = NameForm::read(reader, node, {"dictionary", "", ""})) {
+                ExpressionNode name;
+                name.kind = ExpressionNode::Kind::name;
+                name.place = reader.place(node);
+                name.name = *metric;
+                statement.log.value = {Expression(make_expression_node(std::move(name)), *metric),
+                                       reader.place(node)};
+              }
+              return;
+            }
             statement.log.dictionary = read_bindings(reader, node, "dictionary", true);
           }};
 }
@@ -102,8 +113,15 @@ std::vector<StatementRow> lightning_rows() {
        "metric",
        {"metric"},
        "adds a batch to a metric",
-       {metric_field(), field<&Statement::preds>({"preds", "score", "predictions"}),
-        field<&Statement::target>({"target", "target", "labels"})}},
+       {metric_field(),
+        field<&Statement::preds>({"preds", "score",
+                                  "predictions; of MeanMetric and the like the "
+                                  "value"}),
+        field<&Statement::target>({"target", "target", "labels"}),
+        field<&Statement::indexes>({"indexes", "indexes", "RetrievalMAP: the query of each"}),
+        field<&Statement::weight>({"weight", "1", "MeanMetric: of each value"}),
+        field<&Statement::result, NameForm>(
+            {"as", "", "calls the metric (`forward`): name of the value of this batch"})}},
       {Kind::compute,
        "metric",
        {"metric"},

@@ -68,13 +68,18 @@ constexpr auto schedulers = std::to_array<ClassRow>({
 
 #define LOCKSTEP_METRIC                                               \
   " dist_sync_on_step:bool sync_on_compute:bool compute_on_cpu:bool " \
-  "compute_with_cache:bool nan_strategy:text"
-#define LOCKSTEP_BINARY "threshold:float multidim_average:text ignore_index:int" LOCKSTEP_METRIC
-#define LOCKSTEP_MULTICLASS \
-  "num_classes:int top_k:int average:text multidim_average:text ignore_index:int" LOCKSTEP_METRIC
-#define LOCKSTEP_MULTILABEL                                            \
-  "num_labels:int threshold:float average:text multidim_average:text " \
-  "ignore_index:int" LOCKSTEP_METRIC
+  "compute_with_cache:bool"
+#define LOCKSTEP_BINARY                                                        \
+  "threshold:float multidim_average:text ignore_index:int validate_args:bool " \
+  "zero_division:int" LOCKSTEP_METRIC
+#define LOCKSTEP_MULTICLASS                                                   \
+  "num_classes:int top_k:int average multidim_average:text ignore_index:int " \
+  "validate_args:bool zero_division:int" LOCKSTEP_METRIC
+#define LOCKSTEP_MULTILABEL                                       \
+  "num_labels:int threshold:float average multidim_average:text " \
+  "ignore_index:int validate_args:bool zero_division:int" LOCKSTEP_METRIC
+#define LOCKSTEP_CURVE " thresholds ignore_index:int validate_args:bool" LOCKSTEP_METRIC
+#define LOCKSTEP_CONFUSION " ignore_index:int normalize:text validate_args:bool" LOCKSTEP_METRIC
 
 constexpr auto metrics = std::to_array<ClassRow>({
     {"BinaryAccuracy", LOCKSTEP_BINARY},
@@ -84,26 +89,31 @@ constexpr auto metrics = std::to_array<ClassRow>({
     {"BinaryF1Score", LOCKSTEP_BINARY},
     {"BinaryFBetaScore", "beta:float " LOCKSTEP_BINARY},
     {"BinaryStatScores", LOCKSTEP_BINARY},
-    {"BinaryConfusionMatrix", "threshold:float ignore_index:int normalize:text" LOCKSTEP_METRIC},
+    {"BinaryConfusionMatrix", "threshold:float" LOCKSTEP_CONFUSION},
     {"BinaryMatthewsCorrCoef", "threshold:float ignore_index:int" LOCKSTEP_METRIC},
-    {"BinaryAUROC", "max_fpr:float thresholds ignore_index:int" LOCKSTEP_METRIC},
-    {"BinaryAveragePrecision", "thresholds ignore_index:int" LOCKSTEP_METRIC},
+    {"BinaryAUROC", "max_fpr:float" LOCKSTEP_CURVE},
+    {"BinaryAveragePrecision", "thresholds ignore_index:int validate_args:bool" LOCKSTEP_METRIC},
     {"MulticlassAccuracy", LOCKSTEP_MULTICLASS},
     {"MulticlassPrecision", LOCKSTEP_MULTICLASS},
     {"MulticlassRecall", LOCKSTEP_MULTICLASS},
     {"MulticlassF1Score", LOCKSTEP_MULTICLASS},
-    {"MulticlassAUROC", "num_classes:int average:text thresholds ignore_index:int" LOCKSTEP_METRIC},
-    {"MulticlassAveragePrecision",
-     "num_classes:int average:text thresholds ignore_index:int" LOCKSTEP_METRIC},
-    {"MulticlassConfusionMatrix",
-     "num_classes:int ignore_index:int normalize:text" LOCKSTEP_METRIC},
+    {"MulticlassFBetaScore", "beta:float " LOCKSTEP_MULTICLASS},
+    {"MulticlassStatScores", LOCKSTEP_MULTICLASS},
+    {"MulticlassAUROC", "num_classes:int average" LOCKSTEP_CURVE},
+    {"MulticlassAveragePrecision", "num_classes:int average" LOCKSTEP_CURVE},
+    {"MulticlassConfusionMatrix", "num_classes:int" LOCKSTEP_CONFUSION},
     {"MultilabelAccuracy", LOCKSTEP_MULTILABEL},
+    {"MultilabelPrecision", LOCKSTEP_MULTILABEL},
+    {"MultilabelRecall", LOCKSTEP_MULTILABEL},
     {"MultilabelF1Score", LOCKSTEP_MULTILABEL},
-    {"MeanMetric", "nan_strategy:text dist_sync_on_step:bool sync_on_compute:bool"},
-    {"SumMetric", "nan_strategy:text dist_sync_on_step:bool sync_on_compute:bool"},
-    {"MaxMetric", "nan_strategy:text dist_sync_on_step:bool sync_on_compute:bool"},
-    {"MinMetric", "nan_strategy:text dist_sync_on_step:bool sync_on_compute:bool"},
-    {"CatMetric", "nan_strategy:text dist_sync_on_step:bool sync_on_compute:bool"},
+    {"MultilabelFBetaScore", "beta:float " LOCKSTEP_MULTILABEL},
+    {"MultilabelStatScores", LOCKSTEP_MULTILABEL},
+    {"MultilabelConfusionMatrix", "num_labels:int threshold:float" LOCKSTEP_CONFUSION},
+    {"MeanMetric", "nan_strategy" LOCKSTEP_METRIC},
+    {"SumMetric", "nan_strategy" LOCKSTEP_METRIC},
+    {"MaxMetric", "nan_strategy" LOCKSTEP_METRIC},
+    {"MinMetric", "nan_strategy" LOCKSTEP_METRIC},
+    {"CatMetric", "nan_strategy" LOCKSTEP_METRIC},
     {"MeanSquaredError", "squared:bool num_outputs:int" LOCKSTEP_METRIC},
     {"MeanAbsoluteError", "num_outputs:int" LOCKSTEP_METRIC},
     {"R2Score", "adjusted:int multioutput:text" LOCKSTEP_METRIC},
@@ -111,9 +121,12 @@ constexpr auto metrics = std::to_array<ClassRow>({
     {"SpearmanCorrCoef", "num_outputs:int" LOCKSTEP_METRIC},
     {"ExplainedVariance", "multioutput:text" LOCKSTEP_METRIC},
     {"Perplexity", "ignore_index:int" LOCKSTEP_METRIC},
+    {"RetrievalMAP",
+     "empty_target_action:text ignore_index:int top_k:int aggregation:text" LOCKSTEP_METRIC},
     {"MeanAveragePrecision",
      "box_format:text iou_type:text iou_thresholds:list rec_thresholds:list "
      "max_detection_thresholds:list class_metrics:bool" LOCKSTEP_METRIC},
+    {"MetricCollection", "metrics prefix:text postfix:text compute_groups:bool"},
 });
 
 constexpr auto losses = std::to_array<ClassRow>({
@@ -194,6 +207,8 @@ constexpr auto launchers = std::to_array<ClassRow>({
 #undef LOCKSTEP_BINARY
 #undef LOCKSTEP_MULTICLASS
 #undef LOCKSTEP_MULTILABEL
+#undef LOCKSTEP_CURVE
+#undef LOCKSTEP_CONFUSION
 
 }  // namespace
 

@@ -156,6 +156,8 @@ struct Statement {
   Given<Expression> sync_grad;   ///< toggle_model
   Given<Expression> preds;       ///< update
   Given<Expression> target;      ///< update
+  Given<Expression> indexes;     ///< update of a retrieval metric
+  Given<Expression> weight;      ///< update of a mean
   Given<bool> all;               ///< reduce_boolean_decision
   std::vector<Placed<std::string>> skip;  ///< forward: layers that do not run
   Given<ForwardThrough> through;          ///< forward

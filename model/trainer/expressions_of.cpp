@@ -27,7 +27,7 @@ void for_each_expression(const Statement& statement,
         &communication.tag, &work.time, &work.flops, &work.bytes, &work.tensor,
         &statement.log.value, &statement.log.batch_size, &statement.ranks_expression,
         &statement.color, &statement.expression, &statement.sync_grad, &statement.preds,
-        &statement.target}) {
+        &statement.target, &statement.indexes, &statement.weight}) {
     if (*given) {
       visit((*given)->value);
     }

@@ -1,8 +1,12 @@
 #include "model/trainer/logging.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 
@@ -38,6 +42,10 @@ LoggedResults::Result& LoggedResults::result_of(const LogCall& call) {
 }
 
 Program LoggedResults::log(const LogCall& call) {
+  if (call.metric != nullptr) {
+    result_of(call);
+    co_return;
+  }
   TensorPointer step_value = call.value;
   if (call.on_step && call.sync) {
     const double own = co_await read(call.value, call.site);
@@ -107,6 +115,27 @@ Task<double> LoggedResults::synchronised(double value, DType dtype, Reduction re
   co_return divides ? common / strategy_.replicas(interpreter_.rank()) : common;
 }
 
+double LoggedResults::single_number(const Result& result, const Tensor& value) const {
+  if (value.values.size() != 1) {
+    throw ProgramException(result.call.site,
+                           fmt::format("The metric `{}` does not contain a single element, thus it "
+                                       "cannot be converted to a scalar",
+                                       result.call.key));
+  }
+  return value.values.number(0);
+}
+
+Task<double> LoggedResults::computed(Result& result) {
+  try {
+    const Tensor value = co_await result.call.metric->compute(exchange_.where_distributed(),
+                                                              result.call.state_sites);
+    co_return single_number(result, value);
+  } catch (const OperationError& error) {
+    interpreter_.log().add({"evaluation", result.call.site, error.what(), error.remedy()});
+    throw ProgramException(result.call.site, error.what());
+  }
+}
+
 // The mean is sync(S) / sync(C). From 2.0 on C is an int64 that is averaged, so that its fraction
 // is lost (lightning issues 21838 and 21859): the value is too large by (C / W) / floor(C / W).
 Task<double> LoggedResults::reduced(Result& result) {
@@ -133,10 +162,18 @@ Program LoggedResults::publish_steps() {
   std::map<std::string, double>& metrics = interpreter_.log().metrics;
   for (size_t i = 0; i < results_.size(); ++i) {
     const TensorPointer step = results_[i].step_value;
-    if (!step) {
+    const MetricObject* const metric = results_[i].call.metric;
+    const bool has_batch_value =
+        metric != nullptr && results_[i].call.on_step && metric->batch_value();
+    if (!step && !has_batch_value) {
       continue;
     }
-    const double value = co_await read(step, results_[i].call.site);
+    double value = 0;
+    if (has_batch_value) {
+      value = single_number(results_[i], *metric->batch_value());
+    } else {
+      value = co_await read(step, results_[i].call.site);
+    }
     metrics[step_key(results_[i])] = value;
     if (results_[i].call.on_epoch) {
       metrics[results_[i].call.key] = value;
@@ -153,14 +190,24 @@ Program LoggedResults::end_epoch(bool keep) {
     if (!results_[i].call.on_epoch) {
       continue;
     }
-    co_await gather(results_[i]);
-    const double value = co_await reduced(results_[i]);
+    double value = 0;
+    if (results_[i].call.metric != nullptr) {
+      value = co_await computed(results_[i]);
+    } else {
+      co_await gather(results_[i]);
+      value = co_await reduced(results_[i]);
+    }
     if (keep) {
       const std::string& key = results_[i].call.key;
       metrics[key] = value;
       if (results_[i].call.on_step) {
         metrics[key + "_epoch"] = value;
       }
+    }
+  }
+  for (Result& result : results_) {
+    if (result.call.metric != nullptr) {
+      result.call.metric->reset();
     }
   }
   results_.clear();

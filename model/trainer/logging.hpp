@@ -6,6 +6,7 @@
 
 #include "model/strategy/strategy.hpp"
 #include "model/trainer/interpreter.hpp"
+#include "model/trainer/metric_exchange.hpp"
 #include "model/trainer/training_program.hpp"
 
 namespace lockstep {
@@ -21,7 +22,9 @@ struct LogCall {
   bool on_epoch = false;
   bool sync = false;  ///< sync_dist, the strategy is distributed, and not rank_zero_only
   int64_t batch_size = 1;
-  TensorPointer value;  ///< one element; read when it is needed
+  TensorPointer value;  ///< one element; read when it is needed; null for a metric object
+  MetricObject* metric = nullptr;           ///< computed at the end of the epoch, then reset
+  const StateSites* state_sites = nullptr;  ///< of its exchanges
   SiteId site{};
   SiteId epoch_site{};  ///< of the reductions at the end of the epoch
 };
@@ -39,7 +42,10 @@ LogDefaults log_defaults(std::string_view hook);
 class LoggedResults {
  public:
   LoggedResults(Interpreter& interpreter, Strategy& strategy, const TrainingProgram& program)
-      : interpreter_(interpreter), strategy_(strategy), program_(program) {}
+      : interpreter_(interpreter),
+        strategy_(strategy),
+        program_(program),
+        exchange_(interpreter, strategy) {}
 
   Program log(const LogCall& call);
   /// Reduces what is logged on_epoch and puts all values into the rank's metrics, unless this is
@@ -67,12 +73,15 @@ class LoggedResults {
   Program gather(Result& result);
   void accumulate(Result& result, double value, int64_t batch_size);
   Task<double> reduced(Result& result);
+  Task<double> computed(Result& result);
+  double single_number(const Result& result, const Tensor& value) const;
   Task<double> synchronised(double value, DType dtype, Reduction reduction, SiteId site);
   std::string step_key(const Result& result) const;
 
   Interpreter& interpreter_;
   Strategy& strategy_;
   const TrainingProgram& program_;
+  MetricExchange exchange_;
   std::vector<Result> results_;  ///< in the order of the first log
 };
 

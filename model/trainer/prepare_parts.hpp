@@ -38,5 +38,7 @@ std::shared_ptr<const Network> prepare_network(Preparation& preparation);
 void prepare_plan(Preparation& preparation, TrainingProgram& program);
 void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings);
 void prepare_loaders(Preparation& preparation, TrainingProgram& program);
+/// The definitions of `metrics`, and the places where they are computed; needs the log sites.
+void prepare_metrics(Preparation& preparation, TrainingProgram& program);
 
 }  // namespace lockstep

@@ -92,6 +92,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   if (preparation.scenario->program) {
     program->log_sites = add_log_sites(*preparation.scenario->program, preparation.sites);
   }
+  prepare_metrics(preparation, *program);
   const StrategyEntry* entry = prepare_devices(preparation, registry, *program);
   program->network = prepare_network(preparation);
   prepare_trainer_settings(preparation, program->trainer);

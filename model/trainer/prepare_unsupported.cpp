@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/cluster/presets.hpp"
+#include "model/metric/functional.hpp"
 #include "model/scenario/function.hpp"
 #include "model/scenario/hooks.hpp"
 #include "model/trainer/expressions_of.hpp"
@@ -19,7 +20,7 @@ void find_functions(Preparation& preparation, const ProgramSpec& program) {
   for_each_statement(program, [&](const Statement& statement) {
     for_each_expression(statement, [&](const Expression& expression) {
       for (const std::string& name : expression.functions()) {
-        if (find_function(name) == nullptr) {
+        if (find_function(name) == nullptr && !is_metric_function(name)) {
           add_problem(preparation, Kind::unsupported, expression.place(),
                       fmt::format("the function `{}` is not there yet", name));
         }
@@ -46,12 +47,6 @@ void find_statements(Preparation& preparation, const ProgramSpec& program) {
     const std::string reduction = value_or(statement.log.reduce_fx, std::string("mean"));
     if (reduction != "mean" && reduction != "sum" && reduction != "min" && reduction != "max") {
       unsupported(fmt::format("the reduction `{}`", reduction));
-    }
-    if (statement.kind == StatementKind::update || statement.kind == StatementKind::compute ||
-        statement.kind == StatementKind::reset) {
-      add_problem(preparation, Kind::unsupported, statement.place,
-                  fmt::format("`{}`: metric objects are not modelled yet", name_of(statement.kind)),
-                  "log numbers with `log`");
     }
   });
 }
@@ -99,10 +94,6 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
     find_functions(preparation, *scenario.program);
     find_hooks(preparation, *scenario.program);
     find_statements(preparation, *scenario.program);
-  }
-  for (const NamedMetric& metric : scenario.metrics) {
-    add_problem(preparation, Kind::unsupported, metric.metric.place,
-                fmt::format("the metric `{}`: metric objects are not modelled yet", metric.name));
   }
   for (const FaultSpec& fault : scenario.faults) {
     if (world.faults.count(fault.kind) == 0) {

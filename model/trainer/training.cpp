@@ -69,7 +69,8 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       program_(program),
       log_(program.log->ranks[rank.place().rank.value]),
       strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
-      interpreter_(rank, program.settings, log_, this) {}
+      interpreter_(rank, program.settings, log_, this),
+      metrics_(interpreter_, *strategy_, program) {}
 
 Program Training::run_main() {
   interpreter_.make_on_host(program_.settings.on_gpus);
@@ -149,6 +150,9 @@ std::optional<Value> Training::lookup(std::string_view name) {
       metrics.emplace_back(key, Value(value));
     }
     return Value(std::move(metrics));
+  }
+  if (find_metric(program_.metrics, std::string(name)) != nullptr) {
+    return Value(Handle{Handle::Kind::metric, std::string(name)});
   }
   if (forward_done_ && loader_ != nullptr && loader_->columns->has(name)) {
     return loader_->columns->values(name, batch_->samples);

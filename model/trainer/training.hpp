@@ -8,6 +8,7 @@
 
 #include "model/trainer/interpreter.hpp"
 #include "model/trainer/logging.hpp"
+#include "model/trainer/metric_statements.hpp"
 #include "model/trainer/training_program.hpp"
 
 namespace lockstep {
@@ -101,6 +102,7 @@ class Training final : public TrainerScope {
   Program log_statement(const Statement& statement, Frame& frame);
   Program log_value(const Statement& statement, const std::string& name,
                     const Expression& expression, Frame& frame);
+  Program log_metric(const Statement& statement, const std::string& name, MetricInstance* metric);
   Program decide(const Statement& statement, Frame& frame);
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
   Task<Flow> run_training(const Statement& statement, Frame& frame);
@@ -112,6 +114,7 @@ class Training final : public TrainerScope {
   RankLog& log_;
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
+  MetricStatements metrics_;
   bool is_set_up_ = false;  ///< the model exists
   Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now

@@ -11,6 +11,7 @@
 #include "model/scenario/scenario.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/trainer/data_loader.hpp"
+#include "model/trainer/metric_sites.hpp"
 #include "model/trainer/program_settings.hpp"
 #include "model/trainer/run_log.hpp"
 #include "model/trainer/sites.hpp"
@@ -73,6 +74,8 @@ struct TrainingProgram {
   bool uses_loss = false;                     ///< some statement reads `loss` or `outputs`
   std::array<TrainerSites, 4> sites;          ///< by Stage
   std::map<std::string, LogSites> log_sites;  ///< by key: the first statement that logs it
+  std::vector<MetricDefinition> metrics;
+  MetricSites metric_sites;
   std::shared_ptr<RunLog> log;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/core/random.hpp"
+#include "model/metric/functional.hpp"
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/tensor.hpp"
 #include "model/trainer/interpreter.hpp"
@@ -43,6 +44,11 @@ class RankScope final : public Environment {
     const uint64_t turn = interpreter_.random_turns_[site]++;
     const uint64_t of_rank = random_key(interpreter_.settings_.seed, place_.rank.value);
     return random_unit(random_key(of_rank, site.value), turn);
+  }
+
+  std::optional<Value> call(std::string_view name, std::span<const Value> arguments) override {
+    return is_metric_function(name) ? std::optional(call_metric_function(name, arguments))
+                                    : std::nullopt;
   }
 
   bool unknown(const SourcePlace& place) override {

@@ -1,10 +1,11 @@
-"""Records what torch's DistributedDataParallel does in every setting of settings.py.
+"""Records what torch's DistributedDataParallel does in every setting of settings.py, and what
+TorchMetrics does in every setting of metric_settings.py.
 
   ./dev oracle [--check] [NAME...]
 
 Each setting runs over Gloo on loopback, a process a rank. The flight recorder says which
 collectives every rank issued; losses, gradients and final state are written beside them, to
-tests/data/oracle/NAME.json. With --check nothing is written: what runs now must equal what the
+tests/data/oracle/NAME.json, of metrics to tests/data/oracle/metrics/NAME.json. With --check nothing is written: what runs now must equal what the
 files hold, up to rounding where a setting is not exact (another processor may add in another
 order).
 """
@@ -35,7 +36,9 @@ import torch  # noqa: E402
 import torch.distributed  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
+import metrics  # noqa: E402
 import network as networks  # noqa: E402
+from metric_settings import METRIC_SETTINGS  # noqa: E402
 from settings import SETTINGS  # noqa: E402
 
 TYPE_NAMES = {
@@ -146,10 +149,10 @@ def run_rank(setting, rank, folder):
         world_size=setting["world_size"],
         timeout=datetime.timedelta(seconds=setting.get("timeout_s", 60)),
     )
-    run = RankRun(setting, rank)
+    run = (metrics.MetricRun if "metric" in setting else RankRun)(setting, rank)
     try:
         run.train()
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         timed_out = "Timed out" in str(error)
         run.record["ended"] = "stuck" if timed_out else "raised"
         if not timed_out:
@@ -190,9 +193,20 @@ def run(setting):
         folder = pathlib.Path(name)
         processes = [start_rank(setting, r, folder) for r in range(setting["world_size"])]
         statuses = [os.waitpid(process, 0)[1] for process in processes]
+        if setting.get("fails"):
+            # Gloo ends a process whose calls do not fit; how far the others come is left to chance.
+            return [{"ended": ended(folder / f"{r}.json")} for r in range(len(processes))]
         if any(statuses):
             raise SystemExit(f"oracle: a rank of {setting['name']} failed")
         return [json.loads((folder / f"{r}.json").read_text()) for r in range(len(processes))]
+
+
+def ended(path):
+    """A process that was ended while it wrote has left a part of its record."""
+    try:
+        return "finished" if json.loads(path.read_text())["ended"] == "finished" else "failed"
+    except (OSError, json.JSONDecodeError):
+        return "failed"
 
 
 def numbers_in(value):
@@ -222,13 +236,17 @@ def is_exact(setting, ranks):
 
 def recording(setting):
     ranks = run(setting)
+    recorded_with = {
+        "command": f"./dev oracle {setting['name']}",
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "backend": "gloo",
+    }
+    if "metric" in setting:
+        recorded_with["torchmetrics"] = metrics.torchmetrics.__version__
+        return {"recorded_with": recorded_with, "setting": setting, "ranks": ranks}
     return {
-        "recorded_with": {
-            "command": f"./dev oracle {setting['name']}",
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "backend": "gloo",
-        },
+        "recorded_with": recorded_with,
         "setting": setting,
         "exact": setting.get("values", True) and is_exact(setting, ranks),
         "ranks": ranks,
@@ -277,6 +295,8 @@ def agree(old, new, allowed):
 
 def same(old, new):
     """Everything but the versions; numbers up to 64 roundings where something was rounded."""
+    if "metric" in new["setting"]:
+        return old["setting"] == new["setting"] and agree(old["ranks"], new["ranks"], 64 * 2.0**-24)
     if any(old[key] != new[key] for key in ("setting", "exact")):
         return False
     roundoff = 2.0**-53 if new["setting"]["dtype"] == "fp64" else 2.0**-24
@@ -296,23 +316,24 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     parser.add_argument("names", nargs="*", help="settings; none: all")
     arguments = parser.parse_args()
-    unknown = set(arguments.names) - {s["name"] for s in SETTINGS}
+    unknown = set(arguments.names) - {s["name"] for s in SETTINGS + METRIC_SETTINGS}
     if unknown:
         parser.error(f"no setting {', '.join(sorted(unknown))}")
     differing = []
-    for setting in SETTINGS:
+    for setting in SETTINGS + METRIC_SETTINGS:
         if arguments.names and setting["name"] not in arguments.names:
             continue
         made = json.loads(json.dumps(recording(setting)))
-        path = FOLDER / f"{setting['name']}.json"
+        folder = FOLDER / "metrics" if "metric" in setting else FOLDER
+        path = folder / f"{setting['name']}.json"
         if arguments.check:
             held = path.exists() and same(json.loads(path.read_text()), made)
             differing += [] if held else [setting["name"]]
             print(f"{setting['name']}: {'holds' if held else 'DIFFERS'}", flush=True)
         else:
-            FOLDER.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             path.write_text(text_of(made) + "\n")
-            print(f"{setting['name']}: {'exact' if made['exact'] else 'rounded'}", flush=True)
+            print(f"{setting['name']}: {'exact' if made.get('exact') else 'rounded'}", flush=True)
     return 1 if differing else 0
 
 

@@ -17,7 +17,9 @@ std::vector<std::filesystem::path> recordings() {
   std::vector<std::filesystem::path> paths;
   const std::filesystem::path folder = LOCKSTEP_SOURCE_DIR "/tests/data/oracle";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    paths.push_back(entry.path());
+    if (entry.is_regular_file()) {
+      paths.push_back(entry.path());
+    }
   }
   std::sort(paths.begin(), paths.end());
   return paths;

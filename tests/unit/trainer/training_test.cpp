@@ -260,7 +260,7 @@ trainer:
   strategy: fsdp
   callbacks: [{EarlyStopping: {monitor: loss}}]
   precision: 16-mixed
-metrics: {f1: BinaryF1Score}
+metrics: {rho: SpearmanCorrCoef}
 lr_scheduler: {ReduceLROnPlateau: {monitor: loss}}
 )yaml")),
                                           standard_strategies());

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/scenario/value.hpp"
+
+namespace lockstep {
+
+/// How the states of all ranks become one (TorchMetrics' `dist_reduce_fx`): over the stacked
+/// tensors of the ranks, or by joining lists. `none` keeps the stack, or the list.
+enum class StateReduction : uint8_t { sum, mean, max, min, cat, none };
+std::string_view name_of(StateReduction reduction);
+
+/// One state as TorchMetrics' `add_state` declares it.
+struct MetricStateSpec {
+  std::string name;
+  StateReduction reduction = StateReduction::sum;
+  bool is_list = false;  ///< starts empty; otherwise `initial`
+  Tensor initial{};
+};
+
+/// One tensor, or the entries of a list.
+using StateValue = std::vector<Tensor>;
+/// In the order of the declarations.
+using MetricState = std::vector<StateValue>;
+
+/// What one update is given; null where a metric takes none.
+struct MetricInputs {
+  const Tensor* predictions = nullptr;  ///< `preds`; of MeanMetric and the like the value
+  const Tensor* target = nullptr;
+  const Tensor* indexes = nullptr;  ///< the query of each prediction
+  const Tensor* weight = nullptr;
+};
+
+/// Which inputs a metric takes: predictions and target, one value (and a weight), or predictions
+/// and target of queries.
+enum class MetricInputKind : uint8_t { predictions, value, queries };
+
+/// The formulas of one metric with its arguments; holds no state, so ranks may share it. Counts are
+/// int64, sums fp32. `update` and `compute` throw OperationError for what TorchMetrics raises on.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+
+  const std::vector<MetricStateSpec>& states() const { return states_; }
+  MetricState initial_state() const;
+
+  virtual MetricInputKind input_kind() const { return MetricInputKind::predictions; }
+  /// `forward` then updates twice instead of merging the state of the batch.
+  virtual bool full_state_update() const { return false; }
+  virtual void update(const MetricInputs& inputs, MetricState& state) const = 0;
+  /// Of a state of one rank, or of one that `merged` gave.
+  virtual Tensor compute(const MetricState& state) const = 0;
+
+ protected:
+  explicit Metric(std::vector<MetricStateSpec> states) : states_(std::move(states)) {}
+
+ private:
+  std::vector<MetricStateSpec> states_;
+};
+
+/// What one state sends to the other ranks: a list that is to be joined goes as one tensor, an
+/// empty one as a placeholder of shape [0] and type fp32 (TorchMetrics `_sync_dist`, torch >= 2.1).
+StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state);
+/// One state out of what each exchange gave: `gathered[k]` holds the k-th tensor of every rank.
+StateValue merged(const MetricStateSpec& spec, const std::vector<std::vector<Tensor>>& gathered);
+/// All states of all ranks become one. Lists without a reduction have equally many entries.
+MetricState merged(const Metric& metric, const std::vector<MetricState>& ranks);
+
+/// What `forward` makes of the state before a batch and that of the batch (`_reduce_states`);
+/// `updates` counts the batch.
+void merge_batch(const Metric& metric, MetricState before, int64_t updates, MetricState& batch);
+
+/// Entries of a list state as one tensor; [0] of fp32 where there are none. An entry of shape []
+/// counts as [1].
+Tensor joined(const StateValue& list);
+
+// Tensors as metrics use them.
+Tensor zeros(DType dtype, std::vector<int64_t> shape);
+Tensor scalar(double value, DType dtype = DType::fp32);
+/// state += more, in the type of the state.
+void add_to(Tensor& state, const Tensor& more);
+/// fp32 of these numbers.
+Tensor floats(std::vector<int64_t> shape, const std::vector<float>& numbers);
+void check_equal_shapes(const Tensor& predictions, const Tensor& target);
+
+}  // namespace lockstep

@@ -1,0 +1,183 @@
+#include "model/metric/metric_object.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lockstep {
+
+namespace {
+
+// torch.allclose with its defaults.
+bool nearly_equal(const Tensor& a, const Tensor& b) {
+  if (a.shape != b.shape) {
+    return false;
+  }
+  for (int64_t i = 0; i < a.values.size(); ++i) {
+    const double x = a.values.number(i);
+    const double y = b.values.number(i);
+    if (x != y && !(std::abs(x - y) <= 1e-8 + 1e-5 * std::abs(y))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Lists are compared as far as the shorter goes, as TorchMetrics does.
+bool have_equal_states(const MetricObject& a, const MetricObject& b) {
+  const std::vector<MetricStateSpec>& of_a = a.definition().metric->states();
+  const std::vector<MetricStateSpec>& of_b = b.definition().metric->states();
+  if (of_a.size() != of_b.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    if (of_a[i].name != of_b[i].name || of_a[i].is_list != of_b[i].is_list) {
+      return false;
+    }
+    const size_t entries = std::min(a.state()[i].size(), b.state()[i].size());
+    for (size_t k = 0; k < entries; ++k) {
+      if (!nearly_equal(a.state()[i][k], b.state()[i][k])) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+Tensor without_last_dimension(Tensor value) {
+  if (value.values.size() == 1) {
+    value.shape.clear();  // _squeeze_if_scalar
+  }
+  return value;
+}
+
+}  // namespace
+
+MetricObject::MetricObject(const MetricDefinition& definition)
+    : definition_(&definition), state_(definition.metric->initial_state()) {}
+
+void MetricObject::follow(const MetricObject& leader) {
+  leader_ = &leader;
+  state_ = definition_->metric->initial_state();
+}
+
+void MetricObject::update(const MetricInputs& inputs) {
+  computed_.reset();
+  ++updates_;
+  definition_->metric->update(inputs, state_);
+}
+
+void MetricObject::reset() {
+  state_ = definition_->metric->initial_state();
+  updates_ = 0;
+  computed_.reset();
+  batch_value_.reset();
+}
+
+Task<MetricState> MetricObject::synchronised(MetricState own, StateExchange* exchange,
+                                             const StateSites* sites) {
+  MetricState result;
+  std::vector<std::vector<std::vector<Tensor>>> gathered(own.size());
+  const std::vector<MetricStateSpec>& specs = definition_->metric->states();
+  for (size_t i = 0; i < own.size(); ++i) {
+    const SiteId site = sites->at(i);
+    if (definition_->compute_on_cpu && specs[i].is_list && !own[i].empty()) {
+      exchange->check_host_memory(site);
+    }
+    const StateValue parts = to_exchange(specs[i], own[i]);
+    for (const Tensor& part : parts) {
+      std::vector<Tensor> of_ranks = co_await exchange->gather(part, site);
+      gathered[i].push_back(std::move(of_ranks));
+    }
+  }
+  for (size_t i = 0; i < own.size(); ++i) {
+    result.push_back(merged(specs[i], gathered[i]));
+  }
+  co_return result;
+}
+
+Task<Tensor> MetricObject::value_of(MetricState state, StateExchange* exchange,
+                                    const StateSites* sites) {
+  if (exchange != nullptr) {
+    state = co_await synchronised(std::move(state), exchange, sites);
+  }
+  co_return without_last_dimension(definition_->metric->compute(state));
+}
+
+Task<Tensor> MetricObject::compute(StateExchange* exchange, const StateSites* sites) {
+  if (computed_) {
+    co_return *computed_;
+  }
+  StateExchange* const used = definition_->sync_on_compute ? exchange : nullptr;
+  Tensor value = co_await value_of(state(), used, sites);
+  if (definition_->compute_with_cache) {
+    computed_ = value;
+  }
+  co_return value;
+}
+
+// With the full state, or to exchange the batch's, forward updates twice; else it updates the state
+// of the batch and merges. An object that follows another leaves the accumulation to that one.
+Task<Tensor> MetricObject::forward(const MetricInputs* inputs, StateExchange* exchange,
+                                   const StateSites* sites) {
+  const Metric& metric = *definition_->metric;
+  StateExchange* const used = definition_->dist_sync_on_step ? exchange : nullptr;
+  MetricState batch = metric.initial_state();
+  metric.update(*inputs, batch);
+  Tensor value = co_await value_of(batch, used, sites);
+  if (leader_ == nullptr) {
+    ++updates_;
+    if (metric.full_state_update() || definition_->dist_sync_on_step) {
+      metric.update(*inputs, state_);
+    } else {
+      merge_batch(metric, std::move(state_), updates_, batch);
+      state_ = std::move(batch);
+    }
+  }
+  computed_.reset();
+  batch_value_ = value;
+  co_return value;
+}
+
+MetricInstance::MetricInstance(const MetricDefinition& definition) : definition_(&definition) {
+  if (!definition.is_collection()) {
+    objects_.emplace_back(definition);
+  }
+  for (const MetricDefinition& member : definition.members) {
+    objects_.emplace_back(member);
+  }
+}
+
+// Groups merge in the order of their members until no two are equal, so each object follows the
+// first before it that has its states.
+void MetricInstance::form_groups() {
+  for (size_t i = 1; i < objects_.size(); ++i) {
+    for (size_t earlier = 0; earlier < i; ++earlier) {
+      if (!objects_[earlier].follows() && have_equal_states(objects_[earlier], objects_[i])) {
+        objects_[i].follow(objects_[earlier]);
+        break;
+      }
+    }
+  }
+  groups_formed_ = true;
+}
+
+void MetricInstance::update(const MetricInputs& inputs) {
+  for (MetricObject& object : objects_) {
+    object.forget_value();
+    if (!object.follows()) {
+      object.update(inputs);
+    }
+  }
+  if (definition_->compute_groups && objects_.size() > 1 && !groups_formed_) {
+    form_groups();
+  }
+}
+
+void MetricInstance::reset() {
+  for (MetricObject& object : objects_) {
+    object.reset();
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+// `self.log` and `self.log_dict`.
+#include <fmt/core.h>
+
+#include "model/trainer/sites.hpp"
+#include "model/trainer/training.hpp"
+
+namespace lockstep {
+
+namespace {
+using Kind = StatementKind;
+}  // namespace
+
+LogCall Training::log_call(const Statement& statement, const std::string& name) const {
+  const LogSpec& log = statement.log;
+  const LogDefaults defaults = log_defaults(hook_);
+  const bool many = dataloaders > 1 && value_or(log.add_dataloader_idx, true);
+  LogCall call;
+  call.key = many ? fmt::format("{}/dataloader_idx_{}", name, progress.dataloader_idx) : name;
+  call.on_step = value_or(log.on_step, defaults.on_step);
+  call.on_epoch = value_or(log.on_epoch, defaults.on_epoch);
+  call.sync =
+      value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
+  call.batch_size = batch_ == nullptr ? 1 : batch_->size();
+  const auto known = program_.log_sites.find(name);
+  const SiteId own = site_of(statement);
+  const LogSites sites = known != program_.log_sites.end() ? known->second : LogSites{own, own};
+  call.site = sites.step;
+  call.epoch_site = sites.epoch;
+  const std::string reduction = value_or(log.reduce_fx, std::string("mean"));
+  call.reduction = reduction == "sum"   ? LogReduction::sum
+                   : reduction == "min" ? LogReduction::min
+                   : reduction == "max" ? LogReduction::max
+                                        : LogReduction::mean;
+  return call;
+}
+
+Program Training::log_statement(const Statement& statement, Frame& frame) {
+  if (results == nullptr) {
+    throw ProgramException(site_of(statement), fmt::format("You can't `self.log()` in `{}`: no "
+                                                           "loop runs",
+                                                           hook_));
+  }
+  if (statement.kind == Kind::log) {
+    co_await log_value(statement, statement.log.name->value, statement.log.value->value, frame);
+    co_return;
+  }
+  if (statement.log.value) {
+    MetricInstance* const metric = metrics_.named(statement.log.value->value, frame);
+    if (metric == nullptr || !metric->definition().is_collection()) {
+      throw ProgramException(site_of(statement), fmt::format("`{}` is no MetricCollection",
+                                                             statement.log.value->value.text()));
+    }
+    co_await log_metric(statement, "", metric);
+  }
+  for (const Binding& binding : statement.log.dictionary) {
+    co_await log_value(statement, binding.name, binding.expression, frame);
+  }
+}
+
+Program Training::log_value(const Statement& statement, const std::string& name,
+                            const Expression& expression, Frame& frame) {
+  if (MetricInstance* const metric = metrics_.named(expression, frame)) {
+    co_await log_metric(statement, name, metric);
+    co_return;
+  }
+  LogCall call = log_call(statement, name);
+  call.value = co_await interpreter_.tensor_value(expression, frame, call.site);
+  if (call.value->slice.elements != 1 || call.value->slice.buffer == no_buffer) {
+    throw ProgramException(call.site,
+                           fmt::format("`self.log({}, ..)` was called, but the tensor must have a "
+                                       "single element; write mean({})",
+                                       name, expression.text()));
+  }
+  if (statement.log.batch_size) {
+    call.batch_size = co_await interpreter_.integer_of(statement.log.batch_size->value, frame,
+                                                       call.site, "`batch_size`");
+  }
+  co_await results->log(call);
+}
+
+// A metric object is computed at the end of the epoch, by itself over all ranks; sync_dist changes
+// nothing. A collection is logged by log_dict, a key a member.
+Program Training::log_metric(const Statement& statement, const std::string& name,
+                             MetricInstance* metric) {
+  const MetricDefinition& definition = metric->definition();
+  if (definition.is_collection() && statement.kind == Kind::log) {
+    throw ProgramException(site_of(statement),
+                           fmt::format("`self.log({}, ..)` was called with a MetricCollection; "
+                                       "write log_dict: {{dictionary: {}}}",
+                                       name, definition.name));
+  }
+  for (size_t i = 0; i < metric->objects().size(); ++i) {
+    const std::string key =
+        definition.is_collection() ? definition.key_of(definition.members[i]) : name;
+    LogCall call = log_call(statement, key);
+    const SiteId place = program_.log_sites.count(key) != 0 ? call.epoch_site : site_of(statement);
+    call.metric = &metric->objects()[i];
+    call.state_sites = &program_.metric_sites.of(place, definition.name)[i];
+    call.sync = false;
+    co_await results->log(call);
+  }
+}
+
+}  // namespace lockstep

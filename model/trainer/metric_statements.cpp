@@ -1,0 +1,142 @@
+#include "model/trainer/metric_statements.hpp"
+
+#include <fmt/core.h>
+
+#include "model/scenario/tensor.hpp"
+#include "model/trainer/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+Expression named_expression(const char* name) {
+  ExpressionNode node;
+  node.kind = ExpressionNode::Kind::name;
+  node.name = name;
+  return {make_expression_node(std::move(node)), name};
+}
+
+}  // namespace
+
+MetricStatements::MetricStatements(Interpreter& interpreter, Strategy& strategy,
+                                   const TrainingProgram& program)
+    : interpreter_(interpreter), program_(program), exchange_(interpreter, strategy) {
+  for (const MetricDefinition& definition : program.metrics) {
+    metrics_[definition.name] = std::make_unique<MetricInstance>(definition);
+  }
+}
+
+MetricInstance* MetricStatements::find(const std::string& written) {
+  const auto found = metrics_.find(metric_name_of(written));
+  return found == metrics_.end() ? nullptr : found->second.get();
+}
+
+MetricInstance* MetricStatements::named(const Expression& expression, Frame& frame) {
+  const ExpressionNode& root = expression.root();
+  const bool is_name = root.kind == ExpressionNode::Kind::name;
+  return is_name && interpreter_.find(root.name, frame) == nullptr ? find(root.name) : nullptr;
+}
+
+void MetricStatements::fail(SiteId site, const MetricDefinition& metric,
+                            const OperationError& error) {
+  const std::string message =
+      fmt::format("the metric `{}` ({}): {}", metric.name, metric.class_name, error.what());
+  interpreter_.log().add({"evaluation", site, message, error.remedy()});
+  throw ProgramException(site, message);
+}
+
+Program MetricStatements::run(const Statement& statement, Frame& frame) {
+  MetricInstance* const metric = find(statement.name->value);
+  ensure(metric != nullptr, "every metric of a statement is declared");
+  if (statement.kind == StatementKind::update) {
+    co_await update(statement, frame, metric);
+  } else if (statement.kind == StatementKind::compute) {
+    co_await compute(statement, frame, metric);
+  } else {
+    metric->reset();
+  }
+}
+
+Task<Tensor> MetricStatements::input(const Given<Expression>* given, const Expression* otherwise,
+                                     Frame* frame, SiteId site) {
+  const Value value =
+      co_await interpreter_.value_of(*given ? (*given)->value : *otherwise, *frame, site);
+  co_return tensor_of(value);
+}
+
+Program MetricStatements::update(const Statement& statement, Frame& frame, MetricInstance* metric) {
+  const SiteId site = site_of(statement);
+  const MetricDefinition& definition = metric->definition();
+  const Expression score = named_expression("score");
+  const Expression target_column = named_expression("target");
+  const Expression indexes_column = named_expression("indexes");
+  std::vector<Tensor> results;
+  try {
+    const MetricInputKind kind = metric->objects().front().definition().metric->input_kind();
+    const Tensor predictions = co_await input(&statement.preds, &score, &frame, site);
+    Tensor target;
+    Tensor other;
+    MetricInputs inputs{&predictions};
+    if (kind != MetricInputKind::value) {
+      target = co_await input(&statement.target, &target_column, &frame, site);
+      inputs.target = &target;
+    }
+    if (kind == MetricInputKind::queries) {
+      other = co_await input(&statement.indexes, &indexes_column, &frame, site);
+      inputs.indexes = &other;
+    } else if (kind == MetricInputKind::value && statement.weight) {
+      other = co_await input(&statement.weight, nullptr, &frame, site);
+      inputs.weight = &other;
+    }
+    if (!statement.result) {
+      metric->update(inputs);
+      co_return;
+    }
+    const std::vector<StateSites>& sites = program_.metric_sites.of(site, definition.name);
+    for (size_t i = 0; i < metric->objects().size(); ++i) {
+      Tensor value =
+          co_await metric->objects()[i].forward(&inputs, exchange_.where_distributed(), &sites[i]);
+      results.push_back(std::move(value));
+    }
+  } catch (const OperationError& error) {
+    fail(site, definition, error);
+  }
+  bind(statement, frame, definition, results);
+}
+
+Program MetricStatements::compute(const Statement& statement, Frame& frame,
+                                  MetricInstance* metric) {
+  const SiteId site = site_of(statement);
+  const MetricDefinition& definition = metric->definition();
+  const std::vector<StateSites>& sites = program_.metric_sites.of(site, definition.name);
+  std::vector<Tensor> results;
+  try {
+    for (size_t i = 0; i < metric->objects().size(); ++i) {
+      Tensor value =
+          co_await metric->objects()[i].compute(exchange_.where_distributed(), &sites[i]);
+      results.push_back(std::move(value));
+    }
+  } catch (const OperationError& error) {
+    fail(site, definition, error);
+  }
+  bind(statement, frame, definition, results);
+}
+
+void MetricStatements::bind(const Statement& statement, Frame& frame,
+                            const MetricDefinition& definition, const std::vector<Tensor>& values) {
+  if (!statement.result) {
+    return;
+  }
+  if (!definition.is_collection()) {
+    interpreter_.bind(statement.result->value,
+                      Variable{interpreter_.tensor_from(Value(values.front()))}, frame);
+    return;
+  }
+  Map by_key;
+  for (size_t i = 0; i < values.size(); ++i) {
+    by_key.emplace_back(definition.key_of(definition.members[i]), Value(values[i]));
+  }
+  interpreter_.bind(statement.result->value, Variable{Value(std::move(by_key))}, frame);
+}
+
+}  // namespace lockstep

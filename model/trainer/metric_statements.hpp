@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "model/trainer/metric_exchange.hpp"
+#include "model/trainer/training_program.hpp"
+
+namespace lockstep {
+
+/// The metric objects of one rank, and the statements that use them: `update`, `compute`, `reset`.
+class MetricStatements {
+ public:
+  /// All outlive the statements.
+  MetricStatements(Interpreter& interpreter, Strategy& strategy, const TrainingProgram& program);
+
+  Program run(const Statement& statement, Frame& frame);
+  /// The metric that this expression names, or null. A name bound in the hook comes first.
+  MetricInstance* named(const Expression& expression, Frame& frame);
+  MetricInstance* find(const std::string& written);
+
+ private:
+  Program update(const Statement& statement, Frame& frame, MetricInstance* metric);
+  Program compute(const Statement& statement, Frame& frame, MetricInstance* metric);
+  Task<Tensor> input(const Given<Expression>* given, const Expression* otherwise, Frame* frame,
+                     SiteId site);
+  void bind(const Statement& statement, Frame& frame, const MetricDefinition& definition,
+            const std::vector<Tensor>& values);
+  [[noreturn]] void fail(SiteId site, const MetricDefinition& metric, const OperationError& error);
+
+  Interpreter& interpreter_;
+  const TrainingProgram& program_;
+  MetricExchange exchange_;
+  std::map<std::string, std::unique_ptr<MetricInstance>, std::less<>> metrics_;
+};
+
+}  // namespace lockstep

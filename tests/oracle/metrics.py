@@ -1,0 +1,86 @@
+"""Runs one rank of a setting of metric_settings.py with TorchMetrics."""
+
+import json
+import warnings
+
+import torch
+import torch.distributed
+import torchmetrics
+import torchmetrics.classification
+import torchmetrics.regression
+import torchmetrics.retrieval
+import torchmetrics.text
+
+warnings.filterwarnings("ignore")
+
+HOMES = (torchmetrics, torchmetrics.classification, torchmetrics.regression,
+         torchmetrics.retrieval, torchmetrics.text)
+
+
+def class_named(name):
+    return next(getattr(home, name) for home in HOMES if hasattr(home, name))
+
+
+def made(setting):
+    arguments = dict(setting["arguments"])
+    members = arguments.pop("metrics", None)
+    if members is None:
+        return class_named(setting["metric"])(**arguments)
+    if isinstance(members, dict):
+        members = {key: class_named(name)(**own) for key, (name, own) in members.items()}
+    else:
+        members = [class_named(name)(**own) for name, own in members]
+    return torchmetrics.MetricCollection(members, **arguments)
+
+
+def written(value):
+    if isinstance(value, dict):
+        return {key: written(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [written(child) for child in value]
+    numbers = value.detach().to(torch.float64).reshape(-1).tolist()
+    return {"shape": list(value.shape),
+            "values": [n if n == n and abs(n) != float("inf") else str(n) for n in numbers]}
+
+
+class MetricRun:
+    def __init__(self, setting, rank):
+        self.turns = setting["turns"][rank]
+        self.metric = made(setting)
+        self.record = {"ended": "finished", "results": []}
+
+    def train(self):
+        for name, *arguments in self.turns:
+            batch = {key: torch.tensor(data) for key, data in (arguments or [{}])[0].items()}
+            if name == "update":
+                self.metric.update(**batch)
+            elif name == "forward":
+                self.record["results"].append(written(self.metric(**batch)))
+            elif name == "compute":
+                self.record["results"].append(written(self.metric.compute()))
+            else:
+                self.metric.reset()
+
+    def finish(self):
+        self.record["operations"] = operations()
+        return self.record
+
+
+TYPE_NAMES = {"Double": "fp64", "Float": "fp32", "Long": "int64", "Byte": "uint8", "Bool": "uint8"}
+
+
+def operations():
+    """The collectives of this process, in order: [name, dtype, elements]."""
+    trace = json.loads(torch._C._distributed_c10d._dump_fr_trace_json())
+    result = []
+    for entry in trace.get("entries", []):
+        name = entry["profiling_name"].removeprefix("gloo:")
+        sizes = entry["input_sizes"][0] if entry["input_sizes"] else []
+        elements = 1
+        for size in sizes:
+            elements *= size
+        if name == "barrier":
+            result.append([name])
+        else:
+            result.append([name, TYPE_NAMES[entry["input_dtypes"][0]], elements])
+    return result
