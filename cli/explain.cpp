@@ -33,9 +33,9 @@ std::string list_of(std::span<const Page> pages) {
 }
 
 std::string overview() {
-  return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) + list_of(setup_pages()) +
-         "\nFindings that Lockstep does not look for yet\n" + list_of(later_pages()) +
-         "\nResults that expectations name\n" + list_of(result_pages()) +
+  return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) + list_of(metric_pages()) +
+         list_of(setup_pages()) + "\nFindings that Lockstep does not look for yet\n" +
+         list_of(later_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
          "\n  presets                known clusters and GPUs\n"
          "\nlockstep explain NAME shows a page.\n";
 }
@@ -57,8 +57,8 @@ std::string presets() {
 
 std::vector<std::string_view> all_names() {
   std::vector<std::string_view> names = {"presets"};
-  for (const auto pages :
-       {hang_pages(), value_pages(), setup_pages(), later_pages(), result_pages()}) {
+  for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages(),
+                           later_pages(), result_pages()}) {
     for (const Page& page : pages) {
       names.push_back(page.name);
     }
@@ -70,7 +70,8 @@ std::vector<std::string_view> all_names() {
 
 std::vector<const Page*> finding_pages() {
   std::vector<const Page*> all;
-  for (const auto pages : {hang_pages(), value_pages(), setup_pages(), later_pages()}) {
+  for (const auto pages :
+       {hang_pages(), value_pages(), metric_pages(), setup_pages(), later_pages()}) {
     for (const Page& page : pages) {
       all.push_back(&page);
     }
@@ -79,8 +80,8 @@ std::vector<const Page*> finding_pages() {
 }
 
 const Page* find_page(std::string_view name) {
-  for (const auto pages :
-       {hang_pages(), value_pages(), setup_pages(), later_pages(), result_pages()}) {
+  for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages(),
+                           later_pages(), result_pages()}) {
     if (const Page* page = find_in(pages, name)) {
       return page;
     }

@@ -4,25 +4,10 @@
 namespace lockstep::cli {
 
 constexpr Page later_pages_table[] = {
-    {"LS301", "an average of values that cannot be averaged",
-     R"page(
-What   A mean over ranks or batches of a metric that is not linear: F1, AUC, average precision.
-Note   Lockstep does not look for this yet: that it is not reported means nothing.
-)page"},
-    {"LS302", "a value of one rank is logged as if it were the whole",
-     R"page(
-What   `self.log` without sync_dist under a strategy with several processes.
-Note   Lockstep does not look for this yet: that it is not reported means nothing.
-)page"},
     {"LS303", "reductions pair values of different keys",
      R"page(
 What   Ranks log different keys; equal sizes complete and exchange values. A different order of the
        same keys is LS103, a missing key LS101 or LS102: those are found.
-Note   Lockstep does not look for this yet: that it is not reported means nothing.
-)page"},
-    {"LS307", "an average of integers loses its fraction",
-     R"page(
-What   A mean over ranks of an integer tensor is cut to whole numbers.
 Note   Lockstep does not look for this yet: that it is not reported means nothing.
 )page"},
     {"LS403", "a resource is never given back",

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cli/configuration.hpp"
+#include "cli/logged_metrics.hpp"
 #include "model/trainer/sites.hpp"
 #include "properties/diagnosis.hpp"
 #include "properties/equals_single_device.hpp"
@@ -281,6 +282,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
   append(findings, learning_rate_findings(run));
+  append(findings, metric_findings(run));
   sort_findings(findings);
   return findings;
 }

@@ -9,6 +9,7 @@
 #include "cli/one_run.hpp"
 #include "cli/results.hpp"
 #include "properties/finding.hpp"
+#include "properties/metric_is_global.hpp"
 
 namespace lockstep::cli {
 
@@ -40,6 +41,7 @@ struct Rehearsal {
   OneRun run;                              ///< the first schedule of the scenario's own world size
   std::vector<Problem> problems;           ///< all of them; notes too
   std::vector<Finding> findings;
+  std::vector<GlobalMetric> logged;  ///< at the end of the last epoch, by key
   Sites sites;
   Results results;
   Coverage coverage;

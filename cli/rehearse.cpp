@@ -9,6 +9,7 @@
 #include "cli/explore.hpp"
 #include "cli/explorer_port.hpp"
 #include "cli/invariants.hpp"
+#include "cli/logged_metrics.hpp"
 #include "cli/measure.hpp"
 #include "cli/prediction_range.hpp"
 #include "cli/result_value.hpp"
@@ -131,21 +132,30 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
 
 // The same training on one device: all ranks' samples of a micro-batch in one batch. It accumulates
 // as the run does, so that a window that the end of the epoch cuts short steps alike on both.
-std::vector<std::string> one_device_settings(const Rehearsal& rehearsal) {
+// `whole`: what is evaluated goes through in one batch, so that metrics are those of all samples.
+std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool whole) {
   const std::optional<TrainerSpec>& trainer = rehearsal.scenario->trainer;
   const int64_t micro_batches =
       trainer ? value_or(trainer->accumulate_grad_batches, int64_t{1}) : int64_t{1};
-  return {"trainer.devices=1",
-          "trainer.num_nodes=1",
-          "trainer.strategy=auto",
-          "launcher=null",
-          "env=null",
-          "trainer.gpus=null",
-          "trainer.num_processes=null",
-          "cluster.occupied=null",
-          "faults=[]",
-          fmt::format("data.train.batch_size={}", *rehearsal.results.effective_batch_size /
-                                                      std::max<int64_t>(1, micro_batches))};
+  std::vector<std::string> settings = {
+      "trainer.devices=1",
+      "trainer.num_nodes=1",
+      "trainer.strategy=auto",
+      "launcher=null",
+      "env=null",
+      "trainer.gpus=null",
+      "trainer.num_processes=null",
+      "cluster.occupied=null",
+      "faults=[]",
+      fmt::format("data.train.batch_size={}",
+                  *rehearsal.results.effective_batch_size / std::max<int64_t>(1, micro_batches))};
+  for (const auto& [stage, key] : {std::pair("validation", "val"), std::pair("test", "test")}) {
+    const std::optional<int64_t> samples = samples_of_stage(rehearsal.run, stage);
+    if (whole && samples.value_or(0) > 0 && logs_in_stage(rehearsal.run, stage)) {
+      settings.push_back(fmt::format("data.{}.batch_size={}", key, *samples));
+    }
+  }
+  return settings;
 }
 
 // One device takes the steps of all, so it takes them at their rate.
@@ -158,11 +168,39 @@ void keep_learning_rate(Scenario& scenario, double rate) {
   }
 }
 
+LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& rehearsal,
+                                    bool whole) {
+  LoadedScenarios loaded = source.load(one_device_settings(rehearsal, whole));
+  if (loaded.ok() && rehearsal.run.preparation.learning_rate.script_scales) {
+    keep_learning_rate(loaded.scenarios.front(), rehearsal.run.preparation.plan.optimizer.lr);
+  }
+  return loaded;
+}
+
 bool wants_single_device(const Rehearsal& rehearsal) {
   const Scenario& scenario = *rehearsal.scenario;
   const bool asked = !scenario.verify || value_or(scenario.verify->single_device, true);
-  return asked && rehearsal.run.preparation.options.numerics && rehearsal.results.devices > 1 &&
-         scenario.faults.empty() && !rehearsal.hung && rehearsal.undecided.empty();
+  return asked && rehearsal.results.devices > 1 && scenario.faults.empty() && !rehearsal.hung &&
+         rehearsal.undecided.empty() &&
+         (rehearsal.run.preparation.options.numerics || wants_reference(rehearsal.run));
+}
+
+bool has_raised(const OneRun& run) {
+  return std::any_of(run.result.ends.begin(), run.result.ends.end(),
+                     [](const RankEnd& end) { return end.kind == RankEnd::Kind::raised; });
+}
+
+// What logged values are, told once more with what one device gives.
+void judge_metrics(Rehearsal& rehearsal) {
+  std::vector<Finding> found = metric_findings(rehearsal.run, *rehearsal.results.single_device);
+  rehearsal.logged = logged_metrics(rehearsal.run, &*rehearsal.results.single_device);
+  std::erase_if(rehearsal.findings, [&found](const Finding& known) {
+    return std::any_of(found.begin(), found.end(), [&known](const Finding& other) {
+      return known.code == other.code && known.site() == other.site();
+    });
+  });
+  std::move(found.begin(), found.end(), std::back_inserter(rehearsal.findings));
+  sort_findings(rehearsal.findings);
 }
 
 void compare_with_one_device(const CaseSource& source, const RehearseRequest& request,
@@ -174,16 +212,18 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   if (loader == nullptr || loader->batches || !rehearsal.results.effective_batch_size) {
     return leave_out("ranks have batches of their own");
   }
-  LoadedScenarios loaded = source.load(one_device_settings(rehearsal));
+  const bool whole = wants_reference(rehearsal.run);
+  LoadedScenarios loaded = load_for_one_device(source, rehearsal, whole);
   if (!loaded.ok()) {
     return leave_out(loaded.diagnostics.front().message);
   }
-  if (rehearsal.run.preparation.learning_rate.script_scales) {
-    keep_learning_rate(loaded.scenarios.front(), rehearsal.run.preparation.plan.optimizer.lr);
-  }
   tell(request.progress, "on one device");
-  const OneRun single =
-      run_once(loaded.scenarios.front(), {World::simulated, false, {}, request.deadline});
+  const RunRequest once{World::simulated, false, {}, request.deadline};
+  OneRun single = run_once(loaded.scenarios.front(), once);
+  if (whole && single.ran && has_raised(single)) {  // a batch of all samples is too large
+    loaded = load_for_one_device(source, rehearsal, false);
+    single = run_once(loaded.scenarios.front(), once);
+  }
   if (rehearsal.undecided.empty()) {
     rehearsal.undecided = single.undecided;
   }
@@ -191,6 +231,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
     return leave_out("the scenario does not run on one");
   }
   rehearsal.results.single_device = single.preparation.log->ranks.front().metrics;
+  judge_metrics(rehearsal);
   if (single.preparation.log->ranks.front().steps !=
       rehearsal.run.preparation.log->ranks.front().steps) {
     return leave_out("it takes another number of steps");
@@ -320,6 +361,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
     rehearsal.run.ran = false;
     return rehearsal;
   }
+  rehearsal.logged = logged_metrics(rehearsal.run, nullptr);
   explore_world_sizes(own, request, rehearsal);
   if (request.explore && wants_single_device(rehearsal)) {
     compare_with_one_device(own, request, rehearsal);

@@ -17,4 +17,7 @@ std::string render_finding(const Finding& finding, const Sites& sites, const Sou
 std::string render_problems(const std::vector<Problem>& problems, const Sources& sources,
                             const Style& style);
 
+/// What every rank logged, and what one device would; a line a key. Empty: nothing was logged.
+std::string render_logged(const Rehearsal& rehearsal);
+
 }  // namespace lockstep::cli

@@ -159,6 +159,7 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   const std::string nothing = rehearsal.undecided.empty()
                                   ? style.good("no findings") + "."
                                   : style.warning("undecided") + ": " + rehearsal.undecided + ".";
+  out += render_logged(rehearsal);
   out += rehearsal.findings.empty()
              ? nothing
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));

@@ -14,6 +14,15 @@ namespace lockstep {
 
 namespace {
 
+// Of two parts of one statement, which comes first: negative the left one; 0 where there is none.
+int order_of(const Sites& sites, SiteId left, SiteId right) {
+  const Site* a = sites.find(left);
+  const Site* b = sites.find(right);
+  const bool parts = a != nullptr && b != nullptr && a->order > 0 && b->order > 0 &&
+                     a->file == b->file && a->line == b->line && a->column == b->column;
+  return parts ? a->order - b->order : 0;
+}
+
 constexpr size_t pairs_max = 16;
 
 bool has_site(const std::vector<Call>& calls, size_t end, SiteId site) {
@@ -72,11 +81,15 @@ class Pair {
     return Decisions(run_.journal->lane(side.rank(), has_lane ? lane_.value : 0));
   }
 
-  // A call behind a guard that the other rank evaluated otherwise is the odd one.
+  // A call behind a guard that the other rank evaluated otherwise is the odd one; so is one more
+  // for an earlier part of a statement whose next part the other rank has come to.
   int evidence(size_t i, size_t j) const {
     const Sites& sites = run_.journal->sites;
     const Call& a = left_.calls[i];
     const Call& b = right_.calls[j];
+    if (const int later = order_of(sites, a.site, b.site); later != 0) {
+      return later;
+    }
     const bool left_differs =
         guard_that_differs(sites, a.site, left_decisions_, a.row, right_decisions_).has_value();
     const bool right_differs =

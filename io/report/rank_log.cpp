@@ -30,6 +30,26 @@ StatementFinding finding_of(const Json& json) {
   return {json.at(0), SiteId{json.at(1)}, json.at(2), json.at(3), json.at(4)};
 }
 
+Json json_of(const LoggedKey& key) {
+  return {key.key,
+          key.site.value,
+          key.hook,
+          key.is_object,
+          key.synchronised,
+          key.rank_zero_only,
+          key.is_mean,
+          key.value,
+          key.own,
+          key.batch_sizes,
+          key.common_batch_sizes,
+          key.batches};
+}
+
+LoggedKey logged_key_of(const Json& json) {
+  return {json.at(0), SiteId{json.at(1)}, json.at(2), json.at(3), json.at(4),  json.at(5),
+          json.at(6), json.at(7),         json.at(8), json.at(9), json.at(10), json.at(11)};
+}
+
 Json json_of(const SampleUse& use) {
   return {use.stage, use.epoch, use.dataloader, binary_of(std::span(use.samples))};
 }
@@ -72,6 +92,7 @@ Json json_of_log(const RankLog& log) {
     metrics.push_back({key, value});
   }
   return {{"metrics", metrics},
+          {"logged", json_of_all(log.logged)},
           {"findings", json_of_all(log.findings)},
           {"samples", json_of_all(log.samples)},
           {"transfers", json_of_all(log.transfers)},
@@ -87,6 +108,7 @@ RankLog log_of_json(const Json& json) {
   for (const Json& metric : json.at("metrics")) {
     log.metrics.emplace(metric.at(0).get<std::string>(), metric.at(1).get<double>());
   }
+  log.logged = all_of_json(json.at("logged"), logged_key_of);
   log.findings = all_of_json(json.at("findings"), finding_of);
   log.samples = all_of_json(json.at("samples"), samples_of);
   log.transfers = all_of_json(json.at("transfers"), transfer_of);

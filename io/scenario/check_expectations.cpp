@@ -6,6 +6,7 @@
 #include "io/scenario/expectation_names.hpp"
 #include "io/scenario/sections.hpp"
 #include "io/scenario/spelling.hpp"
+#include "model/metric/definition.hpp"
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/evaluate.hpp"
 #include "model/scenario/finding_codes.hpp"
@@ -105,6 +106,23 @@ void check_types(Reader& reader, const Expectation& expectation) {
   }
 }
 
+void add_member_keys(const Scenario& scenario, const std::string& name,
+                     std::vector<std::string>& keys) {
+  for (const NamedMetric& metric : scenario.metrics) {
+    if (metric.name != name && "self." + metric.name != name) {
+      continue;
+    }
+    try {
+      const MetricDefinition definition = define_metric(metric.name, metric.metric);
+      for (const MetricDefinition& member : definition.members) {
+        keys.push_back(definition.key_of(member));
+      }
+    } catch (const MetricError&) {
+      // Told where metrics are prepared.
+    }
+  }
+}
+
 /// Keys of callback_metrics that the program can log: the key, and what Lightning makes of it.
 std::vector<std::string> logged_keys(const Scenario& scenario) {
   std::vector<std::string> keys;
@@ -117,6 +135,9 @@ std::vector<std::string> logged_keys(const Scenario& scenario) {
     }
     for (const Binding& binding : statement.log.dictionary) {
       keys.push_back(binding.name);
+    }
+    if (statement.kind == StatementKind::log_dict && statement.log.value) {
+      add_member_keys(scenario, statement.log.value->value.text(), keys);
     }
   });
   return keys;

@@ -63,7 +63,7 @@ Names names_in_scope(const Scenario& scenario) {
   return names;
 }
 
-/// Columns of the batch. Nothing when a CSV file holds them: its header is not read here.
+/// Columns of the batch. False when a CSV file holds them that could not be read.
 bool add_columns(const Scenario& scenario, Names& names) {
   bool known = true;
   bool any = false;
@@ -72,7 +72,12 @@ bool add_columns(const Scenario& scenario, Names& names) {
       return;
     }
     any = true;
-    known = known && !loader.values->csv;
+    known = known && (!loader.values->csv || loader.values->table);
+    if (loader.values->table) {
+      for (std::string& name : column_names(*loader.values->table)) {
+        names.insert(std::move(name));
+      }
+    }
     for (const Column& column : loader.values->columns) {
       names.insert(column.name);
     }

@@ -11,6 +11,7 @@
 #include "io/scenario/scalar.hpp"
 #include "io/scenario/sections.hpp"
 #include "io/scenario/spelling.hpp"
+#include "io/table/csv_table.hpp"
 
 namespace lockstep {
 namespace {
@@ -199,6 +200,7 @@ class Load {
     scenario.file = path_;
     scenario.name = name;
     read_table(reader_, *root, scenario_table(), scenario);
+    read_values(scenario);
     const Entry* version = root->find("version");
     if (version == nullptr ||
         (version->value->kind == Node::Kind::null && !version->value->faulty)) {
@@ -207,6 +209,57 @@ class Load {
     }
     check_scenario(reader_, scenario, case_names_);
     loaded_.scenarios.push_back(std::move(scenario));
+  }
+
+  // The rows of a CSV file are its samples, where the loader does not say otherwise.
+  void read_values(Scenario& scenario) {
+    if (!scenario.data) {
+      return;
+    }
+    const auto read = [&](LoaderSpec& loader) {
+      if (!loader.values || !loader.values->csv || !loader.values->columns.empty()) {
+        return;
+      }
+      const Placed<std::string>& csv = *loader.values->csv;
+      const std::string name =
+          (std::filesystem::path(path_).parent_path() / csv.value).lexically_normal().string();
+      loader.values->table = table_of(name, csv.place);
+      if (!loader.values->table) {
+        return;
+      }
+      const int64_t rows = loader.values->table->rows();
+      if (!loader.samples && !loader.tokens && !loader.batches) {
+        loader.samples = {rows, csv.place};
+      } else if (loader.samples && loader.samples->value > rows) {
+        reader_.fail_at(loader.samples->place,
+                        fmt::format("`samples` is {}, and {} has {} rows", loader.samples->value,
+                                    csv.value, rows),
+                        "leave `samples` out: the file says how many there are");
+      }
+    };
+    read(scenario.data->common);
+    for (auto* stage : {&scenario.data->train, &scenario.data->val, &scenario.data->test,
+                        &scenario.data->predict}) {
+      std::for_each(stage->begin(), stage->end(), read);
+    }
+  }
+
+  // Cases that name the same file share what it holds.
+  std::shared_ptr<const SampleTable> table_of(const std::string& name, const SourcePlace& place) {
+    const auto known = tables_.find(name);
+    if (known != tables_.end()) {
+      return known->second;
+    }
+    CsvTable read = read_csv(name);
+    for (Diagnostic& diagnostic : read.diagnostics) {
+      if (diagnostic.place.line == 0) {
+        reader_.fail_at(place, fmt::format("{}: {}", name, diagnostic.message), diagnostic.remedy);
+      } else {
+        loaded_.diagnostics.push_back(std::move(diagnostic));
+      }
+    }
+    loaded_.sources.merge(read.lines);
+    return tables_[name] = std::move(read.table);
   }
 
   /// All `--set` arguments as one tree.
@@ -296,6 +349,7 @@ class Load {
   std::string path_;
   std::vector<std::string> including_;
   std::vector<std::string> case_names_;
+  std::map<std::string, std::shared_ptr<const SampleTable>> tables_;
 };
 
 }  // namespace

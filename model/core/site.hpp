@@ -41,6 +41,7 @@ struct Site {
   bool in_else = false;     ///< stands in the `else` of its guard
   std::string data{};       ///< what a call moves, as the user wrote it: "x", "mean(loss)"
   std::string part{};       ///< tells calls of one statement apart: "at the end of the epoch"
+  int order = 0;            ///< of parts that one statement calls in this order, from 1; 0: none
   bool is_barrier = false;  ///< an all_reduce of one number stands for a barrier, as in c10d
 };
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "model/core/units.hpp"
 #include "model/scenario/expression.hpp"
 #include "model/scenario/placed.hpp"
+#include "model/scenario/sample_table.hpp"
 
 namespace lockstep {
 
@@ -24,6 +26,7 @@ struct Column {
 struct ColumnValues {
   Given<std::string> csv;  ///< path, relative to the scenario file; excludes `columns`
   std::vector<Column> columns;
+  std::shared_ptr<const SampleTable> table{};  ///< what the file holds
   SourcePlace place{};
 };
 

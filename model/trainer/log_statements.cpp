@@ -20,6 +20,8 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
   call.on_epoch = value_or(log.on_epoch, defaults.on_epoch);
   call.sync =
       value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
+  call.hook = hook_;
+  call.rank_zero_only = value_or(log.rank_zero_only, false);
   call.batch_size = batch_ == nullptr ? 1 : batch_->size();
   const auto known = program_.log_sites.find(name);
   const SiteId own = site_of(statement);

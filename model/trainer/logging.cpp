@@ -37,7 +37,9 @@ LoggedResults::Result& LoggedResults::result_of(const LogCall& call) {
   if (known != results_.end()) {
     return *known;
   }
-  results_.push_back({call, {}, 0, 0, false, nullptr});
+  Result result;
+  result.call = call;
+  results_.push_back(std::move(result));
   return results_.back();
 }
 
@@ -98,6 +100,7 @@ Program LoggedResults::gather(Result& result) {
   for (const Logged& logged : result.unread) {
     const double value = co_await read(logged.tensor, result.call.site);
     accumulate(result, value, logged.batch_size);
+    ++result.batches;
   }
   result.unread.clear();
 }
@@ -151,7 +154,25 @@ Task<double> LoggedResults::reduced(Result& result) {
   }
   const double count = co_await synchronised(static_cast<double>(result.batch_sizes), DType::int64,
                                              Reduction::avg, result.call.epoch_site);
+  result.common_batch_sizes = static_cast<int64_t>(count);
   co_return value / count;
+}
+
+// For whoever asks afterwards whether the value is that of all samples.
+void LoggedResults::remember(const Result& result, double value) {
+  const LogCall& call = result.call;
+  const bool is_mean = call.reduction == LogReduction::mean && call.metric == nullptr;
+  const bool divides_in_float = program_.trainer.lightning < Version{2, 0, 0};
+  LoggedKey logged{call.key,  call.site,           call.hook, call.metric != nullptr,
+                   call.sync, call.rank_zero_only, is_mean};
+  logged.value = value;
+  logged.own =
+      is_mean ? result.accumulated / static_cast<double>(std::max<int64_t>(result.batch_sizes, 1))
+              : result.accumulated;
+  logged.batch_sizes = result.batch_sizes;
+  logged.common_batch_sizes = divides_in_float ? 0 : result.common_batch_sizes;
+  logged.batches = result.batches;
+  interpreter_.log().remember(logged);
 }
 
 std::string LoggedResults::step_key(const Result& result) const {
@@ -203,6 +224,7 @@ Program LoggedResults::end_epoch(bool keep) {
       if (results_[i].call.on_step) {
         metrics[key + "_epoch"] = value;
       }
+      remember(results_[i], value);
     }
   }
   for (Result& result : results_) {

@@ -20,6 +20,8 @@ struct LogCall {
   LogReduction reduction = LogReduction::mean;
   bool on_step = false;
   bool on_epoch = false;
+  std::string hook;  ///< that calls it
+  bool rank_zero_only = false;
   bool sync = false;  ///< sync_dist, the strategy is distributed, and not rank_zero_only
   int64_t batch_size = 1;
   TensorPointer value;  ///< one element; read when it is needed; null for a metric object
@@ -67,6 +69,8 @@ class LoggedResults {
     int64_t batch_sizes = 0;
     bool started = false;
     TensorPointer step_value;
+    int64_t batches = 0;             ///< accumulated
+    int64_t common_batch_sizes = 0;  ///< after the exchange
   };
   Result& result_of(const LogCall& call);
   Task<double> read(TensorPointer tensor, SiteId site);
@@ -74,6 +78,7 @@ class LoggedResults {
   void accumulate(Result& result, double value, int64_t batch_size);
   Task<double> reduced(Result& result);
   Task<double> computed(Result& result);
+  void remember(const Result& result, double value);
   double single_number(const Result& result, const Tensor& value) const;
   Task<double> synchronised(double value, DType dtype, Reduction reduction, SiteId site);
   std::string step_key(const Result& result) const;

@@ -40,6 +40,7 @@ void MetricSites::add(SiteId place, const MetricDefinition& definition, Sites& s
   }
   const Site base = *sites.find(place);
   std::vector<StateSites>& all = sites_[{place, definition.name}];
+  int order = 0;
   const auto add_states = [&](const MetricDefinition& one) {
     StateSites states;
     for (const MetricStateSpec& state : one.metric->states()) {
@@ -52,6 +53,7 @@ void MetricSites::add(SiteId place, const MetricDefinition& definition, Sites& s
       site.part = fmt::format("{}metric {}, state `{}`", base.part.empty() ? "" : base.part + ", ",
                               of, state.name);
       site.data = fmt::format("{}.{}", definition.name, state.name);
+      site.order = ++order;
       states.push_back(sites.add(site));
     }
     all.push_back(std::move(states));

@@ -23,12 +23,7 @@ int64_t samples_of(Preparation& preparation, const LoaderSpec& spec, const Netwo
   return spec.tokens->value / network.input.front();
 }
 
-void check_columns(Preparation& preparation, const LoaderSpec& spec,
-                   const LoaderSettings& settings) {
-  if (spec.values && spec.values->csv) {
-    add_problem(preparation, Kind::unsupported, spec.values->csv->place,
-                "values in a CSV file are not read yet", "write the columns as lists");
-  }
+void check_columns(Preparation& preparation, const LoaderSettings& settings) {
   for (const SampleColumns::Entry& entry : settings.columns->entries()) {
     const auto items = static_cast<int64_t>(entry.items.size());
     if (items > 0 && items < settings.samples) {
@@ -64,7 +59,7 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
     add_problem(preparation, Kind::invalid, spec.batch_size->place, "`batch_size` is at least 1");
     settings.batch_size = 1;
   }
-  check_columns(preparation, spec, settings);
+  check_columns(preparation, settings);
   if (spec.sample_size && is_written(spec.sample_size->place)) {
     add_problem(preparation, Kind::unsupported, spec.sample_size->place,
                 "`sample_size` is not modelled yet: batches have the size of the model's input");

@@ -29,9 +29,26 @@ struct SampleUse {
   std::vector<int64_t> samples;  ///< in the order in which they were used
 };
 
+/// How a key was logged at the end of an epoch, and what the value was made of.
+struct LoggedKey {
+  std::string key;
+  SiteId site{};
+  std::string hook;           ///< that logs it: "validation_step"
+  bool is_object = false;     ///< a metric object, which synchronises itself
+  bool synchronised = false;  ///< by sync_dist
+  bool rank_zero_only = false;
+  bool is_mean = false;            ///< reduce_fx; of a metric object false
+  double value = 0;                ///< what this rank shows
+  double own = 0;                  ///< the same of this rank's batches alone
+  int64_t batch_sizes = 0;         ///< their sum on this rank, for a mean
+  int64_t common_batch_sizes = 0;  ///< what averaging that over the ranks gave, if synchronised
+  int64_t batches = 0;             ///< values that were accumulated
+};
+
 /// What a rank leaves behind beside its journal.
 struct RankLog {
   std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
+  std::vector<LoggedKey> logged;  ///< the last epoch of each key, in the order of the first log
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
   /// What the strategy moved in the last optimizer step, by its own labels.
@@ -42,6 +59,16 @@ struct RankLog {
   int64_t epochs = 0;      ///< training epochs that ended
   int64_t statements = 0;  ///< executed
   bool statement_limit_reached = false;
+
+  void remember(const LoggedKey& logged_key) {
+    for (LoggedKey& known : logged) {
+      if (known.key == logged_key.key) {
+        known = logged_key;
+        return;
+      }
+    }
+    logged.push_back(logged_key);
+  }
 
   void add(const StatementFinding& finding) {
     for (StatementFinding& known : findings) {

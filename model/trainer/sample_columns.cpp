@@ -50,15 +50,23 @@ SampleColumns::SampleColumns(const std::optional<ColumnValues>& values, uint64_t
     }
     entries_.push_back(std::move(entry));
   }
-}
-
-const SampleColumns::Entry* SampleColumns::find(std::string_view column) const {
-  for (const Entry& entry : entries_) {
-    if (entry.name == column) {
-      return &entry;
+  table_ = values->table;
+  std::vector<std::string> names;
+  if (table_) {
+    for (const SampleTable::Column& column : table_->columns()) {
+      names.push_back(column.name);
+    }
+  } else {
+    for (const Entry& entry : entries_) {
+      names.push_back(entry.name);
     }
   }
-  return nullptr;
+  for (size_t i = 0; i < names.size(); ++i) {
+    column_names_.emplace(names[i], Parts{i});
+  }
+  for (const ColumnGroup& group : column_groups(names)) {
+    column_names_.emplace(group.name, group.columns);
+  }
 }
 
 Value SampleColumns::one(const Entry& entry, int64_t sample) const {
@@ -74,15 +82,50 @@ Value SampleColumns::one(const Entry& entry, int64_t sample) const {
   return evaluate(entry.items[static_cast<size_t>(sample)], scope);
 }
 
-Value SampleColumns::values(std::string_view column, const std::vector<int64_t>& samples) const {
-  const Entry* entry = find(column);
-  ensure(entry != nullptr, "the column is there");
-  List items;
-  items.reserve(samples.size());
-  for (const int64_t sample : samples) {
-    items.push_back(one(*entry, sample));
+Tensor SampleColumns::of_column(size_t column, const std::vector<int64_t>& samples) const {
+  if (!table_) {
+    List items;
+    items.reserve(samples.size());
+    for (const int64_t sample : samples) {
+      items.push_back(one(entries_[column], sample));
+    }
+    return tensor_of(Value(std::move(items)));
   }
-  return Value(tensor_of(Value(std::move(items))));
+  const SampleTable::Column& known = table_->columns()[column];
+  for (const int64_t sample : samples) {
+    if (sample >= table_->rows()) {
+      throw OperationError(fmt::format("the column `{}` has {} rows, none for sample {}",
+                                       known.name, table_->rows(), sample),
+                           "give one row a sample");
+    }
+  }
+  std::vector<double> numbers(samples.size());
+  table_->read(column, samples, numbers);
+  return {{static_cast<int64_t>(samples.size())},
+          Values::of(known.whole ? DType::int64 : DType::fp32, numbers)};
+}
+
+Value SampleColumns::values(std::string_view column, const std::vector<int64_t>& samples) const {
+  const auto found = column_names_.find(column);
+  ensure(found != column_names_.end(), "the column is there");
+  const Parts& parts = found->second;
+  if (parts.size() == 1) {
+    return Value(of_column(parts.front(), samples));
+  }
+  const auto width = static_cast<int64_t>(parts.size());
+  Tensor side_by_side;
+  side_by_side.shape = {static_cast<int64_t>(samples.size()), width};
+  side_by_side.values = Values(DType::fp32, static_cast<int64_t>(samples.size()) * width);
+  for (int64_t part = 0; part < width; ++part) {
+    const Tensor one = of_column(parts[static_cast<size_t>(part)], samples);
+    if (one.values.size() != static_cast<int64_t>(samples.size())) {
+      throw OperationError(fmt::format("the columns of `{}` hold more than a number each", column));
+    }
+    for (int64_t i = 0; i < one.values.size(); ++i) {
+      side_by_side.values.set(i * width + part, one.values.number(i));
+    }
+  }
+  return Value(std::move(side_by_side));
 }
 
 }  // namespace lockstep

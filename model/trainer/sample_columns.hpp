@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,13 +13,14 @@
 namespace lockstep {
 
 /// The values of samples, by column. A sample has the same values on every rank and in every epoch:
-/// random() draws from the seed, the column's place and the sample.
+/// random() draws from the seed, the column's place and the sample. Columns `score_0 score_1 ..`
+/// are also one column `score`, [samples, entries].
 class SampleColumns {
  public:
   /// `written`: by the scenario itself, not a default.
   SampleColumns(const std::optional<ColumnValues>& values, uint64_t seed, bool written);
 
-  bool has(std::string_view column) const { return find(column) != nullptr; }
+  bool has(std::string_view column) const { return column_names_.contains(column); }
   /// Whether the scenario itself gives this column.
   bool is_given(std::string_view column) const { return written_ && has(column); }
   /// One element a sample: fp32, int64 of whole numbers, uint8 of truth values.
@@ -31,10 +35,14 @@ class SampleColumns {
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  const Entry* find(std::string_view column) const;
+  /// One column, or several side by side.
+  using Parts = std::vector<size_t>;
   Value one(const Entry& entry, int64_t sample) const;
+  Tensor of_column(size_t column, const std::vector<int64_t>& samples) const;
 
   std::vector<Entry> entries_;
+  std::shared_ptr<const SampleTable> table_;  ///< instead of entries; may be null
+  std::map<std::string, Parts, std::less<>> column_names_;
   uint64_t seed_;
   bool written_;
 };

@@ -13,6 +13,9 @@ namespace lockstep {
 
 namespace {
 
+/// Of columns, by all ranks together.
+constexpr int64_t most_numbers_kept = int64_t{1} << 22;
+
 std::string_view suffix_of(Stage stage) {
   switch (stage) {
     case Stage::fit: return "";
@@ -70,7 +73,8 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       log_(program.log->ranks[rank.place().rank.value]),
       strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
       interpreter_(rank, program.settings, log_, this),
-      metrics_(interpreter_, *strategy_, program) {}
+      metrics_(interpreter_, *strategy_, program),
+      columns_(most_numbers_kept / std::max(1, rank.world_size())) {}
 
 Program Training::run_main() {
   interpreter_.make_on_host(program_.settings.on_gpus);
@@ -155,7 +159,7 @@ std::optional<Value> Training::lookup(std::string_view name) {
     return Value(Handle{Handle::Kind::metric, std::string(name)});
   }
   if (forward_done_ && loader_ != nullptr && loader_->columns->has(name)) {
-    return loader_->columns->values(name, batch_->samples);
+    return columns_.values(*loader_->columns, name, *batch_, !training_);
   }
   return std::nullopt;
 }

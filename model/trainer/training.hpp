@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/trainer/column_cache.hpp"
 #include "model/trainer/interpreter.hpp"
 #include "model/trainer/logging.hpp"
 #include "model/trainer/metric_statements.hpp"
@@ -115,6 +116,7 @@ class Training final : public TrainerScope {
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
   MetricStatements metrics_;
+  ColumnCache columns_;
   bool is_set_up_ = false;  ///< the model exists
   Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now

@@ -40,6 +40,7 @@ bool Training::holds_forward(std::string_view hook) const {
 Program Training::training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
                                  bool begins_window) {
   batch_ = &batch;
+  columns_.begin_batch();
   loader_ = &loader;
   forward_done_ = false;
   training_ = true;
@@ -98,6 +99,7 @@ Task<Flow> Training::step(std::string_view hook, Frame& frame) {
 Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loader,
                                    std::string_view step_hook) {
   batch_ = &batch;
+  columns_.begin_batch();
   loader_ = &loader;
   forward_done_ = false;
   training_ = false;

@@ -157,7 +157,7 @@ model: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 2]}], input: [8]}
 data: {batch_size: 4, train: {samples: 64}, val: {samples: 16}}
 trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: )yaml") +
                                strategy + R"yaml(}
-program: {validation_step: [{log: {name: val_loss, value: loss}}]}
+program: {validation_step: [{log: {name: val_loss, value: loss, sync_dist: true}}]}
 )yaml");
     INFO(strategy);
     CHECK(ran.findings.empty());

@@ -1,0 +1,221 @@
+#include "cli/logged_metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "model/metric/averaging.hpp"
+#include "model/metric/functional.hpp"
+#include "model/trainer/expressions_of.hpp"
+#include "model/trainer/metric_sites.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// What a value is made of: the first metric in it, and whether ranks' values were gathered.
+struct Origin {
+  std::string class_name;
+  bool is_micro = false;
+  bool is_gathered = false;
+  bool is_mean = false;
+};
+
+/// Finds what logged values come from, through the names that statements bind.
+class Origins {
+ public:
+  explicit Origins(const Scenario& scenario) : scenario_(scenario) {
+    for_each_statement(*scenario.program, [this](const Statement& statement) {
+      for (const Binding& binding : statement.bindings) {
+        bindings_[binding.name].push_back(&binding.expression);
+      }
+      if (!statement.result) {
+        return;
+      }
+      if (statement.kind == StatementKind::update && statement.name) {
+        batch_values_[statement.result->value] = metric_name_of(statement.name->value);
+      } else if (statement.kind == StatementKind::all_gather) {
+        gathered_.insert(statement.result->value);
+      }
+    });
+  }
+
+  Origin of(const Expression& expression) {
+    Origin origin;
+    std::set<std::string> seen;
+    visit(expression.root(), origin, seen);
+    return origin;
+  }
+
+ private:
+  void visit(const ExpressionNode& node, Origin& origin, std::set<std::string>& seen) {
+    if (node.kind == ExpressionNode::Kind::call) {
+      visit_call(node, origin);
+    }
+    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
+      visit_name(node.name, origin, seen);
+    }
+    for (const ExpressionNodePointer& part : node.parts) {
+      visit(*part, origin, seen);
+    }
+  }
+
+  static void visit_call(const ExpressionNode& node, Origin& origin) {
+    origin.is_mean = origin.is_mean || node.name == "mean";
+    if (!origin.class_name.empty()) {
+      return;
+    }
+    origin.class_name = node.name == "sqrt" ? "RootMeanSquaredError" : metric_class_of(node.name);
+    for (const ExpressionNodePointer& part : node.parts) {
+      const bool is_text =
+          part->kind == ExpressionNode::Kind::constant && part->value.is(Value::Kind::text);
+      origin.is_micro = origin.is_micro || (is_text && part->value.text() == "micro");
+    }
+  }
+
+  void visit_name(const std::string& name, Origin& origin, std::set<std::string>& seen) {
+    origin.is_gathered = origin.is_gathered || gathered_.count(name) != 0;
+    const auto batch = batch_values_.find(name);
+    if (batch != batch_values_.end() && origin.class_name.empty()) {
+      for (const NamedMetric& metric : scenario_.metrics) {
+        if (metric.name == batch->second) {
+          origin.class_name = metric.metric.name;
+        }
+      }
+    }
+    const auto bound = bindings_.find(name);
+    if (bound != bindings_.end()) {
+      for (const Expression* expression : bound->second) {
+        visit(expression->root(), origin, seen);
+      }
+    }
+  }
+
+  const Scenario& scenario_;
+  std::map<std::string, std::vector<const Expression*>> bindings_;
+  std::map<std::string, std::string> batch_values_;
+  std::set<std::string> gathered_;
+};
+
+std::string name_of_metric(const std::string& class_name) {
+  return class_name == "RootMeanSquaredError" ? "a root" : class_name;
+}
+
+void add_rule(const Origin& origin, GlobalMetric& metric) {
+  const std::optional<Averaging> averaging = averaging_of(origin.class_name, origin.is_micro);
+  if (averaging) {
+    metric.rule = text_of(*averaging, name_of_metric(origin.class_name));
+    metric.remedy = origin.class_name == "RootMeanSquaredError"
+                        ? "log the object: metrics: {rmse: {MeanSquaredError: {squared: false}}}"
+                        : fmt::format(
+                              "log the object: metrics: {{m: {}}}, - update: m, - log: {{name: {}, "
+                              "value: m}}",
+                              origin.class_name, metric.key);
+  } else if (origin.is_gathered && origin.is_mean) {
+    metric.rule = "a mean of gathered means counts each alike, however many samples it is of";
+    metric.remedy =
+        "gather sums and numbers of samples, and divide once; or log the value with "
+        "sync_dist: true";
+  }
+}
+
+bool is_evaluation(const std::string& hook) {
+  return hook.find("validation") != std::string::npos || hook.find("test") != std::string::npos;
+}
+
+// The expression under which each key is logged first.
+std::map<std::string, const Expression*> logged_expressions(const Scenario& scenario) {
+  std::map<std::string, const Expression*> expressions;
+  for_each_statement(*scenario.program, [&](const Statement& statement) {
+    if (statement.log.name && statement.log.value) {
+      expressions.emplace(statement.log.name->value, &statement.log.value->value);
+    }
+    for (const Binding& binding : statement.log.dictionary) {
+      expressions.emplace(binding.name, &binding.expression);
+    }
+  });
+  return expressions;
+}
+
+std::string without_loader(const std::string& key) {
+  return key.substr(0, std::min(key.find("/dataloader_idx_"), key.size()));
+}
+
+}  // namespace
+
+std::vector<GlobalMetric> logged_metrics(const OneRun& run,
+                                         const std::map<std::string, double>* single_device) {
+  const Scenario& scenario = *run.preparation.scenario;
+  std::vector<GlobalMetric> metrics;
+  if (!scenario.program) {
+    return metrics;
+  }
+  Origins origins(scenario);
+  const auto expressions = logged_expressions(scenario);
+  std::map<std::string, size_t> by_key;
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const LoggedKey& logged : ranks[rank].logged) {
+      const auto [place, fresh] = by_key.emplace(logged.key, metrics.size());
+      if (fresh) {
+        GlobalMetric metric;
+        metric.key = logged.key;
+        metric.site = logged.site;
+        metric.is_object = logged.is_object;
+        metric.synchronised = logged.synchronised;
+        metric.rank_zero_only = logged.rank_zero_only;
+        metric.in_training = !is_evaluation(logged.hook);
+        const auto expression = expressions.find(without_loader(logged.key));
+        if (expression != expressions.end() && !logged.is_object) {
+          add_rule(origins.of(*expression->second), metric);
+        }
+        if (single_device != nullptr && single_device->count(logged.key) != 0) {
+          metric.single_device = single_device->at(logged.key);
+        }
+        metrics.push_back(std::move(metric));
+      }
+      metrics[place->second].ranks.push_back({static_cast<int32_t>(rank), logged.value, logged.own,
+                                              logged.batch_sizes, logged.common_batch_sizes,
+                                              logged.batches});
+    }
+  }
+  return metrics;
+}
+
+namespace {
+
+std::vector<Finding> judged(const OneRun& run, const std::map<std::string, double>* single_device) {
+  const bool ended =
+      std::all_of(run.result.ends.begin(), run.result.ends.end(),
+                  [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
+  return ended && !run.result.hung ? metric_is_global(logged_metrics(run, single_device))
+                                   : std::vector<Finding>();
+}
+
+}  // namespace
+
+std::vector<Finding> metric_findings(const OneRun& run) { return judged(run, nullptr); }
+
+std::vector<Finding> metric_findings(const OneRun& run,
+                                     const std::map<std::string, double>& single_device) {
+  return judged(run, &single_device);
+}
+
+bool logs_in_stage(const OneRun& run, std::string_view stage) {
+  const std::vector<LoggedKey>& logged = run.preparation.log->ranks.front().logged;
+  return std::any_of(logged.begin(), logged.end(), [stage](const LoggedKey& key) {
+    return key.hook.find(stage) != std::string::npos;
+  });
+}
+
+bool wants_reference(const OneRun& run) {
+  const std::vector<GlobalMetric> metrics = logged_metrics(run, nullptr);
+  return std::any_of(metrics.begin(), metrics.end(), [](const GlobalMetric& metric) {
+    return !metric.in_training && (!metric.rule.empty() || metric.rank_zero_only);
+  });
+}
+
+}  // namespace lockstep::cli

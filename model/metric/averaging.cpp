@@ -1,0 +1,60 @@
+#include "model/metric/averaging.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep {
+
+std::optional<Averaging> averaging_of(std::string_view class_name, bool is_micro) {
+  const bool one_score = class_name.starts_with("Binary") || is_micro;
+  if (class_name.ends_with("Accuracy")) {
+    return one_score ? Averaging::equal_counts : Averaging::never;
+  }
+  if (class_name.ends_with("Precision") && !class_name.ends_with("AveragePrecision")) {
+    return one_score ? Averaging::equal_predicted_positives : Averaging::never;
+  }
+  if (class_name.ends_with("Recall") || class_name.ends_with("Specificity")) {
+    return one_score ? Averaging::equal_positives : Averaging::never;
+  }
+  if (class_name == "MeanSquaredError" || class_name == "MeanAbsoluteError" ||
+      class_name == "MeanMetric") {
+    return Averaging::equal_counts;
+  }
+  if (class_name == "RootMeanSquaredError" || class_name == "Perplexity") {
+    return Averaging::never_by_mean;
+  }
+  if (class_name == "RetrievalMAP") {
+    return Averaging::equal_queries;
+  }
+  for (const std::string_view ending :
+       {"F1Score", "FBetaScore", "AUROC", "AveragePrecision", "R2Score", "PearsonCorrCoef"}) {
+    if (class_name.ends_with(ending)) {
+      return Averaging::never;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string text_of(Averaging averaging, std::string_view metric) {
+  switch (averaging) {
+    case Averaging::equal_counts:
+      return fmt::format("{} is the mean of its parts only where each counts by its samples",
+                         metric);
+    case Averaging::equal_predicted_positives:
+      return fmt::format(
+          "{} is the mean of its parts only where all predict equally many positives", metric);
+    case Averaging::equal_positives:
+      return fmt::format("{} is the mean of its parts only where all hold equally many positives",
+                         metric);
+    case Averaging::equal_queries:
+      return fmt::format(
+          "{} is the mean of its parts only where all hold equally many queries, "
+          "and no query is in two of them",
+          metric);
+    case Averaging::never_by_mean:
+      return fmt::format("{} is not the mean of its parts, not even of equal ones", metric);
+    case Averaging::never: return fmt::format("{} is never the mean of its parts", metric);
+  }
+  return "";
+}
+
+}  // namespace lockstep

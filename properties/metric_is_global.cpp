@@ -1,0 +1,167 @@
+#include "properties/metric_is_global.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "properties/rounding.hpp"
+
+namespace lockstep {
+
+namespace {
+
+// Values are fp32: one rounding for each batch and rank that is added, some for what follows.
+constexpr int64_t roundings_beside = 16;
+
+double bound_of(const GlobalMetric& metric) {
+  int64_t operations = roundings_beside;
+  double magnitude = std::abs(metric.single_device.value_or(0));
+  for (const RankMetric& rank : metric.ranks) {
+    operations += 1 + rank.batches;
+    magnitude = std::max(magnitude, std::abs(rank.value));
+  }
+  return 2 * gamma(operations, DType::fp32) * magnitude;
+}
+
+RankSet ranks_of(const GlobalMetric& metric) {
+  RankSet ranks;
+  for (const RankMetric& rank : metric.ranks) {
+    ranks.add(rank.rank);
+  }
+  return ranks;
+}
+
+std::string number(double value) { return fmt::format("{:.6g}", value); }
+
+// "rank 0 0.666667, rank 1 0.857143, ..".
+std::string listed(const GlobalMetric& metric, double RankMetric::*which) {
+  constexpr size_t most_listed = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(metric.ranks.size(), most_listed); ++i) {
+    text += fmt::format("{}rank {} {}", i == 0 ? "" : ", ", metric.ranks[i].rank,
+                        number(metric.ranks[i].*which));
+  }
+  return text + (metric.ranks.size() > most_listed ? ", .." : "");
+}
+
+std::string error_text(double logged, double right) {
+  const std::string share =
+      right == 0 ? "" : fmt::format(", {:+.3g} %", 100 * (logged - right) / std::abs(right));
+  return fmt::format("{:+.3g}{}", logged - right, share);
+}
+
+Finding finding_for(const char* code, Level level, const GlobalMetric& metric, std::string title) {
+  Finding finding = finding_of(code, level, std::move(title));
+  finding.ranks = ranks_of(metric);
+  finding.sites.push_back({metric.site, SiteRole::subject, fmt::format("logs `{}`", metric.key)});
+  return finding;
+}
+
+bool differ(const GlobalMetric& metric) {
+  const double first = metric.ranks.front().value;
+  const double bound = bound_of(metric);
+  return std::any_of(metric.ranks.begin(), metric.ranks.end(), [&](const RankMetric& rank) {
+    return beyond_rounding(rank.value, first, bound);
+  });
+}
+
+void tell_single_device(const GlobalMetric& metric, double logged, Finding& finding) {
+  if (metric.single_device) {
+    finding.follows.push_back(fmt::format("all samples at once give {}: the error is {}",
+                                          number(*metric.single_device),
+                                          error_text(logged, *metric.single_device)));
+  }
+}
+
+std::optional<Finding> lost_fraction(const GlobalMetric& metric) {
+  const auto ranks = static_cast<int64_t>(metric.ranks.size());
+  const int64_t common = metric.ranks.front().common_batch_sizes;
+  int64_t samples = 0;
+  for (const RankMetric& rank : metric.ranks) {
+    samples += rank.batch_sizes;
+  }
+  if (!metric.synchronised || common == 0 || samples == common * ranks) {
+    return std::nullopt;
+  }
+  const double factor = static_cast<double>(samples) / static_cast<double>(common * ranks);
+  const double logged = metric.ranks.front().value;
+  Finding finding =
+      finding_for("LS307", Level::error, metric,
+                  fmt::format("`{}` is logged {:.6g} times too large: its weight lost a fraction",
+                              metric.key, factor));
+  finding.why.text =
+      fmt::format("{} samples on {} ranks average to {:.6g}, and the int64 holds {}", samples,
+                  ranks, static_cast<double>(samples) / static_cast<double>(ranks), common);
+  finding.follows.push_back(
+      fmt::format("{} is logged instead of {}", number(logged), number(logged / factor)));
+  finding.fix = {
+      "make the number of samples a multiple of the ranks (drop_last, or a batch_size "
+      "that divides),",
+      "or log a metric object: metrics: {mean: MeanMetric}"};
+  return finding;
+}
+
+std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
+  const double logged = metric.ranks.front().value;
+  const bool alone = metric.rank_zero_only && metric.single_device &&
+                     (metric.rule.empty() || metric.ranks.size() == 1 || differ(metric)) &&
+                     beyond_rounding(logged, *metric.single_device, bound_of(metric));
+  if (!alone && (metric.rank_zero_only || !differ(metric))) {
+    return std::nullopt;
+  }
+  Finding finding = finding_for(
+      "LS302", metric.in_training ? Level::note : Level::error, metric,
+      alone ? fmt::format("`{}` is logged by rank 0 and is not that of all samples", metric.key)
+            : fmt::format("every rank logs another `{}`; the logger writes rank 0's", metric.key));
+  finding.why.text = listed(metric, &RankMetric::value);
+  tell_single_device(metric, logged, finding);
+  finding.follows.push_back(
+      "what monitors it (checkpoints, early stopping, schedulers) decides for each rank apart");
+  if (metric.is_object) {
+    finding.fix = {"let it synchronise: sync_on_compute: true"};
+  } else if (metric.rule.empty()) {
+    finding.fix = {"add sync_dist: true"};
+  } else {
+    finding.fix = {metric.remedy, "sync_dist would average it, and " + metric.rule};
+  }
+  return finding;
+}
+
+std::optional<Finding> averaged(const GlobalMetric& metric) {
+  const double logged = metric.ranks.front().value;
+  if (metric.is_object || metric.rule.empty() || !metric.single_device || metric.in_training ||
+      !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
+    return std::nullopt;
+  }
+  Finding finding =
+      finding_for("LS301", Level::error, metric,
+                  fmt::format("`{}` is {}, a mean of what cannot be averaged; all samples give {}",
+                              metric.key, number(logged), number(*metric.single_device)));
+  finding.why.text = metric.rule;
+  finding.follows.push_back("of their own batches: " + listed(metric, &RankMetric::own));
+  finding.follows.push_back(
+      fmt::format("the error here is {}", error_text(logged, *metric.single_device)));
+  finding.fix = {metric.remedy};
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> metric_is_global(std::span<const GlobalMetric> metrics) {
+  std::vector<Finding> findings;
+  for (const GlobalMetric& metric : metrics) {
+    if (metric.ranks.empty()) {
+      continue;
+    }
+    for (const auto find : {lost_fraction, of_one_rank, averaged}) {
+      if (std::optional<Finding> finding = find(metric)) {
+        findings.push_back(std::move(*finding));
+        break;
+      }
+    }
+  }
+  return findings;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "properties/finding.hpp"
+
+namespace lockstep {
+
+/// What one rank logged under a key at the end of an epoch.
+struct RankMetric {
+  int32_t rank = 0;
+  double value = 0;                ///< that it shows
+  double own = 0;                  ///< the same of its batches alone
+  int64_t batch_sizes = 0;         ///< of them, for a mean
+  int64_t common_batch_sizes = 0;  ///< what an averaging of int64 gave; 0: there was none
+  int64_t batches = 0;
+};
+
+/// One key, as all ranks logged it.
+struct GlobalMetric {
+  std::string key;
+  SiteId site{};
+  bool is_object = false;
+  bool synchronised = false;
+  bool rank_zero_only = false;
+  bool in_training = false;  ///< of training batches: what one rank shows is taken as a sample
+  std::string rule;          ///< why it may not be averaged; empty: nothing speaks against it
+  std::string remedy;
+  std::vector<RankMetric> ranks;        ///< those that logged it, ascending
+  std::optional<double> single_device;  ///< of all samples at once
+};
+
+/// A logged value is that of all samples: LS307 a mean that lost the fraction of its weight, LS302
+/// a value of one rank shown as if it were the whole, LS301 a mean of what cannot be averaged. One
+/// finding a key. The last needs `single_device`, and a rule that speaks against the mean.
+std::vector<Finding> metric_is_global(std::span<const GlobalMetric> metrics);
+
+}  // namespace lockstep
