@@ -116,7 +116,10 @@ std::string place_text(const Sites& sites, SiteId id) {
   if (site == nullptr) {
     return "";
   }
-  return site->line > 0 ? fmt::format("from line {}", site->line) : "from " + site->description;
+  if (site->line == 0) {
+    return "from " + site->description;
+  }
+  return fmt::format("from line {}{}", site->line, site->order > 0 ? ", " + site->part : "");
 }
 
 std::string actions_of(const Finding& finding, const Sites& sites) {

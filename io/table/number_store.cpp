@@ -7,6 +7,7 @@ namespace lockstep {
 namespace {
 // A window over the rows that are asked for may hold this many others for each of them.
 constexpr int64_t rows_beside = 64;
+constexpr size_t rows_at_once = 1024;
 constexpr int64_t window_numbers_max = int64_t{1} << 17;
 }  // namespace
 
@@ -54,11 +55,19 @@ void NumberStore::read(size_t column, std::span<const int64_t> rows, std::span<d
     }
     return;
   }
+  std::vector<double> numbers;
+  for (size_t begin = 0; begin < rows.size(); begin += rows_at_once) {
+    const size_t count = std::min(rows_at_once, rows.size() - begin);
+    read_some(column, rows.subspan(begin, count), out.subspan(begin, count), numbers);
+  }
+}
+
+void NumberStore::read_some(size_t column, std::span<const int64_t> rows, std::span<double> out,
+                            std::vector<double>& numbers) const {
   const auto [least, greatest] = std::minmax_element(rows.begin(), rows.end());
   const int64_t window = *greatest - *least + 1;
   const bool near = window <= rows_beside * static_cast<int64_t>(rows.size()) &&
                     window * static_cast<int64_t>(width_) <= window_numbers_max;
-  std::vector<double> numbers;
   if (near) {
     read_window(*least, window, numbers);
   }

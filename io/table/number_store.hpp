@@ -28,6 +28,8 @@ class NumberStore {
 
  private:
   bool save_block();
+  void read_some(size_t column, std::span<const int64_t> rows, std::span<double> out,
+                 std::vector<double>& numbers) const;
   void read_window(int64_t first, int64_t count, std::vector<double>& numbers) const;
 
   size_t width_ = 1;

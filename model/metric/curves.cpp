@@ -216,21 +216,40 @@ void CurveMetric::update(const MetricInputs& inputs, MetricState& state) const {
   state[1].push_back(std::move(labels));
 }
 
-// confmat[threshold, class, is positive, is predicted]. The count at a threshold is that of all
-// scores at or above it, so each sample is counted once in its bin, and bins are added up.
+// confmat[threshold, class, is positive, is predicted]. Each sample is counted once, by how many of
+// the sorted thresholds it reaches; sums over these bins give the counts at each threshold.
 void CurveMetric::count(const std::vector<float>& scores, const std::vector<int64_t>& targets,
                         Values& counts) const {
   const std::vector<float>& thresholds = *options_.thresholds;
+  std::vector<size_t> order(thresholds.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return thresholds[a] < thresholds[b]; });
+  std::vector<float> sorted;
+  for (const size_t index : order) {
+    sorted.push_back(thresholds[index]);
+  }
   const auto width = static_cast<size_t>(classes());
+  const size_t bins = sorted.size() + 1;
+  std::vector<int64_t> reached(width * 2 * bins);
   for (size_t i = 0; i < scores.size(); ++i) {
     const size_t c = i % width;
     const int64_t target = targets[i / width];
     const bool positive = is_binary() ? target == 1 : target == static_cast<int64_t>(c);
-    for (size_t t = 0; t < thresholds.size(); ++t) {
-      const bool predicted = scores[i] >= thresholds[t];
-      const size_t at = ((t * width + c) * 2 + (positive ? 1 : 0)) * 2 + (predicted ? 1 : 0);
-      const auto index = static_cast<int64_t>(at);
-      counts.set_integer(index, counts.integer(index) + 1);
+    const auto bin = static_cast<size_t>(std::upper_bound(sorted.begin(), sorted.end(), scores[i]) -
+                                         sorted.begin());
+    ++reached[(c * 2 + (positive ? 1 : 0)) * bins + bin];
+  }
+  for (size_t row = 0; row < width * 2; ++row) {
+    int64_t below = 0;
+    const int64_t all =
+        std::accumulate(reached.begin() + static_cast<ptrdiff_t>(row * bins),
+                        reached.begin() + static_cast<ptrdiff_t>((row + 1) * bins), int64_t{0});
+    for (size_t t = 0; t < sorted.size(); ++t) {
+      below += reached[row * bins + t];
+      const auto at = static_cast<int64_t>((order[t] * width * 2 + row) * 2);
+      counts.set_integer(at, counts.integer(at) + below);
+      counts.set_integer(at + 1, counts.integer(at + 1) + all - below);
     }
   }
 }

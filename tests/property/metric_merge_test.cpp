@@ -175,9 +175,9 @@ bool averages() {
     double weights = 0;
     double mean = 0;
     bool equal_weights = true;
-    const auto shards = sharded(samples, *rc::gen::inRange<size_t>(2, 5));
+    auto shards = sharded(samples, *rc::gen::inRange<size_t>(2, 5));
+    std::erase_if(shards, [](const std::vector<Sample>& shard) { return shard.empty(); });
     for (const std::vector<Sample>& shard : shards) {
-      RC_PRE(!shard.empty());
       MetricState state = metric.metric->initial_state();
       update(metric, subject, shard, state);
       const double weight = weight_of(averaging, shard);
