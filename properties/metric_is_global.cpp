@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "properties/rounding.hpp"
 
@@ -74,25 +75,38 @@ void tell_single_device(const GlobalMetric& metric, double logged, Finding& find
   }
 }
 
-std::optional<Finding> lost_fraction(const GlobalMetric& metric) {
-  const auto ranks = static_cast<int64_t>(metric.ranks.size());
-  const int64_t common = metric.ranks.front().common_batch_sizes;
+/// The weight of a mean, over all ranks, and what an int64 kept of its mean.
+struct Weight {
   int64_t samples = 0;
+  int64_t ranks = 0;
+  int64_t kept = 0;
+  bool is_whole() const { return kept == 0 || samples == kept * ranks; }
+  double factor() const { return static_cast<double>(samples) / static_cast<double>(kept * ranks); }
+};
+
+Weight weight_of(const GlobalMetric& metric) {
+  Weight weight{0, static_cast<int64_t>(metric.ranks.size()),
+                metric.ranks.front().common_batch_sizes};
   for (const RankMetric& rank : metric.ranks) {
-    samples += rank.batch_sizes;
+    weight.samples += rank.batch_sizes;
   }
-  if (!metric.synchronised || common == 0 || samples == common * ranks) {
+  return weight;
+}
+
+std::optional<Finding> lost_fraction(const GlobalMetric& metric) {
+  const Weight weight = weight_of(metric);
+  if (!metric.synchronised || weight.is_whole()) {
     return std::nullopt;
   }
-  const double factor = static_cast<double>(samples) / static_cast<double>(common * ranks);
+  const double factor = weight.factor();
   const double logged = metric.ranks.front().value;
   Finding finding =
       finding_for("LS307", Level::error, metric,
                   fmt::format("`{}` is logged {:.6g} times too large: its weight lost a fraction",
                               metric.key, factor));
-  finding.why.text =
-      fmt::format("{} samples on {} ranks average to {:.6g}, and the int64 holds {}", samples,
-                  ranks, static_cast<double>(samples) / static_cast<double>(ranks), common);
+  finding.why.text = fmt::format("{} samples on {} ranks average to {:.6g}, and the int64 holds {}",
+                                 weight.samples, weight.ranks,
+                                 factor * static_cast<double>(weight.kept), weight.kept);
   finding.follows.push_back(
       fmt::format("{} is logged instead of {}", number(logged), number(logged / factor)));
   finding.fix = {
@@ -146,19 +160,38 @@ std::optional<Finding> averaged(const GlobalMetric& metric) {
   return finding;
 }
 
+// What is logged once the lost fraction is mended.
+GlobalMetric with_whole_weight(GlobalMetric metric) {
+  const double factor = weight_of(metric).factor();
+  for (RankMetric& rank : metric.ranks) {
+    rank.value /= factor;
+  }
+  return metric;
+}
+
+// The first that applies; but a mean that lost its fraction may be one that should not be formed.
+std::vector<Finding> findings_of(const GlobalMetric& metric) {
+  if (auto lost = lost_fraction(metric)) {
+    std::vector<Finding> both{std::move(*lost)};
+    if (auto mean = averaged(with_whole_weight(metric))) {
+      both.push_back(std::move(*mean));
+    }
+    return both;
+  }
+  if (auto alone = of_one_rank(metric)) {
+    return {std::move(*alone)};
+  }
+  auto mean = averaged(metric);
+  return mean ? std::vector{std::move(*mean)} : std::vector<Finding>();
+}
+
 }  // namespace
 
 std::vector<Finding> metric_is_global(std::span<const GlobalMetric> metrics) {
   std::vector<Finding> findings;
   for (const GlobalMetric& metric : metrics) {
-    if (metric.ranks.empty()) {
-      continue;
-    }
-    for (const auto find : {lost_fraction, of_one_rank, averaged}) {
-      if (std::optional<Finding> finding = find(metric)) {
-        findings.push_back(std::move(*finding));
-        break;
-      }
+    if (!metric.ranks.empty()) {
+      std::ranges::move(findings_of(metric), std::back_inserter(findings));
     }
   }
   return findings;

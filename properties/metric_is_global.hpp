@@ -36,7 +36,8 @@ struct GlobalMetric {
 
 /// A logged value is that of all samples: LS307 a mean that lost the fraction of its weight, LS302
 /// a value of one rank shown as if it were the whole, LS301 a mean of what cannot be averaged. One
-/// finding a key. The last needs `single_device`, and a rule that speaks against the mean.
+/// finding a defect: a key has the first and the last where the mean stays wrong with its fraction.
+/// The last needs `single_device`, and a rule that speaks against the mean.
 std::vector<Finding> metric_is_global(std::span<const GlobalMetric> metrics);
 
 }  // namespace lockstep

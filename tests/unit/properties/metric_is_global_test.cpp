@@ -78,3 +78,18 @@ TEST_CASE("a weight that lost its fraction is LS307 with the factor") {
   loss.ranks[0].batch_sizes = 9;
   CHECK(codes(loss).empty());
 }
+
+TEST_CASE("a mean of what cannot be averaged is told beside the fraction that it lost") {
+  // The two defects of one key: 10 samples on 3 ranks, and F1 of each batch.
+  GlobalMetric f1 = metric({0.6 * 10 / 9, 0.6 * 10 / 9, 0.6 * 10 / 9});
+  f1.synchronised = true;
+  for (RankMetric& rank : f1.ranks) {
+    rank.batch_sizes = rank.rank == 0 ? 4 : 3;
+    rank.common_batch_sizes = 3;
+  }
+  f1.rule = "F1 is never the mean of its parts";
+  f1.single_device = 0.6;
+  CHECK(codes(f1) == Codes{"LS307"});
+  f1.single_device = 10.0 / 12;
+  CHECK(codes(f1) == Codes{"LS307", "LS301"});
+}
