@@ -135,12 +135,20 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Val
   }
 }
 
+// The simulation of a run that computes.
+std::string why_without_values(const Preparation& simulated) {
+  if (simulated.plan.activation_dtype != simulated.plan.parameter_dtype) {
+    return "the simulation has no arithmetic for mixed precision";
+  }
+  return simulated.network->has_reference_arithmetic()
+             ? "repeating the arithmetic takes long; verify.numerics: true insists"
+             : "the simulation has no arithmetic for some layers";
+}
+
 Point values(const OneRun& real, const OneRun& simulated) {
   Point point{"values"};
   if (!simulated.preparation.options.numerics && real.preparation.options.numerics) {
-    point.not_compared = simulated.preparation.network->has_reference_arithmetic()
-                             ? "repeating the arithmetic takes long; verify.numerics: true insists"
-                             : "the simulation has no arithmetic for some layers";
+    point.not_compared = why_without_values(simulated.preparation);
     return point;
   }
   Seen seen;

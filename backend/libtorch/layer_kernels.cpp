@@ -73,6 +73,11 @@ at::Tensor leaf(const at::Tensor& read, const std::vector<int64_t>& sizes, bool 
 LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
                        LayerTensors tensors, DType output_dtype, bool with_graph) {
   const at::AutoGradMode grad_mode(with_graph);
+  const bool mixed = is_floating(op.dtype) && parameter_count(layer) > 0 &&
+                     size_of(op.dtype) < reads[1].element_size();
+  if (mixed) {
+    tensors.products_in = scalar_type_of(op.dtype);
+  }
   LayerGraph graph;
   tensors.input = leaf(reads[0], batch_sizes(op.list(), layer.input), with_graph);
   graph.leaves.emplace_back(tensors.input);

@@ -14,8 +14,16 @@ namespace lockstep::backend {
 
 namespace {
 
+bool is_product(LayerKind kind) {
+  return kind == LayerKind::linear || kind == LayerKind::conv2d ||
+         kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention;
+}
+
 at::ScalarType computing_type(const Layer& layer, const LayerTensors& tensors,
                               at::ScalarType output_type) {
+  if (tensors.products_in && is_product(layer.kind)) {
+    return *tensors.products_in;
+  }
   at::ScalarType widest = layer.kind == LayerKind::batch_norm
                               ? c10::promoteTypes(output_type, at::kFloat)
                               : output_type;

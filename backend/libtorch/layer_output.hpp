@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/network/layer.hpp"
@@ -17,6 +18,9 @@ struct LayerTensors {
   std::vector<at::Tensor> buffers{};  ///< none: statistics are neither used nor updated
   bool training = true;
   uint64_t dropout_key = 0;
+  /// Mixed precision: what Linear, Conv2d and attention compute in, as under torch.autocast.
+  /// Nothing: in the widest type, as everything else.
+  std::optional<at::ScalarType> products_in{};
 };
 
 /// Flattening, residuals and `Buffer`, which hand on or add whole tensors and need no graph.
@@ -26,9 +30,10 @@ bool passes_on(LayerKind kind);
 bool draws(const Layer& layer);
 
 /// One layer as torch.nn.functional computes it, of every kind but those that `passes_on`, in the
-/// widest floating type of input, parameters and `output_type`; normalisation over the batch in
-/// fp32 at least, since its statistics are. Updates running statistics in place. Throws
-/// ArithmeticError for an index beyond its table and for one value a channel.
+/// widest floating type of input, parameters and `output_type`, but for `products_in`;
+/// normalisation over the batch in fp32 at least, since its statistics are. Updates running
+/// statistics in place. Throws ArithmeticError for an index beyond its table and for one value a
+/// channel.
 at::Tensor layer_output(const Layer& layer, const LayerTensors& tensors,
                         at::ScalarType output_type);
 

@@ -65,12 +65,14 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   const Bytes parameters =
       Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
   const bool wanted = asked == "true" || (asked == "auto" && parameters <= most_valued_parameters);
-  const bool possible = wanted && program.plan.activation_dtype == program.plan.parameter_dtype;
+  // The reference arithmetic knows one type a layer; mixed precision is computed by LibTorch alone.
+  const bool mixed = program.plan.activation_dtype != program.plan.parameter_dtype;
+  const bool possible = wanted && (!mixed || world.computes_layers || world.repeats_operations);
   const bool in_time =
       asked == "true" || world.computes_layers ||
       flops_of_fit(program, preparation.options.world_size) <= most_simulated_flops;
   Numerics numerics;
-  const bool has_reference = possible && program.network->has_reference_arithmetic();
+  const bool has_reference = wanted && !mixed && program.network->has_reference_arithmetic();
   numerics.here = has_reference && in_time && world.has_arithmetic;
   numerics.kept = has_reference && (in_time || world.repeats_operations);
   numerics.in_detail =

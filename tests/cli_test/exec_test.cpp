@@ -117,6 +117,26 @@ TEST_CASE("layers that the simulation has no arithmetic for are computed for rea
   CHECK(has(ended, "1 of 1 met"));
 }
 
+TEST_CASE("mixed precision is computed for real") {
+  const Folder folder;
+  const std::string file =
+      folder.write("mixed.yaml",
+                   "version: 1\ncluster: {gpus: 2}\n"
+                   "model:\n  input: [4]\n  loss: MSELoss\n"
+                   "  layers: [{Linear: [4, 8]}, {BatchNorm1d: [8]}, GELU, {Linear: [8, 2]}]\n"
+                   "trainer: {devices: 2, strategy: ddp, max_steps: 2, precision: bf16-mixed}\n"
+                   "data: {train: {samples: 16, batch_size: 4}}\n"
+                   "program:\n  training_step: [{log: {name: train_loss, value: loss}}]\n"
+                   "expect: [metric train_loss > 0]\n");
+  const Ended ended = run_program("exec --device cpu " + file);
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK(has(ended, "calls equal"));
+  CHECK(has(ended, "values not compared (the simulation has no arithmetic for mixed precision)"));
+  CHECK(has(ended, "memory equal"));
+  CHECK(has(ended, "1 of 1 met"));
+}
+
 TEST_CASE("a real hang ends by its deadline, with the finding of the simulation") {
   const Folder temporary;
   const Ended ended =

@@ -74,12 +74,14 @@ Execute libtorch(uint64_t dropout_seed) {
 
 void run_kernel(const Execute& execute, Memory& memory, Kernel kernel,
                 const std::vector<Slice>& reads, const std::vector<Slice>& writes,
-                const std::vector<double>& scalars, const Network* network, int32_t layer) {
+                const std::vector<double>& scalars, const Network* network, int32_t layer,
+                DType computes_in) {
   const OpLists lists{{}, reads, writes, {}, scalars};
   Op op;
   op.kind = OpKind::compute;
   op.kernel = kernel;
   op.tag = layer;
+  op.dtype = computes_in;
   op.lists = &lists;
   execute(op, memory, network);
 }

@@ -33,7 +33,7 @@ Execute libtorch(uint64_t dropout_seed = 0);
 void run_kernel(const Execute& execute, Memory& memory, Kernel kernel,
                 const std::vector<Slice>& reads, const std::vector<Slice>& writes,
                 const std::vector<double>& scalars, const Network* network = nullptr,
-                int32_t layer = 0);
+                int32_t layer = 0, DType computes_in = DType::uint8);
 
 /// A network of one layer after torch.nn, or of a few.
 Network network_of(Shape input, std::vector<LayerDescription> layers,
