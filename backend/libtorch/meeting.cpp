@@ -217,6 +217,9 @@ std::shared_ptr<gloo::Context> Meeting::connect() {
     auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.world_size);
     context->setTimeout(options_.join_timeout);
     context->connectFullMesh(*store_, device);
+    // Nobody may begin, and end, while others still connect to it.
+    store_->arrive("connected", place.world_size);
+    store_->wait_for("connected", options_.join_timeout);
     return context;
   } catch (const std::exception& error) {
     throw WorldUnavailable(fmt::format(

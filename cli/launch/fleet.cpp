@@ -15,10 +15,9 @@
 #include <mutex>
 #include <optional>
 
-#include "cli/launch/child_processes.hpp"
-#include "cli/launch/frames.hpp"
 #include "cli/launch/interruption.hpp"
 #include "cli/launch/reports.hpp"
+#include "cli/launch/serving_rank.hpp"
 #include "cli/launch/temporary_folder.hpp"
 
 namespace lockstep::cli {
@@ -32,90 +31,11 @@ constexpr std::chrono::seconds start_limit{120};  // loading LibTorch on a busy 
 constexpr std::chrono::seconds case_limit{120};   // until the first rank has come to its end
 constexpr std::chrono::seconds report_limit{60};  // from the agreement to the last report
 constexpr std::chrono::seconds coming_down{2};    // beyond a rank's own deadline
-constexpr std::chrono::seconds send_limit{5};
 constexpr std::chrono::milliseconds look_every{20};
-
-/// One rank program that serves.
-class Member {
- public:
-  Member(const std::string& program, int32_t rank)
-      : children_([this](size_t, const std::string& line) { last_line_ = line; }) {
-    int ends[2] = {-1, -1};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-      throw RealRunFailed(fmt::format("no socket for rank {}: {}", rank, std::strerror(errno)));
-    }
-    socket_ = ends[0];
-    const timeval limit{send_limit.count(), 0};
-    setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    ChildCommand command;
-    command.program = program;
-    command.arguments = {"--serve"};
-    command.inherited_descriptor = ends[1];
-    try {
-      children_.start(command);
-    } catch (const std::system_error& error) {
-      close(ends[1]);
-      close(socket_);
-      throw RealRunFailed(fmt::format("rank {} cannot be started: {}", rank, error.what()));
-    }
-    close(ends[1]);
-  }
-  ~Member() { close(socket_); }
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
-
-  pid_t process() const { return children_.process(0); }
-  int socket() const { return socket_; }
-  bool gone() const { return gone_; }
-
-  void say(const Frame& frame) {
-    try {
-      send_frame(socket_, frame);
-    } catch (const FrameError&) {
-      end();
-    }
-  }
-  /// Takes what came. `hear` gets whole frames.
-  void listen(const std::function<void(const Frame&)>& hear) {
-    try {
-      const bool open = reader_.fill(socket_);
-      while (const auto frame = reader_.take()) {
-        hear(*frame);
-      }
-      if (!open) {
-        end();
-      }
-    } catch (const std::exception&) {  // it says what nobody understands
-      end();
-    }
-  }
-  void look() { children_.look(); }
-  /// Ends what does not end by itself.
-  void end() {
-    if (gone_) {
-      return;
-    }
-    gone_ = true;
-    children_.run_until(Clock::now() + std::chrono::milliseconds(200), [] { return false; });
-    children_.end_all(std::chrono::milliseconds(0));
-  }
-  std::string how_it_ended() const {
-    const ChildEnd& end = children_.end(0);
-    return end.signal != 0
-               ? fmt::format("ended by signal {} ({})", end.signal, strsignal(end.signal))
-               : fmt::format("ended with exit code {}: {}", end.exit_code, last_line_);
-  }
-
- private:
-  std::string last_line_;
-  ChildProcesses children_;
-  int socket_ = -1;
-  FrameReader reader_;
-  bool gone_ = false;
-};
 
 /// What has come from one rank about its case.
 struct Answer {
+  bool connected = false;       ///< to all others; it waits to be started
   std::optional<Frame> ended;   ///< its program is at its end; it waits for the agreement
   std::optional<Frame> report;  ///< or why there is none
   bool answered() const { return ended || report; }
@@ -141,6 +61,7 @@ class RankFleet::Members {
   void start_missing(size_t ranks);
   void wait_until_ready(size_t ranks);
   void ask(const FleetCase& asked, size_t ranks);
+  void start_connected();
   void wait_for_ends(const FleetCase& asked);
   void agree();
   RealRun gather(const Preparation& preparation);
@@ -152,7 +73,7 @@ class RankFleet::Members {
 
   std::string program_;
   TemporaryFolder folder_;
-  std::vector<std::unique_ptr<Member>> members_;
+  std::vector<std::unique_ptr<ServingRank>> members_;
   std::vector<bool> ready_;
   std::vector<Answer> answers_;      ///< of the ranks that take part in this case
   std::vector<uint64_t> connected_;  ///< by world size: the number of the connection; 0: none
@@ -170,7 +91,7 @@ void RankFleet::Members::start_missing(size_t ranks) {
   processes_.resize(members_.size());
   for (size_t rank = 0; rank < ranks; ++rank) {
     if (members_[rank] == nullptr) {
-      members_[rank] = std::make_unique<Member>(program_, static_cast<int32_t>(rank));
+      members_[rank] = std::make_unique<ServingRank>(program_, static_cast<int32_t>(rank));
       ready_[rank] = false;
       processes_[rank] = members_[rank]->process();
       ++starts_;
@@ -205,6 +126,8 @@ bool RankFleet::Members::hear_until(Clock::time_point time, const std::function<
       members_[rank]->listen([&](const Frame& frame) {
         if (frame.contains("ready")) {
           ready_[rank] = true;
+        } else if (rank < answers_.size() && frame.contains("connected")) {
+          answers_[rank].connected = true;
         } else if (rank < answers_.size() && frame.contains("ended")) {
           answers_[rank].ended = frame;
         } else if (rank < answers_.size()) {
@@ -281,6 +204,17 @@ void RankFleet::Members::ask(const FleetCase& asked, size_t ranks) {
   }
 }
 
+void RankFleet::Members::start_connected() {
+  hear_until(Clock::now() + case_limit, [this] {
+    return all([](const Answer& answer) { return answer.connected || answer.answered(); });
+  });
+  for (size_t rank = 0; rank < answers_.size(); ++rank) {
+    if (answers_[rank].connected && !members_[rank]->gone()) {
+      members_[rank]->say({{"start", true}});
+    }
+  }
+}
+
 // Ranks have deadlines of their own; these are for those that do not keep them.
 void RankFleet::Members::wait_for_ends(const FleetCase& asked) {
   const auto any = [this] {
@@ -341,7 +275,7 @@ RealRun RankFleet::Members::gather(const Preparation& preparation) {
                   : std::nullopt;
   };
   return put_together(report_of, folder_.path(), preparation, [this](int32_t rank) {
-    const Member& member = *members_[static_cast<size_t>(rank)];
+    const ServingRank& member = *members_[static_cast<size_t>(rank)];
     return RankEnd{RankEnd::Kind::lost, no_site, member.how_it_ended(), false};
   });
 }
@@ -370,6 +304,7 @@ RealRun RankFleet::Members::run(const FleetCase& asked, const Preparation& prepa
   wait_until_ready(ranks);
   answers_.assign(ranks, {});
   ask(asked, ranks);
+  start_connected();
   wait_for_ends(asked);
   agree();
   try {

@@ -114,6 +114,7 @@ class Server {
       seat.rank = asked.rank;
       seat.context =
           connections_.connected(asked.rank, asked.world_size, asked.meeting, connect_limit);
+      wait_until_all_are_connected();
       seat.run = asked.run;
       seat.follower = journal.get();
       seat.wait_for_all = [this](const backend::Leftovers& left) { return agree(left); };
@@ -127,6 +128,14 @@ class Server {
       return real;
     } catch (const backend::WorldUnavailable& error) {
       throw RealRunFailed(error.what());
+    }
+  }
+
+  // A rank that dies while others still connect to it would leave no run, instead of a finding.
+  void wait_until_all_are_connected() {
+    send_frame(launcher, {{"connected", true}});
+    if (!receive_frame(launcher, reader_)) {
+      throw FrameError("the launcher is gone");
     }
   }
 

@@ -60,6 +60,8 @@ constexpr std::array<std::string_view, 6> optimizers{
     "{AdamW: {lr: 0.01, eps: 1e-6}}"};
 
 constexpr std::array<std::string_view, 3> precisions{"32-true", "64-true", "bf16-true"};
+// dp ended with 1.9, whose bf16 is mixed precision.
+constexpr std::array<std::string_view, 3> precisions_of_dp{"32", "64", "32"};
 
 struct HookEntry {
   std::string_view name;
@@ -203,7 +205,8 @@ std::string optimizer_name(const TrainingScenario& scenario) {
       of(optimizers, has_batch_norm ? scenario.optimizer % sgd_optimizers : scenario.optimizer));
 }
 std::string precision_name(const TrainingScenario& scenario) {
-  return std::string(of(precisions, scenario.precision));
+  const bool is_dp = scenario.training.strategy == Trained::dp;
+  return std::string(of(is_dp ? precisions_of_dp : precisions, scenario.precision));
 }
 std::string hook_name(const TrainingScenario& scenario) {
   return flaw_of(scenario) == TrainingFlaw::none || flaw_of(scenario) == TrainingFlaw::uneven_data
@@ -229,8 +232,8 @@ std::string scenario_text(const TrainingScenario& scenario) {
   const int32_t devices = training.strategy == Trained::single ? 1
                           : training.strategy == Trained::dp   ? training.devices
                                                                : training.ranks;
-  const bool by_hand =
-      of(hooks, scenario.hook).name == "steps by hand" && flaw_of(scenario) == TrainingFlaw::none;
+  // Lightning accumulates gradients in automatic optimization alone.
+  const bool by_hand = hook_name(scenario) == "steps by hand";
   return fmt::format(
       "version: 1\nseed_everything: {}\ncluster: {{preset: dgx-a100, nodes: 1}}\n"
       "model: {{layers: [{}], input: {}, loss: {}}}\noptimizer: {}\n"
@@ -238,8 +241,8 @@ std::string scenario_text(const TrainingScenario& scenario) {
       "num_sanity_val_steps: 0, limit_val_batches: {}{}}}\ndata: {{train: {}, val: {{samples: {}, "
       "batch_size: {}}}}}\n{}{}",
       scenario.seed, layers, entry.input, scenario.layers % 2 == 0 ? "MSELoss" : "CrossEntropyLoss",
-      optimizer_name(scenario), devices, strategy_text(training),
-      of(precisions, scenario.precision), scenario.validates ? 1 : 0,
+      optimizer_name(scenario), devices, strategy_text(training), precision_name(scenario),
+      scenario.validates ? 1 : 0,
       by_hand || training.accumulate == 1
           ? ""
           : fmt::format(", accumulate_grad_batches: {}", training.accumulate),
