@@ -44,7 +44,7 @@ Results configuration_of(const OneRun& run) {
   if (scenario.is_bare_program()) {
     return results;
   }
-  results.learning_rate = preparation.plan.optimizer.lr;
+  results.learning_rate = preparation.plan.optimizers.front().lr;
   const LoaderSpec* loader = loader_of(run, "train");
   if (loader == nullptr || !loader->batch_size) {
     return results;

@@ -216,6 +216,10 @@ std::vector<Finding> learning_rate_findings(const OneRun& run) {
   return findings;
 }
 
+bool clips_norm(const OneRun& run) {
+  return run.preparation.gradient_clipping.algorithm == GradientClipping::Algorithm::norm;
+}
+
 TrainingSize size_of_training(const OneRun& run) {
   const Results results = configuration_of(run);
   const std::optional<TrainerSpec>& trainer = run.preparation.scenario->trainer;
@@ -225,6 +229,7 @@ TrainingSize size_of_training(const OneRun& run) {
   size.steps = run.preparation.log->ranks.front().steps;
   size.samples = results.effective_batch_size.value_or(1);
   size.parts = results.devices * micro_batches;
+  size.clips_norm = clips_norm(run);
   return size;
 }
 
@@ -316,7 +321,8 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
 
 EqualityRule equality_rule(const OneRun& run) {
   EqualityRule rule;
-  const bool exact = run.preparation.plan.integer_values || run.preparation.network == nullptr;
+  const bool exact = (run.preparation.plan.integer_values && !clips_norm(run)) ||
+                     run.preparation.network == nullptr;
   rule.operations = exact ? 0 : rounded_operations(*run.preparation.network, size_of_training(run));
   return rule;
 }

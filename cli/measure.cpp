@@ -14,7 +14,9 @@ enum Activity : size_t { compute, optimizer, communication, data, host, activity
 
 bool is_optimizer(const Row& row) {
   return row.row == RowKind::op && row.kind == OpKind::compute &&
-         (row.kernel == Kernel::sgd_step || row.kernel == Kernel::adam_step);
+         (row.kernel == Kernel::sgd_step || row.kernel == Kernel::adam_step ||
+          row.kernel == Kernel::squared_norm || row.kernel == Kernel::clip_by_norm ||
+          row.kernel == Kernel::clip_by_value);
 }
 
 bool begins_forward(const Row& row) {

@@ -65,6 +65,9 @@ int64_t rounded_operations(const Network& network, const TrainingSize& size) {
     positions = std::max(positions, positions_of(layer));
   }
   chain += size.samples * positions + size.parts + 2 + optimizer_operations;
+  if (size.clips_norm) {
+    chain += network.trainable_elements() + scaling;
+  }
   return chain * std::max<int64_t>(1, size.steps);
 }
 

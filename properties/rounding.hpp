@@ -21,9 +21,10 @@ bool beyond_rounding(double here, double there, double bound);
 
 /// What a training run sums over.
 struct TrainingSize {
-  int64_t steps = 1;    ///< optimizer steps
-  int64_t samples = 1;  ///< of one step, over all ranks and micro-batches
-  int64_t parts = 1;    ///< ranks times micro-batches: partial gradients that are added
+  int64_t steps = 1;        ///< optimizer steps
+  int64_t samples = 1;      ///< of one step, over all ranks and micro-batches
+  int64_t parts = 1;        ///< ranks times micro-batches: partial gradients that are added
+  bool clips_norm = false;  ///< gradients are scaled to a norm
 };
 
 /// The longest chain of rounded operations from the initial parameters to the final ones.
@@ -37,6 +38,8 @@ struct TrainingSize {
 ///   loss       its classes or elements, and 8 for exponential, logarithm and mean
 ///   backward   out_features of each linear layer; batch norm as forward
 ///   gradient   a sum over samples and positions, then over parts, 2 for averaging
+///   clipping   by norm: a sum of the squares of all elements of all gradients, and 8 for the root,
+///              the quotient and the product
 ///   optimizer  at most 16: Adam with weight decay
 /// Each step starts from the parameters of the one before, so the steps add up. Both runs have
 /// this bound, which gamma turns into a distance of 2 gamma times the sum of the terms' absolute

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include "backend/libtorch/clipping_kernels.hpp"
 #include "backend/libtorch/elementwise_kernels.hpp"
 #include "backend/libtorch/layer_output.hpp"
 #include "backend/libtorch/optimizer_kernels.hpp"
@@ -54,6 +55,9 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
     case Kernel::add:
     case Kernel::average:
     case Kernel::cast: execute_elementwise(op, operands); return;
+    case Kernel::squared_norm:
+    case Kernel::clip_by_norm:
+    case Kernel::clip_by_value: execute_clipping(op, operands); return;
   }
 }
 

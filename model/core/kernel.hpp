@@ -32,6 +32,10 @@ enum class Kernel : uint16_t {
   add,      ///< write i += read i
   average,  ///< write 0 = mean of all elements of read 0
   cast,     ///< read i to write i, rounding to the type of the write
+
+  squared_norm,   ///< write 0 = sum of the squares of all reads
+  clip_by_norm,   ///< write i *= min(1, scalar 0 / (root of read 0 + 1e-6))
+  clip_by_value,  ///< write i = its elements, none beyond +- scalar 0
 };
 
 std::string_view name_of(Kernel kernel);

@@ -33,6 +33,9 @@ std::string_view name_of(Kernel kernel) {
     case Kernel::add: return "add";
     case Kernel::average: return "average";
     case Kernel::cast: return "cast";
+    case Kernel::squared_norm: return "squared_norm";
+    case Kernel::clip_by_norm: return "clip_by_norm";
+    case Kernel::clip_by_value: return "clip_by_value";
   }
   return "?";
 }

@@ -2,6 +2,7 @@
 
 #include "model/core/ensure.hpp"
 
+#include "model/network/arithmetic/gradient_clipping.hpp"
 #include "model/network/arithmetic/loss.hpp"
 #include "model/network/arithmetic/optimizer.hpp"
 #include "model/network/execute_layer.hpp"
@@ -92,6 +93,32 @@ void adam(const OpLists& lists, Operands& operands) {
   operands.store(lists.writes[2], second);
 }
 
+void squared_norm_of(const OpLists& lists, Operands& operands) {
+  std::vector<Values> gradients;
+  for (const Slice& read : lists.reads) {
+    gradients.push_back(operands.load(read));
+  }
+  operands.store(lists.writes[0], squared_norm(gradients, lists.writes[0].dtype));
+}
+
+void clip(const Op& op, const OpLists& lists, Operands& operands) {
+  const bool by_norm = op.kernel == Kernel::clip_by_norm;
+  const Values squared_norm = by_norm ? operands.load(lists.reads[0]) : Values();
+  const double limit = scalar(lists, 0);
+  for (const Slice& write : lists.writes) {
+    Values gradient = operands.load(write);
+    if (gradient.empty() || (by_norm && squared_norm.empty())) {
+      continue;
+    }
+    if (by_norm) {
+      clip_by_norm(limit, squared_norm, gradient);
+    } else {
+      clip_by_value(limit, gradient);
+    }
+    operands.store(write, gradient);
+  }
+}
+
 }  // namespace
 
 void execute_kernel(const Op& op, Operands& operands, const Network* network) {
@@ -132,6 +159,9 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
       return;
     case Kernel::add: add_into(lists, operands); return;
     case Kernel::average: average_of(lists, operands); return;
+    case Kernel::squared_norm: squared_norm_of(lists, operands); return;
+    case Kernel::clip_by_norm:
+    case Kernel::clip_by_value: clip(op, lists, operands); return;
   }
 }
 

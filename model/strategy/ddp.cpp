@@ -164,14 +164,14 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
   }
 }
 
-Program DistributedDataParallel::optimizer_step(Rank& rank) {
-  replica_.optimizer_step(rank, site_id(update), {});  // 11. local, and the same everywhere
+Program DistributedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  replica_.optimizer_step(rank, options, site_id(update));  // 11. local, and the same everywhere
   transfers_.end_step();
   co_return;
 }
 
-Program DistributedDataParallel::zero_gradients(Rank& rank, bool set_to_none) {
-  replica_.zero_gradients(rank, set_to_none);
+Program DistributedDataParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  replica_.zero_gradients(rank, optimizer, set_to_none);
   if (is_wrapped()) {
     reducer_->gradients_forgotten(rank);
   }

@@ -27,8 +27,8 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
-  Program optimizer_step(Rank& rank) override;
-  Program zero_gradients(Rank& rank, bool set_to_none) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   Program join(Rank& rank) override;
   Program teardown(Rank& rank) override;
 

@@ -260,14 +260,14 @@ void DataParallel::throw_away(Rank& rank, Copy& copy) {
   copy.chunks.clear();
 }
 
-Program DataParallel::optimizer_step(Rank& rank) {  // 7
-  replica().optimizer_step(rank, site_id(update), {});
+Program DataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {  // 7
+  replica().optimizer_step(rank, options, site_id(update));
   transfers_.end_step();
   co_return;
 }
 
-Program DataParallel::zero_gradients(Rank& rank, bool set_to_none) {
-  replica().zero_gradients(rank, set_to_none);
+Program DataParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  replica().zero_gradients(rank, optimizer, set_to_none);
   co_return;
 }
 

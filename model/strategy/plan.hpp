@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "model/core/dtype.hpp"
@@ -19,6 +20,10 @@ struct OptimizerPlan {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  /// Whose parameters it holds: layers [first_layer, end_layer).
+  size_t first_layer = 0;
+  size_t end_layer = std::numeric_limits<size_t>::max();
+  bool holds(size_t layer) const { return first_layer <= layer && layer < end_layer; }
 };
 
 /// What every rank trains, whatever the strategy. Shared by all ranks, outlives the run.
@@ -26,7 +31,7 @@ struct TrainingPlan {
   const Network* network = nullptr;
   DType parameter_dtype = DType::fp32;   ///< of parameters, gradients and optimizer state
   DType activation_dtype = DType::fp32;  ///< what layers compute in
-  OptimizerPlan optimizer;
+  std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
   /// Every tensor of a layer is an operand of its own, as where values are computed.
   bool numerics = false;

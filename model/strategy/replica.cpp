@@ -171,8 +171,15 @@ void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
   rank.compute(call, {compute(), {}, site_id(replica_sites::zero_gradients)});
 }
 
-void Replica::zero_gradients(Rank& rank, bool set_to_none) {
+bool Replica::is_held_by(size_t optimizer, const Parameter& parameter) const {
+  return plan_->optimizers.at(optimizer).holds(parameter.place.layer);
+}
+
+void Replica::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
   for (Parameter& parameter : parameters_) {
+    if (!is_held_by(optimizer, parameter)) {
+      continue;
+    }
     if (set_to_none) {
       forget_gradient(rank, parameter);
     } else if (parameter.tensor.gradient.buffer != no_buffer) {
@@ -181,14 +188,21 @@ void Replica::zero_gradients(Rank& rank, bool set_to_none) {
   }
 }
 
-Ticket Replica::optimizer_step(Rank& rank, SiteId site, Ticket after) {
+Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site) {
   std::vector<OptimizedTensor*> tensors;
+  std::vector<Slice> gradients;
   for (Parameter& parameter : parameters_) {
-    if (parameter.trainable) {
+    if (parameter.trainable && is_held_by(options.optimizer, parameter)) {
       tensors.push_back(&parameter.tensor);
+      if (parameter.tensor.gradient.buffer != no_buffer) {
+        gradients.push_back(parameter.tensor.gradient);
+      }
     }
   }
-  return lockstep::optimizer_step(rank, plan_->optimizer, plan_->numerics, tensors, site, after);
+  clip_gradients(rank, options.clipping, gradients, device_);
+  OptimizerPlan optimizer = plan_->optimizers[options.optimizer];
+  optimizer.lr = options.learning_rate.value_or(optimizer.lr);
+  return lockstep::optimizer_step(rank, optimizer, plan_->numerics, tensors, site, {});
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "model/program/rank.hpp"
 #include "model/strategy/optimizer.hpp"
 #include "model/strategy/plan.hpp"
+#include "model/strategy/update_options.hpp"
 
 namespace lockstep {
 
@@ -55,11 +56,13 @@ class Replica {
   /// Frees what forward kept; called by the last backward, or to drop a forward.
   void forget_forward(Rank& rank);
 
-  Ticket optimizer_step(Rank& rank, SiteId site, Ticket after);
+  /// Clips the gradients of the optimizer's parameters and updates these.
+  Ticket optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site);
   /// A new optimizer takes over: frees the state of the old one.
   void forget_optimizer(Rank& rank);
-  /// set_to_none makes all gradients None; else those that exist are filled with 0.
-  void zero_gradients(Rank& rank, bool set_to_none);
+  /// set_to_none makes the gradients of the optimizer's parameters None; else those that exist are
+  /// filled with 0.
+  void zero_gradients(Rank& rank, size_t optimizer, bool set_to_none);
 
   const TrainingPlan& plan() const { return *plan_; }
   const Network& network() const { return *plan_->network; }
@@ -134,6 +137,7 @@ class Replica {
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
+  bool is_held_by(size_t optimizer, const Parameter& parameter) const;
   bool wants_input_gradient(size_t layer) const;
 
   const TrainingPlan* plan_;

@@ -12,9 +12,10 @@ inline constexpr std::string_view loss_forward = "forward of the loss";
 inline constexpr std::string_view loss_backward = "backward of the loss";
 inline constexpr std::string_view layer_backward = "backward of a layer";
 inline constexpr std::string_view zero_gradients = "zero_grad";
+inline constexpr std::string_view clip_gradients = "gradient clipping";
 
-inline constexpr std::string_view all[] = {bring_batch,   layer_forward, recompute,
-                                           loss_forward,  loss_backward, layer_backward,
-                                           zero_gradients};
+inline constexpr std::string_view all[] = {bring_batch,    layer_forward, recompute,
+                                           loss_forward,   loss_backward, layer_backward,
+                                           zero_gradients, clip_gradients};
 
 }  // namespace lockstep::replica_sites

@@ -29,13 +29,13 @@ Program SingleDevice::backward(Rank& rank, const StepOptions& options) {
   co_return;
 }
 
-Program SingleDevice::optimizer_step(Rank& rank) {
-  replica_.optimizer_step(rank, site_id(update), {});
+Program SingleDevice::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  replica_.optimizer_step(rank, options, site_id(update));
   co_return;
 }
 
-Program SingleDevice::zero_gradients(Rank& rank, bool set_to_none) {
-  replica_.zero_gradients(rank, set_to_none);
+Program SingleDevice::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  replica_.zero_gradients(rank, optimizer, set_to_none);
   co_return;
 }
 

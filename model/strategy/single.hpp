@@ -15,8 +15,8 @@ class SingleDevice final : public OneProcessStrategy {
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
-  Program optimizer_step(Rank& rank) override;
-  Program zero_gradients(Rank& rank, bool set_to_none) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   Slice loss() const override { return replica_.loss(); }
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replica_; }

@@ -7,6 +7,7 @@
 #include "model/strategy/plan.hpp"
 #include "model/strategy/stage.hpp"
 #include "model/strategy/transfers.hpp"
+#include "model/strategy/update_options.hpp"
 
 namespace lockstep {
 
@@ -28,8 +29,9 @@ class Strategy {
   virtual Program forward(Rank& rank, const Batch& batch, const StepOptions& options) = 0;
   /// The backward of the last forward, with whatever exchange of gradients goes with it.
   virtual Program backward(Rank& rank, const StepOptions& options) = 0;
-  virtual Program optimizer_step(Rank& rank) = 0;
-  virtual Program zero_gradients(Rank& rank, bool set_to_none) = 0;
+  virtual Program optimizer_step(Rank& rank, const UpdateOptions& options) = 0;
+  /// Of the parameters of one optimizer: an index into TrainingPlan::optimizers.
+  virtual Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) = 0;
   /// What a rank does once its data have ended before the others' (DDP: join's shadow collectives).
   virtual Program join(Rank& rank);
   /// Ends the run that setup() began, and undoes what it did for this stage alone.

@@ -111,8 +111,8 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.barrier_is_all_reduce = !program.settings.gloo;
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;
-  set_optimizer(preparation, scenario.optimizers.front(), plan.optimizer);
-  scale_learning_rate(preparation, scenario.optimizers.front(), plan.optimizer);
+  set_optimizer(preparation, scenario.optimizers.front(), plan.optimizers.front());
+  scale_learning_rate(preparation, scenario.optimizers.front(), plan.optimizers.front());
   if (scenario.optimizers.size() > 1) {
     add_problem(preparation, Kind::unsupported, scenario.optimizers[1].place,
                 "several optimizers are not modelled yet");

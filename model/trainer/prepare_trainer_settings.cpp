@@ -71,7 +71,6 @@ void name_if(Preparation& preparation, Kind kind, const Member& member, const ch
 void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::unsupported, trainer.max_time, "max_time");
   name_if(preparation, Kind::unsupported, trainer.overfit_batches, "overfit_batches");
-  name_if(preparation, Kind::unsupported, trainer.gradient_clip_val, "gradient_clip_val");
   name_if(preparation, Kind::unsupported, trainer.reload_dataloaders_every_n_epochs,
           "reload_dataloaders_every_n_epochs");
   name_if(preparation, Kind::unsupported, trainer.amp_backend, "amp_backend");
@@ -116,7 +115,9 @@ bool speaks_of_checkpoints(const Scenario& scenario) {
 
 void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::note, trainer.log_every_n_steps, "log_every_n_steps");
-  name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
+  if (!trainer.gradient_clip_val) {
+    name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
+  }
   name_if(preparation, Kind::note, trainer.deterministic, "deterministic");
   name_if(preparation, Kind::note, trainer.benchmark, "benchmark");
   name_if(preparation, Kind::note, trainer.inference_mode, "inference_mode");
@@ -133,6 +134,18 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
                 "the ModelCheckpoint that Lightning adds is not modelled: its barrier after each "
                 "save is left out");
   }
+}
+
+// From 0 down nothing is clipped (precision.py, clip_gradients).
+GradientClipping clipping_of(const TrainerSpec& trainer) {
+  GradientClipping clipping;
+  clipping.limit = value_or(trainer.gradient_clip_val, 0.0);
+  if (clipping.limit > 0) {
+    clipping.algorithm = value_or(trainer.gradient_clip_algorithm, std::string("norm")) == "value"
+                             ? GradientClipping::Algorithm::value
+                             : GradientClipping::Algorithm::norm;
+  }
+  return clipping;
 }
 
 }  // namespace
@@ -168,6 +181,7 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
       std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
   settings.inject_sampler =
       value_or(trainer.use_distributed_sampler, value_or(trainer.replace_sampler_ddp, true));
+  settings.gradient_clipping = clipping_of(trainer);
   if (trainer.fast_dev_run) {
     apply_fast_dev_run(preparation, *trainer.fast_dev_run, settings);
   }

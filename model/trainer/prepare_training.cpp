@@ -136,6 +136,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.plan = program->plan;
   preparation.strategy = entry->name;
   preparation.lightning = program->trainer.lightning;
+  preparation.gradient_clipping = program->trainer.gradient_clipping;
   preparation.log = std::make_shared<RunLog>(options.world_size);
   program->log = preparation.log;
   preparation.program = training_program(program);

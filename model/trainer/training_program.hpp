@@ -42,6 +42,7 @@ struct TrainerSettings {
   int64_t check_val_every_n_epoch = 1;
   int64_t num_sanity_val_steps = 2;  ///< no_limit: all
   int64_t accumulate_grad_batches = 1;
+  GradientClipping gradient_clipping;
   bool automatic_optimization = true;
   bool inject_sampler = true;
 };

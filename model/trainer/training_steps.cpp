@@ -257,7 +257,9 @@ Program Training::backward() {
 Program Training::update() {
   co_await hook("on_before_optimizer_step");
   interpreter_.hand_over_compute_stream();
-  co_await strategy_->optimizer_step(rank_);
+  UpdateOptions options;
+  options.clipping = program_.trainer.gradient_clipping;
+  co_await strategy_->optimizer_step(rank_, options);
   log_.transfers = strategy_->transfers_per_step();
   ++progress.global_step;
   log_.steps = progress.global_step;
@@ -266,7 +268,7 @@ Program Training::update() {
 Program Training::zero_grad(bool set_to_none) {
   co_await hook("on_before_zero_grad");
   interpreter_.hand_over_compute_stream();
-  co_await strategy_->zero_gradients(rank_, set_to_none);
+  co_await strategy_->zero_gradients(rank_, 0, set_to_none);
 }
 
 Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {

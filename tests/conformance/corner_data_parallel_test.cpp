@@ -77,7 +77,7 @@ TrainingPlan exact_plan(const Network& network) {
   plan.network = &network;
   plan.numerics = true;
   plan.integer_values = true;
-  plan.optimizer.lr = 0.125;
+  plan.optimizers.front().lr = 0.125;
   return plan;
 }
 

@@ -103,8 +103,8 @@ Program train(Rank& rank, const TrainingPlan* plan, int64_t steps, End* end) {
     }
     co_await strategy.forward(rank, batch, options);
     co_await strategy.backward(rank, options);
-    co_await strategy.optimizer_step(rank);
-    co_await strategy.zero_gradients(rank, true);
+    co_await strategy.optimizer_step(rank, {});
+    co_await strategy.zero_gradients(rank, 0, true);
   }
   const Ticket all = rank.event();
   co_await rank.settle(all);
@@ -121,8 +121,8 @@ std::vector<End> trained(const Network& network, int64_t steps, bool by_libtorch
   TrainingPlan plan;
   plan.network = &network;
   plan.numerics = true;
-  plan.optimizer.kind = OptimizerKind::adamw;
-  plan.optimizer.lr = 0.02;
+  plan.optimizers.front().kind = OptimizerKind::adamw;
+  plan.optimizers.front().lr = 0.02;
   RunOptions options;
   options.world_size = ranks;
   options.numerics = true;

@@ -44,6 +44,14 @@ inline void check_elementwise(const std::function<Execute()>& fresh) {
     agree(Kernel::add, {counting}, counting);
     agree(Kernel::add, {Values::of(dtype, {1, 2})}, counting);
     agree(Kernel::average, {Values::of(dtype, {1, 2, 6, 3})}, Values(dtype, 1));
+    agree(Kernel::squared_norm, {counting, counting}, Values(DType::fp32, 1));
+    if (is_floating(dtype)) {
+      agree(Kernel::clip_by_value, {}, Values::of(dtype, {-3, 3, 0.5, -2}), {2});
+      const DType norm = dtype == DType::fp64 ? DType::fp64 : DType::fp32;
+      for (const double limit : {1.0, 7.0, 100.0}) {
+        agree(Kernel::clip_by_norm, {Values::of(norm, {91})}, counting, {limit});
+      }
+    }
     for (const DType to : all_dtypes) {
       agree(Kernel::cast, {counting}, Values(to, 6));
     }

@@ -37,8 +37,8 @@ Program train(Rank& rank, const Training* training, Seen* seen) {
     }
     co_await strategy.forward(rank, batch, options);
     co_await strategy.backward(rank, options);
-    co_await strategy.optimizer_step(rank);
-    co_await strategy.zero_gradients(rank, true);
+    co_await strategy.optimizer_step(rank, {});
+    co_await strategy.zero_gradients(rank, 0, true);
     const Ticket end = rank.event();
     co_await rank.settle(end);
     seen->losses.push_back(rank.read(strategy.loss()).number(0));
@@ -115,8 +115,8 @@ TEST_CASE("ranks that train a network without reference arithmetic stay equal an
     training.network = is_gpt ? small_gpt() : small_convolution();
     training.plan.network = &training.network;
     training.plan.numerics = true;
-    training.plan.optimizer.kind = OptimizerKind::adamw;
-    training.plan.optimizer.lr = 0.02;
+    training.plan.optimizers.front().kind = OptimizerKind::adamw;
+    training.plan.optimizers.front().lr = 0.02;
     const std::vector<Seen> seen = trained(training);
     CHECK(seen[0].parameters == seen[1].parameters);
     for (const Seen& rank : seen) {
@@ -135,7 +135,7 @@ TEST_CASE("a training of whole numbers ends in the bits of the reference arithme
   training.plan.integer_values = true;
   training.plan.parameter_dtype = DType::fp64;
   training.plan.activation_dtype = DType::fp64;
-  training.plan.optimizer.lr = 0.125;
+  training.plan.optimizers.front().lr = 0.125;
   const std::vector<Seen> ours = trained(training);
   training.by_libtorch = false;
   const std::vector<Seen> theirs = trained(training);

@@ -40,8 +40,8 @@ class ModelAveraging final : public DistributedStrategy {
     co_return;
   }
 
-  Program optimizer_step(Rank& rank) override {
-    const Ticket updated = replica_.optimizer_step(rank, site_id("model_averaging: step"), {});
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override {
+    const Ticket updated = replica_.optimizer_step(rank, options, site_id("model_averaging: step"));
     averaged_.clear();
     for (const Replica::Parameter& parameter : replica_.parameters()) {
       averaged_.push_back(rank.all_reduce(
@@ -51,8 +51,8 @@ class ModelAveraging final : public DistributedStrategy {
     co_return;
   }
 
-  Program zero_gradients(Rank& rank, bool set_to_none) override {
-    replica_.zero_gradients(rank, set_to_none);
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override {
+    replica_.zero_gradients(rank, optimizer, set_to_none);
     co_return;
   }
 
@@ -76,8 +76,8 @@ static Program train(Rank& rank, Strategy* strategy, std::vector<Values>* parame
   for (int step = 0; step < 2; ++step) {
     co_await strategy->forward(rank, batch, options);
     co_await strategy->backward(rank, options);
-    co_await strategy->optimizer_step(rank);
-    co_await strategy->zero_gradients(rank, true);
+    co_await strategy->optimizer_step(rank, {});
+    co_await strategy->zero_gradients(rank, 0, true);
   }
   co_await strategy->teardown(rank);
   for (const Replica::Parameter& parameter : strategy->replica().parameters()) {

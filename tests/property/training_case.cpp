@@ -78,8 +78,8 @@ Program train_step(Rank& rank, const TrainingCase* training, Strategy* strategy,
   if (plan.reduces_loss) {
     co_await strategy->reduce(rank, strategy->loss(), Reduction::sum, site_id("foreign call"));
   }
-  co_await strategy->optimizer_step(rank);
-  co_await strategy->zero_gradients(rank, true);
+  co_await strategy->optimizer_step(rank, {});
+  co_await strategy->zero_gradients(rank, 0, true);
 }
 
 TrainingPlan plan_of(const TrainingCase& training, const Network& network) {
@@ -87,8 +87,8 @@ TrainingPlan plan_of(const TrainingCase& training, const Network& network) {
   plan.network = &network;
   plan.numerics = true;
   plan.integer_values = true;
-  plan.optimizer.kind = training.adam ? OptimizerKind::adam : OptimizerKind::sgd;
-  plan.optimizer.lr = 0.125;
+  plan.optimizers.front().kind = training.adam ? OptimizerKind::adam : OptimizerKind::sgd;
+  plan.optimizers.front().lr = 0.125;
   return plan;
 }
 

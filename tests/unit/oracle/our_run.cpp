@@ -57,8 +57,8 @@ TrainingPlan plan_from(const json& setting, const Network& network) {
   plan.network = &network;
   plan.parameter_dtype = *dtype_named(setting["dtype"].get<std::string>());
   plan.activation_dtype = plan.parameter_dtype;
-  plan.optimizer.lr = setting["optimizer"]["lr"];
-  plan.optimizer.momentum = setting["optimizer"]["momentum"];
+  plan.optimizers.front().lr = setting["optimizer"]["lr"];
+  plan.optimizers.front().momentum = setting["optimizer"]["momentum"];
   plan.seed = setting["seed"];
   plan.numerics = setting.value("values", true);
   plan.integer_values = true;
@@ -173,8 +173,8 @@ Program iterate(Rank& rank, Strategy& strategy, const json& setting, const json&
     record["gradients"].push_back(gradients_of(rank, strategy.replica()));
   }
   if (iteration.value("step", true)) {
-    co_await strategy.optimizer_step(rank);
-    co_await strategy.zero_gradients(rank, setting.value("set_to_none", true));
+    co_await strategy.optimizer_step(rank, {});
+    co_await strategy.zero_gradients(rank, 0, setting.value("set_to_none", true));
   }
 }
 

@@ -66,8 +66,8 @@ TrainingPlan plan_of(const Network& network, bool numerics) {
   TrainingPlan plan;
   plan.network = &network;
   plan.numerics = numerics;
-  plan.optimizer.lr = 0.125;
-  plan.optimizer.momentum = 0.5;
+  plan.optimizers.front().lr = 0.125;
+  plan.optimizers.front().momentum = 0.5;
   return plan;
 }
 

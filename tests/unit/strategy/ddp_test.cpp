@@ -15,7 +15,7 @@ TrainingPlan exact_plan(const Network& network) {
   plan.network = &network;
   plan.numerics = true;
   plan.integer_values = true;
-  plan.optimizer.lr = 0.125;
+  plan.optimizers.front().lr = 0.125;
   return plan;
 }
 
@@ -155,7 +155,7 @@ std::vector<Values> skipped(const TrainingPlan& plan, const DataParallelOptions&
 TEST_CASE("what no rank uses keeps its None gradient, so that no weight decay touches it") {
   const Network network = small_network(4);
   TrainingPlan plan = exact_plan(network);
-  plan.optimizer.weight_decay = 1;
+  plan.optimizers.front().weight_decay = 1;
   for (const bool views : {false, true}) {
     for (const bool fixed : {false, true}) {
       DataParallelOptions options;

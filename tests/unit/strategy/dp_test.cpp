@@ -17,7 +17,7 @@ TrainingPlan exact_plan(const Network& network) {
   plan.network = &network;
   plan.numerics = true;
   plan.integer_values = true;
-  plan.optimizer.lr = 0.125;
+  plan.optimizers.front().lr = 0.125;
   return plan;
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("dp counts the micro-batches of an optimizer step together") {
 TEST_CASE("an unused parameter gets a gradient of zeros under dp, and None on one device") {
   const Network network = small_network(4);
   TrainingPlan plan = exact_plan(network);
-  plan.optimizer.weight_decay = 1;
+  plan.optimizers.front().weight_decay = 1;
   const auto after = [&](int32_t devices, int64_t steps) {
     const Trained trained = train_simulated(
         plan, 1, [](const TrainingPlan& each) { return std::make_unique<DataParallel>(each); },

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/program/rank.hpp"
+
+namespace lockstep {
+
+/// Lightning's `gradient_clip_val` and `gradient_clip_algorithm`: what is done to the gradients of
+/// an optimizer between backward and step.
+struct GradientClipping {
+  enum class Algorithm : uint8_t { none, norm, value };
+  Algorithm algorithm = Algorithm::none;
+  double limit = 0;  ///< of the norm of all gradients together, or of every element
+};
+
+/// Clips complete gradients in place, on the compute stream of their device: what every rank does
+/// alike where all hold the same gradients (torch.nn.utils.clip_grad). No communication.
+void clip_gradients(Rank& rank, const GradientClipping& clipping,
+                    const std::vector<Slice>& gradients, DeviceId device);
+
+}  // namespace lockstep

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "model/strategy/gradient_clipping.hpp"
+
+namespace lockstep {
+
+/// How one optimizer step is asked for.
+struct UpdateOptions {
+  size_t optimizer = 0;  ///< index into TrainingPlan::optimizers
+  GradientClipping clipping{};
+  std::optional<double> learning_rate{};  ///< a scheduler's; none: the plan's
+};
+
+}  // namespace lockstep
