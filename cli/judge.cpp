@@ -181,6 +181,13 @@ bool has_code(const Rehearsal& rehearsal, const std::string& code) {
                      [&](const Finding& finding) { return finding.code == code; });
 }
 
+/// That all or some ranks have raised, and nothing else: it has no code of its own.
+bool tells_a_raise(const Finding& finding) {
+  return finding.code.empty() &&
+         std::any_of(finding.sites.begin(), finding.sites.end(),
+                     [](const auto& site) { return site.role == SiteRole::exception; });
+}
+
 // Why this world cannot answer; empty: it can.
 std::string not_judged_here(const Expectation& expectation, const Rehearsal& rehearsal) {
   if (!is_real(rehearsal.world) || !rehearsal.ran()) {
@@ -209,6 +216,9 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
     case ExpectationKind::finding: judged.met = has_code(rehearsal, expectation.code); break;
     case ExpectationKind::no_finding: judged.met = !has_code(rehearsal, expectation.code); break;
     case ExpectationKind::refused: judged.met = rehearsal.refused(); break;
+    case ExpectationKind::raises:
+      judged.met = std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(), tells_a_raise);
+      break;
     case ExpectationKind::expression: break;
   }
   if (is_planned_code(expectation.code)) {
@@ -217,9 +227,9 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
     judged.actual = "nothing looks for " + expectation.code + " yet";
     return judged;
   }
-  const bool positive = expectation.kind == ExpectationKind::hang ||
-                        expectation.kind == ExpectationKind::finding ||
-                        expectation.kind == ExpectationKind::refused;
+  const bool positive =
+      expectation.kind == ExpectationKind::hang || expectation.kind == ExpectationKind::finding ||
+      expectation.kind == ExpectationKind::refused || expectation.kind == ExpectationKind::raises;
   if (undecided && judged.met != positive) {
     judged.judged = false;
     judged.met = false;
@@ -291,6 +301,9 @@ bool is_expected(const Scenario& scenario, const Finding& finding) {
                        }
                        if (expectation.kind == ExpectationKind::hang) {
                          return finding.code.starts_with("LS1");
+                       }
+                       if (expectation.kind == ExpectationKind::raises) {
+                         return tells_a_raise(finding);
                        }
                        return expectation.kind == ExpectationKind::refused &&
                               finding.code.starts_with("LS5");

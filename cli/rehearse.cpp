@@ -172,7 +172,8 @@ LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& r
                                     bool whole) {
   LoadedScenarios loaded = source.load(one_device_settings(rehearsal, whole));
   if (loaded.ok() && rehearsal.run.preparation.learning_rate.script_scales) {
-    keep_learning_rate(loaded.scenarios.front(), rehearsal.run.preparation.plan.optimizers.front().lr);
+    keep_learning_rate(loaded.scenarios.front(),
+                       rehearsal.run.preparation.plan.optimizers.front().lr);
   }
   return loaded;
 }

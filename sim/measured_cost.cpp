@@ -86,7 +86,7 @@ MeasuredComputeCost::Key MeasuredComputeCost::key_of(const Op& op) const {
     return {op.kernel, network_->layers.at(static_cast<size_t>(op.tag)).kind, op.dtype};
   }
   if (network_ != nullptr && of_loss) {
-    return {op.kernel, network_->loss.kind, op.dtype};
+    return {op.kernel, network_->loss_of(op.tag).kind, op.dtype};
   }
   return {op.kernel, std::nullopt, op.dtype};
 }

@@ -53,7 +53,7 @@ void execute_loss(const Op& op, TensorOperands& operands, const Network& network
                                      .to(is_double ? at::kDouble : at::kFloat)
                                      .detach()
                                      .requires_grad_(is_backward);
-  at::Tensor result = loss_of(network.loss, predictions, reads[1]);
+  at::Tensor result = loss_of(network.loss_of(op.tag), predictions, reads[1]);
   if (is_backward) {
     const at::Tensor factor = at::full_like(result, lists.scalars[0]);
     result = torch::autograd::grad({result}, {predictions}, {factor}).front();

@@ -62,7 +62,7 @@ std::optional<LayerKind> layer_of(const Row& row, const Network& network) {
     case Kernel::layer_forward:
     case Kernel::layer_backward: return network.layers.at(static_cast<size_t>(row.tag)).kind;
     case Kernel::loss_forward:
-    case Kernel::loss_backward: return network.loss.kind;
+    case Kernel::loss_backward: return network.loss_of(row.tag).kind;
     default: return std::nullopt;
   }
 }
@@ -85,8 +85,8 @@ Bytes stated_traffic(const Row& row, const RowLists& lists, const Network& netwo
     case Kernel::layer_forward: return of(layer(), 0, {Pass::forward});
     case Kernel::layer_backward:
       return of(layer(), 1, {Pass::input_gradient, Pass::weight_gradient});
-    case Kernel::loss_forward: return of(network.loss, 0, {Pass::forward});
-    case Kernel::loss_backward: return of(network.loss, 0, {Pass::input_gradient});
+    case Kernel::loss_forward: return of(network.loss_of(row.tag), 0, {Pass::forward});
+    case Kernel::loss_backward: return of(network.loss_of(row.tag), 0, {Pass::input_gradient});
     default: return Bytes{};
   }
 }

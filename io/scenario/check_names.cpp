@@ -320,8 +320,10 @@ class NameCheck {
       }
       require_one_of(*statement.name, "metric", legal);
     }
-    if (statement.kind == StatementKind::forward && statement.name) {
-      require_one_of(*statement.name, "module", module_names());
+    if (statement.modules) {
+      for (const std::string& module : statement.modules->value) {
+        require_one_of({module, statement.modules->place}, "module", module_names());
+      }
     }
   }
 

@@ -238,7 +238,8 @@ Expectation read_expectation(Reader& reader, const Node& node) {
       {"no_hang", ExpectationKind::no_hang},
       {"hang", ExpectationKind::hang},
       {"no_findings", ExpectationKind::no_findings},
-      {"refused", ExpectationKind::refused}};
+      {"refused", ExpectationKind::refused},
+      {"raises", ExpectationKind::raises}};
   for (const auto& [word, kind] : words) {
     if (rest == word) {
       expectation.kind = kind;
@@ -250,8 +251,8 @@ Expectation read_expectation(Reader& reader, const Node& node) {
   }
   if (is_name(rest)) {
     source.fail(0, fmt::format("there is no expectation `{}`", rest),
-                spelling_remedy(
-                    rest, {"no_hang", "hang", "no_findings", "finding", "no_finding", "refused"}));
+                spelling_remedy(rest, {"no_hang", "hang", "no_findings", "finding", "no_finding",
+                                       "refused", "raises"}));
     return expectation;
   }
   expectation.kind = ExpectationKind::expression;

@@ -244,6 +244,25 @@ std::optional<std::string> NameForm::read(Reader& reader, const Node& node, cons
   return node.text;
 }
 
+std::optional<std::vector<std::string>> NamesForm::read(Reader& reader, const Node& node,
+                                                        const KeyRow& row) {
+  if (node.kind != Node::Kind::list) {
+    const auto name = NameForm::read(reader, node, row);
+    return name ? std::optional(std::vector{*name}) : std::nullopt;
+  }
+  std::vector<std::string> names;
+  for (const NodePtr& item : node.items) {
+    if (auto name = NameForm::read(reader, *item, row)) {
+      names.push_back(std::move(*name));
+    }
+  }
+  if (names.empty()) {
+    reader.fail(node.mark, fmt::format("`{}` names nothing", row.key), "list at least one name");
+  }
+  return names.size() == node.items.size() && !names.empty() ? std::optional(std::move(names))
+                                                             : std::nullopt;
+}
+
 std::optional<std::string> PathForm::read(Reader& reader, const Node& node, const KeyRow& row) {
   const auto path = TextForm::read(reader, node, row);
   if (path && path->empty()) {

@@ -50,6 +50,7 @@ LOCKSTEP_FORM(RanksForm, RankSelection, "ranks");
 LOCKSTEP_FORM(ExpressionForm, Expression, "expr");
 LOCKSTEP_FORM(TextForm, std::string, "text");
 LOCKSTEP_FORM(NameForm, std::string, "name");
+LOCKSTEP_FORM(NamesForm, std::vector<std::string>, "name or list of names");
 LOCKSTEP_FORM(PathForm, std::string, "path");
 LOCKSTEP_FORM(AnyForm, PlainValue, "any");
 LOCKSTEP_FORM(LinkEndForm, LinkEnd, "`node N` or `gpu N`");

@@ -61,7 +61,10 @@ std::vector<StatementRow> step_rows() {
        "module",
        {},
        "binds `output` and `loss`",
-       {field<&Statement::name, NameForm>({"module", "the model", "which of `modules`"}),
+       {field<&Statement::modules, NamesForm>(
+            {"module", "the model", "which of `modules`, or several of them in order"}),
+        field<&Statement::loss_target>(
+            {"target", "those of the samples", "what the loss compares each output with"}),
         field<&Statement::skip>({"skip", "[]", "names of layers that do not run"}),
         field<&Statement::through>({"through", "strategy", "`module` = past the wrapper"}),
         field<&Statement::result, NameForm>({"as", "output", "the name of the output"})}},

@@ -15,16 +15,17 @@ enum class Kernel : uint16_t {
   layer_forward,   ///< reads input, the layer's parameters.., what a residual remembered;
                    ///< writes output, the layer's buffers (none: statistics are not tracked)..;
                    ///< scalars: samples, training (0/1), and, where activation checkpointing runs
-                   ///< it again before its backward, 1: nothing is kept for a backward
+                   ///< it again or no backward comes here, 1: nothing is kept for a backward
   layer_backward,  ///< reads output gradient, input, parameters.., (residual_begin: the gradient
                    ///< that came round the branch); writes input gradient (of no elements where
                    ///< none is wanted), parameter gradients.. (added to); scalars: samples
-  loss_forward,    ///< reads predictions, targets; writes loss[1]
-  loss_backward,   ///< reads predictions, targets; writes their gradient; scalars: factor
-  sgd_step,        ///< reads gradient; writes parameter, momentum buffer (optional); scalars:
-                   ///< learning rate, momentum, weight decay, step (from 1)
-  adam_step,       ///< reads gradient; writes parameter, first and second moment; scalars:
-                   ///< learning rate, beta1, beta2, epsilon, weight decay, step, decoupled (0/1)
+  // Op::tag of the two is the index of the module whose loss it is, if there are several.
+  loss_forward,   ///< reads predictions, targets; writes loss[1]
+  loss_backward,  ///< reads predictions, targets; writes their gradient; scalars: factor
+  sgd_step,       ///< reads gradient; writes parameter, momentum buffer (optional); scalars:
+                  ///< learning rate, momentum, weight decay, step (from 1)
+  adam_step,      ///< reads gradient; writes parameter, first and second moment; scalars:
+                  ///< learning rate, beta1, beta2, epsilon, weight decay, step, decoupled (0/1)
 
   fill,     ///< writes all of write 0 with scalar 0
   copy,     ///< read i to write i, element for element

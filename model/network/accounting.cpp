@@ -114,7 +114,8 @@ void split_saves(Layer& layer, const CheckpointedSegment* segment) {
   layer.kept_fixed = saves.fixed - layer.recomputed_fixed;
 }
 
-void find_kept(Network& network, const std::vector<Flow>& inputs, const Flow& output) {
+void find_kept(Network& network, const std::vector<Flow>& inputs, const Flow& output,
+               bool output_is_input) {
   KeptTensors kept{std::vector<bool>(inputs.size()), std::vector<bool>(inputs.size())};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Layer& layer = network.layers[i];
@@ -127,7 +128,7 @@ void find_kept(Network& network, const std::vector<Flow>& inputs, const Flow& ou
       kept.keep(i, segment);
     }
   }
-  if (output.maker && network.loss.saves.input) {
+  if (output.maker && (network.loss.saves.input || output_is_input)) {
     kept.keep(*output.maker, nullptr);
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -142,11 +143,11 @@ void find_kept(Network& network, const std::vector<Flow>& inputs, const Flow& ou
 
 }  // namespace
 
-void account(Network& network) {
+void account(Network& network, const ModuleBorders& borders) {
   std::vector<Flow> inputs;
   std::vector<bool> gets_gradient;  ///< the output of each layer
   std::vector<Branches> branches;
-  Flow flow;
+  Flow flow{std::nullopt, borders.input_has_gradient};
   for (size_t i = 0; i < network.layers.size(); ++i) {
     Layer& layer = network.layers[i];
     const bool trainable = is_trainable(network, layer);
@@ -161,7 +162,7 @@ void account(Network& network) {
   // Autograd never comes to a segment whose output needs no gradient, so nothing runs again.
   std::erase_if(network.segments,
                 [&](const CheckpointedSegment& segment) { return !gets_gradient[segment.last]; });
-  find_kept(network, inputs, flow);
+  find_kept(network, inputs, flow, borders.output_is_input);
 }
 
 }  // namespace lockstep

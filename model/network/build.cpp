@@ -51,7 +51,7 @@ BuildResult NetworkBuilder::build() {
     complain("layers", {}, "a network without layers", "list at least one layer");
   }
   if (result_.ok()) {
-    account(result_.network);
+    account(result_.network, {description_.input_has_gradient, description_.output_is_input});
   }
   return std::move(result_);
 }

@@ -45,6 +45,8 @@ struct NetworkDescription {
   bool flash_attention = true;  ///< else the scores of every head are kept in memory
   std::vector<LayerDescription> layers{};
   LayerDescription loss{.kind = "CrossEntropyLoss"};
+  bool input_has_gradient = false;  ///< it is the output of another module
+  bool output_is_input = false;     ///< of another module
 };
 
 }  // namespace lockstep

@@ -230,7 +230,7 @@ void execute_layer(const Op& op, Operands& operands, const Network& network) {
     return;
   }
   if (op.kernel == Kernel::loss_forward || op.kernel == Kernel::loss_backward) {
-    loss(op, network.loss, call);
+    loss(op, network.loss_of(op.tag), call);
     return;
   }
   const Layer& layer = network.layers.at(static_cast<size_t>(op.tag));

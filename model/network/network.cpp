@@ -29,6 +29,10 @@ const CheckpointedSegment* Network::segment_of(size_t layer) const {
                                                                         : nullptr;
 }
 
+const Layer& Network::loss_of(int32_t module) const {
+  return modules.empty() ? loss : modules.at(static_cast<size_t>(module)).loss;
+}
+
 int64_t Network::parameter_elements() const {
   int64_t elements = 0;
   for (const Layer& layer : layers) {
@@ -80,7 +84,11 @@ Bytes Network::activation_bytes(DType dtype) const {
 }
 
 bool Network::has_reference_arithmetic() const {
+  const auto has_loss = [](const NetworkModule& module) {
+    return lockstep::has_reference_arithmetic(module.loss.kind);
+  };
   return lockstep::has_reference_arithmetic(loss.kind) &&
+         std::all_of(modules.begin(), modules.end(), has_loss) &&
          std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
            return lockstep::has_reference_arithmetic(layer.kind);
          });

@@ -18,6 +18,18 @@ struct ParameterPlace {
   bool operator==(const ParameterPlace&) const = default;
 };
 
+/// One of several models that are trained together.
+struct NetworkModule {
+  std::string name;
+  size_t first_layer = 0;
+  size_t end_layer = 0;  ///< behind the last
+  Shape input;           ///< one sample, where the module runs first
+  DType input_dtype = DType::fp32;
+  Layer loss;  ///< where it runs last
+
+  bool holds(size_t layer) const { return first_layer <= layer && layer < end_layer; }
+};
+
 /// A neural network as a list of layers in forward order, which is also the order in which its
 /// parameters are defined. Nested modules are flattened; a skip connection is the pair
 /// residual_begin .. residual_add (they nest), with residual_shortcut between its two branches.
@@ -30,6 +42,19 @@ struct Network {
   /// Ascending and disjoint. A segment opens and closes within one branch of a skip connection, or
   /// holds all of it; gradients flow into each.
   std::vector<CheckpointedSegment> segments;
+  /// In order, each behind the one before; empty where the layers are one model. Input and loss of
+  /// the whole are then those of the first and of the last.
+  std::vector<NetworkModule> modules;
+
+  /// What a kernel of the loss computes: Op::tag is the index of its module.
+  const Layer& loss_of(int32_t module) const;
+
+  const Shape& input_of(size_t module) const {
+    return modules.empty() ? input : modules.at(module).input;
+  }
+  DType input_dtype_of(size_t module) const {
+    return modules.empty() ? input_dtype : modules.at(module).input_dtype;
+  }
 
   /// Definition order; a tied weight appears once, where it is defined.
   std::vector<ParameterPlace> parameters() const;

@@ -17,6 +17,7 @@ enum class ExpectationKind : uint8_t {
   finding,
   no_finding,
   refused,
+  raises,
   expression
 };
 

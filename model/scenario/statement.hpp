@@ -150,17 +150,19 @@ struct Statement {
   std::vector<Statement> body;       ///< then, do, no_sync, and what grouped statements hold
   std::vector<Statement> otherwise;  ///< else
 
-  Given<std::string> name;       ///< wait: result; update, compute, reset: metric; forward: module
-  Given<std::string> optimizer;  ///< optimizer_step, zero_grad, toggle_model
-  Given<bool> set_to_none;       ///< zero_grad
-  Given<Expression> sync_grad;   ///< toggle_model
-  Given<Expression> preds;       ///< update
-  Given<Expression> target;      ///< update
-  Given<Expression> indexes;     ///< update of a retrieval metric
-  Given<Expression> weight;      ///< update of a mean
-  Given<bool> all;               ///< reduce_boolean_decision
-  std::vector<Placed<std::string>> skip;  ///< forward: layers that do not run
-  Given<ForwardThrough> through;          ///< forward
+  Given<std::string> name;                  ///< wait: result; update, compute, reset: metric
+  Given<std::string> optimizer;             ///< optimizer_step, zero_grad, toggle_model
+  Given<bool> set_to_none;                  ///< zero_grad
+  Given<Expression> sync_grad;              ///< toggle_model
+  Given<Expression> preds;                  ///< update
+  Given<Expression> target;                 ///< update
+  Given<Expression> indexes;                ///< update of a retrieval metric
+  Given<Expression> weight;                 ///< update of a mean
+  Given<bool> all;                          ///< reduce_boolean_decision
+  std::vector<Placed<std::string>> skip;    ///< forward: layers that do not run
+  Given<ForwardThrough> through;            ///< forward
+  Given<std::vector<std::string>> modules;  ///< forward: which run, in order
+  Given<double> loss_target;                ///< forward: what the loss compares with
 };
 
 }  // namespace lockstep

@@ -100,17 +100,18 @@ Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
     co_await reducer_->settle(rank);
   }
   const bool through_wrapper = is_wrapped() && options.through_wrapper;
-  synchronising_ = through_wrapper && options.training && options.synchronise;
+  synchronising_ = through_wrapper && options.training && (options.synchronise || options.manual);
   transfers_.begin_forward(options.training);
-  if (through_wrapper) {
+  if (through_wrapper && options.enters_wrapper) {
     co_await before_forward(rank, options.training);
   }
   loss_ready_ = replica_.forward(rank, batch, options);  // 5.
   transfers_.add(data_to_devices, replica_.batch_bytes());
   if (through_wrapper) {
-    require_forward_sync_ = synchronising_;
+    // Lightning leaves a manual step's wrapper as if under no_sync (_DDPForwardRedirection).
+    require_forward_sync_ = synchronising_ && !options.manual;
   }
-  if (synchronising_) {
+  if (synchronising_ && !options.manual) {
     reducer_->prepare_for_backward();  // 6. what this forward left unused
   }
 }
@@ -141,7 +142,20 @@ bool DistributedDataParallel::must_send_buffers() const {
   return options_.broadcast_buffers && require_forward_sync_ && !replica_.buffers().empty();
 }
 
+// Lightning's prepare_for_backward: before every manual backward, whatever the forward was.
+Program DistributedDataParallel::prepare_manual_backward(Rank& rank, bool synchronise) {
+  synchronising_ = is_wrapped() && synchronise;
+  if (synchronising_) {
+    reducer_->raise_if_unfinished();
+    co_await reducer_->rebuild_buckets(rank);
+    reducer_->prepare_for_backward();
+  }
+}
+
 Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options) {
+  if (options.manual) {
+    co_await prepare_manual_backward(rank, options.synchronise);
+  }
   replica_.backward_of_loss(rank, options);
   if (synchronising_) {
     const int64_t ranks = co_await dividing_ranks(rank);

@@ -45,6 +45,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   std::vector<Slice> module_state() const;
   Program verify_parameters(Rank& rank);
   Program before_forward(Rank& rank, bool with_gradients);
+  Program prepare_manual_backward(Rank& rank, bool synchronise);
   bool must_send_buffers() const;
 
   // Uneven inputs (ddp_join.cpp): what an active rank tells those whose data have ended, and what

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "model/core/dtype.hpp"
@@ -54,6 +55,13 @@ struct StepOptions {
   double loss_factor = 1;              ///< 1 / accumulated micro-batches
   std::vector<size_t> skipped_layers;  ///< that this forward does not run, ascending
   bool through_wrapper = true;  ///< false: past the strategy's wrapper, straight to the module
+  bool enters_wrapper = true;   ///< false: a forward before it in this step has entered the wrapper
+  /// Lightning's manual optimization: the exchange of gradients is prepared before each backward
+  /// and not after the forward.
+  bool manual = false;
+  std::vector<size_t> modules;           ///< that this forward runs, ascending; empty: all layers
+  std::optional<size_t> only_optimizer;  ///< no other parameters get a gradient: toggle_model
+  std::optional<double> target;          ///< what the loss compares every output with
 };
 
 }  // namespace lockstep

@@ -37,7 +37,10 @@ void Reducer::prepare_for_backward() {
     }
     unused_.clear();
     std::copy_if(trainable_.begin(), trainable_.end(), std::back_inserter(unused_),
-                 [&](size_t index) { return !ran[replica_->parameters()[index].place.layer]; });
+                 [&](size_t index) {
+                   const Replica::Parameter& parameter = replica_->parameters()[index];
+                   return !ran[parameter.place.layer] || !replica_->wants_gradient(parameter);
+                 });
   }
 }
 
@@ -52,6 +55,9 @@ void Reducer::empty_buckets() {
 
 void Reducer::gradients_ready(Rank& rank, size_t layer, Ticket done) {
   std::vector<size_t> parameters = replica_->trainable_of(layer);
+  std::erase_if(parameters, [&](size_t index) {
+    return !replica_->wants_gradient(replica_->parameters()[index]);
+  });
   if (parameters.empty()) {
     return;
   }

@@ -16,13 +16,11 @@ Replica::Replica(const TrainingPlan& plan, DeviceId device) : plan_(&plan), devi
   parameters_of_.resize(layers);
   trainable_of_.resize(layers);
   buffers_of_.resize(layers);
-  first_trainable_layer_ = layers;
   for (const ParameterPlace place : network().parameters()) {
     const bool trainable = network().parameter(place).trainable;
     parameters_of_[place.layer].push_back(parameters_.size());
     if (trainable) {
       trainable_of_[place.layer].push_back(parameters_.size());
-      first_trainable_layer_ = std::min(first_trainable_layer_, place.layer);
     }
     parameters_.push_back({place, {}, trainable, false});
   }
@@ -169,6 +167,10 @@ void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
   call.scalars = {&zero, 1};
   call.memory_traffic = data.bytes();
   rank.compute(call, {compute(), {}, site_id(replica_sites::zero_gradients)});
+}
+
+bool Replica::wants_gradient(const Parameter& parameter) const {
+  return parameter.trainable && (!only_optimizer_ || is_held_by(*only_optimizer_, parameter));
 }
 
 bool Replica::is_held_by(size_t optimizer, const Parameter& parameter) const {

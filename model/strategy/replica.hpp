@@ -48,8 +48,10 @@ class Replica {
   /// The backward of the last forward, in pieces so that a strategy decides when each gradient is
   /// exchanged: first the loss, then the layers that ran, last to first.
   Ticket backward_of_loss(Rank& rank, const StepOptions& options, After after = {});
-  /// Layers of the last forward, last first.
+  /// Layers of the last forward through which its backward goes, last first.
   std::vector<size_t> layers_last_to_first() const;
+  /// Whether the parameter gets a gradient by the backward of the last forward, if its layer ran.
+  bool wants_gradient(const Parameter& parameter) const;
   /// Fills (adds into) the gradients of the layer's parameters. The forward of a checkpointed
   /// segment runs again before the first backward of its layers.
   Ticket backward(Rank& rank, size_t layer);
@@ -89,6 +91,8 @@ class Replica {
   Bytes batch_bytes() const { return input_.bytes() + target_.bytes(); }
   /// The loss of the last forward: one element, fp32.
   Slice loss() const { return loss_; }
+  /// Of one sample of the last forward.
+  const Shape& output_shape() const;
   Slice output() const { return trace_.empty() ? Slice{} : trace_.back().output; }
 
  private:
@@ -109,7 +113,7 @@ class Replica {
     bool again = false;    ///< the second one, of a checkpointed segment
     bool is_last = false;  ///< of that segment
   };
-  struct ForwardCost {
+  struct Cost {
     int64_t work = 0;
     Bytes memory_traffic{};
   };
@@ -121,15 +125,18 @@ class Replica {
     Slice gradient_of_shortcut;
   };
 
-  void bring_batch(Rank& rank, const Batch& batch, After after);
+  void bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after);
+  bool runs(size_t layer, const StepOptions& options) const;
+  void find_first_wanted_layer(const StepOptions& options);
   void run_layer(Rank& rank, size_t layer, bool training);
   std::optional<size_t> residual_of(size_t layer);
   void pass_residual(const LayerRun& run);
   void forward_of_run(Rank& rank, LayerRun& run, const Turn& turn);
   void submit_forward(Rank& rank, const LayerRun& run, const Turn& turn, const Slice& output);
-  ForwardCost cost_of(const LayerRun& run, const Turn& turn) const;
+  Cost cost_of(const LayerRun& run, const Turn& turn) const;
   bool updates_buffers(const LayerRun& run, const Turn& turn) const;
   Slice keep(Rank& rank, Bytes of_sample);
+  Cost backward_cost(size_t layer) const;
   std::span<LayerRun> runs_of(const CheckpointedSegment& segment);
   void forget_inside(Rank& rank, const CheckpointedSegment& segment);
   void recompute(Rank& rank, const CheckpointedSegment& segment);
@@ -138,7 +145,7 @@ class Replica {
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;
-  bool wants_input_gradient(size_t layer) const;
+  bool wants_input_gradient(size_t layer) const { return layer > first_wanted_layer_; }
 
   const TrainingPlan* plan_;
   DeviceId device_;
@@ -146,7 +153,6 @@ class Replica {
   std::vector<std::vector<size_t>> parameters_of_;  ///< by layer, all that its kernels read
   std::vector<std::vector<size_t>> trainable_of_;
   std::vector<std::vector<size_t>> buffers_of_;
-  size_t first_trainable_layer_ = 0;
   std::vector<Buffer> buffers_;
   Slice loss_;
   bool is_allocated_ = false;
@@ -154,6 +160,9 @@ class Replica {
 
   // Of the last forward:
   int64_t samples_ = 0;
+  size_t last_module_ = 0;
+  size_t first_wanted_layer_ = 0;         ///< that has a parameter which gets a gradient
+  std::optional<size_t> only_optimizer_;  ///< whose parameters alone get one
   Slice input_;
   Slice target_;
   std::vector<Slice> transient_;  ///< freed with the forward
@@ -167,7 +176,8 @@ class Replica {
 
 /// The values that sample `index` of the data set has: small whole numbers, or class indices.
 /// A pure function of seed and index, so that every world and every sharding sees the same data.
-Values batch_inputs(const TrainingPlan& plan, const Batch& batch);
-Values batch_targets(const TrainingPlan& plan, const Batch& batch);
+/// With modules, of the one that runs first, and of the one that runs last.
+Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
+Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
 
 }  // namespace lockstep

@@ -7,20 +7,25 @@
 
 namespace lockstep {
 
-bool Replica::wants_input_gradient(size_t layer) const { return layer > first_trainable_layer_; }
-
 std::vector<size_t> Replica::layers_last_to_first() const {
   std::vector<size_t> layers;
   for (auto run = trace_.rbegin(); run != trace_.rend(); ++run) {
-    layers.push_back(run->layer);
+    if (run->layer >= first_wanted_layer_) {
+      layers.push_back(run->layer);
+    }
   }
   return layers;
 }
 
+const Shape& Replica::output_shape() const {
+  return trace_.empty() ? network().input_of(0) : network().layers[trace_.back().layer].output;
+}
+
 Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After after) {
-  const Layer& loss = network().loss;
+  const Layer& loss = network().loss_of(static_cast<int32_t>(last_module_));
   const Slice reads[] = {current_, target_};
   KernelCall call;
+  call.layer = static_cast<int32_t>(last_module_);
   call.kernel = Kernel::loss_backward;
   call.work = flops_of(loss, Pass::input_gradient, samples_).count();
   call.computes_in = plan_->activation_dtype;
@@ -45,12 +50,14 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
   }
   std::vector<Slice> gradients;
   for (const size_t index : trainable_of_[layer]) {
-    ensure_gradient(rank, parameters_[index]);
+    if (wants_gradient(parameters_[index])) {
+      ensure_gradient(rank, parameters_[index]);
+    }
   }
   // A tied weight comes first, where the layer's own would be.
   for (const size_t index : parameters_of_[layer]) {
     Parameter& parameter = parameters_[index];
-    if (parameter.trainable) {
+    if (wants_gradient(parameter)) {
       ensure_gradient(rank, parameter);
       gradients.push_back(parameter.tensor.gradient);
     } else {
@@ -64,6 +71,25 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
     forget(rank, run->output);  // the layer behind has had its gradient
   }
   return done;
+}
+
+// What never needs a gradient the network knows; what this forward leaves out, its modules tell.
+Replica::Cost Replica::backward_cost(size_t index) const {
+  const Layer& layer = network().layers[index];
+  const bool changes = !network().modules.empty();
+  const bool input = !changes || wants_input_gradient(index);
+  const bool weight =
+      !changes || std::any_of(parameters_of_[index].begin(), parameters_of_[index].end(),
+                              [&](size_t each) { return wants_gradient(parameters_[each]); });
+  Cost cost;
+  for (const auto& [pass, counts] :
+       {std::pair(Pass::input_gradient, input), std::pair(Pass::weight_gradient, weight)}) {
+    if (counts) {
+      cost.work += flops_of(layer, pass, samples_).count();
+      cost.memory_traffic += moved_bytes(layer, pass, samples_, plan_->activation_dtype);
+    }
+  }
+  return cost;
 }
 
 Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients) {
@@ -105,17 +131,14 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     gradient_ = writes.front();
   }
   const auto* price = std::get_if<CostArguments>(&layer.arguments);
-  const Flops flops = flops_of(layer, Pass::input_gradient, samples_) +
-                      flops_of(layer, Pass::weight_gradient, samples_);
+  const Cost cost = backward_cost(run.layer);
   const double samples = static_cast<double>(samples_);
   KernelCall call;
   call.kernel = price != nullptr ? Kernel::timed : Kernel::layer_backward;
   call.layer = static_cast<int32_t>(run.layer);
-  call.work = price != nullptr ? (price->backward * samples_).count() : flops.count();
+  call.work = price != nullptr ? (price->backward * samples_).count() : cost.work;
   call.computes_in = plan_->activation_dtype;
-  call.memory_traffic =
-      moved_bytes(layer, Pass::input_gradient, samples_, plan_->activation_dtype) +
-      moved_bytes(layer, Pass::weight_gradient, samples_, plan_->activation_dtype);
+  call.memory_traffic = cost.memory_traffic;
   call.reads = reads;
   call.writes = writes;
   call.scalars = {&samples, 1};
@@ -135,18 +158,28 @@ uint64_t sample_key(const TrainingPlan& plan, int64_t sample, uint64_t part) {
 
 }  // namespace
 
-Values batch_inputs(const TrainingPlan& plan, const Batch& batch) {
-  const Network& network = *plan.network;
-  const bool floating = is_floating(network.input_dtype);
-  const int64_t width = elements_of(network.input);
-  uint64_t tokens = 2;
-  for (const Layer& layer : network.layers) {
-    if (const auto* embedding = std::get_if<EmbeddingArguments>(&layer.arguments)) {
-      tokens = static_cast<uint64_t>(embedding->num_embeddings);
-      break;
+namespace {
+
+/// Classes of an integer input: rows of the module's first embedding.
+uint64_t tokens_of(const Network& network, size_t module) {
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    const auto* embedding = std::get_if<EmbeddingArguments>(&network.layers[layer].arguments);
+    if (embedding != nullptr && (network.modules.empty() || network.modules[module].holds(layer))) {
+      return static_cast<uint64_t>(embedding->num_embeddings);
     }
   }
-  Values values(floating ? plan.activation_dtype : network.input_dtype, batch.size() * width);
+  return 2;
+}
+
+}  // namespace
+
+Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module) {
+  const Network& network = *plan.network;
+  const DType dtype = network.input_dtype_of(module);
+  const bool floating = is_floating(dtype);
+  const int64_t width = elements_of(network.input_of(module));
+  const uint64_t tokens = tokens_of(network, module);
+  Values values(floating ? plan.activation_dtype : dtype, batch.size() * width);
   for (int64_t i = 0; i < values.size(); ++i) {
     const uint64_t key = sample_key(plan, batch.samples[static_cast<size_t>(i / width)], 0);
     const auto turn = static_cast<uint64_t>(i % width);
@@ -159,8 +192,8 @@ Values batch_inputs(const TrainingPlan& plan, const Batch& batch) {
   return values;
 }
 
-Values batch_targets(const TrainingPlan& plan, const Batch& batch) {
-  const Layer& loss = plan.network->loss;
+Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module) {
+  const Layer& loss = plan.network->loss_of(static_cast<int32_t>(module));
   const bool classes = loss.kind == LayerKind::cross_entropy_loss;
   const int64_t outputs = elements_of(loss.input);
   const int64_t width = classes ? outputs / loss.input.back() : outputs;

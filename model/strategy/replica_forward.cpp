@@ -11,22 +11,37 @@ Slice Replica::transient(Rank& rank, int64_t elements, DType dtype) {
   return transient_.back();
 }
 
-void Replica::bring_batch(Rank& rank, const Batch& batch, After after) {
+namespace {
+
+Values constant(const Values& like, double value) {
+  Values values(like.dtype(), like.size());
+  for (int64_t i = 0; i < values.size(); ++i) {
+    values.set(i, value);
+  }
+  return values;
+}
+
+}  // namespace
+
+void Replica::bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
   const Network& net = network();
+  const size_t first = options.modules.empty() ? 0 : options.modules.front();
   samples_ = batch.size();
-  const bool classes = net.loss.kind == LayerKind::cross_entropy_loss;
-  const int64_t outputs = elements_of(net.loss.input);
-  const int64_t targets = classes ? outputs / net.loss.input.back() : outputs;
-  const DType input_dtype =
-      is_floating(net.input_dtype) ? plan_->activation_dtype : net.input_dtype;
+  const Layer& loss = net.loss_of(static_cast<int32_t>(last_module_));
+  const bool classes = loss.kind == LayerKind::cross_entropy_loss;
+  const int64_t outputs = elements_of(loss.input);
+  const int64_t targets = classes ? outputs / loss.input.back() : outputs;
+  const DType given = net.input_dtype_of(first);
+  const DType input_dtype = is_floating(given) ? plan_->activation_dtype : given;
   const DType target_dtype = classes ? DType::int64 : plan_->activation_dtype;
-  const int64_t input_elements = samples_ * elements_of(net.input);
+  const int64_t input_elements = samples_ * elements_of(net.input_of(first));
   const Slice host_input = rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
   const Slice host_target =
       rank.allocate(Purpose::input, target_dtype, samples_ * targets, host_device);
   if (writes_values()) {
-    rank.write(host_input, batch_inputs(*plan_, batch));
-    rank.write(host_target, batch_targets(*plan_, batch));
+    const Values goal = batch_targets(*plan_, batch, last_module_);
+    rank.write(host_input, batch_inputs(*plan_, batch, first));
+    rank.write(host_target, options.target ? constant(goal, *options.target) : goal);
   }
   input_ = rank.allocate(Purpose::input, input_dtype, input_elements, device_);
   target_ = rank.allocate(Purpose::input, target_dtype, samples_ * targets, device_);
@@ -54,11 +69,32 @@ void refuse_single_value(const Layer& layer, int64_t samples, bool training) {
 
 }  // namespace
 
+bool Replica::runs(size_t layer, const StepOptions& options) const {
+  const std::vector<size_t>& skipped = options.skipped_layers;
+  const auto holds = [&](size_t module) { return network().modules[module].holds(layer); };
+  return !std::binary_search(skipped.begin(), skipped.end(), layer) &&
+         (options.modules.empty() ||
+          std::any_of(options.modules.begin(), options.modules.end(), holds));
+}
+
+void Replica::find_first_wanted_layer(const StepOptions& options) {
+  first_wanted_layer_ = network().layers.size();
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.place.layer < first_wanted_layer_ && wants_gradient(parameter) &&
+        runs(parameter.place.layer, options)) {
+      first_wanted_layer_ = parameter.place.layer;
+    }
+  }
+}
+
 Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
   forget_forward(rank);
-  bring_batch(rank, batch, after);
+  only_optimizer_ = options.only_optimizer;
+  last_module_ = options.modules.empty() ? 0 : options.modules.back();
+  find_first_wanted_layer(options);
+  bring_batch(rank, batch, options, after);
   for (size_t layer = 0; layer < network().layers.size(); ++layer) {
-    if (!std::binary_search(options.skipped_layers.begin(), options.skipped_layers.end(), layer)) {
+    if (runs(layer, options)) {
       refuse_single_value(network().layers[layer], samples_, options.training);
       run_layer(rank, layer, options.training);
     }
@@ -67,9 +103,10 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
       forget_inside(rank, *segment);
     }
   }
-  const Layer& loss = network().loss;
+  const Layer& loss = network().loss_of(static_cast<int32_t>(last_module_));
   const Slice reads[] = {current_, target_};
   KernelCall call;
+  call.layer = static_cast<int32_t>(last_module_);
   call.kernel = Kernel::loss_forward;
   call.work = flops_of(loss, Pass::forward, samples_).count();
   call.computes_in = plan_->activation_dtype;
@@ -128,7 +165,7 @@ void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
   run.input = current_;
   if (turn.again) {
     run.recomputed = keep(rank, layer.recomputed_bytes(plan_->activation_dtype));
-  } else if (turn.training) {
+  } else if (turn.training && run.layer >= first_wanted_layer_) {
     run.kept = keep(rank, layer.activation_bytes(plan_->activation_dtype));
   }
   Slice output;
@@ -157,7 +194,7 @@ bool Replica::updates_buffers(const LayerRun& run, const Turn& turn) const {
          run.segment->recomputation != Recomputation::fairscale;
 }
 
-Replica::ForwardCost Replica::cost_of(const LayerRun& run, const Turn& turn) const {
+Replica::Cost Replica::cost_of(const LayerRun& run, const Turn& turn) const {
   const Layer& layer = network().layers[run.layer];
   if (turn.again && run.segment->recomputation == Recomputation::attention_core) {
     const Work& core = layer.attention_core->work;
@@ -195,9 +232,10 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
       writes.push_back(buffers_[buffer].value);
     }
   }
-  const bool runs_again_later = run.segment != nullptr && !turn.again;
+  const bool keeps_nothing =
+      (run.segment != nullptr && !turn.again) || (turn.training && run.layer < first_wanted_layer_);
   const double scalars[] = {static_cast<double>(samples_), turn.training ? 1.0 : 0.0, 1.0};
-  const ForwardCost cost = cost_of(run, turn);
+  const Cost cost = cost_of(run, turn);
   KernelCall call;
   call.kernel = std::holds_alternative<CostArguments>(layer.arguments) ? Kernel::timed
                                                                        : Kernel::layer_forward;
@@ -207,7 +245,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   call.memory_traffic = cost.memory_traffic;
   call.reads = reads;
   call.writes = writes;
-  call.scalars = std::span(scalars).first(runs_again_later ? 3 : 2);
+  call.scalars = std::span(scalars).first(keeps_nothing ? 3 : 2);
   const std::string_view site =
       turn.again ? replica_sites::recompute : replica_sites::layer_forward;
   rank.compute(call, {compute(), {}, site_id(site)});

@@ -1,10 +1,15 @@
 // From the `model` section to a network.
 #include <fmt/core.h>
 
+#include <iterator>
+#include <set>
 #include <variant>
 
+#include "model/network/accounting.hpp"
 #include "model/network/checkpointing.hpp"
+#include "model/network/modules.hpp"
 #include "model/network/presets.hpp"
+#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -146,8 +151,8 @@ void NetworkReader::find_unsupported_keys(const ModelSpec& model) {
   if (model.hf) {
     unsupported(model.hf->place, "`hf`");
   }
-  if (!model.modules.empty()) {
-    unsupported(model.modules.front().model.place, "`modules`");
+  for (const NamedModel& module : model.modules) {
+    unsupported(module.model.place, "`modules` inside of one of them");
   }
   if (model.compile && model.compile->value) {
     unsupported(model.compile->place, "`compile`");
@@ -220,22 +225,65 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
   return description;
 }
 
+/// Modules whose input is the output of another, and whose output is the input of one.
+struct Chained {
+  std::set<std::string> inputs;
+  std::set<std::string> outputs;
+};
+
+Chained chained_modules(const Scenario& scenario) {
+  Chained chained;
+  if (!scenario.program) {
+    return chained;
+  }
+  for_each_statement(*scenario.program, [&](const Statement& statement) {
+    if (statement.modules) {
+      const std::vector<std::string>& names = statement.modules->value;
+      chained.outputs.insert(names.begin(), std::prev(names.end()));
+      chained.inputs.insert(std::next(names.begin()), names.end());
+    }
+  });
+  return chained;
+}
+
+std::optional<Network> network_of(Preparation& preparation, const ModelSpec& model,
+                                  const ModuleBorders& borders = {}) {
+  NetworkReader reader(preparation);
+  std::optional<NetworkDescription> description = reader.describe(model);
+  if (!description) {
+    return std::nullopt;
+  }
+  description->input_has_gradient = borders.input_has_gradient;
+  description->output_is_input = borders.output_is_input;
+  BuildResult built = build_network(*description);
+  for (const NetworkError& error : built.errors) {
+    const SourcePlace& place = error.source.line > 0 ? error.source : model.place;
+    add_problem(preparation, Kind::invalid, place, error.path + ": " + error.message, error.remedy);
+  }
+  return built.ok() ? std::optional(std::move(built.network)) : std::nullopt;
+}
+
 }  // namespace
 
 std::shared_ptr<const Network> prepare_network(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   ensure(scenario.model.has_value(), "defaults name a model");
-  NetworkReader reader(preparation);
-  const std::optional<NetworkDescription> description = reader.describe(*scenario.model);
-  if (!description) {
-    return nullptr;
+  if (scenario.model->modules.empty()) {
+    std::optional<Network> network = network_of(preparation, *scenario.model);
+    return network ? std::make_shared<const Network>(std::move(*network)) : nullptr;
   }
-  BuildResult built = build_network(*description);
-  for (const NetworkError& error : built.errors) {
-    const SourcePlace& place = error.source.line > 0 ? error.source : scenario.model->place;
-    add_problem(preparation, Kind::invalid, place, error.path + ": " + error.message, error.remedy);
+  const Chained chained = chained_modules(scenario);
+  std::vector<NamedNetwork> parts;
+  for (const NamedModel& module : scenario.model->modules) {
+    const ModuleBorders borders{chained.inputs.contains(module.name),
+                                chained.outputs.contains(module.name)};
+    if (auto network = network_of(preparation, module.model, borders)) {
+      parts.push_back({module.name, std::move(*network)});
+    }
   }
-  return built.ok() ? std::make_shared<const Network>(std::move(built.network)) : nullptr;
+  return parts.size() == scenario.model->modules.size()
+             ? std::make_shared<const Network>(joined(std::move(parts)))
+             : nullptr;
 }
 
 }  // namespace lockstep

@@ -36,6 +36,9 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
 /// Null when the model cannot be built.
 std::shared_ptr<const Network> prepare_network(Preparation& preparation);
 void prepare_plan(Preparation& preparation, TrainingProgram& program);
+/// Which layers each optimizer holds, and whether the program says which one it means, and which
+/// modules run; needs the network.
+void prepare_modules(Preparation& preparation, TrainingProgram& program);
 void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings);
 void prepare_loaders(Preparation& preparation, TrainingProgram& program);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.

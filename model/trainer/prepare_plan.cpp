@@ -94,7 +94,8 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
       set_number(preparation, argument, plan.eps);
     } else if (argument.name == "betas" && !sgd) {
       set_betas(preparation, argument, plan);
-    } else if (argument.name != "name" && !speaks_of_scaling(argument.name)) {
+    } else if (argument.name != "name" && argument.name != "module" &&
+               !speaks_of_scaling(argument.name)) {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
                               optimizer.name));
@@ -111,11 +112,10 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.barrier_is_all_reduce = !program.settings.gloo;
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;
-  set_optimizer(preparation, scenario.optimizers.front(), plan.optimizers.front());
-  scale_learning_rate(preparation, scenario.optimizers.front(), plan.optimizers.front());
-  if (scenario.optimizers.size() > 1) {
-    add_problem(preparation, Kind::unsupported, scenario.optimizers[1].place,
-                "several optimizers are not modelled yet");
+  plan.optimizers.clear();
+  for (const Object& optimizer : scenario.optimizers) {
+    set_optimizer(preparation, optimizer, plan.optimizers.emplace_back());
+    scale_learning_rate(preparation, optimizer, plan.optimizers.back());
   }
   for (const Object& scheduler : scenario.schedulers) {
     add_problem(preparation, Kind::unsupported, scheduler.place,

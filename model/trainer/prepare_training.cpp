@@ -106,6 +106,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   if (entry == nullptr || !program->network) {
     return;
   }
+  prepare_modules(preparation, *program);
   prepare_loaders(preparation, *program);
   program->plan.network = program->network.get();
   const Numerics numerics = numerics_of(preparation, *program, world);

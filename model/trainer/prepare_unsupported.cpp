@@ -34,9 +34,6 @@ void find_statements(Preparation& preparation, const ProgramSpec& program) {
     const auto unsupported = [&](const std::string& what) {
       add_problem(preparation, Kind::unsupported, statement.place, what + " is not modelled yet");
     };
-    if (statement.kind == StatementKind::forward && statement.name) {
-      unsupported("forward of one of several modules");
-    }
     if (statement.kind == StatementKind::backward && statement.expression &&
         statement.expression->value.text() != "loss") {
       unsupported("backward of anything but `loss`");

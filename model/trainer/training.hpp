@@ -95,9 +95,11 @@ class Training final : public TrainerScope {
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
   Program backward();
-  Program update();
+  Program update(size_t optimizer);
+  StepOptions step_options() const;
+  size_t optimizer_of(const Statement& statement) const;
   Program bind_output(const Statement* statement, Frame& frame);
-  Program zero_grad(bool set_to_none);
+  Program zero_grad(size_t optimizer, bool set_to_none);
   TensorPointer loss_tensor();
   TensorPointer copied(const Slice& from, std::vector<int64_t> shape);
   Program log_statement(const Statement& statement, Frame& frame);
@@ -123,8 +125,10 @@ class Training final : public TrainerScope {
   Position position_;
   const Batch* batch_ = nullptr;
   const LoaderSettings* loader_ = nullptr;
-  bool forward_done_ = false;  ///< in this batch
-  bool training_ = false;      ///< gradients will be asked for
+  bool forward_done_ = false;      ///< in this batch
+  bool entered_wrapper_ = false;   ///< in this batch
+  std::optional<size_t> toggled_;  ///< the optimizer of the toggle_model around
+  bool training_ = false;          ///< gradients will be asked for
   bool synchronise_ = true;
   double loss_factor_ = 1;
 };

@@ -63,6 +63,7 @@ struct TrainingProgram {
   ProgramSettings settings;
   TrainerSettings trainer;
   TrainingPlan plan;
+  std::vector<std::string> optimizer_names;  ///< of plan.optimizers; empty where it has none
   StrategyFactory make_strategy;
   StrategyArguments strategy_arguments;
   std::vector<LoaderSettings> train;

@@ -43,6 +43,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   columns_.begin_batch();
   loader_ = &loader;
   forward_done_ = false;
+  entered_wrapper_ = false;
   training_ = true;
   const bool automatic = program_.trainer.automatic_optimization;
   synchronise_ = !automatic || steps;
@@ -53,7 +54,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   const bool own_backward = holds(own, Kind::backward);
   if (automatic && own_backward && begins_window) {
     // A backward inside the hook fills gradients that zero_grad must not wipe out after it.
-    co_await zero_grad(program_.settings.torch >= Version{2, 0, 0});
+    co_await zero_grad(0, program_.settings.torch >= Version{2, 0, 0});
   }
   Frame frame;
   const Flow flow = co_await step("training_step", frame);
@@ -61,14 +62,14 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   remember_output(frame);
   if (automatic) {
     if (begins_window && !own_backward) {
-      co_await zero_grad(program_.settings.torch >= Version{2, 0, 0});
+      co_await zero_grad(0, program_.settings.torch >= Version{2, 0, 0});
     }
     if (flow == Flow::next && forward_done_) {
       if (!own_backward) {
         co_await backward();
       }
       if (steps) {
-        co_await update();
+        co_await update(0);
       }
     }
   }
@@ -86,7 +87,7 @@ Task<Flow> Training::step(std::string_view hook, Frame& frame) {
   if (on_replicas) {
     interpreter_.begin_replica();
   }
-  if (!holds_forward(hook)) {
+  if (!holds_forward(hook) && program_.network->modules.empty()) {
     co_await forward(nullptr, frame);
   }
   const Flow flow = co_await run_hook(hook, frame);
@@ -102,6 +103,7 @@ Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loa
   columns_.begin_batch();
   loader_ = &loader;
   forward_done_ = false;
+  entered_wrapper_ = false;
   training_ = false;
   Frame frame;
   co_await step(step_hook, frame);
@@ -151,16 +153,50 @@ std::vector<size_t> skipped_layers(const Statement& statement, const Network& ne
 
 }  // namespace
 
-Program Training::forward(const Statement* statement, Frame& frame) {
+StepOptions Training::step_options() const {
   StepOptions options;
   options.training = training_;
   options.synchronise = synchronise_;
   options.loss_factor = loss_factor_;
+  options.manual = training_ && !program_.trainer.automatic_optimization;
+  options.only_optimizer = toggled_;
+  return options;
+}
+
+namespace {
+
+// Indices of the modules that a forward names; their order has been checked.
+std::vector<size_t> modules_of(const Statement& statement, const Network& network) {
+  std::vector<size_t> modules;
+  if (!statement.modules) {
+    return modules;
+  }
+  for (const std::string& name : statement.modules->value) {
+    for (size_t module = 0; module < network.modules.size(); ++module) {
+      if (network.modules[module].name == name) {
+        modules.push_back(module);
+      }
+    }
+  }
+  return modules;
+}
+
+}  // namespace
+
+Program Training::forward(const Statement* statement, Frame& frame) {
+  StepOptions options = step_options();
   if (statement != nullptr) {
     options.through_wrapper =
         !statement->through || statement->through->value == ForwardThrough::strategy;
     options.skipped_layers = skipped_layers(*statement, *program_.network);
+    options.modules = modules_of(*statement, *program_.network);
+    if (statement->loss_target) {
+      options.target = statement->loss_target->value;
+    }
   }
+  // The wrapper's forward is the whole step: what comes before it comes once.
+  options.enters_wrapper = options.through_wrapper && !entered_wrapper_;
+  entered_wrapper_ = entered_wrapper_ || options.enters_wrapper;
   if (batch_ == nullptr) {
     throw ProgramException(statement == nullptr ? no_site : site_of(*statement),
                            "forward has no batch here; it belongs into a step hook");
@@ -217,7 +253,7 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     co_return;
   }
   std::vector<int64_t> shape = {batch_->size()};
-  const Shape& of_sample = program_.network->layers.back().output;
+  const Shape& of_sample = strategy_->replica().output_shape();
   shape.insert(shape.end(), of_sample.begin(), of_sample.end());
   const int64_t elements = elements_of(shape);
   const Slice own = program_.plan.numerics ? strategy_->replica().output() : Slice{};
@@ -245,19 +281,27 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
 }
 
 Program Training::backward() {
-  StepOptions options;
-  options.synchronise = synchronise_;
-  options.loss_factor = loss_factor_;
   co_await hook("on_before_backward");
   interpreter_.hand_over_compute_stream();
-  co_await strategy_->backward(rank_, options);
+  co_await strategy_->backward(rank_, step_options());
   co_await hook("on_after_backward");
 }
 
-Program Training::update() {
+size_t Training::optimizer_of(const Statement& statement) const {
+  if (!statement.optimizer) {
+    return 0;
+  }
+  const std::vector<std::string>& names = program_.optimizer_names;
+  const auto found = std::find(names.begin(), names.end(), statement.optimizer->value);
+  ensure(found != names.end(), "a named optimizer is one of the scenario");
+  return static_cast<size_t>(found - names.begin());
+}
+
+Program Training::update(size_t optimizer) {
   co_await hook("on_before_optimizer_step");
   interpreter_.hand_over_compute_stream();
   UpdateOptions options;
+  options.optimizer = optimizer;
   options.clipping = program_.trainer.gradient_clipping;
   co_await strategy_->optimizer_step(rank_, options);
   log_.transfers = strategy_->transfers_per_step();
@@ -265,10 +309,13 @@ Program Training::update() {
   log_.steps = progress.global_step;
 }
 
-Program Training::zero_grad(bool set_to_none) {
-  co_await hook("on_before_zero_grad");
+// Lightning's own zero_grad has a hook; that of an optimizer which the program steps has none.
+Program Training::zero_grad(size_t optimizer, bool set_to_none) {
+  if (program_.trainer.automatic_optimization) {
+    co_await hook("on_before_zero_grad");
+  }
   interpreter_.hand_over_compute_stream();
-  co_await strategy_->zero_gradients(rank_, 0, set_to_none);
+  co_await strategy_->zero_gradients(rank_, optimizer, set_to_none);
 }
 
 Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
@@ -326,9 +373,10 @@ Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
       }
       co_await backward();
       break;
-    case Kind::optimizer_step: co_await update(); break;
+    case Kind::optimizer_step: co_await update(optimizer_of(statement)); break;
     case Kind::zero_grad:
       co_await zero_grad(
+          optimizer_of(statement),
           value_or(statement.set_to_none, program_.settings.torch >= Version{2, 0, 0}));
       break;
     case Kind::no_sync: co_return co_await without_sync(statement, frame, true);
@@ -338,7 +386,10 @@ Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
         synchronises = co_await interpreter_.condition_of(statement.sync_grad->value, frame,
                                                           site_of(statement));
       }
-      co_return co_await without_sync(statement, frame, !synchronises);
+      const auto outer = std::exchange(toggled_, optimizer_of(statement));
+      const Flow flow = co_await without_sync(statement, frame, !synchronises);
+      toggled_ = outer;
+      co_return flow;
     }
     default: co_await metrics_.run(statement, frame);
   }
