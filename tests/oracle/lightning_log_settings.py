@@ -148,6 +148,26 @@ program:
     - let: {seen: "callback_metrics['a']"}
     - log: {name: b, value: seen + 1}
 """,
+    "keys-in-another-order-in-the-second-epoch": """
+trainer: {$two, max_epochs: 2, num_sanity_val_steps: 0}
+data: {train: {samples: 4, batch_size: 2}, val: {samples: 4, batch_size: 2}}
+program:
+  validation_step:
+    - if: epoch == 0 or rank == 1
+      then: [{log: {name: a, value: 1.0, sync_dist: true, reduce_fx: sum}}]
+    - log: {name: b, value: 10.0, sync_dist: true, reduce_fx: sum}
+    - if: epoch == 1 and rank == 0
+      then: [{log: {name: a, value: 1.0, sync_dist: true, reduce_fx: sum}}]
+""",
+    "step-values-read-in-a-hook": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  training_step: [{log: {name: t, value: 1.0 + batch_idx, on_step: true, on_epoch: true}}]
+  on_train_batch_end:
+    - let: {seen: "callback_metrics['t']"}
+    - log: {name: doubled, value: 2 * seen}
+""",
     "accuracy-object": """
 metrics: {accuracy: BinaryAccuracy}
 trainer: {$two, max_epochs: 2}

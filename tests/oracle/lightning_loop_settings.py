@@ -35,6 +35,33 @@ data: {train: {samples: 8, batch_size: 2}, val: {samples: 8, batch_size: 2}}
 program:
   validation_step: [{log: {name: epoch_seen, value: epoch, sync_dist: true}}]
 """,
+    "validation-every-second-epoch-without-sanity-check": """
+trainer: {$two, max_epochs: 3, check_val_every_n_epoch: 2, num_sanity_val_steps: 0}
+data: {train: {samples: 8, batch_size: 2}, val: {samples: 8, batch_size: 2}}
+program:
+  validation_step: [{log: {name: epoch_seen, value: epoch, sync_dist: true}}]
+""",
+    "two-validation-loaders-in-the-sanity-check-alone": """
+trainer: {$two, max_epochs: 1, check_val_every_n_epoch: 2}
+data:
+  train: {samples: 4, batch_size: 2}
+  val: [{samples: 8, batch_size: 4}, {samples: 12, batch_size: 2}]
+program:
+  validation_step: [{log: {name: val_loss, value: loss, sync_dist: true}}]
+  on_validation_epoch_end: [{barrier: world}, {log: {name: ended, value: 1.0, sync_dist: true}}]
+""",
+    "nothing-to-train": """
+trainer: {$two, max_epochs: 1, limit_train_batches: 0}
+data: {train: {samples: 8, batch_size: 2}, val: {samples: 8, batch_size: 2}}
+program:
+  validation_step: [{log: {name: val_loss, value: loss, sync_dist: true}}]
+""",
+    "no-epochs": """
+trainer: {$two, max_epochs: 0}
+data: {train: {samples: 8, batch_size: 2}, val: {samples: 8, batch_size: 2}}
+program:
+  validation_step: [{log: {name: val_loss, value: loss, sync_dist: true}}]
+""",
     "validation-every-three-batches": """
 trainer: {$two, max_epochs: 2, num_sanity_val_steps: 0, val_check_interval: 3}
 data: {train: {samples: 32, batch_size: 2}, val: {samples: 8, batch_size: 2}}

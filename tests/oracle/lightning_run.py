@@ -204,12 +204,12 @@ def described(scenario):
     return setting, [outputs]
 
 
-def networks_of(scenario):
-    """Modules by name, "" where there is one; weights as torch draws them, from counters."""
+def networks_of(scenario, rank):
+    """Modules by name, "" where there is one; weights as torch draws them, of each rank its own."""
     model = scenario["model"]
     models = model.get("modules", {"": model})
     made = {name: networks.Network({"layers": list(layers_of(m))}) for name, m in models.items()}
-    first = networks.random_bits(scenario["seed_everything"], 0)
+    first = networks.random_bits(scenario["seed_everything"], rank)
     parameters = [p for module in made.values() for p in module.parameters()]
     owners = [m for module in made.values() for m in module.children() for _ in m.parameters()]
     with torch.no_grad():
@@ -310,7 +310,7 @@ class LightningRun:
         made = [getattr(pytorch_lightning.callbacks, name)(**own) for name, own in callbacks]
         watch = EndWatch(scenario, self.record, self.rank)
         self.module = lightning_program.module_of(
-            scenario, networks_of(scenario), made_metrics(scenario), self.record)
+            scenario, networks_of(scenario, self.rank), made_metrics(scenario), self.record)
         self.trainer = pytorch_lightning.Trainer(
             **options, callbacks=[watch, *made], logger=Memory(self.record))
         self.module.interpreter.run_main(self.trainer, self._loaders)

@@ -149,7 +149,8 @@ class Interpreter:
         if self.place["batch_idx"] == 0:
             passes.append({"stage": stage, "epoch": trainer.current_epoch,
                            "dataloader": dataloader_idx, "batches": []})
-        passes[-1]["batches"].append(samples)
+        of_stage = [one for one in passes if one["stage"] == stage]  # validation runs within epochs
+        of_stage[-1]["batches"].append(samples)
 
     # Statements
 
