@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "model/strategy/ddp_sites.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
 using namespace lockstep;
@@ -369,8 +370,7 @@ program:
     CHECK(ran.result.ends[0].message == "");
     int64_t found = 0;
     ran.result.journal->lane(0, 0).for_each([&](const Row& row) {
-      found += row.row == RowKind::op && row.kind == OpKind::broadcast &&
-               row.site == site_id("ddp: broadcast of parameters");
+      found += row.row == RowKind::op && row.site == site_id(ddp_sites::compare_shapes);
     });
     return found;
   };
