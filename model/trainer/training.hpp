@@ -85,6 +85,7 @@ class Training final : public TrainerScope {
 
  private:
   void bind_buffers();
+  Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
   /// Tells the world that a hook begins, whether or not the user has written it.

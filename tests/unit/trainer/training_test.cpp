@@ -45,7 +45,10 @@ data: {train: {samples: 32}, val: {samples: 16}}
   CHECK(ran.result.ends[0].message == "");
   // A reduce is a barrier and an all_reduce.
   const std::string length = "Lightning, reduce of a loader's length";
-  const std::vector<std::string> expected = {"Lightning, barrier before setup",
+  const std::string log_dir = "Lightning, broadcast of the log directory";
+  const std::vector<std::string> expected = {log_dir,
+                                             log_dir,
+                                             "Lightning, barrier before setup",
                                              "Lightning, barrier after setup",
                                              "ddp",
                                              "Lightning, barrier after restoring state",
