@@ -92,6 +92,7 @@ class Training final : public TrainerScope {
   void begin_hook(std::string_view name);
   Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
+  void check_may_skip(const Hook* training_step) const;
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
