@@ -38,6 +38,7 @@ class Training final : public TrainerScope {
   // TrainerScope.
   std::optional<Value> lookup(std::string_view name) override;
   Task<Flow> run(const Statement& statement, Frame& frame) override;
+  Program refresh_callback_metrics() override;
   bool is_distributed() const override { return strategy_->replicas(rank_) > 1; }
 
   // For the loops.
@@ -81,7 +82,6 @@ class Training final : public TrainerScope {
   Variable::List outputs;            ///< of the epoch, for the epoch-end hooks of 1.x
   /// should_stop counts: min_epochs and min_steps have been reached.
   bool can_stop_early() const;
-  int64_t dataloaders = 1;  ///< of the loop that runs now
 
  private:
   void bind_buffers();

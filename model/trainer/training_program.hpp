@@ -27,6 +27,7 @@ struct TrainerSettings {
     int64_t batches = no_limit;
     double part = 1;
     int64_t of(int64_t available) const;
+    bool allows_any() const { return batches > 0 && part > 0; }
   };
 
   Version lightning{2, 6, 0};
