@@ -21,8 +21,11 @@ DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
 
 Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
   replica_.allocate(rank, static_cast<uint64_t>(rank.id()));
-  if (stage != Stage::fit) {
-    co_return;  // no gradients to exchange: Lightning does not wrap the model
+  if (stage != Stage::fit) {  // no gradients to exchange: Lightning does not wrap the model
+    if (plan().synchronises_without_fit) {
+      co_await broadcast_coalesced(rank, world_group, module_state(), 0, site_id(send_parameters));
+    }
+    co_return;
   }
   replica_.forget_optimizer(rank);
   // 1, 2. All ranks hold the same parameters, or all raise.

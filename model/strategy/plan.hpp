@@ -39,6 +39,9 @@ struct TrainingPlan {
   /// With numerics: the same operations, but nothing carries values.
   bool valueless = false;
   bool barrier_is_all_reduce = true;  ///< NCCL has no barrier of its own
+  /// Rank 0's parameters and buffers become everybody's also where nothing will be fitted:
+  /// Lightning from 2.0.2 on (strategies/ddp.py, setup).
+  bool synchronises_without_fit = true;
   bool integer_values = false;  ///< small whole initial values, so that sums are exact in any order
 };
 

@@ -14,6 +14,22 @@ namespace {
 constexpr Bytes default_cap{25 * 1024 * 1024};
 constexpr Bytes first_bucket_cap{1024 * 1024};
 
+// What rank 0 has sent may have been corrupted on the way.
+std::vector<size_t> order_in(const Values& received, int64_t count) {
+  std::vector<size_t> order;
+  std::vector<bool> named(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<size_t>(received.integer(i));  // a negative one is too large
+    if (index >= named.size() || named[index]) {
+      throw ProgramException(site_id(send_order),
+                             "the order of gradients that rank 0 has sent is none");
+    }
+    named[index] = true;
+    order.push_back(index);
+  }
+  return order;
+}
+
 }  // namespace
 
 void Reducer::allocate(Rank& rank) {
@@ -120,11 +136,7 @@ Program Reducer::rebuild_buckets(Rank& rank) {
   const Ticket ordered =
       rank.broadcast(world_group, order, 0, {communication_stream, {}, site_id(send_order)});
   co_await rank.settle(ordered);
-  const Values agreed = rank.read(order);
-  std::vector<size_t> ready;
-  for (int64_t i = 0; i < count; ++i) {
-    ready.push_back(static_cast<size_t>(agreed.integer(i)));
-  }
+  const std::vector<size_t> ready = order_in(rank.read(order), count);
   const Bytes cap = options_.bucket_cap.value_or(default_cap);
   const Bytes limits[] = {options_.bucket_cap ? cap : first_bucket_cap, cap};
   const BucketAssignment assignment = assign_buckets(bucketed_tensors(), ready, limits);

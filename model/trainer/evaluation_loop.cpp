@@ -24,6 +24,13 @@ const std::vector<LoaderSettings>& EvaluationLoop::loaders() const {
                                            : program.predict;
 }
 
+const TrainerSettings::Limit& EvaluationLoop::limit() const {
+  const TrainerSettings& settings = training_.program().trainer;
+  return kind_ == EvaluationKind::validate ? settings.limit_validation
+         : kind_ == EvaluationKind::test   ? settings.limit_test
+                                           : settings.limit_predict;
+}
+
 Program EvaluationLoop::set_up() {
   if (is_set_up_) {
     co_return;
@@ -45,19 +52,14 @@ Program EvaluationLoop::set_up() {
   }
 }
 
-Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t limit, bool sanity) {
+Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_max, bool sanity) {
   Progress& progress = training_.progress;
   std::optional<int64_t> given;
   co_await training_.count_batches(loader, given);
   const LoaderRole role =
       kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
   const RankBatches batches(loader, training_.policy(role), progress.epoch, given);
-  const TrainerSettings& settings = training_.program().trainer;
-  const TrainerSettings::Limit& allowed = kind_ == EvaluationKind::validate
-                                              ? settings.limit_validation
-                                          : kind_ == EvaluationKind::test ? settings.limit_test
-                                                                          : settings.limit_predict;
-  progress.num_batches = std::min(limit, allowed.of(batches.size()));
+  progress.num_batches = std::min(batches_max, limit().of(batches.size()));
   SampleUse used{sanity ? "sanity" : prefix(), progress.epoch, progress.dataloader_idx, {}};
   DataFeed feed(training_.rank(), loader);
   const std::string hooks = "on_" + prefix() + "_batch_";
@@ -72,6 +74,8 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t limit, boo
     progress.batch_idx = number;
     progress.batch_size = batch.size();
     progress.is_last_batch = number + 1 == progress.num_batches;
+    results_.begin_batch(loaders().size() > 1 ? progress.dataloader_idx
+                                              : LoggedResults::only_loader);
     co_await training_.hook(begin);
     co_await training_.evaluation_batch(batch, loader, step);
     co_await training_.hook(end);
@@ -83,18 +87,31 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t limit, boo
   training_.log().samples.push_back(std::move(used));
 }
 
-Program EvaluationLoop::run(int64_t limit, bool sanity) {
+// evaluation_loop.py, _store_dataloader_outputs and on_run_end: what a loader's batches have logged
+// is reduced before the hook of the epoch's end, but in the sanity check after it, and only where
+// it belongs to no loader of several.
+Program EvaluationLoop::end_epoch(bool sanity) {
+  const std::string outputs_end = prefix() + "_epoch_end";
+  const std::string epoch_end = "on_" + prefix() + "_epoch_end";
+  results_.end_batches();
+  results_.leave_loaders();
+  co_await training_.hook_with_outputs(outputs_end);
+  co_await training_.hook(epoch_end);
+  co_await results_.end_epoch(!sanity);
+}
+
+Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
+  if (!is_enabled()) {
+    co_return;
+  }
+  co_await set_up();
   LoggedResults* const outer = std::exchange(training_.results, &results_);
-  const int64_t outer_loaders =
-      std::exchange(training_.dataloaders, static_cast<int64_t>(loaders().size()));
   Variable::List outer_outputs = std::move(training_.outputs);
   training_.outputs.clear();
   const std::string on = "on_" + prefix();
   const std::string eval = on + "_model_eval";
   const std::string start = on + "_start";
   const std::string epoch_start = on + "_epoch_start";
-  const std::string outputs_end = prefix() + "_epoch_end";
-  const std::string epoch_end = on + "_epoch_end";
   const std::string end = on + "_end";
   const std::string train = on + "_model_train";
   co_await training_.hook(eval);
@@ -102,16 +119,21 @@ Program EvaluationLoop::run(int64_t limit, bool sanity) {
   co_await training_.hook(epoch_start);
   for (size_t index = 0; index < loaders().size(); ++index) {
     training_.progress.dataloader_idx = static_cast<int64_t>(index);
-    co_await batches(loaders()[index], limit, sanity);
+    co_await batches(loaders()[index], batches_max, sanity);
+    results_.end_batches();
+    if (!sanity) {
+      co_await results_.reduce_epoch(true);
+    }
   }
   training_.progress.dataloader_idx = 0;
-  co_await training_.hook_with_outputs(outputs_end);
-  co_await training_.hook(epoch_end);
-  co_await results_.end_epoch(!sanity);
+  co_await end_epoch(sanity);
   co_await training_.hook(end);
-  co_await training_.hook(train);
+  const bool restores_by_itself =
+      kind_ == EvaluationKind::predict && training_.program().trainer.lightning >= Version{2, 2, 0};
+  if (!restores_by_itself) {
+    co_await training_.hook(train);
+  }
   training_.results = outer;
-  training_.dataloaders = outer_loaders;
   training_.outputs = std::move(outer_outputs);
 }
 
@@ -131,7 +153,6 @@ Program evaluate(Training& training, EvaluationKind kind) {
   co_await training.begin_stage(stage_of(kind));
   co_await training.barrier(training.sites().resume_end);
   co_await training.barrier(training.sites().run_stage);
-  co_await loop.set_up();
   co_await loop.run(TrainerSettings::no_limit, false);
   co_await training.end_stage();
 }

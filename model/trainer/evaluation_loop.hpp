@@ -12,18 +12,23 @@ class EvaluationLoop {
   EvaluationLoop(Training& training, EvaluationKind kind)
       : training_(training),
         kind_(kind),
-        results_(training.interpreter(), training.strategy(), training.program()) {}
+        results_(training.interpreter(), training.strategy(), training.program(), false) {}
 
-  /// The loaders' collectives: a barrier, and a sum of each loader's length. Once.
+  /// The loaders' collectives: a barrier, and a sum of each loader's length. Once; without it, at
+  /// the first run.
   Program set_up();
-  /// At most `limit` batches of each loader. `sanity`: its values are dropped.
-  Program run(int64_t limit, bool sanity);
-  bool has_loaders() const { return !loaders().empty(); }
+  /// At most `batches_max` batches of each loader. `sanity`: its values are dropped.
+  Program run(int64_t batches_max, bool sanity);
+  /// There are loaders, and some of their batches are allowed.
+  bool is_enabled() const { return !loaders().empty() && limit().allows_any(); }
 
  private:
   const std::vector<LoaderSettings>& loaders() const;
   std::string prefix() const;  ///< "validation", "test", "predict"
-  Program batches(const LoaderSettings& loader, int64_t limit, bool sanity);
+  const TrainerSettings::Limit& limit() const;
+  /// What the epoch means for `self.log` and the hooks, once its batches have run.
+  Program end_epoch(bool sanity);
+  Program batches(const LoaderSettings& loader, int64_t batches_max, bool sanity);
 
   Training& training_;
   EvaluationKind kind_;

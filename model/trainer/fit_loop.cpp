@@ -15,7 +15,7 @@ class FitLoop {
   explicit FitLoop(Training& training)
       : training_(training),
         settings_(training.program().trainer),
-        results_(training.interpreter(), training.strategy(), training.program()),
+        results_(training.interpreter(), training.strategy(), training.program(), true),
         validation_(training, EvaluationKind::validate) {}
 
   Program run();
@@ -23,6 +23,7 @@ class FitLoop {
  private:
   Program sanity_check();
   Program set_up();
+  Program epochs();
   Program epoch();
   Program batch(const Batch& batch, bool steps, bool begins_window);
   Program validate_if_due();
@@ -38,6 +39,7 @@ class FitLoop {
   EvaluationLoop validation_;
   std::optional<int64_t> given_batches_;
   int64_t val_check_batch_ = 0;
+  int64_t available_batches_ = 0;
 };
 
 // checkpoint_connector, trainer._run_stage, then the loops.
@@ -48,7 +50,20 @@ Program FitLoop::run() {
   co_await training_.barrier(sites.resume_end);
   co_await training_.barrier(sites.run_stage);
   co_await sanity_check();
-  co_await set_up();
+  if (settings_.limit_train.allows_any()) {
+    co_await set_up();
+    co_await epochs();
+  }
+  co_await training_.end_stage();
+}
+
+Program FitLoop::epochs() {
+  if (available_batches_ == 0 || is_done()) {
+    co_return;
+  }
+  if (validates_in_this_epoch()) {
+    co_await validation_.set_up();
+  }
   training_.results = &results_;
   co_await training_.hook("on_train_start");
   while (!is_done()) {
@@ -58,40 +73,40 @@ Program FitLoop::run() {
   }
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
-  co_await training_.end_stage();
 }
 
 Program FitLoop::sanity_check() {
-  const bool runs = validation_.has_loaders() && settings_.num_sanity_val_steps > 0 &&
-                    settings_.limit_validation.of(1) > 0;
-  if (!runs) {
+  if (!validation_.is_enabled() || settings_.num_sanity_val_steps <= 0) {
     co_return;
   }
   training_.progress.sanity_checking = true;
+  const std::map<std::string, double> metrics = training_.log().metrics;
   co_await training_.hook("on_sanity_check_start");
-  co_await validation_.set_up();
   co_await validation_.run(settings_.num_sanity_val_steps, true);
   co_await training_.hook("on_sanity_check_end");
+  training_.log().metrics = metrics;
   training_.progress.sanity_checking = false;
 }
 
-// fit_loop.py, setup_data: the barrier of the loader, and its length summed over the ranks twice.
+// fit_loop.py, setup_data: the barrier of the loader; its length, and that of the CombinedLoader
+// around it, summed over the ranks. Data without a length have one there if batches are limited.
 Program FitLoop::set_up() {
   const TrainerSites& sites = training_.sites();
   co_await training_.count_batches(loader(), given_batches_);
   co_await training_.barrier(sites.train_loader);
   const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
+  const int64_t available = settings_.limit_train.of(batches.size());
+  available_batches_ = available;
+  const bool is_limited = settings_.limit_train.batches != TrainerSettings::no_limit;
   if (!loader().iterable && training_.distributed()) {
     co_await training_.reduce_length(batches.size());
-    co_await training_.reduce_length(batches.size());
   }
-  const int64_t available = settings_.limit_train.of(batches.size());
+  if ((!loader().iterable || is_limited) && training_.distributed()) {
+    co_await training_.reduce_length(available);
+  }
   val_check_batch_ = settings_.val_check_interval.batches != TrainerSettings::no_limit
                          ? settings_.val_check_interval.batches
                          : std::max<int64_t>(1, settings_.val_check_interval.of(available));
-  if (validation_.has_loaders()) {
-    co_await validation_.set_up();
-  }
 }
 
 bool FitLoop::is_done() const {
@@ -107,7 +122,7 @@ bool FitLoop::stops_early() const {
 }
 
 bool FitLoop::validates_in_this_epoch() const {
-  return validation_.has_loaders() &&
+  return validation_.is_enabled() &&
          (training_.progress.epoch + 1) % settings_.check_val_every_n_epoch == 0;
 }
 
@@ -154,6 +169,7 @@ Program FitLoop::epoch() {
   for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
     const Batch next = batches.at(number);
     training_.begin_batch();
+    results_.begin_batch(LoggedResults::only_loader);
     co_await feed.next(next.size(), number, progress.num_batches);
     progress.batch_idx = number;
     progress.batch_size = next.size();
@@ -168,6 +184,7 @@ Program FitLoop::epoch() {
   }
   training_.log().samples.push_back(std::move(used));
   co_await training_.strategy().join(training_.rank());
+  results_.end_batches();
   co_await training_.hook_with_outputs("training_epoch_end");
   co_await training_.hook("on_train_epoch_end");
   co_await results_.end_epoch(true);

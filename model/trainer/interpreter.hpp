@@ -24,6 +24,8 @@ class TrainerScope {
   /// `global_step`, `batch_idx`, ..; nothing for names that are not the trainer's.
   virtual std::optional<Value> lookup(std::string_view name) = 0;
   virtual Task<Flow> run(const Statement& statement, Frame& frame) = 0;
+  /// Said before an expression reads `callback_metrics`: what is logged may have to be reduced.
+  virtual Program refresh_callback_metrics() = 0;
   /// Whether `all_gather` of one replica is the identity, as Lightning's is.
   virtual bool is_distributed() const = 0;
 };

@@ -13,9 +13,12 @@ using Kind = StatementKind;
 LogCall Training::log_call(const Statement& statement, const std::string& name) const {
   const LogSpec& log = statement.log;
   const LogDefaults defaults = log_defaults(hook_);
-  const bool many = dataloaders > 1 && value_or(log.add_dataloader_idx, true);
+  const bool of_loader = results->loader() != LoggedResults::only_loader;
   LogCall call;
-  call.key = many ? fmt::format("{}/dataloader_idx_{}", name, progress.dataloader_idx) : name;
+  call.name = name;
+  if (of_loader && value_or(log.add_dataloader_idx, true)) {
+    call.loader_suffix = fmt::format("/dataloader_idx_{}", results->loader());
+  }
   call.on_step = value_or(log.on_step, defaults.on_step);
   call.on_epoch = value_or(log.on_epoch, defaults.on_epoch);
   call.sync =
@@ -34,6 +37,13 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
                    : reduction == "max" ? LogReduction::max
                                         : LogReduction::mean;
   return call;
+}
+
+// logger_connector.py: the property reduces what the epoch has logged when it is first read.
+Program Training::refresh_callback_metrics() {
+  if (results != nullptr) {
+    co_await results->refresh();
+  }
 }
 
 Program Training::log_statement(const Statement& statement, Frame& frame) {

@@ -32,13 +32,19 @@ LogDefaults log_defaults(std::string_view hook) {
 
 LoggedResults::Result& LoggedResults::result_of(const LogCall& call) {
   const auto known = std::find_if(results_.begin(), results_.end(), [&](const Result& result) {
-    return result.call.key == call.key;
+    return result.call.key() == call.key() && result.call.hook == call.hook;
   });
-  if (known != results_.end()) {
+  if (known != results_.end() && known->in_use) {
+    known->is_reduced = false;
     return *known;
   }
   Result result;
   result.call = call;
+  result.loader = loader_;
+  if (known != results_.end()) {
+    *known = std::move(result);
+    return *known;
+  }
   results_.push_back(std::move(result));
   return results_.back();
 }
@@ -123,7 +129,7 @@ double LoggedResults::single_number(const Result& result, const Tensor& value) c
     throw ProgramException(result.call.site,
                            fmt::format("The metric `{}` does not contain a single element, thus it "
                                        "cannot be converted to a scalar",
-                                       result.call.key));
+                                       result.call.key()));
   }
   return value.values.number(0);
 }
@@ -163,8 +169,8 @@ void LoggedResults::remember(const Result& result, double value) {
   const LogCall& call = result.call;
   const bool is_mean = call.reduction == LogReduction::mean && call.metric == nullptr;
   const bool divides_in_float = program_.trainer.lightning < Version{2, 0, 0};
-  LoggedKey logged{call.key,  call.site,           call.hook, call.metric != nullptr,
-                   call.sync, call.rank_zero_only, is_mean};
+  LoggedKey logged{call.key(), call.site,           call.hook, call.metric != nullptr,
+                   call.sync,  call.rank_zero_only, is_mean};
   logged.value = value;
   logged.own =
       is_mean ? result.accumulated / static_cast<double>(std::max<int64_t>(result.batch_sizes, 1))
@@ -175,18 +181,30 @@ void LoggedResults::remember(const Result& result, double value) {
   interpreter_.log().remember(logged);
 }
 
-std::string LoggedResults::step_key(const Result& result) const {
-  return result.call.on_epoch ? result.call.key + "_step" : result.call.key;
+void LoggedResults::begin_batch(int64_t loader) {
+  loader_ = loader;
+  in_batches_ = true;
+}
+
+Program LoggedResults::refresh() {
+  if (in_batches_) {
+    co_await publish_steps();
+  } else {
+    co_await reduce_epoch(true);
+  }
 }
 
 Program LoggedResults::publish_steps() {
+  if (!training_) {
+    co_return;
+  }
   std::map<std::string, double>& metrics = interpreter_.log().metrics;
   for (size_t i = 0; i < results_.size(); ++i) {
     const TensorPointer step = results_[i].step_value;
     const MetricObject* const metric = results_[i].call.metric;
     const bool has_batch_value =
         metric != nullptr && results_[i].call.on_step && metric->batch_value();
-    if (!step && !has_batch_value) {
+    if ((!step && !has_batch_value) || !is_visible(results_[i])) {
       continue;
     }
     double value = 0;
@@ -195,9 +213,33 @@ Program LoggedResults::publish_steps() {
     } else {
       value = co_await read(step, results_[i].call.site);
     }
-    metrics[step_key(results_[i])] = value;
-    if (results_[i].call.on_epoch) {
-      metrics[results_[i].call.key] = value;
+    metrics[results_[i].call.key()] = value;
+    metrics[results_[i].call.forked_key("_step")] = value;
+  }
+}
+
+Program LoggedResults::reduce_one(Result& result, bool keep) {
+  double value = 0;
+  if (result.call.metric != nullptr) {
+    value = co_await computed(result);
+  } else {
+    co_await gather(result);
+    value = co_await reduced(result);
+  }
+  result.is_reduced = true;
+  if (!keep) {
+    co_return;
+  }
+  std::map<std::string, double>& metrics = interpreter_.log().metrics;
+  metrics[result.call.key()] = value;
+  metrics[result.call.forked_key("_epoch")] = value;
+  remember(result, value);
+}
+
+Program LoggedResults::reduce_epoch(bool keep) {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (is_visible(results_[i]) && results_[i].call.on_epoch && !results_[i].is_reduced) {
+      co_await reduce_one(results_[i], keep);
     }
   }
 }
@@ -206,33 +248,13 @@ Program LoggedResults::end_epoch(bool keep) {
   if (keep) {
     co_await publish_steps();
   }
-  std::map<std::string, double>& metrics = interpreter_.log().metrics;
-  for (size_t i = 0; i < results_.size(); ++i) {
-    if (!results_[i].call.on_epoch) {
-      continue;
-    }
-    double value = 0;
-    if (results_[i].call.metric != nullptr) {
-      value = co_await computed(results_[i]);
-    } else {
-      co_await gather(results_[i]);
-      value = co_await reduced(results_[i]);
-    }
-    if (keep) {
-      const std::string& key = results_[i].call.key;
-      metrics[key] = value;
-      if (results_[i].call.on_step) {
-        metrics[key + "_epoch"] = value;
-      }
-      remember(results_[i], value);
-    }
-  }
+  co_await reduce_epoch(keep);
   for (Result& result : results_) {
     if (result.call.metric != nullptr) {
       result.call.metric->reset();
     }
+    result.in_use = false;
   }
-  results_.clear();
 }
 
 }  // namespace lockstep

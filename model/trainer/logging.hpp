@@ -16,7 +16,8 @@ Reduction reduction_of(LogReduction reduction);
 
 /// One call of `self.log` for one key, its defaults decided.
 struct LogCall {
-  std::string key;
+  std::string name;
+  std::string loader_suffix;  ///< "/dataloader_idx_1", of several loaders
   LogReduction reduction = LogReduction::mean;
   bool on_step = false;
   bool on_epoch = false;
@@ -29,6 +30,12 @@ struct LogCall {
   const StateSites* state_sites = nullptr;  ///< of its exchanges
   SiteId site{};
   SiteId epoch_site{};  ///< of the reductions at the end of the epoch
+
+  std::string key() const { return name + loader_suffix; }
+  /// What distinguishes the two values of a call that is both on_step and on_epoch.
+  std::string forked_key(std::string_view fork) const {
+    return on_step && on_epoch ? name + std::string(fork) + loader_suffix : key();
+  }
 };
 
 /// Which of on_step and on_epoch a hook has by default (Lightning's fx_validator.py).
@@ -38,23 +45,40 @@ struct LogDefaults {
 };
 LogDefaults log_defaults(std::string_view hook);
 
-/// The values that one loop of one rank has logged (Lightning's _ResultCollection, result.py). What
-/// is logged on_step with sync is reduced at once; what is logged on_epoch is gathered locally and
-/// reduced at the end of the epoch, in the order in which this rank first logged the keys.
+/// The values that one loop of one rank has logged (Lightning's _ResultCollection, result.py), by
+/// hook, key and loader. What is logged on_step with sync is reduced at once; what is logged
+/// on_epoch is gathered locally and reduced at the end of the epoch, in the order in which this
+/// rank first logged the keys in any epoch of the loop.
 class LoggedResults {
  public:
-  LoggedResults(Interpreter& interpreter, Strategy& strategy, const TrainingProgram& program)
+  static constexpr int64_t only_loader = -1;
+
+  /// `training`: of the fit loop, whose values on_step are callback_metrics too.
+  LoggedResults(Interpreter& interpreter, Strategy& strategy, const TrainingProgram& program,
+                bool training)
       : interpreter_(interpreter),
         strategy_(strategy),
         program_(program),
-        exchange_(interpreter, strategy) {}
+        exchange_(interpreter, strategy),
+        training_(training) {}
 
   Program log(const LogCall& call);
-  /// Reduces what is logged on_epoch and puts all values into the rank's metrics, unless this is
-  /// the sanity check (its reductions happen, its values are dropped). Forgets the epoch.
+  /// A batch of the loader begins: of several, its number.
+  void begin_batch(int64_t loader);
+  /// From here on values of the epoch are asked for.
+  void end_batches() { in_batches_ = false; }
+  void leave_loaders() { loader_ = only_loader; }
+  int64_t loader() const { return loader_; }
+  /// Reduces what is logged on_epoch for the present loader and is not reduced yet. `keep`: puts
+  /// the values into the rank's metrics.
+  Program reduce_epoch(bool keep);
+  /// The same for values on_step too; then forgets the epoch. Not `keep`: the sanity check.
   Program end_epoch(bool keep);
   /// The last values on_step, for whoever reads callback_metrics within the epoch.
   Program publish_steps();
+  /// What reading `trainer.callback_metrics` here and now does: within batches it shows values
+  /// on_step, else it reduces those of the epoch.
+  Program refresh();
 
  private:
   struct Logged {
@@ -64,6 +88,9 @@ class LoggedResults {
   };
   struct Result {
     LogCall call;
+    int64_t loader = only_loader;
+    bool in_use = true;          ///< logged in this epoch
+    bool is_reduced = false;     ///< since it was last logged
     std::vector<Logged> unread;  ///< of the epoch
     double accumulated = 0;
     int64_t batch_sizes = 0;
@@ -78,15 +105,19 @@ class LoggedResults {
   void accumulate(Result& result, double value, int64_t batch_size);
   Task<double> reduced(Result& result);
   Task<double> computed(Result& result);
+  Program reduce_one(Result& result, bool keep);
+  bool is_visible(const Result& result) const { return result.in_use && result.loader == loader_; }
   void remember(const Result& result, double value);
   double single_number(const Result& result, const Tensor& value) const;
   Task<double> synchronised(double value, DType dtype, Reduction reduction, SiteId site);
-  std::string step_key(const Result& result) const;
 
   Interpreter& interpreter_;
   Strategy& strategy_;
   const TrainingProgram& program_;
   MetricExchange exchange_;
+  bool training_;
+  int64_t loader_ = only_loader;
+  bool in_batches_ = false;
   std::vector<Result> results_;  ///< in the order of the first log
 };
 

@@ -109,6 +109,7 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   const Scenario& scenario = *preparation.scenario;
   TrainingPlan& plan = program.plan;
   plan.seed = program.settings.seed;
+  plan.synchronises_without_fit = program.trainer.lightning >= Version{2, 0, 2};
   plan.barrier_is_all_reduce = !program.settings.gloo;
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;

@@ -13,6 +13,9 @@ namespace lockstep {
 
 namespace {
 
+/// Of a pickled path such as /home/somebody/project/lightning_logs/version_0: the scenario does not
+/// say where it is.
+constexpr int64_t typical_log_dir_bytes = 64;
 /// Of columns, by all ranks together.
 constexpr int64_t most_numbers_kept = int64_t{1} << 22;
 
@@ -41,6 +44,7 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
     return sites.add(site);
   };
   TrainerSites known;
+  known.log_dir = add("Lightning, broadcast of the log directory");
   known.pre_setup = add("Lightning, barrier before setup");
   known.post_setup = add("Lightning, barrier after setup");
   known.resume_end = add("Lightning, barrier after restoring state");
@@ -240,12 +244,25 @@ Program Training::send_int(SiteId site) {
   co_await strategy_->broadcast(rank_, data->slice, 0, site);
 }
 
+// trainer.log_dir, asked for by the set-up of the profiler: broadcast_object_list sends the size of
+// the pickled path, then the path.
+Program Training::broadcast_log_dir() {
+  if (!distributed()) {
+    co_return;
+  }
+  co_await send_int(sites().log_dir);
+  const TensorPointer path = interpreter_.tensors().make(DType::uint8, {typical_log_dir_bytes});
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->broadcast(rank_, path->slice, 0, sites().log_dir);
+}
+
 const TrainerSites& Training::sites() const { return program_.sites[static_cast<size_t>(stage_)]; }
 
 // trainer.py, _run: what every stage does before its loop.
 Program Training::begin_stage(Stage stage) {
   stage_ = stage;
   const TrainerSites& sites = this->sites();
+  co_await broadcast_log_dir();
   if (has_hook("prepare_data")) {
     if (rank_.place().local_rank == 0) {
       co_await hook("prepare_data");

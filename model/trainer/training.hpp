@@ -38,6 +38,7 @@ class Training final : public TrainerScope {
   // TrainerScope.
   std::optional<Value> lookup(std::string_view name) override;
   Task<Flow> run(const Statement& statement, Frame& frame) override;
+  Program refresh_callback_metrics() override;
   bool is_distributed() const override { return strategy_->replicas(rank_) > 1; }
 
   // For the loops.
@@ -81,16 +82,17 @@ class Training final : public TrainerScope {
   Variable::List outputs;            ///< of the epoch, for the epoch-end hooks of 1.x
   /// should_stop counts: min_epochs and min_steps have been reached.
   bool can_stop_early() const;
-  int64_t dataloaders = 1;  ///< of the loop that runs now
 
  private:
   void bind_buffers();
+  Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
   /// Tells the world that a hook begins, whether or not the user has written it.
   void begin_hook(std::string_view name);
   Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
+  void check_may_skip(const Hook* training_step) const;
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);

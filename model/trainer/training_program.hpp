@@ -27,6 +27,7 @@ struct TrainerSettings {
     int64_t batches = no_limit;
     double part = 1;
     int64_t of(int64_t available) const;
+    bool allows_any() const { return batches > 0 && part > 0; }
   };
 
   Version lightning{2, 6, 0};
@@ -49,8 +50,8 @@ struct TrainerSettings {
 
 /// Places in Lightning that call collectives.
 struct TrainerSites {
-  SiteId pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader, val_loader,
-      test_loader, predict_loader, loader_length, sigterm, save_checkpoint;
+  SiteId log_dir, pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader,
+      val_loader, test_loader, predict_loader, loader_length, sigterm, save_checkpoint;
 };
 /// Adds the sites of a stage to a table. Every stage has its own: a rank that validates alone has
 /// reached statements that the others never did.

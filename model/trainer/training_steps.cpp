@@ -58,6 +58,9 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   }
   Frame frame;
   const Flow flow = co_await step("training_step", frame);
+  if (automatic && flow == Flow::returned) {
+    check_may_skip(own);
+  }
   co_await hook("training_step_end");
   remember_output(frame);
   if (automatic) {
@@ -78,6 +81,20 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   forward_done_ = false;
   batch_ = nullptr;
   loader_ = nullptr;
+}
+
+// optimization/automatic.py: the others would wait for this rank's gradients.
+void Training::check_may_skip(const Hook* training_step) const {
+  if (!distributed() || program_.trainer.lightning < Version{2, 3, 0}) {
+    return;
+  }
+  SiteId site = no_site;
+  for_each_statement(training_step->statements, [&](const Statement& statement) {
+    site = statement.kind == Kind::return_hook && site == no_site ? site_of(statement) : site;
+  });
+  throw ProgramException(site,
+                         "Skipping the `training_step` by returning None in distributed training "
+                         "is not supported (Lightning from 2.3 on)");
 }
 
 // What the step binds to the module is lost where the strategy runs it on copies.

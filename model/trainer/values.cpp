@@ -199,6 +199,9 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
   for (const std::string& name : expression.names()) {
     check_lost(name, site);
     Variable* variable = find(name, frame);
+    if (variable == nullptr && trainer_ != nullptr && name == "callback_metrics") {
+      co_await trainer_->refresh_callback_metrics();
+    }
     if (variable == nullptr) {
       continue;
     }

@@ -1,6 +1,5 @@
 """Runs one rank of a setting of metric_settings.py with TorchMetrics."""
 
-import json
 import warnings
 
 import torch
@@ -10,6 +9,8 @@ import torchmetrics.classification
 import torchmetrics.regression
 import torchmetrics.retrieval
 import torchmetrics.text
+
+import collectives
 
 warnings.filterwarnings("ignore")
 
@@ -62,25 +63,5 @@ class MetricRun:
                 self.metric.reset()
 
     def finish(self):
-        self.record["operations"] = operations()
+        self.record["operations"] = collectives.operations()
         return self.record
-
-
-TYPE_NAMES = {"Double": "fp64", "Float": "fp32", "Long": "int64", "Byte": "uint8", "Bool": "uint8"}
-
-
-def operations():
-    """The collectives of this process, in order: [name, dtype, elements]."""
-    trace = json.loads(torch._C._distributed_c10d._dump_fr_trace_json())
-    result = []
-    for entry in trace.get("entries", []):
-        name = entry["profiling_name"].removeprefix("gloo:")
-        sizes = entry["input_sizes"][0] if entry["input_sizes"] else []
-        elements = 1
-        for size in sizes:
-            elements *= size
-        if name == "barrier":
-            result.append([name])
-        else:
-            result.append([name, TYPE_NAMES[entry["input_dtypes"][0]], elements])
-    return result

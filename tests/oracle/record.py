@@ -1,13 +1,14 @@
-"""Records what torch's DistributedDataParallel does in every setting of settings.py, and what
-TorchMetrics does in every setting of metric_settings.py.
+"""Records what torch's DistributedDataParallel does in every setting of settings.py, what
+TorchMetrics does in every setting of metric_settings.py, and what Lightning's Trainer does in every
+scenario of lightning_settings.py.
 
   ./dev oracle [--check] [NAME...]
 
 Each setting runs over Gloo on loopback, a process a rank. The flight recorder says which
 collectives every rank issued; losses, gradients and final state are written beside them, to
-tests/data/oracle/NAME.json, of metrics to tests/data/oracle/metrics/NAME.json. With --check nothing is written: what runs now must equal what the
-files hold, up to rounding where a setting is not exact (another processor may add in another
-order).
+tests/data/oracle/NAME.json, of metrics to metrics/NAME.json there, of Lightning to
+lightning/NAME.json. With --check nothing is written: what runs now must equal what the files hold,
+up to rounding where a setting is not exact (another processor may add in another order).
 """
 
 import argparse
@@ -18,6 +19,7 @@ import math
 import os
 import pathlib
 import platform
+import socket
 import sys
 import tempfile
 import time
@@ -36,20 +38,16 @@ import torch  # noqa: E402
 import torch.distributed  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
+import collectives  # noqa: E402
+import lightning_run  # noqa: E402
 import metrics  # noqa: E402
 import network as networks  # noqa: E402
+from lightning_settings import LIGHTNING_SETTINGS  # noqa: E402
 from metric_settings import METRIC_SETTINGS  # noqa: E402
 from settings import SETTINGS  # noqa: E402
 
-TYPE_NAMES = {
-    "Double": "fp64",
-    "Float": "fp32",
-    "BFloat16": "bf16",
-    "Half": "fp16",
-    "Long": "int64",
-    "Int": "int32",
-    "Byte": "uint8",
-}
+# What Gloo says on a rank that waited: for the time limit, or until another's ended it.
+WAITING_SIGNS = ("Timed out", "timeout caused pair closure", "Connection closed by peer")
 # Tensors above this are written as a digest.
 LISTED_MAX = 64
 
@@ -65,17 +63,6 @@ def written(tensor):
     odd = 2 * torch.arange(flat.numel(), dtype=torch.int64) + 1
     # Sum over i of (2 i + 1) * (the bits of element i as fp64), modulo 2^64.
     return {"elements": flat.numel(), "digest": str(int((bits * odd).sum()) & networks.WORD)}
-
-
-def operations():
-    """The collectives of this process, in order: [name, dtype, elements]."""
-    trace = json.loads(torch._C._distributed_c10d._dump_fr_trace_json())
-    result = []
-    for entry in trace["entries"]:
-        name = entry["profiling_name"].removeprefix("gloo:")
-        elements = sum(math.prod(sizes) for sizes in entry["input_sizes"])
-        result.append([name, TYPE_NAMES[entry["input_dtypes"][0]], elements])
-    return result
 
 
 class RankRun:
@@ -132,15 +119,19 @@ class RankRun:
     def finish(self):
         self.record["parameters"] = {n: written(p) for n, p in self.module.named_parameters()}
         self.record["buffers"] = {n: written(b) for n, b in self.module.named_buffers()}
-        self.record["operations"] = operations()
+        self.record["operations"] = collectives.operations()
         if not self.setting.get("values", True):
             for key in ("losses", "gradients", "parameters", "buffers"):
                 del self.record[key]
         return self.record
 
 
-def run_rank(setting, rank, folder):
+def begin_rank(setting, rank, folder):
     torch.set_num_threads(1)
+    if "scenario" in setting:  # its trainer joins the ranks
+        lightning_run.environment(rank, setting["world_size"], setting["port"])
+        os.chdir(folder)
+        return lightning_run.LightningRun(setting, rank)
     store = torch.distributed.FileStore(str(folder / "store"), setting["world_size"])
     torch.distributed.init_process_group(
         "gloo",
@@ -149,18 +140,26 @@ def run_rank(setting, rank, folder):
         world_size=setting["world_size"],
         timeout=datetime.timedelta(seconds=setting.get("timeout_s", 60)),
     )
-    run = (metrics.MetricRun if "metric" in setting else RankRun)(setting, rank)
+    return (metrics.MetricRun if "metric" in setting else RankRun)(setting, rank)
+
+
+def run_rank(setting, rank, folder):
+    run = begin_rank(setting, rank, folder)
     try:
         run.train()
-    except (RuntimeError, ValueError) as error:
-        timed_out = "Timed out" in str(error)
-        run.record["ended"] = "stuck" if timed_out else "raised"
-        if not timed_out:
+    except (Exception, SystemExit) as error:
+        if "scenario" not in setting and not isinstance(error, (RuntimeError, ValueError)):
+            raise
+        stuck = any(sign in str(error) for sign in WAITING_SIGNS)
+        run.record["ended"] = "stuck" if stuck else "raised"
+        if not stuck:
             run.record["message"] = str(error).split("\n")[0].split(". ")[0]
+            if "scenario" in setting:
+                run.record["exception"] = type(error).__name__
     with open(folder / f"{rank}.json", "w") as file:
         json.dump(run.finish(), file)
     # The others shall learn of this rank's end by their own time limit alone, as from a hang.
-    if run.record["ended"] == "raised":
+    if run.record["ended"] == "raised" or "scenario" in setting:
         wait_for_the_others(setting, folder)
 
 
@@ -188,7 +187,15 @@ def start_rank(setting, rank, folder):
     os._exit(status)
 
 
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
 def run(setting):
+    if "scenario" in setting:
+        setting = {**setting, "port": free_port()}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         processes = [start_rank(setting, r, folder) for r in range(setting["world_size"])]
@@ -245,6 +252,10 @@ def recording(setting):
     if "metric" in setting:
         recorded_with["torchmetrics"] = metrics.torchmetrics.__version__
         return {"recorded_with": recorded_with, "setting": setting, "ranks": ranks}
+    if "scenario" in setting:
+        recorded_with["torchmetrics"] = metrics.torchmetrics.__version__
+        recorded_with["pytorch-lightning"] = lightning_run.pytorch_lightning.__version__
+        return {"recorded_with": recorded_with, **setting, "ranks": ranks}
     return {
         "recorded_with": recorded_with,
         "setting": setting,
@@ -264,7 +275,7 @@ def text_of(value, indent=""):
     if isinstance(value, dict):
         rows = [f"{inner}{json.dumps(k)}: {text_of(v, inner)}" for k, v in value.items()]
         return "{\n" + ",\n".join(rows) + "\n" + indent + "}"
-    if is_flat(value):
+    if is_flat(value) and not any(" " in str(child) for child in value):  # else: lines of a file
         return json.dumps(value)
     return "[\n" + ",\n".join(inner + text_of(v, inner) for v in value) + "\n" + indent + "]"
 
@@ -295,6 +306,9 @@ def agree(old, new, allowed):
 
 def same(old, new):
     """Everything but the versions; numbers up to 64 roundings where something was rounded."""
+    if "scenario" in new:
+        return old["scenario"] == new["scenario"] and agree(
+            old["ranks"], new["ranks"], 64 * 2.0**-24)
     if "metric" in new["setting"]:
         return old["setting"] == new["setting"] and agree(old["ranks"], new["ranks"], 64 * 2.0**-24)
     if any(old[key] != new[key] for key in ("setting", "exact")):
@@ -311,20 +325,25 @@ def same(old, new):
     return True
 
 
+def folder_of(setting):
+    return "metrics" if "metric" in setting else "lightning" if "scenario" in setting else ""
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev oracle")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     parser.add_argument("names", nargs="*", help="settings; none: all")
     arguments = parser.parse_args()
-    unknown = set(arguments.names) - {s["name"] for s in SETTINGS + METRIC_SETTINGS}
+    settings = SETTINGS + METRIC_SETTINGS + LIGHTNING_SETTINGS
+    unknown = set(arguments.names) - {s["name"] for s in settings}
     if unknown:
         parser.error(f"no setting {', '.join(sorted(unknown))}")
     differing = []
-    for setting in SETTINGS + METRIC_SETTINGS:
+    for setting in settings:
         if arguments.names and setting["name"] not in arguments.names:
             continue
         made = json.loads(json.dumps(recording(setting)))
-        folder = FOLDER / "metrics" if "metric" in setting else FOLDER
+        folder = FOLDER / folder_of(setting)
         path = folder / f"{setting['name']}.json"
         if arguments.check:
             held = path.exists() and same(json.loads(path.read_text()), made)
@@ -333,7 +352,8 @@ def main():
         else:
             folder.mkdir(parents=True, exist_ok=True)
             path.write_text(text_of(made) + "\n")
-            print(f"{setting['name']}: {'exact' if made.get('exact') else 'rounded'}", flush=True)
+            how = {True: "exact", False: "rounded"}.get(made.get("exact"), "recorded")
+            print(f"{setting['name']}: {how}", flush=True)
     return 1 if differing else 0
 
 

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "model/strategy/ddp_sites.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
 using namespace lockstep;
@@ -44,7 +45,10 @@ data: {train: {samples: 32}, val: {samples: 16}}
   CHECK(ran.result.ends[0].message == "");
   // A reduce is a barrier and an all_reduce.
   const std::string length = "Lightning, reduce of a loader's length";
-  const std::vector<std::string> expected = {"Lightning, barrier before setup",
+  const std::string log_dir = "Lightning, broadcast of the log directory";
+  const std::vector<std::string> expected = {log_dir,
+                                             log_dir,
+                                             "Lightning, barrier before setup",
                                              "Lightning, barrier after setup",
                                              "ddp",
                                              "Lightning, barrier after restoring state",
@@ -369,8 +373,7 @@ program:
     CHECK(ran.result.ends[0].message == "");
     int64_t found = 0;
     ran.result.journal->lane(0, 0).for_each([&](const Row& row) {
-      found += row.row == RowKind::op && row.kind == OpKind::broadcast &&
-               row.site == site_id("ddp: broadcast of parameters");
+      found += row.row == RowKind::op && row.site == site_id(ddp_sites::compare_shapes);
     });
     return found;
   };
