@@ -35,8 +35,8 @@ void find_statements(Preparation& preparation, const ProgramSpec& program) {
       add_problem(preparation, Kind::unsupported, statement.place, what + " is not modelled yet");
     };
     if (statement.kind == StatementKind::backward && statement.expression &&
-        statement.expression->value.text() != "loss") {
-      unsupported("backward of anything but `loss`");
+        std::ranges::count(statement.expression->value.names(), "loss") == 0) {
+      unsupported("backward of anything but a multiple of `loss`");
     }
     if (value_or(statement.communication.sync_grads, false)) {
       unsupported("`sync_grads`");

@@ -96,7 +96,10 @@ class Training final : public TrainerScope {
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
-  Program backward();
+  /// Of a multiple of the loss.
+  Program backward(double factor);
+  Program backward_of(const Statement& statement, Frame& frame);
+  Task<double> multiple_of_loss(const Statement& statement, Frame& frame);
   Program update(size_t optimizer);
   StepOptions step_options() const;
   size_t optimizer_of(const Statement& statement) const;

@@ -1,4 +1,4 @@
-// One batch, and the statements that users write in its hooks.
+// One batch: forward, backward, update.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
     }
     if (flow == Flow::next && forward_done_) {
       if (!own_backward) {
-        co_await backward();
+        co_await backward(1);
       }
       if (steps) {
         co_await update(0);
@@ -297,10 +297,12 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   interpreter_.bind(named ? statement->result->value : "output", Variable{output}, frame);
 }
 
-Program Training::backward() {
+Program Training::backward(double factor) {
+  StepOptions options = step_options();
+  options.loss_factor *= factor;
   co_await hook("on_before_backward");
   interpreter_.hand_over_compute_stream();
-  co_await strategy_->backward(rank_, step_options());
+  co_await strategy_->backward(rank_, options);
   co_await hook("on_after_backward");
 }
 
@@ -333,84 +335,6 @@ Program Training::zero_grad(size_t optimizer, bool set_to_none) {
   }
   interpreter_.hand_over_compute_stream();
   co_await strategy_->zero_gradients(rank_, optimizer, set_to_none);
-}
-
-Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
-  const bool outer = synchronise_;
-  synchronise_ = outer && !without;
-  const Flow flow = co_await interpreter_.run(statement.body, frame);
-  synchronise_ = outer;
-  co_return flow;
-}
-
-Program Training::decide(const Statement& statement, Frame& frame) {
-  const SiteId site = site_of(statement);
-  bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
-  if (distributed()) {
-    const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
-    rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
-    interpreter_.hand_over_compute_stream();
-    co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
-    const int64_t sum = rank_.read(votes->slice).integer(0);
-    decision = value_or(statement.all, true) ? sum == strategy_->replicas(rank_) : sum > 0;
-  }
-  if (statement.result) {
-    interpreter_.bind(statement.result->value, Variable{Value(decision)}, frame);
-  }
-}
-
-Task<Flow> Training::run(const Statement& statement, Frame& frame) {
-  switch (statement.kind) {
-    case Kind::fit:
-    case Kind::validate:
-    case Kind::test:
-    case Kind::predict: co_await run_trainer(statement.kind); break;
-    case Kind::forward: co_await forward(&statement, frame); break;
-    case Kind::log:
-    case Kind::log_dict: co_await log_statement(statement, frame); break;
-    case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
-    case Kind::save_checkpoint:
-      co_await hook("on_save_checkpoint");
-      co_await barrier(sites().save_checkpoint);
-      break;
-    case Kind::should_stop:
-      progress.should_stop = co_await interpreter_.condition_of(statement.expression->value, frame,
-                                                                site_of(statement));
-      break;
-    default: co_return co_await run_training(statement, frame);
-  }
-  co_return Flow::next;
-}
-
-Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
-  switch (statement.kind) {
-    case Kind::backward:
-      if (!forward_done_) {
-        throw ProgramException(site_of(statement), "backward without a forward before it");
-      }
-      co_await backward();
-      break;
-    case Kind::optimizer_step: co_await update(optimizer_of(statement)); break;
-    case Kind::zero_grad:
-      co_await zero_grad(
-          optimizer_of(statement),
-          value_or(statement.set_to_none, program_.settings.torch >= Version{2, 0, 0}));
-      break;
-    case Kind::no_sync: co_return co_await without_sync(statement, frame, true);
-    case Kind::toggle_model: {
-      bool synchronises = true;
-      if (statement.sync_grad) {
-        synchronises = co_await interpreter_.condition_of(statement.sync_grad->value, frame,
-                                                          site_of(statement));
-      }
-      const auto outer = std::exchange(toggled_, optimizer_of(statement));
-      const Flow flow = co_await without_sync(statement, frame, !synchronises);
-      toggled_ = outer;
-      co_return flow;
-    }
-    default: co_await metrics_.run(statement, frame);
-  }
-  co_return Flow::next;
 }
 
 }  // namespace lockstep

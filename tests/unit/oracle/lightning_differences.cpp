@@ -23,11 +23,6 @@ constexpr auto awaited = std::to_array<const char*>({
     "plateau-of-unsynchronised-values",
     "scheduler-of-each-step",
     "step-scheduler",
-    // manual optimization
-    "manual-accumulation",
-    "two-optimizers",
-    "two-optimizers-toggled",
-    "two-optimizers-without-looking-for-unused",
     // gradients through all_gather
     "gather-with-gradients",
     // signals that Lightning handles
@@ -43,10 +38,6 @@ const std::vector<Difference>& differences() {
   static const std::vector<Difference> known = {
       // The ModelCheckpoint that Lightning adds is not modelled.
       {"default-checkpoint", {"hooks", "operations"}},
-      // on_before_zero_grad belongs to automatic optimization; ours calls it in manual too.
-      {"manual-max-steps", {"hooks"}},
-      {"manual-optimization", {"hooks"}},
-      {"manual-without-sync", {"hooks"}},
   };
   return known;
 }

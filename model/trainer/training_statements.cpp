@@ -1,0 +1,120 @@
+// The statements of user code that need a trainer.
+#include <fmt/core.h>
+
+#include "model/trainer/evaluation_loop.hpp"
+#include "model/trainer/expressions_of.hpp"
+#include "model/trainer/fit_loop.hpp"
+#include "model/trainer/sites.hpp"
+#include "model/trainer/training.hpp"
+
+namespace lockstep {
+
+using Kind = StatementKind;
+
+// d(expression) / d(loss): autograd would find it in the graph. Only multiples of `loss` have one
+// that is the same for every loss.
+Task<double> Training::multiple_of_loss(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  double values[3];
+  bool is_multiple = true;
+  for (int64_t loss = 0; loss < 3; ++loss) {
+    Frame with_loss = frame;
+    with_loss["loss"] = Variable{Value(static_cast<double>(loss))};
+    const Value value =
+        co_await interpreter_.value_of(statement.expression->value, with_loss, site);
+    is_multiple = is_multiple && value.is_number();
+    values[loss] = value.is_number() ? value.number() : 0;
+  }
+  if (!is_multiple || values[0] != 0 || values[2] != 2 * values[1]) {
+    throw ProgramException(site, fmt::format("backward of `{}` is not modelled: it is no multiple "
+                                             "of `loss`",
+                                             statement.expression->value.text()));
+  }
+  co_return values[1];
+}
+
+Program Training::backward_of(const Statement& statement, Frame& frame) {
+  if (!forward_done_) {
+    throw ProgramException(site_of(statement), "backward without a forward before it");
+  }
+  double factor = 1;
+  if (statement.expression) {
+    factor = co_await multiple_of_loss(statement, frame);
+  }
+  co_await backward(factor);
+}
+
+Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
+  const bool outer = synchronise_;
+  synchronise_ = outer && !without;
+  const Flow flow = co_await interpreter_.run(statement.body, frame);
+  synchronise_ = outer;
+  co_return flow;
+}
+
+Program Training::decide(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
+  if (distributed()) {
+    const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
+    rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
+    interpreter_.hand_over_compute_stream();
+    co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
+    const int64_t sum = rank_.read(votes->slice).integer(0);
+    decision = value_or(statement.all, true) ? sum == strategy_->replicas(rank_) : sum > 0;
+  }
+  if (statement.result) {
+    interpreter_.bind(statement.result->value, Variable{Value(decision)}, frame);
+  }
+}
+
+Task<Flow> Training::run(const Statement& statement, Frame& frame) {
+  switch (statement.kind) {
+    case Kind::fit:
+    case Kind::validate:
+    case Kind::test:
+    case Kind::predict: co_await run_trainer(statement.kind); break;
+    case Kind::forward: co_await forward(&statement, frame); break;
+    case Kind::log:
+    case Kind::log_dict: co_await log_statement(statement, frame); break;
+    case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
+    case Kind::save_checkpoint:
+      co_await hook("on_save_checkpoint");
+      co_await barrier(sites().save_checkpoint);
+      break;
+    case Kind::should_stop:
+      progress.should_stop = co_await interpreter_.condition_of(statement.expression->value, frame,
+                                                                site_of(statement));
+      break;
+    default: co_return co_await run_training(statement, frame);
+  }
+  co_return Flow::next;
+}
+
+Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
+  switch (statement.kind) {
+    case Kind::backward: co_await backward_of(statement, frame); break;
+    case Kind::optimizer_step: co_await update(optimizer_of(statement)); break;
+    case Kind::zero_grad:
+      co_await zero_grad(
+          optimizer_of(statement),
+          value_or(statement.set_to_none, program_.settings.torch >= Version{2, 0, 0}));
+      break;
+    case Kind::no_sync: co_return co_await without_sync(statement, frame, true);
+    case Kind::toggle_model: {
+      bool synchronises = true;
+      if (statement.sync_grad) {
+        synchronises = co_await interpreter_.condition_of(statement.sync_grad->value, frame,
+                                                          site_of(statement));
+      }
+      const auto outer = std::exchange(toggled_, optimizer_of(statement));
+      const Flow flow = co_await without_sync(statement, frame, !synchronises);
+      toggled_ = outer;
+      co_return flow;
+    }
+    default: co_await metrics_.run(statement, frame);
+  }
+  co_return Flow::next;
+}
+
+}  // namespace lockstep
