@@ -184,12 +184,10 @@ class Parser {
 
   void explain() {
     CLI::App* made = command("explain");
-    CLI::Option* name = made->add_option("NAME", request_.arguments)->expected(0, 1);
+    CLI::Option* name = made->add_option("NAME", request_.arguments)->expected(0, 2);
     CLI::Option* environment = made->add_flag("--env", request_.environment)->needs(name);
     made->add_option("--set", request_.set)->expected(1)->take_all()->needs(environment);
-    made->add_option("--format", format_)
-        ->check(CLI::IsMember({"text", "json"}))
-        ->needs(environment);
+    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
   }
 
   void doctor() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/explain_guides.hpp"
 #include "cli/explain_tables.hpp"
 #include "io/scenario/spelling.hpp"
 #include "io/schema/schema.hpp"
@@ -37,6 +38,7 @@ std::string overview() {
          list_of(setup_pages()) + "\nFindings that Lockstep does not look for yet\n" +
          list_of(later_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
          "\n  presets                known clusters and GPUs\n"
+         "  guides                 what public guides say, and what is so\n"
          "\nlockstep explain NAME shows a page.\n";
 }
 
@@ -56,7 +58,7 @@ std::string presets() {
 }
 
 std::vector<std::string_view> all_names() {
-  std::vector<std::string_view> names = {"presets"};
+  std::vector<std::string_view> names = {"presets", "guides"};
   for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages(),
                            later_pages(), result_pages()}) {
     for (const Page& page : pages) {
@@ -64,6 +66,80 @@ std::vector<std::string_view> all_names() {
     }
   }
   return names;
+}
+
+Answer unknown(const std::string& what, std::string_view name,
+               const std::vector<std::string_view>& names) {
+  const std::string remedy = spelling_remedy(name, names);
+  return {"",
+          fmt::format("error: {}\n   = {}\n", what,
+                      remedy.empty() ? "`lockstep explain` lists all" : remedy),
+          ExitCode::usage};
+}
+
+Answer guides(const Request& request) {
+  const bool json = request.format == Format::json;
+  if (request.arguments.size() == 1) {
+    return {json ? text_of(guides_json()) : guides_text(), "", ExitCode::ok};
+  }
+  const GuideClaim* claim = find_guide_claim(request.arguments[1]);
+  if (claim == nullptr) {
+    std::vector<std::string_view> names;
+    for (const GuideClaim& known : guide_claims()) {
+      names.push_back(known.name);
+    }
+    return unknown(fmt::format("there is no claim `{}`", request.arguments[1]),
+                   request.arguments[1], names);
+  }
+  return {json ? text_of(guide_json(*claim)) : guide_text(*claim), "", ExitCode::ok};
+}
+
+std::string text_of(const Page& page) {
+  std::string text = fmt::format("{}: {}\n\n{}", page.name, page.title, page.text.substr(1));
+  if (!page.scenario.empty()) {
+    text += fmt::format("\nExample (`lockstep verify FILE` finds {})\n{}", page.name,
+                        page.scenario.substr(1));
+  }
+  return text;
+}
+
+Json answer_json() { return {{"schema_version", schema_version}, {"command", "explain"}}; }
+
+Json json_of(const Page& page) {
+  Json json = answer_json();
+  json["name"] = page.name;
+  json["title"] = page.title;
+  json["text"] = page.text.substr(1);
+  json["scenario"] = page.scenario.empty() ? Json() : Json(page.scenario.substr(1));
+  return json;
+}
+
+Json overview_json() {
+  Json json = answer_json();
+  json["pages"] = Json::array();
+  for (const std::string_view name : all_names()) {
+    json["pages"].push_back(name);
+  }
+  return json;
+}
+
+Json presets_json() {
+  Json json = answer_json();
+  json["clusters"] = Json::array();
+  for (const Cluster& cluster : cluster_presets()) {
+    json["clusters"].push_back({{"name", cluster.name},
+                                {"gpus", cluster.node.devices},
+                                {"gpu", cluster.node.device.name},
+                                {"source", cluster.node.source}});
+  }
+  json["gpus"] = Json::array();
+  for (const DeviceModel& device : device_presets()) {
+    json["gpus"].push_back({{"name", device.name},
+                            {"memory_bytes", device.memory.count()},
+                            {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.count()},
+                            {"source", device.source}});
+  }
+  return json;
 }
 
 }  // namespace
@@ -94,27 +170,25 @@ const Page* find_page(std::string_view name) {
 }
 
 Answer explain_command(const Request& request) {
+  const bool json = request.format == Format::json;
   if (request.arguments.empty()) {
-    return {overview(), "", ExitCode::ok};
+    return {json ? text_of(overview_json()) : overview(), "", ExitCode::ok};
   }
   const std::string& name = request.arguments.front();
+  if (name == "guides") {
+    return guides(request);
+  }
+  if (request.arguments.size() > 1) {
+    return unknown("only `guides` takes a second name", "", {});
+  }
   if (name == "presets") {
-    return {presets(), "", ExitCode::ok};
+    return {json ? text_of(presets_json()) : presets(), "", ExitCode::ok};
   }
   const Page* page = find_page(name);
   if (page == nullptr) {
-    const std::string remedy = spelling_remedy(name, all_names());
-    return {"",
-            fmt::format("error: there is no page `{}`\n   = {}\n", name,
-                        remedy.empty() ? "`lockstep explain` lists all" : remedy),
-            ExitCode::usage};
+    return unknown(fmt::format("there is no page `{}`", name), name, all_names());
   }
-  std::string text = fmt::format("{}: {}\n\n{}", page->name, page->title, page->text.substr(1));
-  if (!page->scenario.empty()) {
-    text += fmt::format("\nExample (`lockstep verify FILE` finds {})\n{}", page->name,
-                        page->scenario.substr(1));
-  }
-  return {text, "", ExitCode::ok};
+  return {json ? text_of(json_of(*page)) : text_of(*page), "", ExitCode::ok};
 }
 
 Answer schema_command() { return {json_schema(), "", ExitCode::ok}; }

@@ -26,8 +26,8 @@ Commands
   compare   hold what ranks under torchrun, mpirun or srun have left against the simulation
   calibrate measure this machine, so that predictions rest on it
   test      judge every case of files and folders; for CI
-  explain   a page about a finding (LS101), a result (step_time), or the presets;
-            with --env what each rank of a scenario is started with
+  explain   a page about a finding (LS101), a result (step_time), the presets, or what guides
+            claim (guides); with --env what each rank of a scenario is started with
   schema    the scenario format as JSON Schema, for editors
   doctor    what this machine can run for real, and what brings the rest
 
@@ -194,12 +194,14 @@ The last line is "N passed, N failed". Exit codes: 0 all passed, 1 a case failed
 )";
 
 constexpr std::string_view explain_help = R"(
-lockstep explain [NAME]     a page about a finding, a result, or the presets
+lockstep explain [NAME]     a page about a finding, a result, the presets, or what guides claim
 
   lockstep explain LS101        what it means, what is seen, how to fix it, an example
   lockstep explain step_time    what an expectation about it compares
   lockstep explain presets      known clusters and GPUs
-  lockstep explain              lists all pages
+  lockstep explain guides       what public guides say about several GPUs, right or wrong, and why;
+                                with a NAME of the list also the scenario that shows it
+  lockstep explain              lists all pages; all of these also with --format json
   lockstep explain ddp.yaml --env
                                 the environment and start line of every rank, as launcher and
                                 Lightning set them, and what the scenario's own `env` contradicts;

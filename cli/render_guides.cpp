@@ -1,0 +1,99 @@
+// `explain guides`: claims of public guides, what is so, and the scenarios that show it.
+#include <fmt/format.h>
+
+#include "cli/explain_guides.hpp"
+#include "cli/scenario_texts.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+std::string_view word_of(ClaimVerdict verdict) {
+  switch (verdict) {
+    case ClaimVerdict::right: return "right";
+    case ClaimVerdict::right_only_if: return "right only if";
+    case ClaimVerdict::wrong: return "wrong";
+  }
+  return "";
+}
+
+std::string verdict_of(const GuideClaim& claim) {
+  return fmt::format("{}{}{}{}", word_of(claim.verdict), claim.only_if.empty() ? "" : " ",
+                     claim.only_if,
+                     claim.versions == "all" ? "" : fmt::format(" ({})", claim.versions));
+}
+
+std::string what_is_missing(const GuideClaim& claim) {
+  return fmt::format("{}{} is not modelled",
+                     claim.missing == MissingPart::strategy ? "the strategy " : "",
+                     claim.missing_name);
+}
+
+std::string text_of_claim(const GuideClaim& claim) {
+  return fmt::format(
+      "{}: {}\n  claim   {}\n  why     {}\n  shown   {}\n", claim.name, verdict_of(claim),
+      claim.claim, claim.reason,
+      claim.scenario.empty() ? "not yet: " + what_is_missing(claim) : std::string(claim.scenario));
+}
+
+/// The text of the file that is named, with or without a case.
+std::string_view scenario_text(std::string_view name) {
+  for (const ScenarioText& scenario : scenario_texts()) {
+    if (scenario.path == name.substr(0, name.find(':'))) {
+      return scenario.text;
+    }
+  }
+  return "";
+}
+
+Json object_of(const GuideClaim& claim) {
+  Json json;
+  json["name"] = claim.name;
+  json["claim"] = claim.claim;
+  json["verdict"] = word_of(claim.verdict);
+  json["condition"] = claim.only_if.empty() ? Json() : Json(claim.only_if);
+  json["versions"] = claim.versions;
+  json["reason"] = claim.reason;
+  json["scenario"] = claim.scenario.empty() ? Json() : Json(claim.scenario);
+  json["not_shown_yet"] = claim.scenario.empty() ? Json(what_is_missing(claim)) : Json();
+  json["missing_strategy"] =
+      claim.missing == MissingPart::strategy ? Json(claim.missing_name) : Json();
+  return json;
+}
+
+}  // namespace
+
+std::string guides_text() {
+  std::string out = "What guides to training on several GPUs say, and what is so\n";
+  for (const GuideClaim& claim : guide_claims()) {
+    out += "\n" + text_of_claim(claim);
+  }
+  return out +
+         "\n`lockstep explain guides NAME` shows one with its scenario; `lockstep test` judges "
+         "those.\n";
+}
+
+std::string guide_text(const GuideClaim& claim) {
+  std::string out = text_of_claim(claim);
+  if (!claim.scenario.empty()) {
+    out += fmt::format("\n{}", scenario_text(claim.scenario));
+  }
+  return out;
+}
+
+Json guides_json() {
+  Json claims = Json::array();
+  for (const GuideClaim& claim : guide_claims()) {
+    claims.push_back(object_of(claim));
+  }
+  return {{"schema_version", schema_version}, {"command", "explain"}, {"claims", claims}};
+}
+
+Json guide_json(const GuideClaim& claim) {
+  Json json = {{"schema_version", schema_version}, {"command", "explain"}};
+  json.update(object_of(claim));
+  json["scenario_text"] = claim.scenario.empty() ? Json() : Json(scenario_text(claim.scenario));
+  return json;
+}
+
+}  // namespace lockstep::cli

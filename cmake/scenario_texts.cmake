@@ -1,0 +1,13 @@
+# cmake -D SOURCE=.. -D OUTPUT=.. -P scenario_texts.cmake: the scenario library as a C++ source.
+file(GLOB_RECURSE paths RELATIVE ${SOURCE} ${SOURCE}/scenarios/*.yaml)
+list(SORT paths)
+set(code "#include \"cli/scenario_texts.hpp\"\n\nnamespace lockstep::cli {\n\n")
+string(APPEND code "constexpr ScenarioText texts[] = {\n")
+foreach(path IN LISTS paths)
+  file(READ ${SOURCE}/${path} text)
+  string(APPEND code "    {\"${path}\", R\"yaml(${text})yaml\"},\n")
+endforeach()
+string(APPEND code "};\n\n")
+string(APPEND code "std::span<const ScenarioText> scenario_texts() { return texts; }\n\n")
+string(APPEND code "}  // namespace lockstep::cli\n")
+file(WRITE ${OUTPUT} "${code}")
