@@ -174,6 +174,9 @@ std::string contradictions(const Preparation& preparation) {
 }  // namespace
 
 Answer explain_environment(const Request& request) {
+  if (request.arguments.size() > 1) {
+    return {"", "error: --env takes one scenario\n", ExitCode::usage};
+  }
   const Collected collected = collect(source_of(request, request.arguments.front()));
   if (!collected.diagnostics.empty()) {
     return bad_input(request, collected);
