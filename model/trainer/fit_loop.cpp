@@ -26,7 +26,9 @@ class FitLoop {
   Program epochs();
   Program epoch();
   Program batch(const Batch& batch, bool steps, bool begins_window);
+  Program step_schedulers(bool steps, bool monitored);
   Program validate_if_due();
+  Program end_epoch();
   bool validates_in_this_epoch() const;
   bool is_done() const;
   bool must_stop() const;
@@ -65,12 +67,14 @@ Program FitLoop::epochs() {
     co_await validation_.set_up();
   }
   training_.results = &results_;
+  co_await training_.callbacks().run(CallbackHook::train_start);
   co_await training_.hook("on_train_start");
   while (!is_done()) {
     co_await epoch();
     ++training_.progress.epoch;
     training_.log().epochs = training_.progress.epoch;
   }
+  co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
 }
@@ -134,6 +138,7 @@ Program FitLoop::validate_if_due() {
     co_return;
   }
   const Progress before = progress;
+  co_await training_.publish_step_metrics();
   co_await validation_.run(TrainerSettings::no_limit, false);
   training_.progress.batch_idx = before.batch_idx;
   training_.progress.num_batches = before.num_batches;
@@ -147,9 +152,33 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   if (settings_.lightning >= Version{2, 5, 3} && training_.distributed()) {
     co_await training_.send_int(training_.sites().sigterm);
   }
+  co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
   co_await training_.training_batch(batch, loader(), steps, begins_window);
+  co_await step_schedulers(steps, false);
+  if (training_.progress.is_last_batch) {
+    co_await training_.schedulers().step(SchedulerInterval::epoch, false);
+  }
+  co_await training_.callbacks().run(CallbackHook::train_batch_end);
   co_await training_.hook("on_train_batch_end");
+}
+
+// Those of the interval `step` follow optimizer steps (training_epoch_loop.py).
+Program FitLoop::step_schedulers(bool steps, bool monitored) {
+  if (steps) {
+    co_await training_.schedulers().step(SchedulerInterval::step, monitored);
+  }
+}
+
+// Checkpoints are decided after EarlyStopping, and monitored schedulers step after both.
+Program FitLoop::end_epoch() {
+  co_await training_.hook_with_outputs("training_epoch_end");
+  co_await training_.hook("on_train_epoch_end");
+  co_await results_.end_epoch(true);
+  co_await training_.callbacks().run(CallbackHook::train_epoch_end);
+  if (training_.progress.is_last_batch) {
+    co_await training_.schedulers().step(SchedulerInterval::epoch, true);
+  }
 }
 
 // A rank whose batches have ended leaves, whatever the others do: Join, if the strategy was asked
@@ -163,6 +192,10 @@ Program FitLoop::epoch() {
   training_.outputs.clear();
   training_.begin_epoch();
   SampleUse used{"train", progress.epoch, 0, {}};
+  if (!training_.program().schedulers.empty()) {
+    training_.log().learning_rates.push_back(training_.learning_rate(0));
+  }
+  co_await training_.callbacks().run(CallbackHook::train_epoch_start);
   co_await training_.hook("on_train_epoch_start");
   DataFeed feed(training_.rank(), loader());
   const int64_t window = settings_.accumulate_grad_batches;
@@ -181,13 +214,12 @@ Program FitLoop::epoch() {
       training_.outputs.clear();
     }
     co_await validate_if_due();
+    co_await step_schedulers(steps, true);
   }
   training_.log().samples.push_back(std::move(used));
   co_await training_.strategy().join(training_.rank());
   results_.end_batches();
-  co_await training_.hook_with_outputs("training_epoch_end");
-  co_await training_.hook("on_train_epoch_end");
-  co_await results_.end_epoch(true);
+  co_await end_epoch();
 }
 
 }  // namespace

@@ -103,6 +103,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
         value_or(preparation.scenario->program->automatic_optimization, true);
   }
   prepare_plan(preparation, *program);
+  prepare_schedulers(preparation, *program);
+  prepare_callbacks(preparation, *program);
   if (entry == nullptr || !program->network) {
     return;
   }
