@@ -33,6 +33,7 @@ class FitLoop {
   bool is_done() const;
   bool must_stop() const;
   bool stops_early() const;
+  void decide_to_stop();
   const LoaderSettings& loader() const { return training_.program().train.front(); }
 
   Training& training_;
@@ -42,10 +43,14 @@ class FitLoop {
   std::optional<int64_t> given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
+  bool stops_ = false;  ///< early, as decided last
 };
 
 // checkpoint_connector, trainer._run_stage, then the loops.
 Program FitLoop::run() {
+  if (settings_.lightning >= Version{2, 5, 1}) {
+    training_.progress.should_stop = false;  // of a fit before this one
+  }
   co_await training_.begin_stage(Stage::fit);
   const TrainerSites& sites = training_.sites();
   co_await training_.hook("on_fit_start");
@@ -67,12 +72,16 @@ Program FitLoop::epochs() {
     co_await validation_.set_up();
   }
   training_.results = &results_;
-  co_await training_.callbacks().run(CallbackHook::train_start);
   co_await training_.hook("on_train_start");
+  decide_to_stop();
   while (!is_done()) {
     co_await epoch();
     ++training_.progress.epoch;
+    decide_to_stop();
     training_.log().epochs = training_.progress.epoch;
+  }
+  if (!training_.program().schedulers.empty()) {
+    training_.log().learning_rates.push_back(training_.learning_rate(0));
   }
   co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
@@ -121,8 +130,16 @@ bool FitLoop::must_stop() const {
   return training_.progress.global_step >= settings_.max_steps || stops_early();
 }
 
-bool FitLoop::stops_early() const {
-  return training_.progress.should_stop && training_.can_stop_early();
+bool FitLoop::stops_early() const { return stops_; }
+
+// What the user's `should_stop` leads to, whenever the loops look; a row of the journal, so that
+// whoever asks why a rank has left finds the statement.
+void FitLoop::decide_to_stop() {
+  stops_ = training_.progress.should_stop && training_.can_stop_early();
+  const SiteId site = training_.program().stop_site;
+  if (site != no_site) {
+    stops_ = training_.rank().choose(site, ChoiceKind::branch, 2, stops_ ? 1 : 0) == 1;
+  }
 }
 
 bool FitLoop::validates_in_this_epoch() const {
@@ -197,6 +214,7 @@ Program FitLoop::epoch() {
   }
   co_await training_.callbacks().run(CallbackHook::train_epoch_start);
   co_await training_.hook("on_train_epoch_start");
+  decide_to_stop();
   DataFeed feed(training_.rank(), loader());
   const int64_t window = settings_.accumulate_grad_batches;
   for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
@@ -213,8 +231,10 @@ Program FitLoop::epoch() {
     if (!keeps_outputs) {
       training_.outputs.clear();
     }
+    decide_to_stop();
     co_await validate_if_due();
     co_await step_schedulers(steps, true);
+    decide_to_stop();
   }
   training_.log().samples.push_back(std::move(used));
   co_await training_.strategy().join(training_.rank());

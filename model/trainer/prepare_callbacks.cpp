@@ -6,8 +6,10 @@
 #include <stdexcept>
 
 #include "model/trainer/callback/checkpoint_name.hpp"
+#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/object_arguments.hpp"
 #include "model/trainer/prepare_parts.hpp"
+#include "model/trainer/sites.hpp"
 
 namespace lockstep {
 
@@ -27,11 +29,12 @@ void refuse(Preparation& preparation, const SourcePlace& place, const std::strin
 SiteId add_site(Preparation& preparation, const SourcePlace& place, const std::string& name,
                 const std::string& part, bool is_barrier = false) {
   Site site;
-  site.description = place.line > 0 ? name : "Lightning, " + name;
-  site.file = place.line > 0 ? place.file : "";
+  const bool has_place = place.line > 0;
+  site.description = has_place ? name : "Lightning, " + name + (part.empty() ? "" : ", " + part);
+  site.file = has_place ? place.file : "";
   site.line = place.line;
   site.column = place.column;
-  site.part = part;
+  site.part = has_place ? part : "";
   site.is_barrier = is_barrier;
   return preparation.sites.add(site);
 }
@@ -256,10 +259,22 @@ bool reads_metrics(const CallbackSettings& callback) {
          (checkpoint != nullptr && (!checkpoint->monitor.empty() || !checkpoint->filename.empty()));
 }
 
+SiteId stop_site_of(const Scenario& scenario) {
+  SiteId site = no_site;
+  if (scenario.program) {
+    for_each_statement(*scenario.program, [&](const Statement& statement) {
+      const bool first = site == no_site && statement.kind == StatementKind::should_stop;
+      site = first ? site_of(statement) : site;
+    });
+  }
+  return site;
+}
+
 }  // namespace
 
 void prepare_callbacks(Preparation& preparation, TrainingProgram& program) {
   const Scenario& scenario = *preparation.scenario;
+  program.stop_site = stop_site_of(scenario);
   const TrainerSpec& trainer = *scenario.trainer;
   bool has_checkpoint = false;
   for (const Object& callback : trainer.callbacks) {

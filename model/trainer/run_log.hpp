@@ -56,7 +56,8 @@ struct RankLog {
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
   std::optional<int64_t> stopped_epoch;    ///< in which EarlyStopping stopped the training
-  std::vector<double> learning_rates;      ///< at the start of each epoch, where schedulers act
+  std::vector<double>
+      learning_rates;  ///< at the start of each epoch, and at the end; with schedulers
   /// What the strategy moved in the last optimizer step, by its own labels.
   std::vector<Transfer> transfers;
   std::vector<Values>

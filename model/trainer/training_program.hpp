@@ -81,6 +81,7 @@ struct TrainingProgram {
   std::vector<LoaderSettings> validation;
   std::vector<LoaderSettings> test;
   std::vector<LoaderSettings> predict;
+  SiteId stop_site{};  ///< of the first `should_stop`; none: only callbacks stop early
   std::vector<CallbackSettings> callbacks;
   std::vector<SchedulerSettings> schedulers;
   bool monitors_metrics = false;  ///< some callback or scheduler reads callback_metrics

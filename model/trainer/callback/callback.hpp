@@ -12,7 +12,6 @@ class Training;
 /// The places of the trainer where callbacks do something.
 enum class CallbackHook : uint8_t {
   setup,
-  train_start,
   train_epoch_start,
   train_batch_start,
   train_batch_end,

@@ -14,7 +14,6 @@ class Callbacks {
  public:
   Callbacks(const std::vector<CallbackSettings>& settings, Training& training);
 
-  bool act_on(CallbackHook hook) const { return !acting(hook).empty(); }
   Program run(CallbackHook hook);
 
  private:
