@@ -52,8 +52,7 @@ double Training::learning_rate(size_t optimizer) const {
 }
 
 bool Training::has_validation() const {
-  const TrainerSettings::Limit& limit = program_.trainer.limit_validation;
-  return !program_.validation.empty() && limit.batches > 0 && limit.part > 0;
+  return !program_.validation.empty() && program_.trainer.limit_validation.allows_any();
 }
 
 Program Training::publish_step_metrics() {
