@@ -152,7 +152,9 @@ program:
 What   A branch, a number of turns or an early stop depends on a value that each rank computed
        for itself, and what follows contains communication.
 Seen   Runs fine until the values differ once; then as LS101 or LS102.
-Fix    Decide once for all ranks, then branch on the answer:
+       Or EarlyStopping, ModelCheckpoint or a scheduler that monitors a metric which each rank
+       logs from its own samples: the best checkpoint or the learning rate then depends on the rank.
+Fix    Log what is monitored with sync_dist: true. Decide once for all ranks, then branch on it:
          - {reduce_boolean_decision: {value: loss > 10, all: false, as: bad}}
          - {if: bad, then: [{all_reduce: loss}]}
 )page",

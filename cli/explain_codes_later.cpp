@@ -4,12 +4,6 @@
 namespace lockstep::cli {
 
 constexpr Page later_pages_table[] = {
-    {"LS303", "reductions pair values of different keys",
-     R"page(
-What   Ranks log different keys; equal sizes complete and exchange values. A different order of the
-       same keys is LS103, a missing key LS101 or LS102: those are found.
-Note   Lockstep does not look for this yet: that it is not reported means nothing.
-)page"},
     {"LS403", "a resource is never given back",
      R"page(
 What   Groups, handles or memory that grow from step to step.

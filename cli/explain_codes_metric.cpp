@@ -42,6 +42,25 @@ program:
   validation_step:
     - log: {name: val_score, value: mean(score)}
 )page"},
+    {"LS303", "reductions pair values of different keys",
+     R"page(
+What   At one place ranks reduce the values of different keys of `log` with sync_dist: the calls are
+       alike in all else, so they complete, and each rank gets a mixture. The same keys in another
+       order are LS103, a key that some ranks lack LS101 or LS102.
+Seen   No error and no hang; keys that exist on some ranks only, with values of nothing.
+Fix    Log the same keys in the same order on every rank; choose the value by the condition.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}
+data: {train: {samples: 16}, val: {samples: 16}}
+program:
+  validation_step:
+    - if: rank == 0
+      then: [{log: {name: precision, value: "full(1, 1.0)", sync_dist: true}}]
+      else: [{log: {name: recall, value: "full(1, 0.5)", sync_dist: true}}]
+)page"},
     {"LS307", "an average of integers loses its fraction",
      R"page(
 What   From Lightning 2.0 on the epoch mean with sync_dist is (sum of values) / (mean over ranks of

@@ -111,7 +111,9 @@ Example: metric val/f1 == single_device +- 0.1 %
 )page"},
     {"checkpoint.best", "the file that a rank believes is best",
      R"page(
-Ranks may believe differently.
+The best_model_path of the first ModelCheckpoint, without the folder. Ranks may believe differently:
+each ranks the files by its own value of the monitored metric.
+Example: checkpoint.best == 'epoch=1-step=4.ckpt' on rank 0
 )page"},
 };
 

@@ -9,6 +9,7 @@
 
 #include "cli/configuration.hpp"
 #include "cli/logged_metrics.hpp"
+#include "cli/monitored.hpp"
 #include "model/trainer/sites.hpp"
 #include "properties/diagnosis.hpp"
 #include "properties/equals_single_device.hpp"
@@ -260,6 +261,26 @@ void drop_races_told_by_name(const std::vector<Finding>& statements,
   });
 }
 
+// An error that ends some ranks is told with what the others then wait for: one defect. What could
+// be done about it is known where it was raised.
+void drop_errors_told_as_ends(std::vector<Finding>& statements, std::vector<Finding>& findings) {
+  std::erase_if(statements, [&findings](const Finding& error) {
+    const auto tells = [&error](const Finding& finding) {
+      return finding.why.site == error.site() &&
+             std::any_of(finding.did.begin(), finding.did.end(), [&error](const RankAction& did) {
+               return did.operation.starts_with("raised") && did.site == error.site() &&
+                      did.ranks.intersects(error.ranks);
+             });
+    };
+    const auto told = std::find_if(findings.begin(), findings.end(), tells);
+    if (!error.code.empty() || told == findings.end()) {
+      return false;
+    }
+    told->fix = error.fix.empty() ? told->fix : error.fix;
+    return true;
+  });
+}
+
 // Memory that is taken before any statement is the model's.
 void place_memory(const OneRun& run, std::vector<Finding>& findings) {
   const Scenario& scenario = *run.preparation.scenario;
@@ -282,12 +303,14 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);
   drop_races_told_by_name(statements, findings);
+  drop_errors_told_as_ends(statements, findings);
   append(findings, std::move(statements));
   append(findings, raised_findings(run, findings));
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
   append(findings, learning_rate_findings(run));
   append(findings, metric_findings(run));
+  tell_decisions(run, findings);
   sort_findings(findings);
   return findings;
 }

@@ -11,6 +11,7 @@
 #include "cli/invariants.hpp"
 #include "cli/logged_metrics.hpp"
 #include "cli/measure.hpp"
+#include "cli/monitored.hpp"
 #include "cli/prediction_range.hpp"
 #include "cli/result_value.hpp"
 #include "cli/smallest.hpp"
@@ -202,6 +203,7 @@ void judge_metrics(Rehearsal& rehearsal) {
   });
   std::move(found.begin(), found.end(), std::back_inserter(rehearsal.findings));
   sort_findings(rehearsal.findings);
+  tell_decisions(rehearsal.run, rehearsal.findings);
 }
 
 void compare_with_one_device(const CaseSource& source, const RehearseRequest& request,

@@ -19,5 +19,8 @@ std::string render_problems(const std::vector<Problem>& problems, const Sources&
 
 /// What every rank logged, and what one device would; a line a key. Empty: nothing was logged.
 std::string render_logged(const Rehearsal& rehearsal);
+/// The checkpoint that each rank believes is best, and the learning rate of each at the end; empty
+/// where the scenario asks for neither.
+std::string render_decided(const Rehearsal& rehearsal);
 
 }  // namespace lockstep::cli

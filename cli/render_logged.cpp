@@ -34,7 +34,74 @@ std::string values_of(const GlobalMetric& metric) {
   return text + (metric.ranks.size() > ranks_listed_max ? ", .." : "");
 }
 
+// What ranks believe of a thing: "A on all ranks", "A on rank 0, B on ranks 1-3".
+class Beliefs {
+ public:
+  void add(size_t rank, const std::string& text) {
+    auto known = std::find_if(texts_.begin(), texts_.end(),
+                              [&](const auto& one) { return one.first == text; });
+    if (known == texts_.end()) {
+      texts_.push_back({text, {}});
+      known = texts_.end() - 1;
+    }
+    known->second.add(static_cast<int32_t>(rank));
+  }
+  std::string text() const {
+    if (texts_.size() == 1) {
+      return texts_.front().first + " on all ranks";
+    }
+    std::string out;
+    for (size_t i = 0; i < std::min(texts_.size(), ranks_listed_max); ++i) {
+      out +=
+          fmt::format("{}{} on {}", i == 0 ? "" : ", ", texts_[i].first, texts_[i].second.phrase());
+    }
+    return out + (texts_.size() > ranks_listed_max ? ", .." : "");
+  }
+
+ private:
+  std::vector<std::pair<std::string, RankSet>> texts_;
+};
+
+std::string best_text(const CheckpointLog& checkpoint) {
+  if (checkpoint.best.empty()) {
+    return "nothing saved";
+  }
+  return checkpoint.best_score ? fmt::format("{} ({:.6g})", checkpoint.best, *checkpoint.best_score)
+                               : checkpoint.best;
+}
+
 }  // namespace
+
+// Of checkpoints that the scenario asks for, and of rates that schedulers change.
+std::string render_decided(const Rehearsal& rehearsal) {
+  const std::vector<RankLog>& ranks = rehearsal.run.preparation.log->ranks;
+  if (ranks.empty()) {
+    return "";
+  }
+  std::string out;
+  for (size_t index = 0; index < ranks.front().checkpoints.size(); ++index) {
+    const CheckpointLog& first = ranks.front().checkpoints[index];
+    if (first.added_by_trainer) {
+      continue;
+    }
+    Beliefs beliefs;
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      beliefs.add(rank, best_text(ranks[rank].checkpoints[index]));
+    }
+    out += fmt::format("best checkpoint{}: {}\n",
+                       first.monitor.empty() ? "" : " by " + first.monitor, beliefs.text());
+  }
+  if (!ranks.front().learning_rates.empty()) {
+    Beliefs beliefs;
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      beliefs.add(rank, ranks[rank].learning_rates.empty()
+                            ? "none"
+                            : fmt::format("{:.6g}", ranks[rank].learning_rates.back()));
+    }
+    out += fmt::format("learning rate at the end: {}\n", beliefs.text());
+  }
+  return out;
+}
 
 std::string render_logged(const Rehearsal& rehearsal) {
   if (rehearsal.logged.empty()) {

@@ -160,6 +160,7 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
                                   ? style.good("no findings") + "."
                                   : style.warning("undecided") + ": " + rehearsal.undecided + ".";
   out += render_logged(rehearsal);
+  out += render_decided(rehearsal);
   out += rehearsal.findings.empty()
              ? nothing
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));

@@ -80,6 +80,19 @@ Found metric_value(const ResultName& name, const Rehearsal& rehearsal, const Ran
       fmt::format("this rank logged no `{}`{}", name.key, rehearsal.hung ? ": the run hangs" : "")};
 }
 
+// trainer.checkpoint_callback is the first of them.
+Found best_checkpoint(const Rehearsal& rehearsal, int32_t rank) {
+  const std::vector<RankLog>& ranks = rehearsal.run.preparation.log->ranks;
+  const std::vector<CheckpointLog>& checkpoints = ranks[static_cast<size_t>(rank)].checkpoints;
+  if (checkpoints.empty()) {
+    return NoValue{"there is no ModelCheckpoint"};
+  }
+  if (checkpoints.front().best.empty()) {
+    return NoValue{"this rank saved no checkpoint"};
+  }
+  return Value(checkpoints.front().best);
+}
+
 Found range_value(const std::string& name, const Prediction& prediction) {
   if (!prediction.total_time_low) {
     return NoValue{no_range, true};
@@ -140,7 +153,7 @@ std::string not_there_yet(const std::string& name) {
   if (name == "bubble") {
     return "no strategy here has a pipeline yet";
   }
-  return name == "checkpoint.best" ? "checkpoints are not modelled yet" : "";
+  return "";
 }
 
 std::vector<std::string> transfer_names(const Results& results) {
@@ -187,6 +200,9 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   const std::string& text = name.name;
   if (text == "metric") {
     return metric_value(name, rehearsal, own);
+  }
+  if (text == "checkpoint.best") {
+    return best_checkpoint(rehearsal, rank);
   }
   if (text.starts_with("breakdown.")) {
     return breakdown_value(text.substr(text.find('.') + 1), results.prediction.breakdown);

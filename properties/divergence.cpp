@@ -260,7 +260,8 @@ class Classifier {
     return found;
   }
 
-  // Equal calls in another order of statements: every pair completes, with exchanged values.
+  // Equal calls of other statements, so that every pair completes: in another order the values are
+  // exchanged, and of different keys of a log they are mixed.
   std::optional<Divergence> silent_exchange() const {
     const MemberClass& reference = classes_.front();
     for (size_t i = 1; i < std::min(classes_.size(), pairs_max + 1); ++i) {
@@ -268,6 +269,7 @@ class Classifier {
       std::multiset<uint64_t> here;
       std::multiset<uint64_t> there;
       size_t first = no_difference;
+      size_t mixed = no_difference;
       for (size_t k = 0; k < reference.calls.size(); ++k) {
         const OpKind kind = reference.calls[k].kind;
         if (kind == OpKind::barrier || kind == OpKind::new_group) {
@@ -277,20 +279,29 @@ class Classifier {
         const uint64_t theirs = meaning_of(run_.journal->sites, other.calls[k]);
         here.insert(mine);
         there.insert(theirs);
-        if (first == no_difference && mine != theirs) {
-          first = k;
-        }
+        first = first == no_difference && mine != theirs ? k : first;
+        mixed =
+            mixed == no_difference && mixes_keys(reference.calls[k], other.calls[k]) ? k : mixed;
       }
-      if (first != no_difference && here == there) {
+      const bool exchanged = first != no_difference && here == there;
+      if (exchanged || mixed != no_difference) {
         const bool fewer = other.ranks.size() < reference.ranks.size();
-        Divergence found = at(fewer ? other : reference, fewer ? reference : other, first);
-        found.code = "LS103";
+        Divergence found =
+            at(fewer ? other : reference, fewer ? reference : other, exchanged ? first : mixed);
+        found.code = exchanged ? "LS103" : "LS303";
         found.repair = Repair::exchange_calls;
         found.silent = true;
         return found;
       }
     }
     return std::nullopt;
+  }
+
+  bool mixes_keys(const Call& left, const Call& right) const {
+    const Site* const a = run_.journal->sites.find(left.site);
+    const Site* const b = run_.journal->sites.find(right.site);
+    return a != nullptr && b != nullptr && !a->logged_key.empty() && !b->logged_key.empty() &&
+           a->logged_key != b->logged_key;
   }
 
   Divergence at(const MemberClass& caller, const MemberClass& lacker, size_t own) const {

@@ -66,6 +66,19 @@ std::vector<RankAction> actions(const RunResult& run, const Divergence& divergen
   return did;
 }
 
+// "`a` on rank 0, `b` on ranks 1-3".
+std::string keys_text(const RunResult& run, const Divergence& d) {
+  std::string text;
+  for (const Party& party : d.parties) {
+    const Site* const site = party.call ? run.journal->sites.find(party.call->site) : nullptr;
+    if (site != nullptr) {
+      text += fmt::format("{}`{}` on {}", text.empty() ? "" : ", ", site->logged_key,
+                          party.ranks.phrase());
+    }
+  }
+  return text;
+}
+
 std::string title_of(const RunResult& run, const Divergence& d) {
   const std::string callers = d.callers.phrase();
   const std::string lackers = d.lackers.phrase();
@@ -86,6 +99,9 @@ std::string title_of(const RunResult& run, const Divergence& d) {
       return fmt::format("{}: {} never {} it{}", begin, lackers, verb(d.lackers, "call"),
                          d.code == "LS109" ? ", having decided otherwise" : "");
     case Repair::exchange_calls:
+      if (d.code == "LS303") {
+        return "values of different keys are reduced into one: " + keys_text(run, d);
+      }
       return fmt::format("{} and {} do not call {} in the same order", callers, lackers, operation);
     case Repair::change_arguments:
       return fmt::format("{} {} {} with other arguments than {}", callers, verb(d.callers, "call"),

@@ -84,6 +84,10 @@ std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& 
   if (code == "LS304") {
     return {"evaluate without padding (`sampler: unrepeated`), or drop repeated samples by index"};
   }
+  if (code == "LS303") {
+    return {
+        "log the same keys in the same order on every rank: choose the value by `if`, not the log"};
+  }
   if (code == "LS305") {
     return {"start all ranks from the same values and change them only by what all ranks share"};
   }

@@ -66,6 +66,17 @@ Transfer transfer_of(const Json& json) {
   return {json.at(0), json.at(1), Bytes(json.at(2).get<int64_t>())};
 }
 
+Json json_of(const MonitorTurn& turn) {
+  return {turn.epoch, turn.step, turn.value, turn.own, turn.done};
+}
+
+MonitorTurn turn_of(const Json& json) {
+  return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+}
+
+Json json_of(const MonitorLog& monitor);
+Json json_of(const CheckpointLog& checkpoint);
+
 template <class T>
 Json json_of_all(const std::vector<T>& values) {
   Json list = Json::array();
@@ -84,6 +95,46 @@ std::vector<T> all_of_json(const Json& list, T (*read)(const Json&)) {
   return values;
 }
 
+Json json_of(const MonitorLog& monitor) {
+  return {monitor.name, monitor.monitor, monitor.site.value, json_of_all(monitor.turns)};
+}
+
+MonitorLog monitor_of(const Json& json) {
+  return {json.at(0), json.at(1), SiteId{json.at(2)}, all_of_json(json.at(3), turn_of)};
+}
+
+Json json_of(const CheckpointLog& checkpoint) {
+  Json kept = Json::array();
+  for (const auto& [file, score] : checkpoint.kept) {
+    kept.push_back({file, score});
+  }
+  return {checkpoint.monitor,
+          checkpoint.site.value,
+          checkpoint.added_by_trainer,
+          checkpoint.best,
+          checkpoint.best_score ? Json(*checkpoint.best_score) : Json(nullptr),
+          kept,
+          checkpoint.last,
+          checkpoint.saved};
+}
+
+CheckpointLog checkpoint_of(const Json& json) {
+  CheckpointLog checkpoint;
+  checkpoint.monitor = json.at(0);
+  checkpoint.site = SiteId{json.at(1)};
+  checkpoint.added_by_trainer = json.at(2);
+  checkpoint.best = json.at(3);
+  if (!json.at(4).is_null()) {
+    checkpoint.best_score = json.at(4).get<double>();
+  }
+  for (const Json& kept : json.at(5)) {
+    checkpoint.kept.emplace_back(kept.at(0).get<std::string>(), kept.at(1).get<double>());
+  }
+  checkpoint.last = json.at(6);
+  checkpoint.saved = json.at(7);
+  return checkpoint;
+}
+
 }  // namespace
 
 Json json_of_log(const RankLog& log) {
@@ -94,6 +145,10 @@ Json json_of_log(const RankLog& log) {
   return {{"metrics", metrics},
           {"logged", json_of_all(log.logged)},
           {"findings", json_of_all(log.findings)},
+          {"monitors", json_of_all(log.monitors)},
+          {"checkpoints", json_of_all(log.checkpoints)},
+          {"stopped_epoch", log.stopped_epoch.value_or(-1)},
+          {"learning_rates", binary_of(std::span(log.learning_rates))},
           {"samples", json_of_all(log.samples)},
           {"transfers", json_of_all(log.transfers)},
           {"final_parameters", json_of_all(log.final_parameters)},
@@ -110,6 +165,12 @@ RankLog log_of_json(const Json& json) {
   }
   log.logged = all_of_json(json.at("logged"), logged_key_of);
   log.findings = all_of_json(json.at("findings"), finding_of);
+  log.monitors = all_of_json(json.at("monitors"), monitor_of);
+  log.checkpoints = all_of_json(json.at("checkpoints"), checkpoint_of);
+  if (const int64_t epoch = json.at("stopped_epoch"); epoch >= 0) {
+    log.stopped_epoch = epoch;
+  }
+  log.learning_rates = values_of_binary<double>(json.at("learning_rates"));
   log.samples = all_of_json(json.at("samples"), samples_of);
   log.transfers = all_of_json(json.at("transfers"), transfer_of);
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);

@@ -224,7 +224,8 @@ Table<Scenario> scenario_table() {
                "`base_lr`, `base_batch_size`"}),
           field<&Scenario::schedulers, ObjectsForm<ObjectRole::lr_scheduler>>(
               {"lr_scheduler", "",
-               "extra arguments: `optimizer` (name), `monitor`, `interval`, `frequency`"}),
+               "extra arguments: `optimizer` (name), `monitor`, `interval`, `frequency`, "
+               "`strict`"}),
           field<&Scenario::trainer, TableForm<TrainerSpec, trainer_table>>(
               in_table({"trainer", "{}", "arguments of `Trainer`, unchanged"}, "trainer")),
           field<&Scenario::metrics, MetricsForm>(

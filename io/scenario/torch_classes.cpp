@@ -11,7 +11,7 @@ namespace {
 // Behind torch's own arguments: the scenario's.
 #define LOCKSTEP_OPTIMIZER \
   " name:text module:text set_to_none:bool scaling:text base_lr:float base_batch_size:int"
-#define LOCKSTEP_SCHEDULER " optimizer:text monitor:text interval:text frequency:int"
+#define LOCKSTEP_SCHEDULER " optimizer:text monitor:text interval:text frequency:int strict:bool"
 
 constexpr auto optimizers = std::to_array<ClassRow>({
     {"SGD",

@@ -127,6 +127,10 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   }
   training_.progress.dataloader_idx = 0;
   co_await end_epoch(sanity);
+  if (training_.stage() == Stage::fit && !sanity) {
+    training_.note_validation();
+    co_await training_.callbacks().run(CallbackHook::validation_end);
+  }
   co_await training_.hook(end);
   const bool restores_by_itself =
       kind_ == EvaluationKind::predict && training_.program().trainer.lightning >= Version{2, 2, 0};

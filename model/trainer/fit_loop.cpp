@@ -26,11 +26,14 @@ class FitLoop {
   Program epochs();
   Program epoch();
   Program batch(const Batch& batch, bool steps, bool begins_window);
+  Program step_schedulers(bool steps, bool monitored);
   Program validate_if_due();
+  Program end_epoch();
   bool validates_in_this_epoch() const;
   bool is_done() const;
   bool must_stop() const;
   bool stops_early() const;
+  void decide_to_stop();
   const LoaderSettings& loader() const { return training_.program().train.front(); }
 
   Training& training_;
@@ -40,10 +43,14 @@ class FitLoop {
   std::optional<int64_t> given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
+  bool stops_ = false;  ///< early, as decided last
 };
 
 // checkpoint_connector, trainer._run_stage, then the loops.
 Program FitLoop::run() {
+  if (settings_.lightning >= Version{2, 5, 1}) {
+    training_.progress.should_stop = false;  // of a fit before this one
+  }
   co_await training_.begin_stage(Stage::fit);
   const TrainerSites& sites = training_.sites();
   co_await training_.hook("on_fit_start");
@@ -66,11 +73,17 @@ Program FitLoop::epochs() {
   }
   training_.results = &results_;
   co_await training_.hook("on_train_start");
+  decide_to_stop();
   while (!is_done()) {
     co_await epoch();
     ++training_.progress.epoch;
+    decide_to_stop();
     training_.log().epochs = training_.progress.epoch;
   }
+  if (!training_.program().schedulers.empty()) {
+    training_.log().learning_rates.push_back(training_.learning_rate(0));
+  }
+  co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
 }
@@ -117,8 +130,16 @@ bool FitLoop::must_stop() const {
   return training_.progress.global_step >= settings_.max_steps || stops_early();
 }
 
-bool FitLoop::stops_early() const {
-  return training_.progress.should_stop && training_.can_stop_early();
+bool FitLoop::stops_early() const { return stops_; }
+
+// What the user's `should_stop` leads to, whenever the loops look; a row of the journal, so that
+// whoever asks why a rank has left finds the statement.
+void FitLoop::decide_to_stop() {
+  stops_ = training_.progress.should_stop && training_.can_stop_early();
+  const SiteId site = training_.program().stop_site;
+  if (site != no_site) {
+    stops_ = training_.rank().choose(site, ChoiceKind::branch, 2, stops_ ? 1 : 0) == 1;
+  }
 }
 
 bool FitLoop::validates_in_this_epoch() const {
@@ -134,6 +155,7 @@ Program FitLoop::validate_if_due() {
     co_return;
   }
   const Progress before = progress;
+  co_await training_.publish_step_metrics();
   co_await validation_.run(TrainerSettings::no_limit, false);
   training_.progress.batch_idx = before.batch_idx;
   training_.progress.num_batches = before.num_batches;
@@ -147,9 +169,33 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   if (settings_.lightning >= Version{2, 5, 3} && training_.distributed()) {
     co_await training_.send_int(training_.sites().sigterm);
   }
+  co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
   co_await training_.training_batch(batch, loader(), steps, begins_window);
+  co_await step_schedulers(steps, false);
+  if (training_.progress.is_last_batch) {
+    co_await training_.schedulers().step(SchedulerInterval::epoch, false);
+  }
+  co_await training_.callbacks().run(CallbackHook::train_batch_end);
   co_await training_.hook("on_train_batch_end");
+}
+
+// Those of the interval `step` follow optimizer steps (training_epoch_loop.py).
+Program FitLoop::step_schedulers(bool steps, bool monitored) {
+  if (steps) {
+    co_await training_.schedulers().step(SchedulerInterval::step, monitored);
+  }
+}
+
+// Checkpoints are decided after EarlyStopping, and monitored schedulers step after both.
+Program FitLoop::end_epoch() {
+  co_await training_.hook_with_outputs("training_epoch_end");
+  co_await training_.hook("on_train_epoch_end");
+  co_await results_.end_epoch(true);
+  co_await training_.callbacks().run(CallbackHook::train_epoch_end);
+  if (training_.progress.is_last_batch) {
+    co_await training_.schedulers().step(SchedulerInterval::epoch, true);
+  }
 }
 
 // A rank whose batches have ended leaves, whatever the others do: Join, if the strategy was asked
@@ -163,7 +209,12 @@ Program FitLoop::epoch() {
   training_.outputs.clear();
   training_.begin_epoch();
   SampleUse used{"train", progress.epoch, 0, {}};
+  if (!training_.program().schedulers.empty()) {
+    training_.log().learning_rates.push_back(training_.learning_rate(0));
+  }
+  co_await training_.callbacks().run(CallbackHook::train_epoch_start);
   co_await training_.hook("on_train_epoch_start");
+  decide_to_stop();
   DataFeed feed(training_.rank(), loader());
   const int64_t window = settings_.accumulate_grad_batches;
   for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
@@ -180,14 +231,15 @@ Program FitLoop::epoch() {
     if (!keeps_outputs) {
       training_.outputs.clear();
     }
+    decide_to_stop();
     co_await validate_if_due();
+    co_await step_schedulers(steps, true);
+    decide_to_stop();
   }
   training_.log().samples.push_back(std::move(used));
   co_await training_.strategy().join(training_.rank());
   results_.end_batches();
-  co_await training_.hook_with_outputs("training_epoch_end");
-  co_await training_.hook("on_train_epoch_end");
-  co_await results_.end_epoch(true);
+  co_await end_epoch();
 }
 
 }  // namespace

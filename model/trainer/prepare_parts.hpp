@@ -40,6 +40,9 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program);
 /// modules run; needs the network.
 void prepare_modules(Preparation& preparation, TrainingProgram& program);
 void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings);
+/// What `trainer.callbacks` holds, and the ModelCheckpoint that Lightning adds; after schedulers.
+void prepare_callbacks(Preparation& preparation, TrainingProgram& program);
+void prepare_schedulers(Preparation& preparation, TrainingProgram& program);
 void prepare_loaders(Preparation& preparation, TrainingProgram& program);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.
 void prepare_metrics(Preparation& preparation, TrainingProgram& program);

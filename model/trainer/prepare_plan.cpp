@@ -118,10 +118,6 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
     set_optimizer(preparation, optimizer, plan.optimizers.emplace_back());
     scale_learning_rate(preparation, optimizer, plan.optimizers.back());
   }
-  for (const Object& scheduler : scenario.schedulers) {
-    add_problem(preparation, Kind::unsupported, scheduler.place,
-                fmt::format("the scheduler {} is not modelled yet", scheduler.name));
-  }
 }
 
 }  // namespace lockstep

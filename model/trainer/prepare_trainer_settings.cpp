@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -52,6 +51,7 @@ void apply_fast_dev_run(Preparation& preparation, const PlainValue& given,
   }
   settings.limit_train.batches = settings.limit_validation.batches = batches;
   settings.limit_test.batches = settings.limit_predict.batches = batches;
+  settings.fast_dev_run = true;
   settings.num_sanity_val_steps = 0;
   settings.val_check_interval = {};
   settings.check_val_every_n_epoch = 1;
@@ -83,38 +83,19 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
   if (trainer.barebones && trainer.barebones->value) {
     name_if(preparation, Kind::unsupported, trainer.barebones, "barebones");
   }
-  for (const Object& callback : trainer.callbacks) {
-    add_problem(preparation, Kind::unsupported, callback.place,
-                fmt::format("the callback {} is not modelled yet", callback.name));
-  }
   for (const Object& plugin : trainer.plugins) {
     add_problem(preparation, Kind::unsupported, plugin.place,
                 fmt::format("the plugin {} is not modelled yet", plugin.name));
   }
 }
 
-// Every training saves checkpoints; a note is for who has asked for something about them.
-bool speaks_of_checkpoints(const Scenario& scenario) {
-  const auto is_about = [](const Expectation& expectation) {
-    return std::any_of(
-        expectation.results.begin(), expectation.results.end(),
-        [](const ResultName& result) { return result.name.starts_with("checkpoint."); });
-  };
-  const bool named =
-      scenario.trainer->enable_checkpointing.has_value() ||
-      std::any_of(scenario.expectations.begin(), scenario.expectations.end(), is_about);
-  bool saves = false;
-  if (scenario.program) {
-    saves = scenario.program->find("on_save_checkpoint") != nullptr;
-    for_each_statement(*scenario.program, [&](const Statement& statement) {
-      saves = saves || statement.kind == StatementKind::save_checkpoint;
-    });
-  }
-  return named || saves;
-}
-
 void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
-  name_if(preparation, Kind::note, trainer.log_every_n_steps, "log_every_n_steps");
+  const bool shows_rates =
+      std::any_of(trainer.callbacks.begin(), trainer.callbacks.end(),
+                  [](const Object& callback) { return callback.name == "LearningRateMonitor"; });
+  if (!shows_rates) {
+    name_if(preparation, Kind::note, trainer.log_every_n_steps, "log_every_n_steps");
+  }
   if (!trainer.gradient_clip_val) {
     name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
   }
@@ -127,13 +108,6 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::note, trainer.default_root_dir, "default_root_dir");
   name_if(preparation, Kind::note, trainer.logger, "logger");
   name_if(preparation, Kind::note, trainer.profiler, "profiler");
-  if (value_or(trainer.enable_checkpointing, true) &&
-      speaks_of_checkpoints(*preparation.scenario)) {
-    add_problem(preparation, Kind::note,
-                trainer.enable_checkpointing ? trainer.enable_checkpointing->place : trainer.place,
-                "the ModelCheckpoint that Lightning adds is not modelled: its barrier after each "
-                "save is left out");
-  }
 }
 
 // From 0 down nothing is clipped (precision.py, clip_gradients).
@@ -177,6 +151,8 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   }
   settings.check_val_every_n_epoch = value_or(trainer.check_val_every_n_epoch, int64_t{1});
   settings.num_sanity_val_steps = limit_of(trainer.num_sanity_val_steps, 2);
+  settings.log_every_n_steps =
+      std::max<int64_t>(1, value_or(trainer.log_every_n_steps, int64_t{50}));
   settings.accumulate_grad_batches =
       std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
   settings.inject_sampler =

@@ -81,6 +81,17 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   return numerics;
 }
 
+void add_sites_of(const StrategyEntry& entry, Sites& sites) {
+  for (const Site& site : entry.sites) {
+    sites.add(site);
+  }
+  for (const std::string_view name : replica_sites::all) {
+    Site site;
+    site.description = name;
+    sites.add(site);
+  }
+}
+
 }  // namespace
 
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
@@ -103,6 +114,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
         value_or(preparation.scenario->program->automatic_optimization, true);
   }
   prepare_plan(preparation, *program);
+  prepare_schedulers(preparation, *program);
+  prepare_callbacks(preparation, *program);
   if (entry == nullptr || !program->network) {
     return;
   }
@@ -114,14 +127,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   program->plan.valueless = !numerics.carried;
   program->keeps_parameters = numerics.kept;
   find_names_used(*program);
-  for (const Site& site : entry->sites) {
-    preparation.sites.add(site);
-  }
-  for (const std::string_view name : replica_sites::all) {
-    Site site;
-    site.description = name;
-    preparation.sites.add(site);
-  }
+  add_sites_of(*entry, preparation.sites);
   program->make_strategy = entry->make;
   try {
     entry->make(program->plan, program->strategy_arguments);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
 #include "model/strategy/transfers.hpp"
+#include "model/trainer/callback/callback_log.hpp"
 
 namespace lockstep {
 
@@ -51,6 +53,11 @@ struct RankLog {
   std::vector<LoggedKey> logged;  ///< the last epoch of each key, in the order of the first log
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
+  std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
+  std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
+  std::optional<int64_t> stopped_epoch;    ///< in which EarlyStopping stopped the training
+  std::vector<double>
+      learning_rates;  ///< at the start of each epoch, and at the end; with schedulers
   /// What the strategy moved in the last optimizer step, by its own labels.
   std::vector<Transfer> transfers;
   std::vector<Values>

@@ -36,7 +36,8 @@ Site describe(const Statement& statement, const std::string& hook, Guard guard) 
   site.is_barrier = statement.kind == StatementKind::barrier;
   const bool guards =
       statement.kind == StatementKind::branch || statement.kind == StatementKind::repeat;
-  if (guards && statement.expression) {
+  const bool decides = guards || statement.kind == StatementKind::should_stop;
+  if (decides && statement.expression) {
     site.condition = statement.expression->value.text();
   }
   return site;
@@ -53,7 +54,8 @@ void add_all(const std::vector<Statement>& statements, const std::string& hook, 
   }
 }
 
-LogSites log_sites_of(const Site& site, Sites& sites) {
+LogSites log_sites_of(Site site, const std::string& key, Sites& sites) {
+  site.logged_key = key;
   Site epoch = site;
   epoch.part = "at the end of the epoch";
   return {sites.add(site), sites.add(epoch)};
@@ -65,7 +67,8 @@ void add_logs(const std::vector<Statement>& statements, Sites& sites,
     if (statement.kind == StatementKind::log && statement.log.name &&
         known.count(statement.log.name->value) == 0) {
       const Site site = *sites.find(site_of(statement));
-      known.emplace(statement.log.name->value, log_sites_of(site, sites));
+      const std::string& key = statement.log.name->value;
+      known.emplace(key, log_sites_of(site, key, sites));
     }
     for (const Binding& binding : statement.log.dictionary) {
       if (known.count(binding.name) != 0) {
@@ -75,7 +78,7 @@ void add_logs(const std::vector<Statement>& statements, Sites& sites,
       site.description = "log of `" + binding.name + "`";
       site.line = binding.expression.place().line;
       site.column = binding.expression.place().column;
-      known.emplace(binding.name, log_sites_of(site, sites));
+      known.emplace(binding.name, log_sites_of(site, binding.name, sites));
     }
     add_logs(statement.body, sites, known);
     add_logs(statement.otherwise, sites, known);

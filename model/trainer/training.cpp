@@ -78,7 +78,9 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
       interpreter_(rank, program.settings, log_, this),
       metrics_(interpreter_, *strategy_, program),
-      columns_(most_numbers_kept / std::max(1, rank.world_size())) {}
+      columns_(most_numbers_kept / std::max(1, rank.world_size())),
+      callbacks_(program.callbacks, *this),
+      schedulers_(*this) {}
 
 Program Training::run_main() {
   interpreter_.make_on_host(program_.settings.on_gpus);
@@ -270,6 +272,7 @@ Program Training::begin_stage(Stage stage) {
     co_await barrier(sites.prepare_data);
   }
   co_await barrier(sites.pre_setup);
+  co_await callbacks_.run(CallbackHook::setup);
   co_await hook("setup");
   co_await barrier(sites.post_setup);
   co_await hook("configure_model");
@@ -279,6 +282,7 @@ Program Training::begin_stage(Stage stage) {
   bind_buffers();
   if (stage == Stage::fit) {
     co_await hook("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
+    schedulers_.begin();
   }
 }
 

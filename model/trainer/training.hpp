@@ -1,15 +1,18 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/trainer/callback/callbacks.hpp"
 #include "model/trainer/column_cache.hpp"
 #include "model/trainer/interpreter.hpp"
 #include "model/trainer/logging.hpp"
 #include "model/trainer/metric_statements.hpp"
+#include "model/trainer/scheduler/schedulers.hpp"
 #include "model/trainer/training_program.hpp"
 
 namespace lockstep {
@@ -60,6 +63,14 @@ class Training final : public TrainerScope {
   Program hook_with_outputs(std::string_view name);
   Program barrier(SiteId site);
   Program send_int(SiteId site);
+  /// Room for an object as Python pickles it.
+  TensorPointer object_tensor(int64_t bytes);
+  /// broadcast_object_list of rank 0's object: its size, then its bytes.
+  Program broadcast_object(TensorPointer object, SiteId site);
+  /// The strategy's reduce_boolean_decision: all ranks, or any of them.
+  Task<bool> reduce_boolean_decision(bool decision, bool all, SiteId site);
+  /// `trainer.save_checkpoint`: rank 0 writes the file, and all meet in a barrier.
+  Program save_checkpoint(SiteId site, bool weights_only);
   /// reduce(SUM) of one int64: the length of a loader.
   Program reduce_length(int64_t length);
   /// What comes before the loop of a stage: barriers, hooks, the strategy's setup.
@@ -76,6 +87,19 @@ class Training final : public TrainerScope {
   SamplerPolicy policy(LoaderRole role) const;
   /// Evaluates `batches` of a loader, where it is given.
   Program count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches);
+
+  Stage stage() const { return stage_; }
+  Callbacks& callbacks() { return callbacks_; }
+  Schedulers& schedulers() { return schedulers_; }
+  /// Of an optimizer, by its index in the plan.
+  double learning_rate(size_t optimizer) const;
+  void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
+  bool has_validation() const;
+  /// Some validation of this fit, beyond the sanity check, has come to its end.
+  bool has_validated() const { return has_validated_; }
+  void note_validation() { has_validated_ = true; }
+  /// Puts what the fit has logged on_step into callback_metrics, where something may monitor it.
+  Program publish_step_metrics();
 
   Progress progress;
   LoggedResults* results = nullptr;  ///< of the loop that runs now
@@ -124,6 +148,10 @@ class Training final : public TrainerScope {
   Interpreter interpreter_;
   MetricStatements metrics_;
   ColumnCache columns_;
+  Callbacks callbacks_;
+  Schedulers schedulers_;
+  std::map<size_t, double> learning_rates_;  ///< that schedulers gave, by optimizer
+  bool has_validated_ = false;
   bool is_set_up_ = false;  ///< the model exists
   Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now

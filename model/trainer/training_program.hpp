@@ -10,10 +10,12 @@
 #include "model/program/run.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/trainer/callback/callback_settings.hpp"
 #include "model/trainer/data_loader.hpp"
 #include "model/trainer/metric_sites.hpp"
 #include "model/trainer/program_settings.hpp"
 #include "model/trainer/run_log.hpp"
+#include "model/trainer/scheduler/scheduler_settings.hpp"
 #include "model/trainer/sites.hpp"
 
 namespace lockstep {
@@ -46,6 +48,14 @@ struct TrainerSettings {
   GradientClipping gradient_clipping;
   bool automatic_optimization = true;
   bool inject_sampler = true;
+  bool fast_dev_run = false;
+  int64_t log_every_n_steps = 50;
+
+  /// `val_check_interval` is 1.0, or the 1 that equals it in Python.
+  bool validates_whole_epochs() const {
+    return val_check_interval.batches == 1 ||
+           (val_check_interval.batches == no_limit && val_check_interval.part == 1);
+  }
 };
 
 /// Places in Lightning that call collectives.
@@ -71,6 +81,12 @@ struct TrainingProgram {
   std::vector<LoaderSettings> validation;
   std::vector<LoaderSettings> test;
   std::vector<LoaderSettings> predict;
+  SiteId stop_site{};  ///< of the first `should_stop`; none: only callbacks stop early
+  std::vector<CallbackSettings> callbacks;
+  std::vector<SchedulerSettings> schedulers;
+  bool monitors_metrics = false;  ///< some callback or scheduler reads callback_metrics
+  BytesPerSecond
+      disk{};  ///< of rank 0's node, where the scenario gives it; else files take no time
   bool in_children = false;                   ///< stages run in spawned or forked processes
   bool keeps_parameters = false;              ///< their final values go into the log
   bool uses_output = false;                   ///< some statement reads `output` or `outputs`

@@ -55,14 +55,7 @@ Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool
 Program Training::decide(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
-  if (distributed()) {
-    const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
-    rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
-    interpreter_.hand_over_compute_stream();
-    co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
-    const int64_t sum = rank_.read(votes->slice).integer(0);
-    decision = value_or(statement.all, true) ? sum == strategy_->replicas(rank_) : sum > 0;
-  }
+  decision = co_await reduce_boolean_decision(decision, value_or(statement.all, true), site);
   if (statement.result) {
     interpreter_.bind(statement.result->value, Variable{Value(decision)}, frame);
   }
@@ -78,10 +71,7 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
     case Kind::log:
     case Kind::log_dict: co_await log_statement(statement, frame); break;
     case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
-    case Kind::save_checkpoint:
-      co_await hook("on_save_checkpoint");
-      co_await barrier(sites().save_checkpoint);
-      break;
+    case Kind::save_checkpoint: co_await save_checkpoint(sites().save_checkpoint, false); break;
     case Kind::should_stop:
       progress.should_stop = co_await interpreter_.condition_of(statement.expression->value, frame,
                                                                 site_of(statement));

@@ -322,6 +322,7 @@ Program Training::update(size_t optimizer) {
   UpdateOptions options;
   options.optimizer = optimizer;
   options.clipping = program_.trainer.gradient_clipping;
+  options.learning_rate = learning_rate(options.optimizer);
   co_await strategy_->optimizer_step(rank_, options);
   log_.transfers = strategy_->transfers_per_step();
   ++progress.global_step;

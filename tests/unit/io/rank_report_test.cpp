@@ -63,6 +63,10 @@ RankLog written_log() {
   log.samples = {{"train", 1, 0, {5, 3, 1}}};
   log.final_parameters = {Values::of(DType::bf16, {1, -2.5}),
                           Values::of(DType::int64, {1LL << 40})};
+  log.monitors = {{"EarlyStopping", "loss", site_id("z"), {{2, 6, 0.5, true, false}}}};
+  log.checkpoints = {{"loss", site_id("c"), false, "a.ckpt", 0.25, {{"a.ckpt", 0.25}}, "last", 2}};
+  log.stopped_epoch = 4;
+  log.learning_rates = {0.5, 0.25};
   log.steps = 9;
   log.statement_limit_reached = true;
   return log;
@@ -104,6 +108,18 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read_log.findings.at(0).times == 3);
   CHECK(read_log.samples.at(0).samples == std::vector<int64_t>{5, 3, 1});
   CHECK(read_log.final_parameters == log.final_parameters);
+  REQUIRE(read_log.monitors.size() == 1);
+  CHECK(read_log.monitors[0].site == site_id("z"));
+  CHECK(read_log.monitors[0].turns.at(0).value == 0.5);
+  CHECK(read_log.monitors[0].turns.at(0).own);
+  CHECK_FALSE(read_log.monitors[0].turns.at(0).done);
+  REQUIRE(read_log.checkpoints.size() == 1);
+  CHECK(read_log.checkpoints[0].best == "a.ckpt");
+  CHECK(read_log.checkpoints[0].best_score == 0.25);
+  CHECK(read_log.checkpoints[0].kept == log.checkpoints[0].kept);
+  CHECK(read_log.checkpoints[0].saved == 2);
+  CHECK(read_log.stopped_epoch == 4);
+  CHECK(read_log.learning_rates == log.learning_rates);
   CHECK(read_log.steps == 9);
   CHECK(read_log.statement_limit_reached);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "tests/unit/trainer/scenario_text.hpp"
@@ -82,6 +83,19 @@ json samples_of(const RankLog& log) {
   return passes;
 }
 
+json checkpoints_of(const RankLog& log) {
+  json all = json::array();
+  for (const CheckpointLog& checkpoint : log.checkpoints) {
+    all.push_back(
+        {{"best_model_path", checkpoint.best},
+         {"best_model_score", checkpoint.best_score ? json(*checkpoint.best_score) : json(nullptr)},
+         {"kept",
+          json(std::map<std::string, double>(checkpoint.kept.begin(), checkpoint.kept.end()))},
+         {"last_model_path", checkpoint.last}});
+  }
+  return all;
+}
+
 json record_of(const RankLog& log, const RankView& view, const RankEnd& end) {
   json hooks = json::array();
   std::ranges::copy_if(view.port.hooks, std::back_inserter(hooks), is_of_2_x);
@@ -96,6 +110,8 @@ json record_of(const RankLog& log, const RankView& view, const RankEnd& end) {
   return {{"ended", name_of_end(end.kind)},
           {"callback_metrics", log.metrics},
           {"samples", samples_of(log)},
+          {"checkpoints", checkpoints_of(log)},
+          {"stopped_epoch", log.stopped_epoch.value_or(0)},
           {"global_step", log.steps},
           {"epochs", log.epochs},
           {"hooks", std::move(hooks)},
@@ -118,10 +134,26 @@ json flat_samples(const json& passes) {
   return flat;
 }
 
+// Theirs are listed among all callbacks.
+void tell_callbacks_apart(json& record) {
+  record["checkpoints"] = json::array();
+  record["stopped_epoch"] = 0;
+  for (const json& callback : record["callbacks"]) {
+    if (callback.contains("ModelCheckpoint")) {
+      record["checkpoints"].push_back(callback["ModelCheckpoint"]);
+    } else if (callback.contains("EarlyStopping")) {
+      record["stopped_epoch"] = callback["EarlyStopping"]["stopped_epoch"];
+    }
+  }
+}
+
 // A pickled object has as many bytes as its text: a path, say. Passes without a batch are none, and
 // those of training and validation overlap.
 json comparable(const json& record) {
   json result = record;
+  if (record.contains("callbacks")) {
+    tell_callbacks_apart(result);
+  }
   std::stable_sort(result["samples"].begin(), result["samples"].end(),
                    [](const json& a, const json& b) { return a["stage"] < b["stage"]; });
   for (json& operation : result["operations"]) {
@@ -170,7 +202,8 @@ bool agree_in(const std::string& part, const json& ours, const json& theirs) {
   if (part == "operations" && stuck) {
     return agree_until_stuck(ours[part], theirs[part]);
   }
-  const bool of_the_end = part == "samples" || part == "hooks" || part == "parameters";
+  const bool of_the_end = part == "samples" || part == "hooks" || part == "parameters" ||
+                          part == "checkpoints" || part == "stopped_epoch";
   if ((of_the_end && theirs["ended"] != "finished") || (part == "global_step" && stuck)) {
     return true;
   }
@@ -229,7 +262,7 @@ std::vector<std::string> differing_parts(const json& ours, const json& theirs) {
     const json mine = comparable(ours[rank]);
     const json other = comparable(theirs[rank]);
     for (const char* part : {"ended", "operations", "callback_metrics", "samples", "global_step",
-                             "epochs", "hooks", "parameters"}) {
+                             "epochs", "hooks", "parameters", "checkpoints", "stopped_epoch"}) {
       if (!agree_in(part, mine, other)) {
         differing.insert(part);
       }

@@ -46,9 +46,13 @@ data: {train: {samples: 32}, val: {samples: 16}}
   // A reduce is a barrier and an all_reduce.
   const std::string length = "Lightning, reduce of a loader's length";
   const std::string log_dir = "Lightning, broadcast of the log directory";
+  const std::string folder = "Lightning, ModelCheckpoint, broadcast of its folder";
+  const std::string exists = "Lightning, ModelCheckpoint, whether the file exists";
   const std::vector<std::string> expected = {log_dir,
                                              log_dir,
                                              "Lightning, barrier before setup",
+                                             folder,
+                                             folder,
                                              "Lightning, barrier after setup",
                                              "ddp",
                                              "Lightning, barrier after restoring state",
@@ -62,7 +66,10 @@ data: {train: {samples: 32}, val: {samples: 16}}
                                              length,
                                              length,
                                              "Lightning, broadcast of the SIGTERM flag",
-                                             "ddp"};
+                                             "ddp",
+                                             exists,
+                                             exists,
+                                             "Lightning, ModelCheckpoint, barrier after saving"};
   CHECK(calls(ran, 0) == expected);
   CHECK(calls(ran, 1) == expected);
   CHECK(ran.log(0).steps == 1);
@@ -262,10 +269,10 @@ TEST_CASE("what is not modelled is named with its place") {
 trainer:
   devices: 2
   strategy: fsdp
-  callbacks: [{EarlyStopping: {monitor: loss}}]
+  callbacks: [StochasticWeightAveraging]
   precision: 16-mixed
 metrics: {rho: SpearmanCorrCoef}
-lr_scheduler: {ReduceLROnPlateau: {monitor: loss}}
+lr_scheduler: {OneCycleLR: {max_lr: 0.1}}
 )yaml")),
                                           standard_strategies());
   CHECK_FALSE(preparation.runnable());

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/program/rank.hpp"
+#include "model/trainer/callback/callback_settings.hpp"
+
+namespace lockstep {
+
+class Training;
+
+/// The places of the trainer where callbacks do something.
+enum class CallbackHook : uint8_t {
+  setup,
+  train_epoch_start,
+  train_batch_start,
+  train_batch_end,
+  validation_end,  ///< of a fit, and not of its sanity check
+  train_epoch_end,
+  train_end,
+};
+
+/// A callback of the trainer on one rank. Its settings outlive it.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+  /// Whether `run` does anything there, in the whole run: asked once.
+  virtual bool acts_on(CallbackHook hook) const = 0;
+  virtual Program run(CallbackHook hook) = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+#include "model/trainer/callback/callbacks.hpp"
+
+#include "model/trainer/callback/early_stopping.hpp"
+#include "model/trainer/callback/learning_rate_monitor.hpp"
+#include "model/trainer/callback/model_checkpoint.hpp"
+
+namespace lockstep {
+
+namespace {
+
+std::unique_ptr<Callback> make(const CallbackSettings& settings, Training& training) {
+  if (const auto* stopping = std::get_if<EarlyStoppingSettings>(&settings)) {
+    return std::make_unique<EarlyStopping>(*stopping, training);
+  }
+  if (const auto* checkpoint = std::get_if<ModelCheckpointSettings>(&settings)) {
+    return std::make_unique<ModelCheckpoint>(*checkpoint, training);
+  }
+  return std::make_unique<LearningRateMonitor>(std::get<LearningRateMonitorSettings>(settings),
+                                               training);
+}
+
+}  // namespace
+
+Callbacks::Callbacks(const std::vector<CallbackSettings>& settings, Training& training) {
+  for (const bool checkpoints : {false, true}) {
+    for (const CallbackSettings& one : settings) {
+      if (std::holds_alternative<ModelCheckpointSettings>(one) == checkpoints) {
+        callbacks_.push_back(make(one, training));
+      }
+    }
+  }
+  for (size_t hook = 0; hook < hooks; ++hook) {
+    for (const std::unique_ptr<Callback>& callback : callbacks_) {
+      if (callback->acts_on(static_cast<CallbackHook>(hook))) {
+        acting_[hook].push_back(callback.get());
+      }
+    }
+  }
+}
+
+Program Callbacks::run(CallbackHook hook) {
+  for (Callback* const callback : acting(hook)) {
+    co_await callback->run(hook);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "model/trainer/callback/callback.hpp"
+
+namespace lockstep {
+
+/// The callbacks of a trainer on one rank, in the order in which Lightning calls them: checkpoints
+/// are last (callback_connector.py).
+class Callbacks {
+ public:
+  Callbacks(const std::vector<CallbackSettings>& settings, Training& training);
+
+  Program run(CallbackHook hook);
+
+ private:
+  static constexpr size_t hooks = static_cast<size_t>(CallbackHook::train_end) + 1;
+  const std::vector<Callback*>& acting(CallbackHook hook) const {
+    return acting_[static_cast<size_t>(hook)];
+  }
+
+  std::vector<std::unique_ptr<Callback>> callbacks_;
+  std::array<std::vector<Callback*>, hooks> acting_;  ///< by hook
+};
+
+}  // namespace lockstep

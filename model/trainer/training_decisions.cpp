@@ -1,0 +1,64 @@
+// What callbacks and statements ask of the trainer across ranks: decisions, objects, checkpoints.
+#include "model/strategy/optimizer.hpp"
+#include "model/strategy/replica.hpp"
+#include "model/trainer/training.hpp"
+
+namespace lockstep {
+
+// strategies/parallel.py: a sum of 0 and 1, with the barrier of reduce.
+Task<bool> Training::reduce_boolean_decision(bool decision, bool all, SiteId site) {
+  if (!distributed()) {
+    co_return decision;
+  }
+  const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
+  rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
+  const int64_t sum = rank_.read(votes->slice).integer(0);
+  co_return all ? sum == strategy_->replicas(rank_) : sum > 0;
+}
+
+TensorPointer Training::object_tensor(int64_t bytes) {
+  return interpreter_.tensors().make(DType::uint8, {bytes});
+}
+
+// torch/distributed/distributed_c10d.py, broadcast_object_list of one object.
+Program Training::broadcast_object(TensorPointer object, SiteId site) {
+  const TensorPointer size = interpreter_.tensors().make(DType::int64, {1});
+  rank_.write(size->slice, Values::of(DType::int64, {static_cast<double>(object->slice.elements)}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->broadcast(rank_, size->slice, 0, site);
+  co_await strategy_->broadcast(rank_, object->slice, 0, site);
+}
+
+// The checkpoint holds the parameters and, unless it is of weights alone, the optimizer's state.
+Program Training::save_checkpoint(SiteId site, bool weights_only) {
+  co_await hook("on_save_checkpoint");
+  if (program_.disk.count() > 0 && rank_.place().rank.value == 0) {
+    Bytes parameters{};
+    for (const Slice& value : strategy_->replica().parameter_values()) {
+      parameters += value.bytes();
+    }
+    const int copies = 1 + (weights_only ? 0 : state_tensors(program_.plan.optimizers.front()));
+    const Ticket written = rank_.host(parameters * copies / program_.disk, site);
+    co_await rank_.settle(written);
+  }
+  co_await barrier(site);
+}
+
+double Training::learning_rate(size_t optimizer) const {
+  const auto given = learning_rates_.find(optimizer);
+  return given == learning_rates_.end() ? program_.plan.optimizers[optimizer].lr : given->second;
+}
+
+bool Training::has_validation() const {
+  return !program_.validation.empty() && program_.trainer.limit_validation.allows_any();
+}
+
+Program Training::publish_step_metrics() {
+  if (program_.monitors_metrics && results != nullptr) {
+    co_await results->publish_steps();
+  }
+}
+
+}  // namespace lockstep
