@@ -163,7 +163,7 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
   const int32_t peer = parts_[by_member.front()].op.peer;
   const auto root = std::find(members.begin(), members.end(), peer) - members.begin();
   // What members make alike is made once, for each way of reading and reducing the bytes.
-  std::map<std::pair<DType, Reduction>, Values> wholes;
+  std::map<std::pair<DType, Reduction>, SharedValues> wholes;
   for (size_t member = 0; member < by_member.size(); ++member) {
     const Part& part = parts_[by_member[member]];
     if (part.op.list().writes.empty()) {
@@ -179,11 +179,15 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
     }
     const auto [place, fresh] = wholes.try_emplace({part.op.dtype, part.op.reduction});
     if (fresh) {
-      place->second = collective_whole(part.op, options_.average_order, gathered);
+      place->second = std::make_shared<const Values>(
+          collective_whole(part.op, options_.average_order, gathered));
     }
-    const Values& whole = place->second;
-    buffers.store(output,
-                  gives_whole(part.op.kind) ? whole : collective_share(part.op, whole, gathered));
+    const SharedValues& whole = place->second;
+    if (gives_whole(part.op.kind)) {
+      buffers.store_shared(output, whole);
+    } else {
+      buffers.store(output, collective_share(part.op, *whole, gathered));
+    }
   }
 }
 

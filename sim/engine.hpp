@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/core/instant.hpp"
+#include "sim/shared_results.hpp"
 #include "sim/cost.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/flow_network.hpp"
@@ -81,6 +82,7 @@ class Engine {
   ~Engine();
 
   std::vector<RankState> ranks;
+  SharedResults shared_results;
 
   const RunOptions& options() const { return options_; }
   const SimulationOptions& simulation() const { return simulation_; }

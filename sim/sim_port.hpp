@@ -25,6 +25,10 @@ class SimPort final : public Port, public HostTime {
     rank_.buffers->store(to, values);
   }
   Values read(const Slice& from) override { return rank_.buffers->load(from); }
+  SharedValues read_shared(const Slice& from) override { return rank_.buffers->share(from); }
+  std::shared_ptr<const void> result_of(const PureCall& call) override {
+    return engine_.shared_results.of(call);
+  }
   Ticket submit(std::span<const Op> ops) override { return engine_.submit(rank_, ops); }
   void wait_begins(std::span<const Ticket> tickets, Until until) override {
     engine_.wait_begins(rank_, tickets, until);

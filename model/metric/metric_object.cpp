@@ -74,10 +74,9 @@ void MetricObject::reset() {
   batch_value_.reset();
 }
 
-Task<MetricState> MetricObject::synchronised(MetricState own, StateExchange* exchange,
-                                             const StateSites* sites) {
-  MetricState result;
-  std::vector<std::vector<std::vector<Tensor>>> gathered(own.size());
+Task<MetricObject::GatheredStates> MetricObject::gathered(MetricState own, StateExchange* exchange,
+                                                          const StateSites* sites) {
+  GatheredStates result(own.size());
   const std::vector<MetricStateSpec>& specs = definition_->metric->states();
   for (size_t i = 0; i < own.size(); ++i) {
     const SiteId site = sites->at(i);
@@ -86,22 +85,45 @@ Task<MetricState> MetricObject::synchronised(MetricState own, StateExchange* exc
     }
     const StateValue parts = to_exchange(specs[i], own[i]);
     for (const Tensor& part : parts) {
-      std::vector<Tensor> of_ranks = co_await exchange->gather(part, site);
-      gathered[i].push_back(std::move(of_ranks));
+      Gathered of_ranks = co_await exchange->gather(part, site);
+      result[i].push_back(std::move(of_ranks));
     }
-  }
-  for (size_t i = 0; i < own.size(); ++i) {
-    result.push_back(merged(specs[i], gathered[i]));
   }
   co_return result;
 }
 
+namespace {
+
+Tensor value_of_gathered(const Metric& metric, const std::vector<std::vector<Gathered>>& gathered) {
+  MetricState state;
+  for (size_t i = 0; i < gathered.size(); ++i) {
+    std::vector<std::vector<Tensor>> parts;
+    for (const Gathered& each : gathered[i]) {
+      parts.push_back(each.parts());
+    }
+    state.push_back(merged(metric.states()[i], parts));
+  }
+  return without_last_dimension(metric.compute(state));
+}
+
+}  // namespace
+
 Task<Tensor> MetricObject::value_of(MetricState state, StateExchange* exchange,
                                     const StateSites* sites) {
-  if (exchange != nullptr) {
-    state = co_await synchronised(std::move(state), exchange, sites);
+  const Metric& metric = *definition_->metric;
+  if (exchange == nullptr) {
+    co_return without_last_dimension(metric.compute(state));
   }
-  co_return without_last_dimension(definition_->metric->compute(state));
+  const GatheredStates states = co_await gathered(std::move(state), exchange, sites);
+  std::vector<SharedValues> values;
+  for (const std::vector<Gathered>& of_state : states) {
+    for (const Gathered& each : of_state) {
+      values.push_back(each.shapes);
+      values.push_back(each.values);
+    }
+  }
+  const std::function<Tensor()> compute = [&] { return value_of_gathered(metric, states); };
+  co_return exchange->common_value(metric, values, compute);
 }
 
 Task<Tensor> MetricObject::compute(StateExchange* exchange, const StateSites* sites) {

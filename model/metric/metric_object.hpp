@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "model/core/site.hpp"
 #include "model/metric/definition.hpp"
+#include "model/metric/gathered.hpp"
 #include "model/program/task.hpp"
 
 namespace lockstep {
@@ -14,8 +16,12 @@ namespace lockstep {
 class StateExchange {
  public:
   virtual ~StateExchange() = default;
-  /// The tensor of every rank, in rank order. A collective.
-  virtual Task<std::vector<Tensor>> gather(Tensor own, SiteId site) = 0;
+  /// A collective.
+  virtual Task<Gathered> gather(Tensor own, SiteId site) = 0;
+  /// A value that depends on what was gathered alone, so that it is the same on all ranks. `metric`
+  /// tells it from others.
+  virtual Tensor common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
+                              const std::function<Tensor()>& compute) = 0;
   /// Throws where a state in the host's memory cannot be sent.
   virtual void check_host_memory(SiteId site) = 0;
 };
@@ -53,7 +59,8 @@ class MetricObject {
 
  private:
   Task<Tensor> value_of(MetricState state, StateExchange* exchange, const StateSites* sites);
-  Task<MetricState> synchronised(MetricState own, StateExchange* exchange, const StateSites* sites);
+  using GatheredStates = std::vector<std::vector<Gathered>>;
+  Task<GatheredStates> gathered(MetricState own, StateExchange* exchange, const StateSites* sites);
 
   const MetricDefinition* definition_;
   MetricState state_;

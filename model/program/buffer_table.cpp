@@ -24,11 +24,9 @@ BufferId BufferTable::allocate(const BufferSpec& spec) {
     device.peak_by_purpose = device.held_by_purpose;
   }
   const bool valued = spec.elements > 0 && (numerics_ || spec.purpose == Purpose::metric);
-  const bool here = valued && elsewhere_ == nullptr;
   const BufferId buffer{++allocated_};
-  entries_.emplace(buffer.value, Entry{spec, here ? Values(spec.dtype, spec.elements) : Values(),
-                                       valued, false, 0});
-  if (valued && !here) {
+  entries_.emplace(buffer.value, Entry{spec, nullptr, valued, false, 0});
+  if (valued && elsewhere_ != nullptr) {
     elsewhere_->add(buffer, spec);
   }
   return buffer;
@@ -102,11 +100,40 @@ Values BufferTable::load(const Slice& from) const {
     return {};
   }
   if (elsewhere_ == nullptr) {
-    return found.values.slice(from.begin, from.elements);
+    return found.values ? found.values->slice(from.begin, from.elements)
+                        : Values(found.spec.dtype, from.elements);
   }
   Values values(found.spec.dtype, from.elements);
   std::ranges::copy(elsewhere_->view(from).bytes, values.bytes().begin());
   return values;
+}
+
+SharedValues BufferTable::share(const Slice& from) const {
+  const Entry& found = entry(from.buffer);
+  const bool whole = from.begin == 0 && from.elements == found.spec.elements;
+  return whole && found.values ? SharedValues(found.values)
+                               : std::make_shared<const Values>(load(from));
+}
+
+Values& BufferTable::own_values(Entry& entry) {
+  if (!entry.values) {
+    entry.values = std::make_shared<Values>(entry.spec.dtype, entry.spec.elements);
+  } else if (entry.values.use_count() > 1) {
+    entry.values = std::make_shared<Values>(*entry.values);
+  }
+  return *entry.values;
+}
+
+void BufferTable::store_shared(const Slice& to, const SharedValues& values) {
+  Entry& found = entry(to.buffer);
+  const bool whole =
+      to.begin == 0 && values->size() == found.spec.elements && values->dtype() == found.spec.dtype;
+  if (whole && found.carries_values && elsewhere_ == nullptr) {
+    // Shared values are changed by nobody: own_values() copies them first.
+    found.values = std::const_pointer_cast<Values>(values);
+  } else {
+    store(to, *values);
+  }
 }
 
 void BufferTable::store(const Slice& to, const Values& values) {
@@ -115,7 +142,7 @@ void BufferTable::store(const Slice& to, const Values& values) {
     return;
   }
   if (elsewhere_ == nullptr) {
-    found.values.assign(to.begin, values);
+    own_values(found).assign(to.begin, values);
     return;
   }
   ensure(values.dtype() == found.spec.dtype, "a buffer holds numbers of one type");

@@ -9,6 +9,7 @@
 #include "model/core/buffer.hpp"
 #include "model/core/failure.hpp"
 #include "model/core/values.hpp"
+#include "model/program/shared_values.hpp"
 #include "model/program/value_store.hpp"
 
 namespace lockstep {
@@ -49,15 +50,20 @@ class BufferTable {
 
   /// The slice must lie within the buffer; empty when it carries no values.
   Values load(const Slice& from) const;
+  /// The same, without a copy where the slice is the whole buffer.
+  SharedValues share(const Slice& from) const;
   /// Does nothing when the buffer carries no values. Released buffers are written to no more.
   void store(const Slice& to, const Values& values);
+  /// The same; takes no copy where they are the whole buffer, until somebody writes to it.
+  void store_shared(const Slice& to, const SharedValues& values);
 
   const std::map<DeviceId, DeviceMemory>& memory() const { return memory_; }
 
  private:
   struct Entry {
     BufferSpec spec;
-    Values values;  ///< empty where they are kept elsewhere
+    /// Null: zeros, or kept elsewhere. Changed in place only where nobody else holds it.
+    std::shared_ptr<Values> values;
     bool carries_values = false;
     bool released = false;
     int32_t holders = 0;
@@ -65,6 +71,7 @@ class BufferTable {
   const Entry& entry(BufferId buffer) const;
   Entry& entry(BufferId buffer);
   void forget(BufferId buffer);
+  static Values& own_values(Entry& entry);
 
   bool numerics_;
   Bytes capacity_;

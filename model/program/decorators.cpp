@@ -44,7 +44,7 @@ void RecordingPort::release(BufferId buffer) {
   append(row);
 }
 
-Values RecordingPort::read(const Slice& from) {
+void RecordingPort::append_read(const Slice& from) const {
   Row row;
   row.row = RowKind::read;
   row.dtype = from.dtype;
@@ -56,7 +56,16 @@ Values RecordingPort::read(const Slice& from) {
     row.lists = journal_.lane(rank_, inner_.lane()).append_lists(lists);
   }
   append(row);
+}
+
+Values RecordingPort::read(const Slice& from) {
+  append_read(from);
   return inner_.read(from);
+}
+
+SharedValues RecordingPort::read_shared(const Slice& from) {
+  append_read(from);
+  return inner_.read_shared(from);
 }
 
 Ticket RecordingPort::submit(std::span<const Op> ops) {

@@ -24,6 +24,10 @@ class PortDecorator : public Port {
   void release(BufferId buffer) override { inner_.release(buffer); }
   void write(const Slice& to, const Values& values) override { inner_.write(to, values); }
   Values read(const Slice& from) override { return inner_.read(from); }
+  SharedValues read_shared(const Slice& from) override { return inner_.read_shared(from); }
+  std::shared_ptr<const void> result_of(const PureCall& call) override {
+    return inner_.result_of(call);
+  }
   Ticket submit(std::span<const Op> ops) override { return inner_.submit(ops); }
   void wait_begins(std::span<const Ticket> tickets, Until until) override {
     inner_.wait_begins(tickets, until);
@@ -53,6 +57,7 @@ class RecordingPort final : public PortDecorator {
   BufferId allocate(const BufferSpec& spec) override;
   void release(BufferId buffer) override;
   Values read(const Slice& from) override;
+  SharedValues read_shared(const Slice& from) override;
   Ticket submit(std::span<const Op> ops) override;
   void wait_begins(std::span<const Ticket> tickets, Until until) override;
   Status status(Ticket ticket) const override;
@@ -62,6 +67,7 @@ class RecordingPort final : public PortDecorator {
 
  private:
   void append(const Row& row) const;
+  void append_read(const Slice& from) const;
 
   Journal& journal_;
   int32_t rank_;

@@ -9,6 +9,7 @@
 #include "model/core/place.hpp"
 #include "model/core/position.hpp"
 #include "model/core/values.hpp"
+#include "model/program/shared_values.hpp"
 #include "model/program/task.hpp"
 
 namespace lockstep {
@@ -41,6 +42,12 @@ class Port {
   virtual void write(const Slice& to, const Values& values) = 0;
   /// The slice's writers must have settled. Empty when the buffer carries no values.
   virtual Values read(const Slice& from) = 0;
+  /// The same; where ranks share a memory, what they hold alike is handed out without a copy.
+  virtual SharedValues read_shared(const Slice& from) {
+    return std::make_shared<const Values>(read(from));
+  }
+  /// The result of a pure function; where ranks share a thread, of all that ask the first computes.
+  virtual std::shared_ptr<const void> result_of(const PureCall& call) { return call.compute(); }
 
   /// Puts operations into their streams and returns at once: never waits for a peer. More than one:
   /// a grouped call (ncclGroupStart/End), no order inside, one ticket for all.

@@ -112,6 +112,8 @@ class Rank {
   void release(const Slice& slice) { port_->release(slice.buffer); }
   void write(const Slice& to, const Values& values) { port_->write(to, values); }
   Values read(const Slice& from) { return port_->read(from); }
+  SharedValues read_shared(const Slice& from) { return port_->read_shared(from); }
+  std::shared_ptr<const void> result_of(const PureCall& call) { return port_->result_of(call); }
 
   // Device work.
   Ticket compute(const KernelCall& call, const ComputeOptions& options = {});

@@ -15,7 +15,9 @@ class MetricExchange final : public StateExchange {
   MetricExchange(Interpreter& interpreter, Strategy& strategy)
       : interpreter_(interpreter), strategy_(strategy) {}
 
-  Task<std::vector<Tensor>> gather(Tensor own, SiteId site) override;
+  Task<Gathered> gather(Tensor own, SiteId site) override;
+  Tensor common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
+                      const std::function<Tensor()>& compute) override;
   void check_host_memory(SiteId site) override;
 
   /// This, or null where there is only one replica and nothing is exchanged.
@@ -24,7 +26,7 @@ class MetricExchange final : public StateExchange {
   }
 
  private:
-  Task<Values> all_gather(Values own, SiteId site);
+  Task<SharedValues> all_gather(Values own, SiteId site);
 
   Interpreter& interpreter_;
   Strategy& strategy_;
