@@ -70,8 +70,8 @@ constexpr GuideClaim claims[] = {
      "scenarios/guides/ddp-beside-dp.yaml:ddp"},
     {"outputs-in-step-end",
      "training_step_end gets a list of outputs; torch.cat(outputs, dim=1) joins them.", wrong, "",
-     "up to Lightning 1.9", "The hook gets what was gathered already, concatenated on dim 0.", "",
-     MissingPart::feature, "what training_step_end receives"},
+     "up to Lightning 1.9", "The hook gets what was gathered already, concatenated on dim 0.",
+     "scenarios/batch-softmax-dp.yaml:of_the_batch"},
     {"dp-in-16-bit", "dp cannot train in 16 bits.", wrong, "", "Lightning 1.6",
      "So says the documentation; the code does not look, and trains.",
      "scenarios/guides/dp-in-16-bit.yaml:taken"},
@@ -150,22 +150,21 @@ constexpr GuideClaim claims[] = {
      "scenarios/guides/half-precision.yaml:still_too_large"},
     // Horovod, Bagua and sharded training.
     {"horovod-shards-differently", "Horovod shards the data in another way than ddp.", wrong, "",
-     "up to Lightning 1.9", "Both use DistributedSampler with the global rank.", "",
-     MissingPart::strategy, "horovod"},
+     "up to Lightning 1.9", "Both use DistributedSampler with the global rank.", "", "horovod"},
     {"horovod-scales-the-rate", "Horovod scales the learning rate by itself.", right_only_if,
      "it is Lightning that integrates it", "up to Lightning 1.9",
      "Lightning's strategy multiplies by the world size, Horovod does not; twice is the trap.", "",
-     MissingPart::strategy, "horovod"},
+     "horovod"},
     {"sharded-is-talkative", "ddp_sharded has a high communication overhead.", wrong, "",
      "up to Lightning 1.9",
      "It moves 2S like ddp; it is slow where reductions go by parameter and broadcasts stay "
      "exposed.",
-     "", MissingPart::strategy, "ddp_sharded"},
+     "", "ddp_sharded"},
     {"bagua-and-rust", "Bagua is faster because it is written in Rust.", wrong, "",
      "up to Lightning 1.9",
      "Unproven: its own figures for one algorithm differ by 1.4 times; what the language adds "
      "is not shown.",
-     "", MissingPart::strategy, "bagua"},
+     "", "bagua"},
 };
 
 }  // namespace

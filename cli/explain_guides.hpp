@@ -10,9 +10,6 @@ namespace lockstep::cli {
 
 enum class ClaimVerdict : uint8_t { right, right_only_if, wrong };
 
-/// What cannot be shown yet, because it is not modelled.
-enum class MissingPart : uint8_t { nothing, strategy, feature };
-
 /// A claim of public guides to training on several GPUs, and the scenario that shows what is so.
 struct GuideClaim {
   std::string_view name;
@@ -21,10 +18,9 @@ struct GuideClaim {
   std::string_view only_if;   ///< of right_only_if: the condition
   std::string_view versions;  ///< for which the verdict holds: "all", "Lightning 2.x"
   std::string_view reason;
-  /// `scenarios/FILE` or `scenarios/FILE:CASE`; empty where a part is missing.
+  /// `scenarios/FILE` or `scenarios/FILE:CASE`; empty where the strategy is missing.
   std::string_view scenario;
-  MissingPart missing = MissingPart::nothing;
-  std::string_view missing_name{};  ///< a strategy by its name in the registry, or a feature
+  std::string_view missing_strategy{};  ///< by its name in the registry: it is not modelled
 };
 
 std::span<const GuideClaim> guide_claims();

@@ -24,9 +24,7 @@ std::string verdict_of(const GuideClaim& claim) {
 }
 
 std::string what_is_missing(const GuideClaim& claim) {
-  return fmt::format("{}{} is not modelled",
-                     claim.missing == MissingPart::strategy ? "the strategy " : "",
-                     claim.missing_name);
+  return fmt::format("the strategy {} is not modelled", claim.missing_strategy);
 }
 
 std::string text_of_claim(const GuideClaim& claim) {
@@ -56,8 +54,7 @@ Json object_of(const GuideClaim& claim) {
   json["reason"] = claim.reason;
   json["scenario"] = claim.scenario.empty() ? Json() : Json(claim.scenario);
   json["not_shown_yet"] = claim.scenario.empty() ? Json(what_is_missing(claim)) : Json();
-  json["missing_strategy"] =
-      claim.missing == MissingPart::strategy ? Json(claim.missing_name) : Json();
+  json["missing_strategy"] = claim.missing_strategy.empty() ? Json() : Json(claim.missing_strategy);
   return json;
 }
 

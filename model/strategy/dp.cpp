@@ -58,7 +58,7 @@ Program DataParallel::forward(Rank& rank, const Batch& batch, const StepOptions&
   // The host runs at most one step ahead of the devices.
   co_await rank.settle(loss_ready_);
   transfers_.begin_forward(options.training);
-  scatter(batch);                                               // 1
+  parts_ = parts(batch);                                        // 1
   replicate(rank);                                              // 2
   for (size_t device = 0; device < used_devices(); ++device) {  // 3
     Copy& copy = copies_[device];
@@ -69,13 +69,14 @@ Program DataParallel::forward(Rank& rank, const Batch& batch, const StepOptions&
 }
 
 // 1. The batch is cut along its first dimension; a short batch uses fewer devices.
-void DataParallel::scatter(const Batch& batch) {
-  parts_.clear();
+std::vector<Batch> DataParallel::parts(const Batch& batch) const {
+  std::vector<Batch> parts;
   auto next = batch.samples.begin();
   for (const int64_t length : chunk_lengths(batch.size(), static_cast<int64_t>(copies_.size()))) {
-    parts_.push_back({{next, next + length}});
+    parts.push_back({{next, next + length}});
     next += length;
   }
+  return parts;
 }
 
 // 2. All parameters, then all buffers, go from device 0 to every other used device, every time.
@@ -158,6 +159,10 @@ void DataParallel::gather_losses(Rank& rank) {
 
 Slice DataParallel::loss() const {
   return copies_.size() == 1 ? copies_.front().replica.loss() : loss_;
+}
+
+Slice DataParallel::loss_of(size_t part) const {
+  return copies_.size() == 1 ? loss() : gathered_.part(static_cast<int64_t>(part), 1);
 }
 
 Program DataParallel::backward(Rank& rank, const StepOptions& options) {

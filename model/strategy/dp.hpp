@@ -25,6 +25,9 @@ class DataParallel final : public OneProcessStrategy {
   Replica& replica() override { return copies_.front().replica; }
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   bool steps_on_copies() const override { return copies_.size() > 1; }
+  std::vector<Batch> parts(const Batch& batch) const override;
+  Replica& copy(size_t part) override { return copies_[part].replica; }
+  Slice loss_of(size_t part) const override;
 
  private:
   /// The model on one device, and where its step stands.
@@ -36,7 +39,6 @@ class DataParallel final : public OneProcessStrategy {
   };
   using Views = std::vector<std::vector<Slice>>;  ///< by device, then tensor
 
-  void scatter(const Batch& batch);
   void replicate(Rank& rank);
   Views send_coalesced(Rank& rank, const std::vector<Slice>& tensors, std::string_view label);
   void gather_losses(Rank& rank);

@@ -63,6 +63,11 @@ class Strategy {
   /// True where a step hook runs on copies of the module that are thrown away after it, and what it
   /// assigns to the module with them.
   virtual bool steps_on_copies() const { return false; }
+  /// Then: what each copy gets of a batch, the copy that computes it, and its own loss, where
+  /// loss() is.
+  virtual std::vector<Batch> parts(const Batch& batch) const { return {batch}; }
+  virtual Replica& copy(size_t part);
+  virtual Slice loss_of(size_t part) const;
 };
 
 }  // namespace lockstep

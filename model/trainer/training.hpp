@@ -139,7 +139,10 @@ class Training final : public TrainerScope {
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
   Task<Flow> run_training(const Statement& statement, Frame& frame);
   LogCall log_call(const Statement& statement, const std::string& name) const;
-  void remember_output(Frame& frame);
+  Task<Flow> step_on_copies(std::string_view hook, Frame& frame);
+  Variable gathered(const Variable::List& results);
+  /// The hook of 1.x behind a step, with what it gives.
+  Program end_step(std::string_view hook, Frame& frame);
 
   Rank& rank_;
   const TrainingProgram& program_;
@@ -156,7 +159,10 @@ class Training final : public TrainerScope {
   Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now
   Position position_;
-  const Batch* batch_ = nullptr;
+  const Batch* batch_ = nullptr;        ///< of the copy whose step runs
+  const Batch* whole_batch_ = nullptr;  ///< of all copies
+  size_t part_ = 0;                     ///< the copy whose step runs
+  bool forwarded_ = false;              ///< all copies, in this step
   const LoaderSettings* loader_ = nullptr;
   bool forward_done_ = false;      ///< in this batch
   bool entered_wrapper_ = false;   ///< in this batch

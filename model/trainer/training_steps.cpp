@@ -39,7 +39,7 @@ bool Training::holds_forward(std::string_view hook) const {
 // the batch that ends an accumulation window run without synchronisation (closure under no_sync).
 Program Training::training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
                                  bool begins_window) {
-  batch_ = &batch;
+  batch_ = whole_batch_ = &batch;
   columns_.begin_batch();
   loader_ = &loader;
   forward_done_ = false;
@@ -61,8 +61,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   if (automatic && flow == Flow::returned) {
     check_may_skip(own);
   }
-  co_await hook("training_step_end");
-  remember_output(frame);
+  co_await end_step("training_step_end", frame);
   if (automatic) {
     if (begins_window && !own_backward) {
       co_await zero_grad(0, program_.settings.torch >= Version{2, 0, 0});
@@ -79,7 +78,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   synchronise_ = true;
   training_ = false;
   forward_done_ = false;
-  batch_ = nullptr;
+  batch_ = whole_batch_ = nullptr;
   loader_ = nullptr;
 }
 
@@ -97,26 +96,21 @@ void Training::check_may_skip(const Hook* training_step) const {
                          "is not supported (Lightning from 2.3 on)");
 }
 
-// What the step binds to the module is lost where the strategy runs it on copies.
 Task<Flow> Training::step(std::string_view hook, Frame& frame) {
   begin_hook(hook);
-  const bool on_replicas = strategy_->steps_on_copies();
-  if (on_replicas) {
-    interpreter_.begin_replica();
+  forwarded_ = false;
+  if (strategy_->steps_on_copies()) {
+    co_return co_await step_on_copies(hook, frame);
   }
   if (!holds_forward(hook) && program_.network->modules.empty()) {
     co_await forward(nullptr, frame);
   }
-  const Flow flow = co_await run_hook(hook, frame);
-  if (on_replicas) {
-    interpreter_.end_replica();
-  }
-  co_return flow;
+  co_return co_await run_hook(hook, frame);
 }
 
 Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loader,
                                    std::string_view step_hook) {
-  batch_ = &batch;
+  batch_ = whole_batch_ = &batch;
   columns_.begin_batch();
   loader_ = &loader;
   forward_done_ = false;
@@ -125,21 +119,10 @@ Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loa
   Frame frame;
   co_await step(step_hook, frame);
   const std::string step_end = std::string(step_hook) + "_end";
-  co_await hook(step_end);
-  remember_output(frame);
+  co_await end_step(step_end, frame);
   forward_done_ = false;
-  batch_ = nullptr;
+  batch_ = whole_batch_ = nullptr;
   loader_ = nullptr;
-}
-
-void Training::remember_output(Frame& frame) {
-  for (const char* name : {"output", "loss"}) {
-    const auto found = frame.find(name);
-    if (found != frame.end()) {
-      outputs.push_back(found->second);
-      return;
-    }
-  }
 }
 
 namespace {
@@ -218,8 +201,11 @@ Program Training::forward(const Statement* statement, Frame& frame) {
     throw ProgramException(statement == nullptr ? no_site : site_of(*statement),
                            "forward has no batch here; it belongs into a step hook");
   }
-  interpreter_.hand_over_compute_stream();
-  co_await strategy_->forward(rank_, *batch_, options);
+  if (!forwarded_ || part_ == 0) {  // of all copies at once
+    interpreter_.hand_over_compute_stream();
+    co_await strategy_->forward(rank_, *whole_batch_, options);
+    forwarded_ = true;
+  }
   forward_done_ = true;
   co_await bind_output(statement, frame);
 }
@@ -245,7 +231,7 @@ TensorPointer Training::loss_tensor() {
     loss->uses[compute_stream] = loss->ready;
     return loss;
   }
-  return copied(strategy_->loss(), {});
+  return copied(strategy_->loss_of(part_), {});
 }
 
 TensorPointer Training::copied(const Slice& from, std::vector<int64_t> shape) {
@@ -270,10 +256,10 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     co_return;
   }
   std::vector<int64_t> shape = {batch_->size()};
-  const Shape& of_sample = strategy_->replica().output_shape();
+  const Shape& of_sample = strategy_->copy(part_).output_shape();
   shape.insert(shape.end(), of_sample.begin(), of_sample.end());
   const int64_t elements = elements_of(shape);
-  const Slice own = program_.plan.numerics ? strategy_->replica().output() : Slice{};
+  const Slice own = program_.plan.numerics ? strategy_->copy(part_).output() : Slice{};
   TensorPointer output;
   if (own.buffer != no_buffer && own.elements == elements) {
     output = copied(own, shape);
