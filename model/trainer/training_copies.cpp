@@ -24,7 +24,7 @@ const Variable* result_of(const Frame& frame) {
 Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame) {
   const int64_t whole_size = progress.batch_size;
   const std::vector<Batch> parts = strategy_->parts(*whole_batch_);
-  Variable::List results;
+  Variable::List returned;
   bool returns_loss = false;
   Flow flow = Flow::next;
   for (part_ = 0; part_ < parts.size(); ++part_) {
@@ -39,7 +39,7 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame) {
     flow = co_await run_hook(hook, names);
     interpreter_.end_replica();
     if (const Variable* const result = result_of(names)) {
-      results.push_back(*result);
+      returned.push_back(*result);
     }
     returns_loss = names.count("output") == 0;
   }
@@ -47,26 +47,26 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame) {
   batch_ = whole_batch_;
   progress.batch_size = whole_size;
   columns_.begin_batch();
-  if (results.size() != parts.size()) {
+  if (returned.size() != parts.size()) {
     co_return flow;
   }
   if (hook == "training_step" && returns_loss && !has_hook("training_step_end")) {
     frame["loss"] = Variable{copied(strategy_->loss(), {})};  // the strategy reduces it
   } else {
-    frame["output"] = gathered(results);
+    frame["output"] = gathered(returned);
   }
   co_return flow;
 }
 
 // torch's gather: on the first device, one behind the other; scalars become a vector.
-Variable Training::gathered(const Variable::List& results) {
+Variable Training::gathered(const Variable::List& returned) {
   std::vector<TensorPointer> parts;
   int64_t rows = 0;
-  for (const Variable& result : results) {
+  for (const Variable& result : returned) {
     const auto* const tensor = std::get_if<TensorPointer>(&result.content);
     if (tensor == nullptr || (*tensor)->slice.buffer == no_buffer ||
         (*tensor)->slice.dtype != (parts.empty() ? *tensor : parts.front())->slice.dtype) {
-      return Variable{results};  // what is no tensor is handed on as a list
+      return Variable{returned};  // what is no tensor is handed on as a list
     }
     parts.push_back(*tensor);
     rows += (*tensor)->shape.empty() ? 1 : (*tensor)->shape.front();
@@ -79,7 +79,7 @@ Variable Training::gathered(const Variable::List& results) {
   for (const TensorPointer& part : parts) {
     const int64_t elements = part->slice.elements;
     if (at + elements > whole->slice.elements) {
-      return Variable{results};  // rows of different width
+      return Variable{returned};  // rows of different width
     }
     whole->ready = rank_.copy(part->slice, whole->slice.part(at, elements),
                               {compute_stream, {part->ready}, no_site});
