@@ -54,7 +54,7 @@ Enum enumerator_of(const Json& json, Enum last) {
 inline void check_kinds(const Row& row) {
   const bool known = row.row <= RowKind::finish && row.kind <= OpKind::event &&
                      row.dtype <= DType::uint8 && row.reduction <= Reduction::max &&
-                     row.kernel <= Kernel::cast;
+                     row.kernel <= last_kernel;
   if (!known) {
     throw ReportError("the report has a row of an unknown kind");
   }

@@ -39,6 +39,8 @@ enum class Kernel : uint16_t {
   clip_by_value,  ///< write i = its elements, none beyond +- scalar 0
 };
 
+inline constexpr Kernel last_kernel = Kernel::clip_by_value;
+
 std::string_view name_of(Kernel kernel);
 
 }  // namespace lockstep

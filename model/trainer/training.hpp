@@ -139,7 +139,7 @@ class Training final : public TrainerScope {
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
   Task<Flow> run_training(const Statement& statement, Frame& frame);
   LogCall log_call(const Statement& statement, const std::string& name) const;
-  Task<Flow> step_on_copies(std::string_view hook, Frame& frame);
+  Task<Flow> step_on_copies(std::string_view hook, Frame& frame, bool once);
   Variable gathered(const Variable::List& returned);
   /// The hook of 1.x behind a step, with what it gives.
   Program end_step(std::string_view hook, Frame& frame);

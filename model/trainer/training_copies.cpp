@@ -21,9 +21,11 @@ const Variable* result_of(const Frame& frame) {
 }  // namespace
 
 // Each copy has names and a part of the batch of its own; what it binds to the module goes with it.
-Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame) {
+// `once`: the first stands for all, with the whole batch.
+Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool once) {
   const int64_t whole_size = progress.batch_size;
-  const std::vector<Batch> parts = strategy_->parts(*whole_batch_);
+  const std::vector<Batch> parts =
+      once ? std::vector<Batch>{*whole_batch_} : strategy_->parts(*whole_batch_);
   Variable::List returned;
   bool returns_loss = false;
   Flow flow = Flow::next;

@@ -100,7 +100,10 @@ Task<Flow> Training::step(std::string_view hook, Frame& frame) {
   begin_hook(hook);
   forwarded_ = false;
   if (strategy_->steps_on_copies()) {
-    co_return co_await step_on_copies(hook, frame);
+    // Manual optimization, which dp does not know, has one backward for all copies.
+    const bool once =
+        program_.scenario->program && holds(program_.scenario->program->find(hook), Kind::backward);
+    co_return co_await step_on_copies(hook, frame, once);
   }
   if (!holds_forward(hook) && program_.network->modules.empty()) {
     co_await forward(nullptr, frame);
