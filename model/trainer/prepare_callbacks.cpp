@@ -23,7 +23,7 @@ std::string working_directory() { return std::string(32, '.'); }
 
 void refuse(Preparation& preparation, const SourcePlace& place, const std::string& message,
             const std::string& remedy = "") {
-  add_problem(preparation, Kind::refused, place, message, remedy, "LS501");
+  add_problem(preparation, Kind::refused, place, message, remedy, refused_code);
 }
 
 SiteId add_site(Preparation& preparation, const SourcePlace& place, const std::string& name,

@@ -9,9 +9,6 @@ namespace {
 
 using Kind = Problem::Kind;
 
-constexpr const char* refused_code = "LS501";
-constexpr const char* ignored_code = "LS502";
-
 void check_clipping(Preparation& preparation, const TrainerSpec& trainer,
                     const std::string& strategy) {
   if (!trainer.gradient_clip_val || trainer.gradient_clip_val->value <= 0) {

@@ -13,8 +13,6 @@ namespace {
 
 using Kind = Problem::Kind;
 
-constexpr const char* refused_code = "LS501";
-constexpr const char* environment_code = "LS503";
 constexpr Version v2_0{2, 0, 0};
 
 int64_t whole(const Object& launcher, std::string_view name, int64_t otherwise) {

@@ -55,7 +55,7 @@ void check_optimizers(Preparation& preparation, const TrainingProgram& program) 
   if (program.trainer.lightning >= Version{2, 0, 0}) {
     add_problem(preparation, Kind::refused, optimizers[1].place,
                 "training with several optimizers is only supported with manual optimization",
-                "set automatic_optimization: false and step them in training_step", "LS501");
+                "set automatic_optimization: false and step them in training_step", refused_code);
   } else {
     add_problem(preparation, Kind::unsupported, optimizers[1].place,
                 "a training_step for each of several optimizers is not modelled yet",

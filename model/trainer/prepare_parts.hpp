@@ -7,6 +7,10 @@ namespace lockstep {
 
 // The steps of `prepare`, each in a file of its name. All add to the problems.
 
+inline constexpr const char* refused_code = "LS501";
+inline constexpr const char* ignored_code = "LS502";
+inline constexpr const char* environment_code = "LS503";
+
 void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace& place,
                  const std::string& message, const std::string& remedy = "",
                  const std::string& code = "");

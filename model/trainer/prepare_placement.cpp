@@ -15,8 +15,6 @@ namespace {
 
 using Kind = Problem::Kind;
 
-constexpr const char* refused_code = "LS501";
-constexpr const char* ignored_code = "LS502";
 constexpr Version v1_5{1, 5, 0};
 constexpr Version v1_7{1, 7, 0};
 constexpr Version v2_0{2, 0, 0};

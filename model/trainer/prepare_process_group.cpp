@@ -10,8 +10,6 @@ namespace {
 
 using Kind = Problem::Kind;
 
-constexpr const char* refused_code = "LS501";
-
 std::optional<ProcessGroupBackend> backend_named(const std::string& name) {
   if (name == "nccl") {
     return ProcessGroupBackend::nccl;

@@ -74,7 +74,7 @@ class SchedulerReader {
   void require(bool holds, const std::string& message, const std::string& remedy = "") {
     if (!holds) {
       add_problem(preparation_, Kind::refused, object_.place,
-                  fmt::format("{}: {}", object_.name, message), remedy, "LS501");
+                  fmt::format("{}: {}", object_.name, message), remedy, refused_code);
     }
   }
 
