@@ -77,6 +77,18 @@ program:
     - optimizer_step
     - log: {name: step_seen, value: global_step}
 """,
+    "manual-with-buffers": """
+model: {input: [4], layers: [{Linear: [4, 2]}, {BatchNorm1d: 2}, {Linear: [2, 2]}], loss: MSELoss}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 24, batch_size: 4}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward
+    - zero_grad
+    - backward: loss
+    - optimizer_step
+""",
     "manual-accumulation": """
 trainer: {$two, max_epochs: 1}
 data: {train: {samples: 24, batch_size: 2}}
