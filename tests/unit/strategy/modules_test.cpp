@@ -124,3 +124,29 @@ TEST_CASE("no backward goes below the toggled module") {
   CHECK(below == 0);
   CHECK(above == 1);
 }
+
+TEST_CASE("one module run into another trains as one network of their layers does") {
+  const Network chained = two_players();
+  NetworkDescription description{.input = Shape{4}, .layers = {linear(4, 2), linear(2, 1)}};
+  description.loss = {.kind = "MSELoss"};
+  const Network whole = build_network(description).network;
+  const auto trained = [](const Network& network, int64_t steps, const Asked& asked) {
+    TrainingPlan plan;
+    plan.network = &network;
+    plan.numerics = true;
+    plan.integer_values = true;
+    plan.optimizers.front().lr = 0.125;
+    const MakeStrategy make = [](const TrainingPlan& of) {
+      return std::make_unique<DistributedDataParallel>(of, DataParallelOptions());
+    };
+    const Shard shard = [](int32_t rank, int64_t step) {
+      return Batch{{4 * step + rank, 4 * step + rank + 2}};
+    };
+    return train_simulated(plan, 2, make, shard, steps, 1, asked).parameters;
+  };
+  const Asked through_both = [](int32_t, int64_t) {
+    return step_of({player, judge}, std::nullopt);
+  };
+  CHECK(trained(chained, 3, through_both) == trained(whole, 3, {}));
+  CHECK(trained(whole, 3, {}) != trained(whole, 0, {}));
+}
