@@ -13,15 +13,16 @@ namespace {
 
 // Signals that end a process unless it has a handler; neither Python nor Lightning has one.
 bool ends_process(const std::string& signal) {
-  static constexpr std::string_view signals[] = {"SIGKILL", "SIGABRT", "SIGBUS", "SIGFPE",
-                                                 "SIGILL",  "SIGQUIT", "SIGSEGV"};
+  static constexpr std::string_view signals[] = {"SIGKILL", "SIGABRT", "SIGBUS",  "SIGFPE",
+                                                 "SIGILL",  "SIGQUIT", "SIGSEGV", "SIGHUP",
+                                                 "SIGUSR1", "SIGUSR2", "SIGTERM"};
   return std::ranges::find(signals, signal) != std::end(signals);
 }
-// Signals that Python or Lightning answers by code of its own.
-bool is_handled(const std::string& signal) {
-  static constexpr std::string_view signals[] = {"SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2",
-                                                 "SIGHUP"};
-  return std::ranges::find(signals, signal) != std::end(signals);
+
+// Lightning 2.0 and later note a SIGTERM, and act on it later.
+bool is_noted(const FaultSpec& fault, const Preparation& preparation) {
+  return fault.kind == FaultKind::signal && value_or(fault.signal, std::string()) == "SIGTERM" &&
+         !preparation.scenario->is_bare_program() && preparation.lightning >= Version{2, 0, 0};
 }
 
 /// Plans one fault of the scenario.
@@ -34,6 +35,7 @@ class Planner {
         preparation_(preparation),
         world_(world),
         bare_(preparation.scenario->is_bare_program()),
+        noted_(is_noted(fault, preparation)),
         plan_(plan) {
     if (fault.at) {
       at_ = fault.at->value;
@@ -50,8 +52,8 @@ class Planner {
       case FaultKind::straggler: add_stragglers(); break;
       case FaultKind::slow_link: plan_.expected.emplace(number_, -1); break;
       case FaultKind::lost_node:
-      case FaultKind::lost_rank:
-      case FaultKind::signal: add_lost_ranks(); break;
+      case FaultKind::lost_rank: add_lost_ranks(); break;
+      case FaultKind::signal: noted_ ? add_noted_signals() : add_lost_ranks(); break;
       default: add_planned(); break;
     }
   }
@@ -144,14 +146,22 @@ class Planner {
 
   void check_signal() {
     const std::string name = value_or(fault_.signal, std::string());
-    if (is_handled(name)) {
-      complain(
-          Kind::unsupported,
-          fmt::format("what Lightning does on {} (its signal connector) is not modelled yet", name),
-          "SIGKILL ends the process without a word");
+    const bool slurm = !bare_ && preparation_.placement.launch.launcher == "srun";
+    const bool requeues = slurm && (name == "SIGUSR1" || (name == "SIGTERM" && !noted_));
+    if (requeues || name == "SIGINT") {
+      complain(Kind::unsupported,
+               requeues
+                   ? fmt::format("what Lightning does on {} under Slurm (a checkpoint, and the "
+                                 "job queued again) is not modelled",
+                                 name)
+                   : "what Lightning does on SIGINT (an end of its own, by version) is not "
+                     "modelled",
+               "SIGKILL ends the process without a word");
     } else if (!ends_process(name)) {
       complain(Kind::invalid, fmt::format("there is no signal {} that ends a process", name),
                "write SIGKILL");
+    } else if (fault_.hook) {
+      check_hook();
     }
   }
 
@@ -207,16 +217,52 @@ class Planner {
   void add_lost_ranks() {
     for (const int32_t rank : ranks_) {
       plan_.expected.emplace(number_, rank);
-      if (at_.kind == Instant::Kind::time && world_ == World::simulated && !fault_.call) {
+      const bool anywhere = !fault_.call && !fault_.hook;
+      if (at_.kind == Instant::Kind::time && world_ == World::simulated && anywhere) {
         plan_.lost_ranks.push_back({rank, at_.time, number_});
       } else {
         PlannedFault lost;
         lost.kind = PlannedFault::Kind::lost_rank;
         lost.submission = fault_.call ? fault_.call->value - 1 : PlannedFault::at_position;
         lost.at = at_;
+        lost.hook = value_or(fault_.hook, std::string());
         lost.number = number_;
         plan_.planned[rank].push_back(lost);
       }
+    }
+  }
+
+  // The launcher that made the other processes of the node passes the signal on to them.
+  void add_noted_signals() {
+    PlannedFault noted;
+    noted.kind = PlannedFault::Kind::termination;
+    noted.submission = PlannedFault::at_position;
+    noted.at = at_;
+    noted.hook = value_or(fault_.hook, std::string());
+    noted.number = number_;
+    std::set<int32_t> struck(ranks_.begin(), ranks_.end());
+    const Launch& launch = preparation_.placement.launch;
+    for (const int32_t rank : ranks_) {
+      const Place place = place_of(preparation_.options, rank);
+      if (place.local_rank == 0 && !launch.is_external() && launch.start == StartMethod::script) {
+        for (int32_t local = 1; local < place.local_world_size; ++local) {
+          struck.insert(rank + local);
+        }
+      }
+    }
+    if (struck.size() > ranks_.size()) {
+      plan_.problems.push_back(
+          {Kind::note, fault_.place,
+           fmt::format("Lightning's launcher passes SIGTERM on from the first rank of a node: each "
+                       "of the ranks {} is taken to get it {}",
+                       fmt::join(struck, ", "),
+                       noted.hook.empty() ? "where its own program has come to `at`"
+                                          : "where its own `" + noted.hook + "` begins"),
+           "launcher: torchrun passes nothing on"});
+    }
+    for (const int32_t rank : struck) {
+      plan_.planned[rank].push_back(noted);
+      plan_.expected.emplace(number_, rank);
     }
   }
 
@@ -263,6 +309,7 @@ class Planner {
   const Preparation& preparation_;
   World world_;
   bool bare_;
+  bool noted_;  ///< a signal that Lightning answers itself
   FaultPlan& plan_;
   Instant at_;
   std::vector<int32_t> ranks_;
@@ -284,46 +331,6 @@ void note_missing_values(const Scenario& scenario, const Preparation& preparatio
   }
 }
 
-std::string instant_text(const FaultSpec& fault) {
-  if (!fault.at || fault.at->value.is_start()) {
-    return "";
-  }
-  const Instant& at = fault.at->value;
-  switch (at.kind) {
-    case Instant::Kind::time: return fmt::format(" from {} s on", seconds(at.time));
-    case Instant::Kind::step: return fmt::format(" from step {} on", at.count);
-    case Instant::Kind::epoch: return fmt::format(" from epoch {} on", at.count);
-  }
-  return "";
-}
-
-std::string reason_not_to_strike(const FaultSpec& fault) {
-  switch (fault.kind) {
-    case FaultKind::straggler: return "nothing was computed" + instant_text(fault);
-    case FaultKind::slow_data: return "no time was spent on loading data" + instant_text(fault);
-    case FaultKind::slow_link: return "no transfer used the link" + instant_text(fault);
-    case FaultKind::lost_message:
-      return fmt::format("fewer than {} of its calls send a message{}",
-                         value_or(fault.call, int64_t{1}), instant_text(fault));
-    case FaultKind::corrupted_value:
-      return fmt::format("fewer than {} of its calls send data{}", value_or(fault.call, int64_t{1}),
-                         instant_text(fault));
-    case FaultKind::exception:
-    case FaultKind::out_of_memory:
-      return fmt::format("`{}` did not begin{}", value_or(fault.hook, std::string("training_step")),
-                         instant_text(fault));
-    case FaultKind::lost_rank:
-      if (fault.call) {
-        return fmt::format("it has fewer than {} operations{}", fault.call->value,
-                           instant_text(fault));
-      }
-      return "the program had ended before";
-    case FaultKind::lost_node:
-    case FaultKind::signal: return "the program had ended before";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::set<FaultKind> every_fault() {
@@ -342,43 +349,6 @@ FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, 
   }
   note_missing_values(scenario, preparation, plan);
   return plan;
-}
-
-std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan& plan,
-                                       const RunResult& result) {
-  std::set<std::pair<int32_t, int32_t>> struck = result.struck_faults;
-  for (const LostRank& lost : plan.lost_ranks) {
-    if (result.ends[static_cast<size_t>(lost.rank)].kind == RankEnd::Kind::lost) {
-      struck.emplace(lost.number, lost.rank);
-    }
-  }
-  // The process of a lost rank may be gone with what it knew.
-  for (const auto& [number, rank] : plan.expected) {
-    const FaultKind kind = scenario.faults[static_cast<size_t>(number)].kind;
-    const bool takes_away =
-        kind == FaultKind::lost_rank || kind == FaultKind::lost_node || kind == FaultKind::signal;
-    if (takes_away && result.ends[static_cast<size_t>(rank)].kind == RankEnd::Kind::lost) {
-      struck.emplace(number, rank);
-    }
-  }
-  std::map<int32_t, std::vector<int32_t>> missed;
-  for (const auto& [number, rank] : plan.expected) {
-    if (struck.count({number, rank}) == 0) {
-      missed[number].push_back(rank);
-    }
-  }
-  std::vector<Problem> notes;
-  for (const auto& [number, ranks] : missed) {
-    const FaultSpec& fault = scenario.faults[static_cast<size_t>(number)];
-    const std::string whom = ranks.front() < 0   ? std::string()
-                             : ranks.size() == 1 ? fmt::format(" rank {}", ranks.front())
-                                                 : fmt::format(" ranks {}", fmt::join(ranks, ", "));
-    notes.push_back({Problem::Kind::note, fault.place,
-                     fmt::format("fault {}, `{}`, never struck{}: {}", number + 1,
-                                 name_of(fault.kind), whom, reason_not_to_strike(fault)),
-                     ""});
-  }
-  return notes;
 }
 
 }  // namespace lockstep::cli

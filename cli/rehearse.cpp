@@ -221,7 +221,8 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
     return leave_out(loaded.diagnostics.front().message);
   }
   tell(request.progress, "on one device");
-  const RunRequest once{World::simulated, false, {}, request.deadline};
+  RunRequest once{World::simulated, false, {}, request.deadline};
+  once.stands_for_many = true;
   OneRun single = run_once(loaded.scenarios.front(), once);
   if (whole && single.ran && has_raised(single)) {  // a batch of all samples is too large
     loaded = load_for_one_device(source, rehearsal, false);

@@ -276,11 +276,16 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
         fmt::format("the calls of group {} differ too, from call {} on", group, call + 1));
   }
   const Site* guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
-  if (d.repair == Repair::keep_rank) {
+  const bool by_signal = std::ranges::any_of(finding.did, [&run](const auto& action) {
+    const Site* site = run.journal->sites.find(action.site);
+    return site != nullptr && site->answers_signal;
+  });
+  if (d.repair == Repair::keep_rank && !by_signal) {
     finding.fix = {"mend what ended the rank; an error on one rank must end all of them"};
   } else {
-    finding.fix = remedy_for(d.code, {std::string(name_of(d.odd.kind)),
-                                      guard == nullptr ? std::string() : guard->condition});
+    finding.fix =
+        remedy_for(d.code, {std::string(name_of(d.odd.kind)),
+                            guard == nullptr ? std::string() : guard->condition, by_signal});
   }
   return finding;
 }

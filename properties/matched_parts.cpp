@@ -127,7 +127,7 @@ Finding finding_of(const OperationTable& table, const Misfit& misfit) {
                  no_site,
                  {{RankSet{sender.rank}, misfit.sent}, {RankSet{receiver.rank}, misfit.expected}}};
   finding.follows = {"what arrives is cut, padded with old data, or never completes"};
-  finding.fix = remedy_for("LS104", {kind, ""});
+  finding.fix = remedy_for("LS104", {kind, "", false});
   return finding;
 }
 

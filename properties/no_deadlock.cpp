@@ -90,7 +90,8 @@ class Teller {
     fill(finding, operations);
     finding.ranks = ranks;
     finding.fix = remedy_for(
-        "LS101", {operations.empty() ? "" : name_of_call(table_, table_[operations.front()]), ""});
+        "LS101",
+        {operations.empty() ? "" : name_of_call(table_, table_[operations.front()]), "", false});
     return finding;
   }
 

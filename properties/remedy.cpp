@@ -72,6 +72,12 @@ Lines for_memory_of_streams(std::string_view code) {
 }  // namespace
 
 std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& context) {
+  if (context.by_signal) {
+    return {
+        "signal all ranks of a job, never one alone; and as a rank may stand anywhere then, "
+        "count on checkpoints",
+        "at intervals and a restart, not on this end"};
+  }
   if (code == "LS109" || (code >= "LS101" && code <= "LS105")) {
     return for_calls(code, context);
   }

@@ -10,6 +10,7 @@ namespace lockstep {
 struct RemedyContext {
   std::string operation;  ///< "all_gather"
   std::string condition;  ///< of the branch that separated the ranks, or empty
+  bool by_signal = false;  ///< the handler of a signal separated them
 };
 
 /// The lines that mend a defect of this code; a statement of a scenario where one helps.

@@ -44,7 +44,10 @@ class SimPort final : public Port, public HostTime {
   Ticket promise() override { return engine_.promise(rank_); }
   void fulfil(Ticket promise) override { engine_.fulfil(rank_, promise); }
   uint32_t choose(SiteId, ChoiceKind, uint32_t, uint32_t local) override { return local; }
-  void reached(const Position& position) override { engine_.reached(rank_, position); }
+  ProcessSignal reached(const Position& position) override {
+    engine_.reached(rank_, position);
+    return ProcessSignal::none;
+  }
 
   Time now() const override { return rank_.running == nullptr ? Time{} : rank_.running->host; }
 

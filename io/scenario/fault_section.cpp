@@ -44,7 +44,8 @@ std::vector<Field<FaultSpec>> own_fields(FaultKind kind) {
     case FaultKind::out_of_memory:
       return {field<&FaultSpec::hook, NameForm>({"hook", "training_step", "where it happens"})};
     case FaultKind::signal:
-      return {field<&FaultSpec::signal>({"name", "required", "`SIGTERM`, `SIGUSR1`, .."})};
+      return {field<&FaultSpec::signal>({"name", "required", "`SIGTERM`, `SIGUSR1`, .."}),
+              field<&FaultSpec::hook, NameForm>({"hook", "where `at` is", "when it next begins"})};
   }
   return {};
 }

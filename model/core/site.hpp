@@ -42,8 +42,9 @@ struct Site {
   std::string data{};       ///< what a call moves, as the user wrote it: "x", "mean(loss)"
   std::string part{};       ///< tells calls of one statement apart: "at the end of the epoch"
   int order = 0;            ///< of parts that one statement calls in this order, from 1; 0: none
-  std::string logged_key{};  ///< whose value a reduction is of; empty: no logged key's
-  bool is_barrier = false;   ///< an all_reduce of one number stands for a barrier, as in c10d
+  std::string logged_key{};     ///< whose value a reduction is of; empty: no logged key's
+  bool answers_signal = false;  ///< a handler of SIGTERM, or what follows from it
+  bool is_barrier = false;      ///< an all_reduce of one number stands for a barrier, as in c10d
 };
 
 /// The table from id to site. Filled before a run or by one rank; merged after it.

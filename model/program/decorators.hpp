@@ -43,7 +43,7 @@ class PortDecorator : public Port {
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) override {
     return inner_.choose(site, kind, alternatives, local);
   }
-  void reached(const Position& position) override { inner_.reached(position); }
+  ProcessSignal reached(const Position& position) override { return inner_.reached(position); }
 
  protected:
   Port& inner_;

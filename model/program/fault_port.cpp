@@ -84,18 +84,25 @@ Ticket FaultPort::submit_struck(std::span<const Op> ops) {
   return inner_.submit(ops);
 }
 
-void FaultPort::reached(const Position& position) {
-  inner_.reached(position);
+ProcessSignal FaultPort::reached(const Position& position) {
+  ProcessSignal signal = inner_.reached(position);
   position_ = position;
   begin_due();
   for (Entry& entry : entries_) {
     const PlannedFault& fault = entry.fault;
-    if (ends_program(fault.kind) && fault.submission == PlannedFault::at_position && entry.begun &&
-        !entry.struck && (fault.hook.empty() || fault.hook == position.hook)) {
+    if (fault.submission != PlannedFault::at_position || !entry.begun || entry.struck ||
+        (!fault.hook.empty() && fault.hook != position.hook)) {
+      continue;
+    }
+    if (fault.kind == PlannedFault::Kind::termination) {
+      entry.struck = true;
+      signal = ProcessSignal::terminate;
+    } else if (ends_program(fault.kind)) {
       end_program(entry, no_site);
     }
   }
   position_.hook = {};  // it lives no longer than the call
+  return signal;
 }
 
 void FaultPort::begin_due() {

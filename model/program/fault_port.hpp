@@ -19,6 +19,7 @@ struct PlannedFault {
     out_of_memory,
     lost_rank,
     slow_data,
+    termination,  ///< a SIGTERM that the program answers itself
   };
   /// `submission` of what strikes where the program stands and not at a submission.
   static constexpr int64_t at_position = -1;
@@ -54,7 +55,7 @@ class FaultPort final : public PortDecorator {
   FaultPort(Port& inner, std::vector<PlannedFault> faults, const HostTime* host = nullptr);
   Ticket submit(std::span<const Op> ops) override;
   Port& entrance_for(OpKind kind) override;
-  void reached(const Position& position) override;
+  ProcessSignal reached(const Position& position) override;
 
   /// Numbers of the faults that took effect.
   std::set<int32_t> struck() const;

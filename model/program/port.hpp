@@ -8,6 +8,7 @@
 #include "model/core/op.hpp"
 #include "model/core/place.hpp"
 #include "model/core/position.hpp"
+#include "model/core/process_signal.hpp"
 #include "model/core/values.hpp"
 #include "model/program/shared_values.hpp"
 #include "model/program/task.hpp"
@@ -76,8 +77,10 @@ class Port {
   virtual uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) = 0;
 
   /// Said by a trainer as it goes: here the program stands now. Recorded nowhere and changes
-  /// nothing, unless the world (or a decorator) has something in store for this place.
-  virtual void reached(const Position&) {}
+  /// nothing, unless the world (or a decorator) has something in store for this place. Gives the
+  /// signal that has come since: Python runs its handlers between two steps of the program, never
+  /// within a call that waits.
+  virtual ProcessSignal reached(const Position&) { return ProcessSignal::none; }
 };
 
 }  // namespace lockstep

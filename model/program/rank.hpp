@@ -175,7 +175,7 @@ class Rank {
   uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) {
     return port_->choose(site, kind, alternatives, local);
   }
-  void reached(const Position& position) { port_->reached(position); }
+  ProcessSignal reached(const Position& position) { return port_->reached(position); }
 
  private:
   friend class GroupedCall;

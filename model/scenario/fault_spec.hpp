@@ -46,8 +46,8 @@ struct FaultSpec {
   Given<double> bandwidth;  ///< what is left of it, as a fraction
   Given<Time> latency;      ///< added
   Given<int64_t> node;
-  Given<int64_t> call;  ///< which submission of that rank
-  Given<std::string> hook;
+  Given<int64_t> call;      ///< which submission of that rank
+  Given<std::string> hook;  ///< at whose beginning it strikes
   Given<std::string> signal;
   SourcePlace place{};
 };

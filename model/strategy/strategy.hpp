@@ -45,6 +45,8 @@ class Strategy {
   virtual Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) = 0;
   virtual Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) = 0;
 
+  /// Whether it makes a process group, also of one rank.
+  virtual bool has_process_group() const { return false; }
   /// Ranks over which these spread, and over which a distributed sampler divides the data. 1: the
   /// strategy is not distributed (DP is one process).
   virtual int32_t replicas(const Rank& rank) const = 0;

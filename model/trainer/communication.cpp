@@ -31,8 +31,27 @@ Program Interpreter::limit_dropped() {
   }
 }
 
+// Without a process group Lightning's all_gather gives its data as they are, numbers as tensors.
+Program Interpreter::gather_alone(const Statement& statement, Frame& frame) {
+  const Expression& data = statement.communication.tensor->value;
+  Variable variable = co_await variable_of(data, frame, site_of(statement));
+  const Value* value = std::get_if<Value>(&variable.content);
+  if (value != nullptr && value->is_number()) {
+    variable.content = tensor_from(*value);
+  }
+  const bool is_name = data.root().kind == ExpressionNode::Kind::name;
+  if (statement.result || is_name) {
+    bind(statement.result ? statement.result->value : data.root().name, std::move(variable), frame);
+  }
+}
+
 Program Interpreter::communicate(const Statement& statement, Frame& frame) {
   co_await limit_dropped();
+  if (statement.kind == StatementKind::all_gather && statement.communication.tensor &&
+      trainer_ != nullptr && !trainer_->gathers()) {
+    co_await gather_alone(statement, frame);
+    co_return;
+  }
   if (statement.kind == StatementKind::all_gather && statement.communication.tensor) {
     const Expression& data = statement.communication.tensor->value;
     const bool may_be_list = data.root().kind == ExpressionNode::Kind::name ||
@@ -57,6 +76,7 @@ Program Interpreter::communicate_list(const Statement& statement, Frame& frame,
   Variable::List results;
   for (const Variable& part : parts) {
     NamedTensor data;
+    data.gradient = part.gradient;
     if (const TensorPointer* tensor = std::get_if<TensorPointer>(&part.content)) {
       data.tensor = *tensor;
     } else {
@@ -69,11 +89,11 @@ Program Interpreter::communicate_list(const Statement& statement, Frame& frame,
     }
     std::vector<Call> calls;
     Call call = co_await call_with(statement, frame, data);
-    const TensorPointer result = call.result;
+    Variable result{call.result, call.gradient};
     call.name.clear();
     calls.push_back(std::move(call));
     co_await submit(statement, frame, calls);
-    results.push_back(Variable{result});
+    results.push_back(std::move(result));
   }
   if (statement.result) {
     bind(statement.result->value, Variable{std::move(results)}, frame);
@@ -167,7 +187,7 @@ void Interpreter::mark(const Statement& statement, Frame& frame, std::vector<Cal
       call.result->ready_on = on;
       call.result->written_by = work;
       if (!call.name.empty()) {
-        bind(call.name, Variable{call.result}, frame);
+        bind(call.name, Variable{call.result, call.gradient}, frame);
       }
     } else if (call.op.kind == OpKind::gather && statement.result) {
       bind(statement.result->value, Variable{Value()}, frame);

@@ -61,6 +61,12 @@ bool Interpreter::is_member(const Group& group) const {
          std::find(group.members.begin(), group.members.end(), rank_.id()) != group.members.end();
 }
 
+int64_t Interpreter::index_in(const Group& group) const {
+  return group.members.empty() ? rank_.id()
+                               : std::find(group.members.begin(), group.members.end(), rank_.id()) -
+                                     group.members.begin();
+}
+
 size_t Interpreter::size_of_group(const Group& group) const {
   return group.members.empty() ? static_cast<size_t>(rank_.world_size()) : group.members.size();
 }
@@ -110,6 +116,7 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
   if (expression.root().kind == ExpressionNode::Kind::name) {
     data.name = expression.root().name;
     if (Variable* variable = find(data.name, frame)) {
+      data.gradient = variable->gradient;
       if (const auto* tensor = std::get_if<TensorPointer>(&variable->content)) {
         data.tensor = *tensor;
         co_return data;
@@ -118,14 +125,20 @@ Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, 
       data.name.clear();  // a name of the rank or the trainer: its value is data, not storage
     }
   }
-  const Value value = co_await value_of(expression, frame, site);
+  const Variable variable = co_await variable_of(expression, frame, site);
+  if (const auto* tensor = std::get_if<TensorPointer>(&variable.content)) {
+    data.tensor = *tensor;
+    data.gradient = variable.gradient;
+    co_return data;
+  }
+  const Value value = co_await read(variable, expression.text(), site);
   try {
     data.tensor = tensor_from(value, location_for(expression, frame));
   } catch (const OperationError& error) {
     fail(site, error.what(), error.remedy());
   }
   if (!data.name.empty()) {
-    bind(data.name, Variable{data.tensor}, frame);
+    bind(data.name, Variable{data.tensor, data.gradient}, frame);
   }
   co_return data;
 }
@@ -164,6 +177,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   const bool in_place = is_in_place(call.op.kind) && !statement.result;
   check_use(*call.data, data.name, site, in_place);
   set_result(statement, group, call);
+  call.gradient = gradient_through(statement, group, call, data.gradient);
   co_return call;
 }
 
@@ -311,12 +325,8 @@ void Interpreter::set_result(const Statement& statement, const Group& group, Cal
     shape.front() = std::accumulate(received, call.splits.end(), int64_t{0}) /
                     std::max<int64_t>(1, row_size(shape));
   } else if (kind == OpKind::reduce_scatter && !call.splits.empty()) {
-    const auto me = group.members.empty()
-                        ? static_cast<size_t>(rank_.id())
-                        : static_cast<size_t>(
-                              std::find(group.members.begin(), group.members.end(), rank_.id()) -
-                              group.members.begin());
-    shape.front() = call.splits[me] / std::max<int64_t>(1, row_size(shape));
+    const auto own = static_cast<size_t>(index_in(group));
+    shape.front() = call.splits[own] / std::max<int64_t>(1, row_size(shape));
   } else if (kind != OpKind::all_to_all && !shape.empty()) {
     shape.front() /= ranks;
   }

@@ -83,6 +83,7 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     if (!keeps_outputs) {
       training_.outputs.clear();
     }
+    training_.leave_if_terminated(progress.is_last_batch);
   }
   training_.log().samples.push_back(std::move(used));
 }
@@ -155,8 +156,7 @@ Stage stage_of(EvaluationKind kind) {
 Program evaluate(Training& training, EvaluationKind kind) {
   EvaluationLoop loop(training, kind);
   co_await training.begin_stage(stage_of(kind));
-  co_await training.barrier(training.sites().resume_end);
-  co_await training.barrier(training.sites().run_stage);
+  co_await training.begin_loop();
   co_await loop.run(TrainerSettings::no_limit, false);
   co_await training.end_stage();
 }

@@ -32,6 +32,7 @@ class FitLoop {
   bool validates_in_this_epoch() const;
   bool is_done() const;
   bool must_stop() const;
+  bool reached_max_steps() const;
   bool stops_early() const;
   void decide_to_stop();
   const LoaderSettings& loader() const { return training_.program().train.front(); }
@@ -52,10 +53,8 @@ Program FitLoop::run() {
     training_.progress.should_stop = false;  // of a fit before this one
   }
   co_await training_.begin_stage(Stage::fit);
-  const TrainerSites& sites = training_.sites();
   co_await training_.hook("on_fit_start");
-  co_await training_.barrier(sites.resume_end);
-  co_await training_.barrier(sites.run_stage);
+  co_await training_.begin_loop();
   co_await sanity_check();
   if (settings_.limit_train.allows_any()) {
     co_await set_up();
@@ -76,9 +75,9 @@ Program FitLoop::epochs() {
   decide_to_stop();
   while (!is_done()) {
     co_await epoch();
-    ++training_.progress.epoch;
+    training_.log().epochs = ++training_.progress.epoch;
+    training_.leave_if_terminated(false);
     decide_to_stop();
-    training_.log().epochs = training_.progress.epoch;
   }
   if (!training_.program().schedulers.empty()) {
     training_.log().learning_rates.push_back(training_.learning_rate(0));
@@ -126,8 +125,10 @@ bool FitLoop::is_done() const {
   return training_.progress.epoch >= settings_.max_epochs || must_stop();
 }
 
-bool FitLoop::must_stop() const {
-  return training_.progress.global_step >= settings_.max_steps || stops_early();
+bool FitLoop::must_stop() const { return reached_max_steps() || stops_early(); }
+
+bool FitLoop::reached_max_steps() const {
+  return training_.progress.global_step >= settings_.max_steps;
 }
 
 bool FitLoop::stops_early() const { return stops_; }
@@ -165,10 +166,7 @@ Program FitLoop::validate_if_due() {
 }
 
 Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
-  // From 2.5.3 on rank 0 tells all whether it got a SIGTERM, before every batch.
-  if (settings_.lightning >= Version{2, 5, 3} && training_.distributed()) {
-    co_await training_.send_int(training_.sites().sigterm);
-  }
+  co_await training_.share_termination();
   co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
   co_await training_.training_batch(batch, loader(), steps, begins_window);
@@ -207,7 +205,7 @@ Program FitLoop::epoch() {
   progress.num_batches = settings_.limit_train.of(batches.size());
   const bool keeps_outputs = training_.has_hook("training_epoch_end");
   training_.outputs.clear();
-  training_.begin_epoch();
+  co_await training_.begin_epoch();
   SampleUse used{"train", progress.epoch, 0, {}};
   if (!training_.program().schedulers.empty()) {
     training_.log().learning_rates.push_back(training_.learning_rate(0));
@@ -219,7 +217,7 @@ Program FitLoop::epoch() {
   const int64_t window = settings_.accumulate_grad_batches;
   for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
     const Batch next = batches.at(number);
-    training_.begin_batch();
+    co_await training_.begin_batch();
     results_.begin_batch(LoggedResults::only_loader);
     co_await feed.next(next.size(), number, progress.num_batches);
     progress.batch_idx = number;
@@ -235,6 +233,7 @@ Program FitLoop::epoch() {
     co_await validate_if_due();
     co_await step_schedulers(steps, true);
     decide_to_stop();
+    training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
   }
   training_.log().samples.push_back(std::move(used));
   co_await training_.strategy().join(training_.rank());

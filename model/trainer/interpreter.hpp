@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/scenario/differentiate.hpp"
 #include "model/scenario/evaluate.hpp"
 #include "model/scenario/statement.hpp"
 #include "model/trainer/program_settings.hpp"
@@ -26,8 +27,9 @@ class TrainerScope {
   virtual Task<Flow> run(const Statement& statement, Frame& frame) = 0;
   /// Said before an expression reads `callback_metrics`: what is logged may have to be reduced.
   virtual Program refresh_callback_metrics() = 0;
-  /// Whether `all_gather` of one replica is the identity, as Lightning's is.
-  virtual bool is_distributed() const = 0;
+  /// Whether `all_gather` gathers; else it gives its data as they are, as Lightning's does where no
+  /// process group was made.
+  virtual bool gathers() const = 0;
 };
 
 /// Runs the statements of one rank. Two orders are kept apart: statements order the device through
@@ -35,6 +37,8 @@ class TrainerScope {
 /// a collective that was waited for), and the host waits only where PyTorch's would.
 class Interpreter {
  public:
+  using NamedValues = std::map<std::string, Value, std::less<>>;
+
   /// All outlive the interpreter; `trainer` is null for a bare program.
   Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log, TrainerScope* trainer);
 
@@ -71,6 +75,14 @@ class Interpreter {
   const ProgramSettings& settings() const { return settings_; }
   Variable* find(std::string_view name, Frame& frame);
   void bind(const std::string& name, Variable variable, Frame& frame);
+  /// What is recorded from here on belongs to a new batch.
+  void begin_graph() { ++graph_; }
+  /// The loss of a forward, from which gradients flow.
+  GradientPointer new_loss();
+  /// d(variable) / d(the loss that `loss` is), with the communication of gradients that goes with
+  /// it. Raises where PyTorch would.
+  Task<double> gradient_of(GradientPointer variable, GradientPointer loss, SiteId site);
+  Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
   /// In device memory, by default the rank's own.
   TensorPointer tensor_from(const Value& value, Location location = {});
 
@@ -84,6 +96,7 @@ class Interpreter {
     std::vector<int64_t> splits;
     TensorPointer data;          ///< null for a barrier
     TensorPointer result;        ///< null where this rank gets none
+    GradientPointer gradient;    ///< that flows through the result
     bool data_is_named = false;  ///< the data stays usable beside the result
     bool in_place = false;       ///< the operation writes its data
     bool needs_copy = false;     ///< of data to result, before it
@@ -93,7 +106,8 @@ class Interpreter {
   };
   struct NamedTensor {
     TensorPointer tensor;
-    std::string name;  ///< of a bare name, else empty
+    std::string name;            ///< of a bare name, else empty
+    GradientPointer gradient{};  ///< that flows through it
   };
 
   // interpreter.cpp
@@ -108,19 +122,30 @@ class Interpreter {
   void check_lost(const std::string& name, SiteId site);
 
   // values.cpp
-  Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
   Task<Value> read(const Variable& variable, const std::string& name, SiteId site);
   Task<Value> read_tensor(TensorPointer tensor, const std::string& name, SiteId site);
-  Program resolve(const Expression& expression, Frame& frame, SiteId site,
-                  std::map<std::string, Value, std::less<>>& values);
+  Program resolve(const Expression& expression, Frame& frame, SiteId site, NamedValues& values);
   Value evaluated(const Expression& expression, Frame& frame, SiteId site,
-                  const std::map<std::string, Value, std::less<>>& resolved, bool is_condition);
+                  const NamedValues& resolved, bool is_condition);
   void found_pending(const std::string& name, SiteId site);
   void check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site);
   void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
   [[noreturn]] void fail(SiteId site, const std::string& message, const std::string& remedy);
 
+  // gradient.cpp
+  std::shared_ptr<GradientNode> new_node(GradientNode::Kind kind, SiteId site);
+  void add_input(GradientNode& node, const std::string& name, GradientPointer input);
+  GradientPointer recorded(const Expression& expression, Frame& frame, SiteId site,
+                           const NamedValues& resolved);
+  GradientPointer gradient_of_list(const Variable::List& items, const List& values);
+  GradientPointer gradient_through(const Statement& statement, const Group& group, const Call& call,
+                                   GradientPointer data);
+  Task<Adjoint> gathered_back(const GradientNode& node, const Adjoint& adjoint);
+  Task<Adjoint> scattered_back(const GradientNode& node, TensorPointer whole);
+  std::map<std::string, Adjoint> expression_back(const GradientNode& node, const Adjoint& adjoint);
+
   // communication.cpp, communication_call.cpp
+  Program gather_alone(const Statement& statement, Frame& frame);
   Program communicate(const Statement& statement, Frame& frame);
   Program communicate_grouped(const Statement& statement, Frame& frame);
   Program communicate_list(const Statement& statement, Frame& frame, Variable::List parts);
@@ -142,6 +167,7 @@ class Interpreter {
   Group group_of(const Statement& statement, Frame& frame);
   bool is_member(const Group& group) const;
   size_t size_of_group(const Group& group) const;
+  int64_t index_in(const Group& group) const;
   void check_reduction(const Statement& statement, Call& call);
   Program limit_dropped();
 
@@ -188,6 +214,8 @@ class Interpreter {
   Ticket compute_tail_{};
   bool compute_tail_known_ = true;
   bool makes_on_host_ = false;
+  int64_t graph_ = 0;
+  int64_t gradient_nodes_ = 0;
 };
 
 }  // namespace lockstep

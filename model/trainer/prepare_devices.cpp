@@ -69,7 +69,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
                                      TrainingProgram& program) {
   const TrainerSpec& trainer = *preparation.scenario->trainer;
   Placement& placement = preparation.placement;
-  program.trainer.lightning = placement.lightning;
+  program.trainer.lightning = program.settings.lightning = placement.lightning;
   const int64_t devices = std::ssize(placement.devices);
   if (devices * placement.nodes > maximum_ranks) {
     add_problem(preparation, Kind::invalid, trainer.place,

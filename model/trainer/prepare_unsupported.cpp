@@ -34,13 +34,6 @@ void find_statements(Preparation& preparation, const ProgramSpec& program) {
     const auto unsupported = [&](const std::string& what) {
       add_problem(preparation, Kind::unsupported, statement.place, what + " is not modelled yet");
     };
-    if (statement.kind == StatementKind::backward && statement.expression &&
-        std::ranges::count(statement.expression->value.names(), "loss") == 0) {
-      unsupported("backward of anything but a multiple of `loss`");
-    }
-    if (value_or(statement.communication.sync_grads, false)) {
-      unsupported("`sync_grads`");
-    }
     const std::string reduction = value_or(statement.log.reduce_fx, std::string("mean"));
     if (reduction != "mean" && reduction != "sum" && reduction != "min" && reduction != "max") {
       unsupported(fmt::format("the reduction `{}`", reduction));

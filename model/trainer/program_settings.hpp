@@ -15,13 +15,15 @@ namespace lockstep {
 struct ProgramSettings {
   bool gloo = false;  ///< collectives hold the host until they are done; there is no average
   Version torch{2, 6, 0};
+  Version lightning{2, 6, 0};
   uint64_t seed = 0;
   bool on_gpus = false;       ///< tensors of a rank live on its GPU, and not in host memory
   std::vector<int64_t> gpus;  ///< the number of each local rank's GPU; empty: 0, 1, ..
   int64_t visible_gpus = 0;   ///< of a node; 0: not known
   std::map<std::string, uint8_t> queues;  ///< of streams that the scenario names
   int64_t statement_limit = 10'000'000;   ///< of one rank
-  std::function<bool()> stop_asked{};     ///< whether to give up; null: never
+  bool stands_for_many = false;        ///< one device in place of many: all_gather keeps its shape
+  std::function<bool()> stop_asked{};  ///< whether to give up; null: never
 };
 
 /// "comm" and "compute", else the scenario's own stream of that name.

@@ -6,6 +6,8 @@ namespace lockstep {
 
 namespace {
 
+constexpr std::string_view in_backward = "in its backward";
+
 // What a call moves: ranks that move it in two statements, such as the ways of an `if`, mean the
 // same call.
 std::string data_of(const Statement& statement) {
@@ -46,7 +48,12 @@ Site describe(const Statement& statement, const std::string& hook, Guard guard) 
 void add_all(const std::vector<Statement>& statements, const std::string& hook, Guard guard,
              Sites& sites) {
   for (const Statement& statement : statements) {
-    const SiteId id = sites.add(describe(statement, hook, guard));
+    Site site = describe(statement, hook, guard);
+    const SiteId id = sites.add(site);
+    if (value_or(statement.communication.sync_grads, false)) {
+      site.part = in_backward;
+      sites.add(site);
+    }
     const bool guards =
         statement.kind == StatementKind::branch || statement.kind == StatementKind::repeat;
     add_all(statement.body, hook, guards ? Guard{id, false} : guard, sites);
@@ -101,6 +108,11 @@ SiteId site_of(const SourcePlace& place) {
 
 SiteId site_of(const Statement& statement) {
   return statement.place.line > 0 ? site_of(statement.place) : site_id(name_of(statement.kind));
+}
+
+SiteId backward_site_of(const Statement& statement) {
+  const SourcePlace& place = statement.place;
+  return site_id(fmt::format("{}:{}:{}, {}", place.file, place.line, place.column, in_backward));
 }
 
 Sites sites_of(const ProgramSpec& program) {

@@ -13,6 +13,9 @@ SiteId site_of(const Statement& statement);
 /// Names the place of an expression's part, such as `unknown`.
 SiteId site_of(const SourcePlace& place);
 
+/// Names the communication of gradients that goes with a statement's own.
+SiteId backward_site_of(const Statement& statement);
+
 /// Every statement of every hook, each with the `if` or `repeat` that directly encloses it.
 Sites sites_of(const ProgramSpec& program);
 

@@ -41,6 +41,8 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
     Site site;
     site.description = std::string(description) + std::string(suffix_of(stage));
     site.is_barrier = description.find("barrier") != std::string_view::npos;
+    site.answers_signal = description == "Lightning, handler of SIGTERM" ||
+                          description == "Lightning, barrier before SIGTERMException";
     return sites.add(site);
   };
   TrainerSites known;
@@ -56,12 +58,18 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
   known.predict_loader = add("Lightning, predict_dataloader() barrier");
   known.loader_length = add("Lightning, reduce of a loader's length");
   known.sigterm = add("Lightning, broadcast of the SIGTERM flag");
+  known.sigterm_handler = add("Lightning, handler of SIGTERM");
+  known.sigterm_exit = add("Lightning, barrier before SIGTERMException");
   known.save_checkpoint = add("Lightning, barrier after save_checkpoint");
   return known;
 }
 
 ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program) {
   return [program](Rank& rank) { return run(rank, program); };
+}
+
+bool Training::gathers() const {
+  return strategy_->has_process_group() || program_.settings.stands_for_many;
 }
 
 int64_t TrainerSettings::Limit::of(int64_t available) const {
@@ -93,7 +101,7 @@ Program Training::run_main() {
   std::exception_ptr failure;
   try {
     if (main == nullptr) {
-      begin_hook("main");
+      co_await begin_hook("main");
       co_await run_trainer(StatementKind::fit);
     } else {
       co_await hook("main");
@@ -179,24 +187,8 @@ Task<Flow> Training::hook(std::string_view name) {
   co_return co_await hook_with(name, frame);
 }
 
-void Training::begin_epoch() {
-  position_.epoch = progress.epoch;
-  rank_.reached(position_);
-}
-
-void Training::begin_batch() {
-  position_.step = progress.global_step;
-  rank_.reached(position_);
-}
-
-void Training::begin_hook(std::string_view name) {
-  Position position = position_;
-  position.hook = name;
-  rank_.reached(position);
-}
-
 Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
-  begin_hook(name);
+  co_await begin_hook(name);
   co_return co_await run_hook(name, frame);
 }
 
@@ -220,7 +212,7 @@ Program Training::hook_with_outputs(std::string_view name) {
 SamplerPolicy Training::policy(LoaderRole role) const {
   SamplerPolicy policy;
   policy.role = role;
-  policy.distributed = is_distributed();
+  policy.distributed = distributed();
   policy.inject = program_.trainer.inject_sampler;
   policy.replicas = strategy_->replicas(rank_);
   policy.index = strategy_->replica_index(rank_);
@@ -263,6 +255,7 @@ const TrainerSites& Training::sites() const { return program_.sites[static_cast<
 // trainer.py, _run: what every stage does before its loop.
 Program Training::begin_stage(Stage stage) {
   stage_ = stage;
+  has_termination_ = false;
   const TrainerSites& sites = this->sites();
   co_await broadcast_log_dir();
   if (has_hook("prepare_data")) {
@@ -302,10 +295,17 @@ void Training::bind_buffers() {
   }
 }
 
+Program Training::begin_loop() {
+  co_await barrier(sites().resume_end);
+  handles_signals_ = true;
+  co_await barrier(sites().run_stage);
+}
+
 // trainer.py, _teardown: the strategy's comes before the hooks.
 Program Training::end_stage() {
   interpreter_.hand_over_compute_stream();
   co_await strategy_->teardown(rank_);
+  handles_signals_ = false;
   if (stage_ == Stage::fit) {
     co_await hook("on_fit_end");
   }

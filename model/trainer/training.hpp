@@ -42,7 +42,7 @@ class Training final : public TrainerScope {
   std::optional<Value> lookup(std::string_view name) override;
   Task<Flow> run(const Statement& statement, Frame& frame) override;
   Program refresh_callback_metrics() override;
-  bool is_distributed() const override { return strategy_->replicas(rank_) > 1; }
+  bool gathers() const override;
 
   // For the loops.
   Rank& rank() { return rank_; }
@@ -50,11 +50,11 @@ class Training final : public TrainerScope {
   Strategy& strategy() { return *strategy_; }
   Interpreter& interpreter() { return interpreter_; }
   RankLog& log() { return log_; }
-  bool distributed() const { return is_distributed(); }
+  bool distributed() const { return strategy_->replicas(rank_) > 1; }
   bool has_hook(std::string_view name) const;
   /// Tells the world that the next training epoch, or a batch of the next step, begins.
-  void begin_epoch();
-  void begin_batch();
+  Program begin_epoch();
+  Program begin_batch();
   /// Runs the user's hook of this name, if there is one, with names that die with it.
   Task<Flow> hook(std::string_view name);
   /// The same with names that outlive it, for steps.
@@ -63,6 +63,10 @@ class Training final : public TrainerScope {
   Program hook_with_outputs(std::string_view name);
   Program barrier(SiteId site);
   Program send_int(SiteId site);
+  /// From 2.5.3 on: rank 0 tells all whether it got a SIGTERM; then all leave.
+  Program share_termination();
+  /// Leaves by SIGTERMException where this rank has got one and there is more to do.
+  void leave_if_terminated(bool is_done) const;
   /// Room for an object as Python pickles it.
   TensorPointer object_tensor(int64_t bytes);
   /// broadcast_object_list of rank 0's object: its size, then its bytes.
@@ -75,6 +79,8 @@ class Training final : public TrainerScope {
   Program reduce_length(int64_t length);
   /// What comes before the loop of a stage: barriers, hooks, the strategy's setup.
   Program begin_stage(Stage stage);
+  /// What comes between a stage's set-up and its loop: barriers, and the handlers of signals.
+  Program begin_loop();
   /// Of the stage that runs.
   const TrainerSites& sites() const;
   /// The strategy's teardown, and the hooks after it.
@@ -112,8 +118,11 @@ class Training final : public TrainerScope {
   Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
-  /// Tells the world that a hook begins, whether or not the user has written it.
-  void begin_hook(std::string_view name);
+  /// Tells the world that a hook begins, whether or not the user has written it, and runs the
+  /// handler of a signal that has come.
+  Program begin_hook(std::string_view name);
+  Program stand_at(Position position);
+  Program handle_termination();
   Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
   void check_may_skip(const Hook* training_step) const;
@@ -123,7 +132,8 @@ class Training final : public TrainerScope {
   /// Of a multiple of the loss.
   Program backward(double factor);
   Program backward_of(const Statement& statement, Frame& frame);
-  Task<double> multiple_of_loss(const Statement& statement, Frame& frame);
+  /// d(what the step hook returns) / d(the loss of its forward).
+  Task<double> factor_of_returned(std::string_view hook, const Frame& frame);
   Program update(size_t optimizer);
   StepOptions step_options() const;
   size_t optimizer_of(const Statement& statement) const;
@@ -139,6 +149,7 @@ class Training final : public TrainerScope {
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
   Task<Flow> run_training(const Statement& statement, Frame& frame);
   LogCall log_call(const Statement& statement, const std::string& name) const;
+  Program note_factor(std::string_view hook, const Frame& names);
   Task<Flow> step_on_copies(std::string_view hook, Frame& frame, bool once);
   Variable gathered(const Variable::List& returned);
   /// The hook of 1.x behind a step, with what it gives.
@@ -155,7 +166,9 @@ class Training final : public TrainerScope {
   Schedulers schedulers_;
   std::map<size_t, double> learning_rates_;  ///< that schedulers gave, by optimizer
   bool has_validated_ = false;
-  bool is_set_up_ = false;  ///< the model exists
+  bool is_set_up_ = false;        ///< the model exists
+  bool handles_signals_ = false;  ///< Lightning's handlers are registered
+  bool has_termination_ = false;  ///< a SIGTERM came to this rank
   Stage stage_ = Stage::fit;
   std::string hook_;  ///< that runs now
   Position position_;
@@ -170,6 +183,8 @@ class Training final : public TrainerScope {
   bool training_ = false;          ///< gradients will be asked for
   bool synchronise_ = true;
   double loss_factor_ = 1;
+  GradientPointer loss_gradient_;             ///< of the last forward
+  std::optional<double> factor_of_copies_{};  ///< what the hooks of all copies have returned
 };
 
 }  // namespace lockstep

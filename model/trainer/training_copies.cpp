@@ -1,6 +1,8 @@
 // A step hook on copies of the module, and what its outputs become (overrides/data_parallel.py).
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "model/trainer/training.hpp"
 
 namespace lockstep {
@@ -40,6 +42,9 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
     }
     flow = co_await run_hook(hook, names);
     interpreter_.end_replica();
+    if (training_ && !once && program_.trainer.automatic_optimization) {
+      co_await note_factor(hook, names);
+    }
     if (const Variable* const result = result_of(names)) {
       returned.push_back(*result);
     }
@@ -58,6 +63,18 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
     frame["output"] = gathered(returned);
   }
   co_return flow;
+}
+
+// Strategies have one backward for all copies.
+Program Training::note_factor(std::string_view hook, const Frame& names) {
+  const std::optional<double> before = std::exchange(factor_of_copies_, std::nullopt);
+  const double factor = co_await factor_of_returned(hook, names);
+  if (before && *before != factor) {
+    throw ProgramException(no_site,
+                           "copies that return different multiples of their losses are "
+                           "not modelled");
+  }
+  factor_of_copies_ = factor;
 }
 
 // torch's gather: on the first device, one behind the other; scalars become a vector.

@@ -11,35 +11,16 @@ namespace lockstep {
 
 using Kind = StatementKind;
 
-// d(expression) / d(loss): autograd would find it in the graph. Only multiples of `loss` have one
-// that is the same for every loss.
-Task<double> Training::multiple_of_loss(const Statement& statement, Frame& frame) {
-  const SiteId site = site_of(statement);
-  double values[3];
-  bool is_multiple = true;
-  for (int64_t loss = 0; loss < 3; ++loss) {
-    Frame with_loss = frame;
-    with_loss["loss"] = Variable{Value(static_cast<double>(loss))};
-    const Value value =
-        co_await interpreter_.value_of(statement.expression->value, with_loss, site);
-    is_multiple = is_multiple && value.is_number();
-    values[loss] = value.is_number() ? value.number() : 0;
-  }
-  if (!is_multiple || values[0] != 0 || values[2] != 2 * values[1]) {
-    throw ProgramException(site, fmt::format("backward of `{}` is not modelled: it is no multiple "
-                                             "of `loss`",
-                                             statement.expression->value.text()));
-  }
-  co_return values[1];
-}
-
 Program Training::backward_of(const Statement& statement, Frame& frame) {
   if (!forward_done_) {
     throw ProgramException(site_of(statement), "backward without a forward before it");
   }
   double factor = 1;
   if (statement.expression) {
-    factor = co_await multiple_of_loss(statement, frame);
+    const SiteId site = site_of(statement);
+    const Variable variable =
+        co_await interpreter_.variable_of(statement.expression->value, frame, site);
+    factor = co_await interpreter_.gradient_of(variable.gradient, loss_gradient_, site);
   }
   co_await backward(factor);
 }

@@ -41,6 +41,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
                                  bool begins_window) {
   batch_ = whole_batch_ = &batch;
   columns_.begin_batch();
+  interpreter_.begin_graph();
   loader_ = &loader;
   forward_done_ = false;
   entered_wrapper_ = false;
@@ -68,7 +69,8 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
     }
     if (flow == Flow::next && forward_done_) {
       if (!own_backward) {
-        co_await backward(1);
+        const double factor = co_await factor_of_returned("training_step", frame);
+        co_await backward(factor);
       }
       if (steps) {
         co_await update(0);
@@ -80,6 +82,21 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   forward_done_ = false;
   batch_ = whole_batch_ = nullptr;
   loader_ = nullptr;
+}
+
+// Automatic optimization calls backward on what training_step returns. What training_step_end
+// of 1.x makes of it counts as its loss itself.
+Task<double> Training::factor_of_returned(std::string_view hook, const Frame& frame) {
+  if (factor_of_copies_) {
+    co_return *factor_of_copies_;
+  }
+  const auto loss = frame.find("loss");
+  if (loss == frame.end() || has_hook(std::string(hook) + "_end")) {
+    co_return 1;
+  }
+  const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
+  const SiteId site = own == nullptr ? no_site : site_of(own->place);
+  co_return co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, site);
 }
 
 // optimization/automatic.py: the others would wait for this rank's gradients.
@@ -97,8 +114,9 @@ void Training::check_may_skip(const Hook* training_step) const {
 }
 
 Task<Flow> Training::step(std::string_view hook, Frame& frame) {
-  begin_hook(hook);
+  co_await begin_hook(hook);
   forwarded_ = false;
+  factor_of_copies_.reset();
   if (strategy_->steps_on_copies()) {
     // Manual optimization, which dp does not know, has one backward for all copies.
     const bool once =
@@ -252,7 +270,8 @@ TensorPointer Training::copied(const Slice& from, std::vector<int64_t> shape) {
 
 Program Training::bind_output(const Statement* statement, Frame& frame) {
   if (program_.uses_loss) {
-    interpreter_.bind("loss", Variable{loss_tensor()}, frame);
+    loss_gradient_ = training_ ? interpreter_.new_loss() : nullptr;
+    interpreter_.bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);
   }
   const bool named = statement != nullptr && statement->result;
   if (!program_.uses_output && !named) {

@@ -12,13 +12,11 @@
 
 namespace lockstep {
 
-using NamedValues = std::map<std::string, Value, std::less<>>;
-
 /// What an expression sees on one rank at one moment.
 class RankScope final : public Environment {
  public:
-  RankScope(Interpreter& interpreter, Frame& frame, const NamedValues& resolved, const Place& place,
-            bool is_condition)
+  RankScope(Interpreter& interpreter, Frame& frame, const Interpreter::NamedValues& resolved,
+            const Place& place, bool is_condition)
       : interpreter_(interpreter),
         frame_(frame),
         resolved_(resolved),
@@ -94,7 +92,7 @@ class RankScope final : public Environment {
 
   Interpreter& interpreter_;
   Frame& frame_;
-  const NamedValues& resolved_;
+  const Interpreter::NamedValues& resolved_;
   const Place& place_;
   bool is_condition_;
 };
@@ -310,11 +308,14 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
     }
     co_return Variable{std::move(items)};
   }
-  const Value value = co_await value_of(expression, frame, site);
+  NamedValues resolved;
+  co_await resolve(expression, frame, site, resolved);
+  const Value value = evaluated(expression, frame, site, resolved, false);
+  GradientPointer gradient = recorded(expression, frame, site, resolved);
   if (value.is(Value::Kind::tensor)) {
-    co_return Variable{tensor_from(value, location_for(expression, frame))};
+    co_return Variable{tensor_from(value, location_for(expression, frame)), std::move(gradient)};
   }
-  co_return Variable{value};
+  co_return Variable{value, std::move(gradient)};
 }
 
 Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Frame& frame,

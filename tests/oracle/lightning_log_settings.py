@@ -222,6 +222,53 @@ program:
     - let: {loss: mean(losses)}
     - log: {name: common, value: loss, on_epoch: true}
 """,
+    "gather-with-gradients-of-unequal-parts": """
+trainer: {$three, max_epochs: 1}
+data: {train: {samples: 12, batch_size: 2}}
+program:
+  training_step:
+    - forward
+    - let: {scaled: (1 + rank) * loss}
+    - all_gather: {tensor: scaled, sync_grads: true, as: losses}
+    - let: {loss: "losses[rank] * losses[rank] / 2 + 3 * losses[0]"}
+    - log: {name: common, value: loss, on_epoch: true}
+""",
+    "gather-with-gradients-of-a-list": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  training_step:
+    - forward
+    - all_gather: {tensor: "[loss, 0.5 * loss]", sync_grads: true, as: losses}
+    - let: {loss: "mean(losses[0]) + sum(losses[1])"}
+""",
+    "loss-of-another-value": """
+trainer: {$two, max_epochs: 1, accumulate_grad_batches: 2}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  training_step:
+    - forward
+    - let: {loss: (3 + rank) * loss + abs(loss)}
+""",
+    "loss-without-gradients": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  training_step:
+    - forward
+    - all_gather: {tensor: loss, as: losses}
+    - let: {loss: mean(losses)}
+""",
+    "loss-reduced-in-place": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  training_step:
+    - forward
+    - let: {shown: loss * 1.0}
+    - all_reduce: {tensor: shown, op: sum}
+    - let: {loss: shown * shown}
+""",
     "decisions": """
 trainer: {$two, max_epochs: 1}
 data: {train: {samples: 16, batch_size: 2}}

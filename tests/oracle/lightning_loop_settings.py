@@ -247,11 +247,54 @@ process_group: {timeout: 4 s}
 trainer: {$two, max_epochs: 1}
 data: {train: {batches: 3 - (rank == 0), batch_size: 2, iterable: true}}
 """,
-    "signal-between-batches": """
+    "signal-to-one-rank-within-a-batch": """
 process_group: {timeout: 4 s}
+launcher: {torchrun: {nproc_per_node: 2}}
 trainer: {$two, max_epochs: 1}
 data: {train: {samples: 24, batch_size: 2}}
-faults: [{signal: {rank: 0, name: SIGTERM, at: step 2}}]
+faults: [{signal: {rank: 0, name: SIGTERM, at: step 2, hook: on_train_batch_start}}]
+""",
+    "signal-to-rank-zero-after-a-batch": """
+process_group: {timeout: 4 s}
+launcher: {torchrun: {nproc_per_node: 2}}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 24, batch_size: 2}}
+faults: [{signal: {rank: 0, name: SIGTERM, at: step 1, hook: on_train_batch_end}}]
+""",
+    "signal-to-the-last-rank-after-a-batch": """
+process_group: {timeout: 4 s}
+launcher: {torchrun: {nproc_per_node: 2}}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 24, batch_size: 2}}
+faults: [{signal: {rank: 1, name: SIGTERM, at: step 1, hook: on_train_batch_end}}]
+""",
+    "signal-to-all-within-a-batch": """
+launcher: {torchrun: {nproc_per_node: 2}}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 24, batch_size: 2}}
+faults: [{signal: {ranks: all, name: SIGTERM, at: step 2, hook: on_train_batch_start}}]
+""",
+    "signal-to-all-within-validation": """
+launcher: {torchrun: {nproc_per_node: 2}}
+trainer: {$two, max_epochs: 2}
+data: {train: {samples: 8, batch_size: 2}, val: {samples: 12, batch_size: 2}}
+program:
+  validation_step: [{log: {name: count, value: 1.0, reduce_fx: sum, sync_dist: true}}]
+faults: [{signal: {ranks: all, name: SIGTERM, at: epoch 1, hook: on_validation_batch_start}}]
+""",
+    "signal-to-all-in-the-last-batch": """
+launcher: {torchrun: {nproc_per_node: 2}}
+trainer: {$two, max_epochs: 2}
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  training_step: [forward, {log: {name: loss, value: loss, on_epoch: true, sync_dist: true}}]
+faults: [{signal: {ranks: all, name: SIGTERM, at: step 1, hook: on_train_batch_start}}]
+""",
+    "signal-to-all-at-the-end-of-training": """
+launcher: {torchrun: {nproc_per_node: 2}}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 2}}
+faults: [{signal: {ranks: all, name: SIGTERM, at: epoch 0, hook: on_train_end}}]
 """,
     "exception-on-one-rank": """
 process_group: {timeout: 4 s}

@@ -1,5 +1,8 @@
 """The `program` of a scenario as a LightningModule with its hooks."""
 
+import os
+import signal
+
 import pytorch_lightning
 import torch
 
@@ -27,8 +30,9 @@ class Own:
 
 
 class Module(pytorch_lightning.LightningModule):
-    def __init__(self, scenario, networks, objects, record):
+    def __init__(self, scenario, networks, objects, record, rank):
         super().__init__()
+        self.signals = Signals(scenario, rank)
         self.networks = Mapped(networks)
         self.objects = objects
         for name, metric in objects.items():
@@ -80,9 +84,36 @@ def made_optimizers(module):
     return optimizers, schedulers
 
 
+class Signals:
+    """The signals that the faults of a scenario send to a rank, each when its hook begins."""
+
+    def __init__(self, scenario, rank):
+        self.step = self.epoch = -1
+        self.due = []
+        for fault in scenario.get("faults", []):
+            name, arguments = object_of(fault)
+            ranks = arguments.get("ranks", [arguments.get("rank")])
+            if name == "signal" and (ranks == "all" or rank in ranks):
+                self.due.append(arguments)
+
+    def arrive(self, hook, trainer):
+        if hook == "on_train_batch_start":
+            self.step = trainer.global_step
+        elif hook == "on_train_epoch_start":
+            self.epoch = trainer.current_epoch
+        for fault in [f for f in self.due if f["hook"] == hook and self._has_come(f["at"])]:
+            self.due.remove(fault)
+            os.kill(os.getpid(), getattr(signal, fault["name"]))
+
+    def _has_come(self, instant):
+        kind, count = instant.split()
+        return {"step": self.step, "epoch": self.epoch}[kind] >= int(count)
+
+
 def noted_hook(name):
     def hook(self, *arguments, **more):
         self.record["hooks"].append(name)
+        self.signals.arrive(name, self.trainer)
         if name in ("on_train_batch_start", "on_train_end"):
             rates = [g["lr"] for o in self.trainer.optimizers for g in o.param_groups]
             self.record["learning_rates"].append(rates)
@@ -125,7 +156,7 @@ def step_hook(name):
     return step
 
 
-def module_of(scenario, networks, objects, record):
+def module_of(scenario, networks, objects, record, rank):
     """A LightningModule with the hooks of the scenario; all others only note their name."""
     program, data = scenario.get("program", {}), scenario.get("data", {})
     hooks = {}
@@ -138,4 +169,4 @@ def module_of(scenario, networks, objects, record):
             hooks[name] = step_hook(name)
     if "prepare_data" in program:
         hooks["prepare_data"] = noted_hook("prepare_data")
-    return type("Recorded", (Module,), hooks)(scenario, networks, objects, record)
+    return type("Recorded", (Module,), hooks)(scenario, networks, objects, record, rank)

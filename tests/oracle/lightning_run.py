@@ -10,7 +10,6 @@ import logging
 import math
 import os
 import re
-import signal
 import warnings
 
 import pytorch_lightning
@@ -246,15 +245,10 @@ class Memory(Logger):
 
 
 class EndWatch(pytorch_lightning.Callback):
-    """The hooks that only callbacks have, and a signal of the scenario."""
+    """The hooks that only callbacks have."""
 
-    def __init__(self, scenario, record, rank):
+    def __init__(self, record):
         self.record = record
-        self.at = None
-        for fault in scenario.get("faults", []):
-            name, arguments = object_of(fault)
-            if name == "signal" and arguments["rank"] == rank:
-                self.at = int(arguments["at"].removeprefix("step "))
 
     def on_exception(self, trainer, module, exception):
         self.record["hooks"].append("on_exception")
@@ -264,11 +258,6 @@ class EndWatch(pytorch_lightning.Callback):
 
     def on_sanity_check_end(self, trainer, module):
         self.record["hooks"].append("on_sanity_check_end")
-
-    def on_train_batch_start(self, trainer, *arguments):
-        if self.at == trainer.global_step:
-            self.at = None
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def told_of(callback):
@@ -308,9 +297,10 @@ class LightningRun:
                    **scenario["trainer"], "strategy": strategy_of(scenario)}
         callbacks = [object_of(c) for c in options.pop("callbacks", [])]
         made = [getattr(pytorch_lightning.callbacks, name)(**own) for name, own in callbacks]
-        watch = EndWatch(scenario, self.record, self.rank)
+        watch = EndWatch(self.record)
         self.module = lightning_program.module_of(
-            scenario, networks_of(scenario, self.rank), made_metrics(scenario), self.record)
+            scenario, networks_of(scenario, self.rank), made_metrics(scenario), self.record,
+            self.rank)
         self.trainer = pytorch_lightning.Trainer(
             **options, callbacks=[watch, *made], logger=Memory(self.record))
         self.module.interpreter.run_main(self.trainer, self._loaders)

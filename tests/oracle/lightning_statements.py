@@ -299,14 +299,14 @@ class Interpreter:
 
     def _all_reduce(self, argument, frame):
         argument, data = self._communicated(argument, frame)
-        data = data.detach().clone()
+        data = data.clone() if "as" in argument else data
         operation = getattr(torch.distributed.ReduceOp, argument.get("op", "sum").upper())
         torch.distributed.all_reduce(data, operation)
         self._bind(argument.get("as", argument["tensor"]), data, frame)
 
     def _broadcast(self, argument, frame):
         argument, data = self._communicated(argument, frame)
-        data = data.detach().clone()
+        data = data.clone() if "as" in argument else data
         torch.distributed.broadcast(data, argument.get("src", 0))
         self._bind(argument.get("as", argument["tensor"]), data, frame)
 

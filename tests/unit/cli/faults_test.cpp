@@ -168,8 +168,10 @@ TEST_CASE("what a fault cannot mean is refused with its reason") {
     CHECK_FALSE(ran.ran());
     CHECK(problem_of(ran, kind).find(words) != std::string::npos);
   };
-  refused(training("{signal: {rank: 0, name: SIGTERM}}"), Problem::Kind::unsupported,
-          "Lightning does on SIGTERM");
+  refused(training("{signal: {rank: 0, name: SIGINT}}"), Problem::Kind::unsupported,
+          "Lightning does on SIGINT");
+  refused(training("{signal: {rank: 0, name: SIGTERM, hook: on_noon}}"), Problem::Kind::invalid,
+          "no hook `on_noon`");
   refused(training("{signal: {rank: 0, name: SIGFOO}}"), Problem::Kind::invalid,
           "no signal SIGFOO");
   refused(training("{exception: {rank: 0, hook: training_stop}}"), Problem::Kind::invalid,

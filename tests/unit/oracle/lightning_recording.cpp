@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "cli/faults.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
 namespace lockstep::test {
@@ -21,11 +22,11 @@ constexpr double rounding = 64 * 0x1p-24;
 class HookPort final : public PortDecorator {
  public:
   using PortDecorator::PortDecorator;
-  void reached(const Position& position) override {
+  ProcessSignal reached(const Position& position) override {
     if (!position.hook.empty()) {
       hooks.emplace_back(position.hook);
     }
-    PortDecorator::reached(position);
+    return PortDecorator::reached(position);
   }
   std::vector<std::string> hooks;
 };
@@ -51,7 +52,7 @@ bool is_listed(const Row& row, const Sites& sites) {
   return site == nullptr || site->description != "Lightning, barrier after prepare_data";
 }
 
-json operations_of(const Journal& journal, const Sites& sites, int32_t rank) {
+json operations_of(const Journal& journal, const Sites& sites, int32_t rank, size_t world_size) {
   json operations = json::array();
   journal.lane(rank, 0).for_each([&](const Row& row) {
     if (!is_listed(row, sites)) {
@@ -60,7 +61,11 @@ json operations_of(const Journal& journal, const Sites& sites, int32_t rank) {
     if (row.row == RowKind::op && row.kind == OpKind::barrier) {
       operations.push_back(json::array({"barrier"}));
     } else if (row.row == RowKind::op && is_collective(row.kind)) {
-      operations.push_back({name_of(row.kind), name_of(row.dtype), row.bytes / size_of(row.dtype)});
+      // Theirs counts what a rank hands over: the root of a scatter a part for everyone.
+      const bool is_root = row.kind == OpKind::scatter && row.peer == rank;
+      const auto parts = static_cast<int64_t>(is_root ? world_size : 1);
+      operations.push_back(
+          {name_of(row.kind), name_of(row.dtype), parts * (row.bytes / size_of(row.dtype))});
     }
   });
   return operations;
@@ -230,16 +235,24 @@ std::vector<LightningRecording> lightning_recordings() {
 
 OurTraining our_training(const LightningRecording& recording, const WorldOfRanks& world) {
   OurTraining ours;
-  const Preparation preparation = prepare(scenario_of(recording.scenario), standard_strategies());
-  for (const Problem& problem : preparation.problems) {
-    if (problem.stops()) {
-      ours.refused.push_back(problem.message);
-      ours.refused_as_unsupported |= problem.kind == Problem::Kind::unsupported;
+  WorldAbilities abilities;
+  abilities.faults = cli::every_fault();
+  const Scenario scenario = scenario_of(recording.scenario);
+  Preparation preparation = prepare(scenario, standard_strategies(), abilities);
+  const auto add_refused = [&ours](const std::vector<Problem>& problems) {
+    for (const Problem& problem : problems) {
+      if (problem.stops()) {
+        ours.refused.push_back(problem.message);
+      }
     }
-  }
+  };
+  add_refused(preparation.problems);
   if (!preparation.runnable()) {
     return ours;
   }
+  const cli::FaultPlan faults = plan_faults(scenario, preparation, cli::World::simulated);
+  add_refused(faults.problems);
+  preparation.options.faults = faults.planned;
   std::vector<std::unique_ptr<RankView>> views(recording.ranks.size());
   const RunResult result = world(preparation.options, [&](Rank& rank) {
     std::unique_ptr<RankView>& view = views[static_cast<size_t>(rank.id())];
@@ -249,7 +262,7 @@ OurTraining our_training(const LightningRecording& recording, const WorldOfRanks
   for (size_t rank = 0; rank < views.size(); ++rank) {
     json record = record_of(preparation.log->ranks[rank], *views[rank], result.ends[rank]);
     record["operations"] =
-        operations_of(*result.journal, preparation.sites, static_cast<int32_t>(rank));
+        operations_of(*result.journal, preparation.sites, static_cast<int32_t>(rank), views.size());
     record["message"] = result.ends[rank].message;
     ours.ranks.push_back(std::move(record));
   }

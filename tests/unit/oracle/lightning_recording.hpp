@@ -25,7 +25,6 @@ using WorldOfRanks = std::function<RunResult(const RunOptions&, const ProgramOfR
 /// The same scenario here: what stands in a recording for each rank, as far as it is known here.
 struct OurTraining {
   std::vector<std::string> refused;  ///< why it did not run
-  bool refused_as_unsupported = false;
   nlohmann::json ranks;
 };
 OurTraining our_training(const LightningRecording& recording, const WorldOfRanks& world);

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "model/core/dtype.hpp"
+#include "model/core/site.hpp"
+#include "model/scenario/expression.hpp"
+#include "model/trainer/group.hpp"
+
+namespace lockstep {
+
+struct GradientNode;
+using GradientPointer = std::shared_ptr<const GradientNode>;
+
+/// Where a value comes from, back to the loss of a forward: what autograd records, of the
+/// statements of a program.
+struct GradientNode {
+  enum class Kind : uint8_t {
+    forward,     ///< the loss of a forward
+    expression,  ///< computed from other values
+    gathered,    ///< all_gather with sync_grads of one value
+  };
+  Kind kind = Kind::forward;
+  int64_t number = 0;  ///< in the order of their making: a value comes from earlier ones only
+  int64_t graph = 0;   ///< the batch that made it
+  bool reaches_earlier_graph = false;  ///< a backward would go through one that is gone
+  SiteId site{};
+  Group group{};                                                 ///< of `gathered`
+  DType dtype = DType::fp32;                                     ///< of `gathered`
+  Expression expression{};                                       ///< of `expression`
+  std::map<std::string, Value, std::less<>> values{};            ///< of its names, as they were
+  std::map<std::string, GradientPointer, std::less<>> inputs{};  ///< by name; of `gathered` one, ""
+
+  GradientNode() = default;
+  GradientNode(const GradientNode&) = delete;
+  GradientNode& operator=(const GradientNode&) = delete;
+  /// Lets go of a long chain without recursion.
+  ~GradientNode();
+};
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+// Where the program stands, and what Lightning does on a SIGTERM that comes there
+// (trainer/connectors/signal_connector.py).
+#include "model/program/fault_port.hpp"
+#include "model/trainer/training.hpp"
+
+namespace lockstep {
+
+Program Training::begin_epoch() {
+  position_.epoch = progress.epoch;
+  return stand_at(position_);
+}
+
+Program Training::begin_batch() {
+  position_.step = progress.global_step;
+  return stand_at(position_);
+}
+
+Program Training::begin_hook(std::string_view name) {
+  Position position = position_;
+  position.hook = name;
+  return stand_at(position);
+}
+
+Program Training::stand_at(Position position) {
+  if (rank_.reached(position) == ProcessSignal::terminate) {
+    co_await handle_termination();
+  }
+}
+
+// From 2.5.3 on the handler itself broadcasts, wherever the rank stands and whatever the others
+// call next. Outside of a stage nobody handles the signal, and it ends the process.
+Program Training::handle_termination() {
+  if (!handles_signals_) {
+    throw RankLost();
+  }
+  if (program_.trainer.lightning >= Version{2, 5, 3} && rank_.world_size() > 1) {
+    const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});
+    rank_.write(flag->slice, Values::of(DType::int64, {1}));
+    interpreter_.hand_over_compute_stream();
+    co_await strategy_->broadcast(rank_, flag->slice, 0, sites().sigterm_handler);
+  }
+  has_termination_ = true;
+}
+
+// training_epoch_loop.py, _broadcast_sigterm_tensor.
+Program Training::share_termination() {
+  if (program_.trainer.lightning < Version{2, 5, 3} || !distributed()) {
+    co_return;
+  }
+  const TensorPointer flag = interpreter_.tensors().make(DType::int64, {1});
+  rank_.write(flag->slice, Values::of(DType::int64, {has_termination_ ? 1.0 : 0.0}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->broadcast(rank_, flag->slice, 0, sites().sigterm);
+  if (rank_.read(flag->slice).integer(0) == 1) {
+    co_await barrier(sites().sigterm_exit);
+    throw ProgramException(sites().sigterm, "SIGTERMException");
+  }
+}
+
+void Training::leave_if_terminated(bool is_done) const {
+  if (has_termination_ && !is_done) {
+    throw ProgramException(sites().sigterm_handler, "SIGTERMException");
+  }
+}
+
+}  // namespace lockstep
