@@ -1,16 +1,13 @@
 #include "cli/json.hpp"
 
-#include <cmath>
 #include <map>
 
+#include "cli/json_logged.hpp"
 #include "cli/render.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-// JSON knows no infinity and no NaN.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 template <class T>
 Json optional(const std::optional<T>& value) {
@@ -162,46 +159,6 @@ Json metrics_json(const Results& results) {
   return all;
 }
 
-Json checkpoint_json(const CheckpointLog& checkpoint) {
-  Json json;
-  json["best"] = checkpoint.best;
-  json["best_score"] = checkpoint.best_score ? number(*checkpoint.best_score) : Json(nullptr);
-  json["last"] = checkpoint.last;
-  json["kept"] = Json::object();
-  for (const auto& [file, score] : checkpoint.kept) {
-    json["kept"][file] = number(score);
-  }
-  return json;
-}
-
-/// What each rank believes of the checkpoints that the scenario asks for.
-Json checkpoints_json(const std::vector<RankLog>& ranks) {
-  Json all = Json::array();
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    size_t index = 0;
-    for (const CheckpointLog& checkpoint : ranks[rank].checkpoints) {
-      if (checkpoint.added_by_trainer) {
-        continue;
-      }
-      if (index == all.size()) {
-        all.push_back({{"monitor", checkpoint.monitor}, {"by_rank", Json::object()}});
-      }
-      all[index++]["by_rank"][std::to_string(rank)] = checkpoint_json(checkpoint);
-    }
-  }
-  return all;
-}
-
-Json learning_rates_json(const std::vector<RankLog>& ranks) {
-  Json all = Json::object();
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const double rate : ranks[rank].learning_rates) {
-      all["by_rank"][std::to_string(rank)].push_back(number(rate));
-    }
-  }
-  return all;
-}
-
 Json expectations_json(const std::vector<Judged>& expectations) {
   Json all = Json::array();
   for (const Judged& one : expectations) {
@@ -314,6 +271,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   }
   json["ranks"] = classes_json(results);
   json["metrics"] = metrics_json(results);
+  json["logged"] = logged_json(rehearsal.logged);
   json["checkpoints"] = checkpoints_json(rehearsal.run.preparation.log->ranks);
   json["learning_rates"] = learning_rates_json(rehearsal.run.preparation.log->ranks);
   json["basis"] = rehearsal.run.basis;

@@ -167,7 +167,10 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
         metric.is_object = logged.is_object;
         metric.synchronised = logged.synchronised;
         metric.rank_zero_only = logged.rank_zero_only;
+        metric.of_last_batch = logged.of_last_batch;
         metric.in_training = !is_evaluation(logged.hook);
+        metric.chunks =
+            logged.hook.ends_with("_step") ? run.preparation.options.devices_per_rank : int64_t{1};
         const auto expression = expressions.find(without_loader(logged.key));
         if (expression != expressions.end() && !logged.is_object) {
           add_rule(origins.of(*expression->second), metric);

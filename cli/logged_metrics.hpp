@@ -9,7 +9,7 @@
 
 namespace lockstep::cli {
 
-/// Every key that the ranks logged at the end of an epoch, with what speaks against averaging it.
+/// Every key that the ranks logged, with what speaks against averaging it.
 /// `single_device`: values by key of a run with all samples of a loader in one batch; null: none.
 std::vector<GlobalMetric> logged_metrics(const OneRun& run,
                                          const std::map<std::string, double>* single_device);

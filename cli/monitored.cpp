@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/render_finding.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -34,7 +36,7 @@ std::string result_of(const MonitorLog& monitor, const RankLog& log) {
       return checkpoint.best.empty() ? "none" : checkpoint.best;
     }
   }
-  return log.learning_rates.empty() ? "" : fmt::format("{:.6g}", log.learning_rates.back());
+  return rates_text(log);
 }
 
 SiteId logged_at(const std::vector<RankLog>& ranks, const std::string& key) {

@@ -19,6 +19,8 @@ std::string render_problems(const std::vector<Problem>& problems, const Sources&
 
 /// What every rank logged, and what one device would; a line a key. Empty: nothing was logged.
 std::string render_logged(const Rehearsal& rehearsal);
+/// The learning rates of a rank at the end: "0.1 and 0.02" of two optimizers; "none".
+std::string rates_text(const RankLog& log);
 /// The checkpoint that each rank believes is best, and the learning rate of each at the end; empty
 /// where the scenario asks for neither.
 std::string render_decided(const Rehearsal& rehearsal);

@@ -1,4 +1,4 @@
-// What the ranks logged at the end of the last epoch, beside what one device logs.
+// What the ranks logged in the last epoch, beside what one device logs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,6 +32,16 @@ std::string values_of(const GlobalMetric& metric) {
                         metric.ranks[i].rank);
   }
   return text + (metric.ranks.size() > ranks_listed_max ? ", .." : "");
+}
+
+// Of what rank 0's logger writes; nothing of values that agree, which most do.
+std::string agreement(const GlobalMetric& metric) {
+  const std::optional<bool> agrees = agrees_with_one_device(metric);
+  if (!agrees || *agrees) {
+    return "";
+  }
+  const double error = metric.ranks.front().value - *metric.single_device;
+  return fmt::format(" (error {:+.3g})", error);
 }
 
 // What ranks believe of a thing: "A on all ranks", "A on rank 0, B on ranks 1-3".
@@ -94,13 +104,20 @@ std::string render_decided(const Rehearsal& rehearsal) {
   if (!ranks.front().learning_rates.empty()) {
     Beliefs beliefs;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      beliefs.add(rank, ranks[rank].learning_rates.empty()
-                            ? "none"
-                            : fmt::format("{:.6g}", ranks[rank].learning_rates.back()));
+      beliefs.add(rank, rates_text(ranks[rank]));
     }
-    out += fmt::format("learning rate at the end: {}\n", beliefs.text());
+    out += fmt::format("learning rate{} at the end: {}\n",
+                       ranks.front().learning_rates.size() > 1 ? "s" : "", beliefs.text());
   }
   return out;
+}
+
+std::string rates_text(const RankLog& log) {
+  std::vector<std::string> rates;
+  for (const std::vector<double>& of_optimizer : log.learning_rates) {
+    rates.push_back(of_optimizer.empty() ? "none" : fmt::format("{:.6g}", of_optimizer.back()));
+  }
+  return rates.empty() ? "none" : fmt::format("{}", fmt::join(rates, " and "));
 }
 
 std::string render_logged(const Rehearsal& rehearsal) {
@@ -111,11 +128,14 @@ std::string render_logged(const Rehearsal& rehearsal) {
   for (const GlobalMetric& metric : rehearsal.logged) {
     width = std::max(width, metric.key.size());
   }
-  std::string out = "logged at the end of the last epoch:\n";
+  std::string out = "logged in the last epoch:\n";
   for (const GlobalMetric& metric : rehearsal.logged) {
     out += fmt::format("  {:<{}}  {}", metric.key, width, values_of(metric));
     if (metric.single_device) {
-      out += fmt::format("; one device: {:.6g}", *metric.single_device);
+      out += fmt::format("; one device: {:.6g}{}", *metric.single_device, agreement(metric));
+    }
+    if (metric.of_last_batch) {
+      out += " (of the last batch)";
     }
     if (!metric.rule.empty()) {
       out += fmt::format(" ({})", metric.rule);

@@ -142,6 +142,26 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   return finding;
 }
 
+// Replicas log into one place, so what stands there in the end is the last one's.
+std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
+  const double logged = metric.ranks.front().value;
+  if (metric.chunks < 2 || !metric.of_last_batch || metric.is_object || !metric.single_device ||
+      !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
+    return std::nullopt;
+  }
+  Finding finding = finding_for(
+      "LS302", metric.in_training ? Level::note : Level::error, metric,
+      fmt::format("`{}` is logged by each replica of its chunk alone; the last one's stands",
+                  metric.key));
+  finding.why.text =
+      fmt::format("dp divides each batch into {} chunks, and a step hook sees one", metric.chunks);
+  tell_single_device(metric, logged, finding);
+  finding.fix = {
+      "let the step return what the value is computed from (`let: {output: ..}`), and log it in "
+      "its `_end` hook"};
+  return finding;
+}
+
 std::optional<Finding> averaged(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
   if (metric.is_object || metric.rule.empty() || !metric.single_device || metric.in_training ||
@@ -171,6 +191,10 @@ GlobalMetric with_whole_weight(GlobalMetric metric) {
 
 // The first that applies; but a mean that lost its fraction may be one that should not be formed.
 std::vector<Finding> findings_of(const GlobalMetric& metric) {
+  if (metric.of_last_batch) {
+    auto chunk = of_one_chunk(metric);
+    return chunk ? std::vector{std::move(*chunk)} : std::vector<Finding>();
+  }
   if (auto lost = lost_fraction(metric)) {
     std::vector<Finding> both{std::move(*lost)};
     if (auto mean = averaged(with_whole_weight(metric))) {
@@ -186,6 +210,16 @@ std::vector<Finding> findings_of(const GlobalMetric& metric) {
 }
 
 }  // namespace
+
+std::optional<bool> agrees_with_one_device(const GlobalMetric& metric) {
+  if (!metric.single_device) {
+    return std::nullopt;
+  }
+  const double bound = bound_of(metric);
+  return std::ranges::none_of(metric.ranks, [&](const RankMetric& rank) {
+    return beyond_rounding(rank.value, *metric.single_device, bound);
+  });
+}
 
 std::vector<Finding> metric_is_global(std::span<const GlobalMetric> metrics) {
   std::vector<Finding> findings;

@@ -27,12 +27,17 @@ struct GlobalMetric {
   bool is_object = false;
   bool synchronised = false;
   bool rank_zero_only = false;
-  bool in_training = false;  ///< of training batches: what one rank shows is taken as a sample
-  std::string rule;          ///< why it may not be averaged; empty: nothing speaks against it
+  bool of_last_batch = false;  ///< and not of an epoch: what a rank shows is taken as a sample
+  int64_t chunks = 1;          ///< of a batch, on replicas that log one after the other (dp)
+  bool in_training = false;    ///< of training batches: what one rank shows is taken as a sample
+  std::string rule;            ///< why it may not be averaged; empty: nothing speaks against it
   std::string remedy;
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending
   std::optional<double> single_device;  ///< of all samples at once
 };
+
+/// Whether every rank shows what one device does, up to rounding; nothing where that is not known.
+std::optional<bool> agrees_with_one_device(const GlobalMetric& metric);
 
 /// A logged value is that of all samples: LS307 a mean that lost the fraction of its weight, LS302
 /// a value of one rank shown as if it were the whole, LS301 a mean of what cannot be averaged. One

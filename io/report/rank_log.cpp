@@ -31,23 +31,17 @@ StatementFinding finding_of(const Json& json) {
 }
 
 Json json_of(const LoggedKey& key) {
-  return {key.key,
-          key.site.value,
-          key.hook,
-          key.is_object,
-          key.synchronised,
-          key.rank_zero_only,
-          key.is_mean,
-          key.value,
-          key.own,
-          key.batch_sizes,
-          key.common_batch_sizes,
+  return {key.key,           key.site.value,   key.hook,
+          key.is_object,     key.synchronised, key.rank_zero_only,
+          key.of_last_batch, key.is_mean,      key.value,
+          key.own,           key.batch_sizes,  key.common_batch_sizes,
           key.batches};
 }
 
 LoggedKey logged_key_of(const Json& json) {
-  return {json.at(0), SiteId{json.at(1)}, json.at(2), json.at(3), json.at(4),  json.at(5),
-          json.at(6), json.at(7),         json.at(8), json.at(9), json.at(10), json.at(11)};
+  return {json.at(0),  SiteId{json.at(1)}, json.at(2), json.at(3), json.at(4),
+          json.at(5),  json.at(6),         json.at(7), json.at(8), json.at(9),
+          json.at(10), json.at(11),        json.at(12)};
 }
 
 Json json_of(const SampleUse& use) {
@@ -137,6 +131,16 @@ CheckpointLog checkpoint_of(const Json& json) {
 
 }  // namespace
 
+namespace {
+Json rates_json(const std::vector<std::vector<double>>& rates) {
+  Json all = Json::array();
+  for (const std::vector<double>& of_optimizer : rates) {
+    all.push_back(binary_of(std::span(of_optimizer)));
+  }
+  return all;
+}
+}  // namespace
+
 Json json_of_log(const RankLog& log) {
   Json metrics = Json::array();
   for (const auto& [key, value] : log.metrics) {
@@ -148,7 +152,7 @@ Json json_of_log(const RankLog& log) {
           {"monitors", json_of_all(log.monitors)},
           {"checkpoints", json_of_all(log.checkpoints)},
           {"stopped_epoch", log.stopped_epoch.value_or(-1)},
-          {"learning_rates", binary_of(std::span(log.learning_rates))},
+          {"learning_rates", rates_json(log.learning_rates)},
           {"samples", json_of_all(log.samples)},
           {"transfers", json_of_all(log.transfers)},
           {"final_parameters", json_of_all(log.final_parameters)},
@@ -170,7 +174,7 @@ RankLog log_of_json(const Json& json) {
   if (const int64_t epoch = json.at("stopped_epoch"); epoch >= 0) {
     log.stopped_epoch = epoch;
   }
-  log.learning_rates = values_of_binary<double>(json.at("learning_rates"));
+  log.learning_rates = all_of_json(json.at("learning_rates"), values_of_binary<double>);
   log.samples = all_of_json(json.at("samples"), samples_of);
   log.transfers = all_of_json(json.at("transfers"), transfer_of);
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);

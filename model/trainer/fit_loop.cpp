@@ -79,9 +79,7 @@ Program FitLoop::epochs() {
     training_.leave_if_terminated(false);
     decide_to_stop();
   }
-  if (!training_.program().schedulers.empty()) {
-    training_.log().learning_rates.push_back(training_.learning_rate(0));
-  }
+  training_.log_learning_rates();
   co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
@@ -207,9 +205,7 @@ Program FitLoop::epoch() {
   training_.outputs.clear();
   co_await training_.begin_epoch();
   SampleUse used{"train", progress.epoch, 0, {}};
-  if (!training_.program().schedulers.empty()) {
-    training_.log().learning_rates.push_back(training_.learning_rate(0));
-  }
+  training_.log_learning_rates();
   co_await training_.callbacks().run(CallbackHook::train_epoch_start);
   co_await training_.hook("on_train_epoch_start");
   decide_to_stop();

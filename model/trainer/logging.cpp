@@ -169,9 +169,22 @@ void LoggedResults::remember(const Result& result, double value) {
   const LogCall& call = result.call;
   const bool is_mean = call.reduction == LogReduction::mean && call.metric == nullptr;
   const bool divides_in_float = program_.trainer.lightning < Version{2, 0, 0};
-  LoggedKey logged{call.key(), call.site,           call.hook, call.metric != nullptr,
-                   call.sync,  call.rank_zero_only, is_mean};
+  LoggedKey logged;
+  logged.key = call.key();
+  logged.site = call.site;
+  logged.hook = call.hook;
+  logged.is_object = call.metric != nullptr;
+  logged.synchronised = call.sync;
+  logged.rank_zero_only = call.rank_zero_only;
+  logged.of_last_batch = !call.on_epoch;
+  logged.is_mean = is_mean;
   logged.value = value;
+  if (logged.of_last_batch) {
+    logged.own = value;
+    logged.batches = 1;
+    interpreter_.log().remember(logged);
+    return;
+  }
   logged.own =
       is_mean ? result.accumulated / static_cast<double>(std::max<int64_t>(result.batch_sizes, 1))
               : result.accumulated;
@@ -215,6 +228,9 @@ Program LoggedResults::publish_steps() {
     }
     metrics[results_[i].call.key()] = value;
     metrics[results_[i].call.forked_key("_step")] = value;
+    if (!results_[i].call.on_epoch) {
+      remember(results_[i], value);
+    }
   }
 }
 

@@ -31,7 +31,7 @@ struct SampleUse {
   std::vector<int64_t> samples;  ///< in the order in which they were used
 };
 
-/// How a key was logged at the end of an epoch, and what the value was made of.
+/// How a key was logged in the last epoch that has it, and what the value was made of.
 struct LoggedKey {
   std::string key;
   SiteId site{};
@@ -39,6 +39,7 @@ struct LoggedKey {
   bool is_object = false;     ///< a metric object, which synchronises itself
   bool synchronised = false;  ///< by sync_dist
   bool rank_zero_only = false;
+  bool of_last_batch = false;      ///< logged on_step alone
   bool is_mean = false;            ///< reduce_fx; of a metric object false
   double value = 0;                ///< what this rank shows
   double own = 0;                  ///< the same of this rank's batches alone
@@ -56,8 +57,8 @@ struct RankLog {
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
   std::optional<int64_t> stopped_epoch;    ///< in which EarlyStopping stopped the training
-  std::vector<double>
-      learning_rates;  ///< at the start of each epoch, and at the end; with schedulers
+  /// With schedulers, of each optimizer: at the start of each epoch, and at the end.
+  std::vector<std::vector<double>> learning_rates;
   /// What the strategy moved in the last optimizer step, by its own labels.
   std::vector<Transfer> transfers;
   std::vector<Values>

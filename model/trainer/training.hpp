@@ -100,6 +100,8 @@ class Training final : public TrainerScope {
   /// Of an optimizer, by its index in the plan.
   double learning_rate(size_t optimizer) const;
   void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
+  /// Where schedulers change them.
+  void log_learning_rates();
   bool has_validation() const;
   /// Some validation of this fit, beyond the sanity check, has come to its end.
   bool has_validated() const { return has_validated_; }
@@ -115,6 +117,7 @@ class Training final : public TrainerScope {
 
  private:
   void bind_buffers();
+  Bytes optimizer_state_bytes() const;
   Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);

@@ -31,6 +31,21 @@ Program Training::broadcast_object(TensorPointer object, SiteId site) {
   co_await strategy_->broadcast(rank_, object->slice, 0, site);
 }
 
+Bytes Training::optimizer_state_bytes() const {
+  Bytes bytes{};
+  const std::vector<Layer>& layers = program_.network->layers;
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    for (const OptimizerPlan& optimizer : program_.plan.optimizers) {
+      const int64_t copies = optimizer.holds(layer) ? state_tensors(optimizer) : 0;
+      for (const auto& parameter : layers[layer].parameters) {
+        bytes +=
+            Bytes(size_of(program_.plan.parameter_dtype)) * elements_of(parameter.shape) * copies;
+      }
+    }
+  }
+  return bytes;
+}
+
 // The checkpoint holds the parameters and, unless it is of weights alone, the optimizer's state.
 Program Training::save_checkpoint(SiteId site, bool weights_only) {
   co_await hook("on_save_checkpoint");
@@ -39,8 +54,8 @@ Program Training::save_checkpoint(SiteId site, bool weights_only) {
     for (const Slice& value : strategy_->replica().parameter_values()) {
       parameters += value.bytes();
     }
-    const int copies = 1 + (weights_only ? 0 : state_tensors(program_.plan.optimizers.front()));
-    const Ticket written = rank_.host(parameters * copies / program_.disk, site);
+    const Bytes state = weights_only ? Bytes{} : optimizer_state_bytes();
+    const Ticket written = rank_.host((parameters + state) / program_.disk, site);
     co_await rank_.settle(written);
   }
   co_await barrier(site);
@@ -49,6 +64,16 @@ Program Training::save_checkpoint(SiteId site, bool weights_only) {
 double Training::learning_rate(size_t optimizer) const {
   const auto given = learning_rates_.find(optimizer);
   return given == learning_rates_.end() ? program_.plan.optimizers[optimizer].lr : given->second;
+}
+
+void Training::log_learning_rates() {
+  if (program_.schedulers.empty()) {
+    return;
+  }
+  log_.learning_rates.resize(program_.plan.optimizers.size());
+  for (size_t optimizer = 0; optimizer < log_.learning_rates.size(); ++optimizer) {
+    log_.learning_rates[optimizer].push_back(learning_rate(optimizer));
+  }
 }
 
 bool Training::has_validation() const {

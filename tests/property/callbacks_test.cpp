@@ -199,7 +199,7 @@ void check(const MonitoredCase& drawn, const Expected& expected, const cli::OneR
     RC_ASSERT(log.checkpoints.at(0).best ==
               fmt::format("epoch={}-step={}.ckpt", expected.best[at], expected.best[at] + 1));
     if (drawn.schedules) {
-      RC_ASSERT(log.learning_rates == expected.rates[at]);
+      RC_ASSERT(log.learning_rates.at(0) == expected.rates[at]);
     }
   }
 }

@@ -1,5 +1,6 @@
 #include "model/trainer/callback/learning_rate_monitor.hpp"
 
+#include <set>
 #include <string>
 
 #include "model/trainer/training.hpp"
@@ -25,35 +26,48 @@ bool LearningRateMonitor::acts_on(CallbackHook hook) const {
          (hook == CallbackHook::train_epoch_start && settings_.interval != Interval::step);
 }
 
-// Rates of optimizers without a scheduler are told in both places.
-bool LearningRateMonitor::is_due(CallbackHook hook) const {
-  const TrainerSettings& trainer = training_.program().trainer;
-  const bool at_step = hook == CallbackHook::train_batch_start;
+bool LearningRateMonitor::is_due(bool at_step) const {
   const int64_t next = training_.progress.global_step + 1;
-  if (at_step && next % trainer.log_every_n_steps != 0 && !training_.progress.should_stop) {
-    return false;
-  }
-  const std::vector<SchedulerSettings>& schedulers = training_.program().schedulers;
-  if (settings_.interval != LearningRateMonitorSettings::Interval::by_scheduler ||
-      schedulers.empty()) {
-    return true;
-  }
-  for (const SchedulerSettings& scheduler : schedulers) {
-    if ((scheduler.interval == SchedulerInterval::step) == at_step) {
-      return true;
-    }
-  }
-  return false;
+  return !at_step || next % training_.program().trainer.log_every_n_steps == 0 ||
+         training_.progress.should_stop;
 }
 
+// Schedulers come first, each with its optimizer where it steps; optimizers without one are told
+// always. From the second of its class on an optimizer has a number.
 Program LearningRateMonitor::run(CallbackHook hook) {
-  if (!is_due(hook)) {
+  const bool at_step = hook == CallbackHook::train_batch_start;
+  if (!is_due(at_step)) {
     co_return;
   }
-  const OptimizerPlan& optimizer = training_.program().plan.optimizers.front();
-  const std::string name = "lr-" + class_name_of(optimizer.kind);
+  const bool everywhere = settings_.interval != LearningRateMonitorSettings::Interval::by_scheduler;
+  std::map<OptimizerKind, int> of_class;
+  std::set<size_t> told;
+  for (const SchedulerSettings& scheduler : training_.program().schedulers) {
+    const bool steps_here = (scheduler.interval == SchedulerInterval::step) == at_step;
+    const std::string name = next_name(scheduler.optimizer, of_class);
+    if (everywhere || steps_here) {
+      tell(scheduler.optimizer, name);
+    }
+    told.insert(scheduler.optimizer);
+  }
+  for (size_t index = 0; index < training_.program().plan.optimizers.size(); ++index) {
+    if (told.count(index) == 0) {
+      tell(index, next_name(index, of_class));
+    }
+  }
+}
+
+std::string LearningRateMonitor::next_name(size_t index,
+                                           std::map<OptimizerKind, int>& of_class) const {
+  const OptimizerKind kind = training_.program().plan.optimizers[index].kind;
+  const int earlier = of_class[kind]++;
+  return "lr-" + class_name_of(kind) + (earlier == 0 ? "" : "-" + std::to_string(earlier));
+}
+
+void LearningRateMonitor::tell(size_t index, const std::string& name) {
+  const OptimizerPlan& optimizer = training_.program().plan.optimizers[index];
   std::map<std::string, double>& metrics = training_.log().metrics;
-  metrics[name] = training_.learning_rate(0);
+  metrics[name] = training_.learning_rate(index);
   if (settings_.log_momentum) {
     metrics[name + "-momentum"] =
         optimizer.kind == OptimizerKind::sgd ? optimizer.momentum : optimizer.beta1;

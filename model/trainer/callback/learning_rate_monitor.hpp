@@ -1,11 +1,15 @@
 #pragma once
 
+#include <map>
+#include <string>
+
+#include "model/strategy/plan.hpp"
 #include "model/trainer/callback/callback.hpp"
 
 namespace lockstep {
 
-/// Lightning's LearningRateMonitor: puts this rank's learning rate into its callback_metrics, as
-/// `lr-SGD`. No collective (lr_monitor.py).
+/// Lightning's LearningRateMonitor: puts this rank's learning rates into its callback_metrics, as
+/// `lr-SGD`, `lr-SGD-1`. No collective (lr_monitor.py).
 class LearningRateMonitor final : public Callback {
  public:
   LearningRateMonitor(const LearningRateMonitorSettings& settings, Training& training)
@@ -15,7 +19,9 @@ class LearningRateMonitor final : public Callback {
   Program run(CallbackHook hook) override;
 
  private:
-  bool is_due(CallbackHook hook) const;
+  bool is_due(bool at_step) const;
+  std::string next_name(size_t index, std::map<OptimizerKind, int>& of_class) const;
+  void tell(size_t index, const std::string& name);
 
   const LearningRateMonitorSettings& settings_;
   Training& training_;

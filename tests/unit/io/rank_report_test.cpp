@@ -66,7 +66,7 @@ RankLog written_log() {
   log.monitors = {{"EarlyStopping", "loss", site_id("z"), {{2, 6, 0.5, true, false}}}};
   log.checkpoints = {{"loss", site_id("c"), false, "a.ckpt", 0.25, {{"a.ckpt", 0.25}}, "last", 2}};
   log.stopped_epoch = 4;
-  log.learning_rates = {0.5, 0.25};
+  log.learning_rates = {{0.5, 0.25}, {1}};
   log.steps = 9;
   log.statement_limit_reached = true;
   return log;

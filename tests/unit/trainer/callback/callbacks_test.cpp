@@ -159,14 +159,14 @@ TEST_CASE("LearningRateMonitor puts the rate where others read it") {
   const Ran ran = train("1.0", "max_epochs: 3, callbacks: [LearningRateMonitor]",
                         "optimizer: {SGD: {lr: 0.5}}\nlr_scheduler: {StepLR: {step_size: 1}}\n");
   CHECK(ran.log(1).metrics.at("lr-SGD") == Approx(0.005));
-  CHECK(ran.log(1).learning_rates.at(2) == Approx(0.005));
+  CHECK(ran.log(1).learning_rates.at(0).at(2) == Approx(0.005));
 }
 
 TEST_CASE("schedulers step by epochs or by optimizer steps, every so often") {
   const auto rates = [](const std::string& more) {
     return train("1.0", "max_epochs: 3", "optimizer: {SGD: {lr: 1.0}}\nlr_scheduler: " + more)
         .log(0)
-        .learning_rates;
+        .learning_rates.at(0);
   };
   using Rates = std::vector<double>;
   CHECK(rates("{ExponentialLR: {gamma: 0.5}}\n") == Rates{1, 0.5, 0.25, 0.125});

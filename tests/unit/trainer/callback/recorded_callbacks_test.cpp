@@ -125,8 +125,8 @@ TEST_CASE("a scheduler that monitors a rank's own value gives each rank its own 
         "bb|r|"
         "bb|r|"
         "bb|r|");
-  CHECK(ran.log(0).learning_rates == std::vector<double>{0.5, 0.5, 0.5, 0.5, 0.5});
-  CHECK(ran.log(1).learning_rates == std::vector<double>{0.5, 0.5, 0.25, 0.125, 0.0625});
+  CHECK(ran.log(0).learning_rates.at(0) == std::vector<double>{0.5, 0.5, 0.5, 0.5, 0.5});
+  CHECK(ran.log(1).learning_rates.at(0) == std::vector<double>{0.5, 0.5, 0.25, 0.125, 0.0625});
   CHECK_FALSE(ran.log(0).final_parameters.at(0) == ran.log(1).final_parameters.at(0));
 }
 

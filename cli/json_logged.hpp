@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "cli/json.hpp"
+
+namespace lockstep::cli {
+
+/// A finite number, else null: JSON knows no infinity and no NaN.
+Json number(double value);
+/// What each rank believes of the checkpoints that the scenario asks for.
+Json checkpoints_json(const std::vector<RankLog>& ranks);
+/// By rank, a list for each optimizer.
+Json learning_rates_json(const std::vector<RankLog>& ranks);
+/// Keys of the last epoch: what each rank logs, what one device logs, and what speaks between them.
+Json logged_json(const std::vector<GlobalMetric>& logged);
+
+}  // namespace lockstep::cli
