@@ -139,6 +139,28 @@ program:
     - backward: loss
     - optimizer_step: d
 """,
+    "rates-of-two-optimizers": GAN + """
+lr_scheduler: {ExponentialLR: {gamma: 0.5, optimizer: d}}
+trainer:
+  accelerator: cpu
+  strategy: ddp_find_unused_parameters_true
+  devices: 2
+  enable_checkpointing: false
+  max_epochs: 2
+  callbacks: [{LearningRateMonitor: {log_momentum: true}}]
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward: {module: generator}
+    - zero_grad: g
+    - backward: loss
+    - optimizer_step: g
+    - forward: {module: discriminator}
+    - zero_grad: d
+    - backward: loss
+    - optimizer_step: d
+""",
     "two-optimizers-toggled": GAN + """
 trainer:
   accelerator: cpu
