@@ -142,8 +142,8 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   made->ready = ticket;
   made->ready_on = on;
   if (statement.result || is_name) {
-    bind(statement.result ? statement.result->value : expression.root().name, Variable{made},
-         frame);
+    bind(statement.result ? statement.result->value : expression.root().name,
+         Variable{made, source.gradient}, frame);
   }
   made->arrives_unwaited = device == host_device && value_or(statement.work.non_blocking, false);
   if (!value_or(statement.work.non_blocking, false)) {

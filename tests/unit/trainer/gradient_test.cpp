@@ -66,6 +66,12 @@ TEST_CASE("a multiple of the loss moves the parameters as that multiple of the r
   CHECK_FALSE(equal(doubled, train("", two)));
 }
 
+TEST_CASE("a copy and a reduction in place leave the graph as it was") {
+  // Seen in PyTorch 2.11: all_reduce changes the value, and the gradient flows as through nothing.
+  CHECK(equal(train(", copy: {tensor: loss, to: cpu}", two), train("", two)));
+  CHECK(equal(train(", all_reduce: loss", two), train("", two)));
+}
+
 TEST_CASE("under dp the copies' own losses are followed too") {
   const std::string dp = "versions: {lightning: \"1.6\"}\n" +
                          std::string(
