@@ -10,6 +10,7 @@
 #include "model/core/random.hpp"
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/evaluate.hpp"
+#include "model/trainer/rank_names.hpp"
 
 namespace lockstep {
 
@@ -180,21 +181,7 @@ Entries of_lightning(const Launch& launch, const Place& place) {
 class PlaceScope final : public Environment {
  public:
   explicit PlaceScope(const Place& place) : place_(place) {}
-  std::optional<Value> lookup(std::string_view name) override {
-    if (name == "rank") {
-      return Value(place_.rank.value);
-    }
-    if (name == "world_size") {
-      return Value(place_.world_size);
-    }
-    if (name == "local_rank") {
-      return Value(place_.local_rank);
-    }
-    if (name == "node_rank") {
-      return Value(place_.node);
-    }
-    return name == "is_global_zero" ? std::optional(Value(place_.rank.value == 0)) : std::nullopt;
-  }
+  std::optional<Value> lookup(std::string_view name) override { return name_of_rank(name, place_); }
   double random(const SourcePlace&) override {
     return random_unit(random_key(place_.seed, place_.rank.value), turn_++);
   }

@@ -8,6 +8,7 @@
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/tensor.hpp"
 #include "model/trainer/interpreter.hpp"
+#include "model/trainer/rank_names.hpp"
 #include "model/trainer/sites.hpp"
 
 namespace lockstep {
@@ -31,7 +32,7 @@ class RankScope final : public Environment {
     if (const Variable* variable = interpreter_.find(name, frame_)) {
       return bound(*variable, name);
     }
-    if (const std::optional<Value> own = name_of_rank(name)) {
+    if (const std::optional<Value> own = name_of_rank(name, place_)) {
       return own;
     }
     return interpreter_.trainer_ == nullptr ? std::nullopt : interpreter_.trainer_->lookup(name);
@@ -69,25 +70,6 @@ class RankScope final : public Environment {
     }
     throw OperationError(fmt::format("`{}` is a tensor, and no tensor can be used here", name),
                          "copy its value first: {item: x, as: y}");
-  }
-
-  std::optional<Value> name_of_rank(std::string_view name) const {
-    if (name == "rank") {
-      return Value(place_.rank.value);
-    }
-    if (name == "world_size") {
-      return Value(place_.world_size);
-    }
-    if (name == "local_rank") {
-      return Value(place_.local_rank);
-    }
-    if (name == "node_rank") {
-      return Value(place_.node);
-    }
-    if (name == "is_global_zero") {
-      return Value(place_.rank.value == 0);
-    }
-    return std::nullopt;
   }
 
   Interpreter& interpreter_;
