@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "cli/commands.hpp"
 #include "cli/explain_guides.hpp"
+#include "cli/explain_keys.hpp"
 #include "cli/explain_tables.hpp"
 #include "io/scenario/spelling.hpp"
 #include "io/schema/schema.hpp"
 #include "model/cluster/presets.hpp"
+#include "model/network/presets.hpp"
 
 namespace lockstep::cli {
 
@@ -33,11 +37,28 @@ std::string list_of(std::span<const Page> pages) {
   return out;
 }
 
+// As many on a line as there is room for.
+std::string names_of_keys() {
+  constexpr size_t width = 90;
+  std::string out;
+  std::string line = " ";
+  for (const std::string& name : key_page_names()) {
+    if (line.size() + 1 + name.size() > width) {
+      out += line + "\n";
+      line = " ";
+    }
+    line += " " + name;
+  }
+  return out + line + "\n";
+}
+
 std::string overview() {
   return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) + list_of(metric_pages()) +
          list_of(setup_pages()) + "\nFindings that Lockstep does not look for yet\n" +
          list_of(later_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
-         "\n  presets                known clusters and GPUs\n"
+         "\nKeys of a scenario (trainer.devices, data.batch_size, ..), and its statements\n" +
+         names_of_keys() +
+         "\n  presets                known clusters, GPUs and models\n"
          "  guides                 what public guides say, and what is so\n"
          "\nlockstep explain NAME shows a page.\n";
 }
@@ -54,6 +75,11 @@ std::string presets() {
                        static_cast<double>(device.memory.count()) / 1073741824.0,
                        static_cast<double>(device.memory_bandwidth.count()) * 1e-9, device.source);
   }
+  out += "\nModels (model.preset), and the shape arguments that each takes\n";
+  for (const NetworkPreset& network : network_presets()) {
+    out += fmt::format("  {:<16} {} ({}); {}\n", network.name, network.summary,
+                       fmt::join(network.arguments, ", "), network.source);
+  }
   return out;
 }
 
@@ -65,6 +91,12 @@ std::vector<std::string_view> all_names() {
       names.push_back(page.name);
     }
   }
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> all = key_page_names();
+    std::ranges::move(all_key_names(), std::back_inserter(all));
+    return all;
+  }();
+  names.insert(names.end(), keys.begin(), keys.end());
   return names;
 }
 
@@ -139,6 +171,13 @@ Json presets_json() {
                             {"memory_bandwidth_bytes_per_s", device.memory_bandwidth.count()},
                             {"source", device.source}});
   }
+  json["models"] = Json::array();
+  for (const NetworkPreset& network : network_presets()) {
+    json["models"].push_back({{"name", network.name},
+                              {"summary", network.summary},
+                              {"arguments", network.arguments},
+                              {"source", network.source}});
+  }
   return json;
 }
 
@@ -186,6 +225,9 @@ Answer explain_command(const Request& request) {
   }
   const Page* page = find_page(name);
   if (page == nullptr) {
+    if (const std::optional<KeyPage> key = find_key_page(name)) {
+      return {json ? text_of(json_of(*key)) : text_of(*key), "", ExitCode::ok};
+    }
     return unknown(fmt::format("there is no page `{}`", name), name, all_names());
   }
   return {json ? text_of(json_of(*page)) : text_of(*page), "", ExitCode::ok};

@@ -198,7 +198,10 @@ lockstep explain [NAME]     a page about a finding, a result, the presets, or wh
 
   lockstep explain LS101        what it means, what is seen, how to fix it, an example
   lockstep explain step_time    what an expectation about it compares
-  lockstep explain presets      known clusters and GPUs
+  lockstep explain trainer.devices
+                                a key of a scenario, with the smallest one that shows it; so also
+                                `trainer`, `fault.signal`, and statements: `all_gather`
+  lockstep explain presets      known clusters, GPUs and models
   lockstep explain guides       what public guides say about several GPUs, right or wrong, and why;
                                 with a NAME of the list also the scenario that shows it
   lockstep explain              lists all pages; all of these also with --format json
