@@ -132,6 +132,30 @@ CheckpointLog checkpoint_of(const Json& json) {
 }  // namespace
 
 namespace {
+Json json_of(const std::map<std::string, double>& values) {
+  Json all = Json::array();
+  for (const auto& [key, value] : values) {
+    all.push_back({key, value});
+  }
+  return all;
+}
+
+std::map<std::string, double> values_by_key(const Json& json) {
+  std::map<std::string, double> values;
+  for (const Json& value : json) {
+    values.emplace(value.at(0).get<std::string>(), value.at(1).get<double>());
+  }
+  return values;
+}
+
+Json rows_json(const RankLog& log) {
+  Json rows = Json::array();
+  for (const LoggerRow& row : log.logger_rows) {
+    rows.push_back({row.step, json_of(row.values)});
+  }
+  return rows;
+}
+
 Json rates_json(const std::vector<std::vector<double>>& rates) {
   Json all = Json::array();
   for (const std::vector<double>& of_optimizer : rates) {
@@ -142,11 +166,10 @@ Json rates_json(const std::vector<std::vector<double>>& rates) {
 }  // namespace
 
 Json json_of_log(const RankLog& log) {
-  Json metrics = Json::array();
-  for (const auto& [key, value] : log.metrics) {
-    metrics.push_back({key, value});
-  }
-  return {{"metrics", metrics},
+  return {{"metrics", json_of(log.metrics)},
+          {"logger_rows", rows_json(log)},
+          {"logger_row_count", log.logger_row_count},
+          {"progress_bar", json_of(log.progress_bar)},
           {"logged", json_of_all(log.logged)},
           {"findings", json_of_all(log.findings)},
           {"monitors", json_of_all(log.monitors)},
@@ -164,9 +187,12 @@ Json json_of_log(const RankLog& log) {
 
 RankLog log_of_json(const Json& json) {
   RankLog log;
-  for (const Json& metric : json.at("metrics")) {
-    log.metrics.emplace(metric.at(0).get<std::string>(), metric.at(1).get<double>());
+  log.metrics = values_by_key(json.at("metrics"));
+  for (const Json& row : json.at("logger_rows")) {
+    log.logger_rows.push_back({row.at(0), values_by_key(row.at(1))});
   }
+  log.logger_row_count = json.at("logger_row_count");
+  log.progress_bar = values_by_key(json.at("progress_bar"));
   log.logged = all_of_json(json.at("logged"), logged_key_of);
   log.findings = all_of_json(json.at("findings"), finding_of);
   log.monitors = all_of_json(json.at("monitors"), monitor_of);

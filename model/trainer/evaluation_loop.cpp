@@ -79,6 +79,7 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     co_await training_.hook(begin);
     co_await training_.evaluation_batch(batch, loader, step);
     co_await training_.hook(end);
+    co_await log_batch(sanity);
     used.samples.insert(used.samples.end(), batch.samples.begin(), batch.samples.end());
     if (!keeps_outputs) {
       training_.outputs.clear();
@@ -99,6 +100,16 @@ Program EvaluationLoop::end_epoch(bool sanity) {
   co_await training_.hook_with_outputs(outputs_end);
   co_await training_.hook(epoch_end);
   co_await results_.end_epoch(!sanity);
+  training_.log_row(results_.take_epoch_values(), std::nullopt);
+}
+
+// Rows of batches have a number for each loader, over all evaluations of the loop, and no epoch.
+Program EvaluationLoop::log_batch(bool sanity) {
+  co_await results_.show_progress();
+  if (!sanity && training_.program().trainer.has_logger) {
+    int64_t& seen = seen_batches_[training_.progress.dataloader_idx];
+    training_.log_row(co_await results_.values_for_loggers(), seen++);
+  }
 }
 
 Program EvaluationLoop::run(int64_t batches_max, bool sanity) {

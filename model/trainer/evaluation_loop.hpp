@@ -29,11 +29,13 @@ class EvaluationLoop {
   /// What the epoch means for `self.log` and the hooks, once its batches have run.
   Program end_epoch(bool sanity);
   Program batches(const LoaderSettings& loader, int64_t batches_max, bool sanity);
+  Program log_batch(bool sanity);
 
   Training& training_;
   EvaluationKind kind_;
   LoggedResults results_;
   bool is_set_up_ = false;
+  std::map<int64_t, int64_t> seen_batches_;  ///< by loader; not those of the sanity check
 };
 
 /// `trainer.validate`, `test` or `predict` on their own.

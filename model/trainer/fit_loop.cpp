@@ -26,6 +26,7 @@ class FitLoop {
   Program epochs();
   Program epoch();
   Program batch(const Batch& batch, bool steps, bool begins_window);
+  Program log_batch(bool steps);
   Program step_schedulers(bool steps, bool monitored);
   Program validate_if_due();
   Program end_epoch();
@@ -95,6 +96,7 @@ Program FitLoop::sanity_check() {
   co_await validation_.run(settings_.num_sanity_val_steps, true);
   co_await training_.hook("on_sanity_check_end");
   training_.log().metrics = metrics;
+  training_.log().progress_bar.clear();
   training_.progress.sanity_checking = false;
 }
 
@@ -176,6 +178,14 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   co_await training_.hook("on_train_batch_end");
 }
 
+// The property `metrics` turns what goes to the progress bar into numbers after every batch.
+Program FitLoop::log_batch(bool steps) {
+  co_await results_.show_progress();
+  if (steps && settings_.has_logger && training_.should_update_logs()) {
+    training_.log_row(co_await results_.values_for_loggers(), std::nullopt);
+  }
+}
+
 // Those of the interval `step` follow optimizer steps (training_epoch_loop.py).
 Program FitLoop::step_schedulers(bool steps, bool monitored) {
   if (steps) {
@@ -192,6 +202,9 @@ Program FitLoop::end_epoch() {
   if (training_.progress.is_last_batch) {
     co_await training_.schedulers().step(SchedulerInterval::epoch, true);
   }
+  --training_.progress.batches_that_stepped;
+  training_.log_row(results_.take_epoch_values(), std::nullopt);
+  ++training_.progress.batches_that_stepped;
 }
 
 // A rank whose batches have ended leaves, whatever the others do: Join, if the strategy was asked
@@ -221,6 +234,7 @@ Program FitLoop::epoch() {
     progress.is_last_batch = number + 1 == progress.num_batches;
     const bool steps = (number + 1) % window == 0 || progress.is_last_batch;
     co_await batch(next, steps, number % window == 0);
+    co_await log_batch(steps);
     used.samples.insert(used.samples.end(), next.samples.begin(), next.samples.end());
     if (!keeps_outputs) {
       training_.outputs.clear();
@@ -229,6 +243,7 @@ Program FitLoop::epoch() {
     co_await validate_if_due();
     co_await step_schedulers(steps, true);
     decide_to_stop();
+    progress.batches_that_stepped += steps ? 1 : 0;
     training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
   }
   training_.log().samples.push_back(std::move(used));

@@ -23,6 +23,8 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
   call.on_epoch = value_or(log.on_epoch, defaults.on_epoch);
   call.sync =
       value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
+  call.to_logger = value_or(log.logger, true);
+  call.to_progress_bar = value_or(log.prog_bar, false);
   call.hook = hook_;
   call.rank_zero_only = value_or(log.rank_zero_only, false);
   call.batch_size = batch_ == nullptr ? 1 : batch_->size();

@@ -207,25 +207,49 @@ Program LoggedResults::refresh() {
   }
 }
 
+bool LoggedResults::has_step_value(const Result& result) const {
+  const MetricObject* const metric = result.call.metric;
+  const bool has_batch_value = metric != nullptr && result.call.on_step && metric->batch_value();
+  return (result.step_value || has_batch_value) && is_visible(result);
+}
+
+Task<double> LoggedResults::step_value(size_t index) {
+  const Result& result = results_[index];
+  if (result.step_value) {
+    co_return co_await read(result.step_value, result.call.site);
+  }
+  co_return single_number(result, *result.call.metric->batch_value());
+}
+
+Task<std::map<std::string, double>> LoggedResults::values_for_loggers() {
+  std::map<std::string, double> values;
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (results_[i].call.to_logger && has_step_value(results_[i])) {
+      values[results_[i].call.forked_key("_step")] = co_await step_value(i);
+    }
+  }
+  co_return values;
+}
+
+Program LoggedResults::show_progress() {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    if (results_[i].call.to_progress_bar && has_step_value(results_[i])) {
+      const double value = co_await step_value(i);
+      interpreter_.log().progress_bar[results_[i].call.forked_key("_step")] = value;
+    }
+  }
+}
+
 Program LoggedResults::publish_steps() {
   if (!training_) {
     co_return;
   }
   std::map<std::string, double>& metrics = interpreter_.log().metrics;
   for (size_t i = 0; i < results_.size(); ++i) {
-    const TensorPointer step = results_[i].step_value;
-    const MetricObject* const metric = results_[i].call.metric;
-    const bool has_batch_value =
-        metric != nullptr && results_[i].call.on_step && metric->batch_value();
-    if ((!step && !has_batch_value) || !is_visible(results_[i])) {
+    if (!has_step_value(results_[i])) {
       continue;
     }
-    double value = 0;
-    if (has_batch_value) {
-      value = single_number(results_[i], *metric->batch_value());
-    } else {
-      value = co_await read(step, results_[i].call.site);
-    }
+    const double value = co_await step_value(i);
     metrics[results_[i].call.key()] = value;
     metrics[results_[i].call.forked_key("_step")] = value;
     if (!results_[i].call.on_epoch) {
@@ -249,6 +273,12 @@ Program LoggedResults::reduce_one(Result& result, bool keep) {
   std::map<std::string, double>& metrics = interpreter_.log().metrics;
   metrics[result.call.key()] = value;
   metrics[result.call.forked_key("_epoch")] = value;
+  if (result.call.to_logger) {
+    for_loggers_[result.call.forked_key("_epoch")] = value;
+  }
+  if (result.call.to_progress_bar) {
+    interpreter_.log().progress_bar[result.call.forked_key("_epoch")] = value;
+  }
   remember(result, value);
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/strategy/strategy.hpp"
@@ -23,6 +25,8 @@ struct LogCall {
   bool on_epoch = false;
   std::string hook;  ///< that calls it
   bool rank_zero_only = false;
+  bool to_logger = true;
+  bool to_progress_bar = false;
   bool sync = false;  ///< sync_dist, the strategy is distributed, and not rank_zero_only
   int64_t batch_size = 1;
   TensorPointer value;  ///< one element; read when it is needed; null for a metric object
@@ -76,6 +80,12 @@ class LoggedResults {
   Program end_epoch(bool keep);
   /// The last values on_step, for whoever reads callback_metrics within the epoch.
   Program publish_steps();
+  /// What the last batch has logged on_step for the loggers, by key.
+  Task<std::map<std::string, double>> values_for_loggers();
+  /// What was reduced for the loggers since it was last taken, by key.
+  std::map<std::string, double> take_epoch_values() { return std::exchange(for_loggers_, {}); }
+  /// Reads what the last batch has logged for the progress bar, as Lightning does after each.
+  Program show_progress();
   /// What reading `trainer.callback_metrics` here and now does: within batches it shows values
   /// on_step, else it reduces those of the epoch.
   Program refresh();
@@ -101,6 +111,8 @@ class LoggedResults {
   };
   Result& result_of(const LogCall& call);
   Task<double> read(TensorPointer tensor, SiteId site);
+  bool has_step_value(const Result& result) const;
+  Task<double> step_value(size_t index);
   Program gather(Result& result);
   void accumulate(Result& result, double value, int64_t batch_size);
   Task<double> reduced(Result& result);
@@ -118,6 +130,7 @@ class LoggedResults {
   bool training_;
   int64_t loader_ = only_loader;
   bool in_batches_ = false;
+  std::map<std::string, double> for_loggers_;
   std::vector<Result> results_;  ///< in the order of the first log
 };
 

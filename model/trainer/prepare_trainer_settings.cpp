@@ -52,6 +52,7 @@ void apply_fast_dev_run(Preparation& preparation, const PlainValue& given,
   settings.limit_train.batches = settings.limit_validation.batches = batches;
   settings.limit_test.batches = settings.limit_predict.batches = batches;
   settings.fast_dev_run = true;
+  settings.has_logger = false;  // a DummyLogger takes their place
   settings.num_sanity_val_steps = 0;
   settings.val_check_interval = {};
   settings.check_val_every_n_epoch = 1;
@@ -90,12 +91,6 @@ void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
 }
 
 void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
-  const bool shows_rates =
-      std::any_of(trainer.callbacks.begin(), trainer.callbacks.end(),
-                  [](const Object& callback) { return callback.name == "LearningRateMonitor"; });
-  if (!shows_rates) {
-    name_if(preparation, Kind::note, trainer.log_every_n_steps, "log_every_n_steps");
-  }
   if (!trainer.gradient_clip_val) {
     name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
   }
@@ -106,7 +101,6 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::note, trainer.enable_progress_bar, "enable_progress_bar");
   name_if(preparation, Kind::note, trainer.enable_model_summary, "enable_model_summary");
   name_if(preparation, Kind::note, trainer.default_root_dir, "default_root_dir");
-  name_if(preparation, Kind::note, trainer.logger, "logger");
   name_if(preparation, Kind::note, trainer.profiler, "profiler");
 }
 
@@ -152,7 +146,9 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   settings.check_val_every_n_epoch = value_or(trainer.check_val_every_n_epoch, int64_t{1});
   settings.num_sanity_val_steps = limit_of(trainer.num_sanity_val_steps, 2);
   settings.log_every_n_steps =
-      std::max<int64_t>(1, value_or(trainer.log_every_n_steps, int64_t{50}));
+      std::max<int64_t>(0, value_or(trainer.log_every_n_steps, int64_t{50}));
+  const bool* const logs = trainer.logger ? trainer.logger->get_if<bool>() : nullptr;
+  settings.has_logger = logs == nullptr || *logs;
   settings.accumulate_grad_batches =
       std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
   settings.inject_sampler =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -48,10 +49,21 @@ struct LoggedKey {
   int64_t batches = 0;             ///< values that were accumulated
 };
 
+/// What a rank gives its loggers at once. On ranks other than 0 they write nothing of it.
+struct LoggerRow {
+  int64_t step = 0;  ///< batches that stepped; of evaluation batches, their number
+  std::map<std::string, double> values;  ///< by key, `epoch` among them where Lightning adds it
+};
+
 /// What a rank leaves behind beside its journal.
 struct RankLog {
+  static constexpr size_t logger_rows_max = 256;
+
   std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
-  std::vector<LoggedKey> logged;  ///< the last epoch of each key, in the order of the first log
+  std::vector<LoggedKey> logged;      ///< the last epoch of each key, in the order of the first log
+  std::deque<LoggerRow> logger_rows;  ///< the last of them
+  int64_t logger_row_count = 0;       ///< of all
+  std::map<std::string, double> progress_bar;  ///< what was logged with prog_bar, by key
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made

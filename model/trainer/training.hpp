@@ -19,7 +19,8 @@ namespace lockstep {
 
 /// Where a loop stands, as the names of expressions see it.
 struct Progress {
-  int64_t global_step = 0;  ///< optimizer steps
+  int64_t global_step = 0;           ///< optimizer steps
+  int64_t batches_that_stepped = 0;  ///< disregarding several optimizers: what loggers count
   int64_t epoch = 0;
   int64_t batch_idx = 0;
   int64_t batch_size = 0;
@@ -102,6 +103,11 @@ class Training final : public TrainerScope {
   void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
   /// Where schedulers change them.
   void log_learning_rates();
+  /// Whether loggers get a row of the batch that runs (logger_connector.py, should_update_logs).
+  bool should_update_logs() const;
+  /// Gives the loggers a row, if there are values and loggers. Without `step`, that of the key
+  /// `step`, else of training, and the epoch beside it.
+  void log_row(std::map<std::string, double> values, std::optional<int64_t> step);
   bool has_validation() const;
   /// Some validation of this fit, beyond the sanity check, has come to its end.
   bool has_validated() const { return has_validated_; }

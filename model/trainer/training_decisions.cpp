@@ -76,6 +76,29 @@ void Training::log_learning_rates() {
   }
 }
 
+bool Training::should_update_logs() const {
+  const int64_t every = program_.trainer.log_every_n_steps;
+  return every > 0 && ((progress.batches_that_stepped + 1) % every == 0 || progress.should_stop);
+}
+
+void Training::log_row(std::map<std::string, double> values, std::optional<int64_t> step) {
+  if (!program_.trainer.has_logger || values.empty()) {
+    return;
+  }
+  const auto own = values.find("step");
+  if (!step && own != values.end()) {
+    step = static_cast<int64_t>(own->second);
+    values.erase(own);
+  } else if (!step) {
+    values.emplace("epoch", static_cast<double>(progress.epoch));
+  }
+  ++log_.logger_row_count;
+  log_.logger_rows.push_back({step.value_or(progress.batches_that_stepped), std::move(values)});
+  if (log_.logger_rows.size() > RankLog::logger_rows_max) {
+    log_.logger_rows.pop_front();
+  }
+}
+
 bool Training::has_validation() const {
   return !program_.validation.empty() && program_.trainer.limit_validation.allows_any();
 }

@@ -50,6 +50,7 @@ struct TrainerSettings {
   bool inject_sampler = true;
   bool fast_dev_run = false;
   int64_t log_every_n_steps = 50;
+  bool has_logger = true;
 
   /// `val_check_interval` is 1.0, or the 1 that equals it in Python.
   bool validates_whole_epochs() const {

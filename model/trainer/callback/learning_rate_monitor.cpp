@@ -27,9 +27,7 @@ bool LearningRateMonitor::acts_on(CallbackHook hook) const {
 }
 
 bool LearningRateMonitor::is_due(bool at_step) const {
-  const int64_t next = training_.progress.global_step + 1;
-  return !at_step || next % training_.program().trainer.log_every_n_steps == 0 ||
-         training_.progress.should_stop;
+  return !at_step || training_.should_update_logs();
 }
 
 // Schedulers come first, each with its optimizer where it steps; optimizers without one are told
@@ -41,6 +39,7 @@ Program LearningRateMonitor::run(CallbackHook hook) {
   }
   const bool everywhere = settings_.interval != LearningRateMonitorSettings::Interval::by_scheduler;
   std::map<OptimizerKind, int> of_class;
+  row_.clear();
   std::set<size_t> told;
   for (const SchedulerSettings& scheduler : training_.program().schedulers) {
     const bool steps_here = (scheduler.interval == SchedulerInterval::step) == at_step;
@@ -55,6 +54,10 @@ Program LearningRateMonitor::run(CallbackHook hook) {
       tell(index, next_name(index, of_class));
     }
   }
+  for (const auto& [name, value] : row_) {
+    training_.log().metrics[name] = value;
+  }
+  training_.log_row(row_, training_.progress.batches_that_stepped);
 }
 
 std::string LearningRateMonitor::next_name(size_t index,
@@ -66,14 +69,13 @@ std::string LearningRateMonitor::next_name(size_t index,
 
 void LearningRateMonitor::tell(size_t index, const std::string& name) {
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[index];
-  std::map<std::string, double>& metrics = training_.log().metrics;
-  metrics[name] = training_.learning_rate(index);
+  row_[name] = training_.learning_rate(index);
   if (settings_.log_momentum) {
-    metrics[name + "-momentum"] =
+    row_[name + "-momentum"] =
         optimizer.kind == OptimizerKind::sgd ? optimizer.momentum : optimizer.beta1;
   }
   if (settings_.log_weight_decay) {
-    metrics[name + "-weight_decay"] = optimizer.weight_decay;
+    row_[name + "-weight_decay"] = optimizer.weight_decay;
   }
 }
 

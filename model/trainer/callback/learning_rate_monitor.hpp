@@ -25,6 +25,7 @@ class LearningRateMonitor final : public Callback {
 
   const LearningRateMonitorSettings& settings_;
   Training& training_;
+  std::map<std::string, double> row_;  ///< that is told now
 };
 
 }  // namespace lockstep

@@ -66,6 +66,9 @@ RankLog written_log() {
   log.monitors = {{"EarlyStopping", "loss", site_id("z"), {{2, 6, 0.5, true, false}}}};
   log.checkpoints = {{"loss", site_id("c"), false, "a.ckpt", 0.25, {{"a.ckpt", 0.25}}, "last", 2}};
   log.stopped_epoch = 4;
+  log.logger_rows = {{3, {{"loss", 0.5}, {"epoch", 0}}}, {1, {{"val_loss_step", 2}}}};
+  log.logger_row_count = 12;
+  log.progress_bar = {{"loss", 0.5}};
   log.learning_rates = {{0.5, 0.25}, {1}};
   log.steps = 9;
   log.statement_limit_reached = true;
@@ -119,6 +122,11 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read_log.checkpoints[0].kept == log.checkpoints[0].kept);
   CHECK(read_log.checkpoints[0].saved == 2);
   CHECK(read_log.stopped_epoch == 4);
+  REQUIRE(read_log.logger_rows.size() == 2);
+  CHECK(read_log.logger_rows.back().step == 1);
+  CHECK(read_log.logger_rows.front().values == log.logger_rows.front().values);
+  CHECK(read_log.logger_row_count == 12);
+  CHECK(read_log.progress_bar == log.progress_bar);
   CHECK(read_log.learning_rates == log.learning_rates);
   CHECK(read_log.steps == 9);
   CHECK(read_log.statement_limit_reached);

@@ -11,8 +11,6 @@ struct Difference {
 
 const std::vector<Difference>& differences() {
   static const std::vector<Difference> known = {
-      // Recorded with rows of the logger at every step, which the scenario does not say.
-      {"scheduler-of-each-step", {"callback_metrics"}},
       // Lightning waits out the time limit of the barrier before SIGTERMException and then leaves;
       // here what waits for ever is stuck.
       {"signal-to-rank-zero-after-a-batch", {"ended"}},

@@ -101,6 +101,14 @@ json checkpoints_of(const RankLog& log) {
   return all;
 }
 
+json logger_of(const RankLog& log) {
+  json rows = json::array();
+  for (const LoggerRow& row : log.logger_rows) {
+    rows.push_back({row.step, row.values});
+  }
+  return rows;
+}
+
 json record_of(const RankLog& log, const RankView& view, const RankEnd& end) {
   json hooks = json::array();
   std::ranges::copy_if(view.port.hooks, std::back_inserter(hooks), is_of_2_x);
@@ -114,6 +122,8 @@ json record_of(const RankLog& log, const RankView& view, const RankEnd& end) {
   }
   return {{"ended", name_of_end(end.kind)},
           {"callback_metrics", log.metrics},
+          {"progress_bar", log.progress_bar},
+          {"logger", logger_of(log)},
           {"samples", samples_of(log)},
           {"checkpoints", checkpoints_of(log)},
           {"stopped_epoch", log.stopped_epoch.value_or(0)},
@@ -237,7 +247,10 @@ OurTraining our_training(const LightningRecording& recording, const WorldOfRanks
   OurTraining ours;
   WorldAbilities abilities;
   abilities.faults = cli::every_fault();
-  const Scenario scenario = scenario_of(recording.scenario);
+  Scenario scenario = scenario_of(recording.scenario);
+  if (!scenario.trainer->log_every_n_steps) {  // theirs gives the loggers every step
+    scenario.trainer->log_every_n_steps = Placed<int64_t>{1, {}};
+  }
   Preparation preparation = prepare(scenario, standard_strategies(), abilities);
   const auto add_refused = [&ours](const std::vector<Problem>& problems) {
     for (const Problem& problem : problems) {
@@ -274,8 +287,9 @@ std::vector<std::string> differing_parts(const json& ours, const json& theirs) {
   for (size_t rank = 0; rank < theirs.size(); ++rank) {
     const json mine = comparable(ours[rank]);
     const json other = comparable(theirs[rank]);
-    for (const char* part : {"ended", "operations", "callback_metrics", "samples", "global_step",
-                             "epochs", "hooks", "parameters", "checkpoints", "stopped_epoch"}) {
+    for (const char* part :
+         {"ended", "operations", "callback_metrics", "logger", "samples", "global_step", "epochs",
+          "hooks", "parameters", "checkpoints", "stopped_epoch"}) {
       if (!agree_in(part, mine, other)) {
         differing.insert(part);
       }
