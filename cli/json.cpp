@@ -272,6 +272,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["ranks"] = classes_json(results);
   json["metrics"] = metrics_json(results);
   json["logged"] = logged_json(rehearsal.logged);
+  json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks);
   json["checkpoints"] = checkpoints_json(rehearsal.run.preparation.log->ranks);
   json["learning_rates"] = learning_rates_json(rehearsal.run.preparation.log->ranks);
   json["basis"] = rehearsal.run.basis;

@@ -1,5 +1,6 @@
 #include "cli/json_logged.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace lockstep::cli {
@@ -14,6 +15,14 @@ Json checkpoint_json(const CheckpointLog& checkpoint) {
   json["kept"] = Json::object();
   for (const auto& [file, score] : checkpoint.kept) {
     json["kept"][file] = number(score);
+  }
+  return json;
+}
+
+Json numbers(const std::map<std::string, double>& values) {
+  Json json = Json::object();
+  for (const auto& [key, value] : values) {
+    json[key] = number(value);
   }
   return json;
 }
@@ -76,6 +85,31 @@ Json logged_json(const std::vector<GlobalMetric>& logged) {
     json["fix"] =
         agrees.value_or(true) || metric.remedy.empty() ? Json(nullptr) : Json(metric.remedy);
     all.push_back(std::move(json));
+  }
+  return all;
+}
+
+Json loggers_json(const std::vector<RankLog>& ranks) {
+  std::vector<std::pair<Json, RankSet>> alike;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    Json json;
+    json["row_count"] = ranks[rank].logger_row_count;
+    json["last_rows"] = Json::array();
+    for (const LoggerRow& row : ranks[rank].logger_rows) {
+      json["last_rows"].push_back({{"step", row.step}, {"values", numbers(row.values)}});
+    }
+    json["progress_bar"] = numbers(ranks[rank].progress_bar);
+    auto known = std::ranges::find(alike, json, [](const auto& one) { return one.first; });
+    if (known == alike.end()) {
+      alike.emplace_back(std::move(json), RankSet{});
+      known = alike.end() - 1;
+    }
+    known->second.add(static_cast<int32_t>(rank));
+  }
+  Json all = Json::array();
+  for (const auto& [json, of_ranks] : alike) {
+    all.push_back({{"ranks", of_ranks.text()}});
+    all.back().update(json);
   }
   return all;
 }

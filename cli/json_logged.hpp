@@ -12,6 +12,9 @@ Json number(double value);
 Json checkpoints_json(const std::vector<RankLog>& ranks);
 /// By rank, a list for each optimizer.
 Json learning_rates_json(const std::vector<RankLog>& ranks);
+/// What ranks give their loggers, and show in their progress bars; ranks that do alike together.
+/// Only rank 0's loggers write, and only its progress bar is shown.
+Json loggers_json(const std::vector<RankLog>& ranks);
 /// Keys of the last epoch: what each rank logs, what one device logs, and what speaks between them.
 Json logged_json(const std::vector<GlobalMetric>& logged);
 

@@ -120,6 +120,38 @@ std::string rates_text(const RankLog& log) {
   return rates.empty() ? "none" : fmt::format("{}", fmt::join(rates, " and "));
 }
 
+namespace {
+
+std::string values_text(const std::map<std::string, double>& values) {
+  constexpr size_t most_keys = 8;
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : values) {
+    if (parts.size() == most_keys) {
+      parts.emplace_back("..");
+      break;
+    }
+    parts.push_back(fmt::format("{} {:.6g}", key, value));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Of rank 0: the loggers of other ranks write nothing, and their progress bars are not shown.
+std::string render_shown(const RankLog& log) {
+  std::string out;
+  if (!log.logger_rows.empty()) {
+    const LoggerRow& last = log.logger_rows.back();
+    out +=
+        fmt::format("loggers of rank 0: {} row{}, the last at step {}: {}\n", log.logger_row_count,
+                    log.logger_row_count == 1 ? "" : "s", last.step, values_text(last.values));
+  }
+  if (!log.progress_bar.empty()) {
+    out += fmt::format("progress bar of rank 0: {}\n", values_text(log.progress_bar));
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string render_logged(const Rehearsal& rehearsal) {
   if (rehearsal.logged.empty()) {
     return "";
@@ -142,7 +174,7 @@ std::string render_logged(const Rehearsal& rehearsal) {
     }
     out += "\n";
   }
-  return out;
+  return out + render_shown(rehearsal.run.preparation.log->ranks.front());
 }
 
 }  // namespace lockstep::cli

@@ -12,6 +12,19 @@ program:
   validation_step: [{log: {name: val_loss, value: loss}}]
   on_validation_epoch_end: [{log: {name: validated, value: epoch + rank}}]
 """,
+    "progress-bar": """
+trainer: {$two, max_epochs: 2, log_every_n_steps: 2}
+data: {train: {samples: 24, batch_size: 4}, val: {samples: 16, batch_size: 4}}
+program:
+  training_step:
+    - log: {name: a, value: batch_idx + rank, on_step: true, on_epoch: true, prog_bar: true}
+    - log: {name: only_shown, value: batch_idx * 2.0, prog_bar: true, logger: false}
+    - log: {name: only_written, value: batch_idx * 3.0}
+    - log: {name: step, value: 100.0 + global_step}
+  validation_step:
+    - log: {name: b, value: batch_idx + rank, on_step: true, on_epoch: true, prog_bar: true}
+    - log: {name: c, value: batch_idx + 1.0, prog_bar: true, sync_dist: true}
+""",
     "forked-keys": """
 trainer: {$two, max_epochs: 1}
 data: {train: {samples: 16, batch_size: 4}, val: {samples: 16, batch_size: 4}}

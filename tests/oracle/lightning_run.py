@@ -314,6 +314,9 @@ class LightningRun:
         if trainer is None:
             return record
         record["callback_metrics"] = self.module.interpreter.metrics_of(trainer)
+        if "prog_bar" in str(self.scenario):
+            bar = trainer.progress_bar_metrics.items()
+            record["progress_bar"] = {key: float(value) for key, value in bar}
         record["global_step"] = trainer.global_step
         record["epochs"] = trainer.current_epoch
         record["should_stop"] = trainer.should_stop

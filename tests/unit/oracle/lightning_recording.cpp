@@ -288,9 +288,9 @@ std::vector<std::string> differing_parts(const json& ours, const json& theirs) {
     const json mine = comparable(ours[rank]);
     const json other = comparable(theirs[rank]);
     for (const char* part :
-         {"ended", "operations", "callback_metrics", "logger", "samples", "global_step", "epochs",
-          "hooks", "parameters", "checkpoints", "stopped_epoch"}) {
-      if (!agree_in(part, mine, other)) {
+         {"ended", "operations", "callback_metrics", "logger", "progress_bar", "samples",
+          "global_step", "epochs", "hooks", "parameters", "checkpoints", "stopped_epoch"}) {
+      if (other.contains(part) && !agree_in(part, mine, other)) {
         differing.insert(part);
       }
     }
