@@ -183,7 +183,8 @@ bool has_code(const Rehearsal& rehearsal, const std::string& code) {
 
 /// That all or some ranks have raised, and nothing else: it has no code of its own.
 bool tells_a_raise(const Finding& finding) {
-  return finding.code.empty() &&
+  const bool is_ours = finding.title.find("is not modelled") != std::string::npos;
+  return finding.code.empty() && !is_ours &&
          std::any_of(finding.sites.begin(), finding.sites.end(),
                      [](const auto& site) { return site.role == SiteRole::exception; });
 }

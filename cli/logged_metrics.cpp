@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 
+#include "cli/configuration.hpp"
 #include "model/metric/averaging.hpp"
 #include "model/metric/functional.hpp"
 #include "model/trainer/expressions_of.hpp"
 #include "model/trainer/metric_sites.hpp"
+#include "properties/every_sample_once.hpp"
 
 namespace lockstep::cli {
 
@@ -19,6 +22,7 @@ namespace {
 /// What a value is made of: the first metric in it, and whether ranks' values were gathered.
 struct Origin {
   std::string class_name;
+  bool is_ratio = false;  ///< it divides by what depends on samples
   bool is_micro = false;
   bool is_gathered = false;
   bool is_mean = false;
@@ -28,6 +32,9 @@ struct Origin {
 class Origins {
  public:
   explicit Origins(const Scenario& scenario) : scenario_(scenario) {
+    if (scenario.data) {
+      add_columns(*scenario.data);
+    }
     for_each_statement(*scenario.program, [this](const Statement& statement) {
       for (const Binding& binding : statement.bindings) {
         bindings_[binding.name].push_back(&binding.expression);
@@ -51,16 +58,59 @@ class Origins {
   }
 
  private:
+  void add_columns(const DataSpec& data) {
+    for (const auto* loaders : {&data.train, &data.val, &data.test}) {
+      for (const LoaderSpec& loader : *loaders) {
+        if (loader.values) {
+          std::ranges::transform(loader.values->columns, std::inserter(columns_, columns_.end()),
+                                 &Column::name);
+        }
+      }
+    }
+  }
+
   void visit(const ExpressionNode& node, Origin& origin, std::set<std::string>& seen) {
     if (node.kind == ExpressionNode::Kind::call) {
       visit_call(node, origin);
     }
+    visit_arithmetic(node, origin);
     if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
       visit_name(node.name, origin, seen);
     }
     for (const ExpressionNodePointer& part : node.parts) {
       visit(*part, origin, seen);
     }
+  }
+
+  // A mean of these over batches and ranks is not that of all samples, whatever the weights.
+  void visit_arithmetic(const ExpressionNode& node, Origin& origin) const {
+    using Kind = ExpressionNode::Kind;
+    const bool divides = node.kind == Kind::binary && node.operation == Operator::divide;
+    if (divides && depends_on_samples(*node.parts[1])) {
+      origin.is_ratio = true;
+    }
+  }
+
+  bool depends_on_samples(const ExpressionNode& node) const {
+    std::set<std::string> seen;
+    return depends(node, seen);
+  }
+
+  // `len` and `shape` of a batch are the same in all but the last.
+  bool depends(const ExpressionNode& node, std::set<std::string>& seen) const {
+    const bool shape_only =
+        node.kind == ExpressionNode::Kind::call && (node.name == "len" || node.name == "shape");
+    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
+      const auto bound = bindings_.find(node.name);
+      return bound == bindings_.end()
+                 ? columns_.count(node.name) != 0
+                 : std::ranges::any_of(bound->second, [&](const Expression* expression) {
+                     return depends(expression->root(), seen);
+                   });
+    }
+    return !shape_only && std::ranges::any_of(node.parts, [&](const ExpressionNodePointer& part) {
+      return depends(*part, seen);
+    });
   }
 
   static void visit_call(const ExpressionNode& node, Origin& origin) {
@@ -98,13 +148,14 @@ class Origins {
   std::map<std::string, std::vector<const Expression*>> bindings_;
   std::map<std::string, std::string> batch_values_;
   std::set<std::string> gathered_;
+  std::set<std::string, std::less<>> columns_ = {"score", "target", "loss", "output"};
 };
 
 std::string name_of_metric(const std::string& class_name) {
   return class_name == "RootMeanSquaredError" ? "a root" : class_name;
 }
 
-void add_rule(const Origin& origin, GlobalMetric& metric) {
+void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   const std::optional<Averaging> averaging = averaging_of(origin.class_name, origin.is_micro);
   if (averaging) {
     metric.rule = text_of(*averaging, name_of_metric(origin.class_name));
@@ -114,6 +165,10 @@ void add_rule(const Origin& origin, GlobalMetric& metric) {
                               "log the object: metrics: {{m: {}}}, - update: m, - log: {{name: {}, "
                               "value: m}}",
                               origin.class_name, metric.key);
+  } else if (origin.is_ratio && is_mean && !origin.is_gathered) {
+    metric.rule = "a ratio of sums is not the mean of the ratios of its parts";
+    metric.remedy =
+        "log what it is made of as sums (reduce_fx: sum) and compute it once; or a metric object";
   } else if (origin.is_gathered && origin.is_mean) {
     metric.rule = "a mean of gathered means counts each alike, however many samples it is of";
     metric.remedy =
@@ -124,6 +179,34 @@ void add_rule(const Origin& origin, GlobalMetric& metric) {
 
 bool is_evaluation(const std::string& hook) {
   return hook.find("validation") != std::string::npos || hook.find("test") != std::string::npos;
+}
+
+// Whether the ranks take some sample of the stage twice or never, in its last epoch.
+bool samples_differ(const OneRun& run, const std::string& hook) {
+  const char* const stage = hook.find("validation") != std::string::npos ? "validation" : "test";
+  const std::optional<int64_t> samples = samples_of_stage(run, stage);
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  std::vector<RankSamples> taken;
+  int64_t last = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const SampleUse& use : ranks[rank].samples) {
+      if (use.stage == stage) {
+        last = std::max(last, use.epoch);
+      }
+    }
+  }
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const SampleUse& use : ranks[rank].samples) {
+      if (use.stage == stage && use.epoch == last && use.dataloader == 0) {
+        taken.push_back({static_cast<int32_t>(rank), 0, use.samples});
+      }
+    }
+  }
+  if (!samples) {
+    return true;  // batches of each rank's own
+  }
+  const SampleCounts counts = count_samples(taken, 0, *samples);
+  return counts.repeated > 0 || counts.missed > 0;
 }
 
 // The expression under which each key is logged first.
@@ -167,13 +250,14 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
         metric.is_object = logged.is_object;
         metric.synchronised = logged.synchronised;
         metric.rank_zero_only = logged.rank_zero_only;
+        metric.samples_differ = metric.is_object && samples_differ(run, logged.hook);
         metric.of_last_batch = logged.of_last_batch;
         metric.in_training = !is_evaluation(logged.hook);
         metric.chunks =
             logged.hook.ends_with("_step") ? run.preparation.options.devices_per_rank : int64_t{1};
         const auto expression = expressions.find(without_loader(logged.key));
         if (expression != expressions.end() && !logged.is_object) {
-          add_rule(origins.of(*expression->second), metric);
+          add_rule(origins.of(*expression->second), logged.is_mean, metric);
         }
         if (single_device != nullptr && single_device->count(logged.key) != 0) {
           metric.single_device = single_device->at(logged.key);
@@ -217,7 +301,8 @@ bool logs_in_stage(const OneRun& run, std::string_view stage) {
 bool wants_reference(const OneRun& run) {
   const std::vector<GlobalMetric> metrics = logged_metrics(run, nullptr);
   return std::any_of(metrics.begin(), metrics.end(), [](const GlobalMetric& metric) {
-    return !metric.in_training && (!metric.rule.empty() || metric.rank_zero_only);
+    return !metric.in_training &&
+           (!metric.rule.empty() || metric.rank_zero_only || metric.is_object);
   });
 }
 

@@ -162,6 +162,21 @@ std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
   return finding;
 }
 
+// All ranks agree on it, so it is what was given to the objects that is not that of all samples.
+std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
+  const double logged = metric.ranks.front().value;
+  if (!metric.is_object || metric.samples_differ || !metric.single_device || metric.in_training ||
+      !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
+    return std::nullopt;
+  }
+  Finding finding = finding_for("LS302", Level::error, metric,
+                                fmt::format("`{}` is {} on all ranks, and not that of all samples",
+                                            metric.key, number(logged)));
+  tell_single_device(metric, logged, finding);
+  finding.fix = {"update the object on every rank, once with each of its batches"};
+  return finding;
+}
+
 std::optional<Finding> averaged(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
   if (metric.is_object || metric.rule.empty() || !metric.single_device || metric.in_training ||
@@ -204,6 +219,9 @@ std::vector<Finding> findings_of(const GlobalMetric& metric) {
   }
   if (auto alone = of_one_rank(metric)) {
     return {std::move(*alone)};
+  }
+  if (auto other = of_other_samples(metric)) {
+    return {std::move(*other)};
   }
   auto mean = averaged(metric);
   return mean ? std::vector{std::move(*mean)} : std::vector<Finding>();

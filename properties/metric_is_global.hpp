@@ -27,10 +27,11 @@ struct GlobalMetric {
   bool is_object = false;
   bool synchronised = false;
   bool rank_zero_only = false;
-  bool of_last_batch = false;  ///< and not of an epoch: what a rank shows is taken as a sample
-  int64_t chunks = 1;          ///< of a batch, on replicas that log one after the other (dp)
-  bool in_training = false;    ///< of training batches: what one rank shows is taken as a sample
-  std::string rule;            ///< why it may not be averaged; empty: nothing speaks against it
+  bool samples_differ = false;  ///< ranks evaluate some samples twice, or not at all
+  bool of_last_batch = false;   ///< and not of an epoch: what a rank shows is taken as a sample
+  int64_t chunks = 1;           ///< of a batch, on replicas that log one after the other (dp)
+  bool in_training = false;     ///< of training batches: what one rank shows is taken as a sample
+  std::string rule;             ///< why it may not be averaged; empty: nothing speaks against it
   std::string remedy;
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending
   std::optional<double> single_device;  ///< of all samples at once

@@ -131,7 +131,8 @@ std::vector<std::string_view> keys_of(const Table<Record>& table) {
 void fail_unknown_key(Reader& reader, const Entry& entry, std::string_view where,
                       const std::vector<std::string_view>& legal);
 
-/// Fills `record` from a map. Null values are skipped: they ask for the default.
+/// Fills `record` from a map. Null values are skipped, unless the row reads them: they ask for the
+/// default.
 template <class Record>
 void read_table(Reader& reader, const Node& node, const Table<Record>& table, Record& record) {
   if (node.kind != Node::Kind::map) {
@@ -147,7 +148,7 @@ void read_table(Reader& reader, const Node& node, const Table<Record>& table, Re
     }
     if (known == nullptr) {
       fail_unknown_key(reader, entry, table.name, keys_of(table));
-    } else if (entry.value->kind != Node::Kind::null) {
+    } else if (entry.value->kind != Node::Kind::null || known->row.reads_null) {
       known->read(reader, *entry.value, known->row, record);
     }
   }

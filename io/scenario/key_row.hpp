@@ -13,6 +13,7 @@ struct KeyRow {
   std::string_view meaning;       ///< one line
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
+  bool reads_null = false;   ///< null is a value of its own, not the default
   std::string_view table{};  ///< the table of a map's keys, "cluster.gpu"
   /// Filled by `field` from the member that the key fills.
   std::string_view type{};

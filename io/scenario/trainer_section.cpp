@@ -7,6 +7,15 @@ namespace {
 constexpr double ranks_limit = static_cast<double>(maximum_ranks);
 constexpr double forever = 1e15;
 
+/// An int, or null as 0.
+struct CountOrNullForm : FormWithoutWords {
+  static constexpr std::string_view type = IntForm::type;
+  static std::optional<int64_t> read(Reader& reader, const Node& node, const KeyRow& row) {
+    return node.kind == Node::Kind::null ? std::optional<int64_t>(0)
+                                         : IntForm::read(reader, node, row);
+  }
+};
+
 std::vector<Field<TrainerSpec>> duration_fields() {
   return {
       field<&TrainerSpec::max_epochs>(
@@ -29,8 +38,8 @@ std::vector<Field<TrainerSpec>> duration_fields() {
       field<&TrainerSpec::fast_dev_run>({"fast_dev_run", "false", "bool, or a number of batches"}),
       field<&TrainerSpec::val_check_interval>(
           {"val_check_interval", "1.0", "int: batches; float: a part of the epoch"}),
-      field<&TrainerSpec::check_val_every_n_epoch>(
-          {"check_val_every_n_epoch", "1", "null: count batches over epochs", 1, forever}),
+      field<&TrainerSpec::check_val_every_n_epoch, CountOrNullForm>(
+          {"check_val_every_n_epoch", "1", "null: count batches over epochs", 1, forever, true}),
       field<&TrainerSpec::num_sanity_val_steps>({"num_sanity_val_steps", "2",
                                                  "validation batches before training; -1: all", -1,
                                                  forever}),

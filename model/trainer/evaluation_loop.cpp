@@ -31,6 +31,22 @@ const TrainerSettings::Limit& EvaluationLoop::limit() const {
                                            : settings.limit_predict;
 }
 
+// data_connector.py, _parse_num_batches.
+void EvaluationLoop::check_limit(const LoaderSettings& loader, std::optional<int64_t> given) const {
+  const LoaderRole role =
+      kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
+  const int64_t length = RankBatches(loader, training_.policy(role), 0, given).size();
+  const bool in_parts = limit().batches == TrainerSettings::no_limit;
+  if (in_parts && limit().part > 0 && length > 0 && limit().of(length) == 0) {
+    const std::string name = kind_ == EvaluationKind::validate ? "val" : prefix();
+    throw ProgramException(
+        no_site, fmt::format("You requested to check {} of the `{}_dataloader` but {} * {} < 1; "
+                             "try at least `limit_{}_batches={:.6g}`",
+                             limit().part, name, limit().part, length, name,
+                             1.0 / static_cast<double>(length)));
+  }
+}
+
 Program EvaluationLoop::set_up() {
   if (is_set_up_) {
     co_return;
@@ -43,6 +59,7 @@ Program EvaluationLoop::set_up() {
   for (const LoaderSettings& loader : loaders()) {
     std::optional<int64_t> given;
     co_await training_.count_batches(loader, given);
+    check_limit(loader, given);
     if (!loader.iterable && training_.distributed()) {
       const LoaderRole role =
           kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;

@@ -1,6 +1,6 @@
 #include "model/trainer/fit_loop.hpp"
 
-#include <deque>
+#include <fmt/core.h>
 
 #include "model/trainer/data_feed.hpp"
 #include "model/trainer/evaluation_loop.hpp"
@@ -31,6 +31,7 @@ class FitLoop {
   Program validate_if_due();
   Program end_epoch();
   bool validates_in_this_epoch() const;
+  void check_validation_interval(int64_t available) const;
   bool is_done() const;
   bool must_stop() const;
   bool reached_max_steps() const;
@@ -116,9 +117,27 @@ Program FitLoop::set_up() {
   if ((!loader().iterable || is_limited) && training_.distributed()) {
     co_await training_.reduce_length(available);
   }
+  check_validation_interval(available);
   val_check_batch_ = settings_.val_check_interval.batches != TrainerSettings::no_limit
                          ? settings_.val_check_interval.batches
                          : std::max<int64_t>(1, settings_.val_check_interval.of(available));
+}
+
+// Lightning refuses what would never validate, once it knows how many batches there are.
+void FitLoop::check_validation_interval(int64_t available) const {
+  const TrainerSettings::Limit& interval = settings_.val_check_interval;
+  const bool in_batches = interval.batches != TrainerSettings::no_limit;
+  if (in_batches && interval.batches > available && settings_.check_val_every_n_epoch != 0 &&
+      settings_.limit_validation.allows_any() && !loader().iterable) {
+    throw ProgramException(
+        no_site, fmt::format("`val_check_interval` ({}) must be less than or equal to the number "
+                             "of the training batches ({})",
+                             interval.batches, available));
+  }
+  if (!in_batches && interval.part != 1 && loader().iterable) {
+    throw ProgramException(no_site,
+                           "with an IterableDataset `val_check_interval` must be 1.0 or an int");
+  }
 }
 
 bool FitLoop::is_done() const {
@@ -144,14 +163,16 @@ void FitLoop::decide_to_stop() {
 }
 
 bool FitLoop::validates_in_this_epoch() const {
-  return validation_.is_enabled() &&
-         (training_.progress.epoch + 1) % settings_.check_val_every_n_epoch == 0;
+  const int64_t every = settings_.check_val_every_n_epoch;
+  return validation_.is_enabled() && (every == 0 || (training_.progress.epoch + 1) % every == 0);
 }
 
 Program FitLoop::validate_if_due() {
   const Progress& progress = training_.progress;
+  const int64_t counted =
+      settings_.check_val_every_n_epoch == 0 ? progress.batches : progress.batch_idx + 1;
   const bool due = (loader().iterable && progress.is_last_batch) || stops_early() ||
-                   (progress.batch_idx + 1) % val_check_batch_ == 0;
+                   counted % val_check_batch_ == 0;
   if (!validates_in_this_epoch() || !due) {
     co_return;
   }
@@ -232,6 +253,7 @@ Program FitLoop::epoch() {
     progress.batch_idx = number;
     progress.batch_size = next.size();
     progress.is_last_batch = number + 1 == progress.num_batches;
+    ++progress.batches;
     const bool steps = (number + 1) % window == 0 || progress.is_last_batch;
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);

@@ -1,6 +1,8 @@
 // Combinations that the framework refuses, or takes and ignores.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -72,12 +74,46 @@ void check_iterable(Preparation& preparation, const std::vector<LoaderSpec>& loa
   }
 }
 
+bool is_removed(const std::string& hook) {
+  return hook == "training_epoch_end" || hook == "validation_epoch_end" || hook == "test_epoch_end";
+}
+
+bool is_never_called(const std::string& hook) { return hook.ends_with("_step_end"); }
+
+// trainer/configuration_validator.py of 2.x.
+void check_hooks(Preparation& preparation) {
+  if (preparation.placement.lightning < Version{2, 0, 0} || !preparation.scenario->program) {
+    return;
+  }
+  for (const Hook& hook : preparation.scenario->program->hooks) {
+    if (is_removed(hook.name)) {
+      add_problem(
+          preparation, Kind::refused, hook.place,
+          fmt::format("support for `{}` has been removed in Lightning 2.0", hook.name),
+          fmt::format("use `on_{}`, and keep outputs in a list: append: {{self.outputs: x}}",
+                      hook.name == "training_epoch_end" ? "train_epoch_end" : hook.name),
+          refused_code);
+    } else if (is_never_called(hook.name)) {
+      add_problem(preparation, Kind::warning, hook.place,
+                  fmt::format("Lightning 2.x never calls `{}`", hook.name),
+                  "do it at the end of the step", ignored_code);
+    }
+  }
+}
+
 }  // namespace
+
+bool uses_hooks_of_1_x(const Scenario& scenario) {
+  return scenario.program && std::ranges::any_of(scenario.program->hooks, [](const Hook& hook) {
+           return is_removed(hook.name) || is_never_called(hook.name);
+         });
+}
 
 void check_combinations(Preparation& preparation) {
   const TrainerSpec& trainer = *preparation.scenario->trainer;
   const std::string& strategy = preparation.placement.strategy.name;
   check_clipping(preparation, trainer, strategy);
+  check_hooks(preparation);
   check_manual(preparation, trainer);
   check_sync_batchnorm(preparation, trainer, strategy);
   const DataSpec& data = *preparation.scenario->data;

@@ -22,6 +22,7 @@ struct Progress {
   int64_t global_step = 0;           ///< optimizer steps
   int64_t batches_that_stepped = 0;  ///< disregarding several optimizers: what loggers count
   int64_t epoch = 0;
+  int64_t batches = 0;  ///< of training that began, over all epochs
   int64_t batch_idx = 0;
   int64_t batch_size = 0;
   int64_t num_batches = 0;
@@ -139,7 +140,7 @@ class Training final : public TrainerScope {
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
   /// Of a multiple of the loss.
-  Program backward(double factor);
+  Program backward(double factor, SiteId site);
   Program backward_of(const Statement& statement, Frame& frame);
   /// d(what the step hook returns) / d(the loss of its forward).
   Task<double> factor_of_returned(std::string_view hook, const Frame& frame);
@@ -187,6 +188,7 @@ class Training final : public TrainerScope {
   bool forwarded_ = false;              ///< all copies, in this step
   const LoaderSettings* loader_ = nullptr;
   bool forward_done_ = false;      ///< in this batch
+  bool graph_is_gone_ = false;     ///< of the last forward: a backward has used it up
   bool entered_wrapper_ = false;   ///< in this batch
   std::optional<size_t> toggled_;  ///< the optimizer of the toggle_model around
   bool training_ = false;          ///< gradients will be asked for

@@ -117,7 +117,9 @@ Program Training::end_step(std::string_view hook, Frame& frame) {
   if (result != nullptr) {
     names["outputs"] = *result;
   }
-  co_await hook_with(hook, names);
+  if (program_.trainer.lightning < Version{2, 0, 0}) {
+    co_await hook_with(hook, names);
+  }
   const Variable* const own = result_of(names);
   result = own != nullptr ? own : result;
   if (result != nullptr) {

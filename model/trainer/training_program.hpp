@@ -42,8 +42,8 @@ struct TrainerSettings {
   Limit limit_test;
   Limit limit_predict;
   Limit val_check_interval;
-  int64_t check_val_every_n_epoch = 1;
-  int64_t num_sanity_val_steps = 2;  ///< no_limit: all
+  int64_t check_val_every_n_epoch = 1;  ///< 0: batches are counted over epochs
+  int64_t num_sanity_val_steps = 2;     ///< no_limit: all
   int64_t accumulate_grad_batches = 1;
   GradientClipping gradient_clipping;
   bool automatic_optimization = true;

@@ -22,7 +22,7 @@ Program Training::backward_of(const Statement& statement, Frame& frame) {
         co_await interpreter_.variable_of(statement.expression->value, frame, site);
     factor = co_await interpreter_.gradient_of(variable.gradient, loss_gradient_, site);
   }
-  co_await backward(factor);
+  co_await backward(factor, site_of(statement));
 }
 
 Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {

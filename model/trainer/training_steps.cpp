@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "model/core/random.hpp"
 #include "model/scenario/tensor.hpp"
@@ -70,7 +71,7 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
     if (flow == Flow::next && forward_done_) {
       if (!own_backward) {
         const double factor = co_await factor_of_returned("training_step", frame);
-        co_await backward(factor);
+        co_await backward(factor, no_site);
       }
       if (steps) {
         co_await update(0);
@@ -228,6 +229,7 @@ Program Training::forward(const Statement* statement, Frame& frame) {
     forwarded_ = true;
   }
   forward_done_ = true;
+  graph_is_gone_ = false;
   co_await bind_output(statement, frame);
 }
 
@@ -305,7 +307,10 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   interpreter_.bind(named ? statement->result->value : "output", Variable{output}, frame);
 }
 
-Program Training::backward(double factor) {
+Program Training::backward(double factor, SiteId site) {
+  if (std::exchange(graph_is_gone_, true)) {
+    throw ProgramException(site, "Trying to backward through the graph a second time");
+  }
   StepOptions options = step_options();
   options.loss_factor *= factor;
   co_await hook("on_before_backward");

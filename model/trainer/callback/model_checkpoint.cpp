@@ -91,8 +91,8 @@ bool ModelCheckpoint::saves_on_train_epoch_end() const {
 }
 
 bool ModelCheckpoint::will_validate() const {
-  return training_.has_validation() &&
-         (training_.progress.epoch + 1) % training_.program().trainer.check_val_every_n_epoch == 0;
+  const int64_t every = training_.program().trainer.check_val_every_n_epoch;
+  return training_.has_validation() && (every == 0 || (training_.progress.epoch + 1) % every == 0);
 }
 
 bool ModelCheckpoint::is_due_by_epoch() const {

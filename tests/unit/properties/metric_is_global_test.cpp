@@ -44,7 +44,14 @@ TEST_CASE("a mean that one device contradicts is LS301 only where a rule speaks 
   CHECK(codes(f1).empty());
   f1.rule = "F1 is never the mean of its parts";
   CHECK(codes(f1) == Codes{"LS301"});
+}
+
+TEST_CASE("an object that one device contradicts is LS302, unless ranks evaluate other samples") {
+  GlobalMetric f1 = metric({0.7619, 0.7619});
   f1.is_object = true;
+  f1.single_device = 0.8;
+  CHECK(codes(f1) == Codes{"LS302"});
+  f1.samples_differ = true;  // LS304 tells that
   CHECK(codes(f1).empty());
 }
 

@@ -1,0 +1,92 @@
+// What Lightning and PyTorch refuse once the training runs, and what versions call.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/trainer/scenario_text.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+std::string text(const std::string& trainer, const std::string& more,
+                 const std::string& loader = "samples: 40, batch_size: 2") {
+  return "version: 1\nmodel: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+         "trainer: {accelerator: cpu, devices: 2, strategy: ddp, enable_checkpointing: false, "
+         "num_sanity_val_steps: 0, " +
+         trainer + "}\ndata: {train: {" + loader + "}, val: {samples: 8, batch_size: 2}}\n" + more;
+}
+
+Ran train(const std::string& scenario) { return run_text(scenario, standard_strategies()); }
+
+const std::string counted =
+    "program: {on_validation_start: [{append: {self.runs: batch_idx}}], "
+    "on_train_end: [{assert: len(self.runs) == ";
+
+std::string end_of(const Ran& ran) { return ran.result.ends[0].message; }
+
+Preparation prepared(const std::string& scenario) {
+  return prepare(scenario_of(scenario), standard_strategies());
+}
+
+bool has_problem(const Preparation& preparation, Problem::Kind kind, const std::string& words) {
+  for (const Problem& problem : preparation.problems) {
+    if (problem.kind == kind && problem.message.find(words) != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a second backward of one forward raises, wherever it stands") {
+  const std::string again = "Trying to backward through the graph a second time";
+  const std::string manual = "program:\n  automatic_optimization: false\n  training_step: ";
+  CHECK(end_of(train(text("max_epochs: 1", manual + "[forward, {backward: loss}, "
+                                                    "{backward: loss}, optimizer_step]\n"))) ==
+        again);
+  CHECK(end_of(train(text("max_epochs: 1", manual + "[forward, {no_sync: [{backward: loss}]}, "
+                                                    "{backward: loss}, optimizer_step]\n"))) ==
+        again);
+  CHECK(end_of(train(text("max_epochs: 1", manual + "[forward, {backward: loss}, forward, "
+                                                    "{backward: loss}, optimizer_step]\n"))) == "");
+}
+
+TEST_CASE("with check_val_every_n_epoch null batches are counted over epochs") {
+  // 10 batches an epoch, 40 in all: after 15 and 30.
+  const Ran ran = train(text("max_epochs: 4, val_check_interval: 15, check_val_every_n_epoch: null",
+                             counted + "2}]}\n"));
+  CHECK(end_of(ran) == "");
+  CHECK(ran.log(0).findings.empty());
+}
+
+TEST_CASE("an interval of validation that never comes is refused") {
+  CHECK(end_of(train(text("max_epochs: 2, val_check_interval: 15", ""))) ==
+        "`val_check_interval` (15) must be less than or equal to the number of the training "
+        "batches (10)");
+  CHECK(end_of(train(text("max_epochs: 1, val_check_interval: 10", ""))) == "");
+  CHECK(end_of(train(text("max_epochs: 1, val_check_interval: 15, limit_val_batches: 0", ""))) ==
+        "");
+  CHECK(end_of(train(text("max_epochs: 1, val_check_interval: 0.5", "",
+                          "samples: 40, batch_size: 2, iterable: true"))) ==
+        "with an IterableDataset `val_check_interval` must be 1.0 or an int");
+}
+
+TEST_CASE("a part of the batches that is none of them is refused") {
+  CHECK(end_of(train(text("max_epochs: 1, limit_val_batches: 0.1", ""))) ==
+        "You requested to check 0.1 of the `val_dataloader` but 0.1 * 2 < 1; try at least "
+        "`limit_val_batches=0.5`");
+}
+
+TEST_CASE("hooks of 1.x choose 1.9, and in 2.x are refused or never called") {
+  const std::string ends = "program: {validation_epoch_end: [{log: {name: x, value: 1.0}}]}\n";
+  CHECK(prepared(text("max_epochs: 1", ends)).lightning == Version{1, 9, 0});
+  const std::string later = "versions: {lightning: \"2.6\"}\n";
+  CHECK(has_problem(prepared(text("max_epochs: 1", later + ends)), Problem::Kind::refused,
+                    "has been removed"));
+  const std::string step_end = "program: {training_step_end: [{log: {name: x, value: 1.0}}]}\n";
+  CHECK(has_problem(prepared(text("max_epochs: 1", later + step_end)), Problem::Kind::warning,
+                    "never calls"));
+  CHECK(train(text("max_epochs: 1", later + step_end)).log(0).metrics.count("x") == 0);
+  CHECK(train(text("max_epochs: 1", step_end)).log(0).metrics.count("x") == 1);
+}
