@@ -33,6 +33,25 @@ std::optional<Expression> read_column(Reader& reader, const Node& node, const Ke
   return Expression(make_expression_node(std::move(list)), text + "]");
 }
 
+// Of a rank and of the trainer; a column of that name could never be read.
+constexpr std::string_view taken_names[] = {
+    "rank",        "world_size", "local_rank",    "node_rank",       "is_global_zero",
+    "global_step", "epoch",      "batch_idx",     "batch_size",      "num_batches",
+    "output",      "outputs",    "is_last_batch", "sanity_checking", "callback_metrics",
+    "sample",      "self",       "dataloader_idx"};
+
+// All ranks draw their samples from one data set, so values know the sample alone.
+bool knows_more_than_sample(Reader& reader, const Node& node, const Expression& expression) {
+  for (const std::string& name : expression.names()) {
+    if (name != "sample") {
+      reader.fail(node.mark, fmt::format("the values of a sample cannot depend on `{}`", name),
+                  "write numbers, or an expression of `sample`");
+      return true;
+    }
+  }
+  return false;
+}
+
 struct ValuesForm : FormWithoutWords {
   static constexpr std::string_view type = "`{csv: path}`, or map COLUMN: list or expr";
   static std::optional<ColumnValues> read(Reader& reader, const Node& node, const KeyRow& row) {
@@ -72,7 +91,24 @@ struct ValuesForm : FormWithoutWords {
     if (!NameForm::read(reader, name, row)) {
       return;
     }
-    if (auto expression = read_column(reader, *entry.value, row)) {
+    if (std::ranges::count(taken_names, entry.key) > 0) {
+      reader.fail(entry.mark,
+                  fmt::format("no column can be named `{}`: programs know it as something "
+                              "else",
+                              entry.key),
+                  "choose another name");
+      return;
+    }
+    if (entry.value->kind == Node::Kind::list && entry.value->items.empty()) {
+      reader.fail(entry.value->mark, fmt::format("the column `{}` has no values", entry.key),
+                  "give one for each sample");
+      return;
+    }
+    auto expression = read_column(reader, *entry.value, row);
+    if (expression && knows_more_than_sample(reader, *entry.value, *expression)) {
+      return;
+    }
+    if (expression) {
       values.columns.push_back({entry.key, std::move(*expression), reader.place(entry.mark)});
     }
   }

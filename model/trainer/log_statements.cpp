@@ -88,6 +88,11 @@ Program Training::log_value(const Statement& statement, const std::string& name,
   if (statement.log.batch_size) {
     call.batch_size = co_await interpreter_.integer_of(statement.log.batch_size->value, frame,
                                                        call.site, "`batch_size`");
+    if (call.batch_size < 1) {
+      throw ProgramException(call.site, fmt::format("`batch_size` of log is {}; it weights a mean, "
+                                                    "and is at least 1",
+                                                    call.batch_size));
+    }
   }
   co_await results->log(call);
 }
