@@ -8,19 +8,43 @@ namespace lockstep {
 
 namespace {
 using Kind = StatementKind;
+// fx_validator.py and module.py.
+void check_call(const LogCall& call, const LogRules& rules) {
+  const auto fail = [&call](const std::string& message) {
+    throw ProgramException(call.site, message);
+  };
+  if (!rules.may_log) {
+    fail(fmt::format("You can't `self.log()` inside `{}`", call.hook));
+  }
+  if (rules.only_on_epoch && (call.on_step || !call.on_epoch)) {
+    fail(fmt::format("You can't `self.log({}={})` inside `{}`",
+                     call.on_step ? "on_step" : "on_epoch", call.on_step ? "True" : "False",
+                     call.hook));
+  }
+  if (!call.on_step && !call.on_epoch) {
+    fail("`self.log(on_step=False, on_epoch=False)` is not useful");
+  }
+  if (call.name.find("/dataloader_idx_") != std::string::npos) {
+    fail(
+        fmt::format("You called `self.log` with the key `{}`, but it should not contain "
+                    "information like `dataloader_idx`",
+                    call.name));
+  }
+}
+
 }  // namespace
 
 LogCall Training::log_call(const Statement& statement, const std::string& name) const {
   const LogSpec& log = statement.log;
-  const LogDefaults defaults = log_defaults(hook_);
+  const LogRules rules = log_rules(hook_);
   const bool of_loader = results->loader() != LoggedResults::only_loader;
   LogCall call;
   call.name = name;
   if (of_loader && value_or(log.add_dataloader_idx, true)) {
     call.loader_suffix = fmt::format("/dataloader_idx_{}", results->loader());
   }
-  call.on_step = value_or(log.on_step, defaults.on_step);
-  call.on_epoch = value_or(log.on_epoch, defaults.on_epoch);
+  call.on_step = value_or(log.on_step, rules.on_step);
+  call.on_epoch = value_or(log.on_epoch, rules.on_epoch);
   call.sync =
       value_or(log.sync_dist, false) && distributed() && !value_or(log.rank_zero_only, false);
   call.to_logger = value_or(log.logger, true);
@@ -38,6 +62,7 @@ LogCall Training::log_call(const Statement& statement, const std::string& name) 
                    : reduction == "min" ? LogReduction::min
                    : reduction == "max" ? LogReduction::max
                                         : LogReduction::mean;
+  check_call(call, rules);
   return call;
 }
 

@@ -20,14 +20,29 @@ Reduction reduction_of(LogReduction reduction) {
   return Reduction::sum;
 }
 
-LogDefaults log_defaults(std::string_view hook) {
-  constexpr std::array<std::string_view, 10> steps = {
-      "training_step",      "training_step_end",        "on_train_batch_start",
-      "on_train_batch_end", "on_before_zero_grad",      "on_before_backward",
-      "on_after_backward",  "on_before_optimizer_step", "optimizer_step",
-      "optimizer_zero_grad"};
-  const bool is_step = std::find(steps.begin(), steps.end(), hook) != steps.end();
-  return {is_step, !is_step};
+LogRules log_rules(std::string_view hook) {
+  constexpr std::string_view by_steps[] = {"training_step",        "training_step_end",
+                                           "on_train_batch_start", "on_train_batch_end",
+                                           "on_before_zero_grad",  "on_before_backward",
+                                           "on_after_backward",    "on_before_optimizer_step",
+                                           "optimizer_step",       "optimizer_zero_grad"};
+  constexpr std::string_view by_either[] = {
+      "validation_step",     "validation_step_end",       "test_step",
+      "test_step_end",       "on_validation_batch_start", "on_validation_batch_end",
+      "on_test_batch_start", "on_test_batch_end"};
+  constexpr std::string_view by_epochs[] = {
+      "on_train_start",          "on_validation_start",  "on_test_start",
+      "on_train_epoch_start",    "on_train_epoch_end",   "on_validation_epoch_start",
+      "on_validation_epoch_end", "on_test_epoch_start",  "on_test_epoch_end",
+      "training_epoch_end",      "validation_epoch_end", "test_epoch_end"};
+  const auto is_in = [hook](const auto& hooks) { return std::ranges::count(hooks, hook) > 0; };
+  if (is_in(by_steps)) {
+    return {true, false, true, false};
+  }
+  if (is_in(by_either)) {
+    return {true, false, false, true};
+  }
+  return {is_in(by_epochs), true, false, true};
 }
 
 LoggedResults::Result& LoggedResults::result_of(const LogCall& call) {
@@ -35,6 +50,16 @@ LoggedResults::Result& LoggedResults::result_of(const LogCall& call) {
     return result.call.key() == call.key() && result.call.hook == call.hook;
   });
   if (known != results_.end() && known->in_use) {
+    const LogCall& before = known->call;
+    if (before.on_step != call.on_step || before.on_epoch != call.on_epoch ||
+        before.reduction != call.reduction || before.to_logger != call.to_logger ||
+        before.to_progress_bar != call.to_progress_bar || before.sync != call.sync ||
+        known->loader != loader_) {
+      throw ProgramException(call.site,
+                             fmt::format("You called `self.log({}, ...)` twice in `{}` with "
+                                         "different arguments. This is not allowed",
+                                         call.name, call.hook));
+    }
     known->is_reduced = false;
     return *known;
   }

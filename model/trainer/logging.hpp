@@ -42,12 +42,15 @@ struct LogCall {
   }
 };
 
-/// Which of on_step and on_epoch a hook has by default (Lightning's fx_validator.py).
-struct LogDefaults {
+/// What a hook may log (Lightning's fx_validator.py), and which of on_step and on_epoch it has by
+/// default.
+struct LogRules {
+  bool may_log = true;
+  bool only_on_epoch = false;
   bool on_step = false;
   bool on_epoch = true;
 };
-LogDefaults log_defaults(std::string_view hook);
+LogRules log_rules(std::string_view hook);
 
 /// The values that one loop of one rank has logged (Lightning's _ResultCollection, result.py), by
 /// hook, key and loader. What is logged on_step with sync is reduced at once; what is logged

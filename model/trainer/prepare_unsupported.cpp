@@ -29,14 +29,15 @@ void find_functions(Preparation& preparation, const ProgramSpec& program) {
   });
 }
 
-void find_statements(Preparation& preparation, const ProgramSpec& program) {
+void check_reductions(Preparation& preparation, const ProgramSpec& program) {
   for_each_statement(program, [&](const Statement& statement) {
-    const auto unsupported = [&](const std::string& what) {
-      add_problem(preparation, Kind::unsupported, statement.place, what + " is not modelled yet");
-    };
     const std::string reduction = value_or(statement.log.reduce_fx, std::string("mean"));
-    if (reduction != "mean" && reduction != "sum" && reduction != "min" && reduction != "max") {
-      unsupported(fmt::format("the reduction `{}`", reduction));
+    if (reduction != "mean" && reduction != "avg" && reduction != "sum" && reduction != "min" &&
+        reduction != "max") {
+      add_problem(
+          preparation, Kind::refused, statement.log.reduce_fx->place,
+          fmt::format("`self.log` reduces by min, max, mean and sum only, not by `{}`", reduction),
+          "gather the values (all_gather) and log what you make of them", refused_code);
     }
   });
 }
@@ -83,7 +84,7 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
   if (scenario.program) {
     find_functions(preparation, *scenario.program);
     find_hooks(preparation, *scenario.program);
-    find_statements(preparation, *scenario.program);
+    check_reductions(preparation, *scenario.program);
   }
   for (const FaultSpec& fault : scenario.faults) {
     if (world.faults.count(fault.kind) == 0) {

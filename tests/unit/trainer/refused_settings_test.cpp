@@ -90,3 +90,46 @@ TEST_CASE("hooks of 1.x choose 1.9, and in 2.x are refused or never called") {
   CHECK(train(text("max_epochs: 1", later + step_end)).log(0).metrics.count("x") == 0);
   CHECK(train(text("max_epochs: 1", step_end)).log(0).metrics.count("x") == 1);
 }
+
+TEST_CASE("hooks log what Lightning lets them log") {
+  const auto logs_in = [](const std::string& hook, const std::string& more = "") {
+    return end_of(train(text(
+        "max_epochs: 1", "program: {" + hook + ": [{log: {name: x, value: 1.0" + more + "}}]}\n")));
+  };
+  CHECK(logs_in("on_train_end") == "You can't `self.log()` inside `on_train_end`");
+  CHECK(logs_in("on_validation_end") == "You can't `self.log()` inside `on_validation_end`");
+  CHECK(logs_in("on_train_epoch_end", ", on_step: true") ==
+        "You can't `self.log(on_step=True)` inside `on_train_epoch_end`");
+  CHECK(logs_in("on_validation_epoch_end", ", on_epoch: false") ==
+        "You can't `self.log(on_epoch=False)` inside `on_validation_epoch_end`");
+  CHECK(logs_in("training_step", ", on_step: false") ==
+        "`self.log(on_step=False, on_epoch=False)` is not useful");
+  CHECK(logs_in("on_train_epoch_end") == "");
+  CHECK(logs_in("validation_step", ", on_step: true") == "");
+  CHECK(logs_in("training_step", ", batch_size: 0").starts_with("`batch_size` of log is 0"));
+}
+
+TEST_CASE("a key is logged in one way by a hook, and names no loader itself") {
+  const std::string twice =
+      "program: {validation_step: [{log: {name: x, value: 1.0}}, "
+      "{log: {name: x, value: 1.0, sync_dist: true}}]}\n";
+  CHECK(end_of(train(text("max_epochs: 1", twice))) ==
+        "You called `self.log(x, ...)` twice in `validation_step` with different arguments. This "
+        "is not allowed");
+  const std::string named =
+      "program: {validation_step: [{log: {name: x/dataloader_idx_0, "
+      "value: 1.0}}]}\n";
+  CHECK(end_of(train(text("max_epochs: 1", named))).find("should not contain") !=
+        std::string::npos);
+}
+
+TEST_CASE("reductions of log are four, and avg is the mean") {
+  const auto with = [](const std::string& reduction) {
+    return text("max_epochs: 1",
+                "program: {validation_step: [{log: {name: x, value: batch_idx * "
+                "1.0, sync_dist: true, reduce_fx: " +
+                    reduction + "}}]}\n");
+  };
+  CHECK(has_problem(prepared(with("median")), Problem::Kind::refused, "not by `median`"));
+  CHECK(train(with("avg")).log(0).metrics.at("x") == train(with("mean")).log(0).metrics.at("x"));
+}
