@@ -22,7 +22,9 @@ namespace {
 /// What a value is made of: the first metric in it, and whether ranks' values were gathered.
 struct Origin {
   std::string class_name;
-  bool is_ratio = false;  ///< it divides by what depends on samples
+  std::string declaration;   ///< of the same as an object: "{BinaryF1Score: {threshold: 0.2}}"
+  std::string update = "m";  ///< that gives it the same
+  bool is_ratio = false;     ///< it divides by what depends on samples
   bool is_micro = false;
   bool is_gathered = false;
   bool is_mean = false;
@@ -119,10 +121,41 @@ class Origins {
       return;
     }
     origin.class_name = node.name == "sqrt" ? "RootMeanSquaredError" : metric_class_of(node.name);
+    declare(node, origin);
     for (const ExpressionNodePointer& part : node.parts) {
       const bool is_text =
           part->kind == ExpressionNode::Kind::constant && part->value.is(Value::Kind::text);
       origin.is_micro = origin.is_micro || (is_text && part->value.text() == "micro");
+    }
+  }
+
+  // The object with the arguments of the function.
+  static void declare(const ExpressionNode& node, Origin& origin) {
+    origin.declaration = origin.class_name;
+    const std::vector<std::string_view> names = metric_arguments_of(node.name);
+    std::vector<std::string> arguments;
+    const size_t given = node.parts.size() < 2 ? 0 : node.parts.size() - 2;
+    for (size_t i = 0; i < std::min(given, names.size()); ++i) {
+      const ExpressionNode& part = *node.parts[i + 2];
+      const bool is_constant = part.kind == ExpressionNode::Kind::constant;
+      arguments.push_back(
+          fmt::format("{}: {}", names[i], is_constant ? text_of(part.value) : std::string("..")));
+      if (names[i] == "squared" && is_constant && part.value == Value(false)) {
+        origin.class_name = "RootMeanSquaredError";
+      }
+    }
+    if (!arguments.empty()) {
+      origin.declaration =
+          fmt::format("{{{}: {{{}}}}}", origin.declaration, fmt::join(arguments, ", "));
+    }
+    if (given + 2 > node.parts.size()) {
+      return;
+    }
+    const auto name_of = [&node](size_t part) {
+      return node.parts[part]->kind == ExpressionNode::Kind::name ? node.parts[part]->name : "..";
+    };
+    if (name_of(0) != "score" || name_of(1) != "target") {
+      origin.update = fmt::format("{{metric: m, preds: {}, target: {}}}", name_of(0), name_of(1));
     }
   }
 
@@ -159,12 +192,13 @@ void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   const std::optional<Averaging> averaging = averaging_of(origin.class_name, origin.is_micro);
   if (averaging) {
     metric.rule = text_of(*averaging, name_of_metric(origin.class_name));
-    metric.remedy = origin.class_name == "RootMeanSquaredError"
-                        ? "log the object: metrics: {rmse: {MeanSquaredError: {squared: false}}}"
-                        : fmt::format(
-                              "log the object: metrics: {{m: {}}}, - update: m, - log: {{name: {}, "
-                              "value: m}}",
-                              origin.class_name, metric.key);
+    const std::string declaration = origin.class_name == "RootMeanSquaredError"
+                                        ? "{MeanSquaredError: {squared: false}}"
+                                    : origin.declaration.empty() ? origin.class_name
+                                                                 : origin.declaration;
+    metric.remedy = fmt::format(
+        "log the object: metrics: {{m: {}}}, - update: {}, - log: {{name: {}, value: m}}",
+        declaration, origin.update, metric.key);
   } else if (origin.is_ratio && is_mean && !origin.is_gathered) {
     metric.rule = "a ratio of sums is not the mean of the ratios of its parts";
     metric.remedy =

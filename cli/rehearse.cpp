@@ -234,6 +234,10 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   if (!single.ran || single.result.hung || !single.undecided.empty()) {
     return leave_out("the scenario does not run on one");
   }
+  if (single.preparation.log->ranks.front().epochs !=
+      rehearsal.run.preparation.log->ranks.front().epochs) {
+    return leave_out("it stops in another epoch");
+  }
   rehearsal.results.single_device = single.preparation.log->ranks.front().metrics;
   judge_metrics(rehearsal);
   if (single.preparation.log->ranks.front().steps !=

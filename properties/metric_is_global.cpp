@@ -121,7 +121,9 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   const bool alone = metric.rank_zero_only && metric.single_device &&
                      (metric.rule.empty() || metric.ranks.size() == 1 || differ(metric)) &&
                      beyond_rounding(logged, *metric.single_device, bound_of(metric));
-  if (!alone && (metric.rank_zero_only || !differ(metric))) {
+  // A common reduction gives one value, unless ranks reduce different things: LS103, LS303.
+  const bool is_common = metric.rank_zero_only || (metric.synchronised && !metric.is_object);
+  if (!alone && (is_common || !differ(metric))) {
     return std::nullopt;
   }
   Finding finding = finding_for(
@@ -135,7 +137,8 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   if (metric.is_object) {
     finding.fix = {"let it synchronise: sync_on_compute: true"};
   } else if (metric.rule.empty()) {
-    finding.fix = {"add sync_dist: true"};
+    finding.fix = {metric.rank_zero_only ? "remove rank_zero_only, and add sync_dist: true"
+                                         : "add sync_dist: true"};
   } else {
     finding.fix = {metric.remedy, "sync_dist would average it, and " + metric.rule};
   }
@@ -179,12 +182,12 @@ std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
 
 std::optional<Finding> averaged(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
-  if (metric.is_object || metric.rule.empty() || !metric.single_device || metric.in_training ||
+  if (metric.is_object || metric.rule.empty() || !metric.single_device ||
       !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
     return std::nullopt;
   }
   Finding finding =
-      finding_for("LS301", Level::error, metric,
+      finding_for("LS301", metric.in_training ? Level::note : Level::error, metric,
                   fmt::format("`{}` is {}, a mean of what cannot be averaged; all samples give {}",
                               metric.key, number(logged), number(*metric.single_device)));
   finding.why.text = metric.rule;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -96,16 +97,15 @@ PlainValue plain_of(const Value& value) {
 Object object_of(const FunctionEntry& entry, std::span<const Value> values) {
   Object object;
   object.name = entry.class_name;
-  std::string_view rest = entry.arguments;
+  const std::vector<std::string_view> names = metric_arguments_of(entry.name);
   for (const Value& value : values) {
-    if (rest.empty()) {
+    if (object.arguments.size() == names.size()) {
       throw OperationError(fmt::format("`{}` takes at most {} arguments here", entry.name,
                                        2 + object.arguments.size()),
                            fmt::format("they are preds, target{}{}",
                                        entry.arguments.empty() ? "" : ", ", entry.arguments));
     }
-    const std::string_view name = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    const std::string_view name = names[object.arguments.size()];
     object.arguments.push_back({std::string(name), plain_of(value), {}});
   }
   return object;
@@ -133,6 +133,17 @@ bool is_metric_function(std::string_view name) { return find_entry(name) != null
 std::string metric_class_of(std::string_view function) {
   const FunctionEntry* entry = find_entry(function);
   return entry == nullptr ? "" : std::string(entry->class_name);
+}
+
+std::vector<std::string_view> metric_arguments_of(std::string_view function) {
+  std::vector<std::string_view> names;
+  const FunctionEntry* entry = find_entry(function);
+  std::string_view rest = entry == nullptr ? std::string_view() : entry->arguments;
+  while (!rest.empty()) {
+    names.push_back(rest.substr(0, rest.find(' ')));
+    rest.remove_prefix(std::min(rest.size(), names.back().size() + 1));
+  }
+  return names;
 }
 
 Value call_metric_function(std::string_view name, std::span<const Value> arguments) {

@@ -15,6 +15,9 @@ bool is_metric_function(std::string_view name);
 /// The class whose formula the function has: "BinaryF1Score"; empty for other names.
 std::string metric_class_of(std::string_view function);
 
+/// Names of what it takes behind `preds` and `target`, in order: "threshold" ..
+std::vector<std::string_view> metric_arguments_of(std::string_view function);
+
 /// `binary_f1_score(preds, target, ..)`: further arguments in the order of TorchMetrics 1.9. The
 /// formulas are those of the classes. Throws OperationError.
 Value call_metric_function(std::string_view name, std::span<const Value> arguments);

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -117,8 +118,9 @@ class Training final : public TrainerScope {
   Program publish_step_metrics();
 
   Progress progress;
-  LoggedResults* results = nullptr;  ///< of the loop that runs now
-  Variable::List outputs;            ///< of the epoch, for the epoch-end hooks of 1.x
+  LoggedResults* results = nullptr;        ///< of the loop that runs now
+  std::set<std::string> checkpoint_files;  ///< on the disk, as rank 0 sees it
+  Variable::List outputs;                  ///< of the epoch, for the epoch-end hooks of 1.x
   /// should_stop counts: min_epochs and min_steps have been reached.
   bool can_stop_early() const;
 

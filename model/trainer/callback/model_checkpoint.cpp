@@ -208,7 +208,7 @@ Program ModelCheckpoint::save_last() {
   }
   const std::string previous = std::exchange(last_path_, file);
   if (settings_.save_last == SaveLast::link && !last_saved_.empty() && settings_.save_top_k != 0) {
-    files_.insert(file);
+    files().insert(path_of(file));
     co_await training_.barrier(settings_.save_site);
   } else {
     co_await save(file);
@@ -236,12 +236,19 @@ Task<std::string> ModelCheckpoint::free_name(CheckpointName name, std::string ow
   co_return file;
 }
 
+// Several of these callbacks may write into one folder.
+std::set<std::string>& ModelCheckpoint::files() { return training_.checkpoint_files; }
+
+std::string ModelCheckpoint::path_of(const std::string& file) const {
+  return settings_.folder + "/" + file;
+}
+
 // Only rank 0 looks; until 2.6 it sent the answer as a pickled object.
 Task<bool> ModelCheckpoint::file_exists(std::string file) {
   Rank& rank = training_.rank();
-  const bool here = rank.place().rank.value == 0 && files_.count(file) != 0;
+  const bool here = rank.place().rank.value == 0 && files().count(path_of(file)) != 0;
   if (!training_.distributed()) {
-    co_return files_.count(file) != 0;
+    co_return files().count(path_of(file)) != 0;
   }
   if (training_.program().trainer.lightning >= Version{2, 6, 0}) {
     co_return co_await training_.reduce_boolean_decision(here, false, settings_.exists_site);
@@ -256,7 +263,7 @@ Task<bool> ModelCheckpoint::file_exists(std::string file) {
 
 Program ModelCheckpoint::save(std::string file) {
   co_await training_.save_checkpoint(settings_.save_site, settings_.save_weights_only);
-  files_.insert(file);
+  files().insert(path_of(file));
   last_step_saved_ = training_.progress.global_step;
   last_saved_ = file;
   ++log().saved;
@@ -264,7 +271,7 @@ Program ModelCheckpoint::save(std::string file) {
 
 void ModelCheckpoint::remove(const std::string& previous, const std::string& current) {
   if (!previous.empty() && previous != current) {
-    files_.erase(previous);
+    files().erase(path_of(previous));
   }
 }
 

@@ -32,6 +32,8 @@ class ModelCheckpoint final : public Callback {
   Task<bool> is_good_enough(double value);
   Program save_last();
   Task<bool> file_exists(std::string file);
+  std::set<std::string>& files();
+  std::string path_of(const std::string& file) const;
   /// The name that is free, or `own`, which is about to be removed.
   Task<std::string> free_name(CheckpointName name, std::string own);
   Program save(std::string file);
@@ -48,9 +50,8 @@ class ModelCheckpoint final : public Callback {
   const ModelCheckpointSettings& settings_;
   Training& training_;
   BestCheckpoints best_;
-  size_t log_;                   ///< index into the rank's checkpoints
-  size_t monitor_;               ///< index into the rank's monitors
-  std::set<std::string> files_;  ///< on the disk, as rank 0 sees it
+  size_t log_;      ///< index into the rank's checkpoints
+  size_t monitor_;  ///< index into the rank's monitors
   std::string best_path_;
   std::string last_path_;
   std::string last_saved_;

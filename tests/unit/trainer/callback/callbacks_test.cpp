@@ -192,3 +192,14 @@ TEST_CASE("what Lightning refuses about callbacks and schedulers is refused") {
   CHECK(refuses("max_epochs: 1", "\"step\" or \"epoch\"",
                 "lr_scheduler: {StepLR: {step_size: 1, interval: batch}}\n"));
 }
+
+TEST_CASE("two checkpoint callbacks of one folder keep their files apart") {
+  const Ran ran = train("1.0 * epoch",
+                        "max_epochs: 2, callbacks: [{ModelCheckpoint: {monitor: v}}, "
+                        "{ModelCheckpoint: {monitor: v, mode: max}}]",
+                        "");
+  REQUIRE(ran.log(0).checkpoints.size() == 2);
+  const auto file = [&ran](size_t index) { return ran.log(0).checkpoints[index].best; };
+  CHECK(file(0).find("-v1") == std::string::npos);
+  CHECK(file(0) != file(1));
+}

@@ -1,0 +1,79 @@
+// What is told of logged keys: the fix with the user's own arguments, and who is told of what.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/unit/cli/rehearsed.hpp"
+
+using namespace lockstep;
+using namespace lockstep::cli;
+using namespace lockstep::test;
+
+namespace {
+
+Rehearsal evaluated(const std::string& validation_step, const std::string& more = "") {
+  return std::move(
+      rehearsed("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+                "model: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+                "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, "
+                "num_sanity_val_steps: 0}\n"
+                "data:\n  train: {samples: 16, batch_size: 8}\n"
+                "  val: {samples: 8, batch_size: 4, values: {s: [0.9, 0.8, 0.1, 0.7, 0.6, 0.3, "
+                "0.2, 0.9], t: [1, 1, 1, 0, 1, 0, 1, 1]}}\n" +
+                more + "program:\n  validation_step:\n" + validation_step)
+          .front()
+          .result);
+}
+
+const Finding* found(const Rehearsal& ran, const std::string& code) {
+  const auto finding = std::ranges::find(ran.findings, code, &Finding::code);
+  return finding == ran.findings.end() ? nullptr : &*finding;
+}
+
+}  // namespace
+
+TEST_CASE("the object of a fix has the arguments of the function, and its own data") {
+  const Rehearsal ran =
+      evaluated("    - log: {name: x, value: \"binary_f1_score(s, t, 0.5)\", sync_dist: true}\n");
+  REQUIRE(found(ran, "LS301") != nullptr);
+  CHECK(found(ran, "LS301")->fix.front() ==
+        "log the object: metrics: {m: {BinaryF1Score: {threshold: 0.5}}}, - update: {metric: m, "
+        "preds: s, target: t}, - log: {name: x, value: m}");
+}
+
+TEST_CASE("a root of a mean of squares is a root, however it is written") {
+  const Rehearsal ran = evaluated(
+      "    - log: {name: x, value: \"mean_squared_error(s, t, false)\", sync_dist: true}\n");
+  REQUIRE(found(ran, "LS301") != nullptr);
+  CHECK(found(ran, "LS301")->fix.front().find("{MeanSquaredError: {squared: false}}") !=
+        std::string::npos);
+}
+
+TEST_CASE("synchronised keys in another order are one finding") {
+  const Rehearsal ran = evaluated(
+      "    - if: rank == 0\n"
+      "      then: [{log: {name: a, value: 1.0, sync_dist: true}}, {log: {name: b, value: 2.0, "
+      "sync_dist: true}}]\n"
+      "      else: [{log: {name: b, value: 2.0, sync_dist: true}}, {log: {name: a, value: 1.0, "
+      "sync_dist: true}}]\n");
+  CHECK(ran.findings.size() == 1);
+  CHECK(found(ran, "LS302") == nullptr);
+}
+
+TEST_CASE("one device that stops in another epoch is compared with nothing") {
+  const Rehearsal ran = std::move(
+      rehearsed("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+                "model: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+                "trainer:\n  accelerator: gpu\n  devices: 2\n  strategy: ddp\n  max_epochs: 6\n"
+                "  num_sanity_val_steps: 0\n"
+                "  callbacks: [{EarlyStopping: {monitor: x, patience: 1}}]\n"
+                "data: {train: {samples: 16, batch_size: 8}, val: {samples: 8, batch_size: 4}}\n"
+                "program:\n  validation_step:\n"
+                "    - log: {name: x, value: \"1.0 * (world_size > 1) - epoch * (world_size == "
+                "1)\"}\n")
+          .front()
+          .result);
+  CHECK_FALSE(ran.results.single_device);
+  CHECK(std::ranges::any_of(ran.coverage.not_looked_at, [](const std::string& what) {
+    return what.find("another epoch") != std::string::npos;
+  }));
+}
