@@ -24,6 +24,10 @@ const std::vector<LoaderSettings>& EvaluationLoop::loaders() const {
                                            : program.predict;
 }
 
+LoaderRole EvaluationLoop::role() const {
+  return kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
+}
+
 const TrainerSettings::Limit& EvaluationLoop::limit() const {
   const TrainerSettings& settings = training_.program().trainer;
   return kind_ == EvaluationKind::validate ? settings.limit_validation
@@ -33,9 +37,7 @@ const TrainerSettings::Limit& EvaluationLoop::limit() const {
 
 // data_connector.py, _parse_num_batches.
 void EvaluationLoop::check_limit(const LoaderSettings& loader, std::optional<int64_t> given) const {
-  const LoaderRole role =
-      kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
-  const int64_t length = RankBatches(loader, training_.policy(role), 0, given).size();
+  const int64_t length = RankBatches(loader, training_.policy(role()), 0, given).size();
   const bool in_parts = limit().batches == TrainerSettings::no_limit;
   if (in_parts && limit().part > 0 && length > 0 && limit().of(length) == 0) {
     const std::string name = kind_ == EvaluationKind::validate ? "val" : prefix();
@@ -59,11 +61,10 @@ Program EvaluationLoop::set_up() {
   for (const LoaderSettings& loader : loaders()) {
     std::optional<int64_t> given;
     co_await training_.count_batches(loader, given);
+    training_.check_sampler(loader, role());
     check_limit(loader, given);
     if (!loader.iterable && training_.distributed()) {
-      const LoaderRole role =
-          kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
-      const RankBatches batches(loader, training_.policy(role), 0, given);
+      const RankBatches batches(loader, training_.policy(role()), 0, given);
       co_await training_.reduce_length(batches.size());
     }
   }
@@ -73,9 +74,7 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   Progress& progress = training_.progress;
   std::optional<int64_t> given;
   co_await training_.count_batches(loader, given);
-  const LoaderRole role =
-      kind_ == EvaluationKind::predict ? LoaderRole::predict : LoaderRole::evaluate;
-  const RankBatches batches(loader, training_.policy(role), progress.epoch, given);
+  const RankBatches batches(loader, training_.policy(role()), progress.epoch, given);
   progress.num_batches = std::min(batches_max, limit().of(batches.size()));
   SampleUse used{sanity ? "sanity" : prefix(), progress.epoch, progress.dataloader_idx, {}};
   DataFeed feed(training_.rank(), loader);

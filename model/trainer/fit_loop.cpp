@@ -107,6 +107,7 @@ Program FitLoop::set_up() {
   const TrainerSites& sites = training_.sites();
   co_await training_.count_batches(loader(), given_batches_);
   co_await training_.barrier(sites.train_loader);
+  training_.check_sampler(loader(), LoaderRole::train);
   const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
   const int64_t available = settings_.limit_train.of(batches.size());
   available_batches_ = available;

@@ -13,18 +13,24 @@ using Kind = Problem::Kind;
 
 void check_clipping(Preparation& preparation, const TrainerSpec& trainer,
                     const std::string& strategy) {
+  const std::string asked = value_or(trainer.gradient_clip_algorithm, std::string("norm"));
+  if (asked != "norm" && asked != "value") {
+    add_problem(preparation, Kind::refused, trainer.gradient_clip_algorithm->place,
+                fmt::format("`gradient_clip_algorithm` {} is invalid", asked),
+                "write norm or value", refused_code);
+    return;
+  }
   if (!trainer.gradient_clip_val || trainer.gradient_clip_val->value <= 0) {
     return;
   }
   const SourcePlace& place = trainer.gradient_clip_val->place;
-  const std::string algorithm = value_or(trainer.gradient_clip_algorithm, std::string("norm"));
-  if (strategy.starts_with("fsdp") && algorithm == "norm") {
+  if (strategy.starts_with("fsdp") && asked == "norm") {
     add_problem(preparation, Kind::refused, place,
                 "clipping by norm through the Trainer is not supported with fsdp",
                 "clip in configure_gradient_clipping with the module's clip_grad_norm_",
                 refused_code);
   }
-  if (strategy.starts_with("deepspeed") && algorithm == "value") {
+  if (strategy.starts_with("deepspeed") && asked == "value") {
     add_problem(preparation, Kind::refused, place, "DeepSpeed does not clip gradients by value",
                 "use gradient_clip_algorithm: norm", refused_code);
   }

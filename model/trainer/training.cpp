@@ -318,6 +318,15 @@ bool Training::can_stop_early() const {
          progress.global_step >= program_.trainer.min_steps;
 }
 
+// overrides/distributed.py, UnrepeatedDistributedSampler.
+void Training::check_sampler(const LoaderSettings& loader, LoaderRole role) const {
+  const Sampler::Options options = sampler_options(loader, policy(role), 0);
+  if (!loader.batches && !loader.iterable && options.samples > 0 &&
+      options.division == Sampler::Division::unrepeated && Sampler(options).size() == 0) {
+    throw ProgramException(no_site, "UnrepeatedDistributedSampler needs a sample for every rank");
+  }
+}
+
 Program Training::count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches) {
   if (loader.batches) {
     Frame frame;

@@ -94,6 +94,8 @@ class Training final : public TrainerScope {
   Program evaluation_batch(const Batch& batch, const LoaderSettings& loader,
                            std::string_view step_hook);
   SamplerPolicy policy(LoaderRole role) const;
+  /// Raises where the loader's sampler does.
+  void check_sampler(const LoaderSettings& loader, LoaderRole role) const;
   /// Evaluates `batches` of a loader, where it is given.
   Program count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches);
 

@@ -133,3 +133,14 @@ TEST_CASE("reductions of log are four, and avg is the mean") {
   CHECK(has_problem(prepared(with("median")), Problem::Kind::refused, "not by `median`"));
   CHECK(train(with("avg")).log(0).metrics.at("x") == train(with("mean")).log(0).metrics.at("x"));
 }
+
+TEST_CASE("an unrepeated sampler wants a sample for every rank, and clipping a known algorithm") {
+  const Ran ran =
+      train(text("max_epochs: 1", "", "samples: 40, batch_size: 2, sampler: unrepeated"));
+  CHECK(end_of(ran) == "");
+  const Ran few =
+      train(text("max_epochs: 1", "", "samples: 1, batch_size: 2, sampler: unrepeated"));
+  CHECK(few.result.ends[1].message == "UnrepeatedDistributedSampler needs a sample for every rank");
+  CHECK(has_problem(prepared(text("max_epochs: 1, gradient_clip_algorithm: foo", "")),
+                    Problem::Kind::refused, "foo is invalid"));
+}
