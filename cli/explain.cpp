@@ -77,8 +77,9 @@ std::string presets() {
   }
   out += "\nModels (model.preset), and the shape arguments that each takes\n";
   for (const NetworkPreset& network : network_presets()) {
-    out += fmt::format("  {:<16} {} ({}); {}\n", network.name, network.summary,
-                       fmt::join(network.arguments, ", "), network.source);
+    out += fmt::format("  {:<16} {} ({}){}{}\n", network.name, network.summary,
+                       fmt::join(network.arguments, ", "), network.source.empty() ? "" : "; ",
+                       network.source);
   }
   return out;
 }
