@@ -92,6 +92,7 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     progress.is_last_batch = number + 1 == progress.num_batches;
     results_.begin_batch(loaders().size() > 1 ? progress.dataloader_idx
                                               : LoggedResults::only_loader);
+    co_await training_.transfer_batch();
     co_await training_.hook(begin);
     co_await training_.evaluation_batch(batch, loader, step);
     co_await training_.hook(end);

@@ -189,6 +189,7 @@ Program FitLoop::validate_if_due() {
 
 Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   co_await training_.share_termination();
+  co_await training_.transfer_batch();
   co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
   co_await training_.training_batch(batch, loader(), steps, begins_window);

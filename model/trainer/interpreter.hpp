@@ -83,6 +83,8 @@ class Interpreter {
   /// it. Raises where PyTorch would.
   Task<double> gradient_of(GradientPointer variable, GradientPointer loss, SiteId site);
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
+  /// LS310 where the backend of the process group cannot reach a tensor.
+  void check_device_of_call(const DeviceTensor& tensor, SiteId site);
   /// In device memory, by default the rank's own.
   TensorPointer tensor_from(const Value& value, Location location = {});
 
@@ -194,7 +196,6 @@ class Interpreter {
   std::string location_of(const DeviceTensor& tensor) const;
   void check_target(const CopyTarget& target, SiteId site, const std::string& name);
   void check_same_device(const Expression& expression, Frame& frame, SiteId site);
-  void check_device_of_call(const DeviceTensor& tensor, SiteId site);
   Location location_for(const Expression& expression, Frame& frame);
   [[noreturn]] void fail_device(SiteId site, const std::string& message, const std::string& remedy);
 

@@ -86,6 +86,20 @@ bool is_removed(const std::string& hook) {
 
 bool is_never_called(const std::string& hook) { return hook.ends_with("_step_end"); }
 
+// trainer/configuration_validator.py of 1.x: under dp it is DataParallel that moves batches.
+void check_transfer_under_dp(Preparation& preparation, const std::string& strategy) {
+  if (strategy != "dp" || !preparation.scenario->program) {
+    return;
+  }
+  for (const Hook& hook : preparation.scenario->program->hooks) {
+    if (hook.name == "transfer_batch_to_device" || hook.name.ends_with("_batch_transfer")) {
+      add_problem(preparation, Kind::refused, hook.place,
+                  fmt::format("overriding `{}` is not supported in DP mode", hook.name),
+                  "use ddp, or do it in the data set", refused_code);
+    }
+  }
+}
+
 // trainer/configuration_validator.py of 2.x.
 void check_hooks(Preparation& preparation) {
   if (preparation.placement.lightning < Version{2, 0, 0} || !preparation.scenario->program) {
@@ -120,6 +134,7 @@ void check_combinations(Preparation& preparation) {
   const std::string& strategy = preparation.placement.strategy.name;
   check_clipping(preparation, trainer, strategy);
   check_hooks(preparation);
+  check_transfer_under_dp(preparation, strategy);
   check_manual(preparation, trainer);
   check_sync_batchnorm(preparation, trainer, strategy);
   const DataSpec& data = *preparation.scenario->data;

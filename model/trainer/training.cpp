@@ -209,6 +209,16 @@ Program Training::hook_with_outputs(std::string_view name) {
   co_await hook_with(name, frame);
 }
 
+// training_epoch_loop.py and evaluation_loop.py: before the hook of the batch.
+Program Training::transfer_batch() {
+  for (const char* name :
+       {"on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"}) {
+    if (has_hook(name)) {
+      co_await hook(name);
+    }
+  }
+}
+
 SamplerPolicy Training::policy(LoaderRole role) const {
   SamplerPolicy policy;
   policy.role = role;

@@ -64,6 +64,8 @@ class Training final : public TrainerScope {
   Task<Flow> hook_with(std::string_view name, Frame& frame);
   /// The same with `outputs` bound: the epoch-end hooks of 1.x.
   Program hook_with_outputs(std::string_view name);
+  /// The hooks around a batch's way to its device, where the user has them.
+  Program transfer_batch();
   Program barrier(SiteId site);
   Program send_int(SiteId site);
   /// From 2.5.3 on: rank 0 tells all whether it got a SIGTERM; then all leave.

@@ -86,3 +86,17 @@ TEST_CASE("NCCL takes tensors of the rank's own GPU only") {
         "Tensor found on device cuda:0 but backend constructor expects cuda:1");
   CHECK(code(trained("2", made + "device}}, " + reduce), 1).empty());
 }
+
+TEST_CASE("sync_dist of a tensor on the CPU reaches no backend of NCCL, from 2.1 on") {
+  const std::string log =
+      "  validation_step: [{let: {x: \"full(1, 1.0)\"}}, {copy: {tensor: x, to: cpu}}, {log: "
+      "{name: "
+      "x, value: x, sync_dist: true}}]\n";
+  CHECK(code(trained("2", log), 0) == "LS310");
+  CHECK(code(trained("2", log, "cpu"), 0).empty());
+  const std::string alone =
+      "  validation_step: [{let: {x: \"full(1, 1.0)\"}}, {copy: {tensor: x, to: cpu}}, {log: "
+      "{name: "
+      "x, value: x}}]\n";
+  CHECK(code(trained("2", alone), 0).empty());
+}

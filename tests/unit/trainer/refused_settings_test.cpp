@@ -144,3 +144,21 @@ TEST_CASE("an unrepeated sampler wants a sample for every rank, and clipping a k
   CHECK(has_problem(prepared(text("max_epochs: 1, gradient_clip_algorithm: foo", "")),
                     Problem::Kind::refused, "foo is invalid"));
 }
+
+TEST_CASE("batches pass the hooks of their transfer before their own, and under dp have none") {
+  const std::string order =
+      "program:\n  on_fit_start: [{let: {self.seen: \"[]\"}}]\n"
+      "  on_before_batch_transfer: [{append: {self.seen: 1}}]\n"
+      "  transfer_batch_to_device: [{append: {self.seen: 2}}]\n"
+      "  on_after_batch_transfer: [{append: {self.seen: 3}}]\n"
+      "  on_train_batch_start: [{append: {self.seen: 4}}]\n"
+      "  on_train_end: [{assert: \"self.seen == [1, 2, 3, 4, 1, 2, 3]\"}]\n";
+  const Ran ran = train(text("max_epochs: 1, limit_train_batches: 1, limit_val_batches: 1", order));
+  CHECK(end_of(ran) == "");
+  CHECK(ran.log(0).findings.empty());
+  const std::string dp =
+      "version: 1\nversions: {lightning: \"1.6\"}\ncluster: {preset: dgx-a100, nodes: 1}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: dp, max_epochs: 1}\n"
+      "program: {transfer_batch_to_device: [{host: 1 ms}]}\n";
+  CHECK(has_problem(prepared(dp), Problem::Kind::refused, "not supported in DP mode"));
+}
