@@ -124,8 +124,8 @@ GradientPointer Interpreter::gradient_of_list(const Variable::List& items, const
   return node;
 }
 
-GradientPointer Interpreter::recorded(const Expression& expression, Frame& frame, SiteId site,
-                                      const NamedValues& resolved) {
+GradientPointer Interpreter::recorded(const Expression& expression, int64_t elements, Frame& frame,
+                                      SiteId site, const NamedValues& resolved) {
   const auto tracked = [&](std::string_view name) {
     const Variable* variable = find(name, frame);
     return variable != nullptr && holds_gradient(*variable);
@@ -136,6 +136,7 @@ GradientPointer Interpreter::recorded(const Expression& expression, Frame& frame
   }
   const std::shared_ptr<GradientNode> node = new_node(Kind::expression, site);
   node->expression = expression;
+  node->elements = elements;
   for (const std::string& name : expression.names()) {
     const auto known = resolved.find(name);
     const Value value = known != resolved.end()
@@ -169,6 +170,7 @@ GradientPointer Interpreter::gradient_through(const Statement& statement, const 
   const std::shared_ptr<GradientNode> node = new_node(Kind::gathered, backward_site_of(statement));
   node->group = group;
   node->dtype = call.data->slice.dtype;
+  node->elements = call.result->slice.elements;
   add_input(*node, "", std::move(data));
   return node;
 }
@@ -191,6 +193,9 @@ Task<double> Interpreter::gradient_of(GradientPointer variable, GradientPointer 
   if (!variable) {
     throw ProgramException(
         site, "element 0 of tensors does not require grad and does not have a grad_fn");
+  }
+  if (variable->elements != 1) {
+    throw ProgramException(site, "grad can be implicitly created only for scalar outputs");
   }
   std::map<const GradientNode*, Adjoint> adjoints = {{variable.get(), {1}}};
   for (const GradientPointer& node : reachable(variable)) {

@@ -137,8 +137,8 @@ class Interpreter {
   // gradient.cpp
   std::shared_ptr<GradientNode> new_node(GradientNode::Kind kind, SiteId site);
   void add_input(GradientNode& node, const std::string& name, GradientPointer input);
-  GradientPointer recorded(const Expression& expression, Frame& frame, SiteId site,
-                           const NamedValues& resolved);
+  GradientPointer recorded(const Expression& expression, int64_t elements, Frame& frame,
+                           SiteId site, const NamedValues& resolved);
   GradientPointer gradient_of_list(const Variable::List& items, const List& values);
   GradientPointer gradient_through(const Statement& statement, const Group& group, const Call& call,
                                    GradientPointer data);

@@ -293,7 +293,8 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   NamedValues resolved;
   co_await resolve(expression, frame, site, resolved);
   const Value value = evaluated(expression, frame, site, resolved, false);
-  GradientPointer gradient = recorded(expression, frame, site, resolved);
+  const int64_t elements = value.is(Value::Kind::tensor) ? value.tensor().values.size() : 1;
+  GradientPointer gradient = recorded(expression, elements, frame, site, resolved);
   if (value.is(Value::Kind::tensor)) {
     co_return Variable{tensor_from(value, location_for(expression, frame)), std::move(gradient)};
   }

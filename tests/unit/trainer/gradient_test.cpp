@@ -122,6 +122,14 @@ TEST_CASE("a loss without a graph raises what PyTorch raises") {
   CHECK(end_of(train(", let: {loss: float(mean(score))}", two)) == no_graph);
 }
 
+TEST_CASE("a backward begins at one number") {
+  // PyTorch's words; a vector of losses has no gradient of its own.
+  const std::string scalar = "grad can be implicitly created only for scalar outputs";
+  CHECK(end_of(train(", all_gather: {tensor: loss, sync_grads: true, as: loss}", two)) == scalar);
+  CHECK(end_of(train(", let: {loss: \"concat([loss, loss])\"}", two)) == scalar);
+  CHECK(end_of(train(", let: {loss: \"concat([loss])\"}", two)) == "");
+}
+
 TEST_CASE("a sum over batches has a graph that is gone") {
   const std::string sum = ", let: {self.sum: self.sum + loss}, let: {loss: self.sum}";
   Ran ran = run_text(
