@@ -35,6 +35,22 @@ std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stag
   return loader->samples->value;
 }
 
+std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage,
+                                          int64_t epoch) {
+  std::vector<RankSamples> taken;
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const SampleUse& use : ranks[rank].samples) {
+      if (use.stage == stage && use.epoch == epoch && use.dataloader == 0) {
+        taken.push_back({static_cast<int32_t>(rank), 0, use.samples});
+      }
+    }
+  }
+  const std::optional<int64_t> samples = samples_of_stage(run, stage);
+  return taken.empty() || !samples ? std::nullopt
+                                   : std::optional(count_samples(taken, 0, *samples));
+}
+
 Results configuration_of(const OneRun& run) {
   const Preparation& preparation = run.preparation;
   const Scenario& scenario = *preparation.scenario;

@@ -5,6 +5,7 @@
 
 #include "cli/one_run.hpp"
 #include "cli/results.hpp"
+#include "properties/every_sample_once.hpp"
 
 namespace lockstep::cli {
 
@@ -13,6 +14,10 @@ namespace lockstep::cli {
 const LoaderSpec* loader_of(const OneRun& run, std::string_view stage);
 /// Samples in the data set of a stage; nothing where batches are counted instead.
 std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stage);
+
+/// How often the ranks took the samples of a stage's first loader in an epoch; nothing where they
+/// took none, or have batches of their own.
+std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage, int64_t epoch);
 
 /// What the run became before anything ran: devices, batch sizes, learning rate.
 Results configuration_of(const OneRun& run);

@@ -119,29 +119,15 @@ Json transfers_json(const std::vector<TransferCount>& transfers) {
   return all;
 }
 
-// Ranks that are alike in memory and transfers are told together.
 Json classes_json(const Results& results) {
-  std::map<std::string, std::pair<Json, RankSet>> by_text;
-  std::vector<std::string> order;
-  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
+  std::vector<Json> by_rank;
+  for (const auto& rank : results.ranks) {
     Json json;
-    json["memory"] = memory_json(results.ranks[rank].memory);
-    json["transfers"] = transfers_json(results.ranks[rank].transfers);
-    const std::string text = json.dump();
-    const auto [entry, fresh] = by_text.try_emplace(text, json, RankSet{});
-    entry->second.second.add(static_cast<int32_t>(rank));
-    if (fresh) {
-      order.push_back(text);
-    }
+    json["memory"] = memory_json(rank.memory);
+    json["transfers"] = transfers_json(rank.transfers);
+    by_rank.push_back(std::move(json));
   }
-  Json all = Json::array();
-  for (const std::string& text : order) {
-    Json json;
-    json["ranks"] = by_text[text].second.text();
-    json.update(by_text[text].first);
-    all.push_back(json);
-  }
-  return all;
+  return told_together(by_rank);
 }
 
 Json metrics_json(const Results& results) {

@@ -1,7 +1,7 @@
 #include "cli/json_logged.hpp"
 
-#include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace lockstep::cli {
 
@@ -30,6 +30,26 @@ Json numbers(const std::map<std::string, double>& values) {
 }  // namespace
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json told_together(const std::vector<Json>& by_rank) {
+  std::map<std::string, RankSet> ranks;
+  std::vector<size_t> firsts;
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    const auto [entry, fresh] = ranks.try_emplace(by_rank[rank].dump());
+    entry->second.add(static_cast<int32_t>(rank));
+    if (fresh) {
+      firsts.push_back(rank);
+    }
+  }
+  Json all = Json::array();
+  for (const size_t first : firsts) {
+    Json json;
+    json["ranks"] = ranks[by_rank[first].dump()].text();
+    json.update(by_rank[first]);
+    all.push_back(std::move(json));
+  }
+  return all;
+}
 
 Json checkpoints_json(const std::vector<RankLog>& ranks) {
   Json all = Json::array();
@@ -90,28 +110,18 @@ Json logged_json(const std::vector<GlobalMetric>& logged) {
 }
 
 Json loggers_json(const std::vector<RankLog>& ranks) {
-  std::vector<std::pair<Json, RankSet>> alike;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+  std::vector<Json> by_rank;
+  for (const RankLog& log : ranks) {
     Json json;
-    json["row_count"] = ranks[rank].logger_row_count;
+    json["row_count"] = log.logger_row_count;
     json["last_rows"] = Json::array();
-    for (const LoggerRow& row : ranks[rank].logger_rows) {
+    for (const LoggerRow& row : log.logger_rows) {
       json["last_rows"].push_back({{"step", row.step}, {"values", numbers(row.values)}});
     }
-    json["progress_bar"] = numbers(ranks[rank].progress_bar);
-    auto known = std::ranges::find(alike, json, [](const auto& one) { return one.first; });
-    if (known == alike.end()) {
-      alike.emplace_back(std::move(json), RankSet{});
-      known = alike.end() - 1;
-    }
-    known->second.add(static_cast<int32_t>(rank));
+    json["progress_bar"] = numbers(log.progress_bar);
+    by_rank.push_back(std::move(json));
   }
-  Json all = Json::array();
-  for (const auto& [json, of_ranks] : alike) {
-    all.push_back({{"ranks", of_ranks.text()}});
-    all.back().update(json);
-  }
-  return all;
+  return told_together(by_rank);
 }
 
 }  // namespace lockstep::cli

@@ -6,6 +6,9 @@
 
 namespace lockstep::cli {
 
+/// An object for every group of ranks of which the same is told, with `ranks` in front; in the
+/// order of their first ranks.
+Json told_together(const std::vector<Json>& by_rank);
 /// A finite number, else null: JSON knows no infinity and no NaN.
 Json number(double value);
 /// What each rank believes of the checkpoints that the scenario asks for.

@@ -13,7 +13,6 @@
 #include "model/metric/functional.hpp"
 #include "model/trainer/expressions_of.hpp"
 #include "model/trainer/metric_sites.hpp"
-#include "properties/every_sample_once.hpp"
 
 namespace lockstep::cli {
 
@@ -218,29 +217,12 @@ bool is_evaluation(const std::string& hook) {
 // Whether the ranks take some sample of the stage twice or never, in its last epoch.
 bool samples_differ(const OneRun& run, const std::string& hook) {
   const char* const stage = hook.find("validation") != std::string::npos ? "validation" : "test";
-  const std::optional<int64_t> samples = samples_of_stage(run, stage);
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
-  std::vector<RankSamples> taken;
   int64_t last = 0;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const SampleUse& use : ranks[rank].samples) {
-      if (use.stage == stage) {
-        last = std::max(last, use.epoch);
-      }
-    }
+  for (const SampleUse& use : run.preparation.log->ranks.front().samples) {
+    last = use.stage == stage ? std::max(last, use.epoch) : last;
   }
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const SampleUse& use : ranks[rank].samples) {
-      if (use.stage == stage && use.epoch == last && use.dataloader == 0) {
-        taken.push_back({static_cast<int32_t>(rank), 0, use.samples});
-      }
-    }
-  }
-  if (!samples) {
-    return true;  // batches of each rank's own
-  }
-  const SampleCounts counts = count_samples(taken, 0, *samples);
-  return counts.repeated > 0 || counts.missed > 0;
+  const std::optional<SampleCounts> counts = sample_counts(run, stage, last);
+  return !counts || counts->repeated > 0 || counts->missed > 0;
 }
 
 // The expression under which each key is logged first.

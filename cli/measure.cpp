@@ -4,7 +4,6 @@
 #include <array>
 
 #include "cli/configuration.hpp"
-#include "properties/every_sample_once.hpp"
 
 namespace lockstep::cli {
 
@@ -100,20 +99,9 @@ const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
 
 void count_samples_of(const OneRun& run, Results& results) {
   for (const char* stage : {"train", "validation", "test", "predict"}) {
-    std::vector<RankSamples> taken;
-    const std::vector<RankLog>& ranks = run.preparation.log->ranks;
-    for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      for (const SampleUse& use : ranks[rank].samples) {
-        if (use.stage == stage && use.epoch == 0 && use.dataloader == 0) {
-          taken.push_back({static_cast<int32_t>(rank), 0, use.samples});
-        }
-      }
-    }
-    const std::optional<int64_t> samples = samples_of_stage(run, stage);
-    if (!taken.empty() && samples) {
-      const SampleCounts counts = count_samples(taken, 0, *samples);
-      results.samples_repeated = counts.repeated;
-      results.samples_missed = counts.missed;
+    if (const std::optional<SampleCounts> counts = sample_counts(run, stage, 0)) {
+      results.samples_repeated = counts->repeated;
+      results.samples_missed = counts->missed;
       return;
     }
   }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <set>
 
 #include "io/scenario/catalogue.hpp"
+#include "io/scenario/known_names.hpp"
 #include "io/scenario/spelling.hpp"
 #include "model/metric/functional.hpp"
 #include "model/scenario/function.hpp"
@@ -44,15 +46,12 @@ void add_buffers(const std::vector<LayerSpec>& layers, Names& names) {
 }
 
 Names names_in_scope(const Scenario& scenario) {
-  Names names = {"rank", "world_size", "local_rank", "node_rank", "is_global_zero"};
+  Names names(std::begin(names_of_ranks), std::end(names_of_ranks));
   if (scenario.is_bare_program()) {
     return names;
   }
-  for (const std::string_view name :
-       {"is_last_batch", "global_step", "epoch", "batch_idx", "batch_size", "num_batches",
-        "dataloader_idx", "sanity_checking", "outputs", "callback_metrics", "output", "loss"}) {
-    names.emplace(name);
-  }
+  names.insert(std::begin(names_of_trainers), std::end(names_of_trainers));
+  names.emplace("loss");
   for (const NamedMetric& metric : scenario.metrics) {
     names.insert(metric.name);
     names.insert("self." + metric.name);

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "io/scenario/known_names.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 
@@ -33,12 +36,11 @@ std::optional<Expression> read_column(Reader& reader, const Node& node, const Ke
   return Expression(make_expression_node(std::move(list)), text + "]");
 }
 
-// Of a rank and of the trainer; a column of that name could never be read.
-constexpr std::string_view taken_names[] = {
-    "rank",        "world_size", "local_rank",    "node_rank",       "is_global_zero",
-    "global_step", "epoch",      "batch_idx",     "batch_size",      "num_batches",
-    "output",      "outputs",    "is_last_batch", "sanity_checking", "callback_metrics",
-    "sample",      "self",       "dataloader_idx"};
+// A column of such a name could never be read.
+bool is_taken(std::string_view name) {
+  return name == "sample" || name == "self" || std::ranges::count(names_of_ranks, name) > 0 ||
+         std::ranges::count(names_of_trainers, name) > 0;
+}
 
 // All ranks draw their samples from one data set, so values know the sample alone.
 bool knows_more_than_sample(Reader& reader, const Node& node, const Expression& expression) {
@@ -91,7 +93,7 @@ struct ValuesForm : FormWithoutWords {
     if (!NameForm::read(reader, name, row)) {
       return;
     }
-    if (std::ranges::count(taken_names, entry.key) > 0) {
+    if (is_taken(entry.key)) {
       reader.fail(entry.mark,
                   fmt::format("no column can be named `{}`: programs know it as something "
                               "else",

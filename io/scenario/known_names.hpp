@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+namespace lockstep {
+
+/// What every program knows of its rank.
+inline constexpr std::string_view names_of_ranks[] = {"rank", "world_size", "local_rank",
+                                                      "node_rank", "is_global_zero"};
+/// What a trainer adds, beside the columns of a batch.
+inline constexpr std::string_view names_of_trainers[] = {
+    "is_last_batch",   "global_step", "epoch",           "batch_idx",
+    "batch_size",      "num_batches", "output",          "dataloader_idx",
+    "sanity_checking", "outputs",     "callback_metrics"};
+
+}  // namespace lockstep
