@@ -71,8 +71,11 @@ Tensor joined(const StateValue& list) {
   return list.size() == 1 && !list.front().shape.empty() ? list.front() : concat(list);
 }
 
-StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state) {
+StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state, EmptyList empty) {
   const bool joins = spec.is_list && spec.reduction == StateReduction::cat;
+  if (joins && state.empty() && empty == EmptyList::nothing) {
+    return {};
+  }
   // One entry goes as it is, also one of shape [].
   return joins && state.size() != 1 ? StateValue{joined(state)} : state;
 }

@@ -63,9 +63,12 @@ class Metric {
   std::vector<MetricStateSpec> states_;
 };
 
-/// What one state sends to the other ranks: a list that is to be joined goes as one tensor, an
-/// empty one as a placeholder of shape [0] and type fp32 (TorchMetrics `_sync_dist`, torch >= 2.1).
-StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state);
+/// What a rank sends for a list that is to be joined and has no entry (TorchMetrics `_sync_dist`):
+/// a placeholder of shape [0] and type fp32 from torch 2.1 on; before, nothing.
+enum class EmptyList : uint8_t { placeholder, nothing };
+/// What one state sends to the other ranks: a list that is to be joined goes as one tensor.
+StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state,
+                       EmptyList empty = EmptyList::placeholder);
 /// One state out of what each exchange gave: `gathered[k]` holds the k-th tensor of every rank.
 StateValue merged(const MetricStateSpec& spec, const std::vector<std::vector<Tensor>>& gathered);
 /// All states of all ranks become one. Lists without a reduction have equally many entries.

@@ -83,7 +83,7 @@ Task<MetricObject::GatheredStates> MetricObject::gathered(MetricState own, State
     if (definition_->compute_on_cpu && specs[i].is_list && !own[i].empty()) {
       exchange->check_host_memory(site);
     }
-    const StateValue parts = to_exchange(specs[i], own[i]);
+    const StateValue parts = to_exchange(specs[i], own[i], exchange->empty_list());
     for (const Tensor& part : parts) {
       Gathered of_ranks = co_await exchange->gather(part, site);
       result[i].push_back(std::move(of_ranks));

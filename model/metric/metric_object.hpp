@@ -22,6 +22,7 @@ class StateExchange {
   /// tells it from others.
   virtual Tensor common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
                               const std::function<Tensor()>& compute) = 0;
+  virtual EmptyList empty_list() const = 0;
   /// Throws where a state in the host's memory cannot be sent.
   virtual void check_host_memory(SiteId site) = 0;
 };

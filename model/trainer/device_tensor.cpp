@@ -43,6 +43,7 @@ TensorPointer TensorStore::borrow(const Slice& slice, std::vector<int64_t> shape
   tensor->ready = ready;
   tensor->ready_on = compute_stream;
   tensor->uses[compute_stream] = ready;
+  tensor->is_borrowed = true;
   return tensor;
 }
 

@@ -36,6 +36,7 @@ struct DeviceTensor {
   std::shared_ptr<PendingWork> read_by;     ///< async work that reads it, or null
   std::map<StreamId, Ticket> uses{};        ///< the last operation on each stream
   bool arrives_unwaited = false;            ///< `ready` copies it to the host, non_blocking
+  bool is_borrowed = false;                 ///< a strategy writes it too, on the compute stream
 
   bool being_written() const { return written_by && !written_by->waited; }
   bool being_read() const { return read_by && !read_by->waited; }

@@ -1,6 +1,8 @@
 // The statements themselves, in order; what belongs to a family stands in its own file.
 #include "model/trainer/interpreter.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "model/scenario/arithmetic.hpp"
@@ -64,6 +66,7 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
 
 Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
   using Kind = StatementKind;
+  site_ = site_of(statement);
   switch (statement.kind) {
     case Kind::all_reduce:
     case Kind::reduce_scatter:
@@ -230,7 +233,49 @@ void Interpreter::bind(const std::string& name, Variable variable, Frame& frame)
   } else if (&names == &module_) {
     bound_in_child_.erase(name);
   }
+  const auto buffer = buffers_.find(name);
+  if (buffer != buffers_.end() && !module_before_replica_) {
+    variable.content = into_buffer(name, variable, buffer->second);
+  }
   names[name] = std::move(variable);
+}
+
+void Interpreter::register_buffer(const std::string& name, TensorPointer buffer) {
+  buffers_[name] = buffer;
+  module_[name] = Variable{std::move(buffer)};
+}
+
+// torch nn/modules/module.py, __setattr__: the name of a registered buffer takes tensors alone, and
+// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up anew for
+// every broadcast since 1.10; before, it went on with the tensors that it had found at first.
+TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& variable,
+                                       TensorPointer buffer) {
+  const TensorPointer* given = std::get_if<TensorPointer>(&variable.content);
+  if (given == nullptr) {
+    throw ProgramException(site_, fmt::format("cannot assign a number to `{}`: it is a registered "
+                                              "buffer, and takes tensors only",
+                                              name));
+  }
+  const TensorPointer from = *given;
+  if (from == buffer || settings_.torch < Version{1, 10, 0}) {
+    return from;
+  }
+  const bool alike = from->shape == buffer->shape && from->slice.dtype == buffer->slice.dtype &&
+                     from->device == buffer->device && from->other_gpu == buffer->other_gpu &&
+                     from->slice.buffer != no_buffer;
+  if (!alike) {
+    fail(site_,
+         fmt::format("`{}` is a registered buffer, and is given a tensor of another shape, "
+                     "type or device",
+                     name),
+         "give it a tensor like the one that it has: another one is not modelled");
+  }
+  std::vector<Ticket> after = take_waits(compute_stream);
+  after.push_back(from->ready);
+  buffer->ready = rank_.copy(from->slice, buffer->slice, {compute_stream, After(after), site_});
+  submitted(compute_stream, buffer->ready);
+  from->uses[compute_stream] = buffer->ready;
+  return buffer;
 }
 
 std::vector<Ticket> Interpreter::take_waits(StreamId on) {

@@ -75,6 +75,8 @@ class Interpreter {
   const ProgramSettings& settings() const { return settings_; }
   Variable* find(std::string_view name, Frame& frame);
   void bind(const std::string& name, Variable variable, Frame& frame);
+  /// `name` is a registered buffer from here on: what is bound to it becomes the buffer's content.
+  void register_buffer(const std::string& name, TensorPointer buffer);
   /// What is recorded from here on belongs to a new batch.
   void begin_graph() { ++graph_; }
   /// The loss of a forward, from which gradients flow.
@@ -122,6 +124,8 @@ class Interpreter {
   void count_statement();
   void check_replica(const std::string& name, SiteId site);
   void check_lost(const std::string& name, SiteId site);
+  TensorPointer into_buffer(const std::string& name, const Variable& variable,
+                            TensorPointer buffer);
 
   // values.cpp
   Task<Value> read(const Variable& variable, const std::string& name, SiteId site);
@@ -205,6 +209,8 @@ class Interpreter {
   TrainerScope* trainer_;
   TensorStore tensors_;
   Frame module_;
+  std::map<std::string, TensorPointer, std::less<>> buffers_;  ///< registered on the module
+  SiteId site_ = no_site;                                      ///< of the statement that runs
   std::optional<Frame> module_before_replica_;
   std::optional<Frame> module_before_child_;
   std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended

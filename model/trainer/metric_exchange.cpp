@@ -34,6 +34,11 @@ void check_shape(const std::vector<int64_t>& shape, SiteId site) {
 
 }  // namespace
 
+EmptyList MetricExchange::empty_list() const {
+  const bool has_placeholder = interpreter_.settings().torch >= Version{2, 1, 0};
+  return has_placeholder ? EmptyList::placeholder : EmptyList::nothing;
+}
+
 void MetricExchange::check_host_memory(SiteId site) {
   if (!interpreter_.settings().gloo) {
     throw ProgramException(site, "No backend type associated with device type cpu");

@@ -18,6 +18,7 @@ class MetricExchange final : public StateExchange {
   Task<Gathered> gather(Tensor own, SiteId site) override;
   Tensor common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
                       const std::function<Tensor()>& compute) override;
+  EmptyList empty_list() const override;
   void check_host_memory(SiteId site) override;
 
   /// This, or null where there is only one replica and nothing is exchanged.

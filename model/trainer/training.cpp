@@ -292,15 +292,14 @@ Program Training::begin_stage(Stage stage) {
 // register_buffer: what the network holds under a name is `self.NAME`, on the device.
 void Training::bind_buffers() {
   const Network& network = *program_.network;
-  Frame none;
   for (const Replica::Buffer& buffer : strategy_->replica().buffers()) {
     const Layer& layer = network.layers[buffer.layer];
     if (layer.kind == LayerKind::buffer) {
       const Ticket ready = rank_.event({compute_stream, {}, no_site});
       const std::vector<int64_t> shape(layer.buffers.front().shape.begin(),
                                        layer.buffers.front().shape.end());
-      interpreter_.bind("self." + layer.name,
-                        Variable{interpreter_.tensors().borrow(buffer.value, shape, ready)}, none);
+      interpreter_.register_buffer("self." + layer.name,
+                                   interpreter_.tensors().borrow(buffer.value, shape, ready));
     }
   }
 }

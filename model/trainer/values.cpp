@@ -139,6 +139,9 @@ void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, S
 Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
   check_use(*tensor, name, site, false);
   check_arrival(*tensor, name, site);
+  if (tensor->is_borrowed) {
+    tensor->ready = tail_of_compute(site);
+  }
   if (tensor->ready) {
     co_await settle(tensor->ready, tensor->ready_on);
   }

@@ -100,3 +100,23 @@ TEST_CASE("sync_dist of a tensor on the CPU reaches no backend of NCCL, from 2.1
       "x, value: x}}]\n";
   CHECK(code(trained("2", alone), 0).empty());
 }
+
+TEST_CASE(
+    "what a hook binds to a registered buffer is the buffer that the next forward broadcasts") {
+  const Ran ran = trained(
+      "2",
+      "  training_step:\n    - forward\n    - assert: sum(self.mask) == 3 * (global_step > 0)\n"
+      "    - let: {self.mask: \"full(3, 1.0 + rank)\"}\n"
+      "    - assert: sum(self.mask) == 3 * (1 + rank)\n");
+  CHECK(code(ran, 0).empty());
+  CHECK(code(ran, 1).empty());
+  CHECK(ran.log(1).steps == 2);
+}
+
+TEST_CASE("a registered buffer takes tensors like itself only") {
+  const Ran number = trained("2", "  training_step: [{let: {self.mask: 3}}]\n");
+  CHECK(number.result.ends[0].message.find("cannot assign a number to `self.mask`") !=
+        std::string::npos);
+  const Ran longer = trained("2", "  training_step: [{let: {self.mask: \"full(4, 1.0)\"}}]\n");
+  CHECK(longer.result.ends[0].message.find("another one is not modelled") != std::string::npos);
+}
