@@ -1,6 +1,6 @@
 #include "cli/explorer_port.hpp"
 
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/sites.hpp"
 
 namespace lockstep::cli {

@@ -136,6 +136,14 @@ StageSamples samples_taken(const OneRun& run, std::string_view stage) {
   return samples;
 }
 
+// What a sampler that drops the rest leaves over is dropped, not cut short.
+bool sampler_dropped_rest(const OneRun& run, const char* stage, int64_t samples, int64_t taken) {
+  const LoaderSpec* const loader = loader_of(run, stage);
+  const auto ranks = static_cast<int64_t>(run.preparation.log->ranks.size());
+  return loader != nullptr && value_or(loader->sampler_drop_last, false) &&
+         taken == samples / ranks * ranks;
+}
+
 // Evaluation loops give figures that count every sample; a run cut short by a limit is not judged.
 std::vector<Finding> sample_findings(const OneRun& run) {
   std::vector<Finding> findings;
@@ -145,7 +153,9 @@ std::vector<Finding> sample_findings(const OneRun& run) {
   for (const char* stage : {"validation", "test", "predict"}) {
     const std::optional<int64_t> samples = samples_of_stage(run, stage);
     const StageSamples taken = samples_taken(run, stage);
-    if (samples && !taken.taken.empty() && taken.first_epoch >= *samples) {
+    if (samples && !taken.taken.empty() &&
+        (taken.first_epoch >= *samples ||
+         sampler_dropped_rest(run, stage, *samples, taken.first_epoch))) {
       append(findings, every_sample_once(taken.taken, *samples));
     }
   }

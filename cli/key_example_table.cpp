@@ -134,6 +134,10 @@ constexpr KeyExample examples[] = {
      "data: {train: {samples: 64, batch_size: 8, num_workers: 2, prefetch_factor: 4}}"},
     {"data", "iterable", "true"},
     {"data", "sampler", "distributed"},
+    {"data", "sampler_drop_last", "",
+     "data: {val: {samples: 10, batch_size: 2, sampler: distributed, sampler_drop_last: true}}\n"
+     "program: {validation_step: [{log: {name: mean_score, value: mean(score), sync_dist: "
+     "true}}]}"},
     {"data", "set_epoch", "",
      "data: {train: {samples: 64, batch_size: 8, sampler: distributed, set_epoch: false}}\n"
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 2, "

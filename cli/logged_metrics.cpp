@@ -11,7 +11,7 @@
 #include "cli/configuration.hpp"
 #include "model/metric/averaging.hpp"
 #include "model/metric/functional.hpp"
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/metric_sites.hpp"
 
 namespace lockstep::cli {

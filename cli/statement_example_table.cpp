@@ -90,7 +90,8 @@ constexpr StatementExample statements[] = {
     {"return", "  main:\n    - barrier\n    - return", true},
     {"raise", "  main:\n    - if: world_size > 2\n      then: [{raise: too many ranks}]", true},
     {"fit", "  main: [fit]"},
-    {"validate", "  main: [fit, validate]"},
+    {"validate", "  main: [fit, validate]", false,
+     "data: {train: {samples: 64}, val: {samples: 32}}"},
     {"test", "  main: [fit, test]", false, "data: {train: {samples: 64}, test: {samples: 32}}"},
     {"predict", "  main: [predict]", false, "data: {predict: {samples: 32}}"},
     {"forward", "  training_step:\n    - forward\n    - log: {name: loss, value: loss}"},
@@ -103,6 +104,13 @@ constexpr StatementExample statements[] = {
     {"zero_grad",
      "  automatic_optimization: false\n  training_step: [zero_grad, forward, {backward: loss}, "
      "optimizer_step]"},
+    {"clip_gradients",
+     "  automatic_optimization: false\n  training_step: [zero_grad, forward, {backward: loss}, "
+     "{clip_gradients: 0.5}, optimizer_step]"},
+    {"lr_scheduler_step",
+     "  automatic_optimization: false\n  training_step: [zero_grad, forward, {backward: loss}, "
+     "optimizer_step, lr_scheduler_step]",
+     false, "lr_scheduler: {StepLR: {step_size: 2}}"},
     {"no_sync",
      "  automatic_optimization: false\n  training_step:\n    - no_sync: [forward, {backward: "
      "loss}]\n    - forward\n    - backward: loss\n    - optimizer_step\n    - zero_grad"},

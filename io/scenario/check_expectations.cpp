@@ -9,8 +9,8 @@
 #include "model/metric/definition.hpp"
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/evaluate.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/scenario/finding_codes.hpp"
-#include "model/trainer/expressions_of.hpp"
 
 namespace lockstep {
 namespace {

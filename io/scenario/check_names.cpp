@@ -160,6 +160,9 @@ class NameCheck {
     }
     for (const Hook& hook : scenario_.program->hooks) {
       Scope bound(base_);
+      if (hook.name == "lr_scheduler_step") {
+        bound.bind("metric");  // its argument
+      }
       check(hook.statements, bound);
     }
   }

@@ -161,6 +161,10 @@ Table<LoaderSpec> loader_table() {
               {"iterable", "false",
                "an IterableDataset: no sampler; `sampler: unrepeated` shards it"}),
           field<&LoaderSpec::sampler>({"sampler", "auto", "auto = what Lightning inserts"}),
+          field<&LoaderSpec::sampler_drop_last>(
+              {"sampler_drop_last", "false",
+               "of a DistributedSampler of your own: leaves samples out "
+               "instead of repeating some"}),
           field<&LoaderSpec::set_epoch>({"set_epoch", "true", "false = forgotten"}),
           field<&LoaderSpec::sample_time>({"sample_time", "0", "CPU work of one sample"}),
           field<&LoaderSpec::sample_size>(

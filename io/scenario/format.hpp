@@ -92,6 +92,7 @@ LOCKSTEP_WORDS(Unpicklable, "model", "transform", "optimizer", "dataloader", "ca
 LOCKSTEP_WORDS(SamplerKind, "auto", "distributed", "unrepeated", "none");
 LOCKSTEP_WORDS(ReduceOp, "sum", "avg", "product", "min", "max");
 LOCKSTEP_WORDS(ForwardThrough, "strategy", "module");
+LOCKSTEP_WORDS(ClipAlgorithm, "norm", "value");
 #undef LOCKSTEP_WORDS
 
 struct DTypeForm {

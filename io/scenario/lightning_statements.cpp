@@ -51,23 +51,8 @@ Field<Statement> metric_field() {
   return field<&Statement::name, NameForm>({"metric", "required", "a name of `metrics`"});
 }
 
-std::vector<StatementRow> step_rows() {
+std::vector<StatementRow> optimization_rows() {
   return {
-      {Kind::fit, "", {}, "in `main`: `trainer.fit`", {}},
-      {Kind::validate, "", {}, "in `main`: `trainer.validate`", {}},
-      {Kind::test, "", {}, "in `main`: `trainer.test`", {}},
-      {Kind::predict, "", {}, "in `main`: `trainer.predict`", {}},
-      {Kind::forward,
-       "module",
-       {},
-       "binds `output` and `loss`",
-       {field<&Statement::modules, NamesForm>(
-            {"module", "the model", "which of `modules`, or several of them in order"}),
-        field<&Statement::loss_target>(
-            {"target", "those of the samples", "what the loss compares each output with"}),
-        field<&Statement::skip>({"skip", "[]", "names of layers that do not run"}),
-        field<&Statement::through>({"through", "strategy", "`module` = past the wrapper"}),
-        field<&Statement::result, NameForm>({"as", "output", "the name of the output"})}},
       {Kind::backward,
        "loss",
        {},
@@ -85,6 +70,23 @@ std::vector<StatementRow> step_rows() {
        {field<&Statement::optimizer, NameForm>({"optimizer", "the only one", "its name"}),
         field<&Statement::set_to_none>(
             {"set_to_none", "as the version", "free the gradients, not fill them with 0"})}},
+      {Kind::clip_gradients,
+       "gradient_clip_val",
+       {},
+       "`self.clip_gradients`, before the step",
+       {field<&Statement::expression>(
+            {"gradient_clip_val", "the Trainer's", "the largest norm, or value"}),
+        field<&Statement::algorithm>(
+            {"gradient_clip_algorithm", "the Trainer's, or norm", "of all gradients, or of each"}),
+        field<&Statement::optimizer, NameForm>({"optimizer", "the only one", "its name"})}},
+      {Kind::lr_scheduler_step,
+       "scheduler",
+       {},
+       "`scheduler.step()`",
+       {field<&Statement::scheduler>(
+            {"scheduler", "that of the hook, or the only one", "its number, from 0", 0, 1e6}),
+        field<&Statement::expression>(
+            {"metric", "that of the hook", "what a ReduceLROnPlateau judges"})}},
       {Kind::no_sync,
        "do",
        {"do"},
@@ -100,10 +102,32 @@ std::vector<StatementRow> step_rows() {
   };
 }
 
+std::vector<StatementRow> step_rows() {
+  return {
+      {Kind::fit, "", {}, "in `main`: `trainer.fit`", {}},
+      {Kind::validate, "", {}, "in `main`: `trainer.validate`", {}},
+      {Kind::test, "", {}, "in `main`: `trainer.test`", {}},
+      {Kind::predict, "", {}, "in `main`: `trainer.predict`", {}},
+      {Kind::forward,
+       "module",
+       {},
+       "binds `output` and `loss`",
+       {field<&Statement::modules, NamesForm>(
+            {"module", "the model", "which of `modules`, or several of them in order"}),
+        field<&Statement::loss_target>(
+            {"target", "those of the samples", "what the loss compares each output with"}),
+        field<&Statement::skip>({"skip", "[]", "names of layers that do not run"}),
+        field<&Statement::through>({"through", "strategy", "`module` = past the wrapper"}),
+        field<&Statement::result, NameForm>({"as", "output", "the name of the output"})}},
+  };
+}
+
 }  // namespace
 
 std::vector<StatementRow> lightning_rows() {
   std::vector<StatementRow> rows = step_rows();
+  const std::vector<StatementRow> optimization = optimization_rows();
+  rows.insert(rows.end(), optimization.begin(), optimization.end());
   const std::vector<StatementRow> logging = {
       {Kind::log,
        "",

@@ -44,6 +44,7 @@ struct LoaderSpec {
   Given<int64_t> prefetch_factor;
   Given<bool> iterable;
   Given<SamplerKind> sampler;
+  Given<bool> sampler_drop_last;
   Given<bool> set_epoch;
   Given<Time> sample_time;
   Given<Bytes> sample_size;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "model/scenario/expressions_of.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -138,6 +140,11 @@ class Filler {
     fill(model.attention, AttentionKind::flash);
   }
 
+  // Lightning has a predict_step of its own.
+  bool predicts() const {
+    return scenario_.program && find_statement(*scenario_.program, StatementKind::predict);
+  }
+
   void fill_data() {
     if (!scenario_.data) {
       scenario_.data.emplace();
@@ -154,7 +161,8 @@ class Filler {
           Stage{"test", "test_step", data.test}, Stage{"predict", "predict_step", data.predict}}) {
       const bool train = &loaders == &data.train;
       // Lightning leaves a stage out whose step the user has not written.
-      const bool used = train || (scenario_.program && scenario_.program->find(step) != nullptr);
+      const bool has_step = scenario_.program && scenario_.program->find(step) != nullptr;
+      const bool used = train || has_step || (&loaders == &data.predict && predicts());
       if (loaders.empty()) {
         loaders.emplace_back().place = nowhere_;
       }
@@ -187,6 +195,7 @@ class Filler {
     inherit(loader.prefetch_factor, common.prefetch_factor);
     inherit(loader.iterable, common.iterable);
     inherit(loader.sampler, common.sampler);
+    inherit(loader.sampler_drop_last, common.sampler_drop_last);
     inherit(loader.set_epoch, common.set_epoch);
     inherit(loader.sample_time, common.sample_time);
     inherit(loader.sample_size, common.sample_size);
@@ -205,6 +214,7 @@ class Filler {
     fill(loader.prefetch_factor, int64_t{2});
     fill(loader.iterable, false);
     fill(loader.sampler, SamplerKind::automatic);
+    fill(loader.sampler_drop_last, false);
     fill(loader.set_epoch, true);
     fill(loader.sample_time, Time());
     if (!loader.values) {

@@ -43,6 +43,8 @@ std::string_view name_of(StatementKind kind) {
       "backward",
       "optimizer_step",
       "zero_grad",
+      "clip_gradients",
+      "lr_scheduler_step",
       "no_sync",
       "toggle_model",
       "log",

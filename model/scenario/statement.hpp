@@ -51,6 +51,8 @@ enum class StatementKind : uint8_t {
   backward,
   optimizer_step,
   zero_grad,
+  clip_gradients,
+  lr_scheduler_step,
   no_sync,
   toggle_model,
   log,
@@ -78,6 +80,9 @@ struct CopyTarget {
 
 /// Whether `forward` goes through the strategy's wrapper or past it.
 enum class ForwardThrough : uint8_t { strategy, module };
+
+/// Lightning's `gradient_clip_algorithm`.
+enum class ClipAlgorithm : uint8_t { norm, value };
 
 /// Where the data of a communication come from and go to.
 struct CommunicationSpec {
@@ -143,22 +148,25 @@ struct Statement {
   Given<Expression> ranks_expression;     ///< new_group: an expression that gives the list
   Given<Expression> color;                ///< new_group
 
-  Given<Expression> expression;   ///< item, assert, if, repeat, backward, should_stop, decision
+  Given<Expression> expression;   ///< item, assert, if, repeat, backward, should_stop, decision,
+                                  ///< gradient_clip_val, metric of a scheduler
   Given<std::string> text;        ///< raise
   std::vector<Binding> bindings;  ///< let, append
 
   std::vector<Statement> body;       ///< then, do, no_sync, and what grouped statements hold
   std::vector<Statement> otherwise;  ///< else
 
-  Given<std::string> name;                  ///< wait: result; update, compute, reset: metric
-  Given<std::string> optimizer;             ///< optimizer_step, zero_grad, toggle_model
-  Given<bool> set_to_none;                  ///< zero_grad
-  Given<Expression> sync_grad;              ///< toggle_model
-  Given<Expression> preds;                  ///< update
-  Given<Expression> target;                 ///< update
-  Given<Expression> indexes;                ///< update of a retrieval metric
-  Given<Expression> weight;                 ///< update of a mean
-  Given<bool> all;                          ///< reduce_boolean_decision
+  Given<std::string> name;         ///< wait: result; update, compute, reset: metric
+  Given<std::string> optimizer;    ///< optimizer_step, zero_grad, toggle_model, clip_gradients
+  Given<ClipAlgorithm> algorithm;  ///< clip_gradients
+  Given<int64_t> scheduler;        ///< lr_scheduler_step: its number
+  Given<bool> set_to_none;         ///< zero_grad
+  Given<Expression> sync_grad;     ///< toggle_model
+  Given<Expression> preds;         ///< update
+  Given<Expression> target;        ///< update
+  Given<Expression> indexes;       ///< update of a retrieval metric
+  Given<Expression> weight;        ///< update of a mean
+  Given<bool> all;                 ///< reduce_boolean_decision
   std::vector<Placed<std::string>> skip;    ///< forward: layers that do not run
   Given<ForwardThrough> through;            ///< forward
   Given<std::vector<std::string>> modules;  ///< forward: which run, in order

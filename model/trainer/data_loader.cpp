@@ -26,6 +26,7 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
   const bool automatic = settings.sampler == SamplerKind::automatic;
   if (settings.sampler == SamplerKind::distributed) {
     options.division = Division::distributed;
+    options.drop_last = settings.sampler_drop_last;
   } else if (settings.sampler == SamplerKind::unrepeated) {
     options.division = Division::unrepeated;
   } else if (automatic && policy.distributed && policy.inject) {

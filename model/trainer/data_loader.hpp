@@ -19,6 +19,7 @@ struct LoaderSettings {
   bool drop_last = false;
   bool iterable = false;
   SamplerKind sampler = SamplerKind::automatic;
+  bool sampler_drop_last = false;  ///< of a DistributedSampler that the user makes
   bool set_epoch = true;
   Time sample_time{};
   int64_t workers = 0;

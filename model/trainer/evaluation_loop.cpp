@@ -55,6 +55,8 @@ Program EvaluationLoop::set_up() {
   }
   is_set_up_ = true;
   const TrainerSites& sites = training_.sites();
+  const std::string hook = (kind_ == EvaluationKind::validate ? "val" : prefix()) + "_dataloader";
+  co_await training_.hook(hook);
   co_await training_.barrier(kind_ == EvaluationKind::validate ? sites.val_loader
                              : kind_ == EvaluationKind::test   ? sites.test_loader
                                                                : sites.predict_loader);
@@ -116,6 +118,9 @@ Program EvaluationLoop::end_epoch(bool sanity) {
   results_.leave_loaders();
   co_await training_.hook_with_outputs(outputs_end);
   co_await training_.hook(epoch_end);
+  if (kind_ != EvaluationKind::predict) {
+    co_await training_.hook_of_1_x("on_epoch_end");
+  }
   co_await results_.end_epoch(!sanity);
   training_.log_row(results_.take_epoch_values(), std::nullopt);
 }
@@ -145,6 +150,9 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   const std::string train = on + "_model_train";
   co_await training_.hook(eval);
   co_await training_.hook(start);
+  if (kind_ != EvaluationKind::predict) {
+    co_await training_.hook_of_1_x("on_epoch_start");
+  }
   co_await training_.hook(epoch_start);
   for (size_t index = 0; index < loaders().size(); ++index) {
     training_.progress.dataloader_idx = static_cast<int64_t>(index);

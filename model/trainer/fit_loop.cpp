@@ -106,6 +106,7 @@ Program FitLoop::sanity_check() {
 Program FitLoop::set_up() {
   const TrainerSites& sites = training_.sites();
   co_await training_.count_batches(loader(), given_batches_);
+  co_await training_.hook("train_dataloader");
   co_await training_.barrier(sites.train_loader);
   training_.check_sampler(loader(), LoaderRole::train);
   const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
@@ -190,6 +191,7 @@ Program FitLoop::validate_if_due() {
 Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   co_await training_.share_termination();
   co_await training_.transfer_batch();
+  co_await training_.hook_of_1_x("on_batch_start");
   co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
   co_await training_.training_batch(batch, loader(), steps, begins_window);
@@ -199,6 +201,7 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   }
   co_await training_.callbacks().run(CallbackHook::train_batch_end);
   co_await training_.hook("on_train_batch_end");
+  co_await training_.hook_of_1_x("on_batch_end");
 }
 
 // The property `metrics` turns what goes to the progress bar into numbers after every batch.
@@ -220,6 +223,7 @@ Program FitLoop::step_schedulers(bool steps, bool monitored) {
 Program FitLoop::end_epoch() {
   co_await training_.hook_with_outputs("training_epoch_end");
   co_await training_.hook("on_train_epoch_end");
+  co_await training_.hook_of_1_x("on_epoch_end");
   co_await results_.end_epoch(true);
   co_await training_.callbacks().run(CallbackHook::train_epoch_end);
   if (training_.progress.is_last_batch) {
@@ -243,6 +247,7 @@ Program FitLoop::epoch() {
   SampleUse used{"train", progress.epoch, 0, {}};
   training_.log_learning_rates();
   co_await training_.callbacks().run(CallbackHook::train_epoch_start);
+  co_await training_.hook_of_1_x("on_epoch_start");
   co_await training_.hook("on_train_epoch_start");
   decide_to_stop();
   DataFeed feed(training_.rank(), loader());

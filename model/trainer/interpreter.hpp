@@ -48,6 +48,9 @@ class Interpreter {
   /// a finding at the statement and ends this rank's program by ProgramException.
   Task<Value> value_of(const Expression& expression, Frame& frame, SiteId site);
   Task<bool> condition_of(const Expression& expression, Frame& frame, SiteId site);
+  /// A number, or a tensor of one; `what` names it in an error.
+  Task<double> number_of(const Expression& expression, Frame& frame, SiteId site,
+                         std::string_view what);
   Task<int64_t> integer_of(const Expression& expression, Frame& frame, SiteId site,
                            std::string_view what);
   /// The tensor that a bare name names, or a new one with the expression's value.

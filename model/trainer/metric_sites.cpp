@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 
 namespace lockstep {
 

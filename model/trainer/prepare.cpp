@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "model/scenario/defaults.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/bare_program.hpp"
-#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 #include "model/trainer/sites.hpp"
 

@@ -5,8 +5,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/callback/checkpoint_name.hpp"
-#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/object_arguments.hpp"
 #include "model/trainer/prepare_parts.hpp"
 #include "model/trainer/sites.hpp"

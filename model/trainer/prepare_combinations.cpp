@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "model/trainer/prepare_parts.hpp"
 
@@ -80,12 +82,6 @@ void check_iterable(Preparation& preparation, const std::vector<LoaderSpec>& loa
   }
 }
 
-bool is_removed(const std::string& hook) {
-  return hook == "training_epoch_end" || hook == "validation_epoch_end" || hook == "test_epoch_end";
-}
-
-bool is_never_called(const std::string& hook) { return hook.ends_with("_step_end"); }
-
 // trainer/configuration_validator.py of 1.x: under dp it is DataParallel that moves batches.
 void check_transfer_under_dp(Preparation& preparation, const std::string& strategy) {
   if (strategy != "dp" || !preparation.scenario->program) {
@@ -100,33 +96,91 @@ void check_transfer_under_dp(Preparation& preparation, const std::string& strate
   }
 }
 
-// trainer/configuration_validator.py of 2.x.
+/// A hook that some versions alone call.
+struct HookOfVersions {
+  std::string_view name;
+  Version from;
+  Version until;
+  Version ignored_from;  ///< in between Lightning refuses it
+  std::string_view instead;
+};
+
+constexpr Version every_version{};
+constexpr Version no_version{1000, 0, 0};
+
+// trainer/configuration_validator.py and callbacks of 1.6, 1.9, 2.1 and 2.6.
+constexpr auto hooks_of_versions = std::to_array<HookOfVersions>({
+    {"training_epoch_end",
+     every_version,
+     {2, 0, 0},
+     no_version,
+     "use `on_train_epoch_end`, and keep outputs in a list: append: {self.outputs: x}"},
+    {"validation_epoch_end",
+     every_version,
+     {2, 0, 0},
+     no_version,
+     "use `on_validation_epoch_end`, and keep outputs in a list: append: {self.outputs: x}"},
+    {"test_epoch_end",
+     every_version,
+     {2, 0, 0},
+     no_version,
+     "use `on_test_epoch_end`, and keep outputs in a list: append: {self.outputs: x}"},
+    {"training_step_end", every_version, {2, 0, 0}, {2, 0, 0}, "do it at the end of the step"},
+    {"validation_step_end", every_version, {2, 0, 0}, {2, 0, 0}, "do it at the end of the step"},
+    {"test_step_end", every_version, {2, 0, 0}, {2, 0, 0}, "do it at the end of the step"},
+    {"on_epoch_start", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_epoch_start`"},
+    {"on_epoch_end", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_epoch_end`"},
+    {"on_batch_start", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_batch_start`"},
+    {"on_batch_end", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_batch_end`"},
+    {"configure_model", {2, 1, 0}, no_version, every_version, "use `configure_sharded_model`"},
+});
+
 void check_hooks(Preparation& preparation) {
-  if (preparation.placement.lightning < Version{2, 0, 0} || !preparation.scenario->program) {
+  if (!preparation.scenario->program) {
     return;
   }
+  const Version version = preparation.placement.lightning;
+  const Hook* const older = preparation.scenario->program->find("configure_sharded_model");
+  if (older != nullptr && version >= Version{2, 1, 0} &&
+      preparation.scenario->program->find("configure_model") != nullptr) {
+    add_problem(preparation, Kind::refused, older->place,
+                "both `configure_model` and `configure_sharded_model` are overridden",
+                "keep configure_model", refused_code);
+  }
   for (const Hook& hook : preparation.scenario->program->hooks) {
-    if (is_removed(hook.name)) {
+    const auto* const known =
+        std::ranges::find(hooks_of_versions, hook.name, &HookOfVersions::name);
+    if (known == hooks_of_versions.end() || (version >= known->from && version < known->until)) {
+      continue;
+    }
+    if (version < known->ignored_from) {
+      add_problem(preparation, Kind::refused, hook.place,
+                  fmt::format("support for `{}` has been removed in Lightning {}.{}", hook.name,
+                              known->until.major, known->until.minor),
+                  std::string(known->instead), refused_code);
+    } else {
       add_problem(
-          preparation, Kind::refused, hook.place,
-          fmt::format("support for `{}` has been removed in Lightning 2.0", hook.name),
-          fmt::format("use `on_{}`, and keep outputs in a list: append: {{self.outputs: x}}",
-                      hook.name == "training_epoch_end" ? "train_epoch_end" : hook.name),
-          refused_code);
-    } else if (is_never_called(hook.name)) {
-      add_problem(preparation, Kind::warning, hook.place,
-                  fmt::format("Lightning 2.x never calls `{}`", hook.name),
-                  "do it at the end of the step", ignored_code);
+          preparation, Kind::warning, hook.place,
+          fmt::format("Lightning {}.{} never calls `{}`", version.major, version.minor, hook.name),
+          std::string(known->instead), ignored_code);
     }
   }
 }
 
 }  // namespace
 
-bool uses_hooks_of_1_x(const Scenario& scenario) {
-  return scenario.program && std::ranges::any_of(scenario.program->hooks, [](const Hook& hook) {
-           return is_removed(hook.name) || is_never_called(hook.name);
-         });
+std::optional<Version> newest_with_hooks(const Scenario& scenario) {
+  std::optional<Version> newest;
+  for (const HookOfVersions& known : hooks_of_versions) {
+    if (scenario.program && scenario.program->find(known.name) != nullptr &&
+        known.until != no_version) {
+      const Version last = known.until == Version{2, 0, 0}
+                               ? Version{1, 9, 0}
+                               : Version{known.until.major, known.until.minor - 1, 0};
+      newest = std::min(newest.value_or(last), last);
+    }
+  }
+  return newest;
 }
 
 void check_combinations(Preparation& preparation) {

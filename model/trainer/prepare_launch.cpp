@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "model/scenario/evaluation_error.hpp"
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {

@@ -1,6 +1,7 @@
 // The data loaders.
 #include <fmt/core.h>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -48,6 +49,7 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
   settings.drop_last = value_or(spec.drop_last, false);
   settings.iterable = value_or(spec.iterable, false);
   settings.sampler = value_or(spec.sampler, SamplerKind::automatic);
+  settings.sampler_drop_last = value_or(spec.sampler_drop_last, false);
   settings.set_epoch = value_or(spec.set_epoch, true);
   settings.sample_time = value_or(spec.sample_time, Time{});
   settings.workers = value_or(spec.num_workers, int64_t{0});
@@ -64,6 +66,12 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
     add_problem(preparation, Kind::unsupported, spec.sample_size->place,
                 "`sample_size` is not modelled yet: batches have the size of the model's input");
   }
+  if (settings.sampler_drop_last && settings.sampler != SamplerKind::distributed) {
+    add_problem(preparation, Kind::invalid, spec.sampler_drop_last->place,
+                "`sampler_drop_last` belongs to a DistributedSampler of your own",
+                "write `sampler: distributed` beside it; the sampler that Lightning inserts drops "
+                "nothing");
+  }
   for (const Given<bool>* key : {&spec.pin_memory, &spec.persistent_workers}) {
     if (*key && is_written((*key)->place)) {
       add_problem(preparation, Kind::note, (*key)->place,
@@ -78,6 +86,19 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
 bool is_used(const Scenario& scenario, const std::vector<LoaderSpec>& specs, const char* step) {
   return (scenario.program && scenario.program->find(step) != nullptr) ||
          (!specs.empty() && is_written(specs.front().place));
+}
+
+// trainer/configuration_validator.py: `validate` and `test` need a step of the user's.
+void check_step(Preparation& preparation, StatementKind kind, const char* name,
+                const std::vector<LoaderSettings>& loaders) {
+  const auto& program = preparation.scenario->program;
+  const Statement* statement = program ? find_statement(*program, kind) : nullptr;
+  if (statement != nullptr && loaders.empty()) {
+    const std::string step = kind == StatementKind::validate ? "validation_step" : "test_step";
+    add_problem(preparation, Kind::refused, statement->place,
+                fmt::format("No `{}()` method defined to run `Trainer.{}`", step, name),
+                fmt::format("write it: program: {{{}: [..]}}", step), refused_code);
+  }
 }
 
 }  // namespace
@@ -102,6 +123,12 @@ void prepare_loaders(Preparation& preparation, TrainingProgram& program) {
   read(data.val, "validation_step", program.validation);
   read(data.test, "test_step", program.test);
   read(data.predict, "predict_step", program.predict);
+  if (program.predict.empty() && scenario.program &&
+      find_statement(*scenario.program, StatementKind::predict) != nullptr) {
+    program.predict.push_back(loader_of(preparation, data.predict.front(), program));
+  }
+  check_step(preparation, StatementKind::validate, "validate", program.validation);
+  check_step(preparation, StatementKind::test, "test", program.test);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // The metrics of a scenario.
 #include <fmt/core.h>
 
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -65,7 +65,7 @@ void check_optimizers(Preparation& preparation, const TrainingProgram& program) 
 
 bool means_an_optimizer(StatementKind kind) {
   return kind == StatementKind::optimizer_step || kind == StatementKind::zero_grad ||
-         kind == StatementKind::toggle_model;
+         kind == StatementKind::toggle_model || kind == StatementKind::clip_gradients;
 }
 
 void check_chain(Preparation& preparation, const Network& network,

@@ -9,7 +9,7 @@
 #include "model/network/checkpointing.hpp"
 #include "model/network/modules.hpp"
 #include "model/network/presets.hpp"
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {

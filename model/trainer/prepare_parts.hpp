@@ -32,8 +32,8 @@ void prepare_placement(Preparation& preparation, Scenario& scenario);
 void prepare_process_group(Preparation& preparation, Scenario& scenario);
 /// Holds launcher and environment against the processes that there are.
 void prepare_launch(Preparation& preparation);
-/// Hooks that Lightning 2.0 removed, or calls no more.
-bool uses_hooks_of_1_x(const Scenario& scenario);
+/// The last version that calls every hook of the program; nothing where no version stopped to.
+std::optional<Version> newest_with_hooks(const Scenario& scenario);
 /// Combinations that the framework refuses or ignores, beyond devices, strategy and precision.
 void check_combinations(Preparation& preparation);
 /// Strategy, devices and world size. Null when the strategy is not known.

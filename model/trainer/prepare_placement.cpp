@@ -67,7 +67,7 @@ class Placing {
     }
     const std::string asked = trainer_.strategy ? trainer_.strategy->name : "";
     const Version newest = newest_with_strategy(asked).value_or(Version{2, 6, 0});
-    return uses_hooks_of_1_x(scenario_) ? std::min(newest, Version{1, 9, 0}) : newest;
+    return std::min(newest, newest_with_hooks(scenario_).value_or(newest));
   }
 
   void read_machine() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/object_arguments.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
@@ -175,9 +176,12 @@ void prepare_schedulers(Preparation& preparation, TrainingProgram& program) {
     SchedulerSettings settings = SchedulerReader(preparation, object).read(*of);
     settings.optimizer = std::min(settings.optimizer, program.plan.optimizers.size() - 1);
     program.schedulers.push_back(std::move(settings));
-    if (!program.trainer.automatic_optimization) {
+    const auto& own = preparation.scenario->program;
+    if (!program.trainer.automatic_optimization &&
+        find_statement(*own, StatementKind::lr_scheduler_step) == nullptr) {
       add_problem(preparation, Kind::note, object.place,
-                  fmt::format("Lightning does not step {} under manual optimization", object.name));
+                  fmt::format("Lightning does not step {} under manual optimization", object.name),
+                  "step it in a hook: lr_scheduler_step");
     }
   }
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/strategy/replica_sites.hpp"
-#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 #include "model/trainer/sites.hpp"
 

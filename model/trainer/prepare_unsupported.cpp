@@ -5,9 +5,9 @@
 
 #include "model/cluster/presets.hpp"
 #include "model/metric/functional.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/scenario/function.hpp"
 #include "model/scenario/hooks.hpp"
-#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {

@@ -209,6 +209,12 @@ Program Training::hook_with_outputs(std::string_view name) {
   co_await hook_with(name, frame);
 }
 
+Program Training::hook_of_1_x(std::string_view name) {
+  if (program_.trainer.lightning < Version{1, 8, 0}) {
+    co_await hook(name);
+  }
+}
+
 // training_epoch_loop.py and evaluation_loop.py: before the hook of the batch.
 Program Training::transfer_batch() {
   for (const char* name :
@@ -278,7 +284,10 @@ Program Training::begin_stage(Stage stage) {
   co_await callbacks_.run(CallbackHook::setup);
   co_await hook("setup");
   co_await barrier(sites.post_setup);
-  co_await hook("configure_model");
+  co_await hook("configure_sharded_model");
+  if (program_.trainer.lightning >= Version{2, 1, 0}) {
+    co_await hook("configure_model");
+  }
   interpreter_.hand_over_compute_stream();
   co_await strategy_->setup(rank_, stage);
   is_set_up_ = true;

@@ -64,6 +64,8 @@ class Training final : public TrainerScope {
   Task<Flow> hook_with(std::string_view name, Frame& frame);
   /// The same with `outputs` bound: the epoch-end hooks of 1.x.
   Program hook_with_outputs(std::string_view name);
+  /// The hooks of epochs and batches of any kind, which 1.8 removed.
+  Program hook_of_1_x(std::string_view name);
   /// The hooks around a batch's way to its device, where the user has them.
   Program transfer_batch();
   Program barrier(SiteId site);
@@ -142,6 +144,13 @@ class Training final : public TrainerScope {
   Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
   void check_may_skip(const Hook* training_step) const;
+  /// What automatic optimization hands to the optimizer's step.
+  struct Closure {
+    bool begins_window = false;  ///< of accumulation
+    bool has_run = false;
+  };
+  Program optimize(bool steps);
+  Program run_closure();
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
@@ -150,10 +159,15 @@ class Training final : public TrainerScope {
   Program backward_of(const Statement& statement, Frame& frame);
   /// d(what the step hook returns) / d(the loss of its forward).
   Task<double> factor_of_returned(std::string_view hook, const Frame& frame);
+  Program step_of(const Statement& statement);
   Program update(size_t optimizer);
+  void count_step();
+  Program clip(const Statement& statement, Frame& frame);
+  Program step_scheduler(const Statement& statement, Frame& frame);
   StepOptions step_options() const;
   size_t optimizer_of(const Statement& statement) const;
   Program bind_output(const Statement* statement, Frame& frame);
+  Program zero_grad_by_hook();
   Program zero_grad(size_t optimizer, bool set_to_none);
   TensorPointer loss_tensor();
   TensorPointer copied(const Slice& from, std::vector<int64_t> shape);
@@ -200,8 +214,10 @@ class Training final : public TrainerScope {
   bool training_ = false;          ///< gradients will be asked for
   bool synchronise_ = true;
   double loss_factor_ = 1;
-  GradientPointer loss_gradient_;             ///< of the last forward
-  std::optional<double> factor_of_copies_{};  ///< what the hooks of all copies have returned
+  std::optional<Closure> closure_;                ///< of the batch that runs
+  std::map<size_t, GradientClipping> clippings_;  ///< of the next step, by optimizer
+  GradientPointer loss_gradient_;                 ///< of the last forward
+  std::optional<double> factor_of_copies_{};      ///< what the hooks of all copies have returned
 };
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // The statements of user code that need a trainer.
 #include <fmt/core.h>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/evaluation_loop.hpp"
-#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/fit_loop.hpp"
 #include "model/trainer/sites.hpp"
 #include "model/trainer/training.hpp"
@@ -65,7 +65,9 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
 Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
   switch (statement.kind) {
     case Kind::backward: co_await backward_of(statement, frame); break;
-    case Kind::optimizer_step: co_await update(optimizer_of(statement)); break;
+    case Kind::optimizer_step: co_await step_of(statement); break;
+    case Kind::clip_gradients: co_await clip(statement, frame); break;
+    case Kind::lr_scheduler_step: co_await step_scheduler(statement, frame); break;
     case Kind::zero_grad:
       co_await zero_grad(
           optimizer_of(statement),

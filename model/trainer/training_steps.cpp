@@ -1,14 +1,14 @@
-// One batch: forward, backward, update.
+// The step hooks of a batch, and its forward.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "model/core/random.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/scenario/tensor.hpp"
 #include "model/strategy/replica.hpp"
 #include "model/trainer/evaluation_loop.hpp"
-#include "model/trainer/expressions_of.hpp"
 #include "model/trainer/fit_loop.hpp"
 #include "model/trainer/sites.hpp"
 #include "model/trainer/training.hpp"
@@ -20,12 +20,7 @@ namespace {
 using Kind = StatementKind;
 
 bool holds(const Hook* hook, Kind kind) {
-  bool found = false;
-  if (hook != nullptr) {
-    for_each_statement(hook->statements,
-                       [&](const Statement& statement) { found |= statement.kind == kind; });
-  }
-  return found;
+  return hook != nullptr && find_statement(*hook, kind) != nullptr;
 }
 
 constexpr Bytes most_output_values{int64_t{1} << 20};
@@ -34,84 +29,6 @@ constexpr Bytes most_output_values{int64_t{1} << 20};
 
 bool Training::holds_forward(std::string_view hook) const {
   return program_.scenario->program && holds(program_.scenario->program->find(hook), Kind::forward);
-}
-
-// closure: training_step, zero_grad, backward; then the update (optimization/automatic.py). All but
-// the batch that ends an accumulation window run without synchronisation (closure under no_sync).
-Program Training::training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
-                                 bool begins_window) {
-  batch_ = whole_batch_ = &batch;
-  columns_.begin_batch();
-  interpreter_.begin_graph();
-  loader_ = &loader;
-  forward_done_ = false;
-  entered_wrapper_ = false;
-  training_ = true;
-  const bool automatic = program_.trainer.automatic_optimization;
-  synchronise_ = !automatic || steps;
-  loss_factor_ =
-      automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
-  const Hook* own =
-      program_.scenario->program ? program_.scenario->program->find("training_step") : nullptr;
-  const bool own_backward = holds(own, Kind::backward);
-  if (automatic && own_backward && begins_window) {
-    // A backward inside the hook fills gradients that zero_grad must not wipe out after it.
-    co_await zero_grad(0, program_.settings.torch >= Version{2, 0, 0});
-  }
-  Frame frame;
-  const Flow flow = co_await step("training_step", frame);
-  if (automatic && flow == Flow::returned) {
-    check_may_skip(own);
-  }
-  co_await end_step("training_step_end", frame);
-  if (automatic) {
-    if (begins_window && !own_backward) {
-      co_await zero_grad(0, program_.settings.torch >= Version{2, 0, 0});
-    }
-    if (flow == Flow::next && forward_done_) {
-      if (!own_backward) {
-        const double factor = co_await factor_of_returned("training_step", frame);
-        co_await backward(factor, no_site);
-      }
-      if (steps) {
-        co_await update(0);
-      }
-    }
-  }
-  synchronise_ = true;
-  training_ = false;
-  forward_done_ = false;
-  batch_ = whole_batch_ = nullptr;
-  loader_ = nullptr;
-}
-
-// Automatic optimization calls backward on what training_step returns. What training_step_end
-// of 1.x makes of it counts as its loss itself.
-Task<double> Training::factor_of_returned(std::string_view hook, const Frame& frame) {
-  if (factor_of_copies_) {
-    co_return *factor_of_copies_;
-  }
-  const auto loss = frame.find("loss");
-  if (loss == frame.end() || has_hook(std::string(hook) + "_end")) {
-    co_return 1;
-  }
-  const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
-  const SiteId site = own == nullptr ? no_site : site_of(own->place);
-  co_return co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, site);
-}
-
-// optimization/automatic.py: the others would wait for this rank's gradients.
-void Training::check_may_skip(const Hook* training_step) const {
-  if (!distributed() || program_.trainer.lightning < Version{2, 3, 0}) {
-    return;
-  }
-  SiteId site = no_site;
-  for_each_statement(training_step->statements, [&](const Statement& statement) {
-    site = statement.kind == Kind::return_hook && site == no_site ? site_of(statement) : site;
-  });
-  throw ProgramException(site,
-                         "Skipping the `training_step` by returning None in distributed training "
-                         "is not supported (Lightning from 2.3 on)");
 }
 
 Task<Flow> Training::step(std::string_view hook, Frame& frame) {
@@ -305,50 +222,6 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     output->uses[compute_stream] = output->ready;
   }
   interpreter_.bind(named ? statement->result->value : "output", Variable{output}, frame);
-}
-
-Program Training::backward(double factor, SiteId site) {
-  if (std::exchange(graph_is_gone_, true)) {
-    throw ProgramException(site, "Trying to backward through the graph a second time");
-  }
-  StepOptions options = step_options();
-  options.loss_factor *= factor;
-  co_await hook("on_before_backward");
-  interpreter_.hand_over_compute_stream();
-  co_await strategy_->backward(rank_, options);
-  co_await hook("on_after_backward");
-}
-
-size_t Training::optimizer_of(const Statement& statement) const {
-  if (!statement.optimizer) {
-    return 0;
-  }
-  const std::vector<std::string>& names = program_.optimizer_names;
-  const auto found = std::find(names.begin(), names.end(), statement.optimizer->value);
-  ensure(found != names.end(), "a named optimizer is one of the scenario");
-  return static_cast<size_t>(found - names.begin());
-}
-
-Program Training::update(size_t optimizer) {
-  co_await hook("on_before_optimizer_step");
-  interpreter_.hand_over_compute_stream();
-  UpdateOptions options;
-  options.optimizer = optimizer;
-  options.clipping = program_.trainer.gradient_clipping;
-  options.learning_rate = learning_rate(options.optimizer);
-  co_await strategy_->optimizer_step(rank_, options);
-  log_.transfers = strategy_->transfers_per_step();
-  ++progress.global_step;
-  log_.steps = progress.global_step;
-}
-
-// Lightning's own zero_grad has a hook; that of an optimizer which the program steps has none.
-Program Training::zero_grad(size_t optimizer, bool set_to_none) {
-  if (program_.trainer.automatic_optimization) {
-    co_await hook("on_before_zero_grad");
-  }
-  interpreter_.hand_over_compute_stream();
-  co_await strategy_->zero_gradients(rank_, optimizer, set_to_none);
 }
 
 }  // namespace lockstep

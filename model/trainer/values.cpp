@@ -244,6 +244,18 @@ Task<int64_t> Interpreter::integer_of(const Expression& expression, Frame& frame
   }
 }
 
+Task<double> Interpreter::number_of(const Expression& expression, Frame& frame, SiteId site,
+                                    std::string_view what) {
+  const Value value = co_await value_of(expression, frame, site);
+  if (value.is_number()) {
+    co_return value.number();
+  }
+  if (!value.is(Value::Kind::tensor) || value.tensor().values.size() != 1) {
+    fail(site, fmt::format("{} is a {}, not a number", what, type_of(value)), "");
+  }
+  co_return value.tensor().values.number(0);
+}
+
 // A rank computes the others' colours to know how large its group will be, as a program that calls
 // ncclCommSplit does; names other than those of the rank are taken to be the same everywhere.
 std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, Frame& frame,

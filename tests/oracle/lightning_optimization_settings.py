@@ -48,6 +48,113 @@ program:
     - if: batch_idx == 1 and rank == 1
       then: [return]
 """,
+    "optimizer-step-replaced": """
+trainer: {$two, max_epochs: 1, accumulate_grad_batches: 2}
+data: {train: {samples: 24, batch_size: 2}}
+program:
+  training_step: [forward, {log: {name: train_loss, value: loss}}]
+  optimizer_step:
+    - {let: {before: global_step}}
+    - optimizer_step
+    - {assert: global_step == before}
+    - {log: {name: stepped, value: 1.0 * batch_idx}}
+""",
+    "optimizer-step-that-runs-no-closure": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  optimizer_step:
+    - if: batch_idx == 0
+      then: [optimizer_step]
+""",
+    "optimizer-step-on-one-rank-alone": """
+process_group: {timeout: 4 s}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 2}}
+program:
+  optimizer_step:
+    - if: rank == 0 or batch_idx == 0
+      then: [optimizer_step]
+""",
+    "gradients-zeroed-every-second-batch": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  optimizer_zero_grad:
+    - if: batch_idx % 2 == 0
+      then: [zero_grad]
+""",
+    "clipping-replaced": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  configure_gradient_clipping:
+    - if: batch_idx % 2 == 1
+      then: [{clip_gradients: 0.25}]
+""",
+    "clipping-replaced-by-value": """
+trainer: {$two, max_epochs: 1, gradient_clip_val: 0.125, gradient_clip_algorithm: value}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  configure_gradient_clipping:
+    - if: batch_idx > 0
+      then: [{clip_gradients: {gradient_clip_algorithm: value}}]
+""",
+    "clipping-that-contradicts-the-trainer": """
+trainer: {$two, max_epochs: 1, gradient_clip_val: 0.125}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  configure_gradient_clipping: [{clip_gradients: 0.5}]
+""",
+    "clipped-by-hand": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step: [zero_grad, forward, {backward: loss}, {clip_gradients: 0.25}, optimizer_step]
+""",
+    "scheduler-stepped-by-hand": """
+optimizer: {SGD: {lr: 0.5}}
+lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - zero_grad
+    - forward
+    - backward: loss
+    - optimizer_step
+    - if: batch_idx == 1
+      then: [lr_scheduler_step]
+""",
+    "scheduler-step-replaced": """
+optimizer: {SGD: {lr: 0.5}}
+lr_scheduler: {StepLR: {step_size: 1, gamma: 0.5}}
+trainer: {$two, max_epochs: 4}
+data: {train: {samples: 4, batch_size: 2}}
+program:
+  lr_scheduler_step:
+    - if: epoch % 2 == 0
+      then: [lr_scheduler_step]
+""",
+    "plateau-step-replaced": """
+optimizer: {SGD: {lr: 0.5}}
+lr_scheduler: {ReduceLROnPlateau: {monitor: train_loss, patience: 0, factor: 0.5}}
+trainer: {$two, max_epochs: 4}
+data: {train: {samples: 4, batch_size: 2}}
+program:
+  training_step: [{log: {name: train_loss, value: 1.0 + epoch, on_step: false, on_epoch: true, sync_dist: true}}]
+  lr_scheduler_step: [{lr_scheduler_step: {metric: 0 - metric}}]
+""",
+    "one-process-skips-a-batch": """
+trainer: {$one, max_epochs: 1}
+data: {train: {samples: 12, batch_size: 2, shuffle: false}}
+program:
+  training_step:
+    - if: batch_idx == 1
+      then: [return]
+""",
     "momentum-of-the-optimizer": """
 optimizer: {SGD: {lr: 0.125, momentum: 0.5}}
 trainer: {$two, max_epochs: 1}

@@ -24,6 +24,10 @@ NOTED = (
     "on_predict_model_eval", "on_predict_model_train", "on_save_checkpoint",
 )
 
+# Hooks that do something of their own, which those of the scenario replace.
+REPLACED = ("optimizer_step", "optimizer_zero_grad", "configure_gradient_clipping",
+            "lr_scheduler_step")
+
 
 class Own:
     """`self.NAME` of the scenario."""
@@ -124,6 +128,26 @@ def noted_hook(name):
     return hook
 
 
+def replaced_hook(name):
+    def hook(self, *arguments, **more):
+        self.record["hooks"].append(name)
+        self.signals.arrive(name, self.trainer)
+        if name in self.interpreter.program:
+            self.interpreter.replace(name, arguments, more)
+        else:
+            getattr(super(self.__class__, self), name)(*arguments, **more)
+
+    return hook
+
+
+def loader_hook(stage):
+    def hook(self):
+        noted_hook(stage + "_dataloader")(self)
+        return self.interpreter.loaders(stage)
+
+    return hook
+
+
 def batch_hook(name):
     """Lightning asks the signature whether a hook takes the number of its loader."""
 
@@ -163,6 +187,11 @@ def module_of(scenario, networks, objects, record, rank):
     for name in NOTED:
         of_batch = name.endswith(("_batch_start", "_batch_end"))
         hooks[name] = batch_hook(name) if of_batch else noted_hook(name)
+    for name in REPLACED:
+        hooks[name] = replaced_hook(name)
+    for stage in ("train", "val", "test", "predict"):
+        if stage in data:
+            hooks[stage + "_dataloader"] = loader_hook(stage)
     for name, stage in STEPS.items():
         stage = "val" if stage == "validation" else stage
         if name == "training_step" or name in program or stage in data:

@@ -91,6 +91,7 @@ class Interpreter:
         self.batch = None
         self.place = {"batch_idx": 0, "dataloader_idx": 0}
         self.kept = {}
+        self.given = None
         self.trainer = self.loaders = None
 
     # The script
@@ -107,12 +108,8 @@ class Interpreter:
         self.kept.update({k: float(v) for k, v in trainer.callback_metrics.items()})
 
     def _stage(self, name):
-        if name == "fit":
-            self.trainer.fit(self.module, self.loaders("train"), self.loaders("val"))
-        else:
-            loaders = self.loaders("val" if name == "validate" else name)
-            getattr(self.trainer, name)(self.module, dataloaders=loaders,
-                                        **({} if name == "predict" else {"verbose": False}))
+        options = {"verbose": False} if name in ("validate", "test") else {}
+        getattr(self.trainer, name)(self.module, **options)
         self._keep(self.trainer)
 
     # Hooks
@@ -123,6 +120,16 @@ class Interpreter:
                 self.run(self.program[name], {})
             except Return:
                 pass
+
+    def replace(self, name, arguments, more):
+        """A hook that is given what it may do: the optimizer, its closure, the scheduler."""
+        self.given = (name, arguments, more)
+        frame = {"metric": arguments[1]} if name == "lr_scheduler_step" else {}
+        try:
+            self.run(self.program[name], frame)
+        except Return:
+            pass
+        self.given = None
 
     def step(self, name, batch, batch_idx, dataloader_idx=0):
         self.place = {"batch_idx": batch_idx, "dataloader_idx": dataloader_idx}
@@ -240,13 +247,47 @@ class Interpreter:
         made = self.module.optimizers()
         return made[self.module.optimizer_names.index(name)] if isinstance(made, list) else made
 
+    def _given(self, hook):
+        return self.given is not None and self.given[0] == hook
+
     def _optimizer_step(self, argument, frame):
-        self._optimizer(argument).step()
+        if self._given("optimizer_step"):
+            given = self.given
+            _, _, optimizer, closure = given[1]
+            self.given = None  # the closure runs other hooks
+            optimizer.step(closure=closure)
+            self.given = given
+        else:
+            self._optimizer(argument).step()
+
+    def _clip_gradients(self, argument, frame):
+        argument = argument if isinstance(argument, dict) else {"gradient_clip_val": argument}
+        value = argument.get("gradient_clip_val")
+        optimizer = (self.given[1][0] if self._given("configure_gradient_clipping")
+                     else self._optimizer(argument.get("optimizer")))
+        self.module.clip_gradients(
+            optimizer, None if value is None else float(self.value(value, frame)),
+            argument.get("gradient_clip_algorithm"))
+
+    def _lr_scheduler_step(self, argument, frame):
+        argument = argument if isinstance(argument, dict) else {"scheduler": argument}
+        metric = argument.get("metric")
+        metric = None if metric is None else float(self.value(metric, frame))
+        if self._given("lr_scheduler_step"):
+            scheduler, given = self.given[1]
+            metric = given if metric is None else metric
+        else:
+            scheduler = self.module.lr_schedulers()
+            if isinstance(scheduler, list):
+                scheduler = scheduler[argument["scheduler"]]
+        scheduler.step(*(() if metric is None else (metric,)))
 
     def _zero_grad(self, argument, frame):
         argument = argument if isinstance(argument, dict) else {"optimizer": argument}
         options = {k: v for k, v in argument.items() if k == "set_to_none"}
-        self._optimizer(argument.get("optimizer")).zero_grad(**options)
+        optimizer = (self.given[1][2] if self._given("optimizer_zero_grad")
+                     else self._optimizer(argument.get("optimizer")))
+        optimizer.zero_grad(**options)
 
     def _no_sync(self, argument, frame):
         with self.module.trainer.model.no_sync():

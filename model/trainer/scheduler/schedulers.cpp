@@ -1,5 +1,7 @@
 #include "model/trainer/scheduler/schedulers.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "model/trainer/callback/monitor.hpp"
@@ -51,37 +53,78 @@ Program Schedulers::step(SchedulerInterval interval, bool monitored) {
   if (monitored && interval == SchedulerInterval::step) {
     co_await training_.publish_step_metrics();
   }
-  for (Scheduler& scheduler : schedulers_) {
+  for (size_t index = 0; index < schedulers_.size(); ++index) {
+    const Scheduler& scheduler = schedulers_[index];
     if (!is_due(*scheduler.settings, interval, monitored)) {
       continue;
     }
-    if (monitored) {
-      step_by_metric(scheduler);
-    } else {
-      const size_t optimizer = scheduler.settings->optimizer;
-      const double rate = training_.learning_rate(optimizer);
-      training_.set_learning_rate(optimizer,
-                                  std::get<LearningRateSchedule>(scheduler.schedule).step(rate));
+    const std::optional<double> metric = monitored ? monitored_value(scheduler) : std::nullopt;
+    if (!monitored || metric) {
+      co_await step_with_hook(index, metric);
     }
   }
 }
 
-void Schedulers::step_by_metric(Scheduler& scheduler) {
+std::optional<double> Schedulers::monitored_value(const Scheduler& scheduler) const {
   const SchedulerSettings& settings = *scheduler.settings;
   const std::map<std::string, double>& metrics = training_.log().metrics;
   const auto found = metrics.find(settings.monitor);
-  if (found == metrics.end()) {
-    if (settings.strict) {
-      raise_missing_monitor(training_, settings.name, settings.monitor, settings.site);
-    }
+  if (found != metrics.end()) {
+    return found->second;
+  }
+  if (settings.strict) {
+    raise_missing_monitor(training_, settings.name, settings.monitor, settings.site);
+  }
+  return std::nullopt;
+}
+
+// The hook `lr_scheduler_step` takes the place of the step.
+Program Schedulers::step_with_hook(size_t index, std::optional<double> metric) {
+  Frame frame;
+  if (metric) {
+    frame["metric"] = Variable{Value(*metric)};
+  }
+  in_hook_ = index;
+  metric_of_hook_ = metric;
+  co_await training_.hook_with("lr_scheduler_step", frame);
+  in_hook_.reset();
+  metric_of_hook_.reset();
+  if (!training_.has_hook("lr_scheduler_step")) {
+    step(schedulers_[index], metric, schedulers_[index].settings->site);
+  }
+}
+
+void Schedulers::step_by_program(std::optional<int64_t> number, std::optional<double> metric,
+                                 SiteId site) {
+  const auto count = static_cast<int64_t>(schedulers_.size());
+  if (!number && !in_hook_ && count != 1) {
+    throw ProgramException(site, fmt::format("lr_scheduler_step: there are {} schedulers, and "
+                                             "this does not say which one is meant",
+                                             count));
+  }
+  const int64_t index = number ? *number : static_cast<int64_t>(in_hook_.value_or(0));
+  if (index >= count) {
+    throw ProgramException(
+        site, fmt::format("lr_scheduler_step: there is no scheduler {} of {}", index, count));
+  }
+  step(schedulers_[static_cast<size_t>(index)], metric ? metric : metric_of_hook_, site);
+}
+
+void Schedulers::step(Scheduler& scheduler, std::optional<double> metric, SiteId site) {
+  const SchedulerSettings& settings = *scheduler.settings;
+  const double before = training_.learning_rate(settings.optimizer);
+  if (auto* schedule = std::get_if<LearningRateSchedule>(&scheduler.schedule)) {
+    training_.set_learning_rate(settings.optimizer, schedule->step(before));
     return;
   }
-  const double before = training_.learning_rate(settings.optimizer);
-  const double after = std::get<PlateauSchedule>(scheduler.schedule).step(before, found->second);
+  if (!metric) {
+    throw ProgramException(site, settings.name + ".step() is missing the argument `metrics`");
+  }
+  const double after = std::get<PlateauSchedule>(scheduler.schedule).step(before, *metric);
   const bool reduced = after != before;
   training_.set_learning_rate(settings.optimizer, after);
   training_.log().monitors[scheduler.log].add(
-      {training_.progress.epoch, training_.progress.global_step, found->second, reduced, reduced});
+      {training_.progress.epoch, training_.progress.global_step, *metric, reduced, reduced});
 }
 
 }  // namespace lockstep

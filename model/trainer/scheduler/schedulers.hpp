@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -19,6 +20,9 @@ class Schedulers {
 
   /// Makes them anew over the optimizer of the fit, which has its first rate again.
   void begin();
+  /// `scheduler.step(metric)` of the program: of the scheduler with this number, else of that whose
+  /// hook runs, else of the only one. `metric`: else that of the hook.
+  void step_by_program(std::optional<int64_t> number, std::optional<double> metric, SiteId site);
   /// Lets those of this interval step, the monitored ones or the others.
   Program step(SchedulerInterval interval, bool monitored);
   bool any(SchedulerInterval interval, bool monitored) const;
@@ -30,10 +34,15 @@ class Schedulers {
     size_t log = 0;  ///< index into the rank's monitors
   };
   bool is_due(const SchedulerSettings& settings, SchedulerInterval interval, bool monitored) const;
-  void step_by_metric(Scheduler& scheduler);
+  /// What a monitored one is given; nothing where the key is missing.
+  std::optional<double> monitored_value(const Scheduler& scheduler) const;
+  Program step_with_hook(size_t index, std::optional<double> metric);
+  void step(Scheduler& scheduler, std::optional<double> metric, SiteId site);
 
   Training& training_;
   std::vector<Scheduler> schedulers_;
+  std::optional<size_t> in_hook_;         ///< the scheduler whose `lr_scheduler_step` runs
+  std::optional<double> metric_of_hook_;  ///< what that was given
 };
 
 }  // namespace lockstep

@@ -40,9 +40,9 @@ struct RankView {
 // Hooks of Lightning 1.x, and what is no hook of Lightning.
 bool is_of_2_x(const std::string& hook) {
   static constexpr std::string_view others[] = {
-      "main",           "__init__",         "training_step_end",  "validation_step_end",
-      "test_step_end",  "predict_step_end", "training_epoch_end", "validation_epoch_end",
-      "test_epoch_end", "predict_epoch_end"};
+      "configure_sharded_model", "main",           "__init__",         "training_step_end",
+      "validation_step_end",     "test_step_end",  "predict_step_end", "training_epoch_end",
+      "validation_epoch_end",    "test_epoch_end", "predict_epoch_end"};
   return std::ranges::find(others, hook) == std::end(others);
 }
 

@@ -162,3 +162,63 @@ TEST_CASE("batches pass the hooks of their transfer before their own, and under 
       "program: {transfer_batch_to_device: [{host: 1 ms}]}\n";
   CHECK(has_problem(prepared(dp), Problem::Kind::refused, "not supported in DP mode"));
 }
+
+TEST_CASE("validate and test need a step or data of their own, predict does not") {
+  const auto script = [](const std::string& main) {
+    return "version: 1\ntrainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1}\n"
+           "program: {main: [" +
+           main + "]}\n";
+  };
+  CHECK(has_problem(prepared(script("validate")), Problem::Kind::refused,
+                    "No `validation_step()` method defined to run `Trainer.validate`"));
+  CHECK(has_problem(prepared(script("fit, test")), Problem::Kind::refused,
+                    "No `test_step()` method defined to run `Trainer.test`"));
+  const Ran predicted = train(script("predict"));
+  CHECK(end_of(predicted) == "");
+  CHECK(predicted.log(0).samples.size() == 1);
+  CHECK(predicted.log(0).samples.front().stage == "predict");
+}
+
+TEST_CASE("hooks that some versions alone call are refused, or told of, by the others") {
+  const auto with = [](const std::string& hook, const std::string& version) {
+    return prepared("version: 1\nversions: {lightning: \"" + version + "\"}\n" +
+                    "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1}\n" +
+                    "program: {" + hook + ": [{host: 1 ms}]}\n");
+  };
+  for (const char* hook : {"on_epoch_start", "on_epoch_end", "on_batch_start", "on_batch_end"}) {
+    CHECK(!has_problem(with(hook, "1.6"), Problem::Kind::warning, hook));
+    CHECK(!has_problem(with(hook, "1.7"), Problem::Kind::refused, hook));
+    CHECK(has_problem(with(hook, "1.9"), Problem::Kind::refused, "removed in Lightning 1.8"));
+    CHECK(has_problem(with(hook, "2.1"), Problem::Kind::warning, "Lightning 2.1 never calls"));
+  }
+  CHECK(has_problem(with("configure_model", "2.0"), Problem::Kind::warning,
+                    "Lightning 2.0 never calls `configure_model`"));
+  CHECK(!has_problem(with("configure_model", "2.1"), Problem::Kind::warning, "configure_model"));
+  CHECK(prepared("version: 1\ntrainer: {accelerator: cpu, devices: 2, strategy: ddp}\n"
+                 "program: {on_batch_end: [{host: 1 ms}]}\n")
+            .lightning == Version{1, 7, 0});
+}
+
+TEST_CASE("the hooks of any epoch and of any batch run in 1.6 where Lightning calls them") {
+  const Ran ran = train(
+      "version: 1\nversions: {lightning: \"1.6\"}\n"
+      "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1, "
+      "num_sanity_val_steps: 0, limit_train_batches: 1, limit_val_batches: 1}\n"
+      "model: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+      "data: {train: {samples: 8, batch_size: 2}, val: {samples: 8, batch_size: 2}}\n"
+      "program:\n"
+      "  on_fit_start: [{let: {self.seen: \"[]\"}}]\n"
+      "  on_epoch_start: [{append: {self.seen: 1}}]\n"
+      "  on_train_epoch_start: [{append: {self.seen: 2}}]\n"
+      "  on_batch_start: [{append: {self.seen: 3}}]\n"
+      "  on_train_batch_start: [{append: {self.seen: 4}}]\n"
+      "  on_train_batch_end: [{append: {self.seen: 5}}]\n"
+      "  on_batch_end: [{append: {self.seen: 6}}]\n"
+      "  on_validation_epoch_start: [{append: {self.seen: 7}}]\n"
+      "  on_validation_epoch_end: [{append: {self.seen: 8}}]\n"
+      "  on_train_epoch_end: [{append: {self.seen: 9}}]\n"
+      "  on_epoch_end: [{append: {self.seen: 10}}]\n"
+      "  on_train_end: [{assert: \"self.seen == [1, 2, 3, 4, 5, 6, 1, 7, 8, 10, 9, 10]\"}]\n");
+  CHECK(end_of(ran) == "");
+  CHECK(ran.log(0).findings.empty());
+}

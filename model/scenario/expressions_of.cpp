@@ -1,4 +1,4 @@
-#include "model/trainer/expressions_of.hpp"
+#include "model/scenario/expressions_of.hpp"
 
 namespace lockstep {
 
@@ -16,6 +16,23 @@ void for_each_statement(const ProgramSpec& program,
   for (const Hook& hook : program.hooks) {
     for_each_statement(hook.statements, visit);
   }
+}
+
+const Statement* find_statement(const ProgramSpec& program, StatementKind kind) {
+  for (const Hook& hook : program.hooks) {
+    if (const Statement* found = find_statement(hook, kind)) {
+      return found;
+    }
+  }
+  return nullptr;
+}
+
+const Statement* find_statement(const Hook& hook, StatementKind kind) {
+  const Statement* found = nullptr;
+  for_each_statement(hook.statements, [&](const Statement& statement) {
+    found = found == nullptr && statement.kind == kind ? &statement : found;
+  });
+  return found;
 }
 
 void for_each_expression(const Statement& statement,

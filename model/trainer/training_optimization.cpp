@@ -1,0 +1,241 @@
+// What a training batch does to the weights, and the hooks that may take its place
+// (loops/optimization/automatic.py, plugins/precision/precision.py, core/module.py).
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/sites.hpp"
+#include "model/trainer/training.hpp"
+
+namespace lockstep {
+
+using Kind = StatementKind;
+
+// All but the batch that ends an accumulation window run without synchronisation.
+Program Training::training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
+                                 bool begins_window) {
+  batch_ = whole_batch_ = &batch;
+  columns_.begin_batch();
+  interpreter_.begin_graph();
+  loader_ = &loader;
+  forward_done_ = false;
+  entered_wrapper_ = false;
+  training_ = true;
+  const bool automatic = program_.trainer.automatic_optimization;
+  synchronise_ = !automatic || steps;
+  loss_factor_ =
+      automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
+  if (automatic) {
+    closure_ = Closure{begins_window, false};
+    co_await optimize(steps);
+    closure_.reset();
+  } else {
+    Frame frame;
+    co_await step("training_step", frame);
+    co_await end_step("training_step_end", frame);
+  }
+  synchronise_ = true;
+  training_ = false;
+  forward_done_ = false;
+  batch_ = whole_batch_ = nullptr;
+  loader_ = nullptr;
+}
+
+// The hook `optimizer_step` is given the closure, and has to run it.
+Program Training::optimize(bool steps) {
+  if (!steps) {
+    co_await run_closure();
+    co_return;
+  }
+  co_await begin_hook("optimizer_step");
+  if (has_hook("optimizer_step")) {
+    Frame frame;
+    co_await run_hook("optimizer_step", frame);
+  } else {
+    co_await run_closure();
+    co_await update(0);
+  }
+  count_step();
+  if (!closure_->has_run) {
+    throw ProgramException(site_of(program_.scenario->program->find("optimizer_step")->place),
+                           "The closure hasn't been executed");
+  }
+}
+
+// training_step, zero_grad, backward.
+Program Training::run_closure() {
+  closure_->has_run = true;
+  const Hook* const own =
+      program_.scenario->program ? program_.scenario->program->find("training_step") : nullptr;
+  const bool has_backward = own != nullptr && find_statement(*own, Kind::backward) != nullptr;
+  if (has_backward && closure_->begins_window) {
+    // A backward inside the hook fills gradients that zero_grad must not wipe out after it.
+    co_await zero_grad_by_hook();
+  }
+  Frame frame;
+  const Flow flow = co_await step("training_step", frame);
+  const bool has_loss = flow == Flow::next && forward_done_;
+  if (!has_loss) {
+    check_may_skip(own);
+  }
+  co_await end_step("training_step_end", frame);
+  if (has_backward) {
+    co_return;
+  }
+  if (closure_->begins_window) {
+    co_await zero_grad_by_hook();
+  }
+  if (has_loss) {
+    const double factor = co_await factor_of_returned("training_step", frame);
+    co_await backward(factor, no_site);
+  }
+}
+
+// Automatic optimization calls backward on what training_step returns. What training_step_end
+// of 1.x makes of it counts as its loss itself.
+Task<double> Training::factor_of_returned(std::string_view hook, const Frame& frame) {
+  if (factor_of_copies_) {
+    co_return *factor_of_copies_;
+  }
+  const auto loss = frame.find("loss");
+  if (loss == frame.end() || has_hook(std::string(hook) + "_end")) {
+    co_return 1;
+  }
+  const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
+  const SiteId site = own == nullptr ? no_site : site_of(own->place);
+  co_return co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, site);
+}
+
+// The others would wait for this rank's gradients.
+void Training::check_may_skip(const Hook* training_step) const {
+  if (!distributed() || program_.trainer.lightning < Version{2, 3, 0}) {
+    return;
+  }
+  const Statement* const left =
+      training_step == nullptr ? nullptr : find_statement(*training_step, Kind::return_hook);
+  const SiteId site = left != nullptr            ? site_of(*left)
+                      : training_step == nullptr ? no_site
+                                                 : site_of(training_step->place);
+  throw ProgramException(site,
+                         "Skipping the `training_step` by returning None in distributed training "
+                         "is not supported (Lightning from 2.3 on)");
+}
+
+Program Training::backward(double factor, SiteId site) {
+  if (std::exchange(graph_is_gone_, true)) {
+    throw ProgramException(site, "Trying to backward through the graph a second time");
+  }
+  if (!clippings_.empty()) {
+    throw ProgramException(site,
+                           "a backward between clip_gradients and optimizer_step is not modelled");
+  }
+  StepOptions options = step_options();
+  options.loss_factor *= factor;
+  co_await hook("on_before_backward");
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->backward(rank_, options);
+  co_await hook("on_after_backward");
+}
+
+size_t Training::optimizer_of(const Statement& statement) const {
+  if (!statement.optimizer) {
+    return 0;
+  }
+  const std::vector<std::string>& names = program_.optimizer_names;
+  const auto found = std::find(names.begin(), names.end(), statement.optimizer->value);
+  ensure(found != names.end(), "a named optimizer is one of the scenario");
+  return static_cast<size_t>(found - names.begin());
+}
+
+// `optimizer.step(closure)` within the hook `optimizer_step`; elsewhere the program's own step.
+Program Training::step_of(const Statement& statement) {
+  if (closure_ && hook_ == "optimizer_step") {
+    co_await run_closure();
+    co_await update(0);
+  } else {
+    co_await update(optimizer_of(statement));
+    count_step();
+  }
+}
+
+Program Training::update(size_t optimizer) {
+  co_await hook("on_before_optimizer_step");
+  if (program_.trainer.automatic_optimization) {
+    if (!has_hook("configure_gradient_clipping")) {
+      clippings_[optimizer] = program_.trainer.gradient_clipping;
+    }
+    co_await hook("configure_gradient_clipping");
+  }
+  interpreter_.hand_over_compute_stream();
+  UpdateOptions options;
+  options.optimizer = optimizer;
+  options.clipping = clippings_[optimizer];
+  clippings_.erase(optimizer);
+  options.learning_rate = learning_rate(options.optimizer);
+  co_await strategy_->optimizer_step(rank_, options);
+  log_.transfers = strategy_->transfers_per_step();
+}
+
+void Training::count_step() {
+  ++progress.global_step;
+  log_.steps = progress.global_step;
+}
+
+// Clips just before the step: nothing looks at the gradients in between.
+Program Training::clip(const Statement& statement, Frame& frame) {
+  using Algorithm = GradientClipping::Algorithm;
+  const SiteId site = site_of(statement);
+  const GradientClipping& of_trainer = program_.trainer.gradient_clipping;
+  const bool trainer_clips = of_trainer.algorithm != Algorithm::none;
+  GradientClipping clipping = of_trainer;
+  if (statement.expression) {
+    clipping.limit = co_await interpreter_.number_of(statement.expression->value, frame, site,
+                                                     "`gradient_clip_val`");
+  }
+  clipping.algorithm = trainer_clips ? of_trainer.algorithm : Algorithm::norm;
+  if (statement.algorithm) {
+    const bool by_value = statement.algorithm->value == ClipAlgorithm::value;
+    clipping.algorithm = by_value ? Algorithm::value : Algorithm::norm;
+  }
+  if (trainer_clips &&
+      (clipping.limit != of_trainer.limit || clipping.algorithm != of_trainer.algorithm)) {
+    throw ProgramException(site,
+                           "the Trainer has a gradient_clip_val, and clip_gradients is given "
+                           "another; use only one of them");
+  }
+  if (clipping.limit > 0) {
+    clippings_[optimizer_of(statement)] = clipping;
+  }
+}
+
+Program Training::step_scheduler(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  std::optional<int64_t> number;
+  if (statement.scheduler) {
+    number = statement.scheduler->value;
+  }
+  std::optional<double> metric;
+  if (statement.expression) {
+    metric = co_await interpreter_.number_of(statement.expression->value, frame, site, "`metric`");
+  }
+  schedulers_.step_by_program(number, metric, site);
+}
+
+// Lightning's own zero_grad, which the hook `optimizer_zero_grad` replaces.
+Program Training::zero_grad_by_hook() {
+  co_await hook("on_before_zero_grad");
+  if (!has_hook("optimizer_zero_grad")) {
+    co_await zero_grad(0, program_.settings.torch >= Version{2, 0, 0});
+  }
+  co_await hook("optimizer_zero_grad");
+}
+
+Program Training::zero_grad(size_t optimizer, bool set_to_none) {
+  clippings_.erase(optimizer);
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->zero_gradients(rank_, optimizer, set_to_none);
+}
+
+}  // namespace lockstep
