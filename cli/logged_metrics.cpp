@@ -225,6 +225,11 @@ bool samples_differ(const OneRun& run, const std::string& hook) {
   return !counts || counts->repeated > 0 || counts->missed > 0;
 }
 
+bool loses_state(const RankLog& log) {
+  return std::any_of(log.findings.begin(), log.findings.end(),
+                     [](const auto& finding) { return finding.code == "LS308"; });
+}
+
 // The expression under which each key is logged first.
 std::map<std::string, const Expression*> logged_expressions(const Scenario& scenario) {
   std::map<std::string, const Expression*> expressions;
@@ -266,7 +271,8 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
         metric.is_object = logged.is_object;
         metric.synchronised = logged.synchronised;
         metric.rank_zero_only = logged.rank_zero_only;
-        metric.samples_differ = metric.is_object && samples_differ(run, logged.hook);
+        metric.is_told_already =
+            metric.is_object && (samples_differ(run, logged.hook) || loses_state(ranks.front()));
         metric.of_last_batch = logged.of_last_batch;
         metric.in_training = !is_evaluation(logged.hook);
         metric.chunks =

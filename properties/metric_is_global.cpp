@@ -168,7 +168,7 @@ std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
 // All ranks agree on it, so it is what was given to the objects that is not that of all samples.
 std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
-  if (!metric.is_object || metric.samples_differ || !metric.single_device || metric.in_training ||
+  if (!metric.is_object || metric.is_told_already || !metric.single_device || metric.in_training ||
       !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
     return std::nullopt;
   }

@@ -27,7 +27,8 @@ struct GlobalMetric {
   bool is_object = false;
   bool synchronised = false;
   bool rank_zero_only = false;
-  bool samples_differ = false;  ///< ranks evaluate some samples twice, or not at all
+  /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
+  bool is_told_already = false;
   bool of_last_batch = false;   ///< and not of an epoch: what a rank shows is taken as a sample
   int64_t chunks = 1;           ///< of a batch, on replicas that log one after the other (dp)
   bool in_training = false;     ///< of training batches: what one rank shows is taken as a sample

@@ -70,6 +70,7 @@ void MetricObject::update(const MetricInputs& inputs) {
 void MetricObject::reset() {
   state_ = definition_->metric->initial_state();
   updates_ = 0;
+  holds_host_entries_ = false;
   computed_.reset();
   batch_value_.reset();
 }
@@ -80,7 +81,8 @@ Task<MetricObject::GatheredStates> MetricObject::gathered(MetricState own, State
   const std::vector<MetricStateSpec>& specs = definition_->metric->states();
   for (size_t i = 0; i < own.size(); ++i) {
     const SiteId site = sites->at(i);
-    if (definition_->compute_on_cpu && specs[i].is_list && !own[i].empty()) {
+    const bool on_host = definition_->compute_on_cpu || holds_host_entries_;
+    if (on_host && specs[i].is_list && !own[i].empty()) {
       exchange->check_host_memory(site);
     }
     const StateValue parts = to_exchange(specs[i], own[i], exchange->empty_list());

@@ -46,6 +46,8 @@ class MetricObject {
                        const StateSites* sites);
   Task<Tensor> compute(StateExchange* exchange, const StateSites* sites);
   void reset();
+  /// What the next update is given lies in the host's memory, and so will what lists keep of it.
+  void note_host_inputs() { holds_host_entries_ = true; }
 
   /// What the last forward gave, for a logger; nothing before.
   const std::optional<Tensor>& batch_value() const { return batch_value_; }
@@ -66,6 +68,7 @@ class MetricObject {
   const MetricDefinition* definition_;
   MetricState state_;
   int64_t updates_ = 0;
+  bool holds_host_entries_ = false;
   std::optional<Tensor> computed_;
   std::optional<Tensor> batch_value_;
   const MetricObject* leader_ = nullptr;

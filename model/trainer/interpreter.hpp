@@ -66,6 +66,7 @@ class Interpreter {
   /// What is bound on the module from here on is lost when the copy ends: the module is a replica.
   void begin_replica();
   void end_replica();
+  bool in_replica() const { return module_before_replica_.has_value(); }
   /// Tensors that are made from here on are in host memory: the module has not been moved yet.
   void make_on_host(bool on_host) { makes_on_host_ = on_host; }
   /// The same in a process that Lightning has made: what was bound there is told where it is read.
@@ -88,6 +89,10 @@ class Interpreter {
   /// it. Raises where PyTorch would.
   Task<double> gradient_of(GradientPointer variable, GradientPointer loss, SiteId site);
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
+  /// Where the result of an expression lies.
+  Location location_for(const Expression& expression, Frame& frame);
+  /// LS310, and the end of the rank.
+  [[noreturn]] void fail_device(SiteId site, const std::string& message, const std::string& remedy);
   /// LS310 where the backend of the process group cannot reach a tensor.
   void check_device_of_call(const DeviceTensor& tensor, SiteId site);
   /// In device memory, by default the rank's own.
@@ -203,8 +208,6 @@ class Interpreter {
   std::string location_of(const DeviceTensor& tensor) const;
   void check_target(const CopyTarget& target, SiteId site, const std::string& name);
   void check_same_device(const Expression& expression, Frame& frame, SiteId site);
-  Location location_for(const Expression& expression, Frame& frame);
-  [[noreturn]] void fail_device(SiteId site, const std::string& message, const std::string& remedy);
 
   Rank& rank_;
   const ProgramSettings& settings_;

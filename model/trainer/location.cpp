@@ -109,6 +109,11 @@ Location Interpreter::location_for(const Expression& expression, Frame& frame) {
   }
   for (const std::string& name : expression.names()) {
     const Variable* variable = find(name, frame);
+    const auto* items =
+        variable == nullptr ? nullptr : std::get_if<Variable::List>(&variable->content);
+    if (items != nullptr && !items->empty()) {
+      variable = &items->front();
+    }
     const auto* tensor =
         variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
     if (tensor != nullptr && (*tensor)->device != host_device) {

@@ -40,9 +40,9 @@ EmptyList MetricExchange::empty_list() const {
 }
 
 void MetricExchange::check_host_memory(SiteId site) {
-  if (!interpreter_.settings().gloo) {
-    throw ProgramException(site, "No backend type associated with device type cpu");
-  }
+  DeviceTensor state;
+  state.device = host_device;
+  interpreter_.check_device_of_call(state, site);
 }
 
 Task<SharedValues> MetricExchange::all_gather(Values own, SiteId site) {

@@ -70,7 +70,6 @@ Program MetricStatements::update(const Statement& statement, Frame& frame, Metri
   const Expression score = named_expression("score");
   const Expression target_column = named_expression("target");
   const Expression indexes_column = named_expression("indexes");
-  std::vector<Tensor> results;
   try {
     const MetricInputKind kind = metric->objects().front().definition().metric->input_kind();
     const Tensor predictions = co_await input(&statement.preds, &score, &frame, site);
@@ -88,20 +87,79 @@ Program MetricStatements::update(const Statement& statement, Frame& frame, Metri
       other = co_await input(&statement.weight, nullptr, &frame, site);
       inputs.weight = &other;
     }
-    if (!statement.result) {
-      metric->update(inputs);
-      co_return;
-    }
-    const std::vector<StateSites>& sites = program_.metric_sites.of(site, definition.name);
-    for (size_t i = 0; i < metric->objects().size(); ++i) {
-      Tensor value =
-          co_await metric->objects()[i].forward(&inputs, exchange_.where_distributed(), &sites[i]);
-      results.push_back(std::move(value));
-    }
+    co_await update_with(statement, frame, *metric, inputs);
   } catch (const OperationError& error) {
     fail(site, definition, error);
   }
+}
+
+Program MetricStatements::update_with(const Statement& statement, Frame& frame,
+                                      MetricInstance& metric, const MetricInputs& inputs) {
+  const SiteId site = site_of(statement);
+  const MetricDefinition& definition = metric.definition();
+  check_devices(statement, frame, metric);
+  std::vector<MetricObject> replica;
+  if (interpreter_.in_replica()) {
+    interpreter_.log().add(
+        {"LS308", site,
+         fmt::format("the metric `{}` is updated on a replica, which is thrown away after the step",
+                     definition.name),
+         "return what it is given, and update it in the hook of the step's end "
+         "(`validation_step_end`), or use ddp"});
+    for (const MetricObject& object : metric.objects()) {
+      replica.emplace_back(object.definition());
+    }
+  } else if (!statement.result) {
+    metric.update(inputs);
+  }
+  if (!statement.result) {
+    co_return;
+  }
+  std::vector<MetricObject>& objects = replica.empty() ? metric.objects() : replica;
+  const std::vector<StateSites>& sites = program_.metric_sites.of(site, definition.name);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    Tensor value = co_await objects[i].forward(&inputs, exchange_.where_distributed(), &sites[i]);
+    results.push_back(std::move(value));
+  }
   bind(statement, frame, definition, results);
+}
+
+bool MetricStatements::is_elsewhere(const Given<Expression>& given, Frame& frame) {
+  if (!given || !interpreter_.settings().on_gpus) {
+    return false;  // columns of the batch come to the device with it
+  }
+  const Location location = interpreter_.location_for(given->value, frame);
+  return location.device == host_device || location.other_gpu >= 0;
+}
+
+// Metrics are moved with the module (metric.py, _apply). A sum over all that it is given adds to a
+// state of another device where it is a single number; one by classes or thresholds does not.
+void MetricStatements::check_devices(const Statement& statement, Frame& frame,
+                                     MetricInstance& metric) {
+  const bool elsewhere = is_elsewhere(statement.preds, frame);
+  const MetricInputKind kind = metric.objects().front().definition().metric->input_kind();
+  const bool differ =
+      kind != MetricInputKind::value && elsewhere != is_elsewhere(statement.target, frame);
+  if (!elsewhere && !differ) {
+    return;
+  }
+  for (MetricObject& object : metric.objects()) {
+    const MetricDefinition& definition = object.definition();
+    bool adds_up = true;
+    for (const MetricStateSpec& state : definition.metric->states()) {
+      adds_up = adds_up && (state.is_list || state.initial.values.size() <= 1);
+    }
+    if (differ || !adds_up) {
+      interpreter_.fail_device(
+          site_of(statement),
+          fmt::format("Encountered different devices in metric calculation: `{}` ({}) is on the "
+                      "GPU, and {} it is given is not",
+                      definition.name, definition.class_name, differ ? "a part of what" : "what"),
+          "move it first: {copy: {tensor: NAME, to: device}}");
+    }
+    object.note_host_inputs();
+  }
 }
 
 Program MetricStatements::compute(const Statement& statement, Frame& frame,

@@ -23,6 +23,10 @@ class MetricStatements {
  private:
   Program update(const Statement& statement, Frame& frame, MetricInstance* metric);
   Program compute(const Statement& statement, Frame& frame, MetricInstance* metric);
+  Program update_with(const Statement& statement, Frame& frame, MetricInstance& metric,
+                      const MetricInputs& inputs);
+  void check_devices(const Statement& statement, Frame& frame, MetricInstance& metric);
+  bool is_elsewhere(const Given<Expression>& given, Frame& frame);
   Task<Tensor> input(const Given<Expression>* given, const Expression* otherwise, Frame* frame,
                      SiteId site);
   void bind(const Statement& statement, Frame& frame, const MetricDefinition& definition,

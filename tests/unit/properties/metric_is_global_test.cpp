@@ -51,7 +51,7 @@ TEST_CASE("an object that one device contradicts is LS302, unless ranks evaluate
   f1.is_object = true;
   f1.single_device = 0.8;
   CHECK(codes(f1) == Codes{"LS302"});
-  f1.samples_differ = true;  // LS304 tells that
+  f1.is_told_already = true;  // LS304 tells that
   CHECK(codes(f1).empty());
 }
 

@@ -108,7 +108,9 @@ metrics: {area: {BinaryAUROC: {compute_on_cpu: true}}}
 program: {validation_step: [{update: area}, {log: {name: area, value: area}}]}
 )yaml";
   const Ran ran = run(text);
-  CHECK(ran.result.ends[0].message == "No backend type associated with device type cpu");
+  CHECK(ran.result.ends[0].message.starts_with("No backend type associated with device type cpu"));
+  REQUIRE(ran.log(0).findings.size() == 1);
+  CHECK(ran.log(0).findings.front().code == "LS310");
   const Ran over_gloo = run(text + "process_group: {backend: gloo}\n");
   CHECK(over_gloo.result.ends[0].message == "");
 }
