@@ -101,7 +101,7 @@ Json logged_json(const std::vector<GlobalMetric>& logged) {
     json["error"] = metric.single_device
                         ? number(metric.ranks.front().value - *metric.single_device)
                         : Json(nullptr);
-    json["averaging_rule"] = metric.rule.empty() ? Json(nullptr) : Json(metric.rule);
+    json["averaging_rule"] = metric.averaging;
     json["fix"] =
         agrees.value_or(true) || metric.remedy.empty() ? Json(nullptr) : Json(metric.remedy);
     all.push_back(std::move(json));

@@ -210,6 +210,18 @@ void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   }
 }
 
+// The averaging table of docs/metrics.md.
+std::string averaging_of(const LoggedKey& logged, const GlobalMetric& metric) {
+  if (logged.is_object) {
+    return "a metric object merges states: no values are averaged";
+  }
+  if (logged.reduce_fx == "sum" || logged.reduce_fx == "max" || logged.reduce_fx == "min") {
+    return fmt::format("the {} of its parts, always", logged.reduce_fx);
+  }
+  return metric.rule.empty() ? "the mean of its parts where each counts by its samples"
+                             : metric.rule;
+}
+
 bool is_evaluation(const std::string& hook) {
   return hook.find("validation") != std::string::npos || hook.find("test") != std::string::npos;
 }
@@ -279,8 +291,9 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
             logged.hook.ends_with("_step") ? run.preparation.options.devices_per_rank : int64_t{1};
         const auto expression = expressions.find(without_loader(logged.key));
         if (expression != expressions.end() && !logged.is_object) {
-          add_rule(origins.of(*expression->second), logged.is_mean, metric);
+          add_rule(origins.of(*expression->second), logged.reduce_fx == "mean", metric);
         }
+        metric.averaging = averaging_of(logged, metric);
         if (single_device != nullptr && single_device->count(logged.key) != 0) {
           metric.single_device = single_device->at(logged.key);
         }

@@ -169,9 +169,7 @@ std::string render_logged(const Rehearsal& rehearsal) {
     if (metric.of_last_batch) {
       out += " (of the last batch)";
     }
-    if (!metric.rule.empty()) {
-      out += fmt::format(" ({})", metric.rule);
-    }
+    out += fmt::format(" ({})", metric.averaging);
     out += "\n";
   }
   return out + render_shown(rehearsal.run.preparation.log->ranks.front());

@@ -29,10 +29,11 @@ struct GlobalMetric {
   bool rank_zero_only = false;
   /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
   bool is_told_already = false;
-  bool of_last_batch = false;   ///< and not of an epoch: what a rank shows is taken as a sample
-  int64_t chunks = 1;           ///< of a batch, on replicas that log one after the other (dp)
-  bool in_training = false;     ///< of training batches: what one rank shows is taken as a sample
-  std::string rule;             ///< why it may not be averaged; empty: nothing speaks against it
+  bool of_last_batch = false;  ///< and not of an epoch: what a rank shows is taken as a sample
+  int64_t chunks = 1;          ///< of a batch, on replicas that log one after the other (dp)
+  bool in_training = false;    ///< of training batches: what one rank shows is taken as a sample
+  std::string rule;            ///< why it may not be averaged; empty: nothing speaks against it
+  std::string averaging;       ///< the row of the averaging table that applies
   std::string remedy;
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending
   std::optional<double> single_device;  ///< of all samples at once

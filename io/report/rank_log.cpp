@@ -33,7 +33,7 @@ StatementFinding finding_of(const Json& json) {
 Json json_of(const LoggedKey& key) {
   return {key.key,           key.site.value,   key.hook,
           key.is_object,     key.synchronised, key.rank_zero_only,
-          key.of_last_batch, key.is_mean,      key.value,
+          key.of_last_batch, key.reduce_fx,    key.value,
           key.own,           key.batch_sizes,  key.common_batch_sizes,
           key.batches};
 }

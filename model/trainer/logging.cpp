@@ -20,6 +20,16 @@ Reduction reduction_of(LogReduction reduction) {
   return Reduction::sum;
 }
 
+std::string_view name_of(LogReduction reduction) {
+  switch (reduction) {
+    case LogReduction::mean: return "mean";
+    case LogReduction::sum: return "sum";
+    case LogReduction::min: return "min";
+    case LogReduction::max: return "max";
+  }
+  return "";
+}
+
 LogRules log_rules(std::string_view hook) {
   constexpr std::string_view by_steps[] = {"training_step",        "training_step_end",
                                            "on_train_batch_start", "on_train_batch_end",
@@ -202,7 +212,7 @@ void LoggedResults::remember(const Result& result, double value) {
   logged.synchronised = call.sync;
   logged.rank_zero_only = call.rank_zero_only;
   logged.of_last_batch = !call.on_epoch;
-  logged.is_mean = is_mean;
+  logged.reduce_fx = call.metric == nullptr ? name_of(call.reduction) : std::string_view();
   logged.value = value;
   if (logged.of_last_batch) {
     logged.own = value;

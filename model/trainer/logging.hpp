@@ -14,6 +14,7 @@
 namespace lockstep {
 
 enum class LogReduction : uint8_t { mean, sum, min, max };
+std::string_view name_of(LogReduction reduction);
 Reduction reduction_of(LogReduction reduction);
 
 /// One call of `self.log` for one key, its defaults decided.

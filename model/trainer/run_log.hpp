@@ -41,7 +41,7 @@ struct LoggedKey {
   bool synchronised = false;  ///< by sync_dist
   bool rank_zero_only = false;
   bool of_last_batch = false;      ///< logged on_step alone
-  bool is_mean = false;            ///< reduce_fx; of a metric object false
+  std::string reduce_fx;           ///< "mean"; of a metric object empty
   double value = 0;                ///< what this rank shows
   double own = 0;                  ///< the same of this rank's batches alone
   int64_t batch_sizes = 0;         ///< their sum on this rank, for a mean

@@ -1,6 +1,7 @@
 // What is told of logged keys: the fix with the user's own arguments, and who is told of what.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "tests/unit/cli/rehearsed.hpp"
 
@@ -76,4 +77,29 @@ TEST_CASE("one device that stops in another epoch is compared with nothing") {
   CHECK(std::ranges::any_of(ran.coverage.not_looked_at, [](const std::string& what) {
     return what.find("another epoch") != std::string::npos;
   }));
+}
+
+TEST_CASE("of every key the row of the averaging table is told") {
+  const Rehearsal ran = evaluated(
+      "    - update: {metric: mean, preds: s}\n"
+      "    - log: {name: mean, value: mean(s), sync_dist: true}\n"
+      "    - log: {name: sum, value: sum(s), sync_dist: true, reduce_fx: sum}\n"
+      "    - log: {name: max, value: max(s), sync_dist: true, reduce_fx: max}\n"
+      "    - log: {name: object, value: mean}\n"
+      "    - log: {name: f1, value: \"binary_f1_score(s, t)\", sync_dist: true}\n"
+      "    - log: {name: precision, value: \"binary_precision(s, t)\", sync_dist: true}\n",
+      "metrics: {mean: MeanMetric}\n");
+  std::map<std::string, std::string> told;
+  for (const GlobalMetric& metric : ran.logged) {
+    told[metric.key] = metric.averaging;
+  }
+  CHECK(told == std::map<std::string, std::string>{
+                    {"mean", "the mean of its parts where each counts by its samples"},
+                    {"sum", "the sum of its parts, always"},
+                    {"max", "the max of its parts, always"},
+                    {"object", "a metric object merges states: no values are averaged"},
+                    {"f1", "BinaryF1Score is never the mean of its parts"},
+                    {"precision",
+                     "BinaryPrecision is the mean of its parts only where all predict equally many "
+                     "positives"}});
 }
