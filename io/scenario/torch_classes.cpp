@@ -81,7 +81,26 @@ constexpr auto schedulers = std::to_array<ClassRow>({
 #define LOCKSTEP_CURVE " thresholds ignore_index:int validate_args:bool" LOCKSTEP_METRIC
 #define LOCKSTEP_CONFUSION " ignore_index:int normalize:text validate_args:bool" LOCKSTEP_METRIC
 
+#define LOCKSTEP_TASK                                                    \
+  "task:text threshold:float num_classes:int num_labels:int average "    \
+  "multidim_average:text top_k:int ignore_index:int validate_args:bool " \
+  "zero_division:int" LOCKSTEP_METRIC
+#define LOCKSTEP_TASK_CURVE                                                    \
+  "task:text thresholds num_classes:int num_labels:int average max_fpr:float " \
+  "ignore_index:int validate_args:bool" LOCKSTEP_METRIC
+
 constexpr auto metrics = std::to_array<ClassRow>({
+    {"Accuracy", LOCKSTEP_TASK},
+    {"Precision", LOCKSTEP_TASK},
+    {"Recall", LOCKSTEP_TASK},
+    {"Specificity", LOCKSTEP_TASK},
+    {"F1Score", LOCKSTEP_TASK},
+    {"FBetaScore", "beta:float " LOCKSTEP_TASK},
+    {"StatScores", LOCKSTEP_TASK},
+    {"ConfusionMatrix", "normalize:text " LOCKSTEP_TASK},
+    {"AUROC", LOCKSTEP_TASK_CURVE},
+    {"AveragePrecision", LOCKSTEP_TASK_CURVE},
+    {"MatthewsCorrCoef", LOCKSTEP_TASK},
     {"BinaryAccuracy", LOCKSTEP_BINARY},
     {"BinaryPrecision", LOCKSTEP_BINARY},
     {"BinaryRecall", LOCKSTEP_BINARY},

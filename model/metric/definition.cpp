@@ -10,6 +10,7 @@
 #include "model/metric/aggregation.hpp"
 #include "model/metric/arguments.hpp"
 #include "model/metric/curves.hpp"
+#include "model/metric/metric_of_task.hpp"
 #include "model/metric/regression.hpp"
 #include "model/metric/stat_scores.hpp"
 
@@ -339,14 +340,15 @@ void define_members(MetricDefinition& collection, MetricArguments& arguments) {
     }
   }
   if (collection.members.empty()) {
-    arguments.fail(metrics->place, "a collection has at least one member",
-                   "write [BinaryF1Score, BinaryAUROC]");
+    arguments.fail(metrics->place, "`metrics` is a list or a map of metrics, of one at least",
+                   "write {MetricCollection: {metrics: [BinaryF1Score, BinaryAUROC]}}");
   }
 }
 
 }  // namespace
 
-MetricDefinition define_metric(const std::string& name, const Object& object) {
+MetricDefinition define_metric(const std::string& name, const Object& written) {
+  const Object object = metric_of_task(written);
   MetricDefinition definition;
   definition.name = name;
   definition.class_name = object.name;

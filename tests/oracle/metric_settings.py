@@ -166,6 +166,21 @@ METRIC_SETTINGS = [
     *spread("multiclass-auroc-binned", "MulticlassAUROC", class_scores, thresholds=7, **CLASSES),
     *spread("multiclass-average-precision-binned", "MulticlassAveragePrecision", class_scores,
             thresholds=7, **CLASSES),
+    # The classes that choose by `task`, with arguments that another task takes.
+    *(made for kind in (*COUNTED, "FBetaScore", "ConfusionMatrix")
+      for made in spread(f"task-multiclass-{kind.lower()}", kind, classes, (("uneven", UNEVEN),),
+                         task="multiclass", **CLASSES)),
+    *(made for kind in ("AUROC", "AveragePrecision")
+      for made in spread(f"task-multiclass-{kind.lower()}", kind, class_scores, (("even", EVEN),),
+                         task="multiclass", **CLASSES)),
+    *(made for kind in (*COUNTED, "Specificity")
+      for made in spread(f"task-binary-{kind.lower()}", kind, binary, (("uneven", UNEVEN),),
+                         task="binary", threshold=0.3, **CLASSES)),
+    *spread("task-binary-auroc", "AUROC", binary, (("even", EVEN),), task="binary", **CLASSES),
+    *spread("task-multilabel-f1score", "F1Score", multilabel, (("uneven", UNEVEN),),
+            task="multilabel", **LABELS),
+    *spread("task-multiclass-macro-f1", "F1Score", classes, (("uneven", UNEVEN),),
+            task="multiclass", average="macro", **CLASSES),
     *spread("mse", "MeanSquaredError", regression),
     *spread("rmse", "MeanSquaredError", regression, squared=False),
     *spread("mse-of-two-outputs", "MeanSquaredError", two_outputs, TWO, num_outputs=2),
