@@ -118,6 +118,27 @@ program:
   on_train_start: [{let: {self.steps_seen: 0.0}}]
   training_step: [{let: {self.steps_seen: self.steps_seen + 1.0}}]
 )page"},
+    {"LS311", "batches of one metric are of two scales",
+     R"page(
+What   A metric of probabilities takes a batch in which any score lies outside of [0, 1] as logits,
+       and puts all of it through a sigmoid (softmax for classes). Another batch of the same metric
+       lies within, and is taken as it is. TorchMetrics decides anew for every update.
+Seen   Nothing is raised. The metric depends on how samples fall into batches, and so on the number
+       of ranks.
+Fix    Apply sigmoid or softmax before the update; or look for scores that are out of range.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, num_sanity_val_steps: 0}
+data:
+  train: {samples: 16}
+  val: {samples: 8, batch_size: 2, values: {score: [0.2, 0.9, 0.4, 0.6, 0.8, 7.0, 0.3, 0.1],
+                                            target: [0, 1, 0, 1, 1, 0, 1, 0]}}     # 7.0
+metrics: {f1: BinaryF1Score}
+program:
+  validation_step: [{update: f1}, {log: {name: f1, value: f1}}]
+)page"},
     {"LS401", "a device runs out of memory",
      R"page(
 What   An allocation asks for more than the device has left. The page of the finding says what

@@ -237,9 +237,11 @@ bool samples_differ(const OneRun& run, const std::string& hook) {
   return !counts || counts->repeated > 0 || counts->missed > 0;
 }
 
-bool loses_state(const RankLog& log) {
-  return std::any_of(log.findings.begin(), log.findings.end(),
-                     [](const auto& finding) { return finding.code == "LS308"; });
+// A metric object that is wrong has lost updates, or taken batches by two scales.
+bool tells_why(const RankLog& log) {
+  return std::any_of(log.findings.begin(), log.findings.end(), [](const auto& finding) {
+    return finding.code == "LS308" || finding.code == "LS311";
+  });
 }
 
 // The expression under which each key is logged first.
@@ -273,6 +275,7 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
   const auto expressions = logged_expressions(scenario);
   std::map<std::string, size_t> by_key;
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const bool any_rank_tells_why = std::any_of(ranks.begin(), ranks.end(), tells_why);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const LoggedKey& logged : ranks[rank].logged) {
       const auto [place, fresh] = by_key.emplace(logged.key, metrics.size());
@@ -284,7 +287,7 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
         metric.synchronised = logged.synchronised;
         metric.rank_zero_only = logged.rank_zero_only;
         metric.is_told_already =
-            metric.is_object && (samples_differ(run, logged.hook) || loses_state(ranks.front()));
+            metric.is_object && (samples_differ(run, logged.hook) || any_rank_tells_why);
         metric.of_last_batch = logged.of_last_batch;
         metric.in_training = !is_evaluation(logged.hook);
         metric.chunks =

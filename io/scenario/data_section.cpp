@@ -36,12 +36,6 @@ std::optional<Expression> read_column(Reader& reader, const Node& node, const Ke
   return Expression(make_expression_node(std::move(list)), text + "]");
 }
 
-// A column of such a name could never be read.
-bool is_taken(std::string_view name) {
-  return name == "sample" || name == "self" || std::ranges::count(names_of_ranks, name) > 0 ||
-         std::ranges::count(names_of_trainers, name) > 0;
-}
-
 // All ranks draw their samples from one data set, so values know the sample alone.
 bool knows_more_than_sample(Reader& reader, const Node& node, const Expression& expression) {
   for (const std::string& name : expression.names()) {
@@ -93,7 +87,7 @@ struct ValuesForm : FormWithoutWords {
     if (!NameForm::read(reader, name, row)) {
       return;
     }
-    if (is_taken(entry.key)) {
+    if (is_known_name(entry.key)) {
       reader.fail(entry.mark,
                   fmt::format("no column can be named `{}`: programs know it as something "
                               "else",

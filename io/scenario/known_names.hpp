@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 
 namespace lockstep {
@@ -12,5 +13,11 @@ inline constexpr std::string_view names_of_trainers[] = {
     "is_last_batch",   "global_step", "epoch",           "batch_idx",
     "batch_size",      "num_batches", "output",          "dataloader_idx",
     "sanity_checking", "outputs",     "callback_metrics"};
+
+/// A column of such a name could never be read: programs know it as something else.
+inline bool is_known_name(std::string_view name) {
+  return name == "sample" || name == "self" || std::ranges::count(names_of_ranks, name) > 0 ||
+         std::ranges::count(names_of_trainers, name) > 0;
+}
 
 }  // namespace lockstep

@@ -11,7 +11,9 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <utility>
 
+#include "io/scenario/known_names.hpp"
 #include "io/scenario/scalar.hpp"
 #include "io/table/number_store.hpp"
 #include "model/scenario/evaluation_error.hpp"
@@ -163,6 +165,11 @@ class CsvReader {
       if (!is_name(std::string(name)) || name.find('.') != std::string_view::npos) {
         fail_at(cell, fmt::format("`{}` is no name for a column", name),
                 "the first line names the columns: letters, digits and `_`");
+      } else if (is_known_name(name)) {
+        fail_at(
+            cell,
+            fmt::format("no column can be named `{}`: programs know it as something else", name),
+            "choose another name");
       } else if (!names.insert(name).second) {
         fail_at(cell, fmt::format("two columns are named `{}`", name), "rename one of them");
       }
@@ -188,7 +195,17 @@ class CsvReader {
     }
   }
 
+  // Empty lines at the end are nobody's business.
   bool read_row() {
+    if (trimmed(line_).empty()) {
+      first_empty_ = first_empty_ == 0 ? number_ : first_empty_;
+      return true;
+    }
+    if (first_empty_ != 0) {
+      fail(0, 1, 1, "the line is empty, and others follow", "remove it, or fill it in");
+      result_.diagnostics.back().place.line = std::exchange(first_empty_, 0);
+      return true;
+    }
     row_.clear();
     size_t cells = 0;
     for_each_cell([&](std::string_view cell) {
@@ -259,6 +276,7 @@ class CsvReader {
   std::string path_;
   std::string line_;
   int number_ = 0;
+  int first_empty_ = 0;  ///< line, until another follows; 0: none
   std::vector<double> row_;
   std::shared_ptr<StoredTable> table_ = std::make_shared<StoredTable>();
   CsvTable result_;

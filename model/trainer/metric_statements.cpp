@@ -98,6 +98,7 @@ Program MetricStatements::update_with(const Statement& statement, Frame& frame,
   const SiteId site = site_of(statement);
   const MetricDefinition& definition = metric.definition();
   check_devices(statement, frame, metric);
+  check_scale(statement, metric, *inputs.predictions);
   std::vector<MetricObject> replica;
   if (interpreter_.in_replica()) {
     interpreter_.log().add(
@@ -123,6 +124,53 @@ Program MetricStatements::update_with(const Statement& statement, Frame& frame,
     results.push_back(std::move(value));
   }
   bind(statement, frame, definition, results);
+}
+
+namespace {
+
+// utilities/compute.py, normalize_logits_if_needed; scores of classes are compared, not scaled.
+bool scales_logits(const std::string& class_name) {
+  const bool is_curve = class_name.ends_with("AUROC") || class_name.ends_with("AveragePrecision");
+  return class_name.starts_with("Binary") || class_name.starts_with("Multilabel") ||
+         (class_name.starts_with("Multiclass") && is_curve);
+}
+
+bool is_outside(const Values& scores) {
+  for (int64_t i = 0; i < scores.size(); ++i) {
+    const double score = scores.number(i);
+    if (score < 0 || score > 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void MetricStatements::check_scale(const Statement& statement, const MetricInstance& metric,
+                                   const Tensor& predictions) {
+  const MetricDefinition& definition = metric.definition();
+  const MetricDefinition& scored =
+      definition.is_collection() ? definition.members.front() : definition;
+  if (!scales_logits(scored.class_name) || !is_floating(predictions.values.dtype()) ||
+      predictions.values.size() == 0) {
+    return;
+  }
+  Scales& scales = scales_[&metric];
+  if (scales.told) {
+    return;
+  }
+  const bool outside = is_outside(predictions.values);
+  (outside ? scales.logits : scales.probabilities) = true;
+  if (scales.logits && scales.probabilities) {
+    scales.told = true;
+    interpreter_.log().add(
+        {"LS311", site_of(statement),
+         fmt::format("the metric `{}` ({}) takes some batches as logits, as scores lie outside of "
+                     "[0, 1], and others as probabilities",
+                     definition.name, definition.class_name),
+         "give it probabilities (sigmoid or softmax), and look for scores that are out of range"});
+  }
 }
 
 bool MetricStatements::is_elsewhere(const Given<Expression>& given, Frame& frame) {

@@ -26,6 +26,8 @@ class MetricStatements {
   Program update_with(const Statement& statement, Frame& frame, MetricInstance& metric,
                       const MetricInputs& inputs);
   void check_devices(const Statement& statement, Frame& frame, MetricInstance& metric);
+  void check_scale(const Statement& statement, const MetricInstance& metric,
+                   const Tensor& predictions);
   bool is_elsewhere(const Given<Expression>& given, Frame& frame);
   Task<Tensor> input(const Given<Expression>* given, const Expression* otherwise, Frame* frame,
                      SiteId site);
@@ -37,6 +39,13 @@ class MetricStatements {
   const TrainingProgram& program_;
   MetricExchange exchange_;
   std::map<std::string, std::unique_ptr<MetricInstance>, std::less<>> metrics_;
+  /// Whether a metric has had batches of probabilities, and of logits.
+  struct Scales {
+    bool probabilities = false;
+    bool logits = false;
+    bool told = false;
+  };
+  std::map<const MetricInstance*, Scales> scales_;  ///< looked up only, never walked
 };
 
 }  // namespace lockstep

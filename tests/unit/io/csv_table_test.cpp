@@ -50,6 +50,14 @@ TEST_CASE("a CSV file gives its columns, whole numbers as such") {
   CHECK(numbers == std::vector<double>{2, 0.5});
 }
 
+TEST_CASE("empty lines at the end of a CSV file are nobody's business") {
+  const File file("score\n0.5\n0.25\n\n\n");
+  const CsvTable read = read_csv(file.path);
+  CHECK(read.diagnostics.empty());
+  REQUIRE(read.table != nullptr);
+  CHECK(read.table->rows() == 2);
+}
+
 TEST_CASE("every fault of a CSV file is told with line and column") {
   const Fault fault = GENERATE(
       Fault{"score,target\n0.5,\n", 2, 5, "the value of `target` is missing"},
@@ -65,7 +73,10 @@ TEST_CASE("every fault of a CSV file is told with line and column") {
       Fault{"score,target\n0.5,yes\n", 2, 5, "`yes` is no number"},
       Fault{"score,score\n1,2\n", 1, 7, "two columns are named `score`"},
       Fault{"score,2nd\n1,2\n", 1, 7, "`2nd` is no name for a column"},
-      Fault{"score\n1\n\n2\n", 3, 1, "the value of `score` is missing"});
+      Fault{"score,target\n,1\n", 2, 1, "the value of `score` is missing"},
+      Fault{"target,epoch\n1,1\n", 1, 8,
+            "no column can be named `epoch`: programs know it as something else"},
+      Fault{"score\n1\n\n2\n", 3, 1, "the line is empty, and others follow"});
   const File file(fault.text);
   const CsvTable read = read_csv(file.path);
   INFO(fault.text);
