@@ -51,6 +51,7 @@ constexpr auto hooks = std::to_array<HookName>({
     {"on_validation_epoch_end", true},
     {"on_validation_batch_start", true},
     {"on_validation_batch_end", true},
+    {"on_validation_model_zero_grad", true},
     {"on_validation_model_eval", true},
     {"on_validation_model_train", true},
     {"validation_step", true},

@@ -149,6 +149,9 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   const std::string end = on + "_end";
   const std::string train = on + "_model_train";
   co_await training_.hook(eval);
+  if (training_.program().trainer.lightning < Version{2, 1, 0}) {
+    co_await training_.release_gradients(false);  // in the middle of an accumulation, too
+  }
   co_await training_.hook(start);
   if (kind_ != EvaluationKind::predict) {
     co_await training_.hook_of_1_x("on_epoch_start");

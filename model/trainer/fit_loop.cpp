@@ -28,7 +28,7 @@ class FitLoop {
   Program batch(const Batch& batch, bool steps, bool begins_window);
   Program log_batch(bool steps);
   Program step_schedulers(bool steps, bool monitored);
-  Program validate_if_due();
+  Program validate_if_due(bool steps);
   Program end_epoch();
   bool validates_in_this_epoch() const;
   void check_validation_interval(int64_t available) const;
@@ -169,7 +169,7 @@ bool FitLoop::validates_in_this_epoch() const {
   return validation_.is_enabled() && (every == 0 || (training_.progress.epoch + 1) % every == 0);
 }
 
-Program FitLoop::validate_if_due() {
+Program FitLoop::validate_if_due(bool steps) {
   const Progress& progress = training_.progress;
   const int64_t counted =
       settings_.check_val_every_n_epoch == 0 ? progress.batches : progress.batch_idx + 1;
@@ -180,6 +180,9 @@ Program FitLoop::validate_if_due() {
   }
   const Progress before = progress;
   co_await training_.publish_step_metrics();
+  if (steps && settings_.lightning >= Version{2, 1, 0}) {
+    co_await training_.release_gradients(true);
+  }
   co_await validation_.run(TrainerSettings::no_limit, false);
   training_.progress.batch_idx = before.batch_idx;
   training_.progress.num_batches = before.num_batches;
@@ -269,7 +272,7 @@ Program FitLoop::epoch() {
       training_.outputs.clear();
     }
     decide_to_stop();
-    co_await validate_if_due();
+    co_await validate_if_due(steps);
     co_await step_schedulers(steps, true);
     decide_to_stop();
     progress.batches_that_stepped += steps ? 1 : 0;

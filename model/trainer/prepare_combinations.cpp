@@ -132,6 +132,11 @@ constexpr auto hooks_of_versions = std::to_array<HookOfVersions>({
     {"on_epoch_end", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_epoch_end`"},
     {"on_batch_start", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_batch_start`"},
     {"on_batch_end", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_batch_end`"},
+    {"on_validation_model_zero_grad",
+     {2, 1, 0},
+     no_version,
+     every_version,
+     "Lightning then empties gradients before every validation"},
     {"configure_model", {2, 1, 0}, no_version, every_version, "use `configure_sharded_model`"},
 });
 

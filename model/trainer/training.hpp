@@ -95,6 +95,9 @@ class Training final : public TrainerScope {
   /// One training batch: forward, backward, update, in the order of automatic optimization.
   Program training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
                          bool begins_window);
+  /// The zero_grad before a validation, where a fit runs; from 2.1 on the hook
+  /// on_validation_model_zero_grad may take its place.
+  Program release_gradients(bool by_hook);
   Program evaluation_batch(const Batch& batch, const LoaderSettings& loader,
                            std::string_view step_hook);
   SamplerPolicy policy(LoaderRole role) const;

@@ -232,6 +232,18 @@ Program Training::zero_grad_by_hook() {
   co_await hook("optimizer_zero_grad");
 }
 
+Program Training::release_gradients(bool by_hook) {
+  if (by_hook) {
+    co_await hook("on_validation_model_zero_grad");
+  }
+  if (stage_ != Stage::fit || (by_hook && has_hook("on_validation_model_zero_grad"))) {
+    co_return;
+  }
+  for (size_t optimizer = 0; optimizer < program_.plan.optimizers.size(); ++optimizer) {
+    co_await zero_grad(optimizer, program_.settings.torch >= Version{2, 0, 0});
+  }
+}
+
 Program Training::zero_grad(size_t optimizer, bool set_to_none) {
   clippings_.erase(optimizer);
   interpreter_.hand_over_compute_stream();

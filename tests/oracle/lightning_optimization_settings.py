@@ -155,6 +155,31 @@ program:
     - if: batch_idx == 1
       then: [return]
 """,
+    "validation-between-backward-and-step": """
+trainer: {$two, max_epochs: 1, num_sanity_val_steps: 0, val_check_interval: 1}
+data: {train: {samples: 16, batch_size: 2}, val: {samples: 4, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward
+    - backward: loss
+    - if: batch_idx % 2 == 1
+      then: [optimizer_step, zero_grad]
+  validation_step: [{log: {name: val_loss, value: loss}}]
+""",
+    "validation-that-leaves-gradients": """
+trainer: {$two, max_epochs: 1, num_sanity_val_steps: 0, val_check_interval: 1}
+data: {train: {samples: 16, batch_size: 2}, val: {samples: 4, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward
+    - backward: loss
+    - if: batch_idx % 2 == 1
+      then: [optimizer_step, zero_grad]
+  validation_step: [{log: {name: val_loss, value: loss}}]
+  on_validation_model_zero_grad: [{let: {kept: 1}}]
+""",
     "momentum-of-the-optimizer": """
 optimizer: {SGD: {lr: 0.125, momentum: 0.5}}
 trainer: {$two, max_epochs: 1}

@@ -26,7 +26,7 @@ NOTED = (
 
 # Hooks that do something of their own, which those of the scenario replace.
 REPLACED = ("optimizer_step", "optimizer_zero_grad", "configure_gradient_clipping",
-            "lr_scheduler_step")
+            "lr_scheduler_step", "on_validation_model_zero_grad")
 
 
 class Own:

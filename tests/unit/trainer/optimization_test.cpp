@@ -1,0 +1,62 @@
+// What a training batch does to the weights, by version; that of 2.6 is held by recordings.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/trainer/scenario_text.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+std::vector<double> trained(const std::string& version, const std::string& trainer,
+                            const std::string& program) {
+  const Ran ran = run_text(
+      "version: 1\nversions: {lightning: \"" + version +
+          "\"}\nmodel: {input: [4], layers: [{Linear: [4, 2]}], loss: MSELoss}\n"
+          "optimizer: {SGD: {lr: 0.125}}\n"
+          "trainer: {accelerator: cpu, devices: 1, max_epochs: 1, enable_checkpointing: false, "
+          "num_sanity_val_steps: 0, " +
+          trainer +
+          "}\ndata: {train: {samples: 8, batch_size: 2, shuffle: false}, val: {samples: 2}}\n"
+          "program:\n  validation_step: [forward]\n" +
+          program,
+      standard_strategies());
+  REQUIRE(ran.result.ends[0].message == "");
+  std::vector<double> numbers;
+  for (const Values& values : ran.log(0).final_parameters) {
+    for (int64_t i = 0; i < values.size(); ++i) {
+      numbers.push_back(values.number(i));
+    }
+  }
+  REQUIRE_FALSE(numbers.empty());
+  return numbers;
+}
+
+// Gradients of a quarter of the loss, from this batch on, and one step.
+std::string by_hand(int first_batch) {
+  return "  automatic_optimization: false\n  training_step:\n    - forward\n    - if: batch_idx "
+         ">= " +
+         std::to_string(first_batch) +
+         "\n      then: [{backward: 0.25 * loss}]\n    - if: batch_idx == 3\n"
+         "      then: [optimizer_step]\n";
+}
+
+}  // namespace
+
+// CHANGELOG of 2.1, issue 18710.
+TEST_CASE("before 2.1 a validation erases the gradients of the window in which it falls") {
+  const std::string accumulating = "accumulate_grad_batches: 4, val_check_interval: 2";
+  const std::string without = "limit_val_batches: 0";
+  CHECK(trained("2.0.9", accumulating, "") == trained("2.0.9", without, by_hand(2)));
+  CHECK(trained("2.1.0", accumulating, "") == trained("2.1.0", without, by_hand(0)));
+  CHECK(trained("2.0.9", without, by_hand(2)) != trained("2.0.9", without, by_hand(0)));
+}
+
+TEST_CASE("clip_gradients without a number takes the Trainer's; without it nothing is clipped") {
+  const std::string clipped = "gradient_clip_val: 0.25, limit_val_batches: 0";
+  CHECK(trained("2.6", clipped, "  configure_gradient_clipping: [clip_gradients]\n") ==
+        trained("2.6", clipped, ""));
+  CHECK(trained("2.6", clipped, "  configure_gradient_clipping: [{host: 1 us}]\n") ==
+        trained("2.6", "limit_val_batches: 0", ""));
+  CHECK(trained("2.6", clipped, "") != trained("2.6", "limit_val_batches: 0", ""));
+}
