@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cli/configuration.hpp"
+#include "cli/launcher_end.hpp"
 #include "cli/logged_metrics.hpp"
 #include "cli/monitored.hpp"
 #include "model/trainer/sites.hpp"
@@ -306,6 +307,7 @@ void place_memory(const OneRun& run, std::vector<Finding>& findings) {
 
 std::vector<Finding> findings_of(const OneRun& run, World world) {
   DiagnosisOptions options;
+  tell_launcher(run, options);
   options.backend = run.preparation.gloo ? Backend::gloo : Backend::nccl;
   options.timeout = run.preparation.timeout;
   options.world = is_real(world) ? description_of(world) : "";

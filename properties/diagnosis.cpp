@@ -98,7 +98,10 @@ void tell_consequences(const RunResult& run, const DiagnosisOptions& options, Ti
   const std::vector<std::string> waits = waiting_text(run, waits_told_max);
   for (Finding& finding : findings) {
     finding.follows.insert(finding.follows.end(), waits.begin(), waits.end());
-    finding.follows.push_back(visible_text(run, options, timeout));
+    const bool is_ended =
+        !options.after_failure.empty() && ranks_in(finding).intersects(options.failed);
+    finding.follows.push_back(is_ended ? options.after_failure
+                                       : visible_text(run, options, timeout));
   }
 }
 

@@ -21,6 +21,10 @@ struct DiagnosisOptions {
   Backend backend = Backend::nccl;
   std::string world;  ///< where it was seen, put before `when`: "simulated"; empty = nothing
   Time timeout{};     ///< of a group; 0 = default_timeout(backend)
+  /// What comes of a failure of these ranks before any time limit: who started the processes may
+  /// end them. Empty: nothing.
+  RankSet failed{};
+  std::string after_failure{};
 };
 
 /// What is wrong with the communication of one run, from whatever world: matched_collectives,

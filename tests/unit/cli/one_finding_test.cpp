@@ -333,3 +333,25 @@ program:
   }
   CHECK(render_verify(ran, {}).find("not judged in this world: LS109") != std::string::npos);
 }
+
+TEST_CASE("who started the processes ends them once one of them has failed") {
+  const auto told = [](const std::string& version, int32_t rank, const std::string& more = "") {
+    const Rehearsal ran =
+        only("version: 1\nversions: {lightning: \"" + version +
+             "\"}\ncluster: {preset: dgx-a100, nodes: 1}\n" + more +
+             "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, "
+             "num_sanity_val_steps: 0, limit_val_batches: 0}\n"
+             "program: {training_step: [{if: batch_idx == 1 and rank == " +
+             std::to_string(rank) + ", then: [{raise: corrupt}]}]}\n");
+    REQUIRE(ran.findings.size() == 1);
+    return ran.findings.front().follows.back();
+  };
+  const std::string watchdog = "waiting GPUs show 100 % use and no error; the watchdog";
+  CHECK(told("2.6", 1) ==
+        "Lightning's launcher sees within 5 s that rank 1 has failed, and ends all processes of "
+        "that node");
+  CHECK(told("2.6", 0).starts_with(watchdog));  // it is the launcher that has failed
+  CHECK(told("2.0", 1).starts_with(watchdog));
+  CHECK(told("2.6", 0, "launcher: {torchrun: {nproc_per_node: 2}}\n") ==
+        "torchrun sees that rank 0 has failed, and ends all processes of that node");
+}
