@@ -194,6 +194,12 @@ Answer explain_environment(const Request& request) {
     answer.code = ExitCode::bad_input;  // told below, with its place
   }
   answer.diagnostics = contradictions(preparation);
+  const bool contradicts = std::any_of(
+      preparation.problems.begin(), preparation.problems.end(),
+      [](const Problem& problem) { return is_about_start(problem) && problem.stops(); });
+  if (contradicts && answer.code == ExitCode::ok) {
+    answer.code = ExitCode::findings;
+  }
   return answer;
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr Version v2_0{2, 0, 0};
 constexpr int volta = 70;
 constexpr int ampere = 80;
+constexpr int ada = 89;
 
 struct PrecisionRow {
   std::string_view name;
@@ -87,6 +88,16 @@ void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice&
   }
   if (choice.activations == DType::fp16 && known && capability < volta) {
     choice.warning = "fp16 runs without tensor cores before Volta: less memory, no speed-up";
+  }
+  if (choice.name.starts_with("transformer-engine")) {
+    if (situation.cpu || (known && capability < ada)) {
+      choice.refusal = situation.cpu
+                           ? "Transformer Engine computes on GPUs only"
+                           : "Device compute capability 8.9 or higher required for FP8 execution";
+      choice.remedy = "use precision: bf16-mixed";
+    } else {
+      choice.note = "FP8 is not modelled: times and memory are those of 16 bits";
+    }
   }
   if (choice.name == "16-mixed" && !situation.cpu) {
     choice.note = "the gradient scaler of 16-mixed is left out: its unscaling and its look for inf";

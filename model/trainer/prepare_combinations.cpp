@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "model/cluster/presets.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -68,6 +69,23 @@ void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer,
                     "own chunk"
                   : "`sync_batchnorm` changes nothing here: there is one process",
               strategy == "dp" ? "use ddp" : "", strategy == "dp" ? ignored_code : "");
+}
+
+// What a cluster computes with is one kind of device, whatever the Trainer takes of it.
+void check_accelerator(Preparation& preparation) {
+  const auto& cluster = preparation.scenario->cluster;
+  if (!preparation.placement.cpu || !cluster || !cluster->preset ||
+      cluster->preset->place.line == 0) {
+    return;
+  }
+  const std::optional<Cluster> preset = cluster_preset(cluster->preset->value);
+  if (preset && preset->node.device.compute_capability > 0) {
+    add_problem(preparation, Kind::note, cluster->preset->place,
+                fmt::format("the Trainer leaves the GPUs of {} idle, and times are told as if they "
+                            "computed",
+                            cluster->preset->value),
+                "write cluster: {preset: cpu}");
+  }
 }
 
 // PyTorch: a DataLoader of an IterableDataset takes no sampler.
@@ -196,6 +214,7 @@ void check_combinations(Preparation& preparation) {
   check_transfer_under_dp(preparation, strategy);
   check_manual(preparation, trainer);
   check_sync_batchnorm(preparation, trainer, strategy);
+  check_accelerator(preparation);
   const DataSpec& data = *preparation.scenario->data;
   for (const auto* loaders : {&data.train, &data.val, &data.test, &data.predict}) {
     check_iterable(preparation, *loaders);

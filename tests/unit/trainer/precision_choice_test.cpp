@@ -115,3 +115,15 @@ TEST_CASE("bf16 needs Ampere, and fp16 is fast from Volta on") {
   situation.compute_capability = 80;
   CHECK(choose_precision("bf16-mixed", situation).refusal.empty());
 }
+
+// transformer_engine/pytorch/fp8.py; Lightning does not look.
+TEST_CASE("FP8 needs a GPU of compute capability 8.9") {
+  PrecisionSituation situation = under("ddp");
+  CHECK(choose_precision("transformer-engine", situation).note.find("FP8") != std::string::npos);
+  situation.compute_capability = 80;
+  CHECK(choose_precision("transformer-engine", situation).refusal ==
+        "Device compute capability 8.9 or higher required for FP8 execution");
+  CHECK(choose_precision("bf16-mixed", situation).refusal.empty());
+  situation.cpu = true;
+  CHECK_FALSE(choose_precision("transformer-engine-float16", situation).refusal.empty());
+}
