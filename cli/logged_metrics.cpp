@@ -54,7 +54,7 @@ class Origins {
   Origin of(const Expression& expression) {
     Origin origin;
     std::set<std::string> seen;
-    visit(expression.root(), origin, seen);
+    visit(expression.root(), false, origin, seen);
     return origin;
   }
 
@@ -70,17 +70,26 @@ class Origins {
     }
   }
 
-  void visit(const ExpressionNode& node, Origin& origin, std::set<std::string>& seen) {
-    if (node.kind == ExpressionNode::Kind::call) {
+  // `is_summed`: a mean or sum is taken of it, element by element.
+  void visit(const ExpressionNode& node, bool is_summed, Origin& origin,
+             std::set<std::string>& seen) {
+    const bool is_call = node.kind == ExpressionNode::Kind::call;
+    if (is_call && !(is_summed && bends(node.name))) {
       visit_call(node, origin);
     }
     visit_arithmetic(node, origin);
     if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
-      visit_name(node.name, origin, seen);
+      visit_name(node.name, is_summed, origin, seen);
     }
+    const bool sums = is_call && (node.name == "mean" || node.name == "sum");
     for (const ExpressionNodePointer& part : node.parts) {
-      visit(*part, origin, seen);
+      visit(*part, is_summed || sums, origin, seen);
     }
+  }
+
+  // A mean of its values is not its value of the mean.
+  static bool bends(std::string_view function) {
+    return function == "sqrt" || function == "exp" || function == "log";
   }
 
   // A mean of these over batches and ranks is not that of all samples, whatever the weights.
@@ -120,6 +129,9 @@ class Origins {
       return;
     }
     origin.class_name = node.name == "sqrt" ? "RootMeanSquaredError" : metric_class_of(node.name);
+    if (node.name == "exp" || node.name == "log") {
+      origin.class_name = node.name;
+    }
     declare(node, origin);
     for (const ExpressionNodePointer& part : node.parts) {
       const bool is_text =
@@ -158,7 +170,8 @@ class Origins {
     }
   }
 
-  void visit_name(const std::string& name, Origin& origin, std::set<std::string>& seen) {
+  void visit_name(const std::string& name, bool is_summed, Origin& origin,
+                  std::set<std::string>& seen) {
     origin.is_gathered = origin.is_gathered || gathered_.count(name) != 0;
     const auto batch = batch_values_.find(name);
     if (batch != batch_values_.end() && origin.class_name.empty()) {
@@ -171,7 +184,7 @@ class Origins {
     const auto bound = bindings_.find(name);
     if (bound != bindings_.end()) {
       for (const Expression* expression : bound->second) {
-        visit(expression->root(), origin, seen);
+        visit(expression->root(), is_summed, origin, seen);
       }
     }
   }
@@ -184,13 +197,22 @@ class Origins {
 };
 
 std::string name_of_metric(const std::string& class_name) {
-  return class_name == "RootMeanSquaredError" ? "a root" : class_name;
+  return class_name == "RootMeanSquaredError" ? "a root"
+         : class_name == "exp"                ? "an exponential"
+         : class_name == "log"                ? "a logarithm"
+                                              : class_name;
 }
 
 void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   const std::optional<Averaging> averaging = averaging_of(origin.class_name, origin.is_micro);
   if (averaging) {
     metric.rule = text_of(*averaging, name_of_metric(origin.class_name));
+    if (origin.class_name == "exp" || origin.class_name == "log") {
+      metric.remedy =
+          fmt::format("log what `{}` is taken of, with sync_dist: true, and take it once of that",
+                      origin.class_name);
+      return;
+    }
     const std::string declaration = origin.class_name == "RootMeanSquaredError"
                                         ? "{MeanSquaredError: {squared: false}}"
                                     : origin.declaration.empty() ? origin.class_name

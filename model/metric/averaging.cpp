@@ -19,7 +19,8 @@ std::optional<Averaging> averaging_of(std::string_view class_name, bool is_micro
       class_name == "MeanMetric") {
     return Averaging::equal_counts;
   }
-  if (class_name == "RootMeanSquaredError" || class_name == "Perplexity") {
+  if (class_name == "RootMeanSquaredError" || class_name == "Perplexity" || class_name == "exp" ||
+      class_name == "log") {
     return Averaging::never_by_mean;
   }
   if (class_name == "RetrievalMAP") {

@@ -90,9 +90,10 @@ class Reverse {
 };
 
 [[noreturn]] void fail(const Node& node, const std::string& what) {
-  throw EvaluationError(node.place, fmt::format("the gradient of {} is not modelled", what),
-                        "gradients flow through + - * / **, sum, mean, min, max, abs, sqrt, "
-                        "softmax, concat and x[i]");
+  throw EvaluationError(
+      node.place, fmt::format("the gradient of {} is not modelled", what),
+      "gradients flow through + - * / **, sum, mean, min, max, abs, sqrt, exp, log, "
+      "softmax, concat and x[i]");
 }
 
 void Reverse::pull(const ExpressionNodePointer& node, const Adjoint& adjoint) {
@@ -237,6 +238,12 @@ void Reverse::pull_call(const Node& node, const Adjoint& adjoint) {
   } else if (node.name == "sqrt") {
     std::ranges::transform(x, adjoint, x.begin(),
                            [](double value, double back) { return back / (2 * std::sqrt(value)); });
+  } else if (node.name == "exp") {
+    std::ranges::transform(x, adjoint, x.begin(),
+                           [](double value, double back) { return back * std::exp(value); });
+  } else if (node.name == "log") {
+    std::ranges::transform(x, adjoint, x.begin(),
+                           [](double value, double back) { return back / value; });
   } else if (node.name == "softmax") {
     x = softmax_back(argument, adjoint);
   } else {

@@ -200,6 +200,35 @@ Value apply_sqrt(Arguments arguments, const EvaluationLimits&) {
   return std::sqrt(arguments[0].number());
 }
 
+Value apply_exp(Arguments arguments, const EvaluationLimits&) {
+  if (arguments[0].is(Kind::tensor)) {
+    return exponential(arguments[0].tensor());
+  }
+  if (!arguments[0].is_number()) {
+    refuse("exp", arguments[0]);
+  }
+  const double result = std::exp(arguments[0].number());
+  if (!std::isfinite(result)) {
+    throw OperationError(fmt::format("exp({}) is too large", text_of(arguments[0])),
+                         "take min(x, 700) first");
+  }
+  return result;
+}
+
+Value apply_log(Arguments arguments, const EvaluationLimits&) {
+  if (arguments[0].is(Kind::tensor)) {
+    return logarithm(arguments[0].tensor());
+  }
+  if (!arguments[0].is_number()) {
+    refuse("log", arguments[0]);
+  }
+  if (arguments[0].number() <= 0) {
+    throw OperationError(fmt::format("{} has no logarithm", text_of(arguments[0])),
+                         "only numbers above 0 have one");
+  }
+  return std::log(arguments[0].number());
+}
+
 Value joined_lists(const List& lists, const EvaluationLimits& limits) {
   List items;
   for (const Value& part : lists) {
@@ -270,7 +299,7 @@ Value apply_float(Arguments arguments, const EvaluationLimits&) {
   return number_in("float", arguments[0]).number();
 }
 
-constexpr std::array<Function, 17> functions{{
+constexpr std::array<Function, 19> functions{{
     {"full", 2, 2, "full(n, x)", apply_full},
     {"arange", 1, 1, "arange(n)", apply_arange},
     {"range", 2, 2, "range(a, b)", apply_range},
@@ -283,6 +312,8 @@ constexpr std::array<Function, 17> functions{{
     {"max", 1, -1, "max(x) or max(a, b)", apply_max},
     {"abs", 1, 1, "abs(x)", apply_abs},
     {"sqrt", 1, 1, "sqrt(x)", apply_sqrt},
+    {"exp", 1, 1, "exp(x)", apply_exp},
+    {"log", 1, 1, "log(x)", apply_log},
     {"concat", 1, 1, "concat([a, b])", apply_concat},
     {"softmax", 1, 1, "softmax(x)", apply_softmax},
     {"isnan", 1, 1, "isnan(x)", apply_isnan},

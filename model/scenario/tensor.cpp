@@ -171,6 +171,14 @@ Tensor square_root(const Tensor& tensor) {
                 [](double x) { return std::sqrt(x); });
 }
 
+Tensor exponential(const Tensor& tensor) {
+  return mapped(tensor, floating_type(tensor.values.dtype()), [](double x) { return std::exp(x); });
+}
+
+Tensor logarithm(const Tensor& tensor) {
+  return mapped(tensor, floating_type(tensor.values.dtype()), [](double x) { return std::log(x); });
+}
+
 Tensor is_nan(const Tensor& tensor) {
   return mapped(tensor, DType::uint8, [](double x) { return std::isnan(x) ? 1.0 : 0.0; });
 }

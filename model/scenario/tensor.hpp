@@ -40,6 +40,8 @@ Tensor extreme(Operator less_or_greater, const Tensor& tensor);
 Tensor absolute(const Tensor& tensor);
 /// Integers give fp32; of a negative number nan.
 Tensor square_root(const Tensor& tensor);
+Tensor exponential(const Tensor& tensor);
+Tensor logarithm(const Tensor& tensor);
 /// uint8.
 Tensor is_nan(const Tensor& tensor);
 /// Over the last dimension, computed in fp64 and rounded once; integers give fp32.

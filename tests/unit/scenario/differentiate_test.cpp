@@ -41,12 +41,27 @@ bool depends_on_x(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the gradient of an expression is what small differences show") {
-  for (const std::string text :
-       {"sum(x)", "mean(x) * 3", "sum(x * x)", "sum(x * y) / a", "x[1] - 2 * x[0]", "x[-1] ** 3",
-        "sum(a / x)", "sum(x / (y + x))", "max(x) - min(x)", "sum(abs(x) * y)", "sqrt(x[1] * 4)",
-        "sum(-x * (1 - x))", "sum(softmax(x) * y)", "sum(concat([x, 2 * x]) * 1.5)",
-        "mean([x[0], 3 * x[2], a])", "sum(x) * sum(x * y)", "a ** x[0]", "sum(x - x[1])",
-        "sum(x * (x > 0))"}) {
+  for (const std::string text : {"sum(x)",
+                                 "mean(x) * 3",
+                                 "sum(x * x)",
+                                 "sum(x * y) / a",
+                                 "x[1] - 2 * x[0]",
+                                 "x[-1] ** 3",
+                                 "sum(a / x)",
+                                 "sum(x / (y + x))",
+                                 "max(x) - min(x)",
+                                 "sum(abs(x) * y)",
+                                 "sqrt(x[1] * 4)",
+                                 "exp(mean(x)) * a",
+                                 "sum(log(x * x) * y)",
+                                 "sum(-x * (1 - x))",
+                                 "sum(softmax(x) * y)",
+                                 "sum(concat([x, 2 * x]) * 1.5)",
+                                 "mean([x[0], 3 * x[2], a])",
+                                 "sum(x) * sum(x * y)",
+                                 "a ** x[0]",
+                                 "sum(x - x[1])",
+                                 "sum(x * (x > 0))"}) {
     INFO(text);
     const Adjoint found = gradient(text);
     REQUIRE(found.size() == point.size());
