@@ -7,6 +7,7 @@
 #include "cli/logged_metrics.hpp"
 #include "cli/rehearsal.hpp"
 #include "cli/render_finding.hpp"
+#include "properties/value_text.hpp"
 
 namespace lockstep::cli {
 
@@ -21,14 +22,14 @@ std::string values_of(const GlobalMetric& metric) {
   };
   const double first = metric.ranks.front().value;
   if (metric.ranks.size() == 1) {
-    return fmt::format("{:.6g} on rank {}", first, metric.ranks.front().rank);
+    return fmt::format("{} on rank {}", value_text(first), metric.ranks.front().rank);
   }
   if (std::none_of(metric.ranks.begin(), metric.ranks.end(), differs)) {
-    return fmt::format("{:.6g} on all ranks", first);
+    return fmt::format("{} on all ranks", value_text(first));
   }
   std::string text;
   for (size_t i = 0; i < std::min(metric.ranks.size(), ranks_listed_max); ++i) {
-    text += fmt::format("{}{:.6g} on rank {}", i == 0 ? "" : ", ", metric.ranks[i].value,
+    text += fmt::format("{}{} on rank {}", i == 0 ? "" : ", ", value_text(metric.ranks[i].value),
                         metric.ranks[i].rank);
   }
   return text + (metric.ranks.size() > ranks_listed_max ? ", .." : "");
@@ -76,8 +77,9 @@ std::string best_text(const CheckpointLog& checkpoint) {
   if (checkpoint.best.empty()) {
     return "nothing saved";
   }
-  return checkpoint.best_score ? fmt::format("{} ({:.6g})", checkpoint.best, *checkpoint.best_score)
-                               : checkpoint.best;
+  return checkpoint.best_score
+             ? fmt::format("{} ({})", checkpoint.best, value_text(*checkpoint.best_score))
+             : checkpoint.best;
 }
 
 }  // namespace
@@ -115,7 +117,7 @@ std::string render_decided(const Rehearsal& rehearsal) {
 std::string rates_text(const RankLog& log) {
   std::vector<std::string> rates;
   for (const std::vector<double>& of_optimizer : log.learning_rates) {
-    rates.push_back(of_optimizer.empty() ? "none" : fmt::format("{:.6g}", of_optimizer.back()));
+    rates.push_back(of_optimizer.empty() ? "none" : value_text(of_optimizer.back()));
   }
   return rates.empty() ? "none" : fmt::format("{}", fmt::join(rates, " and "));
 }
@@ -130,7 +132,7 @@ std::string values_text(const std::map<std::string, double>& values) {
       parts.emplace_back("..");
       break;
     }
-    parts.push_back(fmt::format("{} {:.6g}", key, value));
+    parts.push_back(fmt::format("{} {}", key, value_text(value)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -164,7 +166,8 @@ std::string render_logged(const Rehearsal& rehearsal) {
   for (const GlobalMetric& metric : rehearsal.logged) {
     out += fmt::format("  {:<{}}  {}", metric.key, width, values_of(metric));
     if (metric.single_device) {
-      out += fmt::format("; one device: {:.6g}{}", *metric.single_device, agreement(metric));
+      out +=
+          fmt::format("; one device: {}{}", value_text(*metric.single_device), agreement(metric));
     }
     if (metric.of_last_batch) {
       out += " (of the last batch)";

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "properties/value_text.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -81,7 +83,7 @@ void tell_why(const MonitoredDecision& decision, size_t turn, bool DecisionTurn:
   finding.why.ways = ways_by(decision, [&](const RankDecisions& rank) -> std::string {
     const DecisionTurn* const own = turn_of(rank, turn);
     return own == nullptr ? "decides nothing"
-                          : fmt::format("{} = {:.6g}: {}{}", decision.monitor, own->value,
+                          : fmt::format("{} = {}: {}{}", decision.monitor, value_text(own->value),
                                         own->*member ? "" : "not: ", decision.deed);
   });
   for (const RankDecisions& rank : decision.ranks) {

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "properties/rounding.hpp"
+#include "properties/value_text.hpp"
 
 namespace lockstep {
 
@@ -33,15 +34,13 @@ RankSet ranks_of(const GlobalMetric& metric) {
   return ranks;
 }
 
-std::string number(double value) { return fmt::format("{:.6g}", value); }
-
 // "rank 0 0.666667, rank 1 0.857143, ..".
 std::string listed(const GlobalMetric& metric, double RankMetric::*which) {
   constexpr size_t most_listed = 4;
   std::string text;
   for (size_t i = 0; i < std::min(metric.ranks.size(), most_listed); ++i) {
     text += fmt::format("{}rank {} {}", i == 0 ? "" : ", ", metric.ranks[i].rank,
-                        number(metric.ranks[i].*which));
+                        value_text(metric.ranks[i].*which));
   }
   return text + (metric.ranks.size() > most_listed ? ", .." : "");
 }
@@ -70,7 +69,7 @@ bool differ(const GlobalMetric& metric) {
 void tell_single_device(const GlobalMetric& metric, double logged, Finding& finding) {
   if (metric.single_device) {
     finding.follows.push_back(fmt::format("all samples at once give {}: the error is {}",
-                                          number(*metric.single_device),
+                                          value_text(*metric.single_device),
                                           error_text(logged, *metric.single_device)));
   }
 }
@@ -108,7 +107,7 @@ std::optional<Finding> lost_fraction(const GlobalMetric& metric) {
                                  weight.samples, weight.ranks,
                                  factor * static_cast<double>(weight.kept), weight.kept);
   finding.follows.push_back(
-      fmt::format("{} is logged instead of {}", number(logged), number(logged / factor)));
+      fmt::format("{} is logged instead of {}", value_text(logged), value_text(logged / factor)));
   finding.fix = {
       "make the number of samples a multiple of the ranks (drop_last, or a batch_size "
       "that divides),",
@@ -174,7 +173,7 @@ std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
   }
   Finding finding = finding_for("LS302", Level::error, metric,
                                 fmt::format("`{}` is {} on all ranks, and not that of all samples",
-                                            metric.key, number(logged)));
+                                            metric.key, value_text(logged)));
   tell_single_device(metric, logged, finding);
   finding.fix = {"update the object on every rank, once with each of its batches"};
   return finding;
@@ -189,7 +188,7 @@ std::optional<Finding> averaged(const GlobalMetric& metric) {
   Finding finding =
       finding_for("LS301", metric.in_training ? Level::note : Level::error, metric,
                   fmt::format("`{}` is {}, a mean of what cannot be averaged; all samples give {}",
-                              metric.key, number(logged), number(*metric.single_device)));
+                              metric.key, value_text(logged), value_text(*metric.single_device)));
   finding.why.text = metric.rule;
   finding.follows.push_back("of their own batches: " + listed(metric, &RankMetric::own));
   finding.follows.push_back(
