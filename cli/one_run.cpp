@@ -24,7 +24,7 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
   abilities.has_arithmetic = request.computes;
-  abilities.stands_for_many = request.stands_for_many;
+  abilities.stands_for = request.stands_for;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
   }

@@ -31,8 +31,8 @@ struct RunRequest {
   DeviceRequest device{};           ///< of World::processes
   /// Simulated: the operations of World::processes, which computes layers of every kind.
   bool repeats_processes = false;
-  bool stands_for_many = false;  ///< one device, in place of many
-  bool computes = true;          ///< simulated: false counts operations and memory, without values
+  int32_t stands_for = 1;  ///< one device, in place of so many ranks
+  bool computes = true;    ///< simulated: false counts operations and memory, without values
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range
 };

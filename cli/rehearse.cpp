@@ -131,25 +131,18 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
   }
 }
 
-// The same training on one device: all ranks' samples of a micro-batch in one batch. It accumulates
-// as the run does, so that a window that the end of the epoch cuts short steps alike on both.
+// The same training on one device, which joins the batches of all ranks (RunRequest::stands_for).
 // `whole`: what is evaluated goes through in one batch, so that metrics are those of all samples.
 std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool whole) {
-  const std::optional<TrainerSpec>& trainer = rehearsal.scenario->trainer;
-  const int64_t micro_batches =
-      trainer ? value_or(trainer->accumulate_grad_batches, int64_t{1}) : int64_t{1};
-  std::vector<std::string> settings = {
-      "trainer.devices=1",
-      "trainer.num_nodes=1",
-      "trainer.strategy=auto",
-      "launcher=null",
-      "env=null",
-      "trainer.gpus=null",
-      "trainer.num_processes=null",
-      "cluster.occupied=null",
-      "faults=[]",
-      fmt::format("data.train.batch_size={}",
-                  *rehearsal.results.effective_batch_size / std::max<int64_t>(1, micro_batches))};
+  std::vector<std::string> settings = {"trainer.devices=1",
+                                       "trainer.num_nodes=1",
+                                       "trainer.strategy=auto",
+                                       "launcher=null",
+                                       "env=null",
+                                       "trainer.gpus=null",
+                                       "trainer.num_processes=null",
+                                       "cluster.occupied=null",
+                                       "faults=[]"};
   for (const auto& [stage, key] : {std::pair("validation", "val"), std::pair("test", "test")}) {
     const std::optional<int64_t> samples = samples_of_stage(rehearsal.run, stage);
     if (whole && samples.value_or(0) > 0 && logs_in_stage(rehearsal.run, stage)) {
@@ -222,7 +215,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   }
   tell(request.progress, "on one device");
   RunRequest once{World::simulated, false, {}, request.deadline};
-  once.stands_for_many = true;
+  once.stands_for = rehearsal.run.preparation.options.world_size;
   OneRun single = run_once(loaded.scenarios.front(), once);
   if (whole && single.ran && has_raised(single)) {  // a batch of all samples is too large
     loaded = load_for_one_device(source, rehearsal, false);

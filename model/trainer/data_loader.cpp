@@ -49,19 +49,33 @@ RankBatches::RankBatches(const LoaderSettings& settings, const SamplerPolicy& po
     size_ = std::max<int64_t>(0, *batches);
     return;
   }
-  sampler_.emplace(sampler_options(settings, policy, epoch));
-  const int64_t samples = sampler_->size();
-  size_ = settings.drop_last ? samples / settings.batch_size
-                             : (samples + settings.batch_size - 1) / settings.batch_size;
+  SamplerPolicy of_replica = policy;
+  const int64_t first = policy.joins ? 0 : policy.index;
+  const int64_t last = policy.joins ? policy.replicas - 1 : policy.index;
+  for (of_replica.index = first; of_replica.index <= last; ++of_replica.index) {
+    samplers_.emplace_back(sampler_options(settings, of_replica, epoch));
+    const int64_t samples = samplers_.back().size();
+    size_ = std::max(size_, settings.drop_last
+                                ? samples / settings.batch_size
+                                : (samples + settings.batch_size - 1) / settings.batch_size);
+  }
+}
+
+void RankBatches::add_samples(const Sampler& sampler, int64_t number, Batch& batch) const {
+  const int64_t begin = number * settings_->batch_size;
+  const int64_t end = std::min(begin + settings_->batch_size, sampler.size());
+  for (int64_t k = begin; k < end; ++k) {
+    batch.samples.push_back(sampler.at(k));
+  }
 }
 
 Batch RankBatches::at(int64_t number) const {
   Batch batch;
-  const int64_t begin = number * settings_->batch_size;
-  const int64_t end = sampler_ ? std::min(begin + settings_->batch_size, sampler_->size())
-                               : begin + settings_->batch_size;
-  for (int64_t k = begin; k < end; ++k) {
-    batch.samples.push_back(sampler_ ? sampler_->at(k) : k * replicas_ + index_);
+  for (const Sampler& sampler : samplers_) {
+    add_samples(sampler, number, batch);
+  }
+  for (int64_t k = 0; samplers_.empty() && k < settings_->batch_size; ++k) {
+    batch.samples.push_back((number * settings_->batch_size + k) * replicas_ + index_);
   }
   return batch;
 }

@@ -38,9 +38,10 @@ struct SamplerPolicy {
   int64_t replicas = 1;
   int64_t index = 0;
   uint64_t seed = 0;
+  bool joins = false;  ///< the batches of all replicas are one
 };
 
-/// The batches of one rank in one epoch.
+/// The batches of one rank in one epoch; or of all replicas, each batch joined from theirs.
 class RankBatches {
  public:
   /// `batches`: of this rank, where the settings say so by an expression.
@@ -50,10 +51,13 @@ class RankBatches {
   Batch at(int64_t batch) const;
 
  private:
+  void add_samples(const Sampler& sampler, int64_t number, Batch& batch) const;
+
   const LoaderSettings* settings_;
   int64_t replicas_ = 1;
   int64_t index_ = 0;
-  std::optional<Sampler> sampler_;  ///< none: batches are given, samples are numbered through
+  /// Of this rank, or of all; none: batches are given, samples are numbered through.
+  std::vector<Sampler> samplers_;
   int64_t size_ = 0;
 };
 

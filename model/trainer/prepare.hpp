@@ -48,8 +48,8 @@ struct WorldAbilities {
   /// The operations of a world that computes layers are repeated, for comparison; values are
   /// carried where the scenario and the reference arithmetic allow.
   bool repeats_operations = false;
-  /// It runs on one device what is meant for many, for comparison.
-  bool stands_for_many = false;
+  /// It runs on one device what is meant for so many ranks, for comparison.
+  int32_t stands_for = 1;
   /// False: its operations alone are wanted, and no reference arithmetic.
   bool has_arithmetic = true;
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to

@@ -69,7 +69,7 @@ ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program) {
 }
 
 bool Training::gathers() const {
-  return strategy_->has_process_group() || program_.settings.stands_for_many;
+  return strategy_->has_process_group() || program_.settings.stands_for > 1;
 }
 
 int64_t TrainerSettings::Limit::of(int64_t available) const {
@@ -233,6 +233,11 @@ SamplerPolicy Training::policy(LoaderRole role) const {
   policy.replicas = strategy_->replicas(rank_);
   policy.index = strategy_->replica_index(rank_);
   policy.seed = program_.settings.seed;
+  if (role == LoaderRole::train && program_.settings.stands_for > 1) {
+    policy.distributed = true;
+    policy.replicas = program_.settings.stands_for;
+    policy.joins = true;
+  }
   return policy;
 }
 
