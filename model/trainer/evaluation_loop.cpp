@@ -95,9 +95,11 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     results_.begin_batch(loaders().size() > 1 ? progress.dataloader_idx
                                               : LoggedResults::only_loader);
     co_await training_.transfer_batch();
+    training_.enter_batch(batch, loader);
     co_await training_.hook(begin);
-    co_await training_.evaluation_batch(batch, loader, step);
+    co_await training_.evaluation_batch(step);
     co_await training_.hook(end);
+    training_.leave_batch();
     co_await log_batch(sanity);
     used.samples.insert(used.samples.end(), batch.samples.begin(), batch.samples.end());
     if (!keeps_outputs) {

@@ -194,10 +194,11 @@ Program FitLoop::validate_if_due(bool steps) {
 Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   co_await training_.share_termination();
   co_await training_.transfer_batch();
+  training_.enter_batch(batch, loader());
   co_await training_.hook_of_1_x("on_batch_start");
   co_await training_.callbacks().run(CallbackHook::train_batch_start);
   co_await training_.hook("on_train_batch_start");
-  co_await training_.training_batch(batch, loader(), steps, begins_window);
+  co_await training_.training_batch(steps, begins_window);
   co_await step_schedulers(steps, false);
   if (training_.progress.is_last_batch) {
     co_await training_.schedulers().step(SchedulerInterval::epoch, false);
@@ -205,6 +206,7 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   co_await training_.callbacks().run(CallbackHook::train_batch_end);
   co_await training_.hook("on_train_batch_end");
   co_await training_.hook_of_1_x("on_batch_end");
+  training_.leave_batch();
 }
 
 // The property `metrics` turns what goes to the progress bar into numbers after every batch.

@@ -30,6 +30,8 @@ class TrainerScope {
   /// Whether `all_gather` gathers; else it gives its data as they are, as Lightning's does where no
   /// process group was made.
   virtual bool gathers() const = 0;
+  /// A column of the batch that runs, which came to the device with it.
+  virtual bool is_column(std::string_view name) const = 0;
 };
 
 /// Runs the statements of one rank. Two orders are kept apart: statements order the device through
@@ -207,7 +209,16 @@ class Interpreter {
   bool is_own(int64_t gpu) const;
   std::string location_of(const DeviceTensor& tensor) const;
   void check_target(const CopyTarget& target, SiteId site, const std::string& name);
+  /// An operand that has a place, which not every one has: no numbers, nor tensors of one on the
+  /// CPU. Of the tensor only where it is; without a name there is none.
+  struct PlacedOperand {
+    DeviceTensor tensor;
+    std::string name;
+  };
   void check_same_device(const Expression& expression, Frame& frame, SiteId site);
+  PlacedOperand place_of(const ExpressionNode& node, Frame& frame, SiteId site);
+  PlacedOperand place_of_name(const std::string& name, Frame& frame);
+  std::string told_location(const DeviceTensor& tensor) const;
 
   Rank& rank_;
   const ProgramSettings& settings_;

@@ -60,32 +60,62 @@ void Interpreter::check_target(const CopyTarget& target, SiteId site, const std:
   }
 }
 
+// Every rank says the same of its own GPU, so that one mistake is one finding.
+std::string Interpreter::told_location(const DeviceTensor& tensor) const {
+  const bool is_own = tensor.device != host_device && tensor.other_gpu < 0;
+  return is_own && rank_.place().devices == 1 ? "the rank's GPU" : location_of(tensor);
+}
+
 // PyTorch computes on one device; of the others it takes single numbers from the CPU.
 void Interpreter::check_same_device(const Expression& expression, Frame& frame, SiteId site) {
-  if (!settings_.on_gpus) {
-    return;
+  if (settings_.on_gpus) {
+    place_of(expression.root(), frame, site);
   }
-  const DeviceTensor* first = nullptr;
-  std::string first_name;
-  for (const std::string& name : expression.names()) {
-    const Variable* variable = find(name, frame);
-    const auto* tensor =
-        variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
-    const bool is_number =
-        tensor != nullptr && (*tensor)->device == host_device && (*tensor)->shape.empty();
-    if (tensor == nullptr || is_number) {
-      continue;
-    }
-    if (first != nullptr && location_of(*first) != location_of(**tensor)) {
+}
+
+Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Frame& frame,
+                                                 SiteId site) {
+  if (node.kind == ExpressionNode::Kind::name) {
+    return place_of_name(node.name, frame);
+  }
+  PlacedOperand found;
+  for (const ExpressionNodePointer& part : node.parts) {
+    const PlacedOperand operand = place_of(*part, frame, site);
+    if (!found.name.empty() && !operand.name.empty() &&
+        location_of(found.tensor) != location_of(operand.tensor)) {
       fail_device(site,
                   fmt::format("Expected all tensors to be on the same device: `{}` is on {}, `{}` "
                               "on {}",
-                              first_name, location_of(*first), name, location_of(**tensor)),
+                              found.name, told_location(found.tensor), operand.name,
+                              told_location(operand.tensor)),
                   move_it);
     }
-    first = tensor->get();
-    first_name = name;
+    found = found.name.empty() ? operand : found;
   }
+  const bool is_call = node.kind == ExpressionNode::Kind::call;
+  const auto calls = [&](auto... names) { return is_call && ((node.name == names) || ...); };
+  const bool is_size = calls("len", "shape", "int", "float");
+  const bool is_number = calls("sum", "mean", "min", "max") && node.parts.size() == 1 &&
+                         found.tensor.device == host_device;
+  return is_size || is_number ? PlacedOperand{} : found;
+}
+
+Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, Frame& frame) {
+  const Variable* variable = find(name, frame);
+  if (variable == nullptr && trainer_ != nullptr && trainer_->is_column(name)) {
+    return {DeviceTensor{}, name};
+  }
+  const auto* tensor =
+      variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
+  const bool counts =
+      tensor != nullptr && !((*tensor)->device == host_device && (*tensor)->shape.empty());
+  PlacedOperand placed;
+  if (counts) {
+    placed.name = name;
+    placed.tensor.device = (*tensor)->device;
+    placed.tensor.other_gpu = (*tensor)->other_gpu;
+  }
+  return placed;
 }
 
 void Interpreter::check_device_of_call(const DeviceTensor& tensor, SiteId site) {

@@ -172,10 +172,14 @@ std::optional<Value> Training::lookup(std::string_view name) {
   if (find_metric(program_.metrics, std::string(name)) != nullptr) {
     return Value(Handle{Handle::Kind::metric, std::string(name)});
   }
-  if (forward_done_ && loader_ != nullptr && loader_->columns->has(name)) {
+  if (is_column(name)) {
     return columns_.values(*loader_->columns, name, *batch_, !training_);
   }
   return std::nullopt;
+}
+
+bool Training::is_column(std::string_view name) const {
+  return loader_ != nullptr && loader_->columns->has(name);
 }
 
 bool Training::has_hook(std::string_view name) const {

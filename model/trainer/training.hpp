@@ -46,6 +46,7 @@ class Training final : public TrainerScope {
   Task<Flow> run(const Statement& statement, Frame& frame) override;
   Program refresh_callback_metrics() override;
   bool gathers() const override;
+  bool is_column(std::string_view name) const override;
 
   // For the loops.
   Rank& rank() { return rank_; }
@@ -92,14 +93,16 @@ class Training final : public TrainerScope {
   const TrainerSites& sites() const;
   /// The strategy's teardown, and the hooks after it.
   Program end_stage();
-  /// One training batch: forward, backward, update, in the order of automatic optimization.
-  Program training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
-                         bool begins_window);
+  /// The batch is there, for hooks and their columns, until it is left. Both outlive that.
+  void enter_batch(const Batch& batch, const LoaderSettings& loader);
+  void leave_batch();
+  /// One training batch, which has been entered: forward, backward, update, in the order of
+  /// automatic optimization.
+  Program training_batch(bool steps, bool begins_window);
   /// The zero_grad before a validation, where a fit runs; from 2.1 on the hook
   /// on_validation_model_zero_grad may take its place.
   Program release_gradients(bool by_hook);
-  Program evaluation_batch(const Batch& batch, const LoaderSettings& loader,
-                           std::string_view step_hook);
+  Program evaluation_batch(std::string_view step_hook);
   SamplerPolicy policy(LoaderRole role) const;
   /// Raises where the loader's sampler does.
   void check_sampler(const LoaderSettings& loader, LoaderRole role) const;

@@ -14,12 +14,8 @@ namespace lockstep {
 using Kind = StatementKind;
 
 // All but the batch that ends an accumulation window run without synchronisation.
-Program Training::training_batch(const Batch& batch, const LoaderSettings& loader, bool steps,
-                                 bool begins_window) {
-  batch_ = whole_batch_ = &batch;
-  columns_.begin_batch();
+Program Training::training_batch(bool steps, bool begins_window) {
   interpreter_.begin_graph();
-  loader_ = &loader;
   forward_done_ = false;
   entered_wrapper_ = false;
   training_ = true;
@@ -39,8 +35,6 @@ Program Training::training_batch(const Batch& batch, const LoaderSettings& loade
   synchronise_ = true;
   training_ = false;
   forward_done_ = false;
-  batch_ = whole_batch_ = nullptr;
-  loader_ = nullptr;
 }
 
 // The hook `optimizer_step` is given the closure, and has to run it.

@@ -47,11 +47,18 @@ Task<Flow> Training::step(std::string_view hook, Frame& frame) {
   co_return co_await run_hook(hook, frame);
 }
 
-Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loader,
-                                   std::string_view step_hook) {
+void Training::enter_batch(const Batch& batch, const LoaderSettings& loader) {
   batch_ = whole_batch_ = &batch;
   columns_.begin_batch();
   loader_ = &loader;
+}
+
+void Training::leave_batch() {
+  batch_ = whole_batch_ = nullptr;
+  loader_ = nullptr;
+}
+
+Program Training::evaluation_batch(std::string_view step_hook) {
   forward_done_ = false;
   entered_wrapper_ = false;
   training_ = false;
@@ -60,8 +67,6 @@ Program Training::evaluation_batch(const Batch& batch, const LoaderSettings& loa
   const std::string step_end = std::string(step_hook) + "_end";
   co_await end_step(step_end, frame);
   forward_done_ = false;
-  batch_ = whole_batch_ = nullptr;
-  loader_ = nullptr;
 }
 
 namespace {

@@ -50,7 +50,7 @@ TEST_CASE("an attribute that is made in __init__ stays on the CPU") {
       "  training_step: [{let: {ones: \"full(3, 1.0)\"}}, {let: {sum: ones + self.weights}}]\n";
   const Ran lost = trained("2", init + use);
   CHECK(code(lost, 0) == "LS310");
-  CHECK(lost.result.ends[0].message.find("`ones` is on cuda:0, `self.weights` on cpu") !=
+  CHECK(lost.result.ends[0].message.find("`ones` is on the rank's GPU, `self.weights` on cpu") !=
         std::string::npos);
   const Ran moved =
       trained("2", init + "  on_fit_start: [{copy: {tensor: self.weights, to: device}}]\n" + use);
@@ -119,4 +119,28 @@ TEST_CASE("a registered buffer takes tensors like itself only") {
         std::string::npos);
   const Ran longer = trained("2", "  training_step: [{let: {self.mask: \"full(4, 1.0)\"}}]\n");
   CHECK(longer.result.ends[0].message.find("another one is not modelled") != std::string::npos);
+}
+
+TEST_CASE("columns of the batch are on the rank's GPU, and a sum on the CPU is a number") {
+  const std::string init = "  __init__: [{let: {self.weights: \"full(4, 1.0)\"}}]\n";
+  const auto step = [&](const std::string& value) {
+    return trained("2", init + "  training_step: [{let: {x: \"" + value + "\"}}]\n");
+  };
+  const Ran mixed = step("self.weights * score");
+  CHECK(code(mixed, 0) == "LS310");
+  CHECK(mixed.result.ends[0].message == mixed.result.ends[1].message);
+  CHECK(code(step("sum(self.weights * score)"), 0) == "LS310");
+  CHECK(code(step("sum(self.weights) * score"), 0).empty());
+  CHECK(code(step("len(self.weights) * score"), 0).empty());
+  CHECK(code(step("score * target"), 0).empty());
+}
+
+TEST_CASE("the hooks around a step have the columns of its batch") {
+  const Ran ran =
+      trained("2",
+              "  on_train_batch_start: [{let: {self.before: score}}]\n"
+              "  on_train_batch_end: [{assert: \"sum(abs(self.before - score)) == 0\"}]\n");
+  CHECK(code(ran, 0).empty());
+  CHECK(ran.result.ends[0].message == "");
+  CHECK(ran.log(0).steps == 2);
 }
