@@ -3,198 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
 #include <optional>
 #include <set>
 
 #include "cli/configuration.hpp"
+#include "cli/logged_origin.hpp"
 #include "model/metric/averaging.hpp"
-#include "model/metric/functional.hpp"
 #include "model/scenario/expressions_of.hpp"
-#include "model/trainer/metric_sites.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-/// What a value is made of: the first metric in it, and whether ranks' values were gathered.
-struct Origin {
-  std::string class_name;
-  std::string declaration;   ///< of the same as an object: "{BinaryF1Score: {threshold: 0.2}}"
-  std::string update = "m";  ///< that gives it the same
-  bool is_ratio = false;     ///< it divides by what depends on samples
-  bool is_micro = false;
-  bool is_gathered = false;
-  bool is_mean = false;
-};
-
-/// Finds what logged values come from, through the names that statements bind.
-class Origins {
- public:
-  explicit Origins(const Scenario& scenario) : scenario_(scenario) {
-    if (scenario.data) {
-      add_columns(*scenario.data);
-    }
-    for_each_statement(*scenario.program, [this](const Statement& statement) {
-      for (const Binding& binding : statement.bindings) {
-        bindings_[binding.name].push_back(&binding.expression);
-      }
-      if (!statement.result) {
-        return;
-      }
-      if (statement.kind == StatementKind::update && statement.name) {
-        batch_values_[statement.result->value] = metric_name_of(statement.name->value);
-      } else if (statement.kind == StatementKind::all_gather) {
-        gathered_.insert(statement.result->value);
-      }
-    });
-  }
-
-  Origin of(const Expression& expression) {
-    Origin origin;
-    std::set<std::string> seen;
-    visit(expression.root(), false, origin, seen);
-    return origin;
-  }
-
- private:
-  void add_columns(const DataSpec& data) {
-    for (const auto* loaders : {&data.train, &data.val, &data.test}) {
-      for (const LoaderSpec& loader : *loaders) {
-        if (loader.values) {
-          std::ranges::transform(loader.values->columns, std::inserter(columns_, columns_.end()),
-                                 &Column::name);
-        }
-      }
-    }
-  }
-
-  // `is_summed`: a mean or sum is taken of it, element by element.
-  void visit(const ExpressionNode& node, bool is_summed, Origin& origin,
-             std::set<std::string>& seen) {
-    const bool is_call = node.kind == ExpressionNode::Kind::call;
-    if (is_call && !(is_summed && bends(node.name))) {
-      visit_call(node, origin);
-    }
-    visit_arithmetic(node, origin);
-    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
-      visit_name(node.name, is_summed, origin, seen);
-    }
-    const bool sums = is_call && (node.name == "mean" || node.name == "sum");
-    for (const ExpressionNodePointer& part : node.parts) {
-      visit(*part, is_summed || sums, origin, seen);
-    }
-  }
-
-  // A mean of its values is not its value of the mean.
-  static bool bends(std::string_view function) {
-    return function == "sqrt" || function == "exp" || function == "log";
-  }
-
-  // A mean of these over batches and ranks is not that of all samples, whatever the weights.
-  void visit_arithmetic(const ExpressionNode& node, Origin& origin) const {
-    using Kind = ExpressionNode::Kind;
-    const bool divides = node.kind == Kind::binary && node.operation == Operator::divide;
-    if (divides && depends_on_samples(*node.parts[1])) {
-      origin.is_ratio = true;
-    }
-  }
-
-  bool depends_on_samples(const ExpressionNode& node) const {
-    std::set<std::string> seen;
-    return depends(node, seen);
-  }
-
-  // `len` and `shape` of a batch are the same in all but the last.
-  bool depends(const ExpressionNode& node, std::set<std::string>& seen) const {
-    const bool shape_only =
-        node.kind == ExpressionNode::Kind::call && (node.name == "len" || node.name == "shape");
-    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
-      const auto bound = bindings_.find(node.name);
-      return bound == bindings_.end()
-                 ? columns_.count(node.name) != 0
-                 : std::ranges::any_of(bound->second, [&](const Expression* expression) {
-                     return depends(expression->root(), seen);
-                   });
-    }
-    return !shape_only && std::ranges::any_of(node.parts, [&](const ExpressionNodePointer& part) {
-      return depends(*part, seen);
-    });
-  }
-
-  static void visit_call(const ExpressionNode& node, Origin& origin) {
-    origin.is_mean = origin.is_mean || node.name == "mean";
-    if (!origin.class_name.empty()) {
-      return;
-    }
-    origin.class_name = node.name == "sqrt" ? "RootMeanSquaredError" : metric_class_of(node.name);
-    if (node.name == "exp" || node.name == "log") {
-      origin.class_name = node.name;
-    }
-    declare(node, origin);
-    for (const ExpressionNodePointer& part : node.parts) {
-      const bool is_text =
-          part->kind == ExpressionNode::Kind::constant && part->value.is(Value::Kind::text);
-      origin.is_micro = origin.is_micro || (is_text && part->value.text() == "micro");
-    }
-  }
-
-  // The object with the arguments of the function.
-  static void declare(const ExpressionNode& node, Origin& origin) {
-    origin.declaration = origin.class_name;
-    const std::vector<std::string_view> names = metric_arguments_of(node.name);
-    std::vector<std::string> arguments;
-    const size_t given = node.parts.size() < 2 ? 0 : node.parts.size() - 2;
-    for (size_t i = 0; i < std::min(given, names.size()); ++i) {
-      const ExpressionNode& part = *node.parts[i + 2];
-      const bool is_constant = part.kind == ExpressionNode::Kind::constant;
-      arguments.push_back(
-          fmt::format("{}: {}", names[i], is_constant ? text_of(part.value) : std::string("..")));
-      if (names[i] == "squared" && is_constant && part.value == Value(false)) {
-        origin.class_name = "RootMeanSquaredError";
-      }
-    }
-    if (!arguments.empty()) {
-      origin.declaration =
-          fmt::format("{{{}: {{{}}}}}", origin.declaration, fmt::join(arguments, ", "));
-    }
-    if (given + 2 > node.parts.size()) {
-      return;
-    }
-    const auto name_of = [&node](size_t part) {
-      return node.parts[part]->kind == ExpressionNode::Kind::name ? node.parts[part]->name : "..";
-    };
-    if (name_of(0) != "score" || name_of(1) != "target") {
-      origin.update = fmt::format("{{metric: m, preds: {}, target: {}}}", name_of(0), name_of(1));
-    }
-  }
-
-  void visit_name(const std::string& name, bool is_summed, Origin& origin,
-                  std::set<std::string>& seen) {
-    origin.is_gathered = origin.is_gathered || gathered_.count(name) != 0;
-    const auto batch = batch_values_.find(name);
-    if (batch != batch_values_.end() && origin.class_name.empty()) {
-      for (const NamedMetric& metric : scenario_.metrics) {
-        if (metric.name == batch->second) {
-          origin.class_name = metric.metric.name;
-        }
-      }
-    }
-    const auto bound = bindings_.find(name);
-    if (bound != bindings_.end()) {
-      for (const Expression* expression : bound->second) {
-        visit(expression->root(), is_summed, origin, seen);
-      }
-    }
-  }
-
-  const Scenario& scenario_;
-  std::map<std::string, std::vector<const Expression*>> bindings_;
-  std::map<std::string, std::string> batch_values_;
-  std::set<std::string> gathered_;
-  std::set<std::string, std::less<>> columns_ = {"score", "target", "loss", "output"};
-};
 
 std::string name_of_metric(const std::string& class_name) {
   return class_name == "RootMeanSquaredError" ? "a root"
@@ -232,6 +51,33 @@ void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   }
 }
 
+// What may be wrong with a key that has no rule of its own.
+void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
+                    const LoggedKey& logged, bool has_batch_size, GlobalMetric& metric) {
+  if (!metric.rule.empty() || !origins.is_of_samples_alone(expression)) {
+    return;
+  }
+  const std::string root(origins.root_function(expression));
+  const bool is_mean = logged.reduce_fx == "mean";
+  if (is_mean && (root == "sum" || root == "max" || root == "min")) {
+    metric.other_rule =
+        fmt::format("a {} is the {} of its parts, and they are averaged here", root, root);
+    metric.other_remedy = fmt::format("log it with reduce_fx: {}, sync_dist: true", root);
+  } else if (is_mean && has_batch_size) {
+    metric.other_rule = "each value counts by the `batch_size` that it is logged with";
+    metric.other_remedy = "leave `batch_size` out, or give the number of samples of the value";
+  } else if (!origins.is_linear(expression)) {
+    metric.other_rule = "it is no mean over samples: what parts give is not averaged to the whole";
+    metric.other_remedy =
+        "log the means or sums that it is made of, and compute it once of those; or a metric "
+        "object";
+  } else {
+    metric.other_rule = "a mean of means counts each alike, however many samples it is of";
+    metric.other_remedy =
+        "log it in the step with sync_dist: true, where it is weighted by samples";
+  }
+}
+
 // The averaging table of docs/metrics.md.
 std::string averaging_of(const LoggedKey& logged, const GlobalMetric& metric) {
   if (logged.is_object) {
@@ -240,8 +86,12 @@ std::string averaging_of(const LoggedKey& logged, const GlobalMetric& metric) {
   if (logged.reduce_fx == "sum" || logged.reduce_fx == "max" || logged.reduce_fx == "min") {
     return fmt::format("the {} of its parts, always", logged.reduce_fx);
   }
-  return metric.rule.empty() ? "the mean of its parts where each counts by its samples"
-                             : metric.rule;
+  if (!metric.rule.empty()) {
+    return metric.rule;
+  }
+  const bool is_plain = metric.other_rule.starts_with("a mean") ||
+                        metric.other_rule.starts_with("each value") || metric.other_rule.empty();
+  return is_plain ? "the mean of its parts where each counts by its samples" : metric.other_rule;
 }
 
 bool is_evaluation(const std::string& hook) {
@@ -280,6 +130,21 @@ std::map<std::string, const Expression*> logged_expressions(const Scenario& scen
   return expressions;
 }
 
+std::set<std::string> keys_with_batch_size(const Scenario& scenario) {
+  std::set<std::string> keys;
+  for_each_statement(*scenario.program, [&keys](const Statement& statement) {
+    if (statement.log.name && statement.log.batch_size) {
+      keys.insert(statement.log.name->value);
+    }
+    for (const Binding& binding : statement.log.dictionary) {
+      if (statement.log.batch_size) {
+        keys.insert(binding.name);
+      }
+    }
+  });
+  return keys;
+}
+
 std::string without_loader(const std::string& key) {
   return key.substr(0, std::min(key.find("/dataloader_idx_"), key.size()));
 }
@@ -293,8 +158,9 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
   if (!scenario.program) {
     return metrics;
   }
-  Origins origins(scenario);
+  const LoggedOrigins origins(scenario);
   const auto expressions = logged_expressions(scenario);
+  const std::set<std::string> with_batch_size = keys_with_batch_size(scenario);
   std::map<std::string, size_t> by_key;
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
   const bool any_rank_tells_why = std::any_of(ranks.begin(), ranks.end(), tells_why);
@@ -318,7 +184,15 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
         if (expression != expressions.end() && !logged.is_object) {
           add_rule(origins.of(*expression->second), logged.reduce_fx == "mean", metric);
         }
-        metric.averaging = averaging_of(logged, metric);
+        if (expression != expressions.end() && !logged.is_object && is_evaluation(logged.hook) &&
+            !samples_differ(run, logged.hook)) {
+          add_other_rule(origins, *expression->second, logged,
+                         with_batch_size.count(without_loader(logged.key)) != 0, metric);
+        }
+        const bool is_computed =
+            expression != expressions.end() && origins.is_computed(*expression->second);
+        metric.averaging = is_computed ? "computed over all ranks: no values are averaged"
+                                       : averaging_of(logged, metric);
         if (single_device != nullptr && single_device->count(logged.key) != 0) {
           metric.single_device = single_device->at(logged.key);
         }
@@ -361,8 +235,8 @@ bool logs_in_stage(const OneRun& run, std::string_view stage) {
 bool wants_reference(const OneRun& run) {
   const std::vector<GlobalMetric> metrics = logged_metrics(run, nullptr);
   return std::any_of(metrics.begin(), metrics.end(), [](const GlobalMetric& metric) {
-    return !metric.in_training &&
-           (!metric.rule.empty() || metric.rank_zero_only || metric.is_object);
+    return !metric.in_training && (!metric.rule.empty() || !metric.other_rule.empty() ||
+                                   metric.rank_zero_only || metric.is_object);
   });
 }
 

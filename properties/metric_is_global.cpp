@@ -181,7 +181,8 @@ std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
 
 std::optional<Finding> averaged(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
-  if (metric.is_object || metric.rule.empty() || !metric.single_device ||
+  const std::string& rule = metric.rule.empty() ? metric.other_rule : metric.rule;
+  if (metric.is_object || rule.empty() || !metric.single_device ||
       !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
     return std::nullopt;
   }
@@ -189,11 +190,11 @@ std::optional<Finding> averaged(const GlobalMetric& metric) {
       finding_for("LS301", metric.in_training ? Level::note : Level::error, metric,
                   fmt::format("`{}` is {}, a mean of what cannot be averaged; all samples give {}",
                               metric.key, value_text(logged), value_text(*metric.single_device)));
-  finding.why.text = metric.rule;
+  finding.why.text = rule;
   finding.follows.push_back("of their own batches: " + listed(metric, &RankMetric::own));
   finding.follows.push_back(
       fmt::format("the error here is {}", error_text(logged, *metric.single_device)));
-  finding.fix = {metric.remedy};
+  finding.fix = {metric.rule.empty() ? metric.other_remedy : metric.remedy};
   return finding;
 }
 

@@ -33,7 +33,11 @@ struct GlobalMetric {
   int64_t chunks = 1;          ///< of a batch, on replicas that log one after the other (dp)
   bool in_training = false;    ///< of training batches: what one rank shows is taken as a sample
   std::string rule;            ///< why it may not be averaged; empty: nothing speaks against it
-  std::string averaging;       ///< the row of the averaging table that applies
+  /// What else may be wrong where it is not that of all samples, and the remedy; empty: nothing
+  /// can be said, as it depends on more than samples.
+  std::string other_rule;
+  std::string other_remedy;
+  std::string averaging;  ///< the row of the averaging table that applies
   std::string remedy;
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending
   std::optional<double> single_device;  ///< of all samples at once

@@ -6,14 +6,25 @@ namespace lockstep {
 
 std::optional<Averaging> averaging_of(std::string_view class_name, bool is_micro) {
   const bool one_score = class_name.starts_with("Binary") || is_micro;
+  // Of one label out of several, each wrong one is a false positive and a false negative: micro
+  // precision, recall and F are the accuracy.
+  const bool is_accuracy = is_micro && class_name.starts_with("Multiclass") &&
+                           (class_name.ends_with("Precision") || class_name.ends_with("Recall") ||
+                            class_name.ends_with("F1Score") || class_name.ends_with("FBetaScore"));
+  if (is_accuracy && !class_name.ends_with("AveragePrecision")) {
+    return Averaging::equal_counts;
+  }
   if (class_name.ends_with("Accuracy")) {
     return one_score ? Averaging::equal_counts : Averaging::never;
   }
   if (class_name.ends_with("Precision") && !class_name.ends_with("AveragePrecision")) {
     return one_score ? Averaging::equal_predicted_positives : Averaging::never;
   }
-  if (class_name.ends_with("Recall") || class_name.ends_with("Specificity")) {
+  if (class_name.ends_with("Recall")) {
     return one_score ? Averaging::equal_positives : Averaging::never;
+  }
+  if (class_name.ends_with("Specificity")) {
+    return one_score ? Averaging::equal_negatives : Averaging::never;
   }
   if (class_name == "MeanSquaredError" || class_name == "MeanAbsoluteError" ||
       class_name == "MeanMetric") {
@@ -45,6 +56,9 @@ std::string text_of(Averaging averaging, std::string_view metric) {
           "{} is the mean of its parts only where all predict equally many positives", metric);
     case Averaging::equal_positives:
       return fmt::format("{} is the mean of its parts only where all hold equally many positives",
+                         metric);
+    case Averaging::equal_negatives:
+      return fmt::format("{} is the mean of its parts only where all hold equally many negatives",
                          metric);
     case Averaging::equal_queries:
       return fmt::format(

@@ -11,6 +11,7 @@ enum class Averaging : uint8_t {
   equal_counts,               ///< a mean over samples: weighted by their number it is exact
   equal_predicted_positives,  ///< precision
   equal_positives,            ///< recall
+  equal_negatives,            ///< specificity
   equal_queries,              ///< MAP: as many queries in each part, and none in two parts
   never_by_mean,              ///< a root or exponential of a mean: not even with equal counts
   never                       ///< F-beta, macro averages, areas, correlations

@@ -103,3 +103,36 @@ TEST_CASE("of every key the row of the averaging table is told") {
                      "BinaryPrecision is the mean of its parts only where all predict equally many "
                      "positives"}});
 }
+
+TEST_CASE("a value of the samples that is not that of all of them is told, however it came about") {
+  const auto told = [](const std::string& step, const std::string& end = "") {
+    const Rehearsal ran =
+        evaluated(step + (end.empty() ? "" : "  on_validation_epoch_end:\n" + end),
+                  "metrics: {f1: BinaryF1Score}\n");
+    const Finding* const finding = found(ran, "LS301");
+    CHECK(ran.findings.size() == (finding == nullptr ? 0 : 1));
+    return finding == nullptr ? std::string() : finding->why.text;
+  };
+  const std::string log = "    - log: {name: x, sync_dist: true, value: ";
+  const std::string parts =
+      "it is no mean over samples: what parts give is not averaged to the whole";
+  CHECK(told(log + "\"mean(s) ** 2\"}\n") == parts);
+  CHECK(told(log + "\"abs(mean(s) - 0.5)\"}\n") == parts);
+  CHECK(told(log + "sum(s)}\n") == "a sum is the sum of its parts, and they are averaged here");
+  CHECK(told(log + "min(s)}\n") == "a min is the min of its parts, and they are averaged here");
+  CHECK(told("    - let: {f: \"binary_f1_score(s, t)\"}\n"
+             "    - all_reduce: {tensor: f, op: avg, as: g}\n    - log: {name: x, value: "
+             "mean(g)}\n") == "BinaryF1Score is never the mean of its parts");
+  CHECK_FALSE(told("    - let: {m: mean(s)}\n    - all_reduce: {tensor: m, op: sum, as: g}\n"
+                   "    - log: {name: x, value: g}\n")
+                  .empty());
+  // Right as they are.
+  CHECK(told(log + "\"2 * mean(s) - mean(t) / 3 + 1\"}\n").empty());
+  CHECK(told(log + "\"mean(abs(s - t))\"}\n").empty());
+  CHECK(told(log + "\"mean(s * rank)\"}\n").empty());  // nobody knows what is meant
+  CHECK(told("    - log: {name: x, sync_dist: true, reduce_fx: sum, value: sum(s)}\n").empty());
+  CHECK(
+      told("    - update: {metric: f1, preds: s, target: t}\n",
+           "    - compute: {metric: f1, as: q}\n    - log: {name: x, value: q}\n    - reset: f1\n")
+          .empty());
+}

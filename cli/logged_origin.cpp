@@ -1,0 +1,298 @@
+#include "cli/logged_origin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "model/metric/functional.hpp"
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/metric_sites.hpp"
+
+namespace lockstep::cli {
+
+class LoggedOrigins::Names {
+ public:
+  explicit Names(const Scenario& scenario) : scenario_(scenario) {
+    if (scenario.data) {
+      add_columns(*scenario.data);
+    }
+    for_each_statement(*scenario.program, [this](const Statement& statement) {
+      for (const Binding& binding : statement.bindings) {
+        bindings_[binding.name].push_back(&binding.expression);
+      }
+      if (!statement.result) {
+        return;
+      }
+      if (statement.communication.tensor) {
+        bindings_[statement.result->value].push_back(&statement.communication.tensor->value);
+      }
+      if (statement.kind == StatementKind::compute) {
+        computed_.insert(statement.result->value);
+      }
+      if (statement.kind == StatementKind::update && statement.name) {
+        batch_values_[statement.result->value] = metric_name_of(statement.name->value);
+      } else if (statement.kind == StatementKind::all_gather) {
+        gathered_.insert(statement.result->value);
+      }
+    });
+  }
+
+  /// It depends on the samples, and on nothing that differs from rank to rank or batch to batch.
+  bool is_of_samples_alone(const Expression& expression) const {
+    std::set<std::string> seen;
+    std::set<std::string> names;
+    bool draws = false;
+    collect(expression.root(), seen, names, draws);
+    const auto holds = [&names](const auto& list) {
+      return std::ranges::any_of(
+          list, [&names](const auto& one) { return names.count(std::string(one)) != 0; });
+    };
+    constexpr std::string_view of_places[] = {"rank",        "world_size",     "local_rank",
+                                              "node_rank",   "is_global_zero", "batch_idx",
+                                              "num_batches", "batch_size",     "is_last_batch",
+                                              "global_step", "outputs",        "callback_metrics"};
+    return !draws && !holds(of_places) && (holds(given_) || holds(computed_));
+  }
+
+  bool is_computed(const std::string& name) const { return computed_.count(name) != 0; }
+
+  /// What the value is at its root, by the names that statements bind: "sum", "max", "mean", ..
+  std::string_view root_function(const ExpressionNode& node) const {
+    const auto bound = bindings_.find(node.name);
+    if (node.kind == ExpressionNode::Kind::name && bound != bindings_.end() &&
+        bound->second.size() == 1 && bound->second.front()->root().name != node.name) {
+      return root_function(bound->second.front()->root());
+    }
+    return node.kind == ExpressionNode::Kind::call && node.parts.size() == 1
+               ? std::string_view(node.name)
+               : std::string_view();
+  }
+
+  /// Sums and multiples of means, so that a mean of its values is its value of the mean.
+  bool is_linear(const ExpressionNode& node) const {
+    using Kind = ExpressionNode::Kind;
+    if (!depends_on_samples(node)) {
+      return node.kind != Kind::name || computed_.count(node.name) == 0;
+    }
+    if (node.kind == Kind::call) {
+      return node.name == "mean" || (node.name == "float" && is_linear(*node.parts.front()));
+    }
+    if (node.kind == Kind::name) {
+      const auto bound = bindings_.find(node.name);
+      return bound == bindings_.end() ||
+             (bound->second.size() == 1 && bound->second.front()->root().name != node.name &&
+              is_linear(bound->second.front()->root()));
+    }
+    if (node.kind != Kind::binary) {
+      return node.parts.size() == 1 && is_linear(*node.parts.front());
+    }
+    const bool left = depends_on_samples(*node.parts[0]);
+    const bool right = depends_on_samples(*node.parts[1]);
+    const bool adds = node.operation == Operator::add || node.operation == Operator::subtract;
+    const bool scales = (node.operation == Operator::multiply && !(left && right)) ||
+                        (node.operation == Operator::divide && !right);
+    return (adds || scales) && is_linear(*node.parts[0]) && is_linear(*node.parts[1]);
+  }
+
+  Origin of(const Expression& expression) const {
+    Origin origin;
+    std::set<std::string> seen;
+    visit(expression.root(), false, origin, seen);
+    return origin;
+  }
+
+ private:
+  void add_columns(const DataSpec& data) {
+    for (const auto* loaders : {&data.train, &data.val, &data.test}) {
+      for (const LoaderSpec& loader : *loaders) {
+        if (loader.values) {
+          std::ranges::transform(loader.values->columns, std::inserter(columns_, columns_.end()),
+                                 &Column::name);
+          if (loader.values->place.line == 0) {
+            continue;  // of the defaults, whose `loss` stands for the network's
+          }
+          std::ranges::transform(loader.values->columns, std::inserter(given_, given_.end()),
+                                 &Column::name);
+          if (loader.values->table) {
+            std::ranges::transform(loader.values->table->columns(),
+                                   std::inserter(given_, given_.end()), &SampleTable::Column::name);
+          }
+        }
+      }
+    }
+  }
+
+  // `is_summed`: a mean or sum is taken of it, element by element.
+  void visit(const ExpressionNode& node, bool is_summed, Origin& origin,
+             std::set<std::string>& seen) const {
+    const bool is_call = node.kind == ExpressionNode::Kind::call;
+    if (is_call && !(is_summed && bends(node.name))) {
+      visit_call(node, origin);
+    }
+    visit_arithmetic(node, origin);
+    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
+      visit_name(node.name, is_summed, origin, seen);
+    }
+    const bool sums = is_call && (node.name == "mean" || node.name == "sum");
+    for (const ExpressionNodePointer& part : node.parts) {
+      visit(*part, is_summed || sums, origin, seen);
+    }
+  }
+
+  // A mean of its values is not its value of the mean.
+  static bool bends(std::string_view function) {
+    return function == "sqrt" || function == "exp" || function == "log";
+  }
+
+  void collect(const ExpressionNode& node, std::set<std::string>& seen,
+               std::set<std::string>& names, bool& draws) const {
+    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
+      const auto bound = bindings_.find(node.name);
+      if (bound == bindings_.end()) {
+        names.insert(node.name);
+      } else {
+        for (const Expression* expression : bound->second) {
+          collect(expression->root(), seen, names, draws);
+        }
+      }
+    }
+    draws = draws || (node.kind == ExpressionNode::Kind::call && node.name == "random");
+    for (const ExpressionNodePointer& part : node.parts) {
+      collect(*part, seen, names, draws);
+    }
+  }
+
+  // A mean of these over batches and ranks is not that of all samples, whatever the weights.
+  void visit_arithmetic(const ExpressionNode& node, Origin& origin) const {
+    using Kind = ExpressionNode::Kind;
+    const bool divides = node.kind == Kind::binary && node.operation == Operator::divide;
+    if (divides && depends_on_samples(*node.parts[1])) {
+      origin.is_ratio = true;
+    }
+  }
+
+  bool depends_on_samples(const ExpressionNode& node) const {
+    std::set<std::string> seen;
+    return depends(node, seen);
+  }
+
+  // `len` and `shape` of a batch are the same in all but the last.
+  bool depends(const ExpressionNode& node, std::set<std::string>& seen) const {
+    const bool shape_only =
+        node.kind == ExpressionNode::Kind::call && (node.name == "len" || node.name == "shape");
+    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
+      const auto bound = bindings_.find(node.name);
+      return bound == bindings_.end()
+                 ? columns_.count(node.name) != 0
+                 : std::ranges::any_of(bound->second, [&](const Expression* expression) {
+                     return depends(expression->root(), seen);
+                   });
+    }
+    return !shape_only && std::ranges::any_of(node.parts, [&](const ExpressionNodePointer& part) {
+      return depends(*part, seen);
+    });
+  }
+
+  static void visit_call(const ExpressionNode& node, Origin& origin) {
+    origin.is_mean = origin.is_mean || node.name == "mean";
+    if (!origin.class_name.empty()) {
+      return;
+    }
+    origin.class_name = node.name == "sqrt" ? "RootMeanSquaredError" : metric_class_of(node.name);
+    if (node.name == "exp" || node.name == "log") {
+      origin.class_name = node.name;
+    }
+    declare(node, origin);
+    for (const ExpressionNodePointer& part : node.parts) {
+      const bool is_text =
+          part->kind == ExpressionNode::Kind::constant && part->value.is(Value::Kind::text);
+      origin.is_micro = origin.is_micro || (is_text && part->value.text() == "micro");
+    }
+  }
+
+  // The object with the arguments of the function.
+  static void declare(const ExpressionNode& node, Origin& origin) {
+    origin.declaration = origin.class_name;
+    const std::vector<std::string_view> names = metric_arguments_of(node.name);
+    std::vector<std::string> arguments;
+    const size_t given = node.parts.size() < 2 ? 0 : node.parts.size() - 2;
+    for (size_t i = 0; i < std::min(given, names.size()); ++i) {
+      const ExpressionNode& part = *node.parts[i + 2];
+      const bool is_constant = part.kind == ExpressionNode::Kind::constant;
+      arguments.push_back(
+          fmt::format("{}: {}", names[i], is_constant ? text_of(part.value) : std::string("..")));
+      if (names[i] == "squared" && is_constant && part.value == Value(false)) {
+        origin.class_name = "RootMeanSquaredError";
+      }
+    }
+    if (!arguments.empty()) {
+      origin.declaration =
+          fmt::format("{{{}: {{{}}}}}", origin.declaration, fmt::join(arguments, ", "));
+    }
+    if (given + 2 > node.parts.size()) {
+      return;
+    }
+    const auto name_of = [&node](size_t part) {
+      return node.parts[part]->kind == ExpressionNode::Kind::name ? node.parts[part]->name : "..";
+    };
+    if (name_of(0) != "score" || name_of(1) != "target") {
+      origin.update = fmt::format("{{metric: m, preds: {}, target: {}}}", name_of(0), name_of(1));
+    }
+  }
+
+  void visit_name(const std::string& name, bool is_summed, Origin& origin,
+                  std::set<std::string>& seen) const {
+    origin.is_gathered = origin.is_gathered || gathered_.count(name) != 0;
+    const auto batch = batch_values_.find(name);
+    if (batch != batch_values_.end() && origin.class_name.empty()) {
+      for (const NamedMetric& metric : scenario_.metrics) {
+        if (metric.name == batch->second) {
+          origin.class_name = metric.metric.name;
+        }
+      }
+    }
+    const auto bound = bindings_.find(name);
+    if (bound != bindings_.end()) {
+      for (const Expression* expression : bound->second) {
+        visit(expression->root(), is_summed, origin, seen);
+      }
+    }
+  }
+
+  const Scenario& scenario_;
+  std::map<std::string, std::vector<const Expression*>> bindings_;
+  std::map<std::string, std::string> batch_values_;
+  std::set<std::string> gathered_;
+  std::set<std::string> computed_;                     ///< names that `compute` binds
+  std::set<std::string> given_ = {"score", "target"};  ///< columns that the scenario gives
+  std::set<std::string, std::less<>> columns_ = {"score", "target", "loss", "output"};
+};
+
+LoggedOrigins::LoggedOrigins(const Scenario& scenario)
+    : names_(std::make_unique<const Names>(scenario)) {}
+
+LoggedOrigins::~LoggedOrigins() = default;
+
+Origin LoggedOrigins::of(const Expression& expression) const { return names_->of(expression); }
+
+bool LoggedOrigins::is_of_samples_alone(const Expression& expression) const {
+  return names_->is_of_samples_alone(expression);
+}
+
+bool LoggedOrigins::is_computed(const Expression& expression) const {
+  return names_->is_computed(expression.root().name);
+}
+
+std::string_view LoggedOrigins::root_function(const Expression& expression) const {
+  return names_->root_function(expression.root());
+}
+
+bool LoggedOrigins::is_linear(const Expression& expression) const {
+  return names_->is_linear(expression.root());
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "model/scenario/scenario.hpp"
+
+namespace lockstep::cli {
+
+/// What a value is made of: the first metric in it, and whether ranks' values were gathered.
+struct Origin {
+  std::string class_name;
+  std::string declaration;   ///< of the same as an object: "{BinaryF1Score: {threshold: 0.2}}"
+  std::string update = "m";  ///< that gives it the same
+  bool is_ratio = false;     ///< it divides by what depends on samples
+  bool is_micro = false;
+  bool is_gathered = false;
+  bool is_mean = false;
+};
+
+/// Finds what logged values come from, through the names that the statements of a program bind.
+class LoggedOrigins {
+ public:
+  /// The scenario has a program, and outlives this.
+  explicit LoggedOrigins(const Scenario& scenario);
+  ~LoggedOrigins();
+  LoggedOrigins(const LoggedOrigins&) = delete;
+  LoggedOrigins& operator=(const LoggedOrigins&) = delete;
+
+  Origin of(const Expression& expression) const;
+  /// It depends on the samples, and on nothing that differs from rank to rank or batch to batch.
+  bool is_of_samples_alone(const Expression& expression) const;
+  /// The function of one argument at its root: "sum", "max", "mean"; empty: none.
+  std::string_view root_function(const Expression& expression) const;
+  /// It is what `compute` has bound: that of all ranks already.
+  bool is_computed(const Expression& expression) const;
+  /// Sums and multiples of means, so that a mean of its values is its value of the mean.
+  bool is_linear(const Expression& expression) const;
+
+ private:
+  class Names;
+  std::unique_ptr<const Names> names_;
+};
+
+}  // namespace lockstep::cli
