@@ -101,6 +101,9 @@ constexpr StatementExample statements[] = {
     {"optimizer_step",
      "  automatic_optimization: false\n  training_step: [forward, {backward: loss}, "
      "optimizer_step, zero_grad]"},
+    {"optimizer_closure",
+     "  optimizer_step:\n    - if: batch_idx % 2 == 0\n      then: [optimizer_step]\n      else: "
+     "[optimizer_closure]"},
     {"zero_grad",
      "  automatic_optimization: false\n  training_step: [zero_grad, forward, {backward: loss}, "
      "optimizer_step]"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/scenario/known_names.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 
@@ -116,6 +117,13 @@ struct MetricsForm : FormWithoutWords {
       name.text = entry.key;
       name.mark = entry.mark;
       if (entry.value->kind == Node::Kind::null || !NameForm::read(reader, name, row)) {
+        continue;
+      }
+      if (is_known_name(entry.key)) {
+        reader.fail(entry.mark,
+                    fmt::format("no metric can be named `{}`: programs know it as something else",
+                                entry.key),
+                    "choose another name");
         continue;
       }
       if (auto metric = read_object(reader, *entry.value, entry.key, ObjectRole::metric)) {

@@ -42,6 +42,7 @@ std::string_view name_of(StatementKind kind) {
       "forward",
       "backward",
       "optimizer_step",
+      "optimizer_closure",
       "zero_grad",
       "clip_gradients",
       "lr_scheduler_step",

@@ -50,6 +50,7 @@ enum class StatementKind : uint8_t {
   forward,
   backward,
   optimizer_step,
+  optimizer_closure,
   zero_grad,
   clip_gradients,
   lr_scheduler_step,

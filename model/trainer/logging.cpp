@@ -31,11 +31,12 @@ std::string_view name_of(LogReduction reduction) {
 }
 
 LogRules log_rules(std::string_view hook) {
-  constexpr std::string_view by_steps[] = {"training_step",        "training_step_end",
-                                           "on_train_batch_start", "on_train_batch_end",
-                                           "on_before_zero_grad",  "on_before_backward",
-                                           "on_after_backward",    "on_before_optimizer_step",
-                                           "optimizer_step",       "optimizer_zero_grad"};
+  constexpr std::string_view by_steps[] = {
+      "training_step",       "training_step_end",           "on_train_batch_start",
+      "on_train_batch_end",  "on_before_zero_grad",         "on_before_backward",
+      "on_after_backward",   "on_before_optimizer_step",    "optimizer_step",
+      "optimizer_zero_grad", "configure_gradient_clipping", "on_batch_start",
+      "on_batch_end"};
   constexpr std::string_view by_either[] = {
       "validation_step",     "validation_step_end",       "test_step",
       "test_step_end",       "on_validation_batch_start", "on_validation_batch_end",
@@ -44,7 +45,8 @@ LogRules log_rules(std::string_view hook) {
       "on_train_start",          "on_validation_start",  "on_test_start",
       "on_train_epoch_start",    "on_train_epoch_end",   "on_validation_epoch_start",
       "on_validation_epoch_end", "on_test_epoch_start",  "on_test_epoch_end",
-      "training_epoch_end",      "validation_epoch_end", "test_epoch_end"};
+      "training_epoch_end",      "validation_epoch_end", "test_epoch_end",
+      "on_epoch_start",          "on_epoch_end"};
   const auto is_in = [hook](const auto& hooks) { return std::ranges::count(hooks, hook) > 0; };
   if (is_in(by_steps)) {
     return {true, false, true, false};

@@ -55,6 +55,15 @@ void check_manual(Preparation& preparation, const TrainerSpec& trainer) {
                 "automatic gradient accumulation is not supported for manual optimization",
                 "step every so many batches in training_step", refused_code);
   }
+  for (const Hook& hook : program->hooks) {
+    if (hook.name == "optimizer_step" || hook.name == "optimizer_zero_grad" ||
+        hook.name == "configure_gradient_clipping" || hook.name == "lr_scheduler_step" ||
+        hook.name == "on_before_zero_grad") {
+      add_problem(preparation, Kind::warning, hook.place,
+                  fmt::format("under manual optimization Lightning does not call `{}`", hook.name),
+                  "do it in training_step", ignored_code);
+    }
+  }
 }
 
 void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer,

@@ -118,6 +118,13 @@ SiteId backward_site_of(const Statement& statement) {
 Sites sites_of(const ProgramSpec& program) {
   Sites sites;
   for (const Hook& hook : program.hooks) {
+    Site site;
+    site.description = "the hook " + hook.name;
+    site.file = hook.place.file;
+    site.line = hook.place.line;
+    site.column = hook.place.column;
+    site.hook = hook.name;
+    sites.add(site);
     add_all(hook.statements, hook.name, {}, sites);
   }
   return sites;

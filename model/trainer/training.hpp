@@ -166,6 +166,7 @@ class Training final : public TrainerScope {
   /// d(what the step hook returns) / d(the loss of its forward).
   Task<double> factor_of_returned(std::string_view hook, const Frame& frame);
   Program step_of(const Statement& statement);
+  Program closure_of(const Statement& statement);
   Program update(size_t optimizer);
   void count_step();
   Program clip(const Statement& statement, Frame& frame);

@@ -154,6 +154,15 @@ Program Training::step_of(const Statement& statement) {
   }
 }
 
+// `optimizer_closure()`, without a step.
+Program Training::closure_of(const Statement& statement) {
+  if (!closure_ || hook_ != "optimizer_step") {
+    throw ProgramException(site_of(statement),
+                           "the closure is there in the hook `optimizer_step` alone");
+  }
+  co_await run_closure();
+}
+
 Program Training::update(size_t optimizer) {
   co_await hook("on_before_optimizer_step");
   if (program_.trainer.automatic_optimization) {

@@ -66,6 +66,7 @@ Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
   switch (statement.kind) {
     case Kind::backward: co_await backward_of(statement, frame); break;
     case Kind::optimizer_step: co_await step_of(statement); break;
+    case Kind::optimizer_closure: co_await closure_of(statement); break;
     case Kind::clip_gradients: co_await clip(statement, frame); break;
     case Kind::lr_scheduler_step: co_await step_scheduler(statement, frame); break;
     case Kind::zero_grad:

@@ -59,6 +59,16 @@ program:
     - {assert: global_step == before}
     - {log: {name: stepped, value: 1.0 * batch_idx}}
 """,
+    "optimizer-step-on-every-second-batch": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  optimizer_step:
+    - if: batch_idx % 2 == 0
+      then: [optimizer_step]
+      else: [optimizer_closure]
+  configure_gradient_clipping: [{log: {name: clipped_at, value: 1.0 * batch_idx}}]
+""",
     "optimizer-step-that-runs-no-closure": """
 trainer: {$two, max_epochs: 1}
 data: {train: {samples: 8, batch_size: 2}}

@@ -260,6 +260,11 @@ class Interpreter:
         else:
             self._optimizer(argument).step()
 
+    def _optimizer_closure(self, argument, frame):
+        given, self.given = self.given, None
+        given[1][3]()
+        self.given = given
+
     def _clip_gradients(self, argument, frame):
         argument = argument if isinstance(argument, dict) else {"gradient_clip_val": argument}
         value = argument.get("gradient_clip_val")

@@ -222,3 +222,28 @@ TEST_CASE("the hooks of any epoch and of any batch run in 1.6 where Lightning ca
   CHECK(end_of(ran) == "");
   CHECK(ran.log(0).findings.empty());
 }
+
+TEST_CASE("hooks that automatic optimization alone calls are told of under manual") {
+  for (const char* hook : {"optimizer_step", "optimizer_zero_grad", "configure_gradient_clipping",
+                           "lr_scheduler_step"}) {
+    const std::string program = std::string("program:\n  ") + hook + ": [{host: 1 ms}]\n";
+    const std::string manual = "  automatic_optimization: false\n  training_step: [forward]\n";
+    CHECK(has_problem(prepared(text("max_epochs: 1", program + manual)), Problem::Kind::warning,
+                      "under manual optimization Lightning does not call"));
+    CHECK_FALSE(
+        has_problem(prepared(text("max_epochs: 1", program)), Problem::Kind::warning, hook));
+  }
+}
+
+TEST_CASE("hooks of 1.x log where Lightning 1.6 lets them") {
+  for (const char* hook : {"on_epoch_start", "on_epoch_end", "on_batch_start", "on_batch_end"}) {
+    const Ran ran = train(
+        "version: 1\nversions: {lightning: \"1.6\"}\n"
+        "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1, "
+        "enable_checkpointing: false}\nprogram: {" +
+        std::string(hook) + ": [{log: {name: x, value: 1.0}}]}\n");
+    INFO(hook);
+    CHECK(end_of(ran) == "");
+    CHECK(ran.log(0).metrics.at("x") == 1);
+  }
+}
