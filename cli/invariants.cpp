@@ -322,6 +322,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, replica_findings(run));
   append(findings, learning_rate_findings(run));
   append(findings, metric_findings(run));
+  append(findings, idle_monitors(run));
   tell_decisions(run, findings);
   sort_findings(findings);
   return findings;

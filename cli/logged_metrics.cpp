@@ -145,6 +145,28 @@ std::set<std::string> keys_with_batch_size(const Scenario& scenario) {
   return keys;
 }
 
+// Of a key that is logged for steps and for epochs each has a name of its own.
+std::string without_fork(const std::string& key) {
+  for (const std::string_view fork : {"_step", "_epoch"}) {
+    if (key.ends_with(fork)) {
+      return key.substr(0, key.size() - fork.size());
+    }
+  }
+  return key;
+}
+
+std::set<std::string> monitored_keys(const RankLog& log) {
+  std::set<std::string> keys;
+  for (const MonitorLog& monitor : log.monitors) {
+    keys.insert(without_fork(monitor.monitor));
+  }
+  for (const CheckpointLog& checkpoint : log.checkpoints) {
+    keys.insert(without_fork(checkpoint.monitor));
+  }
+  keys.erase("");
+  return keys;
+}
+
 std::string without_loader(const std::string& key) {
   return key.substr(0, std::min(key.find("/dataloader_idx_"), key.size()));
 }
@@ -160,6 +182,7 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
   }
   const LoggedOrigins origins(scenario);
   const auto expressions = logged_expressions(scenario);
+  const std::set<std::string> monitored = monitored_keys(run.preparation.log->ranks.front());
   const std::set<std::string> with_batch_size = keys_with_batch_size(scenario);
   std::map<std::string, size_t> by_key;
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
@@ -178,6 +201,7 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
             metric.is_object && (samples_differ(run, logged.hook) || any_rank_tells_why);
         metric.of_last_batch = logged.of_last_batch;
         metric.in_training = !is_evaluation(logged.hook);
+        metric.is_monitored = monitored.count(without_fork(logged.key)) != 0;
         metric.chunks =
             logged.hook.ends_with("_step") ? run.preparation.options.devices_per_rank : int64_t{1};
         const auto expression = expressions.find(without_loader(logged.key));

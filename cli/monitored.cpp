@@ -130,6 +130,31 @@ std::vector<MonitoredDecision> monitored_decisions(const OneRun& run) {
   return decisions;
 }
 
+std::vector<Finding> idle_monitors(const OneRun& run) {
+  std::vector<Finding> findings;
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  if (!has_ended(run) || ranks.front().epochs == 0) {
+    return findings;
+  }
+  for (const MonitorLog& monitor : ranks.front().monitors) {
+    const bool is_logged = std::any_of(ranks.begin(), ranks.end(), [&](const RankLog& log) {
+      return log.metrics.count(monitor.monitor) != 0;
+    });
+    if (monitor.monitor.empty() || !monitor.turns.empty() || is_logged) {
+      continue;
+    }
+    Finding finding =
+        finding_of("", Level::warning,
+                   fmt::format("{} monitors `{}`, which nothing logs: it never decides",
+                               monitor.name, monitor.monitor));
+    finding.sites.push_back({monitor.site, SiteRole::subject, "monitors it"});
+    finding.fix = {
+        fmt::format("log `{}` with sync_dist: true, or name another key", monitor.monitor)};
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
 void tell_decisions(const OneRun& run, std::vector<Finding>& findings) {
   if (!has_ended(run)) {
     return;

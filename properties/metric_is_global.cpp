@@ -125,8 +125,11 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   if (!alone && (is_common || !differ(metric))) {
     return std::nullopt;
   }
+  const Level level = !metric.in_training   ? Level::error
+                      : metric.is_monitored ? Level::warning
+                                            : Level::note;
   Finding finding = finding_for(
-      "LS302", metric.in_training ? Level::note : Level::error, metric,
+      "LS302", level, metric,
       alone ? fmt::format("`{}` is logged by rank 0 and is not that of all samples", metric.key)
             : fmt::format("every rank logs another `{}`; the logger writes rank 0's", metric.key));
   finding.why.text = listed(metric, &RankMetric::value);
@@ -210,8 +213,11 @@ GlobalMetric with_whole_weight(GlobalMetric metric) {
 // The first that applies; but a mean that lost its fraction may be one that should not be formed.
 std::vector<Finding> findings_of(const GlobalMetric& metric) {
   if (metric.of_last_batch) {
-    auto chunk = of_one_chunk(metric);
-    return chunk ? std::vector{std::move(*chunk)} : std::vector<Finding>();
+    auto found = of_one_chunk(metric);
+    if (!found && (metric.is_monitored || !metric.in_training)) {
+      found = of_one_rank(metric);
+    }
+    return found ? std::vector{std::move(*found)} : std::vector<Finding>();
   }
   if (auto lost = lost_fraction(metric)) {
     std::vector<Finding> both{std::move(*lost)};

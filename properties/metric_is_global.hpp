@@ -31,6 +31,7 @@ struct GlobalMetric {
   bool is_told_already = false;
   bool of_last_batch = false;  ///< and not of an epoch: what a rank shows is taken as a sample
   int64_t chunks = 1;          ///< of a batch, on replicas that log one after the other (dp)
+  bool is_monitored = false;   ///< a callback or scheduler decides by it
   bool in_training = false;    ///< of training batches: what one rank shows is taken as a sample
   std::string rule;            ///< why it may not be averaged; empty: nothing speaks against it
   /// What else may be wrong where it is not that of all samples, and the remedy; empty: nothing

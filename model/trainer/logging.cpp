@@ -278,17 +278,17 @@ Program LoggedResults::show_progress() {
 }
 
 Program LoggedResults::publish_steps() {
-  if (!training_) {
-    co_return;
-  }
   std::map<std::string, double>& metrics = interpreter_.log().metrics;
   for (size_t i = 0; i < results_.size(); ++i) {
-    if (!has_step_value(results_[i])) {
+    const bool is_kept = training_ || !results_[i].call.on_epoch;
+    if (!is_kept || !has_step_value(results_[i])) {
       continue;
     }
     const double value = co_await step_value(i);
-    metrics[results_[i].call.key()] = value;
-    metrics[results_[i].call.forked_key("_step")] = value;
+    if (training_) {  // those of evaluation go to loggers alone
+      metrics[results_[i].call.key()] = value;
+      metrics[results_[i].call.forked_key("_step")] = value;
+    }
     if (!results_[i].call.on_epoch) {
       remember(results_[i], value);
     }

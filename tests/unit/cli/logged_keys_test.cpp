@@ -136,3 +136,50 @@ TEST_CASE("a value of the samples that is not that of all of them is told, howev
            "    - compute: {metric: f1, as: q}\n    - log: {name: x, value: q}\n    - reset: f1\n")
           .empty());
 }
+
+namespace {
+
+Rehearsal trained(const std::string& trainer, const std::string& program) {
+  return std::move(
+      rehearsed("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+                "model: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+                "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, "
+                "num_sanity_val_steps: 0, " +
+                trainer + "}\ndata: {train: {samples: 16, batch_size: 4}, val: {samples: 8}}\n" +
+                "program:\n" + program)
+          .front()
+          .result);
+}
+
+}  // namespace
+
+TEST_CASE("what a callback decides by is told where each rank has its own, also of training") {
+  const std::string step = "  training_step: [{log: {name: x, value: loss}}]\n";
+  const Rehearsal alone = trained("enable_checkpointing: false", step);
+  CHECK(alone.findings.empty());
+  const Rehearsal monitored =
+      trained("callbacks: [{EarlyStopping: {monitor: x, patience: 9}}]", step);
+  REQUIRE(monitored.findings.size() == 1);
+  CHECK(monitored.findings.front().code == "LS302");
+  CHECK(monitored.findings.front().level == Level::warning);
+}
+
+TEST_CASE("a monitor of what nothing logs is told where it minds not") {
+  const Rehearsal ran = trained("callbacks: [{EarlyStopping: {monitor: nope, strict: false}}]",
+                                "  training_step: [forward]\n");
+  REQUIRE(ran.findings.size() == 1);
+  CHECK(ran.findings.front().title ==
+        "EarlyStopping monitors `nope`, which nothing logs: it never decides");
+}
+
+TEST_CASE(
+    "what evaluation logs for steps alone is told, and is each rank's own without sync_dist") {
+  const std::string log = "    - log: {name: x, value: mean(s), on_step: true, on_epoch: false";
+  const Rehearsal own = evaluated(log + "}\n");
+  REQUIRE(own.logged.size() == 1);
+  CHECK(own.logged.front().of_last_batch);
+  CHECK(found(own, "LS302") != nullptr);
+  const Rehearsal common = evaluated(log + ", sync_dist: true}\n");
+  CHECK(common.logged.size() == 1);
+  CHECK(common.findings.empty());
+}
