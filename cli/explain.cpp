@@ -56,7 +56,7 @@ std::string overview() {
   return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) + list_of(metric_pages()) +
          list_of(setup_pages()) + "\nFindings that Lockstep does not look for yet\n" +
          list_of(later_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
-         "\nKeys of a scenario (trainer.devices, data.batch_size, ..), and its statements\n" +
+         "\nKeys of a scenario (trainer.devices, ..), hooks (program.setup, ..), and statements\n" +
          names_of_keys() +
          "\n  presets                known clusters, GPUs and models\n"
          "  guides                 what public guides say, and what is so\n"

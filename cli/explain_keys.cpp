@@ -8,6 +8,7 @@
 #include "cli/key_examples.hpp"
 #include "io/scenario/statement_table.hpp"
 #include "io/scenario/tables.hpp"
+#include "model/scenario/hooks.hpp"
 
 namespace lockstep::cli {
 
@@ -100,6 +101,23 @@ std::optional<KeyPage> page_of_bare_key(std::string_view key) {
   return page;
 }
 
+std::optional<KeyPage> page_of_hook(std::string_view name) {
+  const HookName* const hook = find_hook(name);
+  if (hook == nullptr) {
+    return std::nullopt;
+  }
+  KeyPage page;
+  page.name = fmt::format("program.{}", name);
+  page.meaning =
+      name == "main" ? std::string(hook->when) : fmt::format("a hook, called {}", hook->when);
+  if (hook->when.starts_with("takes the place")) {
+    page.meaning = fmt::format("a hook that {}", hook->when);
+  }
+  page.is_modelled = hook->called;
+  page.scenario = example_of_hook(name);
+  return page;
+}
+
 }  // namespace
 
 std::optional<KeyPage> find_key_page(std::string_view name) {
@@ -117,7 +135,12 @@ std::optional<KeyPage> find_key_page(std::string_view name) {
       }
     }
   }
-  return page_of_bare_key(name);
+  constexpr std::string_view program = "program.";
+  if (name.starts_with(program)) {
+    return page_of_hook(name.substr(program.size()));
+  }
+  std::optional<KeyPage> key = page_of_bare_key(name);
+  return key ? std::move(key) : page_of_hook(name);
 }
 
 std::vector<std::string> key_page_names() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/key_example_table.hpp"
+#include "model/scenario/hooks.hpp"
 
 namespace lockstep::cli {
 
@@ -141,6 +142,38 @@ std::string example_of_statement(std::string_view name) {
     return with_the_rest(fmt::format("{}{}program:\n{}", head, more, known.program));
   }
   return "";
+}
+
+std::string example_of_hook(std::string_view name) {
+  const bool in_test = name.find("test") != name.npos;
+  const bool in_predict = name.find("predict") != name.npos;
+  std::string text;
+  if (in_test || in_predict) {
+    text = fmt::format("data: {{{}: {{samples: 32}}}}\n", in_test ? "test" : "predict");
+  } else if (name.find("val") != name.npos || name.find("sanity") != name.npos) {
+    text = "data: {train: {samples: 64}, val: {samples: 32}}\n";
+  } else if (name == "lr_scheduler_step") {
+    text = "lr_scheduler: {StepLR: {step_size: 1}}\n";
+  }
+  text += "program:\n";
+  if (in_test || in_predict) {
+    text += fmt::format("  main: [fit, {}]\n", in_test ? "test" : "predict");
+  }
+  std::string_view held = "host: 1 ms";
+  if (name == "main") {
+    held = "fit";
+  } else if (is_step_hook(name)) {
+    held = "forward";
+  } else if (name == "optimizer_step" || name == "lr_scheduler_step") {
+    held = name;
+  } else if (name == "optimizer_zero_grad" || name == "on_validation_model_zero_grad") {
+    held = "zero_grad";
+  } else if (name == "configure_gradient_clipping") {
+    held = "clip_gradients: 0.5";
+  }
+  const bool has_key = held.find(':') != held.npos;
+  text += fmt::format("  {}: [{}{}{}]", name, has_key ? "{" : "", held, has_key ? "}" : "");
+  return with_the_rest(text);
 }
 
 }  // namespace lockstep::cli

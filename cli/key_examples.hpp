@@ -10,5 +10,6 @@ namespace lockstep::cli {
 /// no meaning there.
 std::string example_of_key(std::string_view table, std::string_view key);
 std::string example_of_statement(std::string_view name);
+std::string example_of_hook(std::string_view name);
 
 }  // namespace lockstep::cli

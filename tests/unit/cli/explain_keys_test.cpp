@@ -9,6 +9,7 @@
 #include "io/scenario/load.hpp"
 #include "io/scenario/statement_table.hpp"
 #include "io/scenario/tables.hpp"
+#include "model/scenario/hooks.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/trainer/prepare.hpp"
 #include "tests/unit/cli/rehearsed.hpp"
@@ -103,6 +104,28 @@ TEST_CASE("every statement has a page with its keys and a scenario that runs") {
       CHECK(finding.level != Level::error);
     }
   }
+}
+
+TEST_CASE("every hook has a page that says when it is called, and a scenario that runs") {
+  for (const HookName& hook : hook_names()) {
+    INFO(hook.name);
+    CHECK_FALSE(hook.when.empty());
+    const auto page = find_key_page("program." + std::string(hook.name));
+    REQUIRE(page);
+    CHECK(page->is_modelled == hook.called);
+    INFO(page->scenario);
+    const std::string trouble = trouble_of(page->scenario);
+    INFO(trouble);
+    CHECK(hook.called == trouble.empty());
+    if (hook.called) {
+      const Rehearsal ran = std::move(rehearsed(page->scenario).front().result);
+      CHECK(std::ranges::none_of(ran.findings, [](const Finding& finding) {
+        return finding.level == Level::error || finding.code == "LS502";
+      }));
+    }
+  }
+  CHECK(find_key_page("on_train_start")->name == "program.on_train_start");
+  CHECK(find_key_page("optimizer_step")->name == "optimizer_step");
 }
 
 TEST_CASE("a key may be named alone, and where it stands in several tables they are listed") {
