@@ -42,10 +42,11 @@ void EvaluationLoop::check_limit(const LoaderSettings& loader, std::optional<int
   if (in_parts && limit().part > 0 && length > 0 && limit().of(length) == 0) {
     const std::string name = kind_ == EvaluationKind::validate ? "val" : prefix();
     throw ProgramException(
-        no_site, fmt::format("You requested to check {} of the `{}_dataloader` but {} * {} < 1; "
-                             "try at least `limit_{}_batches={:.6g}`",
-                             limit().part, name, limit().part, length, name,
-                             1.0 / static_cast<double>(length)));
+        limit().site,
+        fmt::format("You requested to check {} of the `{}_dataloader` but {} * {} < 1; "
+                    "try at least `limit_{}_batches={:.6g}`",
+                    limit().part, name, limit().part, length, name,
+                    1.0 / static_cast<double>(length)));
   }
 }
 

@@ -132,12 +132,13 @@ void FitLoop::check_validation_interval(int64_t available) const {
   if (in_batches && interval.batches > available && settings_.check_val_every_n_epoch != 0 &&
       settings_.limit_validation.allows_any() && !loader().iterable) {
     throw ProgramException(
-        no_site, fmt::format("`val_check_interval` ({}) must be less than or equal to the number "
-                             "of the training batches ({})",
-                             interval.batches, available));
+        interval.site,
+        fmt::format("`val_check_interval` ({}) must be less than or equal to the number "
+                    "of the training batches ({})",
+                    interval.batches, available));
   }
   if (!in_batches && interval.part != 1 && loader().iterable) {
-    throw ProgramException(no_site,
+    throw ProgramException(interval.site,
                            "with an IterableDataset `val_check_interval` must be 1.0 or an int");
   }
 }

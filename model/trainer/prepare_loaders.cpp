@@ -40,6 +40,12 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
                          const TrainingProgram& program) {
   LoaderSettings settings;
   settings.place = spec.place;
+  Site site;
+  site.description = "the loader";
+  site.file = spec.place.file;
+  site.line = spec.place.line;
+  site.column = spec.place.column;
+  preparation.sites.add(site);
   settings.samples = samples_of(preparation, spec, *program.network);
   if (spec.batches) {
     settings.batches = spec.batches->value;

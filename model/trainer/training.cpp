@@ -350,7 +350,8 @@ void Training::check_sampler(const LoaderSettings& loader, LoaderRole role) cons
   const Sampler::Options options = sampler_options(loader, policy(role), 0);
   if (!loader.batches && !loader.iterable && options.samples > 0 &&
       options.division == Sampler::Division::unrepeated && Sampler(options).size() == 0) {
-    throw ProgramException(no_site, "UnrepeatedDistributedSampler needs a sample for every rank");
+    throw ProgramException(site_of(loader.place),
+                           "UnrepeatedDistributedSampler needs a sample for every rank");
   }
 }
 

@@ -28,6 +28,7 @@ struct TrainerSettings {
   struct Limit {
     int64_t batches = no_limit;
     double part = 1;
+    SiteId site = no_site;  ///< where the scenario gives it
     int64_t of(int64_t available) const;
     bool allows_any() const { return batches > 0 && part > 0; }
   };

@@ -247,3 +247,17 @@ TEST_CASE("hooks of 1.x log where Lightning 1.6 lets them") {
     CHECK(ran.log(0).metrics.at("x") == 1);
   }
 }
+
+TEST_CASE("what Lightning refuses once it knows the data has the place of its key") {
+  const auto line_of = [](const Ran& ran, size_t rank = 0) {
+    const Site* const site = ran.preparation.sites.find(ran.result.ends[rank].site);
+    return site == nullptr ? std::string() : site->description;
+  };
+  CHECK(line_of(train(text("max_epochs: 1, val_check_interval: 100", ""))) ==
+        "trainer.val_check_interval");
+  CHECK(line_of(train(text("max_epochs: 1, limit_val_batches: 0.01",
+                           "program: {validation_step: [forward]}\n"))) ==
+        "trainer.limit_val_batches");
+  CHECK(line_of(train(text("max_epochs: 1", "", "samples: 1, sampler: unrepeated")), 1) ==
+        "the loader");
+}
