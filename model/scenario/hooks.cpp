@@ -29,6 +29,8 @@ constexpr auto hooks = std::to_array<HookName>({
      "for every batch, once it is on the device; refused under dp"},
     {"on_fit_start", true, "at the beginning of fit, before its loops"},
     {"on_fit_end", true, "at the end of fit"},
+    {"on_pretrain_routine_start", true, "before the sanity check, up to 1.7"},
+    {"on_pretrain_routine_end", true, "before the sanity check, up to 1.7"},
     {"on_sanity_check_start", true, "before the validation batches that come before training"},
     {"on_sanity_check_end", true, "after them"},
     {"on_train_start", true, "before the first epoch"},

@@ -57,6 +57,8 @@ Program FitLoop::run() {
   co_await training_.begin_stage(Stage::fit);
   co_await training_.hook("on_fit_start");
   co_await training_.begin_loop();
+  co_await training_.hook_of_1_x("on_pretrain_routine_start");
+  co_await training_.hook_of_1_x("on_pretrain_routine_end");
   co_await sanity_check();
   if (settings_.limit_train.allows_any()) {
     co_await set_up();

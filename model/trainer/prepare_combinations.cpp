@@ -155,6 +155,8 @@ constexpr auto hooks_of_versions = std::to_array<HookOfVersions>({
     {"training_step_end", every_version, {2, 0, 0}, {2, 0, 0}, "do it at the end of the step"},
     {"validation_step_end", every_version, {2, 0, 0}, {2, 0, 0}, "do it at the end of the step"},
     {"test_step_end", every_version, {2, 0, 0}, {2, 0, 0}, "do it at the end of the step"},
+    {"on_pretrain_routine_start", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_fit_start`"},
+    {"on_pretrain_routine_end", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_fit_start`"},
     {"on_epoch_start", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_epoch_start`"},
     {"on_epoch_end", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_epoch_end`"},
     {"on_batch_start", every_version, {1, 8, 0}, {2, 0, 0}, "use `on_train_batch_start`"},

@@ -208,6 +208,8 @@ TEST_CASE("the hooks of any epoch and of any batch run in 1.6 where Lightning ca
       "data: {train: {samples: 8, batch_size: 2}, val: {samples: 8, batch_size: 2}}\n"
       "program:\n"
       "  on_fit_start: [{let: {self.seen: \"[]\"}}]\n"
+      "  on_pretrain_routine_start: [{append: {self.seen: 11}}]\n"
+      "  on_pretrain_routine_end: [{append: {self.seen: 12}}]\n"
       "  on_epoch_start: [{append: {self.seen: 1}}]\n"
       "  on_train_epoch_start: [{append: {self.seen: 2}}]\n"
       "  on_batch_start: [{append: {self.seen: 3}}]\n"
@@ -218,7 +220,8 @@ TEST_CASE("the hooks of any epoch and of any batch run in 1.6 where Lightning ca
       "  on_validation_epoch_end: [{append: {self.seen: 8}}]\n"
       "  on_train_epoch_end: [{append: {self.seen: 9}}]\n"
       "  on_epoch_end: [{append: {self.seen: 10}}]\n"
-      "  on_train_end: [{assert: \"self.seen == [1, 2, 3, 4, 5, 6, 1, 7, 8, 10, 9, 10]\"}]\n");
+      "  on_train_end: [{assert: \"self.seen == [11, 12, 1, 2, 3, 4, 5, 6, 1, 7, 8, 10, 9, "
+      "10]\"}]\n");
   CHECK(end_of(ran) == "");
   CHECK(ran.log(0).findings.empty());
 }
