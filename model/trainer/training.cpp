@@ -110,6 +110,8 @@ Program Training::run_main() {
     failure = std::current_exception();
   }
   if (failure) {
+    leave_batch();  // it has gone with the loop, and so have the results
+    results = nullptr;
     co_await hook("on_exception");
     std::rethrow_exception(failure);
   }

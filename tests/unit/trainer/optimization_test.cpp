@@ -60,3 +60,20 @@ TEST_CASE("clip_gradients without a number takes the Trainer's; without it nothi
         trained("2.6", "limit_val_batches: 0", ""));
   CHECK(trained("2.6", clipped, "") != trained("2.6", "limit_val_batches: 0", ""));
 }
+
+TEST_CASE("what a loop held is gone when on_exception runs") {
+  const auto end_with = [](const std::string& statement) {
+    return run_text(
+               "version: 1\ntrainer: {accelerator: cpu, devices: 1, max_epochs: 1}\n"
+               "program:\n  training_step: [forward, {log: {name: x, value: loss}}, "
+               "{raise: stop}]\n  on_exception: [" +
+                   statement + "]\n",
+               standard_strategies())
+        .result.ends[0]
+        .message;
+  };
+  CHECK(end_with("{let: {y: mean(score)}}").find("`score` is not bound") != std::string::npos);
+  CHECK(end_with("{let: {y: \"len(callback_metrics)\"}}") == "stop");
+  CHECK(end_with("{log: {name: z, value: 1.0}}").find("self.log") != std::string::npos);
+  CHECK(end_with("forward").find("forward has no batch here") != std::string::npos);
+}
