@@ -63,6 +63,7 @@ void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
     metric.other_rule =
         fmt::format("a {} is the {} of its parts, and they are averaged here", root, root);
     metric.other_remedy = fmt::format("log it with reduce_fx: {}, sync_dist: true", root);
+    metric.averaging = metric.other_rule;
   } else if (is_mean && has_batch_size) {
     metric.other_rule = "each value counts by the `batch_size` that it is logged with";
     metric.other_remedy = "leave `batch_size` out, or give the number of samples of the value";
@@ -71,6 +72,7 @@ void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
     metric.other_remedy =
         "log the means or sums that it is made of, and compute it once of those; or a metric "
         "object";
+    metric.averaging = is_mean ? metric.other_rule : metric.averaging;
   } else {
     metric.other_rule = "a mean of means counts each alike, however many samples it is of";
     metric.other_remedy =
@@ -86,12 +88,8 @@ std::string averaging_of(const LoggedKey& logged, const GlobalMetric& metric) {
   if (logged.reduce_fx == "sum" || logged.reduce_fx == "max" || logged.reduce_fx == "min") {
     return fmt::format("the {} of its parts, always", logged.reduce_fx);
   }
-  if (!metric.rule.empty()) {
-    return metric.rule;
-  }
-  const bool is_plain = metric.other_rule.starts_with("a mean") ||
-                        metric.other_rule.starts_with("each value") || metric.other_rule.empty();
-  return is_plain ? "the mean of its parts where each counts by its samples" : metric.other_rule;
+  return metric.rule.empty() ? "the mean of its parts where each counts by its samples"
+                             : metric.rule;
 }
 
 bool is_evaluation(const std::string& hook) {
@@ -208,15 +206,15 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
         if (expression != expressions.end() && !logged.is_object) {
           add_rule(origins.of(*expression->second), logged.reduce_fx == "mean", metric);
         }
+        metric.averaging = averaging_of(logged, metric);
         if (expression != expressions.end() && !logged.is_object && is_evaluation(logged.hook) &&
             !samples_differ(run, logged.hook)) {
           add_other_rule(origins, *expression->second, logged,
                          with_batch_size.count(without_loader(logged.key)) != 0, metric);
         }
-        const bool is_computed =
-            expression != expressions.end() && origins.is_computed(*expression->second);
-        metric.averaging = is_computed ? "computed over all ranks: no values are averaged"
-                                       : averaging_of(logged, metric);
+        if (expression != expressions.end() && origins.is_computed(*expression->second)) {
+          metric.averaging = "computed over all ranks: no values are averaged";
+        }
         if (single_device != nullptr && single_device->count(logged.key) != 0) {
           metric.single_device = single_device->at(logged.key);
         }

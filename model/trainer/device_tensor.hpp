@@ -38,6 +38,7 @@ struct DeviceTensor {
   bool arrives_unwaited = false;            ///< `ready` copies it to the host, non_blocking
   bool is_borrowed = false;                 ///< a strategy writes it too, on the compute stream
 
+  Location location() const { return {device, other_gpu}; }
   bool being_written() const { return written_by && !written_by->waited; }
   bool being_read() const { return read_by && !read_by->waited; }
 };

@@ -207,18 +207,18 @@ class Interpreter {
   // location.cpp
   int64_t own_gpu() const;
   bool is_own(int64_t gpu) const;
-  std::string location_of(const DeviceTensor& tensor) const;
+  std::string location_of(const Location& location) const;
   void check_target(const CopyTarget& target, SiteId site, const std::string& name);
   /// An operand that has a place, which not every one has: no numbers, nor tensors of one on the
-  /// CPU. Of the tensor only where it is; without a name there is none.
+  /// CPU. Null: there is none.
   struct PlacedOperand {
-    DeviceTensor tensor;
-    std::string name;
+    Location location;
+    const std::string* name = nullptr;  ///< in the expression
   };
   void check_same_device(const Expression& expression, Frame& frame, SiteId site);
   PlacedOperand place_of(const ExpressionNode& node, Frame& frame, SiteId site);
   PlacedOperand place_of_name(const std::string& name, Frame& frame);
-  std::string told_location(const DeviceTensor& tensor) const;
+  std::string told_location(const Location& location) const;
 
   Rank& rank_;
   const ProgramSettings& settings_;

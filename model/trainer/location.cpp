@@ -28,14 +28,14 @@ bool Interpreter::is_own(int64_t gpu) const {
   return devices > 1 ? gpu < devices : gpu == own_gpu();
 }
 
-std::string Interpreter::location_of(const DeviceTensor& tensor) const {
-  if (tensor.device == host_device) {
+std::string Interpreter::location_of(const Location& location) const {
+  if (location.device == host_device) {
     return "cpu";
   }
   if (rank_.place().devices > 1) {
-    return fmt::format("cuda:{}", tensor.device.value);
+    return fmt::format("cuda:{}", location.device.value);
   }
-  return fmt::format("cuda:{}", tensor.other_gpu >= 0 ? tensor.other_gpu : own_gpu());
+  return fmt::format("cuda:{}", location.other_gpu >= 0 ? location.other_gpu : own_gpu());
 }
 
 // Any GPU of the node can be written to; that it is another rank's is what goes wrong later.
@@ -61,9 +61,9 @@ void Interpreter::check_target(const CopyTarget& target, SiteId site, const std:
 }
 
 // Every rank says the same of its own GPU, so that one mistake is one finding.
-std::string Interpreter::told_location(const DeviceTensor& tensor) const {
-  const bool is_own = tensor.device != host_device && tensor.other_gpu < 0;
-  return is_own && rank_.place().devices == 1 ? "the rank's GPU" : location_of(tensor);
+std::string Interpreter::told_location(const Location& location) const {
+  const bool is_own = location.device != host_device && location.other_gpu < 0;
+  return is_own && rank_.place().devices == 1 ? "the rank's GPU" : location_of(location);
 }
 
 // PyTorch computes on one device; of the others it takes single numbers from the CPU.
@@ -81,29 +81,30 @@ Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Fra
   PlacedOperand found;
   for (const ExpressionNodePointer& part : node.parts) {
     const PlacedOperand operand = place_of(*part, frame, site);
-    if (!found.name.empty() && !operand.name.empty() &&
-        location_of(found.tensor) != location_of(operand.tensor)) {
+    if (found.name != nullptr && operand.name != nullptr &&
+        (found.location.device != operand.location.device ||
+         found.location.other_gpu != operand.location.other_gpu)) {
       fail_device(site,
                   fmt::format("Expected all tensors to be on the same device: `{}` is on {}, `{}` "
                               "on {}",
-                              found.name, told_location(found.tensor), operand.name,
-                              told_location(operand.tensor)),
+                              *found.name, told_location(found.location), *operand.name,
+                              told_location(operand.location)),
                   move_it);
     }
-    found = found.name.empty() ? operand : found;
+    found = found.name == nullptr ? operand : found;
   }
   const bool is_call = node.kind == ExpressionNode::Kind::call;
   const auto calls = [&](auto... names) { return is_call && ((node.name == names) || ...); };
   const bool is_size = calls("len", "shape", "int", "float");
   const bool is_number = calls("sum", "mean", "min", "max") && node.parts.size() == 1 &&
-                         found.tensor.device == host_device;
+                         found.location.device == host_device;
   return is_size || is_number ? PlacedOperand{} : found;
 }
 
 Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, Frame& frame) {
   const Variable* variable = find(name, frame);
   if (variable == nullptr && trainer_ != nullptr && trainer_->is_column(name)) {
-    return {DeviceTensor{}, name};
+    return {Location{}, &name};
   }
   const auto* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
@@ -111,9 +112,7 @@ Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, F
       tensor != nullptr && !((*tensor)->device == host_device && (*tensor)->shape.empty());
   PlacedOperand placed;
   if (counts) {
-    placed.name = name;
-    placed.tensor.device = (*tensor)->device;
-    placed.tensor.other_gpu = (*tensor)->other_gpu;
+    placed = {(*tensor)->location(), &name};
   }
   return placed;
 }
@@ -127,7 +126,7 @@ void Interpreter::check_device_of_call(const DeviceTensor& tensor, SiteId site) 
   if (tensor.other_gpu >= 0 && settings_.on_gpus && !settings_.gloo) {
     fail_device(site,
                 fmt::format("Tensor found on device {} but backend constructor expects cuda:{}",
-                            location_of(tensor), own_gpu()),
+                            location_of(tensor.location()), own_gpu()),
                 move_it);
   }
 }
@@ -147,7 +146,7 @@ Location Interpreter::location_for(const Expression& expression, Frame& frame) {
     const auto* tensor =
         variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
     if (tensor != nullptr && (*tensor)->device != host_device) {
-      return {(*tensor)->device, (*tensor)->other_gpu};
+      return (*tensor)->location();
     }
     if (tensor != nullptr && !(*tensor)->shape.empty()) {
       return {host_device};

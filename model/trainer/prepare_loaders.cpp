@@ -3,6 +3,7 @@
 
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
+#include "model/trainer/sites.hpp"
 
 namespace lockstep {
 
@@ -40,12 +41,7 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
                          const TrainingProgram& program) {
   LoaderSettings settings;
   settings.place = spec.place;
-  Site site;
-  site.description = "the loader";
-  site.file = spec.place.file;
-  site.line = spec.place.line;
-  site.column = spec.place.column;
-  preparation.sites.add(site);
+  preparation.sites.add(site_at(spec.place, "the loader"));
   settings.samples = samples_of(preparation, spec, *program.network);
   if (spec.batches) {
     settings.batches = spec.batches->value;

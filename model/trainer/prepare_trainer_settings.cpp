@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/trainer/prepare_parts.hpp"
+#include "model/trainer/sites.hpp"
 
 namespace lockstep {
 
@@ -25,12 +26,7 @@ Limit read_limit(Preparation& preparation, const std::optional<PlainValue>& give
   if (!given || given->is_null()) {
     return limit;
   }
-  Site site;
-  site.description = fmt::format("trainer.{}", name);
-  site.file = given->place.file;
-  site.line = given->place.line;
-  site.column = given->place.column;
-  limit.site = preparation.sites.add(site);
+  limit.site = preparation.sites.add(site_at(given->place, fmt::format("trainer.{}", name)));
   const int64_t* batches = given->get_if<int64_t>();
   const double* part = given->get_if<double>();
   if (batches != nullptr && *batches >= 0) {

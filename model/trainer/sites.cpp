@@ -25,11 +25,7 @@ struct Guard {
 };
 
 Site describe(const Statement& statement, const std::string& hook, Guard guard) {
-  Site site;
-  site.description = name_of(statement.kind);
-  site.file = statement.place.file;
-  site.line = statement.place.line;
-  site.column = statement.place.column;
+  Site site = site_at(statement.place, name_of(statement.kind));
   site.at = value_or(statement.at, std::string());
   site.hook = hook;
   site.guard = guard.site;
@@ -110,6 +106,15 @@ SiteId site_of(const Statement& statement) {
   return statement.place.line > 0 ? site_of(statement.place) : site_id(name_of(statement.kind));
 }
 
+Site site_at(const SourcePlace& place, std::string_view description) {
+  Site site;
+  site.description = description;
+  site.file = place.file;
+  site.line = place.line;
+  site.column = place.column;
+  return site;
+}
+
 SiteId backward_site_of(const Statement& statement) {
   const SourcePlace& place = statement.place;
   return site_id(fmt::format("{}:{}:{}, {}", place.file, place.line, place.column, in_backward));
@@ -118,11 +123,7 @@ SiteId backward_site_of(const Statement& statement) {
 Sites sites_of(const ProgramSpec& program) {
   Sites sites;
   for (const Hook& hook : program.hooks) {
-    Site site;
-    site.description = "the hook " + hook.name;
-    site.file = hook.place.file;
-    site.line = hook.place.line;
-    site.column = hook.place.column;
+    Site site = site_at(hook.place, "the hook " + hook.name);
     site.hook = hook.name;
     sites.add(site);
     add_all(hook.statements, hook.name, {}, sites);

@@ -77,3 +77,29 @@ TEST_CASE("what a loop held is gone when on_exception runs") {
   CHECK(end_with("{log: {name: z, value: 1.0}}").find("self.log") != std::string::npos);
   CHECK(end_with("forward").find("forward has no batch here") != std::string::npos);
 }
+
+TEST_CASE("statements of optimization that come at the wrong place say so") {
+  const auto end_with = [](const std::string& program, const std::string& more = "") {
+    return run_text("version: 1\ntrainer: {accelerator: cpu, devices: 1, max_epochs: 1}\n" + more +
+                        "program:\n" + program,
+                    standard_strategies())
+        .result.ends[0]
+        .message;
+  };
+  const std::string manual = "  automatic_optimization: false\n  training_step: ";
+  CHECK(end_with(manual + "[forward, {backward: loss}, {clip_gradients: 1.0}, forward, {backward: "
+                          "loss}, optimizer_step]\n") ==
+        "a backward between clip_gradients and optimizer_step is not modelled");
+  CHECK(end_with(manual + "[forward, {backward: loss}, {clip_gradients: 1.0}, optimizer_step, "
+                          "zero_grad]\n") == "");
+  CHECK(end_with("  training_step: [forward, optimizer_closure]\n") ==
+        "the closure is there in the hook `optimizer_step` alone");
+  CHECK(end_with(manual + "[forward, lr_scheduler_step]\n") ==
+        "lr_scheduler_step: there are 0 schedulers, and this does not say which one is meant");
+  const std::string one = "lr_scheduler: {StepLR: {step_size: 1}}\n";
+  CHECK(end_with(manual + "[forward, {lr_scheduler_step: 1}]\n", one) ==
+        "lr_scheduler_step: there is no scheduler 1 of 1");
+  const std::string plateau = "lr_scheduler: {ReduceLROnPlateau: {monitor: x}}\n";
+  CHECK(end_with(manual + "[forward, lr_scheduler_step]\n", plateau) ==
+        "ReduceLROnPlateau.step() is missing the argument `metrics`");
+}

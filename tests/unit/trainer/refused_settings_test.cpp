@@ -194,6 +194,8 @@ TEST_CASE("hooks that some versions alone call are refused, or told of, by the o
   CHECK(has_problem(with("configure_model", "2.0"), Problem::Kind::warning,
                     "Lightning 2.0 never calls `configure_model`"));
   CHECK(!has_problem(with("configure_model", "2.1"), Problem::Kind::warning, "configure_model"));
+  CHECK(has_problem(with("configure_model: [{host: 1 ms}], configure_sharded_model", "2.6"),
+                    Problem::Kind::refused, "are overridden"));
   CHECK(prepared("version: 1\ntrainer: {accelerator: cpu, devices: 2, strategy: ddp}\n"
                  "program: {on_batch_end: [{host: 1 ms}]}\n")
             .lightning == Version{1, 7, 0});
