@@ -43,6 +43,7 @@ TEST_CASE("the environment of every rank is an object of JSON") {
 
 TEST_CASE("what the scenario's own environment contradicts is told beside the table") {
   const Answer answer = explained({guide + ":as_in_the_guide"});
+  CHECK(answer.code == ExitCode::findings);
   CHECK(has(answer.text, "started by lightning"));
   CHECK(has(answer.diagnostics,
             "error LS503: NODE_RANK is 1 on rank 1 (should be 0), 2 on rank 2 (should be 0)"));
