@@ -42,13 +42,18 @@ program:
     - let: {weights: "full(4, 1.0)"}
     - copy: {tensor: weights, to: gpu 0}                            # .cuda(0)
 )page"},
-    {"LS501", "the framework refuses the combination",
+    {"LS501", "the framework refuses the combination, or its processes cannot meet",
      R"page(
 What   The scenario asks for something that Lightning, PyTorch or the launcher refuses before
        any training: more nodes or GPUs than there are, a strategy or an argument that the version
        has no more or not yet, a precision that the strategy or the GPU does not take, a model
        that cannot be pickled under ddp_spawn, another number of processes than the trainer's.
-Fix    As the finding says. `expect: [refused]` makes a scenario of it.
+       Or the environment contradicts the processes that there are: two with one LOCAL_RANK, a
+       node rank that counts GPUs, a port that differs from rank to rank, processes started twice.
+Seen   An exception at once; of a contradictory environment a rendezvous that never ends, "address
+       already in use", or several trainings side by side.
+Fix    As the finding says. Leave the environment to the launcher: `lockstep explain FILE --env`
+       prints what each rank should have. `expect: [refused]` makes a scenario of it.
 )page",
      R"page(
 version: 1
@@ -68,21 +73,6 @@ versions: {lightning: "1.6"}
 trainer: {accelerator: cpu, devices: 2, strategy: dp, max_epochs: 1, num_sanity_val_steps: 0,
           limit_val_batches: 0}
 data: {train: {samples: 32, batch_size: 8}}
-)page"},
-    {"LS503", "the environment contradicts the processes",
-     R"page(
-What   A variable that tells a process its rank, or where to meet, does not fit the processes that
-       there are: two processes with one LOCAL_RANK, a node rank that counts GPUs, a port that
-       differs from rank to rank, processes that are started twice.
-Seen   A rendezvous that never ends, "address already in use", or several trainings side by side.
-Fix    Leave the variables to the launcher. `lockstep explain FILE --env` prints what each rank
-       should have.
-)page",
-     R"page(
-version: 1
-cluster: {preset: dgx-a100, nodes: 1}
-trainer: {accelerator: gpu, devices: 3, strategy: ddp, max_epochs: 1}
-env: {NODE_RANK: "{rank}"}                                          # three GPUs of one machine
 )page"},
 };
 

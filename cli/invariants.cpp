@@ -342,9 +342,7 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
     site.file = problem.place.file;
     site.line = problem.place.line;
     site.column = problem.place.column;
-    const char* label = !refused                  ? "something else happens"
-                        : problem.code == "LS503" ? "contradicts the processes"
-                                                  : "the framework refuses this";
+    const char* const label = refused ? "no training starts with this" : "something else happens";
     finding.sites.push_back({sites.add(site), SiteRole::subject, label});
     finding.when = "before training";
     if (!problem.remedy.empty()) {

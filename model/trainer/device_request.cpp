@@ -108,8 +108,8 @@ class Reading {
       answer.no_gpu = true;
       return answer;
     }
-    return no(Verdict::invalid,
-              fmt::format("training takes at least 1 device, not {}", text_of(value)), any_number);
+    return no(Verdict::refused,
+              fmt::format("Lightning takes at least 1 device, not {}", text_of(value)), any_number);
   }
 
   DeviceAnswer automatic() const {

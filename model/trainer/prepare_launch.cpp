@@ -92,7 +92,7 @@ void check_size(Preparation& preparation, const Object& launcher) {
 void check_detection(Preparation& preparation, const Object& launcher) {
   const Placement& placement = preparation.placement;
   const auto contradiction = [&](const std::string& message, const std::string& remedy) {
-    add_problem(preparation, Kind::refused, launcher.place, message, remedy, environment_code);
+    add_problem(preparation, Kind::refused, launcher.place, message, remedy, refused_code);
   };
   if (placement.launch.world_size() == 1) {
     return;
@@ -131,7 +131,7 @@ void check_environment(Preparation& preparation) {
                   tells_rank ? "leave the variable to the launcher, or write it with `{rank}`, "
                                "`{local_rank}`, `{node_rank}` and `{world_size}`"
                              : "give all ranks the same",
-                  environment_code);
+                  refused_code);
     }
   } catch (const EvaluationError& error) {
     add_problem(preparation, Kind::invalid, error.place(), error.message(), error.remedy());

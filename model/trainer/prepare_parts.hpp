@@ -9,7 +9,6 @@ namespace lockstep {
 
 inline constexpr const char* refused_code = "LS501";
 inline constexpr const char* ignored_code = "LS502";
-inline constexpr const char* environment_code = "LS503";
 
 void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace& place,
                  const std::string& message, const std::string& remedy = "",

@@ -61,7 +61,7 @@ TEST_CASE("an unknown strategy is told with the nearest spelling") {
 }
 
 TEST_CASE("every refusal has a place and a remedy") {
-  refused("version: 1\ntrainer: {devices: 0, strategy: ddp}\n", "= write devices: 1");
+  refused("version: 1\ntrainer: {devices: -3, strategy: ddp}\n", "= write devices: 1");
   refused("version: 1\ncluster: {ranks: -4}\nprogram: {main: [barrier]}\n",
           "= write a number from 1 to");
   refused("version: 2\n", "= write `version: 1`");

@@ -46,9 +46,9 @@ TEST_CASE("what the scenario's own environment contradicts is told beside the ta
   CHECK(answer.code == ExitCode::findings);
   CHECK(has(answer.text, "started by lightning"));
   CHECK(has(answer.diagnostics,
-            "error LS503: NODE_RANK is 1 on rank 1 (should be 0), 2 on rank 2 (should be 0)"));
+            "error LS501: NODE_RANK is 1 on rank 1 (should be 0), 2 on rank 2 (should be 0)"));
   CHECK(has(answer.diagnostics,
-            "error LS503: LOCAL_RANK is 0 on rank 1 (should be 1), 0 on rank 2 (should be 2)"));
+            "error LS501: LOCAL_RANK is 0 on rank 1 (should be 1), 0 on rank 2 (should be 2)"));
 }
 
 TEST_CASE("--env needs a scenario") {

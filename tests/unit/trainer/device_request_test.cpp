@@ -74,8 +74,8 @@ TEST_CASE("no GPU is legal for gpus and an error for devices since 1.6") {
   CHECK(is_no_gpu(number(0), era_1_4, gpus));
   CHECK(is_no_gpu(number(0), era_1_5, gpus));
   CHECK(is_no_gpu(number(0), era_1_6, gpus));
-  CHECK(verdict(number(0), era_1_6) == Verdict::invalid);
-  CHECK(verdict(number(0), era_2) == Verdict::invalid);
+  CHECK(verdict(number(0), era_1_6) == Verdict::refused);
+  CHECK(verdict(number(0), era_2) == Verdict::refused);
 }
 
 TEST_CASE("-1 is every visible GPU in every era, as a number and as a text") {
@@ -121,16 +121,16 @@ TEST_CASE("the text 0 is the first GPU, no GPU or an error") {
   CHECK(chosen(text("0"), era_1_4, gpus) == Indices{0});
   CHECK(is_no_gpu(text("0"), era_1_5, gpus));
   CHECK(is_no_gpu(text("0"), era_1_6, gpus));
-  CHECK(verdict(text("0"), era_1_6) == Verdict::invalid);
-  CHECK(verdict(text("0"), era_2) == Verdict::invalid);
+  CHECK(verdict(text("0"), era_1_6) == Verdict::refused);
+  CHECK(verdict(text("0"), era_2) == Verdict::refused);
 }
 
 TEST_CASE("an empty list is an error but for gpus from 1.5 on") {
   CHECK(verdict(list({}), era_1_4, gpus) == Verdict::refused);
   CHECK(is_no_gpu(list({}), era_1_5, gpus));
   CHECK(is_no_gpu(list({}), era_1_6, gpus));
-  CHECK(verdict(list({}), era_1_6) == Verdict::invalid);
-  CHECK(verdict(list({}), era_2) == Verdict::invalid);
+  CHECK(verdict(list({}), era_1_6) == Verdict::refused);
+  CHECK(verdict(list({}), era_2) == Verdict::refused);
 }
 
 TEST_CASE("auto came with 1.6 and is one GPU in a notebook of 2.x") {
@@ -202,7 +202,7 @@ TEST_CASE("on CPU a number or a text of digits is a number of processes, and lis
     INFO(text_of(value));
     CHECK(processes(value).verdict == Verdict::refused);
   }
-  CHECK(processes(number(0)).verdict == Verdict::invalid);
+  CHECK(processes(number(0)).verdict == Verdict::refused);
 }
 
 TEST_CASE("auto_select_gpus takes the first GPUs that nobody holds") {

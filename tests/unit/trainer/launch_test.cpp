@@ -116,11 +116,11 @@ TEST_CASE("a launcher that starts another number of processes is refused") {
 
 TEST_CASE("processes that would be started twice are a contradiction") {
   CHECK(codes(head + eight + "versions: {lightning: \"1.6\"}\nlauncher: {mpirun: {np: 8}}\n") ==
-        Codes{"LS503"});
-  CHECK(codes(head + eight + "launcher: {horovodrun: {np: 8, hosts: [4, 4]}}\n") == Codes{"LS503"});
+        Codes{"LS501"});
+  CHECK(codes(head + eight + "launcher: {horovodrun: {np: 8, hosts: [4, 4]}}\n") == Codes{"LS501"});
   CHECK(codes("version: 1\ncluster: {preset: dgx-a100}\n"
               "trainer: {accelerator: gpu, devices: 4, strategy: ddp_spawn}\n"
-              "launcher: {torchrun: {nproc_per_node: 4}}\n") == Codes{"LS503"});
+              "launcher: {torchrun: {nproc_per_node: 4}}\n") == Codes{"LS501"});
 }
 
 TEST_CASE("variables that contradict the processes are named with rank, value and what is due") {
