@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/explain_classes.hpp"
 #include "cli/explain_guides.hpp"
 #include "cli/explain_keys.hpp"
 #include "cli/explain_tables.hpp"
@@ -38,11 +39,11 @@ std::string list_of(std::span<const Page> pages) {
 }
 
 // As many on a line as there is room for.
-std::string names_of_keys() {
+std::string lines_of(const std::vector<std::string>& names) {
   constexpr size_t width = 90;
   std::string out;
   std::string line = " ";
-  for (const std::string& name : key_page_names()) {
+  for (const std::string& name : names) {
     if (line.size() + 1 + name.size() > width) {
       out += line + "\n";
       line = " ";
@@ -57,7 +58,10 @@ std::string overview() {
          list_of(setup_pages()) + "\nFindings that Lockstep does not look for yet\n" +
          list_of(later_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
          "\nKeys of a scenario (trainer.devices, ..), hooks (program.setup, ..), and statements\n" +
-         names_of_keys() +
+         lines_of(key_page_names()) +
+         "\nClasses (EarlyStopping, SGD, torchrun, ..) by name, and what scenarios add to "
+         "theirs\n" +
+         lines_of(added_argument_names()) +
          "\n  presets                known clusters, GPUs and models\n"
          "  guides                 what public guides say, and what is so\n"
          "\nlockstep explain NAME shows a page.\n";
@@ -95,6 +99,12 @@ std::vector<std::string_view> all_names() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> all = key_page_names();
     std::ranges::move(all_key_names(), std::back_inserter(all));
+    for (const ObjectRole role : explained_roles()) {
+      for (const ClassRow& row : classes(role)) {
+        all.emplace_back(row.name);
+      }
+    }
+    std::ranges::move(added_argument_names(), std::back_inserter(all));
     return all;
   }();
   names.insert(names.end(), keys.begin(), keys.end());
@@ -226,7 +236,11 @@ Answer explain_command(const Request& request) {
   }
   const Page* page = find_page(name);
   if (page == nullptr) {
-    if (const std::optional<KeyPage> key = find_key_page(name)) {
+    std::optional<KeyPage> key = find_key_page(name);
+    if (!key) {
+      key = find_class_page(name);
+    }
+    if (key) {
       return {json ? text_of(json_of(*key)) : text_of(*key), "", ExitCode::ok};
     }
     return unknown(fmt::format("there is no page `{}`", name), name, all_names());

@@ -150,21 +150,22 @@ constexpr GuideClaim claims[] = {
      "scenarios/guides/half-precision.yaml:still_too_large"},
     // Horovod, Bagua and sharded training.
     {"horovod-shards-differently", "Horovod shards the data in another way than ddp.", wrong, "",
-     "up to Lightning 1.9", "Both use DistributedSampler with the global rank.", "", "horovod"},
+     "up to Lightning 1.9", "Both use DistributedSampler with the global rank.",
+     "scenarios/guides/sampler-by-hand.yaml:made_by_hand", "horovod"},
     {"horovod-scales-the-rate", "Horovod scales the learning rate by itself.", right_only_if,
      "it is Lightning that integrates it", "up to Lightning 1.9",
-     "Lightning's strategy multiplies by the world size, Horovod does not; twice is the trap.", "",
-     "horovod"},
+     "Lightning's strategy multiplies by the world size, Horovod does not; twice is the trap.",
+     "scenarios/learning-rate-scaled-twice.yaml:twice", "horovod"},
     {"sharded-is-talkative", "ddp_sharded has a high communication overhead.", wrong, "",
      "up to Lightning 1.9",
      "It moves 2S like ddp; it is slow where reductions go by parameter and broadcasts stay "
      "exposed.",
-     "", "ddp_sharded"},
+     "scenarios/guides/sharded-traffic.yaml:sharded", "ddp_sharded"},
     {"bagua-and-rust", "Bagua is faster because it is written in Rust.", wrong, "",
      "up to Lightning 1.9",
      "Unproven: its own figures for one algorithm differ by 1.4 times; what the language adds "
      "is not shown.",
-     "", "bagua"},
+     "scenarios/guides/same-algorithm.yaml:buckets_of_bagua", "bagua"},
 };
 
 }  // namespace

@@ -18,9 +18,9 @@ struct GuideClaim {
   std::string_view only_if;   ///< of right_only_if: the condition
   std::string_view versions;  ///< for which the verdict holds: "all", "Lightning 2.x"
   std::string_view reason;
-  /// `scenarios/FILE` or `scenarios/FILE:CASE`; empty where the strategy is missing.
-  std::string_view scenario;
-  std::string_view missing_strategy{};  ///< by its name in the registry: it is not modelled
+  std::string_view scenario;  ///< `scenarios/FILE` or `scenarios/FILE:CASE`
+  /// By its name in the registry: it is not modelled, and the scenario shows its calls without it.
+  std::string_view missing_strategy{};
 };
 
 std::span<const GuideClaim> guide_claims();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cli/key_example_table.hpp"
 #include "cli/key_examples.hpp"
@@ -161,6 +162,61 @@ std::vector<std::string> all_key_names() {
   return names;
 }
 
+namespace {
+
+std::string shown(const std::string& value) { return value.empty() ? "none" : value; }
+
+// As many words on a line as there is room for.
+std::string wrapped(std::string_view words) {
+  constexpr size_t width = 90;
+  std::string text;
+  std::string line;
+  while (!words.empty()) {
+    const size_t space = words.find(' ');
+    const std::string_view word = words.substr(0, space);
+    words.remove_prefix(space == words.npos ? words.size() : space + 1);
+    if (line.size() + 1 + word.size() > width) {
+      text += line + "\n";
+      line.clear();
+    }
+    line += fmt::format("{}{}", line.empty() ? "  " : " ", word);
+  }
+  return text + line + "\n";
+}
+
+// What a class takes of itself; its own documentation says the meaning.
+std::string own_arguments(const KeyPage& page) {
+  std::string names;
+  for (const KeyPage::Key& key : page.keys) {
+    if (key.meaning.empty()) {
+      names += fmt::format(" {}", key.name);
+    }
+  }
+  return names.empty() ? names : fmt::format("\n{}", wrapped("Its own arguments:" + names));
+}
+
+std::string table_of(const std::vector<KeyPage::Key>& all) {
+  std::vector<KeyPage::Key> keys;
+  std::ranges::copy_if(all, std::back_inserter(keys),
+                       [](const KeyPage::Key& key) { return !key.meaning.empty(); });
+  size_t name = 3;
+  size_t type = 4;
+  for (const KeyPage::Key& key : keys) {
+    name = std::max(name, key.name.size());
+    type = std::max(type, std::min<size_t>(key.type.size(), 24));
+  }
+  std::string text = keys.empty() ? ""
+                                  : fmt::format("\n  {:<{}}  {:<{}}  meaning (default)\n", "key",
+                                                name, "type", type);
+  for (const KeyPage::Key& key : keys) {
+    text += fmt::format("  {:<{}}  {:<{}}  {} ({})\n", key.name, name, key.type, type, key.meaning,
+                        shown(key.default_text));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string text_of(const KeyPage& page) {
   std::string text = fmt::format("{}: {}\n", page.name, page.meaning);
   if (!page.others.empty()) {
@@ -170,24 +226,11 @@ std::string text_of(const KeyPage& page) {
     }
     return text;
   }
-  const auto shown = [](const std::string& value) {
-    return value.empty() ? std::string("none") : value;
-  };
   if (page.keys.size() == 1 && page.name.ends_with("." + page.keys.front().name)) {
     text += fmt::format("\n  type      {}\n  default   {}\n", page.keys.front().type,
                         shown(page.keys.front().default_text));
-  } else if (!page.keys.empty()) {
-    size_t name = 3;
-    size_t type = 4;
-    for (const KeyPage::Key& key : page.keys) {
-      name = std::max(name, key.name.size());
-      type = std::max(type, std::min<size_t>(key.type.size(), 24));
-    }
-    text += fmt::format("\n  {:<{}}  {:<{}}  meaning (default)\n", "key", name, "type", type);
-    for (const KeyPage::Key& key : page.keys) {
-      text += fmt::format("  {:<{}}  {:<{}}  {} ({})\n", key.name, name, key.type, type,
-                          key.meaning, shown(key.default_text));
-    }
+  } else {
+    text += own_arguments(page) + table_of(page.keys);
   }
   if (!page.is_modelled) {
     text += "\nNot modelled yet: a scenario that gives it is refused (exit 5).\n";

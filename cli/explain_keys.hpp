@@ -15,7 +15,7 @@ struct KeyPage {
     std::string name;  ///< "devices"
     std::string type;  ///< "int"
     std::string default_text;
-    std::string meaning;
+    std::string meaning;  ///< empty: an argument of the class itself, as its home says
   };
   std::string name;                 ///< "trainer.devices", "trainer", "all_gather"
   std::string meaning;              ///< one line; empty: that of its keys

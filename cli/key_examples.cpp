@@ -31,17 +31,6 @@ bool has_top_level(std::string_view lines, std::string_view key) {
   return lines.starts_with(begin) || lines.find("\n" + begin) != std::string_view::npos;
 }
 
-std::string with_the_rest(const std::string& lines) {
-  const bool bare = lines.find("ranks:") != std::string::npos && has_top_level(lines, "cluster");
-  std::string text;
-  for (const auto& [key, value] : otherwise) {
-    if (!has_top_level(lines, key) && (!bare || key == "version")) {
-      text += fmt::format("{}: {}\n", key, value);
-    }
-  }
-  return text + lines + "\n";
-}
-
 // "{a: 1, b: 2}" with one key more, or another value of it.
 std::string with_key(std::string_view map, std::string_view key, std::string_view value) {
   const std::string begin = std::string(key) + ": ";
@@ -108,13 +97,24 @@ std::string fault(std::string_view kind, std::string_view key) {
     }
     const bool shown = map.find(std::string(key) + ": ") != std::string::npos;
     return !shown ? std::string()
-                  : with_the_rest(fmt::format("faults: [{{{}: {}}}]{}{}", kind, map,
+                  : scenario_with(fmt::format("faults: [{{{}: {}}}]{}{}", kind, map,
                                               known.more.empty() ? "" : "\n", known.more));
   }
   return "";
 }
 
 }  // namespace
+
+std::string scenario_with(const std::string& lines) {
+  const bool bare = lines.find("ranks:") != std::string::npos && has_top_level(lines, "cluster");
+  std::string text;
+  for (const auto& [key, value] : otherwise) {
+    if (!has_top_level(lines, key) && (!bare || key == "version")) {
+      text += fmt::format("{}: {}\n", key, value);
+    }
+  }
+  return text + lines + "\n";
+}
 
 std::string example_of_key(std::string_view table, std::string_view key) {
   constexpr std::string_view faults = "fault.";
@@ -126,7 +126,7 @@ std::string example_of_key(std::string_view table, std::string_view key) {
       const std::string line =
           known.value.empty() ? std::string() : placed(table, key, known.value);
       const std::string between = line.empty() || known.more.empty() ? "" : "\n";
-      return with_the_rest(line + between + std::string(known.more));
+      return scenario_with(line + between + std::string(known.more));
     }
   }
   return "";
@@ -139,7 +139,7 @@ std::string example_of_statement(std::string_view name) {
     }
     const std::string head = known.bare ? std::string(bare_cluster) + "\n" : std::string();
     const std::string more = known.more.empty() ? "" : std::string(known.more) + "\n";
-    return with_the_rest(fmt::format("{}{}program:\n{}", head, more, known.program));
+    return scenario_with(fmt::format("{}{}program:\n{}", head, more, known.program));
   }
   return "";
 }
@@ -173,7 +173,7 @@ std::string example_of_hook(std::string_view name) {
   }
   const bool has_key = held.find(':') != held.npos;
   text += fmt::format("  {}: [{}{}{}]", name, has_key ? "{" : "", held, has_key ? "}" : "");
-  return with_the_rest(text);
+  return scenario_with(text);
 }
 
 }  // namespace lockstep::cli

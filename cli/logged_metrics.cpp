@@ -51,15 +51,44 @@ void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   }
 }
 
+bool is_reduction(std::string_view function) {
+  return function == "sum" || function == "max" || function == "min";
+}
+
+// Sums of sums and extremes of extremes are those of the whole; what else is reduced so is not.
+void add_rule_of_reduction(const LoggedOrigins& origins, const Expression& expression,
+                           GlobalMetric& metric) {
+  const std::string root(origins.root_function(expression));
+  if (root == metric.reduction) {
+    return;
+  }
+  metric.other_rule = fmt::format("the {} of its parts is that of the whole for a {} alone",
+                                  metric.reduction, metric.reduction);
+  if (is_reduction(root)) {
+    metric.other_remedy = fmt::format("log it with reduce_fx: {}, sync_dist: true", root);
+  } else if (origins.is_linear(expression)) {
+    metric.other_remedy = "log it in the step with sync_dist: true and the default reduce_fx, mean";
+  } else {
+    metric.other_remedy = "log what it is made of, and compute it once of that; or a metric object";
+  }
+  if (is_reduction(root) || root == "mean") {
+    metric.averaging = metric.other_rule;
+  }
+}
+
 // What may be wrong with a key that has no rule of its own.
 void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
                     const LoggedKey& logged, bool has_batch_size, GlobalMetric& metric) {
   if (!metric.rule.empty() || !origins.is_of_samples_alone(expression)) {
     return;
   }
+  if (is_reduction(metric.reduction)) {
+    add_rule_of_reduction(origins, expression, metric);
+    return;
+  }
   const std::string root(origins.root_function(expression));
   const bool is_mean = logged.reduce_fx == "mean";
-  if (is_mean && (root == "sum" || root == "max" || root == "min")) {
+  if (is_mean && is_reduction(root)) {
     metric.other_rule =
         fmt::format("a {} is the {} of its parts, and they are averaged here", root, root);
     metric.other_remedy = fmt::format("log it with reduce_fx: {}, sync_dist: true", root);
@@ -83,10 +112,11 @@ void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
 // The averaging table of docs/metrics.md.
 std::string averaging_of(const LoggedKey& logged, const GlobalMetric& metric) {
   if (logged.is_object) {
-    return "a metric object merges states: no values are averaged";
+    return metric.remedy.empty() ? "a metric object merges states: no values are averaged"
+                                 : "MeanMetric counts each value once where no weight is given";
   }
-  if (logged.reduce_fx == "sum" || logged.reduce_fx == "max" || logged.reduce_fx == "min") {
-    return fmt::format("the {} of its parts, always", logged.reduce_fx);
+  if (is_reduction(logged.reduce_fx)) {
+    return fmt::format("the {} of its parts", logged.reduce_fx);
   }
   return metric.rule.empty() ? "the mean of its parts where each counts by its samples"
                              : metric.rule;
@@ -169,56 +199,96 @@ std::string without_loader(const std::string& key) {
   return key.substr(0, std::min(key.find("/dataloader_idx_"), key.size()));
 }
 
+/// What the program says of the keys that it logs.
+class LoggedReader {
+ public:
+  explicit LoggedReader(const OneRun& run)
+      : run_(run),
+        scenario_(*run.preparation.scenario),
+        origins_(scenario_),
+        expressions_(logged_expressions(scenario_)),
+        monitored_(monitored_keys(run.preparation.log->ranks.front())),
+        with_batch_size_(keys_with_batch_size(scenario_)) {
+    const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+    any_rank_tells_why_ = std::any_of(ranks.begin(), ranks.end(), tells_why);
+  }
+
+  /// All but what its ranks logged.
+  GlobalMetric metric_of(const LoggedKey& logged) const {
+    GlobalMetric metric;
+    metric.key = logged.key;
+    metric.site = logged.site;
+    metric.is_object = logged.is_object;
+    metric.reduction = logged.reduce_fx;
+    metric.synchronised = logged.synchronised;
+    metric.rank_zero_only = logged.rank_zero_only;
+    metric.is_told_already =
+        metric.is_object && (samples_differ(run_, logged.hook) || any_rank_tells_why_);
+    metric.of_last_batch = logged.of_last_batch;
+    metric.in_training = !is_evaluation(logged.hook);
+    metric.is_monitored = monitored_.count(without_fork(logged.key)) != 0;
+    metric.chunks =
+        logged.hook.ends_with("_step") ? run_.preparation.options.devices_per_rank : int64_t{1};
+    const auto expression = expressions_.find(without_loader(logged.key));
+    if (expression == expressions_.end()) {
+      metric.averaging = averaging_of(logged, metric);
+    } else if (logged.is_object) {
+      add_object(*expression->second, metric);
+      metric.averaging = averaging_of(logged, metric);
+    } else {
+      add_value(logged, *expression->second, metric);
+    }
+    return metric;
+  }
+
+ private:
+  void add_object(const Expression& expression, GlobalMetric& metric) const {
+    if (origins_.is_given_bare_means(expression.root().name)) {
+      metric.remedy = "say of how many samples each mean is: `weight: batch_size` beside `preds`";
+    }
+  }
+
+  void add_value(const LoggedKey& logged, const Expression& expression,
+                 GlobalMetric& metric) const {
+    add_rule(origins_.of(expression), logged.reduce_fx == "mean", metric);
+    metric.averaging = averaging_of(logged, metric);
+    if (is_evaluation(logged.hook) && !samples_differ(run_, logged.hook)) {
+      add_other_rule(origins_, expression, logged,
+                     with_batch_size_.count(without_loader(logged.key)) != 0, metric);
+    }
+    if (origins_.is_computed(expression)) {
+      metric.averaging = "computed over all ranks: no values are averaged";
+    }
+  }
+
+  const OneRun& run_;
+  const Scenario& scenario_;
+  LoggedOrigins origins_;
+  std::map<std::string, const Expression*> expressions_;
+  std::set<std::string> monitored_;
+  std::set<std::string> with_batch_size_;
+  bool any_rank_tells_why_ = false;
+};
+
 }  // namespace
 
 std::vector<GlobalMetric> logged_metrics(const OneRun& run,
                                          const std::map<std::string, double>* single_device) {
-  const Scenario& scenario = *run.preparation.scenario;
   std::vector<GlobalMetric> metrics;
-  if (!scenario.program) {
+  if (!run.preparation.scenario->program) {
     return metrics;
   }
-  const LoggedOrigins origins(scenario);
-  const auto expressions = logged_expressions(scenario);
-  const std::set<std::string> monitored = monitored_keys(run.preparation.log->ranks.front());
-  const std::set<std::string> with_batch_size = keys_with_batch_size(scenario);
+  const LoggedReader reader(run);
   std::map<std::string, size_t> by_key;
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
-  const bool any_rank_tells_why = std::any_of(ranks.begin(), ranks.end(), tells_why);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const LoggedKey& logged : ranks[rank].logged) {
       const auto [place, fresh] = by_key.emplace(logged.key, metrics.size());
       if (fresh) {
-        GlobalMetric metric;
-        metric.key = logged.key;
-        metric.site = logged.site;
-        metric.is_object = logged.is_object;
-        metric.synchronised = logged.synchronised;
-        metric.rank_zero_only = logged.rank_zero_only;
-        metric.is_told_already =
-            metric.is_object && (samples_differ(run, logged.hook) || any_rank_tells_why);
-        metric.of_last_batch = logged.of_last_batch;
-        metric.in_training = !is_evaluation(logged.hook);
-        metric.is_monitored = monitored.count(without_fork(logged.key)) != 0;
-        metric.chunks =
-            logged.hook.ends_with("_step") ? run.preparation.options.devices_per_rank : int64_t{1};
-        const auto expression = expressions.find(without_loader(logged.key));
-        if (expression != expressions.end() && !logged.is_object) {
-          add_rule(origins.of(*expression->second), logged.reduce_fx == "mean", metric);
-        }
-        metric.averaging = averaging_of(logged, metric);
-        if (expression != expressions.end() && !logged.is_object && is_evaluation(logged.hook) &&
-            !samples_differ(run, logged.hook)) {
-          add_other_rule(origins, *expression->second, logged,
-                         with_batch_size.count(without_loader(logged.key)) != 0, metric);
-        }
-        if (expression != expressions.end() && origins.is_computed(*expression->second)) {
-          metric.averaging = "computed over all ranks: no values are averaged";
-        }
+        metrics.push_back(reader.metric_of(logged));
         if (single_device != nullptr && single_device->count(logged.key) != 0) {
-          metric.single_device = single_device->at(logged.key);
+          metrics.back().single_device = single_device->at(logged.key);
         }
-        metrics.push_back(std::move(metric));
       }
       metrics[place->second].ranks.push_back({static_cast<int32_t>(rank), logged.value, logged.own,
                                               logged.batch_sizes, logged.common_batch_sizes,

@@ -24,6 +24,9 @@ class LoggedOrigins::Names {
       for (const Binding& binding : statement.bindings) {
         bindings_[binding.name].push_back(&binding.expression);
       }
+      if (statement.kind == StatementKind::update && statement.name) {
+        updates_.push_back(&statement);
+      }
       if (!statement.result) {
         return;
       }
@@ -96,6 +99,17 @@ class LoggedOrigins::Names {
     const bool scales = (node.operation == Operator::multiply && !(left && right)) ||
                         (node.operation == Operator::divide && !right);
     return (adds || scales) && is_linear(*node.parts[0]) && is_linear(*node.parts[1]);
+  }
+
+  bool is_given_bare_means(const std::string& metric) const {
+    const auto is_of = [&metric](const NamedMetric& one) {
+      return one.name == metric && one.metric.name == "MeanMetric";
+    };
+    return std::ranges::any_of(scenario_.metrics, is_of) &&
+           std::ranges::any_of(updates_, [&](const Statement* update) {
+             return metric_name_of(update->name->value) == metric && !update->weight &&
+                    update->preds && is_mean(update->preds->value.root());
+           });
   }
 
   Origin of(const Expression& expression) const {
@@ -244,9 +258,39 @@ class LoggedOrigins::Names {
     }
   }
 
+  // `loss` is one where it is the network's, and no column of the samples.
+  bool is_mean(const ExpressionNode& node) const {
+    std::set<std::string> seen;
+    return is_mean(node, seen);
+  }
+
+  bool is_mean(const ExpressionNode& node, std::set<std::string>& seen) const {
+    if (node.kind == ExpressionNode::Kind::call && node.name == "mean") {
+      return true;
+    }
+    if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
+      const auto bound = bindings_.find(node.name);
+      return bound == bindings_.end()
+                 ? node.name == "loss" && given_.count("loss") == 0
+                 : std::ranges::any_of(bound->second, [&](const Expression* expression) {
+                     return is_mean(expression->root(), seen);
+                   });
+    }
+    return std::ranges::any_of(
+        node.parts, [&](const ExpressionNodePointer& part) { return is_mean(*part, seen); });
+  }
+
+  bool gathers_means(const std::string& name) const {
+    const auto bound = bindings_.find(name);
+    return bound != bindings_.end() &&
+           std::ranges::any_of(bound->second, [&](const Expression* expression) {
+             return is_mean(expression->root());
+           });
+  }
+
   void visit_name(const std::string& name, bool is_summed, Origin& origin,
                   std::set<std::string>& seen) const {
-    origin.is_gathered = origin.is_gathered || gathered_.count(name) != 0;
+    origin.is_gathered = origin.is_gathered || (gathered_.count(name) != 0 && gathers_means(name));
     const auto batch = batch_values_.find(name);
     if (batch != batch_values_.end() && origin.class_name.empty()) {
       for (const NamedMetric& metric : scenario_.metrics) {
@@ -267,6 +311,7 @@ class LoggedOrigins::Names {
   std::map<std::string, std::vector<const Expression*>> bindings_;
   std::map<std::string, std::string> batch_values_;
   std::set<std::string> gathered_;
+  std::vector<const Statement*> updates_;
   std::set<std::string> computed_;                     ///< names that `compute` binds
   std::set<std::string> given_ = {"score", "target"};  ///< columns that the scenario gives
   std::set<std::string, std::less<>> columns_ = {"score", "target", "loss", "output"};
@@ -289,6 +334,10 @@ bool LoggedOrigins::is_computed(const Expression& expression) const {
 
 std::string_view LoggedOrigins::root_function(const Expression& expression) const {
   return names_->root_function(expression.root());
+}
+
+bool LoggedOrigins::is_given_bare_means(const std::string& metric) const {
+  return names_->is_given_bare_means(metric);
 }
 
 bool LoggedOrigins::is_linear(const Expression& expression) const {

@@ -15,7 +15,7 @@ struct Origin {
   std::string update = "m";  ///< that gives it the same
   bool is_ratio = false;     ///< it divides by what depends on samples
   bool is_micro = false;
-  bool is_gathered = false;
+  bool is_gathered = false;  ///< what ranks averaged was gathered
   bool is_mean = false;
 };
 
@@ -37,6 +37,8 @@ class LoggedOrigins {
   bool is_computed(const Expression& expression) const;
   /// Sums and multiples of means, so that a mean of its values is its value of the mean.
   bool is_linear(const Expression& expression) const;
+  /// The MeanMetric of this name is given means, and no number of samples beside them.
+  bool is_given_bare_means(const std::string& metric) const;
 
  private:
   class Names;

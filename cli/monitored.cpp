@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 
 #include "cli/render_finding.hpp"
+#include "properties/value_text.hpp"
 
 namespace lockstep::cli {
 
@@ -130,6 +133,26 @@ std::vector<MonitoredDecision> monitored_decisions(const OneRun& run) {
   return decisions;
 }
 
+namespace {
+
+// No comparison with it holds: nothing is better than it, nor it than anything.
+std::optional<Finding> of_no_number(const MonitorLog& monitor) {
+  const auto turn = std::ranges::find_if(
+      monitor.turns, [](const MonitorTurn& one) { return !std::isfinite(one.value); });
+  if (turn == monitor.turns.end()) {
+    return std::nullopt;
+  }
+  Finding finding =
+      finding_of("", Level::warning,
+                 fmt::format("{} monitors `{}`, which is {} from epoch {} on", monitor.name,
+                             monitor.monitor, value_text(turn->value), turn->epoch));
+  finding.sites.push_back({monitor.site, SiteRole::subject, "monitors it"});
+  finding.fix = {"log a value that is finite: find where it is divided by zero or overflows"};
+  return finding;
+}
+
+}  // namespace
+
 std::vector<Finding> idle_monitors(const OneRun& run) {
   std::vector<Finding> findings;
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
@@ -140,6 +163,9 @@ std::vector<Finding> idle_monitors(const OneRun& run) {
     const bool is_logged = std::any_of(ranks.begin(), ranks.end(), [&](const RankLog& log) {
       return log.metrics.count(monitor.monitor) != 0;
     });
+    if (std::optional<Finding> no_number = of_no_number(monitor)) {
+      findings.push_back(std::move(*no_number));
+    }
     if (monitor.monitor.empty() || !monitor.turns.empty() || is_logged) {
       continue;
     }

@@ -24,14 +24,13 @@ std::string verdict_of(const GuideClaim& claim) {
 }
 
 std::string what_is_missing(const GuideClaim& claim) {
-  return fmt::format("the strategy {} is not modelled", claim.missing_strategy);
+  return fmt::format("{} itself is not modelled", claim.missing_strategy);
 }
 
 std::string text_of_claim(const GuideClaim& claim) {
-  return fmt::format(
-      "{}: {}\n  claim   {}\n  why     {}\n  shown   {}\n", claim.name, verdict_of(claim),
-      claim.claim, claim.reason,
-      claim.scenario.empty() ? "not yet: " + what_is_missing(claim) : std::string(claim.scenario));
+  return fmt::format("{}: {}\n  claim   {}\n  why     {}\n  shown   {}{}\n", claim.name,
+                     verdict_of(claim), claim.claim, claim.reason, claim.scenario,
+                     claim.missing_strategy.empty() ? "" : "; " + what_is_missing(claim));
 }
 
 /// The text of the file that is named, with or without a case.
@@ -52,8 +51,7 @@ Json object_of(const GuideClaim& claim) {
   json["condition"] = claim.only_if.empty() ? Json() : Json(claim.only_if);
   json["versions"] = claim.versions;
   json["reason"] = claim.reason;
-  json["scenario"] = claim.scenario.empty() ? Json() : Json(claim.scenario);
-  json["not_shown_yet"] = claim.scenario.empty() ? Json(what_is_missing(claim)) : Json();
+  json["scenario"] = claim.scenario;
   json["missing_strategy"] = claim.missing_strategy.empty() ? Json() : Json(claim.missing_strategy);
   return json;
 }
@@ -71,11 +69,7 @@ std::string guides_text() {
 }
 
 std::string guide_text(const GuideClaim& claim) {
-  std::string out = text_of_claim(claim);
-  if (!claim.scenario.empty()) {
-    out += fmt::format("\n{}", scenario_text(claim.scenario));
-  }
-  return out;
+  return fmt::format("{}\n{}", text_of_claim(claim), scenario_text(claim.scenario));
 }
 
 Json guides_json() {
@@ -89,7 +83,7 @@ Json guides_json() {
 Json guide_json(const GuideClaim& claim) {
   Json json = {{"schema_version", schema_version}, {"command", "explain"}};
   json.update(object_of(claim));
-  json["scenario_text"] = claim.scenario.empty() ? Json() : Json(scenario_text(claim.scenario));
+  json["scenario_text"] = scenario_text(claim.scenario);
   return json;
 }
 

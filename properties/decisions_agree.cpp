@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "properties/rounding.hpp"
 #include "properties/value_text.hpp"
 
 namespace lockstep {
@@ -83,8 +84,8 @@ void tell_why(const MonitoredDecision& decision, size_t turn, bool DecisionTurn:
   finding.why.ways = ways_by(decision, [&](const RankDecisions& rank) -> std::string {
     const DecisionTurn* const own = turn_of(rank, turn);
     return own == nullptr ? "decides nothing"
-                          : fmt::format("{} = {}: {}{}", decision.monitor, value_text(own->value),
-                                        own->*member ? "" : "not: ", decision.deed);
+                          : fmt::format("{} = {}: {}", decision.monitor, value_text(own->value),
+                                        own->*member ? decision.deed : "does not");
   });
   for (const RankDecisions& rank : decision.ranks) {
     if (const DecisionTurn* const own = turn_of(rank, turn)) {
@@ -93,6 +94,28 @@ void tell_why(const MonitoredDecision& decision, size_t turn, bool DecisionTurn:
     }
   }
   finding.why.text = "each rank compares its own value";
+}
+
+// Some ranks decide nothing, and the others all see one value: no value has to be mended.
+bool is_skipped(const MonitoredDecision& decision, size_t turn) {
+  std::optional<double> seen;
+  bool skipped = false;
+  for (const RankDecisions& rank : decision.ranks) {
+    const DecisionTurn* const own = turn_of(rank, turn);
+    if (own != nullptr && seen && beyond_rounding(*seen, own->value, 0)) {
+      return false;
+    }
+    skipped = skipped || own == nullptr;
+    seen = own != nullptr ? own->value : seen;
+  }
+  return skipped;
+}
+
+void tell_skipped(const MonitoredDecision& decision, Finding& finding) {
+  finding.why.text = "some ranks do not ask it at all";
+  finding.fix = {
+      fmt::format("let every rank step {}: it is under a condition that holds on some ranks only",
+                  decision.name)};
 }
 
 Finding finding_for(const MonitoredDecision& decision, Level level, std::string title) {
@@ -122,7 +145,11 @@ std::optional<Finding> judged(const MonitoredDecision& decision) {
         results.size() > 1 ? fmt::format("{} differs by rank: {}", decision.result, listed(results))
                            : fmt::format("{} does not do the same on all ranks", decision.name);
     Finding finding = finding_for(decision, Level::error, title);
-    tell_why(decision, telling_turn(decision, deed), &DecisionTurn::done, finding);
+    const size_t turn = telling_turn(decision, deed);
+    tell_why(decision, turn, &DecisionTurn::done, finding);
+    if (is_skipped(decision, turn)) {
+      tell_skipped(decision, finding);
+    }
     return finding;
   }
   const std::optional<size_t> wish = first_difference(decision, &DecisionTurn::own);

@@ -178,7 +178,9 @@ std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
                                 fmt::format("`{}` is {} on all ranks, and not that of all samples",
                                             metric.key, value_text(logged)));
   tell_single_device(metric, logged, finding);
-  finding.fix = {"update the object on every rank, once with each of its batches"};
+  finding.fix = {metric.remedy.empty()
+                     ? "update the object on every rank, once with each of its batches"
+                     : metric.remedy};
   return finding;
 }
 
@@ -191,8 +193,10 @@ std::optional<Finding> averaged(const GlobalMetric& metric) {
   }
   Finding finding =
       finding_for("LS301", metric.in_training ? Level::note : Level::error, metric,
-                  fmt::format("`{}` is {}, a mean of what cannot be averaged; all samples give {}",
-                              metric.key, value_text(logged), value_text(*metric.single_device)));
+                  fmt::format("`{}` is {}, a {} of {}; all samples give {}", metric.key,
+                              value_text(logged), metric.reduction,
+                              metric.reduction == "mean" ? "what cannot be averaged" : "parts",
+                              value_text(*metric.single_device)));
   finding.why.text = rule;
   finding.follows.push_back("of their own batches: " + listed(metric, &RankMetric::own));
   finding.follows.push_back(

@@ -25,6 +25,7 @@ struct GlobalMetric {
   std::string key;
   SiteId site{};
   bool is_object = false;
+  std::string reduction = "mean";  ///< of batches and ranks: mean, sum, max, min
   bool synchronised = false;
   bool rank_zero_only = false;
   /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
@@ -39,7 +40,7 @@ struct GlobalMetric {
   std::string other_rule;
   std::string other_remedy;
   std::string averaging;  ///< the row of the averaging table that applies
-  std::string remedy;
+  std::string remedy;     ///< where the rule is broken; of an object where its value is wrong
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending
   std::optional<double> single_device;  ///< of all samples at once
 };

@@ -23,7 +23,7 @@ enum class ObjectRole {
 
 /// One class and its arguments in the order of its constructor, so that positional arguments get
 /// their names. An argument is `name` (any value) or `name:type` with the types int, float, bool,
-/// text, list, map, object.
+/// text, list, map, object, and `each`: all positional arguments are the list of its values.
 struct ClassRow {
   std::string_view name;
   std::string_view arguments;

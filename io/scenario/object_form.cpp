@@ -35,7 +35,7 @@ std::optional<ObjectNode> take_class_path(Reader& reader, const Node& node, cons
 
 /// Null is legal for every argument, and an int is a float.
 bool has_type(const PlainValue& value, std::string_view type) {
-  if (type.empty() || value.is_null()) {
+  if (type.empty() || type == "each" || value.is_null()) {
     return true;
   }
   if (type == "int") {
@@ -133,6 +133,13 @@ std::vector<ObjectArgument> read_arguments(Reader& reader, const ObjectNode& obj
     return arguments;
   }
   const Node& given = *object.arguments;
+  if (given.kind == Node::Kind::list && !rows.empty() && rows.front().type == "each") {
+    // Written out in the other way, the first argument is a list itself: [[A, B]].
+    const bool nested = given.items.size() == 1 && given.items.front()->kind == Node::Kind::list;
+    read_argument(reader, nested ? *given.items.front() : given, rows.front(), known.name,
+                  arguments);
+    return arguments;
+  }
   if (given.kind != Node::Kind::map) {
     const std::vector<const Node*> items = [&] {
       std::vector<const Node*> out;

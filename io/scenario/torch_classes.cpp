@@ -145,7 +145,7 @@ constexpr auto metrics = std::to_array<ClassRow>({
     {"MeanAveragePrecision",
      "box_format:text iou_type:text iou_thresholds:list rec_thresholds:list "
      "max_detection_thresholds:list class_metrics:bool" LOCKSTEP_METRIC},
-    {"MetricCollection", "metrics prefix:text postfix:text compute_groups:bool"},
+    {"MetricCollection", "metrics:each prefix:text postfix:text compute_groups:bool"},
 });
 
 constexpr auto losses = std::to_array<ClassRow>({

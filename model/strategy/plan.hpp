@@ -21,6 +21,7 @@ struct OptimizerPlan {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  bool set_to_none = true;  ///< what its zero_grad does where nothing else is said
   /// Whose parameters it holds: layers [first_layer, end_layer).
   size_t first_layer = 0;
   size_t end_layer = std::numeric_limits<size_t>::max();

@@ -94,6 +94,9 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
       set_number(preparation, argument, plan.eps);
     } else if (argument.name == "betas" && !sgd) {
       set_betas(preparation, argument, plan);
+    } else if (const bool* set = argument.value.get_if<bool>();
+               argument.name == "set_to_none" && set != nullptr) {
+      plan.set_to_none = *set;
     } else if (argument.name != "name" && argument.name != "module" &&
                !speaks_of_scaling(argument.name)) {
       add_problem(preparation, Kind::unsupported, argument.place,
@@ -115,7 +118,8 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   plan.activation_dtype = preparation.placement.precision.activations;
   plan.optimizers.clear();
   for (const Object& optimizer : scenario.optimizers) {
-    set_optimizer(preparation, optimizer, plan.optimizers.emplace_back());
+    plan.optimizers.emplace_back().set_to_none = program.settings.torch >= Version{2, 0, 0};
+    set_optimizer(preparation, optimizer, plan.optimizers.back());
     scale_learning_rate(preparation, optimizer, plan.optimizers.back());
   }
 }

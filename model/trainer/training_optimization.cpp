@@ -230,7 +230,7 @@ Program Training::step_scheduler(const Statement& statement, Frame& frame) {
 Program Training::zero_grad_by_hook() {
   co_await hook("on_before_zero_grad");
   if (!has_hook("optimizer_zero_grad")) {
-    co_await zero_grad(0, program_.settings.torch >= Version{2, 0, 0});
+    co_await zero_grad(0, program_.plan.optimizers.front().set_to_none);
   }
   co_await hook("optimizer_zero_grad");
 }

@@ -69,11 +69,12 @@ Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
     case Kind::optimizer_closure: co_await closure_of(statement); break;
     case Kind::clip_gradients: co_await clip(statement, frame); break;
     case Kind::lr_scheduler_step: co_await step_scheduler(statement, frame); break;
-    case Kind::zero_grad:
-      co_await zero_grad(
-          optimizer_of(statement),
-          value_or(statement.set_to_none, program_.settings.torch >= Version{2, 0, 0}));
+    case Kind::zero_grad: {
+      const size_t optimizer = optimizer_of(statement);
+      const bool as_the_optimizer = program_.plan.optimizers[optimizer].set_to_none;
+      co_await zero_grad(optimizer, value_or(statement.set_to_none, as_the_optimizer));
       break;
+    }
     case Kind::no_sync: co_return co_await without_sync(statement, frame, true);
     case Kind::toggle_model: {
       bool synchronises = true;

@@ -95,8 +95,8 @@ TEST_CASE("of every key the row of the averaging table is told") {
   }
   CHECK(told == std::map<std::string, std::string>{
                     {"mean", "the mean of its parts where each counts by its samples"},
-                    {"sum", "the sum of its parts, always"},
-                    {"max", "the max of its parts, always"},
+                    {"sum", "the sum of its parts"},
+                    {"max", "the max of its parts"},
                     {"object", "a metric object merges states: no values are averaged"},
                     {"f1", "BinaryF1Score is never the mean of its parts"},
                     {"precision",
@@ -135,6 +135,60 @@ TEST_CASE("a value of the samples that is not that of all of them is told, howev
       told("    - update: {metric: f1, preds: s, target: t}\n",
            "    - compute: {metric: f1, as: q}\n    - log: {name: x, value: q}\n    - reset: f1\n")
           .empty());
+}
+
+TEST_CASE("a reduction that does not fit the value is named, with the one that does") {
+  const auto advised = [](const std::string& value, const std::string& reduction) {
+    const Rehearsal ran = evaluated("    - log: {name: x, sync_dist: true, value: " + value +
+                                    ", reduce_fx: " + reduction + "}\n");
+    const Finding* const finding = found(ran, "LS301");
+    return finding == nullptr ? std::string() : finding->fix.front();
+  };
+  CHECK(advised("sum(s)", "max") == "log it with reduce_fx: sum, sync_dist: true");
+  CHECK(advised("max(s)", "sum") == "log it with reduce_fx: max, sync_dist: true");
+  CHECK(advised("mean(s)", "max") ==
+        "log it in the step with sync_dist: true and the default reduce_fx, mean");
+  CHECK(advised("max(s)", "max").empty());
+  CHECK(advised("min(s)", "min").empty());
+}
+
+TEST_CASE("a MeanMetric of means is told to be given how many samples they are of") {
+  // Five samples on each of two ranks in batches of 4 and 1: means of 1.5 and 4 weigh alike.
+  const auto logged = [](const std::string& weight) {
+    return std::move(
+        rehearsed("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+                  "model: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+                  "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1, "
+                  "num_sanity_val_steps: 0}\n"
+                  "data: {train: {samples: 16, batch_size: 8}, val: {samples: 10, batch_size: 4, "
+                  "values: {s: sample // 2 * 1.0}}}\nmetrics: {m: MeanMetric}\n"
+                  "program:\n  validation_step:\n    - update: {metric: m, preds: mean(s)" +
+                  weight + "}\n    - log: {name: x, value: m}\n")
+            .front()
+            .result);
+  };
+  const Rehearsal bare = logged("");
+  REQUIRE(found(bare, "LS302") != nullptr);
+  CHECK(found(bare, "LS302")->fix.front() ==
+        "say of how many samples each mean is: `weight: batch_size` beside `preds`");
+  CHECK(bare.logged.front().ranks.front().value == Approx(2.75));
+  CHECK(bare.logged.front().single_device == Approx(2.0));
+  const Rehearsal weighted = logged(", weight: batch_size");
+  CHECK(weighted.findings.empty());
+  CHECK(weighted.logged.front().ranks.front().value == Approx(2.0));
+}
+
+TEST_CASE("gathered samples are no gathered means") {
+  const std::string rule =
+      "a mean of gathered means counts each alike, however many samples it is of";
+  const auto told = [](const std::string& gathered) {
+    return evaluated("    - all_gather: {tensor: " + gathered +
+                     ", as: all}\n    - log: {name: x, value: mean(all)}\n")
+        .logged.front()
+        .averaging;
+  };
+  CHECK(told("mean(s)") == rule);
+  CHECK(told("s") == "the mean of its parts where each counts by its samples");
 }
 
 namespace {

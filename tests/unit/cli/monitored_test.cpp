@@ -95,3 +95,24 @@ program:
   CHECK(codes(verified(logs("b", "a"))) == Codes{"LS103"});
   CHECK(codes(verified(logs("a", "c"))) == Codes{"LS303"});
 }
+
+TEST_CASE("a scheduler that only some ranks step is not a matter of the monitored value") {
+  const Rehearsal ran = verified(
+      "version: 1\nmodel: {layers: [{Linear: [2, 1]}], input: [2], loss: MSELoss}\n"
+      "optimizer: {SGD: {lr: 0.125}}\n"
+      "lr_scheduler: {ReduceLROnPlateau: {monitor: v, patience: 0, factor: 0.5}}\n"
+      "data: {train: {samples: 8, batch_size: 2}, val: {samples: 4, batch_size: 2}}\n"
+      "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 3, "
+      "num_sanity_val_steps: 0}\n"
+      "program:\n  validation_step: [{log: {name: v, value: 1.0, sync_dist: true}}]\n"
+      "  lr_scheduler_step: [{if: rank == 0, then: [lr_scheduler_step]}]\n");
+  REQUIRE(codes(ran) == Codes{"LS305"});
+  CHECK(ran.findings[0].fix.front().starts_with("let every rank step ReduceLROnPlateau"));
+}
+
+TEST_CASE("a monitored value that is no number is told") {
+  const Rehearsal ran = verified(text_of("inf * 0.0", checkpoint, ", sync_dist: true"));
+  REQUIRE(codes(ran) == Codes{""});
+  CHECK(ran.findings[0].title == "ModelCheckpoint monitors `v`, which is nan from epoch 0 on");
+  CHECK(ran.findings[0].level == Level::warning);
+}

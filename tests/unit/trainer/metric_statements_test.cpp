@@ -102,6 +102,17 @@ program: {validation_step: [{update: all}, {log_dict: {dictionary: all}}]}
   CHECK(ran.log(1).metrics.at("val_BinaryPrecision") == Approx(6.0 / 7));
 }
 
+TEST_CASE("a collection may be given its members one by one, with their own arguments") {
+  for (const char* members : {"[{BinaryFBetaScore: {beta: 1.0}}, BinaryRecall]",
+                              "[[{BinaryFBetaScore: {beta: 1.0}}, BinaryRecall]]"}) {
+    const Ran ran = run("\nmetrics: {all: {MetricCollection: " + std::string(members) +
+                        "}}\nprogram: {validation_step: [{update: all}, {log_dict: {dictionary: "
+                        "all}}]}\n");
+    CHECK(ran.log(1).metrics.at("BinaryRecall") == Approx(6.0 / 7));
+    CHECK(ran.log(1).metrics.at("BinaryFBetaScore") == Approx(6.0 / 7));
+  }
+}
+
 TEST_CASE("NCCL cannot gather lists that compute_on_cpu has moved to the host") {
   const std::string text = R"yaml(
 metrics: {area: {BinaryAUROC: {compute_on_cpu: true}}}

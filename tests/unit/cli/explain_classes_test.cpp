@@ -1,0 +1,102 @@
+#include <catch2/catch.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/explain_classes.hpp"
+#include "cli/faults.hpp"
+#include "io/scenario/load.hpp"
+#include "model/strategy/registry.hpp"
+#include "model/trainer/prepare.hpp"
+#include "tests/unit/cli/rehearsed.hpp"
+
+using namespace lockstep;
+using namespace lockstep::cli;
+using namespace lockstep::test;
+
+namespace {
+
+std::vector<Problem> problems_of(const std::string& text) {
+  const LoadedScenarios scenarios = load_scenario_file(
+      "scenario.yaml", {},
+      [&](const std::string&, size_t) -> std::variant<std::string, FileError> { return text; });
+  for (const Diagnostic& diagnostic : scenarios.diagnostics) {
+    FAIL(diagnostic.message);
+  }
+  std::vector<Problem> problems;
+  for (const Problem& problem :
+       prepare(scenarios.scenarios.front(), standard_strategies(), WorldAbilities{}).problems) {
+    if (problem.stops()) {
+      problems.push_back(problem);
+    }
+  }
+  return problems;
+}
+
+// A class by its bare name, where its role is given.
+std::string bare(ObjectRole role, std::string_view name) {
+  const std::string head = "version: 1\ncluster: {preset: dgx-a100}\n";
+  const std::string trainer = "trainer: {accelerator: gpu, devices: 2, max_epochs: 1";
+  const std::string named(name);
+  switch (role) {
+    case ObjectRole::strategy: return head + trainer + ", strategy: " + named + "}\n";
+    case ObjectRole::callback: return head + trainer + ", callbacks: [" + named + "]}\n";
+    case ObjectRole::metric:
+      return head + trainer + "}\nmetrics: {quality: " + named +
+             "}\nprogram: {training_step: [{update: quality}]}\n";
+    default: return head + trainer + "}\n" + std::string(name_of(role)) + ": " + named + "\n";
+  }
+}
+
+void runs(const std::string& scenario) {
+  INFO(scenario);
+  for (const Problem& problem : problems_of(scenario)) {
+    FAIL_CHECK(problem.message);
+  }
+  const Rehearsal ran = std::move(rehearsed(scenario).front().result);
+  CHECK_FALSE(ran.hung);
+  for (const Finding& finding : ran.findings) {
+    INFO(finding.title);
+    CHECK(finding.level != Level::error);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every class has a page: a scenario that runs, or that it is not modelled") {
+  for (const ObjectRole role : explained_roles()) {
+    for (const ClassRow& row : classes(role)) {
+      INFO(row.name);
+      const auto page = find_class_page(std::string(name_of(role)) + "." + std::string(row.name));
+      REQUIRE(page);
+      CHECK(page->keys.size() == arguments_of(row).size());
+      if (page->is_modelled) {
+        CHECK(page->scenario.find(row.name) != std::string::npos);
+        runs(page->scenario);
+      } else {
+        CHECK_FALSE(problems_of(bare(role, row.name)).empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("every argument that the language adds has a page and a scenario that runs") {
+  for (const std::string& name : added_argument_names()) {
+    INFO(name);
+    const auto page = find_class_page(name);
+    REQUIRE(page);
+    CHECK_FALSE(page->meaning.empty());
+    CHECK(page->scenario.find(name.substr(name.find('.') + 1) + ":") != std::string::npos);
+    if (name != "strategy.throw_on_early_termination") {  // it is there to raise
+      runs(page->scenario);
+    }
+  }
+}
+
+TEST_CASE("a class is found by name, by role and name, and by an argument of its own") {
+  CHECK(find_class_page("EarlyStopping")->meaning == "a callback of Lightning");
+  CHECK(find_class_page("callback.EarlyStopping")->name == "EarlyStopping");
+  CHECK(find_class_page("EarlyStopping.patience")->name == "EarlyStopping");
+  CHECK(find_class_page("SGD.scaling")->name == "SGD.scaling");
+  CHECK(find_class_page("scaling")->name == "optimizer.scaling");
+  CHECK_FALSE(find_class_page("EarlyStopping.scaling"));
+  CHECK_FALSE(find_class_page("NoSuchClass"));
+}
