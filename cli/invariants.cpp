@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cli/configuration.hpp"
+#include "cli/empty_training.hpp"
 #include "cli/launcher_end.hpp"
 #include "cli/logged_metrics.hpp"
 #include "cli/monitored.hpp"
@@ -57,8 +58,17 @@ std::vector<Finding> statement_findings(const OneRun& run) {
     }
   }
   std::vector<Finding> findings;
+  const auto is_lost_attribute = [&](const StatementFinding& told) {
+    return told.code == "evaluation" && told.message.ends_with("is not bound here") &&
+           std::ranges::any_of(by_place, [&](const auto& other) {
+             return std::get<0>(other.first) == "LS308" && std::get<1>(other.first) == told.site;
+           });
+  };
   for (const auto& [key, entry] : by_place) {
     const auto& [told, on] = entry;
+    if (is_lost_attribute(told)) {
+      continue;
+    }
     Finding finding = lockstep::finding_of(code_of(told), Level::error, title_of(told, on));
     finding.ranks = on;
     finding.sites.push_back({told.site, SiteRole::subject, fmt::format("on {}", on.phrase())});
@@ -323,6 +333,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, learning_rate_findings(run));
   append(findings, metric_findings(run));
   append(findings, idle_monitors(run));
+  append(findings, empty_training(run));
   tell_decisions(run, findings);
   sort_findings(findings);
   return findings;

@@ -12,6 +12,7 @@
 #include "cli/logged_metrics.hpp"
 #include "cli/measure.hpp"
 #include "cli/monitored.hpp"
+#include "cli/not_modelled.hpp"
 #include "cli/prediction_range.hpp"
 #include "cli/result_value.hpp"
 #include "cli/smallest.hpp"
@@ -337,6 +338,11 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.run = std::move(explored.first);
   rehearsal.undecided = rehearsal.run.undecided;
   rehearsal.findings = findings_of(rehearsal.problems, rehearsal.sites);
+  if (rehearsal.run.ran) {
+    const std::vector<Problem> lacks = not_modelled(rehearsal.run);
+    rehearsal.run.ran = lacks.empty();
+    rehearsal.problems.insert(rehearsal.problems.end(), lacks.begin(), lacks.end());
+  }
   if (!rehearsal.run.ran) {
     return rehearsal;
   }

@@ -181,6 +181,7 @@ Json json_of_log(const RankLog& log) {
           {"final_parameters", json_of_all(log.final_parameters)},
           {"steps", log.steps},
           {"epochs", log.epochs},
+          {"found_no_batches", log.found_no_batches},
           {"statements", log.statements},
           {"statement_limit_reached", log.statement_limit_reached}};
 }
@@ -206,6 +207,7 @@ RankLog log_of_json(const Json& json) {
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
   log.steps = json.at("steps");
   log.epochs = json.at("epochs");
+  log.found_no_batches = json.at("found_no_batches");
   log.statements = json.at("statements");
   log.statement_limit_reached = json.at("statement_limit_reached");
   return log;

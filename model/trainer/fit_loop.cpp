@@ -69,6 +69,7 @@ Program FitLoop::run() {
 
 Program FitLoop::epochs() {
   if (available_batches_ == 0 || is_done()) {
+    training_.log().found_no_batches = available_batches_ == 0;
     co_return;
   }
   if (validates_in_this_epoch()) {

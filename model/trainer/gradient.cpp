@@ -207,7 +207,7 @@ Task<double> Interpreter::gradient_of(GradientPointer variable, GradientPointer 
       throw ProgramException(site, "Trying to backward through the graph a second time");
     }
     if (node->kind == Kind::forward) {
-      throw ProgramException(site, "backward through an earlier forward is not modelled");
+      lack(site, "backward through an earlier forward is not modelled");
     }
     if (node->kind == Kind::gathered) {
       const Adjoint back = co_await gathered_back(*node, found->second);

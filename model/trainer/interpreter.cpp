@@ -264,11 +264,11 @@ TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& 
                      from->device == buffer->device && from->other_gpu == buffer->other_gpu &&
                      from->slice.buffer != no_buffer;
   if (!alike) {
-    fail(site_,
-         fmt::format("`{}` is a registered buffer, and is given a tensor of another shape, "
-                     "type or device",
+    lack(site_,
+         fmt::format("a tensor of another shape, type or device for the registered buffer `{}` is "
+                     "not modelled",
                      name),
-         "give it a tensor like the one that it has: another one is not modelled");
+         "give it a tensor like the one that it has");
   }
   std::vector<Ticket> after = take_waits(compute_stream);
   after.push_back(from->ready);

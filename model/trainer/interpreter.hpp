@@ -100,6 +100,9 @@ class Interpreter {
   /// In device memory, by default the rank's own.
   TensorPointer tensor_from(const Value& value, Location location = {});
 
+  /// Ends the rank at what the user may do and nobody modelled: the run then says nothing (exit 5).
+  [[noreturn]] void lack(SiteId site, const std::string& message, const std::string& remedy = "");
+
  private:
   friend class RankScope;
   /// One communication, ready to be put into a grouped call.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 #include "model/trainer/sites.hpp"
 
@@ -106,6 +107,28 @@ void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
   name_if(preparation, Kind::note, trainer.profiler, "profiler");
 }
 
+// Something of the scenario may end a training that counts neither epochs nor steps.
+bool may_end(const Scenario& scenario) {
+  const bool stops = scenario.program &&
+                     (find_statement(*scenario.program, StatementKind::should_stop) != nullptr ||
+                      find_statement(*scenario.program, StatementKind::raise) != nullptr);
+  return stops || !scenario.faults.empty() ||
+         std::ranges::any_of(scenario.trainer->callbacks, [](const Object& callback) {
+           return callback.name == "EarlyStopping";
+         });
+}
+
+void check_end(Preparation& preparation, const TrainerSettings& settings) {
+  const TrainerSpec& trainer = *preparation.scenario->trainer;
+  if (settings.max_epochs == TrainerSettings::no_limit &&
+      settings.max_steps == TrainerSettings::no_limit && settings.limit_train.allows_any() &&
+      !may_end(*preparation.scenario)) {
+    add_problem(preparation, Kind::invalid, trainer.max_epochs->place,
+                "this training never ends: nothing limits its epochs or steps, or stops it",
+                "give what is rehearsed an end, such as max_steps: 100");
+  }
+}
+
 // From 0 down nothing is clipped (precision.py, clip_gradients).
 GradientClipping clipping_of(const TrainerSpec& trainer) {
   GradientClipping clipping;
@@ -159,6 +182,7 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   if (trainer.fast_dev_run) {
     apply_fast_dev_run(preparation, *trainer.fast_dev_run, settings);
   }
+  check_end(preparation, settings);
   name_unsupported(preparation, trainer);
   name_without_effect(preparation, trainer);
 }

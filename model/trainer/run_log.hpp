@@ -17,7 +17,7 @@ namespace lockstep {
 
 /// What a statement found on one rank. The same one at the same place is kept once and counted.
 struct StatementFinding {
-  std::string code;  ///< "LS201", "LS105"; "assert" and "evaluation" have no code of their own
+  std::string code;  ///< "LS201"; "assert", "evaluation", "unsupported" have no code of ours
   SiteId site{};
   std::string message;
   std::string remedy;  ///< may be empty
@@ -77,6 +77,7 @@ struct RankLog {
       final_parameters;    ///< in definition order; empty where models are too large for it
   int64_t steps = 0;       ///< optimizer steps
   int64_t epochs = 0;      ///< training epochs that ended
+  bool found_no_batches = false;  ///< a fit ended at once, as its loader has none
   int64_t statements = 0;  ///< executed
   bool statement_limit_reached = false;
 

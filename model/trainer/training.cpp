@@ -257,6 +257,12 @@ Program Training::reduce_length(int64_t length) {
   rank_.write(data->slice, Values::of(DType::int64, {static_cast<double>(length)}));
   interpreter_.hand_over_compute_stream();
   co_await strategy_->reduce(rank_, data->slice, Reduction::sum, sites().loader_length);
+  // lightning/fabric/utilities/data.py, has_len_all_ranks
+  if (length == 0 && rank_.read(data->slice).integer(0) > 0) {
+    throw ProgramException(sites().loader_length,
+                           "`DataLoader` within local rank has zero length. Please make sure that "
+                           "it returns at least 1 batch.");
+  }
 }
 
 Program Training::send_int(SiteId site) {

@@ -83,7 +83,7 @@ class Training final : public TrainerScope {
   Task<bool> reduce_boolean_decision(bool decision, bool all, SiteId site);
   /// `trainer.save_checkpoint`: rank 0 writes the file, and all meet in a barrier.
   Program save_checkpoint(SiteId site, bool weights_only);
-  /// reduce(SUM) of one int64: the length of a loader.
+  /// reduce(SUM) of one int64, the length of a loader; raises where this rank alone has none.
   Program reduce_length(int64_t length);
   /// What comes before the loop of a stage: barriers, hooks, the strategy's setup.
   Program begin_stage(Stage stage);

@@ -70,9 +70,8 @@ Program Training::note_factor(std::string_view hook, const Frame& names) {
   const std::optional<double> before = std::exchange(factor_of_copies_, std::nullopt);
   const double factor = co_await factor_of_returned(hook, names);
   if (before && *before != factor) {
-    throw ProgramException(no_site,
-                           "copies that return different multiples of their losses are "
-                           "not modelled");
+    interpreter_.lack(no_site,
+                      "copies that return different multiples of their losses are not modelled");
   }
   factor_of_copies_ = factor;
 }

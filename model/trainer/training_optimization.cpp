@@ -122,8 +122,7 @@ Program Training::backward(double factor, SiteId site) {
     throw ProgramException(site, "Trying to backward through the graph a second time");
   }
   if (!clippings_.empty()) {
-    throw ProgramException(site,
-                           "a backward between clip_gradients and optimizer_step is not modelled");
+    interpreter_.lack(site, "a backward between clip_gradients and optimizer_step is not modelled");
   }
   StepOptions options = step_options();
   options.loss_factor *= factor;

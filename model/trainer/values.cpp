@@ -104,6 +104,11 @@ void Interpreter::fail(SiteId site, const std::string& message, const std::strin
   throw ProgramException(site, remedy.empty() ? message : message + "; " + remedy);
 }
 
+void Interpreter::lack(SiteId site, const std::string& message, const std::string& remedy) {
+  log_.add({"unsupported", site, message, remedy});
+  throw ProgramException(site, message);
+}
+
 void Interpreter::found_pending(const std::string& name, SiteId site) {
   log_.add({"LS201", site,
             fmt::format("`{}` is used before the work that was started with async is waited for",

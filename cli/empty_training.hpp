@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "cli/one_run.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep::cli {
+
+/// A warning where a fit trained nothing, because the training loader has no batch on any rank.
+/// Lightning says so in its log and goes on.
+std::vector<Finding> empty_training(const OneRun& run);
+
+}  // namespace lockstep::cli
