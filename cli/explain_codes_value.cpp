@@ -58,7 +58,8 @@ program:
 What   A distributed sampler pads the data set to a multiple of the world size, so that some
        samples are evaluated twice; or drops what is left over.
 Seen   A metric that differs a little from the one of a single GPU, and by world size.
-Fix    Evaluate without padding (`sampler: unrepeated`), or drop repeated samples by their
+Fix    Make the number of samples a multiple of the ranks; or evaluate without padding
+       (`sampler: unrepeated`) and log metric objects; or drop repeated samples by their
        index.
 )page",
      R"page(

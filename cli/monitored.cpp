@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -126,8 +127,16 @@ std::vector<MonitoredDecision> monitored_decisions(const OneRun& run) {
                              logged_at(ranks, monitor.monitor),
                              {}});
       }
-      decisions[at->second].ranks.push_back(
-          decisions_of(static_cast<int32_t>(rank), monitor, ranks[rank]));
+      // A second fit goes on with what monitors, or makes it anew: the turns of both are the
+      // rank's.
+      std::vector<RankDecisions>& known = decisions[at->second].ranks;
+      RankDecisions own = decisions_of(static_cast<int32_t>(rank), monitor, ranks[rank]);
+      if (known.empty() || known.back().rank != own.rank) {
+        known.push_back(std::move(own));
+      } else {
+        std::ranges::move(own.turns, std::back_inserter(known.back().turns));
+        known.back().result = own.result;
+      }
     }
   }
   return decisions;

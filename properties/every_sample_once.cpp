@@ -29,6 +29,27 @@ std::map<int64_t, std::vector<int32_t>> takers(std::span<const RankSamples> take
   return by_sample;
 }
 
+// A sampler that pads repeats less than one sample a rank. Without it ranks have unequally many,
+// and what averages them as if they had not is wrong by more.
+std::vector<std::string> remedy_of(std::span<const RankSamples> taken, int64_t samples,
+                                   const SampleCounts& counts) {
+  std::set<int32_t> ranks;
+  for (const RankSamples& one : taken) {
+    ranks.insert(one.rank);
+  }
+  const int64_t size = std::ssize(ranks);
+  if (counts.missed > 0 || counts.repeated >= size) {
+    return remedy_for("LS304");
+  }
+  if (samples < size) {
+    return {fmt::format("give every rank a sample of its own: {} at least", size)};
+  }
+  return {fmt::format("make the number of samples a multiple of the {} ranks; or evaluate without "
+                      "padding",
+                      size),
+          "(`sampler: unrepeated`) and log metric objects, which merge unequal parts"};
+}
+
 Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t samples,
                    const SampleCounts& counts) {
   Finding finding = lockstep::finding_of(
@@ -53,7 +74,7 @@ Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t sa
   }
   finding.follows.push_back(fmt::format("a figure over this epoch counts {} samples",
                                         samples + counts.repeated - counts.missed));
-  finding.fix = remedy_for("LS304");
+  finding.fix = remedy_of(taken, samples, counts);
   return finding;
 }
 

@@ -237,9 +237,8 @@ void LoggedResults::begin_batch(int64_t loader) {
 }
 
 Program LoggedResults::refresh() {
-  if (in_batches_) {
-    co_await publish_steps();
-  } else {
+  co_await publish_steps();
+  if (!in_batches_) {
     co_await reduce_epoch(true);
   }
 }
@@ -285,8 +284,10 @@ Program LoggedResults::publish_steps() {
       continue;
     }
     const double value = co_await step_value(i);
-    if (training_) {  // those of evaluation go to loggers alone
-      metrics[results_[i].call.key()] = value;
+    if (training_) {                  // those of evaluation go to loggers alone
+      if (!results_[i].is_reduced) {  // else the key has the value of the epoch already
+        metrics[results_[i].call.key()] = value;
+      }
       metrics[results_[i].call.forked_key("_step")] = value;
     }
     if (!results_[i].call.on_epoch) {

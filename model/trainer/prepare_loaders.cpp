@@ -64,6 +64,13 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
     settings.batch_size = 1;
   }
   check_columns(preparation, settings);
+  if (settings.shuffle && settings.samples == 0 && !settings.batches && !settings.iterable &&
+      spec.samples && is_written(spec.samples->place)) {
+    // torch/utils/data/sampler.py, RandomSampler: made by the DataLoader itself
+    add_problem(preparation, Kind::refused, spec.samples->place,
+                "num_samples should be a positive integer value, but got num_samples=0",
+                "give samples, or shuffle: false", refused_code);
+  }
   if (spec.sample_size && is_written(spec.sample_size->place)) {
     add_problem(preparation, Kind::unsupported, spec.sample_size->place,
                 "`sample_size` is not modelled yet: batches have the size of the model's input");

@@ -118,6 +118,16 @@ bool may_end(const Scenario& scenario) {
          });
 }
 
+// data_connector.py, on_trainer_init: batches that are counted over epochs have no part of one.
+void check_interval(Preparation& preparation, const TrainerSpec& trainer) {
+  if (trainer.check_val_every_n_epoch && trainer.check_val_every_n_epoch->value == 0 &&
+      trainer.val_check_interval && trainer.val_check_interval->get_if<double>() != nullptr) {
+    add_problem(preparation, Kind::refused, trainer.val_check_interval->place,
+                "`val_check_interval` should be an integer when `check_val_every_n_epoch=None`",
+                "give a number of batches, or an integer `check_val_every_n_epoch`", refused_code);
+  }
+}
+
 void check_end(Preparation& preparation, const TrainerSettings& settings) {
   const TrainerSpec& trainer = *preparation.scenario->trainer;
   if (settings.max_epochs == TrainerSettings::no_limit &&
@@ -182,6 +192,7 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   if (trainer.fast_dev_run) {
     apply_fast_dev_run(preparation, *trainer.fast_dev_run, settings);
   }
+  check_interval(preparation, trainer);
   check_end(preparation, settings);
   name_unsupported(preparation, trainer);
   name_without_effect(preparation, trainer);

@@ -328,4 +328,54 @@ program:
     - if: batch_idx % 2 == 0
       then: [{log: {name: even, value: 1.0 + batch_idx, on_step: true, on_epoch: true}}]
 """,
+    "forked-key-read-at-the-end-of-an-epoch": """
+trainer:
+  {$two, max_epochs: 3, log_every_n_steps: 1,
+   callbacks: [{EarlyStopping: {monitor: t, patience: 1}}]}
+data: {train: {samples: 12, batch_size: 2}}
+program:
+  training_step:
+    - log: {name: t, value: (2.0 - epoch) * batch_idx + epoch, on_step: true, on_epoch: true,
+            sync_dist: true}
+  on_train_epoch_end:
+    - let: {seen: "callback_metrics['t']", of_step: "callback_metrics['t_step']"}
+    - log: {name: again, value: seen + 10 * of_step}
+""",
+    "metrics-of-a-collection": """
+metrics:
+  both:
+    MetricCollection: {metrics: [BinaryAccuracy, {BinaryFBetaScore: {beta: 2.0}}], prefix: val_}
+trainer: {$two, max_epochs: 2}
+data:
+  train: {samples: 8, batch_size: 4}
+  val:
+    samples: 10
+    batch_size: 2
+    values:
+      score: [0.9, 0.8, 0.2, 0.3, 0.6, 0.1, 0.7, 0.9, 0.4, 0.8]
+      target: [1, 0, 0, 1, 1, 0, 1, 1, 0, 0]
+program:
+  validation_step:
+    - update: both
+    - log_dict: {dictionary: both}
+""",
+    "weighted-and-bare-means": """
+metrics: {bare: MeanMetric, weighted: MeanMetric, most: MaxMetric}
+trainer: {$two, max_epochs: 1}
+data:
+  train: {samples: 8, batch_size: 4}
+  val:
+    samples: 10
+    batch_size: 4
+    values: {x: [5.0, 1.0, 4.0, 2.0, 8.0, 6.0, 7.0, 3.0, 9.0, 0.5]}
+program:
+  validation_step:
+    - update: {metric: bare, preds: mean(x)}
+    - update: {metric: weighted, preds: mean(x), weight: batch_size}
+    - update: {metric: most, preds: x, as: of_batch}
+    - log: {name: bare, value: bare}
+    - log: {name: weighted, value: weighted}
+    - log: {name: most, value: most}
+    - log: {name: of_batch, value: of_batch}
+""",
 }

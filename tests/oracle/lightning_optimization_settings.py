@@ -343,4 +343,12 @@ program:
     - backward: loss
     - optimizer_step: d
 """,
+    "plateau-through-two-fits": """
+trainer: {$two, max_epochs: 1, num_sanity_val_steps: 0}
+lr_scheduler: {ReduceLROnPlateau: {monitor: v, patience: 0, factor: 0.5}}
+data: {train: {samples: 8, batch_size: 2}, val: {samples: 4, batch_size: 2}}
+program:
+  main: [fit, fit]
+  validation_step: [{log: {name: v, value: 4.0 + epoch, sync_dist: true}}]
+""",
 }

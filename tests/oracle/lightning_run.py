@@ -331,6 +331,11 @@ def made_metrics(scenario):
     made = {}
     for name, spec in scenario.get("metrics", {}).items():
         kind, arguments = object_of(spec)
+        if "metrics" in arguments:
+            members = arguments["metrics"]
+            arguments["metrics"] = ([object_of(member) for member in members]
+                                    if isinstance(members, list) else
+                                    {key: object_of(member) for key, member in members.items()})
         made[name] = metrics.made({"metric": kind, "arguments": arguments})
     return made
 

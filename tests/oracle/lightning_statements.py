@@ -49,6 +49,18 @@ FUNCTIONS = {
 }
 
 
+def inputs_of(metric):
+    """What `update` of a metric is given, in its order."""
+    name = type(metric).__name__
+    if name.startswith("Retrieval"):
+        return ["preds", "target", "indexes"]
+    if name == "MeanMetric":
+        return ["preds", "weight"]
+    if name in ("SumMetric", "MinMetric", "MaxMetric", "CatMetric"):
+        return ["preds"]
+    return ["preds", "target"]
+
+
 class Names(dict):
     def __init__(self, frame, more):
         super().__init__()
@@ -322,8 +334,13 @@ class Interpreter:
     def _update(self, argument, frame):
         argument = argument if isinstance(argument, dict) else {"metric": argument}
         metric = self.value(argument["metric"], frame)
-        metric.update(self.value(argument.get("preds", "score"), frame),
-                      self.value(argument.get("target", "target"), frame))
+        given = {"preds": "score", "target": "target", "indexes": "indexes", "weight": 1.0}
+        values = [self.value(argument.get(name, given[name]), frame)
+                  for name in inputs_of(metric)]
+        if "as" in argument:
+            self._bind(argument["as"], metric(*values), frame)
+        else:
+            metric.update(*values)
 
     def _compute(self, argument, frame):
         argument = argument if isinstance(argument, dict) else {"metric": argument}

@@ -78,3 +78,32 @@ TEST_CASE("an attribute that a spawned process took with it is one finding") {
   REQUIRE(ran.findings.size() == 1);
   CHECK(ran.findings.front().code == "LS308");
 }
+
+TEST_CASE("the remedy for padding heals: no other finding comes of it") {
+  const auto evaluated = [](const std::string& loader, const std::string& program) {
+    return std::move(rehearsed("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+                               "metrics: {m: MeanMetric}\n"
+                               "trainer: {accelerator: gpu, devices: 3, strategy: ddp, "
+                               "max_epochs: 1, num_sanity_val_steps: 0}\n"
+                               "data: {train: {samples: 9, batch_size: 3}, val: {batch_size: 3, "
+                               "values: {x: sample * 1.0}, " +
+                               loader + "}}\nprogram: {validation_step: [" + program + "]}\n")
+                         .front()
+                         .result);
+  };
+  const std::string averaged = "{log: {name: v, value: mean(x), sync_dist: true}}";
+  const std::string object = "{update: {metric: m, preds: x}}, {log: {name: v, value: m}}";
+  const Rehearsal padded = evaluated("samples: 8", averaged);
+  REQUIRE(padded.findings.size() == 1);
+  CHECK(
+      padded.findings.front().fix.at(0).starts_with("make the number of samples a multiple of "
+                                                    "the 3 ranks"));
+  CHECK(evaluated("samples: 9", averaged).findings.empty());
+  const Rehearsal healed = evaluated("samples: 8, sampler: unrepeated", object);
+  CHECK(healed.findings.empty());
+  CHECK(healed.logged.front().ranks.front().value == Approx(3.5));
+  // Without a sample for every rank the unpadded sampler leaves one without a batch: it raises.
+  const Rehearsal few = evaluated("samples: 2", averaged);
+  REQUIRE(few.findings.size() == 1);
+  CHECK(few.findings.front().fix.at(0) == "give every rank a sample of its own: 3 at least");
+}

@@ -116,3 +116,13 @@ TEST_CASE("a monitored value that is no number is told") {
   CHECK(ran.findings[0].title == "ModelCheckpoint monitors `v`, which is nan from epoch 0 on");
   CHECK(ran.findings[0].level == Level::warning);
 }
+
+TEST_CASE("a second fit that trains no more leaves what monitors as it was") {
+  const std::string two_fits = text_of("4.0 + epoch",
+                                       "}\nlr_scheduler: {ReduceLROnPlateau: {monitor: v, "
+                                       "patience: 0, factor: 0.5}}\n",
+                                       ", sync_dist: true");
+  std::string text = two_fits;
+  text.replace(text.find("program:\n"), 9, "program:\n  main: [fit, fit]\n");
+  CHECK(codes(verified(text)).empty());
+}

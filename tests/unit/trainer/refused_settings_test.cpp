@@ -266,3 +266,25 @@ TEST_CASE("what Lightning refuses once it knows the data has the place of its ke
   CHECK(line_of(train(text("max_epochs: 1", "", "samples: 1, sampler: unrepeated")), 1) ==
         "the loader");
 }
+
+TEST_CASE("a part of an epoch is no interval where batches are counted over epochs") {
+  const auto refuses = [](const std::string& interval) {
+    return has_problem(
+        prepared(text("max_epochs: 1, check_val_every_n_epoch: null" + interval, "")),
+        Problem::Kind::refused, "`val_check_interval` should be an integer");
+  };
+  CHECK(refuses(", val_check_interval: 0.5"));
+  CHECK(refuses(", val_check_interval: 1.0"));
+  CHECK_FALSE(refuses(", val_check_interval: 5"));
+  CHECK_FALSE(refuses(""));
+}
+
+TEST_CASE("a DataLoader that shuffles no samples cannot be made") {
+  const auto refuses = [](const std::string& loader) {
+    return has_problem(prepared(text("max_epochs: 1", "", loader)), Problem::Kind::refused,
+                       "num_samples=0");
+  };
+  CHECK(refuses("samples: 0"));
+  CHECK_FALSE(refuses("samples: 0, shuffle: false"));
+  CHECK_FALSE(refuses("samples: 1"));
+}
