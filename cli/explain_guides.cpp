@@ -142,8 +142,9 @@ constexpr GuideClaim claims[] = {
      "Products get faster with tensor cores, from Volta on; before, only memory traffic "
      "halves.",
      "scenarios/guides/tensor-cores.yaml:fp16_before_tensor_cores"},
-    {"bf16-needs-ampere", "bf16 needs an Ampere GPU or newer.", right, "", "all",
-     "Lightning refuses bf16-mixed on GPUs before.",
+    {"bf16-needs-ampere", "bf16 needs an Ampere GPU or newer.", right_only_if,
+     "PyTorch is older than 2.4, or speed is meant", "all",
+     "Autocast refused bf16 on GPUs before; since 2.4 it is emulated there through fp32.",
      "scenarios/fp16-on-unsupported-strategy.yaml:bf16_on_volta"},
     {"sixteen-bit-and-memory", "16-bit precision gets rid of memory issues.", wrong, "", "all",
      "Mixed precision keeps parameters, gradients and optimizer state in 32 bits.",

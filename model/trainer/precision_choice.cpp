@@ -79,7 +79,8 @@ void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice&
   const int capability = situation.compute_capability;
   const bool known = !situation.cpu && capability > 0;
   if (choice.activations == DType::bf16 && known && capability < ampere) {
-    if (choice.name == "bf16-mixed") {
+    // From 2.4 on torch.cuda.is_bf16_supported counts emulation, and autocast asks it.
+    if (choice.name == "bf16-mixed" && situation.torch < Version{2, 4, 0}) {
       choice.refusal = "Current CUDA Device does not support bfloat16: it came with Ampere";
       choice.remedy = "use precision: 16-mixed";
     } else {

@@ -83,6 +83,15 @@ bool Preparation::runnable() const {
                                  [](const Problem& problem) { return problem.stops(); });
 }
 
+std::optional<Version> version_asked(const Scenario& scenario, std::string_view library) {
+  for (const LibraryVersion& asked : scenario.versions) {
+    if (asked.library == library) {
+      return version_of(asked.version);
+    }
+  }
+  return std::nullopt;
+}
+
 ProgramSettings prepare_common(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   ProgramSettings settings;

@@ -14,6 +14,9 @@ void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace
                  const std::string& message, const std::string& remedy = "",
                  const std::string& code = "");
 
+/// The version of a library that the scenario asks for, where it asks for one that can be read.
+std::optional<Version> version_asked(const Scenario& scenario, std::string_view library);
+
 /// What is common to bare programs and trainers: backend, versions, seed, streams.
 ProgramSettings prepare_common(Preparation& preparation);
 /// World size and program of a bare program.

@@ -60,10 +60,8 @@ class Placing {
 
   // The newest that has what is asked.
   Version lightning_version() const {
-    for (const LibraryVersion& library : scenario_.versions) {
-      if (library.library == "lightning") {
-        return version_of(library.version).value_or(Version{2, 6, 0});
-      }
+    if (const std::optional<Version> given = version_asked(scenario_, "lightning")) {
+      return *given;
     }
     const std::string asked = trainer_.strategy ? trainer_.strategy->name : "";
     const Version newest = newest_with_strategy(asked).value_or(Version{2, 6, 0});
@@ -319,6 +317,7 @@ class Placing {
     }
     PrecisionSituation precision;
     precision.lightning = placement_.lightning;
+    precision.torch = version_asked(scenario_, "torch").value_or(precision.torch);
     precision.strategy = choice.name;
     precision.cpu = placement_.cpu;
     precision.compute_capability = capability_;

@@ -107,6 +107,9 @@ TEST_CASE("dp takes 16 bit although its documentation says otherwise") {
 TEST_CASE("bf16 needs Ampere, and fp16 is fast from Volta on") {
   PrecisionSituation situation = under("ddp");
   situation.compute_capability = 70;
+  CHECK(choose_precision("bf16-mixed", situation).refusal.empty());
+  CHECK_FALSE(choose_precision("bf16-mixed", situation).warning.empty());  // emulated
+  situation.torch = {2, 3, 0};
   CHECK_FALSE(choose_precision("bf16-mixed", situation).refusal.empty());
   CHECK_FALSE(choose_precision("bf16-true", situation).warning.empty());
   CHECK(choose_precision("16-mixed", situation).warning.empty());
