@@ -23,7 +23,6 @@ struct AddedArgument {
   std::string_view default_text;
   std::string_view meaning;
   std::string_view lines;  ///< the smallest scenario that shows it, as sections
-  bool is_modelled = true;
 };
 std::span<const AddedArgument> added_arguments();
 

@@ -88,13 +88,17 @@ std::string lines_of_metric(const ClassExample& example) {
       input.values.empty() ? "" : ", values: ", input.values, object_of(example), input.update);
 }
 
+bool is_of_one_device(std::string_view strategy) {
+  return strategy == "single_device" || strategy == "SingleDeviceStrategy";
+}
+
 std::string placed(const ClassExample& example) {
   const std::string object = object_of(example);
   switch (example.role) {
     case ObjectRole::metric: return lines_of_metric(example);
     case ObjectRole::strategy:
       return fmt::format("trainer: {{accelerator: gpu, devices: {}, strategy: {}, max_epochs: 1}}",
-                         object.find("ingle") != std::string::npos ? 1 : 2, object);
+                         is_of_one_device(example.name) ? 1 : 2, object);
     case ObjectRole::callback:
       return fmt::format(
           "trainer:\n  accelerator: gpu\n  devices: 2\n  strategy: ddp\n  max_epochs: 1\n"
@@ -149,7 +153,6 @@ KeyPage page_of_argument(std::string_view of, const AddedArgument& added,
   page.name = fmt::format("{}.{}", of, added.name);
   page.meaning = added.meaning;
   page.keys.push_back(key_of(added.role, argument));
-  page.is_modelled = added.is_modelled;
   page.scenario = scenario_with(std::string(added.lines));
   return page;
 }

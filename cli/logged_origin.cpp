@@ -42,6 +42,11 @@ class LoggedOrigins::Names {
         gathered_.insert(statement.result->value);
       }
     });
+    // The `*_end` hooks of 1.x get what the steps return.
+    const auto returned = bindings_.find("output");
+    if (returned != bindings_.end()) {
+      bindings_["outputs"] = returned->second;
+    }
   }
 
   /// It depends on the samples, and on nothing that differs from rank to rank or batch to batch.
@@ -162,6 +167,13 @@ class LoggedOrigins::Names {
     return function == "sqrt" || function == "exp" || function == "log";
   }
 
+  // How many batches there are, or one of them, is no matter of the samples.
+  static bool counts_outputs(const ExpressionNode& node) {
+    const bool counts = node.kind == ExpressionNode::Kind::index ||
+                        (node.kind == ExpressionNode::Kind::call && node.name == "len");
+    return counts && node.parts.front()->name == "outputs";
+  }
+
   void collect(const ExpressionNode& node, std::set<std::string>& seen,
                std::set<std::string>& names, bool& draws) const {
     if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
@@ -174,7 +186,8 @@ class LoggedOrigins::Names {
         }
       }
     }
-    draws = draws || (node.kind == ExpressionNode::Kind::call && node.name == "random");
+    const bool is_call = node.kind == ExpressionNode::Kind::call;
+    draws = draws || (is_call && node.name == "random") || counts_outputs(node);
     for (const ExpressionNodePointer& part : node.parts) {
       collect(*part, seen, names, draws);
     }

@@ -144,6 +144,12 @@ std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool wh
                                        "trainer.num_processes=null",
                                        "cluster.occupied=null",
                                        "faults=[]"};
+  const Placement& placement = rehearsal.run.preparation.placement;
+  if (placement.lightning < Version{1, 5, 0}) {  // `accelerator` names the strategy there
+    settings.insert(settings.end(),
+                    {"trainer.accelerator=null", "trainer.strategy=null", "trainer.devices=null",
+                     placement.cpu ? "trainer.num_processes=1" : "trainer.gpus=1"});
+  }
   for (const auto& [stage, key] : {std::pair("validation", "val"), std::pair("test", "test")}) {
     const std::optional<int64_t> samples = samples_of_stage(rehearsal.run, stage);
     if (whole && samples.value_or(0) > 0 && logs_in_stage(rehearsal.run, stage)) {

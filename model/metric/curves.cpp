@@ -143,6 +143,7 @@ class CurveMetric final : public Metric {
              Values& counts) const;
   Sweep sweep(const MetricState& state, int64_t c) const;
   float value(const Sweep& sweep) const;
+  bool is_undefined(const Sweep& sweep, const MetricState& state) const;
   Tensor averaged(const std::vector<float>& values, const std::vector<int64_t>& support) const;
 
   Classification classes_;
@@ -288,6 +289,23 @@ float CurveMetric::value(const Sweep& sweep) const {
   return options_.max_fpr ? partial_area(curve, *options_.max_fpr) : area(curve);
 }
 
+// precision_recall_curve.py: without thresholds the recall of a class that has no positives is 0 /
+// 0, unless all labels are 0; then it is set to one, whatever the class.
+bool CurveMetric::is_undefined(const Sweep& sweep, const MetricState& state) const {
+  if (is_binary() || options_.thresholds || sweep.positives > 0 ||
+      options_.formula != CurveFormula::average_precision) {
+    return false;
+  }
+  return std::any_of(state[1].begin(), state[1].end(), [](const Tensor& labels) {
+    for (int64_t i = 0; i < labels.values.size(); ++i) {
+      if (labels.values.integer(i) != 0) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
 Tensor CurveMetric::averaged(const std::vector<float>& values,
                              const std::vector<int64_t>& support) const {
   if (classes_.average == ClassAverage::none) {
@@ -315,7 +333,7 @@ Tensor CurveMetric::compute(const MetricState& state) const {
   std::vector<int64_t> support;
   for (int64_t c = 0; c < classes(); ++c) {
     const Sweep swept = sweep(state, c);
-    values.push_back(value(swept));
+    values.push_back(is_undefined(swept, state) ? static_cast<float>(not_a_number) : value(swept));
     support.push_back(swept.positives);
   }
   return is_binary() ? scalar(values.front()) : averaged(values, support);

@@ -49,7 +49,7 @@ TensorPointer TensorStore::borrow(const Slice& slice, std::vector<int64_t> shape
 
 bool TensorStore::finished(const DeviceTensor& tensor) const {
   return std::all_of(tensor.uses.begin(), tensor.uses.end(), [this](const auto& use) {
-    const auto known = settled_.find(use.first);
+    const auto known = settled_.find({use.second.lane, use.first});
     return !use.second || (known != settled_.end() && known->second >= use.second.sequence);
   });
 }
@@ -64,8 +64,12 @@ bool TensorStore::known_finished(StreamId on, Ticket ticket) const {
 }
 
 void TensorStore::settled(StreamId on, Ticket ticket) {
-  uint32_t& last = settled_[on];
+  uint32_t& last = settled_[{ticket.lane, on}];
   last = std::max(last, ticket.sequence);
+  if (ticket.lane != LaneId{}) {
+    release_finished();
+    return;
+  }
   known_[on] = std::max(known_[on], last);
   for (bool more = true; more;) {
     more = false;

@@ -57,7 +57,7 @@ class TensorStore {
   /// Memory that belongs to somebody else, who outlives the tensor.
   TensorPointer borrow(const Slice& slice, std::vector<int64_t> shape, Ticket ready);
 
-  /// The host knows that `ticket` and all before it on this stream have finished.
+  /// The host knows that `ticket` and all before it on this stream, from its lane, have finished.
   void settled(StreamId on, Ticket ticket);
   /// What is put on `later` from now on comes after what `earlier` held up to `ticket`.
   void ordered(StreamId later, StreamId earlier, Ticket ticket);
@@ -76,7 +76,8 @@ class TensorStore {
 
   Rank& rank_;
   std::shared_ptr<Dropped> dropped_;  ///< shared with tensors, which may outlive the store
-  std::map<StreamId, uint32_t> settled_;
+  /// Tickets count for each lane of the host: a copy of the module has its own under dp.
+  std::map<std::pair<LaneId, StreamId>, uint32_t> settled_;
   std::map<std::pair<StreamId, StreamId>, uint32_t> orders_;  ///< later, earlier: the last ticket
   std::map<StreamId, uint32_t> known_;  ///< settled_, and what follows from it by orders_
 };

@@ -199,11 +199,15 @@ void Interpreter::begin_child() {
 void Interpreter::end_child() {
   module_ = std::move(*module_before_child_);
   module_before_child_.reset();
+  lost_.merge(bound_in_child_);
+  bound_in_child_.clear();
 }
 
-// Only the main process is left, which is rank 0.
+// Only the main process is left, which is rank 0; the children of a later stage are copies of it.
 void Interpreter::check_lost(const std::string& name, SiteId site) {
-  if (!module_before_child_ && bound_in_child_.count(name) != 0 && rank_.id() == 0) {
+  const bool in_child = module_before_child_.has_value();
+  const bool bound_anew = in_child && bound_in_child_.count(name) != 0;
+  if (lost_.count(name) != 0 && !bound_anew && (in_child || rank_.id() == 0)) {
     log_.add({"LS308", site,
               "`" + name +
                   "` was bound in a process that has ended: the main process does not "
@@ -216,7 +220,7 @@ void Interpreter::check_replica(const std::string& name, SiteId site) {
   if (module_before_replica_ && name.starts_with("self.")) {
     log_.add({"LS308", site,
               "`" + name + "` is bound on a replica, which is thrown away after the step",
-              "return the value and bind it in `training_step_end`, or use ddp"});
+              "return the value and bind it in the hook of the name with `_end`, or use ddp"});
   }
 }
 
@@ -231,7 +235,7 @@ void Interpreter::bind(const std::string& name, Variable variable, Frame& frame)
   if (&names == &module_ && module_before_child_) {
     bound_in_child_.insert(name);
   } else if (&names == &module_) {
-    bound_in_child_.erase(name);
+    lost_.erase(name);
   }
   const auto buffer = buffers_.find(name);
   if (buffer != buffers_.end() && !module_before_replica_) {

@@ -234,6 +234,7 @@ class Interpreter {
   std::optional<Frame> module_before_replica_;
   std::optional<Frame> module_before_child_;
   std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
+  std::set<std::string> lost_;            ///< with a child, and not bound anew since
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;
   std::map<StreamId, std::vector<Ticket>> waits_;

@@ -201,6 +201,21 @@ void check_hooks(Preparation& preparation) {
   }
 }
 
+// Arguments of the Trainer that came with 1.5 (its changelog); those of other versions are checked
+// where they are read.
+void check_arguments_of_1_5(Preparation& preparation, const TrainerSpec& trainer) {
+  const auto check = [&](const auto& given, const char* name, const char* instead) {
+    if (given && preparation.placement.lightning < Version{1, 5, 0}) {
+      add_problem(preparation, Kind::refused, given->place,
+                  fmt::format("the argument `{}` came with Lightning 1.5", name), instead,
+                  refused_code);
+    }
+  };
+  check(trainer.enable_checkpointing, "enable_checkpointing", "use checkpoint_callback there");
+  check(trainer.enable_progress_bar, "enable_progress_bar", "use progress_bar_refresh_rate there");
+  check(trainer.enable_model_summary, "enable_model_summary", "use weights_summary there");
+}
+
 }  // namespace
 
 std::optional<Version> newest_with_hooks(const Scenario& scenario) {
@@ -220,6 +235,7 @@ std::optional<Version> newest_with_hooks(const Scenario& scenario) {
 void check_combinations(Preparation& preparation) {
   const TrainerSpec& trainer = *preparation.scenario->trainer;
   const std::string& strategy = preparation.placement.strategy.name;
+  check_arguments_of_1_5(preparation, trainer);
   check_clipping(preparation, trainer, strategy);
   check_hooks(preparation);
   check_transfer_under_dp(preparation, strategy);

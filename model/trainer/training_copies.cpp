@@ -101,7 +101,7 @@ Variable Training::gathered(const Variable::List& returned) {
     }
     whole->ready = rank_.copy(part->slice, whole->slice.part(at, elements),
                               {compute_stream, {part->ready}, no_site});
-    part->uses[compute_stream] = whole->ready;
+    part->uses = {{compute_stream, whole->ready}};  // it came after what made the part
     at += elements;
   }
   whole->ready_on = compute_stream;

@@ -186,9 +186,11 @@ TensorPointer Training::copied(const Slice& from, std::vector<int64_t> shape) {
   call.reads = {&from, 1};
   call.writes = {&to->slice, 1};
   call.memory_traffic = from.bytes() * 2;
-  to->ready = rank_.compute(call, {compute_stream, {strategy_->loss_ready()}, no_site});
-  to->ready_on = compute_stream;
-  to->uses[compute_stream] = to->ready;
+  // On the device that holds it: what frees it there comes after this.
+  const StreamId on = stream(queue::compute, DeviceId{static_cast<uint8_t>(part_)});
+  to->ready = rank_.compute(call, {on, {strategy_->loss_ready()}, no_site});
+  to->ready_on = on;
+  to->uses[on] = to->ready;
   return to;
 }
 

@@ -162,6 +162,11 @@ METRIC_SETTINGS = [
     *(made for average in ("macro", "weighted", "none") for kind in ("AUROC", "AveragePrecision")
       for made in spread(f"multiclass-{kind.lower()}-{average}", f"Multiclass{kind}", class_scores,
                          TWO, average=average, **CLASSES)),
+    # Samples of the class that is ignored are gone: it has no positives left.
+    *(made for average in ("macro", "none") for kind in ("AUROC", "AveragePrecision")
+      for made in spread(f"multiclass-{kind.lower()}-{average}-without-a-class",
+                         f"Multiclass{kind}", class_scores, (("uneven", UNEVEN),), average=average,
+                         ignore_index=0, **CLASSES)),
     *spread("multiclass-auroc-logits", "MulticlassAUROC", class_logits, TWO, **CLASSES),
     *spread("multiclass-auroc-binned", "MulticlassAUROC", class_scores, thresholds=7, **CLASSES),
     *spread("multiclass-average-precision-binned", "MulticlassAveragePrecision", class_scores,
