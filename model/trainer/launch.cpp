@@ -295,6 +295,23 @@ std::string value_on(const EnvironmentVariable& variable, const Place& place) {
   return text;
 }
 
+namespace {
+
+// A name of the machine itself, or of one that rank 0 is not on.
+bool misses_rank_0(const std::string& name, const Launch& launch, const Place& place) {
+  if (name == "localhost" || name.starts_with("127.") || name == "::1") {
+    return place.node != 0;
+  }
+  for (int32_t node = 1; node < launch.nodes; ++node) {
+    if (name == host(launch, node)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 std::vector<EnvironmentFault> environment_faults(const std::vector<EnvironmentVariable>& variables,
                                                  const Launch& launch) {
   std::vector<EnvironmentFault> faults;
@@ -315,6 +332,10 @@ std::vector<EnvironmentFault> environment_faults(const std::vector<EnvironmentVa
       } else if (is_common && value != common) {
         wrong.emplace_back(
             rank, fmt::format("{} on rank {} (should be {} as on rank 0)", shown, rank, common));
+      } else if (is_common && !is_port_number && !launch.is_external() &&
+                 misses_rank_0(value, launch, place)) {
+        wrong.emplace_back(
+            rank, fmt::format("{} on rank {} (rank 0 is on {})", shown, rank, host(launch, 0)));
       } else if (is_port_number && !is_port(value)) {
         wrong.emplace_back(rank, fmt::format("{} on rank {} (should be a port from 1 to {})", shown,
                                              rank, most_port));

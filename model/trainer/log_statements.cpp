@@ -85,6 +85,15 @@ Program Training::log_statement(const Statement& statement, Frame& frame) {
   }
   if (statement.log.value) {
     MetricInstance* const metric = metrics_.named(statement.log.value->value, frame);
+    if (metric == nullptr) {
+      const Value given =
+          co_await interpreter_.value_of(statement.log.value->value, frame, site_of(statement));
+      if (given.is(Value::Kind::map)) {
+        interpreter_.lack(site_of(statement),
+                          "log_dict of what `compute` has given is not modelled",
+                          "log the collection itself: log_dict: {dictionary: NAME}");
+      }
+    }
     if (metric == nullptr || !metric->definition().is_collection()) {
       throw ProgramException(site_of(statement), fmt::format("`{}` is no MetricCollection",
                                                              statement.log.value->value.text()));

@@ -175,3 +175,35 @@ TEST_CASE("a fork is refused once CUDA is initialised") {
   CHECK(codes(text + "[{kernel: 1 ms}, fit]}\n") == Codes{"LS501"});
   CHECK(codes(text + "[fit, {kernel: 1 ms}]}\n").empty());
 }
+
+TEST_CASE("an address at which rank 0 is not found is refused where Lightning starts the nodes") {
+  const auto found = [](const std::string& address, const std::string& more = "") {
+    return codes(
+        "version: 1\ncluster: {preset: dgx-a100, nodes: 2}\n"
+        "trainer: {accelerator: gpu, devices: 8, num_nodes: 2, strategy: ddp}\n"
+        "env: {MASTER_ADDR: " +
+        address + "}\n" + more);
+  };
+  CHECK(found("localhost") == Codes{"LS501"});
+  CHECK(found("\"127.0.0.1\"") == Codes{"LS501"});
+  CHECK(found("node1") == Codes{"LS501"});
+  CHECK(found("node0").empty());
+  CHECK(found("host-of-mine").empty());
+  CHECK(found("localhost", "launcher: {torchrun: {nnodes: 2, nproc_per_node: 8}}\n").empty());
+  CHECK(codes("version: 1\ncluster: {preset: dgx-a100}\n"
+              "trainer: {accelerator: gpu, devices: 8, strategy: ddp}\n"
+              "env: {MASTER_ADDR: localhost}\n")
+            .empty());
+}
+
+TEST_CASE("processes that are there already need a port that all of them know") {
+  const auto found = [](const std::string& env) {
+    return codes(
+        "version: 1\ncluster: {preset: dgx-a100}\n"
+        "trainer: {accelerator: gpu, devices: 2, strategy: ddp}\nenv: {LOCAL_RANK: "
+        "\"{rank}\"" +
+        env + "}\n");
+  };
+  CHECK(found("") == Codes{"LS501"});
+  CHECK(found(", MASTER_PORT: \"29500\"").empty());
+}
