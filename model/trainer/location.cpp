@@ -11,6 +11,32 @@ namespace {
 
 constexpr const char* move_it = "move it first: {copy: {tensor: NAME, to: device}}";
 
+// What an index takes of it is a single number.
+bool is_vector(const Variable* variable) {
+  const auto* tensor =
+      variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
+  return tensor != nullptr && (*tensor)->shape.size() == 1;
+}
+
+// An entry that stands for all of a list; null where they are on several devices, or no tensors.
+const Variable* common_place(const Variable::List& items) {
+  const Variable* first = nullptr;
+  for (const Variable& item : items) {
+    const auto* tensor = std::get_if<TensorPointer>(&item.content);
+    if (tensor == nullptr) {
+      return nullptr;
+    }
+    const Location here = (*tensor)->location();
+    const Location there =
+        first == nullptr ? here : std::get<TensorPointer>(first->content)->location();
+    if (here.device != there.device || here.other_gpu != there.other_gpu) {
+      return nullptr;
+    }
+    first = first == nullptr ? &item : first;
+  }
+  return first;
+}
+
 }  // namespace
 
 void Interpreter::fail_device(SiteId site, const std::string& message, const std::string& remedy) {
@@ -98,13 +124,21 @@ Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Fra
   const bool is_size = calls("len", "shape", "int", "float");
   const bool is_number = calls("sum", "mean", "min", "max") && node.parts.size() == 1 &&
                          found.location.device == host_device;
-  return is_size || is_number ? PlacedOperand{} : found;
+  const bool is_entry = node.kind == ExpressionNode::Kind::index &&
+                        found.location.device == host_device &&
+                        is_vector(find(node.parts.front()->name, frame));
+  return is_size || is_number || is_entry ? PlacedOperand{} : found;
 }
 
 Interpreter::PlacedOperand Interpreter::place_of_name(const std::string& name, Frame& frame) {
   const Variable* variable = find(name, frame);
   if (variable == nullptr && trainer_ != nullptr && trainer_->is_column(name)) {
     return {Location{}, &name};
+  }
+  if (variable != nullptr) {
+    if (const auto* items = std::get_if<Variable::List>(&variable->content)) {
+      variable = common_place(*items);
+    }
   }
   const auto* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);

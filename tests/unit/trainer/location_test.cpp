@@ -121,6 +121,20 @@ TEST_CASE("a registered buffer takes tensors like itself only") {
   CHECK(longer.result.ends[0].message.find("is not modelled") != std::string::npos);
 }
 
+TEST_CASE("tensors in a list are where they were made, and an entry of a vector is a number") {
+  const auto multiplied = [](const std::string& by) {
+    return code(trained("2",
+                        "  __init__: [{let: {self.ws: \"[full(4, 1.0), full(4, 2.0)]\", "
+                        "self.w: \"full(4, 1.0)\"}}]\n"
+                        "  training_step: [{let: {x: \"full(4, 1.0)\"}}, {let: {y: \"x * " +
+                            by + "\"}}]\n"),
+                0);
+  };
+  CHECK(multiplied("self.ws[1]") == "LS310");
+  CHECK(multiplied("self.w") == "LS310");
+  CHECK(multiplied("self.w[1]").empty());
+}
+
 TEST_CASE("columns of the batch are on the rank's GPU, and a sum on the CPU is a number") {
   const std::string init = "  __init__: [{let: {self.weights: \"full(4, 1.0)\"}}]\n";
   const auto step = [&](const std::string& value) {
