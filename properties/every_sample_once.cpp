@@ -78,23 +78,43 @@ Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t sa
   return finding;
 }
 
+int64_t distinct_by_sorting(std::vector<int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return std::unique(numbers.begin(), numbers.end()) - numbers.begin();
+}
+
+// Of numbers in [0, bound). Where many of them occur it takes a fraction of the time of sorting.
+int64_t distinct_by_marking(const std::vector<int64_t>& numbers, int64_t bound) {
+  std::vector<bool> occurs(static_cast<size_t>(bound));
+  for (const int64_t number : numbers) {
+    occurs[static_cast<size_t>(number)] = true;
+  }
+  return std::count(occurs.begin(), occurs.end(), true);
+}
+
 }  // namespace
 
 SampleCounts count_samples(std::span<const RankSamples> taken, int32_t epoch, int64_t samples) {
-  std::vector<int64_t> all;  // sorted: a map of millions of samples takes minutes
+  size_t taken_count = 0;
+  for (const RankSamples& one : taken) {
+    taken_count += one.epoch == epoch ? one.indices.size() : 0;
+  }
+  std::vector<int64_t> known;
+  std::vector<int64_t> unknown;  // of no sample that there is
+  known.reserve(taken_count);
   for (const RankSamples& one : taken) {
     if (one.epoch == epoch) {
-      all.insert(all.end(), one.indices.begin(), one.indices.end());
+      for (const int64_t index : one.indices) {
+        (index >= 0 && index < samples ? known : unknown).push_back(index);
+      }
     }
   }
-  std::sort(all.begin(), all.end());
+  const auto known_count = static_cast<int64_t>(known.size());
+  const auto unknown_count = static_cast<int64_t>(unknown.size());
+  const int64_t seen = known_count < samples / 64 ? distinct_by_sorting(std::move(known))
+                                                  : distinct_by_marking(known, samples);
   SampleCounts counts;
-  int64_t seen = 0;
-  for (size_t index = 0; index < all.size(); ++index) {
-    const bool again = index > 0 && all[index] == all[index - 1];
-    counts.repeated += again ? 1 : 0;
-    seen += !again && all[index] >= 0 && all[index] < samples ? 1 : 0;
-  }
+  counts.repeated = known_count - seen + unknown_count - distinct_by_sorting(std::move(unknown));
   counts.missed = samples - seen;
   return counts;
 }

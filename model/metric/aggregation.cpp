@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "model/core/numbers.hpp"
 #include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
@@ -92,17 +93,18 @@ class Aggregator final : public Metric {
 
   // Without the nans, or with what stands for them.
   Kept kept_of(const MetricInputs& inputs) const {
-    const Values& values = inputs.predictions->values;
-    const Values* weights = inputs.weight == nullptr ? nullptr : &inputs.weight->values;
-    if (weights != nullptr && weights->size() != 1 && weights->size() != values.size()) {
-      throw OperationError(fmt::format("{} weights for {} values", weights->size(), values.size()));
+    const std::vector<float> values = numbers_of<float>(inputs.predictions->values);
+    const std::vector<float> weights =
+        inputs.weight == nullptr ? std::vector<float>{1} : numbers_of<float>(inputs.weight->values);
+    if (weights.size() != 1 && weights.size() != values.size()) {
+      throw OperationError(fmt::format("{} weights for {} values", weights.size(), values.size()));
     }
     Kept kept;
-    for (int64_t i = 0; i < values.size(); ++i) {
-      auto value = static_cast<float>(values.number(i));
-      auto weight = weights == nullptr
-                        ? 1.0F
-                        : static_cast<float>(weights->number(weights->size() == 1 ? 0 : i));
+    kept.values.reserve(values.size());
+    kept.weights.reserve(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      float value = values[i];
+      float weight = weights[weights.size() == 1 ? 0 : i];
       if (std::isnan(value) || std::isnan(weight)) {
         if (nan_.kind == NanStrategy::Kind::error) {
           throw OperationError("the value holds nan", "nan_strategy: ignore drops them");

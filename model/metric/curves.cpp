@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "model/core/numbers.hpp"
 #include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
@@ -139,6 +140,7 @@ class CurveMetric final : public Metric {
   bool is_binary() const { return classes_.task == ClassificationTask::binary; }
   int64_t classes() const { return is_binary() ? 1 : classes_.classes; }
   void check(const Tensor& predictions, const Tensor& target) const;
+  void leave_out_ignored(std::vector<int64_t>& targets, std::vector<float>& scores) const;
   void count(const std::vector<float>& scores, const std::vector<int64_t>& targets,
              Values& counts) const;
   Sweep sweep(const MetricState& state, int64_t c) const;
@@ -185,32 +187,39 @@ void CurveMetric::check(const Tensor& predictions, const Tensor& target) const {
   check_class_target(target, classes_.classes, classes_.ignore_index);
 }
 
-void CurveMetric::update(const MetricInputs& inputs, MetricState& state) const {
-  check(*inputs.predictions, *inputs.target);
-  const Tensor& target = *inputs.target;
-  std::vector<int64_t> targets;
-  Tensor kept = zeros(inputs.predictions->values.dtype(), {0});
-  std::vector<double> scores;
-  for (int64_t i = 0; i < target.values.size(); ++i) {
-    const int64_t label = target.values.integer(i);
-    if (classes_.ignore_index && label == *classes_.ignore_index) {
-      continue;
-    }
-    targets.push_back(label);
-    for (int64_t c = 0; c < classes(); ++c) {
-      scores.push_back(inputs.predictions->values.number(i * classes() + c));
+void CurveMetric::leave_out_ignored(std::vector<int64_t>& targets,
+                                    std::vector<float>& scores) const {
+  const auto width = static_cast<size_t>(classes());
+  size_t kept = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] != *classes_.ignore_index) {
+      targets[kept] = targets[i];
+      std::copy_n(scores.begin() + static_cast<ptrdiff_t>(i * width), width,
+                  scores.begin() + static_cast<ptrdiff_t>(kept * width));
+      ++kept;
     }
   }
-  kept.values = Values::of(kept.values.dtype(), scores);
-  const std::vector<float> normal =
-      is_binary() ? probabilities(kept) : row_probabilities(kept, classes());
+  targets.resize(kept);
+  scores.resize(kept * width);
+}
+
+void CurveMetric::update(const MetricInputs& inputs, MetricState& state) const {
+  check(*inputs.predictions, *inputs.target);
+  const Values& labels_given = inputs.target->values;
+  std::vector<int64_t> targets = numbers_of<int64_t>(labels_given);
+  std::vector<float> scores = numbers_of<float>(inputs.predictions->values);
+  if (classes_.ignore_index) {
+    leave_out_ignored(targets, scores);
+  }
+  const std::vector<float> normal = is_binary() ? probabilities(std::move(scores))
+                                                : row_probabilities(std::move(scores), classes());
   if (options_.thresholds) {
     return count(normal, targets, state.front().front().values);
   }
   const auto samples = static_cast<int64_t>(targets.size());
   state[0].push_back(
       floats(is_binary() ? std::vector{samples} : std::vector{samples, classes()}, normal));
-  Tensor labels = zeros(target.values.dtype(), {samples});
+  Tensor labels = zeros(labels_given.dtype(), {samples});
   for (size_t i = 0; i < targets.size(); ++i) {
     labels.values.set_integer(static_cast<int64_t>(i), targets[i]);
   }
@@ -257,14 +266,13 @@ void CurveMetric::count(const std::vector<float>& scores, const std::vector<int6
 
 Sweep CurveMetric::sweep(const MetricState& state, int64_t c) const {
   if (!options_.thresholds) {
-    const Tensor scores = joined(state[0]);
-    const Tensor targets = joined(state[1]);
+    const std::vector<float> scores = numbers_of<float>(joined(state[0]).values);
+    const std::vector<int64_t> targets = numbers_of<int64_t>(joined(state[1]).values);
     std::vector<Scored> samples;
-    samples.reserve(static_cast<size_t>(targets.values.size()));
-    for (int64_t i = 0; i < targets.values.size(); ++i) {
-      const int64_t label = targets.values.integer(i);
-      samples.push_back({static_cast<float>(scores.values.number(i * classes() + c)),
-                         is_binary() ? label == 1 : label == c});
+    samples.reserve(targets.size());
+    for (size_t i = 0; i < targets.size(); ++i) {
+      samples.push_back({scores[i * static_cast<size_t>(classes()) + static_cast<size_t>(c)],
+                         is_binary() ? targets[i] == 1 : targets[i] == c});
     }
     return sweep_of(std::move(samples));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/core/numbers.hpp"
 #include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
@@ -18,8 +19,7 @@ bool is_ignored(const std::optional<int64_t>& ignore_index, double target) {
 }
 
 void check_binary_labels(const Tensor& predictions) {
-  for (int64_t i = 0; i < predictions.values.size(); ++i) {
-    const double value = predictions.values.number(i);
+  for (const double value : numbers_of<double>(predictions.values)) {
     if (value != 0 && value != 1) {
       throw OperationError(
           fmt::format("`preds` holds the label {}, and a binary metric knows 0 and 1", value),
@@ -30,16 +30,13 @@ void check_binary_labels(const Tensor& predictions) {
 
 // All elements, scores as 0 or 1.
 std::vector<int64_t> thresholded(const Classification& classification, const Tensor& predictions) {
-  std::vector<int64_t> labels;
-  labels.reserve(static_cast<size_t>(predictions.values.size()));
   if (!is_floating(predictions.values.dtype())) {
     check_binary_labels(predictions);
-    for (int64_t i = 0; i < predictions.values.size(); ++i) {
-      labels.push_back(predictions.values.integer(i));
-    }
-    return labels;
+    return numbers_of<int64_t>(predictions.values);
   }
-  for (const float score : probabilities(predictions)) {
+  std::vector<int64_t> labels;
+  labels.reserve(static_cast<size_t>(predictions.values.size()));
+  for (const float score : probabilities(numbers_of<float>(predictions.values))) {
     labels.push_back(score > classification.threshold ? 1 : 0);
   }
   return labels;
@@ -67,12 +64,13 @@ std::vector<int64_t> classes_of_scores(const Classification& classification,
         "give as many scores a sample as `num_classes` says");
   }
   const int64_t inner = product(shape.subspan(2));
+  const std::vector<double> scores = numbers_of<double>(predictions.values);
   std::vector<int64_t> labels;
   for (int64_t sample = 0; sample < shape[0]; ++sample) {
     for (int64_t k = 0; k < inner; ++k) {
       int64_t best = 0;
       const auto at = [&](int64_t c) {
-        return predictions.values.number((sample * shape[1] + c) * inner + k);
+        return scores[static_cast<size_t>((sample * shape[1] + c) * inner + k)];
       };
       for (int64_t c = 1; c < shape[1]; ++c) {
         best = at(c) > at(best) ? c : best;
@@ -94,49 +92,39 @@ std::vector<int64_t> class_labels(const Classification& classification, const Te
     throw OperationError("`preds` holds one float a sample, and classes or scores are due",
                          "give int labels, or one score for each class");
   }
-  std::vector<int64_t> labels;
-  for (int64_t i = 0; i < predictions.values.size(); ++i) {
-    const int64_t label = predictions.values.integer(i);
+  std::vector<int64_t> labels = numbers_of<int64_t>(predictions.values);
+  for (const int64_t label : labels) {
     if (label < 0 || label >= classification.classes) {
       throw OperationError(fmt::format("`preds` holds the class {}, and there are {} classes, from "
                                        "0",
                                        label, classification.classes),
                            "raise `num_classes`, or mend the labels");
     }
-    labels.push_back(label);
   }
   return labels;
 }
 
 }  // namespace
 
-std::vector<float> probabilities(const Tensor& scores) {
-  std::vector<float> result;
-  result.reserve(static_cast<size_t>(scores.values.size()));
-  bool in_range = true;
-  for (int64_t i = 0; i < scores.values.size(); ++i) {
-    const auto score = static_cast<float>(scores.values.number(i));
-    in_range = in_range && score >= 0 && score <= 1;
-    result.push_back(score);
-  }
-  if (!in_range) {
-    std::transform(result.begin(), result.end(), result.begin(), sigmoid);
-  }
-  return result;
+bool are_probabilities(std::span<const float> scores) {
+  return std::all_of(scores.begin(), scores.end(),
+                     [](float score) { return score >= 0 && score <= 1; });
 }
 
-std::vector<float> row_probabilities(const Tensor& scores, int64_t classes) {
-  std::vector<float> result;
-  result.reserve(static_cast<size_t>(scores.values.size()));
-  bool in_range = true;
-  for (int64_t i = 0; i < scores.values.size(); ++i) {
-    const auto score = static_cast<float>(scores.values.number(i));
-    in_range = in_range && score >= 0 && score <= 1;
-    result.push_back(score);
+std::vector<float> probabilities(std::vector<float> scores) {
+  if (!are_probabilities(scores)) {
+    std::transform(scores.begin(), scores.end(), scores.begin(), sigmoid);
+  }
+  return scores;
+}
+
+std::vector<float> row_probabilities(std::vector<float> scores, int64_t classes) {
+  if (are_probabilities(scores)) {
+    return scores;
   }
   const auto width = static_cast<size_t>(classes);
-  for (size_t begin = 0; !in_range && begin + width <= result.size(); begin += width) {
-    const auto row = result.begin() + static_cast<ptrdiff_t>(begin);
+  for (size_t begin = 0; begin + width <= scores.size(); begin += width) {
+    const auto row = scores.begin() + static_cast<ptrdiff_t>(begin);
     const auto end = row + classes;
     const double greatest = *std::max_element(row, end);
     double total = 0;
@@ -147,13 +135,13 @@ std::vector<float> row_probabilities(const Tensor& scores, int64_t classes) {
       *each = static_cast<float>(std::exp(static_cast<double>(*each) - greatest) / total);
     }
   }
-  return result;
+  return scores;
 }
 
 void check_binary_target(const Tensor& target, const std::optional<int64_t>& ignore_index) {
-  for (int64_t i = 0; i < target.values.size(); ++i) {
-    const double value = target.values.number(i);
-    if (value != 0 && value != 1 && !is_ignored(ignore_index, value)) {
+  for (const double value : numbers_of<double>(target.values)) {
+    const bool is_label = (value == 0) | (value == 1);  // no branch on which of the two
+    if (!is_label && !is_ignored(ignore_index, value)) {
       throw OperationError(
           fmt::format("`target` holds {}, and a binary metric knows 0 and 1", value),
           "give labels 0 and 1, or name the one to ignore by `ignore_index`");
@@ -163,8 +151,7 @@ void check_binary_target(const Tensor& target, const std::optional<int64_t>& ign
 
 void check_class_target(const Tensor& target, int64_t classes,
                         const std::optional<int64_t>& ignore_index) {
-  for (int64_t i = 0; i < target.values.size(); ++i) {
-    const double value = target.values.number(i);
+  for (const double value : numbers_of<double>(target.values)) {
     if (is_ignored(ignore_index, value)) {
       continue;
     }
@@ -197,10 +184,11 @@ std::vector<LabelPair> label_pairs(const Classification& classification, const T
                                              ? class_labels(classification, predictions, target)
                                              : thresholded(classification, predictions);
   const int64_t inner = multilabel ? product(std::span(target.shape).subspan(2)) : 1;
+  const std::vector<double> targets = numbers_of<double>(target.values);
   std::vector<LabelPair> pairs;
   pairs.reserve(predicted.size());
   for (size_t i = 0; i < predicted.size(); ++i) {
-    const double wanted = target.values.number(static_cast<int64_t>(i));
+    const double wanted = targets[i];
     if (is_ignored(classification.ignore_index, wanted)) {
       continue;
     }

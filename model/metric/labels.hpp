@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/metric/metric.hpp"
@@ -34,10 +35,12 @@ struct LabelPair {
 std::vector<LabelPair> label_pairs(const Classification& classification, const Tensor& predictions,
                                    const Tensor& target);
 
+/// Whether all scores lie in [0, 1]; a nan does not.
+bool are_probabilities(std::span<const float> scores);
 /// The scores of a batch in [0, 1]: as they are, or sigmoid of all (normalize_logits_if_needed).
-std::vector<float> probabilities(const Tensor& scores);
+std::vector<float> probabilities(std::vector<float> scores);
 /// Of rows of `classes` scores: as they are, or softmax of all rows.
-std::vector<float> row_probabilities(const Tensor& scores, int64_t classes);
+std::vector<float> row_probabilities(std::vector<float> scores, int64_t classes);
 /// Throws unless every target is 0, 1 or the ignored one.
 void check_binary_target(const Tensor& target, const std::optional<int64_t>& ignore_index);
 /// Throws unless the target holds whole numbers of [0, classes), or the ignored one.

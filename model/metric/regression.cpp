@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "model/core/numbers.hpp"
 #include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
@@ -31,10 +32,12 @@ class MeanError final : public Metric {
                       "[samples, {}]",
                       text_of_shape(target.shape), outputs_, outputs_));
     }
+    const std::vector<double> given = numbers_of<double>(predictions.values);
+    const std::vector<double> wanted = numbers_of<double>(target.values);
     std::vector<double> sums(static_cast<size_t>(outputs_));
-    for (int64_t i = 0; i < target.values.size(); ++i) {
-      const double error = narrow(predictions.values.number(i) - target.values.number(i));
-      sums[static_cast<size_t>(i % outputs_)] +=
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const double error = narrow(given[i] - wanted[i]);
+      sums[i % sums.size()] +=
           formula_ == ErrorFormula::absolute ? std::abs(error) : narrow(error * error);
     }
     add_to(state[0].front(), {{outputs_}, Values::of(DType::fp32, sums)});
@@ -77,12 +80,13 @@ class R2Score final : public Metric {
     double squares = 0;
     double sum = 0;
     double residual = 0;
-    const int64_t samples = inputs.target->values.size();
-    for (int64_t i = 0; i < samples; ++i) {
-      const double wanted = inputs.target->values.number(i);
-      const double error = narrow(wanted - inputs.predictions->values.number(i));
-      squares += narrow(wanted * wanted);
-      sum += wanted;
+    const std::vector<double> given = numbers_of<double>(inputs.predictions->values);
+    const std::vector<double> wanted = numbers_of<double>(inputs.target->values);
+    const auto samples = static_cast<int64_t>(wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const double error = narrow(wanted[i] - given[i]);
+      squares += narrow(wanted[i] * wanted[i]);
+      sum += wanted[i];
       residual += narrow(error * error);
     }
     add_to(state[0].front(), scalar(squares));

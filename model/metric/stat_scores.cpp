@@ -1,6 +1,7 @@
 #include "model/metric/stat_scores.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace lockstep {
 
@@ -67,9 +68,17 @@ void CountMetric::update(const MetricInputs& inputs, MetricState& state) const {
   };
   constexpr size_t tp = 0, fp = 1, tn = 2, fn = 3;
   if (classes_.task != ClassificationTask::multiclass) {
+    std::array<Counts, 4> counts;
+    counts.fill(Counts(static_cast<size_t>(classes_.classes)));
     for (const LabelPair& pair : pairs) {
       const bool right = pair.predicted == pair.target;
-      add(pair.target == 1 ? (right ? tp : fn) : (right ? tn : fp), pair.label, 1);
+      ++counts[pair.target == 1 ? (right ? tp : fn) : (right ? tn : fp)]
+              [static_cast<size_t>(pair.label)];
+    }
+    for (size_t which = 0; which < counts.size(); ++which) {
+      for (int64_t label = 0; label < classes_.classes; ++label) {
+        add(which, label, counts[which][static_cast<size_t>(label)]);
+      }
     }
     return;
   }

@@ -30,6 +30,28 @@ void set_number(Values& values, int64_t index, const Value& number) {
   }
 }
 
+void check_fits(const Value& number) {
+  if (number.is(Value::Kind::floating) && std::isfinite(number.floating()) &&
+      std::fabs(number.floating()) > std::numeric_limits<float>::max()) {
+    throw OperationError(fmt::format("{} does not fit in an fp32 tensor", text_of(number)));
+  }
+}
+
+// As `stacked`, without a tensor for each number: the columns of a batch are such lists.
+Tensor of_numbers(const List& numbers) {
+  DType dtype = type_of_number(numbers.front());
+  for (const Value& number : numbers) {
+    check_fits(number);
+    dtype = promoted(dtype, type_of_number(number));
+  }
+  const auto size = static_cast<int64_t>(numbers.size());
+  Tensor result{{size}, Values(dtype, size)};
+  for (int64_t i = 0; i < size; ++i) {
+    set_number(result.values, i, numbers[static_cast<size_t>(i)]);
+  }
+  return result;
+}
+
 template <class Function>
 Tensor mapped(const Tensor& tensor, DType dtype, Function function) {
   Tensor result{tensor.shape, Values(dtype, tensor.values.size())};
@@ -77,9 +99,14 @@ Tensor tensor_of(const Value& value) {
   if (!value.is(Value::Kind::list)) {
     throw OperationError(fmt::format("{} is no tensor, number or list of numbers", type_of(value)));
   }
+  const List& list = value.list();
+  if (!list.empty() &&
+      std::all_of(list.begin(), list.end(), [](const Value& item) { return item.is_number(); })) {
+    return of_numbers(list);
+  }
   std::vector<Tensor> items;
-  items.reserve(value.list().size());
-  for (const Value& item : value.list()) {
+  items.reserve(list.size());
+  for (const Value& item : list) {
     items.push_back(tensor_of(item));
   }
   return stacked(items);
@@ -88,10 +115,7 @@ Tensor tensor_of(const Value& value) {
 Tensor full(std::vector<int64_t> shape, const Value& number) {
   const int64_t elements = element_count(shape);
   Tensor result{std::move(shape), Values(type_of_number(number), elements)};
-  if (number.is(Value::Kind::floating) && std::isfinite(number.floating()) &&
-      std::fabs(number.floating()) > std::numeric_limits<float>::max()) {
-    throw OperationError(fmt::format("{} does not fit in an fp32 tensor", text_of(number)));
-  }
+  check_fits(number);
   for (int64_t i = 0; i < elements; ++i) {
     set_number(result.values, i, number);
   }

@@ -156,9 +156,14 @@ uint64_t sample_key(const TrainingPlan& plan, int64_t sample, uint64_t part) {
   return random_key(random_key(plan.seed, 0x5a3e1eULL + part), static_cast<uint64_t>(sample));
 }
 
-}  // namespace
+int64_t whole_below(uint64_t key, int64_t turn, uint64_t bound) {
+  return static_cast<int64_t>(random_below(key, static_cast<uint64_t>(turn), bound));
+}
 
-namespace {
+/// -2, -1, 0, 1 or 2: sums of a few products of them are exact in every floating type.
+double small_number(uint64_t key, int64_t turn) {
+  return static_cast<double>(whole_below(key, turn, 5)) - 2;
+}
 
 /// Classes of an integer input: rows of the module's first embedding.
 uint64_t tokens_of(const Network& network, size_t module) {
@@ -180,13 +185,15 @@ Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module)
   const int64_t width = elements_of(network.input_of(module));
   const uint64_t tokens = tokens_of(network, module);
   Values values(floating ? plan.activation_dtype : dtype, batch.size() * width);
-  for (int64_t i = 0; i < values.size(); ++i) {
-    const uint64_t key = sample_key(plan, batch.samples[static_cast<size_t>(i / width)], 0);
-    const auto turn = static_cast<uint64_t>(i % width);
-    if (floating) {
-      values.set(i, static_cast<double>(random_below(key, turn, 5)) - 2);
-    } else {
-      values.set_integer(i, static_cast<int64_t>(random_below(key, turn, tokens)));
+  int64_t i = 0;
+  for (const int64_t sample : batch.samples) {
+    const uint64_t key = sample_key(plan, sample, 0);
+    for (int64_t turn = 0; turn < width; ++turn, ++i) {
+      if (floating) {
+        values.set(i, small_number(key, turn));
+      } else {
+        values.set_integer(i, whole_below(key, turn, tokens));
+      }
     }
   }
   return values;
@@ -198,14 +205,16 @@ Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module
   const int64_t outputs = elements_of(loss.input);
   const int64_t width = classes ? outputs / loss.input.back() : outputs;
   Values values(classes ? DType::int64 : plan.activation_dtype, batch.size() * width);
-  for (int64_t i = 0; i < values.size(); ++i) {
-    const uint64_t key = sample_key(plan, batch.samples[static_cast<size_t>(i / width)], 1);
-    const auto turn = static_cast<uint64_t>(i % width);
-    if (classes) {
-      const auto count = static_cast<uint64_t>(loss.input.back());
-      values.set_integer(i, static_cast<int64_t>(random_below(key, turn, count)));
-    } else {
-      values.set(i, static_cast<double>(random_below(key, turn, 5)) - 2);
+  int64_t i = 0;
+  for (const int64_t sample : batch.samples) {
+    const uint64_t key = sample_key(plan, sample, 1);
+    for (int64_t turn = 0; turn < width; ++turn, ++i) {
+      if (classes) {
+        const auto count = static_cast<uint64_t>(loss.input.back());
+        values.set_integer(i, whole_below(key, turn, count));
+      } else {
+        values.set(i, small_number(key, turn));
+      }
     }
   }
   return values;

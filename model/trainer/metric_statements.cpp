@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "model/core/numbers.hpp"
+#include "model/metric/labels.hpp"
 #include "model/scenario/tensor.hpp"
 #include "model/trainer/sites.hpp"
 
@@ -135,16 +137,6 @@ bool scales_logits(const std::string& class_name) {
          (class_name.starts_with("Multiclass") && is_curve);
 }
 
-bool is_outside(const Values& scores) {
-  for (int64_t i = 0; i < scores.size(); ++i) {
-    const double score = scores.number(i);
-    if (score < 0 || score > 1) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace
 
 void MetricStatements::check_scale(const Statement& statement, const MetricInstance& metric,
@@ -160,7 +152,7 @@ void MetricStatements::check_scale(const Statement& statement, const MetricInsta
   if (scales.told) {
     return;
   }
-  const bool outside = is_outside(predictions.values);
+  const bool outside = !are_probabilities(numbers_of<float>(predictions.values));
   (outside ? scales.logits : scales.probabilities) = true;
   if (scales.logits && scales.probabilities) {
     scales.told = true;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <map>
+
 #include "model/scenario/tensor.hpp"
 #include "model/trainer/sites.hpp"
 
@@ -11,20 +13,33 @@ namespace {
 
 class SampleScope final : public Environment {
  public:
-  SampleScope(int64_t sample, uint64_t seed) : sample_(sample), seed_(seed) {}
+  explicit SampleScope(uint64_t seed) : seed_(seed) {}
+  void move_to(int64_t sample) {
+    sample_ = sample;
+    turn_ = 0;
+  }
   std::optional<Value> lookup(std::string_view name) override {
     return name == "sample" ? std::optional<Value>(sample_) : std::nullopt;
   }
   double random(const SourcePlace& place) override {
-    const uint64_t of_place = random_key(seed_, site_of(place).value);
-    return random_unit(random_key(of_place, static_cast<uint64_t>(sample_)), turn_++);
+    return random_unit(random_key(key_of(place), static_cast<uint64_t>(sample_)), turn_++);
   }
   bool unknown(const SourcePlace&) override { return false; }
 
  private:
-  int64_t sample_;
+  // Remembered: a site is the hash of a text. Places belong to the expression, which stays.
+  uint64_t key_of(const SourcePlace& place) {
+    const auto [known, fresh] = keys_.try_emplace(&place);
+    if (fresh) {
+      known->second = random_key(seed_, site_of(place).value);
+    }
+    return known->second;
+  }
+
+  int64_t sample_ = 0;
   uint64_t seed_;
   uint64_t turn_ = 0;
+  std::map<const SourcePlace*, uint64_t> keys_;
 };
 
 }  // namespace
@@ -69,8 +84,10 @@ SampleColumns::SampleColumns(const std::optional<ColumnValues>& values, uint64_t
   }
 }
 
-Value SampleColumns::one(const Entry& entry, int64_t sample) const {
-  SampleScope scope(sample, seed_);
+namespace {
+
+Value value_of(const SampleColumns::Entry& entry, int64_t sample, SampleScope& scope) {
+  scope.move_to(sample);
   if (entry.items.empty()) {
     return evaluate(entry.expression, scope);
   }
@@ -82,12 +99,15 @@ Value SampleColumns::one(const Entry& entry, int64_t sample) const {
   return evaluate(entry.items[static_cast<size_t>(sample)], scope);
 }
 
+}  // namespace
+
 Tensor SampleColumns::of_column(size_t column, const std::vector<int64_t>& samples) const {
   if (!table_) {
+    SampleScope scope(seed_);
     List items;
     items.reserve(samples.size());
     for (const int64_t sample : samples) {
-      items.push_back(one(entries_[column], sample));
+      items.push_back(value_of(entries_[column], sample, scope));
     }
     return tensor_of(Value(std::move(items)));
   }

@@ -37,7 +37,6 @@ class SampleColumns {
  private:
   /// One column, or several side by side.
   using Parts = std::vector<size_t>;
-  Value one(const Entry& entry, int64_t sample) const;
   Tensor of_column(size_t column, const std::vector<int64_t>& samples) const;
 
   std::vector<Entry> entries_;

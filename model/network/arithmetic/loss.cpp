@@ -12,35 +12,36 @@ namespace lockstep {
 
 namespace {
 
-/// The class of a row, or `ignored_target`.
-int64_t class_at(const Values& targets, int64_t row, int64_t classes) {
-  const int64_t target = targets.integer(row);
-  if (target != ignored_target && (target < 0 || target >= classes)) {
-    throw ArithmeticError(
-        fmt::format("target {} of row {} is none of {} classes", target, row, classes),
-        fmt::format("keep targets in 0 .. {}, or {} to ignore a row", classes - 1, ignored_target));
+/// The class of each row, or `ignored_target`.
+std::vector<int64_t> classes_of(const Values& targets, int64_t classes) {
+  std::vector<int64_t> of_rows = numbers_of<int64_t>(targets);
+  for (size_t row = 0; row < of_rows.size(); ++row) {
+    const int64_t target = of_rows[row];
+    if (target != ignored_target && (target < 0 || target >= classes)) {
+      throw ArithmeticError(
+          fmt::format("target {} of row {} is none of {} classes", target, row, classes),
+          fmt::format("keep targets in 0 .. {}, or {} to ignore a row", classes - 1,
+                      ignored_target));
+    }
   }
-  return target;
+  return of_rows;
 }
 
-int64_t counted_rows(const Values& targets, int64_t classes) {
-  int64_t counted = 0;
-  for (int64_t row = 0; row < targets.size(); ++row) {
-    counted += class_at(targets, row, classes) == ignored_target ? 0 : 1;
-  }
-  return counted;
+int64_t counted_rows(const std::vector<int64_t>& of_rows) {
+  return std::count_if(of_rows.begin(), of_rows.end(),
+                       [](int64_t target) { return target != ignored_target; });
 }
 
-/// Scores of one row minus their maximum: the exponentials then neither overflow nor all vanish.
+/// `shifted` becomes the scores of one row minus their maximum: the exponentials then neither
+/// overflow nor all vanish.
 template <class T>
-std::vector<T> shifted_row(const std::vector<T>& scores, int64_t row, int64_t classes) {
-  const auto begin = scores.begin() + row * classes;
-  std::vector<T> shifted(begin, begin + classes);
+void shift_row(const std::vector<T>& scores, size_t row, std::vector<T>& shifted) {
+  const auto begin = scores.begin() + static_cast<ptrdiff_t>(row * shifted.size());
+  std::copy_n(begin, shifted.size(), shifted.begin());
   const T greatest = *std::max_element(shifted.begin(), shifted.end());
   for (T& score : shifted) {
     score -= greatest;
   }
-  return shifted;
 }
 
 template <class T>
@@ -90,15 +91,16 @@ void cross_entropy_forward(const Values& scores, const Values& targets, int64_t 
   ensure(scores.size() == targets.size() * classes && loss.size() == 1, "a loss's operands fit");
   with_accumulator({&scores, &loss}, [&]<class T>(T) {
     const std::vector<T> x = numbers_of<T>(scores);
+    const std::vector<int64_t> of_rows = classes_of(targets, classes);
+    std::vector<T> shifted(static_cast<size_t>(classes));
     T sum = 0;
-    for (int64_t row = 0; row < targets.size(); ++row) {
-      const int64_t target = class_at(targets, row, classes);
-      if (target != ignored_target) {
-        const std::vector<T> shifted = shifted_row(x, row, classes);
-        sum += std::log(sum_of_exponentials(shifted)) - shifted[static_cast<size_t>(target)];
+    for (size_t row = 0; row < of_rows.size(); ++row) {
+      if (of_rows[row] != ignored_target) {
+        shift_row(x, row, shifted);
+        sum += std::log(sum_of_exponentials(shifted)) - shifted[static_cast<size_t>(of_rows[row])];
       }
     }
-    const T count = static_cast<T>(counted_rows(targets, classes));
+    const T count = static_cast<T>(counted_rows(of_rows));
     store_numbers<T>({reduction == LossReduction::mean ? sum / count : sum}, loss);
   });
 }
@@ -109,20 +111,21 @@ void cross_entropy_backward(const Values& scores, const Values& targets, int64_t
          "a loss's operands fit");
   with_accumulator({&scores, &score_gradient}, [&]<class T>(T) {
     const std::vector<T> x = numbers_of<T>(scores);
+    const std::vector<int64_t> of_rows = classes_of(targets, classes);
+    std::vector<T> shifted(static_cast<size_t>(classes));
     std::vector<T> gradient(x.size());
-    const double count = static_cast<double>(counted_rows(targets, classes));
+    const double count = static_cast<double>(counted_rows(of_rows));
     const T scale = static_cast<T>(reduction == LossReduction::mean ? factor / count : factor);
-    for (int64_t row = 0; row < targets.size(); ++row) {
-      const int64_t target = class_at(targets, row, classes);
-      if (target == ignored_target) {
+    for (size_t row = 0; row < of_rows.size(); ++row) {
+      if (of_rows[row] == ignored_target) {
         continue;
       }
-      const std::vector<T> shifted = shifted_row(x, row, classes);
+      shift_row(x, row, shifted);
       const T sum = sum_of_exponentials(shifted);
-      for (int64_t i = 0; i < classes; ++i) {
-        const T probability = std::exp(shifted[static_cast<size_t>(i)]) / sum;
-        gradient[static_cast<size_t>(row * classes + i)] =
-            scale * (probability - (i == target ? T{1} : T{0}));
+      for (size_t i = 0; i < shifted.size(); ++i) {
+        const T probability = std::exp(shifted[i]) / sum;
+        gradient[row * shifted.size() + i] =
+            scale * (probability - (static_cast<int64_t>(i) == of_rows[row] ? T{1} : T{0}));
       }
     }
     store_numbers(gradient, score_gradient);

@@ -5,24 +5,10 @@
 #include <vector>
 
 #include "model/core/ensure.hpp"
+#include "model/core/numbers.hpp"
 #include "model/core/values.hpp"
 
 namespace lockstep {
-
-/// The numbers of `values` in the type that arithmetic happens in (exact: T is at least as wide).
-template <class T>
-std::vector<T> numbers_of(const Values& values) {
-  std::vector<T> numbers(static_cast<size_t>(values.size()));
-  const bool same_type = values.dtype() == (sizeof(T) == 8 ? DType::fp64 : DType::fp32);
-  if (same_type && !numbers.empty()) {
-    std::memcpy(numbers.data(), values.bytes().data(), values.bytes().size());
-    return numbers;
-  }
-  for (int64_t i = 0; i < values.size(); ++i) {
-    numbers[static_cast<size_t>(i)] = static_cast<T>(values.number(i));
-  }
-  return numbers;
-}
 
 /// Stores every number, rounded once to the type of `values`.
 template <class T>

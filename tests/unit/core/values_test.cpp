@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "model/core/numbers.hpp"
+
 using namespace lockstep;
 
 TEST_CASE("bf16 and fp16 round to nearest, ties to even") {
@@ -92,4 +94,27 @@ TEST_CASE("NCCL scales before the sum, Gloo divides after it") {
   const Values* both[] = {&large, &large};  // the sum is beyond fp16
   CHECK(reduce(Reduction::avg, AverageOrder::scale_then_sum, both).number(0) == 40000);
   CHECK(std::isinf(reduce(Reduction::avg, AverageOrder::sum_then_divide, both).number(0)));
+}
+
+TEST_CASE("all numbers at once are the numbers one by one") {
+  for (const DType dtype : {DType::fp64, DType::fp32, DType::bf16, DType::fp16, DType::int64,
+                            DType::int32, DType::uint8}) {
+    INFO(name_of(dtype));
+    const Values values = Values::of(dtype, {0, 1, 2.75, 100.5, 255, 3});
+    const std::vector<double> doubles = numbers_of<double>(values);
+    const std::vector<float> floats = numbers_of<float>(values);
+    const std::vector<int64_t> wholes = numbers_of<int64_t>(values);
+    REQUIRE(doubles.size() == 6);
+    for (size_t i = 0; i < doubles.size(); ++i) {
+      CHECK(doubles[i] == values.number(static_cast<int64_t>(i)));
+      CHECK(floats[i] == static_cast<float>(doubles[i]));
+      CHECK(wholes[i] == values.integer(static_cast<int64_t>(i)));
+    }
+  }
+  // Beyond 2^53 an int64 is no double, and nan is no whole number.
+  Values large(DType::int64, 1);
+  large.set_integer(0, 9007199254740993);
+  CHECK(numbers_of<int64_t>(large) == std::vector<int64_t>{9007199254740993});
+  CHECK(numbers_of<int64_t>(Values::of(DType::fp32, {std::nan("")})) == std::vector<int64_t>{0});
+  CHECK(numbers_of<float>(Values(DType::fp16, 0)).empty());
 }

@@ -100,6 +100,16 @@ TEST_CASE("dropped samples are missed") {
         "epoch 1: of 2 samples 0 are counted more than once and 1 never");
 }
 
+TEST_CASE("few of very many samples, and indices of no sample, are counted") {
+  const int64_t many = int64_t{1} << 40;
+  const std::vector<RankSamples> few = {{0, 0, {0, many - 1, 7}}, {1, 0, {7, 7}}};
+  CHECK(count_samples(few, 0, many).repeated == 2);
+  CHECK(count_samples(few, 0, many).missed == many - 3);
+  const std::vector<RankSamples> beyond = {{0, 0, {0, 1, 5, -1}}, {1, 0, {5, 2}}};
+  CHECK(count_samples(beyond, 0, 4).repeated == 1);
+  CHECK(count_samples(beyond, 0, 4).missed == 1);
+}
+
 TEST_CASE("transfers are counted by kind and group and divided by steps") {
   JournalBuilder journal(2);
   journal.group({0, 1}, 0);
