@@ -171,13 +171,14 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
     }
   }
   replica_.forget_forward(rank);
-  if (synchronising_) {
+  if (is_wrapped()) {
+    if (!synchronising_ && options.through_wrapper) {
+      co_await reducer_->refuse_first_static(rank);
+    }
     co_await reducer_->finish(rank);  // 9, 10. the used map; averages into gradients
-    for (const Bytes bytes : reducer_->reduced_bytes()) {
+    for (const Bytes bytes : reducer_->take_reduced_bytes()) {
       transfers_.add(gradients_reduced, bytes);
     }
-  } else if (is_wrapped() && options.through_wrapper) {
-    co_await reducer_->finish_unsynchronised(rank);
   }
 }
 

@@ -51,6 +51,9 @@ void Reducer::empty_buckets() {
     bucket.filled = Ticket{};
     bucket.reduced = Ticket{};
   }
+  for (Place& place : places_) {
+    place.is_put = false;
+  }
 }
 
 void Reducer::gradients_ready(Rank& rank, size_t layer, Ticket done) {
@@ -105,8 +108,16 @@ void Reducer::put(Rank& rank, const std::vector<size_t>& parameters, Ticket done
   std::vector<Slice> views;
   std::vector<Slice> zeros;
   for (const size_t index : parameters) {
+    Place& place = places_[index];
+    if (std::exchange(place.is_put, true)) {
+      throw ProgramException(
+          site_id(fill_bucket),
+          "expected to mark a variable ready only once: an earlier backward of this step has its "
+          "gradient in a bucket that is not full, and no_sync does not end that; use "
+          "find_unused_parameters: true, or use every parameter in each synchronised loss");
+    }
     Replica::Parameter& parameter = replica_->parameters()[index];
-    const Slice& part = buckets_[places_[index].bucket].parts[places_[index].part];
+    const Slice& part = buckets_[place.bucket].parts[place.part];
     const Slice gradient = parameter.tensor.gradient;
     if (gradient.buffer == no_buffer) {
       zeros.push_back(part);
@@ -159,6 +170,7 @@ void Reducer::make_view(Rank& rank, size_t index) {
 void Reducer::launch_full_buckets(Rank& rank) {
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
     Bucket& bucket = buckets_[next_bucket_++];
+    reduced_bytes_.push_back(bucket.flat.bytes());
     bucket.reduced =
         rank.all_reduce(world_group, bucket.flat, Reduction::sum,
                         {communication_stream, {bucket.filled}, site_id(reduce_bucket)});
@@ -183,15 +195,18 @@ void Reducer::launch_used_map(Rank& rank) {
 // Out of the buckets
 
 Program Reducer::finish(Rank& rank) {
-  if (!std::exchange(wants_gradients_, false)) {
+  if (!wants_gradients_) {
     co_return;
   }
   if (is_first_static()) {
     co_await reduce_first_static(rank);
   }
   if (next_bucket_ < buckets_.size()) {
-    co_return;  // a parameter got no gradient: nobody waits, local gradients are used as they are
+    // A parameter got no gradient: nobody waits, and local gradients are used as they are. The
+    // next backward under no_sync may bring it.
+    co_return;
   }
+  wants_gradients_ = false;
   unfinished_ = false;
   if (finds_unused()) {
     co_await reduce_used_map(rank);
@@ -224,7 +239,7 @@ Program Reducer::reduce_first_static(Rank& rank) {
   put(rank, trainable_, {});
 }
 
-Program Reducer::finish_unsynchronised(Rank& rank) {
+Program Reducer::refuse_first_static(Rank& rank) {
   if (!is_before_first_static()) {
     co_return;
   }
@@ -279,16 +294,6 @@ Program Reducer::settle(Rank& rank) {
   co_await rank.settle_all(exchanged_);
   exchanged_.clear();
   co_await rank.settle(used_map_reduced_);
-}
-
-std::vector<Bytes> Reducer::reduced_bytes() const {
-  std::vector<Bytes> bytes;
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.reduced) {
-      bytes.push_back(bucket.flat.bytes());
-    }
-  }
-  return bytes;
 }
 
 // Join

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "model/strategy/bucket.hpp"
@@ -36,14 +37,15 @@ class Reducer {
   void prepare_for_backward();
   /// What each gradient is divided by.
   void divide_by(int64_t ranks) { divisor_ = static_cast<double>(ranks); }
-  /// The gradients of a layer are there, once `done`. Also called in backwards that exchange
-  /// nothing, as torch's hooks are.
+  /// The gradients of a layer are there, once `done`. Also called in backwards under no_sync, as
+  /// torch's hooks are: they fill what an earlier backward has left unfilled. Throws
+  /// ProgramException where a parameter is in its bucket already.
   void gradients_ready(Rank& rank, size_t layer, Ticket done);
-  /// A synchronised backward has ended.
+  /// A backward has ended. Where all buckets are full, their averages become the gradients.
   Program finish(Rank& rank);
-  /// A backward under no_sync has ended. Throws ProgramException where it is the first of a static
-  /// graph.
-  Program finish_unsynchronised(Rank& rank);
+  /// Before `finish` of a backward under no_sync. Throws ProgramException where it is the first of
+  /// a static graph.
+  Program refuse_first_static(Rank& rank);
 
   /// The host waits until the averages of the last backward are in the gradients. Later work on the
   /// replica's compute stream comes after that by itself.
@@ -54,8 +56,8 @@ class Reducer {
   /// The all_reduces of an iteration of the others, on a rank whose data have ended.
   Program reduce_zeros(Rank& rank);
 
-  /// Bytes of each bucket that the last backward has reduced.
-  std::vector<Bytes> reduced_bytes() const;
+  /// Bytes of each bucket that was reduced since the last call.
+  std::vector<Bytes> take_reduced_bytes() { return std::exchange(reduced_bytes_, {}); }
   /// Parameters of each bucket, as indices into Replica::parameters(), in bucket order.
   BucketAssignment bucket_assignment() const;
 
@@ -73,6 +75,7 @@ class Reducer {
     size_t bucket = 0;
     size_t part = 0;
     size_t position = 0;
+    bool is_put = false;  ///< in its bucket, in this iteration
   };
 
   bool finds_unused() const { return options_.find_unused_parameters && !options_.static_graph; }
@@ -109,6 +112,7 @@ class Reducer {
   bool unfinished_ = false;
   size_t next_bucket_ = 0;  ///< the first that has not been launched
   std::vector<Ticket> exchanged_;
+  std::vector<Bytes> reduced_bytes_;
 
   bool has_rebuilt_ = false;
   std::vector<size_t> ready_order_;  ///< positions, as their gradients came

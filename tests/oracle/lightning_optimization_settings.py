@@ -343,6 +343,102 @@ program:
     - backward: loss
     - optimizer_step: d
 """,
+    "no-sync-that-ends-a-reduction": GAN + """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 12, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward: {module: generator}
+    - backward: loss
+    - no_sync:
+        - forward: {module: discriminator}
+        - backward: loss
+    - optimizer_step: g
+    - optimizer_step: d
+    - zero_grad: g
+    - zero_grad: d
+""",
+    "no-sync-after-a-reduction": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 12, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward
+    - backward: loss
+    - no_sync: [forward, {backward: loss}]
+    - optimizer_step
+    - zero_grad
+""",
+    "no-sync-that-reduces-again": GAN + """
+process_group: {timeout: 4 s}
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 12, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward: {module: generator}
+    - backward: loss
+    - no_sync:
+        - forward: {module: generator}
+        - backward: loss
+    - optimizer_step: g
+    - zero_grad: g
+""",
+    "no-sync-in-parts": GAN + """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 12, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - no_sync:
+        - forward: {module: generator}
+        - backward: loss
+    - forward: {module: discriminator}
+    - backward: loss
+    - no_sync:
+        - forward: {module: generator}
+        - backward: loss
+    - no_sync:
+        - forward: {module: discriminator}
+        - backward: loss
+    - optimizer_step: g
+    - optimizer_step: d
+    - zero_grad: g
+    - zero_grad: d
+""",
+    "manual-static-graph": """
+trainer:
+  accelerator: cpu
+  strategy: {DDPStrategy: {static_graph: true}}
+  devices: 2
+  enable_checkpointing: false
+  max_epochs: 1
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step: [forward, zero_grad, {backward: loss}, optimizer_step]
+""",
+    "manual-static-graph-twice-a-step": GAN + """
+process_group: {timeout: 4 s}
+trainer:
+  accelerator: cpu
+  strategy: {DDPStrategy: {static_graph: true}}
+  devices: 2
+  enable_checkpointing: false
+  max_epochs: 1
+data: {train: {samples: 16, batch_size: 2}}
+program:
+  automatic_optimization: false
+  training_step:
+    - forward: {module: generator}
+    - backward: loss
+    - optimizer_step: g
+    - forward: {module: discriminator}
+    - backward: loss
+    - optimizer_step: d
+""",
     "plateau-through-two-fits": """
 trainer: {$two, max_epochs: 1, num_sanity_val_steps: 0}
 lr_scheduler: {ReduceLROnPlateau: {monitor: v, patience: 0, factor: 0.5}}
