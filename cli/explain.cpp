@@ -12,6 +12,7 @@
 #include "cli/explain_guides.hpp"
 #include "cli/explain_keys.hpp"
 #include "cli/explain_tables.hpp"
+#include "cli/wrapped_text.hpp"
 #include "io/scenario/spelling.hpp"
 #include "io/schema/schema.hpp"
 #include "model/cluster/presets.hpp"
@@ -38,19 +39,10 @@ std::string list_of(std::span<const Page> pages) {
   return out;
 }
 
-// As many on a line as there is room for.
 std::string lines_of(const std::vector<std::string>& names) {
-  constexpr size_t width = 90;
-  std::string out;
-  std::string line = " ";
-  for (const std::string& name : names) {
-    if (line.size() + 1 + name.size() > width) {
-      out += line + "\n";
-      line = " ";
-    }
-    line += " " + name;
-  }
-  return out + line + "\n";
+  constexpr size_t width = 88;
+  return fmt::format("  {}\n",
+                     fmt::join(wrapped(fmt::to_string(fmt::join(names, " ")), width), "\n  "));
 }
 
 std::string overview() {

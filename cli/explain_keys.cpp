@@ -7,6 +7,7 @@
 
 #include "cli/key_example_table.hpp"
 #include "cli/key_examples.hpp"
+#include "cli/wrapped_text.hpp"
 #include "io/scenario/statement_table.hpp"
 #include "io/scenario/tables.hpp"
 #include "model/scenario/hooks.hpp"
@@ -166,24 +167,6 @@ namespace {
 
 std::string shown(const std::string& value) { return value.empty() ? "none" : value; }
 
-// As many words on a line as there is room for.
-std::string wrapped(std::string_view words) {
-  constexpr size_t width = 90;
-  std::string text;
-  std::string line;
-  while (!words.empty()) {
-    const size_t space = words.find(' ');
-    const std::string_view word = words.substr(0, space);
-    words.remove_prefix(space == words.npos ? words.size() : space + 1);
-    if (line.size() + 1 + word.size() > width) {
-      text += line + "\n";
-      line.clear();
-    }
-    line += fmt::format("{}{}", line.empty() ? "  " : " ", word);
-  }
-  return text + line + "\n";
-}
-
 // What a class takes of itself; its own documentation says the meaning.
 std::string own_arguments(const KeyPage& page) {
   std::string names;
@@ -192,7 +175,11 @@ std::string own_arguments(const KeyPage& page) {
       names += fmt::format(" {}", key.name);
     }
   }
-  return names.empty() ? names : fmt::format("\n{}", wrapped("Its own arguments:" + names));
+  constexpr size_t width = 88;
+  return names.empty()
+             ? names
+             : fmt::format("\n  {}\n",
+                           fmt::join(wrapped("Its own arguments:" + names, width), "\n  "));
 }
 
 std::string table_of(const std::vector<KeyPage::Key>& all) {

@@ -59,8 +59,7 @@ std::vector<Finding> statement_findings(const OneRun& run) {
   }
   std::vector<Finding> findings;
   const auto is_lost_attribute = [&](const StatementFinding& told) {
-    return told.code == "evaluation" && told.message.ends_with("is not bound here") &&
-           std::ranges::any_of(by_place, [&](const auto& other) {
+    return told.code == "unbound" && std::ranges::any_of(by_place, [&](const auto& other) {
              return std::get<0>(other.first) == "LS308" && std::get<1>(other.first) == told.site;
            });
   };
@@ -97,6 +96,7 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
     const bool told = std::any_of(logs[rank].findings.begin(), logs[rank].findings.end(),
                                   [&](const StatementFinding& finding) {
                                     return finding.code == "evaluation" ||
+                                           finding.code == "unbound" ||
                                            (finding.code == "LS310" && finding.site == end.site);
                                   });
     if (end.kind == RankEnd::Kind::raised && !end.out_of_memory && !told &&

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cli/excerpt.hpp"
+#include "cli/wrapped_text.hpp"
 
 namespace lockstep::cli {
 
@@ -82,26 +83,15 @@ std::string excerpts_of(const Finding& finding, const Sites& sites, const Source
 
 constexpr size_t text_width = 84;
 
-// Broken between words; a line that begins with blanks (a piece of a scenario) stays whole.
-std::vector<std::string> wrapped(const std::string& text) {
-  std::vector<std::string> lines;
-  size_t begin = 0;
-  while (!text.starts_with(' ') && text.size() - begin > text_width) {
-    const size_t space = text.rfind(' ', begin + text_width);
-    if (space == std::string::npos || space <= begin) {
-      break;
-    }
-    lines.push_back(text.substr(begin, space - begin));
-    begin = space + 1;
-  }
-  lines.push_back(text.substr(begin));
-  return lines;
+// A line that begins with blanks (a piece of a scenario) stays whole.
+std::vector<std::string> lines_of(const std::string& text) {
+  return text.starts_with(' ') ? std::vector{text} : wrapped(text, text_width);
 }
 
 std::string rows(std::string_view key, const std::vector<std::string>& texts) {
   std::string out;
   for (const std::string& text : texts) {
-    for (const std::string& line : wrapped(text)) {
+    for (const std::string& line : lines_of(text)) {
       out += out.empty() ? fmt::format("   = {:<{}} {}\n", key, key_width, line)
                          : fmt::format("     {:<{}} {}\n", "", key_width, line);
     }

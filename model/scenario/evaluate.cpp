@@ -81,7 +81,7 @@ Value Evaluator::value_of_name(const Node& node) {
       placed(node.place, [&] { return environment_.lookup(node.name); });
   if (!value) {
     const bool function = find_function(node.name) != nullptr;
-    throw EvaluationError(
+    throw UnboundNameError(
         node.place, fmt::format("`{}` is not bound here", node.name),
         function ? fmt::format("it is a function: write {}", find_function(node.name)->form)
                  : "bind it first with `let` or `as`; text is written 'text'");

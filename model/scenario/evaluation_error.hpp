@@ -35,4 +35,10 @@ class EvaluationError : public std::runtime_error {
   std::string remedy_;
 };
 
+/// The expression uses a name that nothing has bound.
+class UnboundNameError : public EvaluationError {
+ public:
+  using EvaluationError::EvaluationError;
+};
+
 }  // namespace lockstep

@@ -18,7 +18,8 @@ struct Placement {
   bool interactive = false;      ///< in a notebook
   std::vector<int64_t> devices;  ///< GPUs of each node that train, by their place; on CPU processes
   std::vector<int64_t> numbers;  ///< the same GPUs as CUDA numbers them: `cuda:N`
-  int64_t visible = 0;           ///< GPUs that CUDA shows
+  int64_t present = 0;           ///< GPUs of a node
+  int64_t visible = 0;           ///< of them, that CUDA shows to rank 0
   int64_t nodes = 1;
   StrategyChoice strategy{};
   PrecisionChoice precision{};

@@ -172,6 +172,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
     prepare_training(preparation, settings, registry, world);
   }
   prepare_launch(preparation);
+  prepare_environment(preparation);
   find_unsupported(preparation, world);
   drop_what_is_refused_anyway(preparation);
   return preparation;

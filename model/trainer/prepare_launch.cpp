@@ -1,9 +1,8 @@
-// Launcher, environment, and what becomes of a program whose processes are spawned or forked.
+// The launcher, and what becomes of a program whose processes are spawned or forked.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "model/scenario/evaluation_error.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
@@ -113,53 +112,6 @@ void check_detection(Preparation& preparation, const Object& launcher) {
   }
 }
 
-// lightning_fabric/plugins/environments/lightning.py: with LOCAL_RANK the processes are there
-// already, and where no MASTER_PORT is set each of them looks for a free port.
-void check_port(Preparation& preparation) {
-  const auto find = [&](std::string_view name) {
-    const auto& env = preparation.scenario->env;
-    const auto found = std::ranges::find(env, name, &EnvironmentVariable::name);
-    return found == env.end() ? nullptr : &*found;
-  };
-  const EnvironmentVariable* const local_rank = find("LOCAL_RANK");
-  if (local_rank != nullptr && find("MASTER_PORT") == nullptr &&
-      preparation.placement.launch.launcher == "lightning" &&
-      preparation.placement.launch.world_size() > 1) {
-    add_problem(preparation, Kind::refused, local_rank->place,
-                "with LOCAL_RANK and no MASTER_PORT each process looks for a port of its own",
-                "set MASTER_PORT to the same on all ranks, or leave LOCAL_RANK to Lightning",
-                refused_code);
-  }
-}
-
-void check_environment(Preparation& preparation) {
-  const Scenario& scenario = *preparation.scenario;
-  for (const EnvironmentVariable& variable : scenario.env) {
-    if (!has_meaning(variable.name)) {
-      add_problem(preparation, Kind::note, variable.place,
-                  fmt::format("the environment variable {} changes nothing here", variable.name));
-    }
-  }
-  try {
-    for (const EnvironmentFault& fault :
-         environment_faults(scenario.env, preparation.placement.launch)) {
-      const bool tells_rank =
-          expected_value(fault.variable->name, preparation.placement.launch.place_of(0))
-              .has_value();
-      add_problem(preparation, Kind::refused, fault.variable->place, fault.message,
-                  tells_rank ? "leave the variable to the launcher, or write it with `{rank}`, "
-                               "`{local_rank}`, `{node_rank}` and `{world_size}`"
-                  : fault.variable->name == "MASTER_ADDR"
-                      ? "give all ranks the name of the machine that rank 0 is on"
-                      : "give all ranks the same",
-                  refused_code);
-    }
-    check_port(preparation);
-  } catch (const EvaluationError& error) {
-    add_problem(preparation, Kind::invalid, error.place(), error.message(), error.remedy());
-  }
-}
-
 std::string_view name_of(Unpicklable culprit) {
   switch (culprit) {
     case Unpicklable::model: return "model";
@@ -253,7 +205,6 @@ void prepare_launch(Preparation& preparation) {
       check_detection(preparation, *scenario.launcher);
     }
   }
-  check_environment(preparation);
   if (!scenario.is_bare_program()) {
     check_pickling(preparation);
     check_fork(preparation);

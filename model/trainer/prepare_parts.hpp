@@ -32,8 +32,10 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world);
 void prepare_placement(Preparation& preparation, Scenario& scenario);
 /// The backend of the process group, where strategy, environment or accelerator say it.
 void prepare_process_group(Preparation& preparation, Scenario& scenario);
-/// Holds launcher and environment against the processes that there are.
+/// Who starts the processes, held against those that the strategy has.
 void prepare_launch(Preparation& preparation);
+/// Holds the variables of `env` against the processes that there are; needs the launch.
+void prepare_environment(Preparation& preparation);
 /// The last version that calls every hook of the program; nothing where no version stopped to.
 std::optional<Version> newest_with_hooks(const Scenario& scenario);
 /// Combinations that the framework refuses or ignores, beyond devices, strategy and precision.

@@ -81,6 +81,7 @@ class Placing {
     }
     const bool has_gpus = name != "cpu" || (given && scenario_.cluster->gpu);
     present = !has_gpus ? 0 : given ? value_or(scenario_.cluster->gpus, present) : present;
+    placement_.present = present;
     visible_ = visible_devices(variable("CUDA_VISIBLE_DEVICES"), present);
     if (given) {
       for (const Placed<int64_t>& taken : scenario_.cluster->occupied) {

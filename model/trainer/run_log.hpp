@@ -17,7 +17,8 @@ namespace lockstep {
 
 /// What a statement found on one rank. The same one at the same place is kept once and counted.
 struct StatementFinding {
-  std::string code;  ///< "LS201"; "assert", "evaluation", "unsupported" have no code of ours
+  /// "LS201"; "assert", "evaluation", "unbound" (a name) and "unsupported" have no code of ours.
+  std::string code;
   SiteId site{};
   std::string message;
   std::string remedy;  ///< may be empty
@@ -74,11 +75,11 @@ struct RankLog {
   /// What the strategy moved in the last optimizer step, by its own labels.
   std::vector<Transfer> transfers;
   std::vector<Values>
-      final_parameters;    ///< in definition order; empty where models are too large for it
-  int64_t steps = 0;       ///< optimizer steps
-  int64_t epochs = 0;      ///< training epochs that ended
+      final_parameters;           ///< in definition order; empty where models are too large for it
+  int64_t steps = 0;              ///< optimizer steps
+  int64_t epochs = 0;             ///< training epochs that ended
   bool found_no_batches = false;  ///< a fit ended at once, as its loader has none
-  int64_t statements = 0;  ///< executed
+  int64_t statements = 0;         ///< executed
   bool statement_limit_reached = false;
 
   void remember(const LoggedKey& logged_key) {

@@ -217,6 +217,9 @@ Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId 
   try {
     RankScope scope(*this, frame, resolved, rank_.place(), is_condition);
     return evaluate(expression, scope);
+  } catch (const UnboundNameError& error) {
+    log_.add({"unbound", site, error.message(), error.remedy()});
+    throw ProgramException(site, error.message() + "; " + error.remedy());
   } catch (const EvaluationError& error) {
     fail(site, error.message(), error.remedy());
   }

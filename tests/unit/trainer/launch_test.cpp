@@ -158,6 +158,56 @@ TEST_CASE("an expression of a variable that has no value is an error of the file
   CHECK(preparation.problems[0].kind == Problem::Kind::invalid);
 }
 
+// _parse_gpu_ids of 2.6 leaves out its check under torchelastic where one GPU is visible; the root
+// device is parallel_devices[local_rank] all the same.
+TEST_CASE("each rank must be shown the GPU that it is put on") {
+  const auto told = [](const std::string& launcher, const std::string& devices,
+                       const std::string& visible) {
+    const Preparation preparation = prepare(
+        scenario_of(
+            "version: 1\ncluster: {preset: dgx-a100}\ntrainer: {accelerator: gpu, strategy: "
+            "ddp, max_epochs: 1, devices: " +
+            devices + "}\n" + launcher + "env: {CUDA_VISIBLE_DEVICES: \"" + visible + "\"}\n"),
+        standard_strategies());
+    return preparation.runnable() ? std::string() : preparation.problems.front().message;
+  };
+  const std::string torchrun = "launcher: {torchrun: {nproc_per_node: 2}}\n";
+  const std::string srun = "launcher: {srun: {ntasks_per_node: 2}}\n";
+  CHECK(told(torchrun, "2", "7,6").empty());
+  CHECK(
+      told(torchrun, "2", "{6 + local_rank},{7 - local_rank}") ==
+      "ranks 0 and 1 both train on GPU 6, as CUDA_VISIBLE_DEVICES is 6,7 on the one and 7,6 on the "
+      "other: NCCL finds a duplicate GPU");
+  CHECK(told(torchrun, "2", "{7 - local_rank}") ==
+        "CUDA_VISIBLE_DEVICES is 6 on rank 1: CUDA shows it 1 GPU, and it trains on cuda:1");
+  CHECK(told(torchrun, "2", "0,{1 + 7 * local_rank}") ==
+        "CUDA_VISIBLE_DEVICES is 0,8 on rank 1: CUDA shows it 1 GPU, and it trains on cuda:1");
+  CHECK(told(srun, "2", "{local_rank},{local_rank + 7}") ==
+        "CUDA_VISIBLE_DEVICES is 1,8 on rank 1: CUDA shows it 1 GPU, and the trainer asks for "
+        "cuda:1");
+  CHECK(told(srun, "\"0,1\"", "2,{3 + local_rank}").empty());
+}
+
+TEST_CASE("the GPUs of ranks are those that CUDA shows to each") {
+  const Preparation preparation = prepare(
+      scenario_of(
+          "version: 1\ncluster: {preset: dgx-a100}\ntrainer: {accelerator: gpu, devices: 2, "
+          "strategy: ddp, max_epochs: 1}\nlauncher: {torchrun: {nproc_per_node: 2}}\n"
+          "env: {CUDA_VISIBLE_DEVICES: \"2,{3 + local_rank}\"}\n"),
+      standard_strategies());
+  CHECK(preparation.placement.devices == std::vector<int64_t>{2, 4});
+}
+
+TEST_CASE("Lightning 2 does not read the variable of the backend") {
+  const std::string text =
+      "version: 1\ntrainer: {accelerator: cpu, devices: 2, max_epochs: 1}\n"
+      "env: {PL_TORCH_DISTRIBUTED_BACKEND: gloo}\nversions: {lightning: \"";
+  CHECK(prepare(scenario_of(text + "1.6\"}\n"), standard_strategies()).problems.empty());
+  const Preparation newer = prepare(scenario_of(text + "2.6\"}\n"), standard_strategies());
+  REQUIRE(newer.problems.size() == 1);
+  CHECK(newer.problems[0].kind == Problem::Kind::note);
+}
+
 TEST_CASE("what cannot be pickled is refused under spawn, with its name, and fine under fork") {
   const std::string text =
       "version: 1\nmodel: {layers: [{Linear: [4, 2]}], input: [4], unpicklable: [transform]}\n"
