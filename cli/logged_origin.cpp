@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "model/metric/definition.hpp"
 #include "model/metric/functional.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/metric_sites.hpp"
@@ -37,7 +38,7 @@ class LoggedOrigins::Names {
         computed_.insert(statement.result->value);
       }
       if (statement.kind == StatementKind::update && statement.name) {
-        batch_values_[statement.result->value] = metric_name_of(statement.name->value);
+        batch_values_[statement.result->value].insert(metric_name_of(statement.name->value));
       } else if (statement.kind == StatementKind::all_gather) {
         gathered_.insert(statement.result->value);
       }
@@ -66,7 +67,11 @@ class LoggedOrigins::Names {
     return !draws && !holds(of_places) && (holds(given_) || holds(computed_));
   }
 
-  bool is_computed(const std::string& name) const { return computed_.count(name) != 0; }
+  /// Also one of the values of a collection.
+  bool is_computed(const ExpressionNode& node) const {
+    const bool is_entry = node.kind == ExpressionNode::Kind::index;
+    return computed_.count(is_entry ? node.parts.front()->name : node.name) != 0;
+  }
 
   /// What the value is at its root, by the names that statements bind: "sum", "max", "mean", ..
   std::string_view root_function(const ExpressionNode& node) const {
@@ -84,7 +89,7 @@ class LoggedOrigins::Names {
   bool is_linear(const ExpressionNode& node) const {
     using Kind = ExpressionNode::Kind;
     if (!depends_on_samples(node)) {
-      return node.kind != Kind::name || computed_.count(node.name) == 0;
+      return !is_computed(node);
     }
     if (node.kind == Kind::call) {
       return node.name == "mean" || (node.name == "float" && is_linear(*node.parts.front()));
@@ -153,6 +158,7 @@ class LoggedOrigins::Names {
       visit_call(node, origin);
     }
     visit_arithmetic(node, origin);
+    visit_entry(node, origin);
     if (node.kind == ExpressionNode::Kind::name && seen.insert(node.name).second) {
       visit_name(node.name, is_summed, origin, seen);
     }
@@ -199,6 +205,26 @@ class LoggedOrigins::Names {
     const bool divides = node.kind == Kind::binary && node.operation == Operator::divide;
     if (divides && depends_on_samples(*node.parts[1])) {
       origin.is_ratio = true;
+    }
+  }
+
+  // `values['val_f1']` of what `update` has given of a collection.
+  void visit_entry(const ExpressionNode& node, Origin& origin) const {
+    if (node.kind != ExpressionNode::Kind::index || !origin.class_name.empty() ||
+        !node.parts.back()->value.is(Value::Kind::text)) {
+      return;
+    }
+    const auto batch = batch_values_.find(node.parts.front()->name);
+    for (const NamedMetric& metric : scenario_.metrics) {
+      if (batch == batch_values_.end() || batch->second.count(metric.name) == 0) {
+        continue;
+      }
+      const MetricDefinition collection = define_metric(metric.name, metric.metric);
+      for (const MetricDefinition& member : collection.members) {
+        if (collection.key_of(member) == node.parts.back()->value.text()) {
+          origin.class_name = member.class_name;
+        }
+      }
     }
   }
 
@@ -307,7 +333,7 @@ class LoggedOrigins::Names {
     const auto batch = batch_values_.find(name);
     if (batch != batch_values_.end() && origin.class_name.empty()) {
       for (const NamedMetric& metric : scenario_.metrics) {
-        if (metric.name == batch->second) {
+        if (batch->second.count(metric.name) != 0) {
           origin.class_name = metric.metric.name;
         }
       }
@@ -322,7 +348,7 @@ class LoggedOrigins::Names {
 
   const Scenario& scenario_;
   std::map<std::string, std::vector<const Expression*>> bindings_;
-  std::map<std::string, std::string> batch_values_;
+  std::map<std::string, std::set<std::string>> batch_values_;  ///< metrics by what `as` names
   std::set<std::string> gathered_;
   std::vector<const Statement*> updates_;
   std::set<std::string> computed_;                     ///< names that `compute` binds
@@ -342,7 +368,7 @@ bool LoggedOrigins::is_of_samples_alone(const Expression& expression) const {
 }
 
 bool LoggedOrigins::is_computed(const Expression& expression) const {
-  return names_->is_computed(expression.root().name);
+  return names_->is_computed(expression.root());
 }
 
 std::string_view LoggedOrigins::root_function(const Expression& expression) const {

@@ -7,6 +7,7 @@
 #include "io/scenario/sections.hpp"
 #include "io/scenario/spelling.hpp"
 #include "model/metric/definition.hpp"
+#include "model/metric/log_dictionary.hpp"
 #include "model/scenario/arithmetic.hpp"
 #include "model/scenario/evaluate.hpp"
 #include "model/scenario/expressions_of.hpp"
@@ -124,11 +125,12 @@ void add_member_keys(const Scenario& scenario, const std::string& name,
 }
 
 /// Keys of callback_metrics that the program can log: the key, and what Lightning makes of it.
-std::vector<std::string> logged_keys(const Scenario& scenario) {
+std::vector<std::string> logged_keys(Scenario scenario) {
   std::vector<std::string> keys;
   if (!scenario.program) {
     return keys;
   }
+  spell_out_dictionaries(scenario);
   for_each_statement(*scenario.program, [&](const Statement& statement) {
     if (statement.log.name) {
       keys.push_back(statement.log.name->value);

@@ -12,7 +12,7 @@ Field<Statement> log_field(KeyRow row) {
 
 Field<Statement> dictionary_field() {
   KeyRow row{"dictionary", "required", "what is logged, in this order"};
-  row.type = "map KEY: expr, or a MetricCollection";
+  row.type = "map KEY: expr, or NAME of a MetricCollection or of what it gave";
   return {row, [](Reader& reader, const Node& node, const KeyRow&, Statement& statement) {
             if (node.kind == Node::Kind::scalar) {
               if (auto metric = NameForm::read(reader, node, {"dictionary", "", ""})) {

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
+#include "model/metric/log_dictionary.hpp"
 #include "model/scenario/defaults.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/bare_program.hpp"
@@ -92,6 +94,37 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
   return std::nullopt;
 }
 
+namespace {
+
+/// The versions whose rules are known; what lies beyond is taken to behave like the nearest.
+struct KnownVersions {
+  std::string_view library;
+  Version oldest;
+  Version newest;
+};
+constexpr auto known_versions = std::to_array<KnownVersions>({
+    {"lightning", {1, 4, 0}, {2, 6, 0}},
+    {"torch", {}, {2, 11, 0}},
+    {"torchmetrics", {}, {1, 9, 0}},
+});
+
+void check_known(Preparation& preparation, const LibraryVersion& library, const Version& version) {
+  const auto* const known =
+      std::ranges::find(known_versions, library.library, &KnownVersions::library);
+  const Version minor{version.major, version.minor, 0};
+  if (known == known_versions.end() || (minor >= known->oldest && minor <= known->newest)) {
+    return;
+  }
+  const bool newer = minor > known->newest;
+  const Version& nearest = newer ? known->newest : known->oldest;
+  add_problem(preparation, Problem::Kind::note, library.place,
+              fmt::format("{} {} is {} than what is modelled, and taken to behave like {}.{}",
+                          library.library, library.version, newer ? "newer" : "older",
+                          nearest.major, nearest.minor));
+}
+
+}  // namespace
+
 ProgramSettings prepare_common(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   ProgramSettings settings;
@@ -102,7 +135,10 @@ ProgramSettings prepare_common(Preparation& preparation) {
     if (!version) {
       add_problem(preparation, Problem::Kind::invalid, library.place,
                   fmt::format("`{}` is no version", library.version), "write \"2.6\"");
-    } else if (library.library == "torch") {
+      continue;
+    }
+    check_known(preparation, library, *version);
+    if (library.library == "torch") {
       settings.torch = *version;
     }
   }
@@ -155,6 +191,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   if (!scenario.is_bare_program()) {
     prepare_placement(preparation, decided);
     prepare_process_group(preparation, decided);
+    spell_out_dictionaries(decided);
   }
   ResolvedScenario resolved = with_defaults(std::move(decided));
   preparation.assumptions = std::move(resolved.assumptions);

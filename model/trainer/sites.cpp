@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 namespace {
@@ -57,10 +59,18 @@ void add_all(const std::vector<Statement>& statements, const std::string& hook, 
   }
 }
 
+// Entries of a dictionary that is logged as a whole have the place of its name.
+bool shares_its_place(const Statement& statement, const Binding& binding) {
+  const std::vector<Binding>& all = statement.log.dictionary;
+  return std::count_if(all.begin(), all.end(), [&](const Binding& other) {
+           return other.expression.place() == binding.expression.place();
+         }) > 1;
+}
+
 LogSites log_sites_of(Site site, const std::string& key, Sites& sites) {
   site.logged_key = key;
   Site epoch = site;
-  epoch.part = "at the end of the epoch";
+  epoch.part = (site.part.empty() ? "" : site.part + " ") + "at the end of the epoch";
   return {sites.add(site), sites.add(epoch)};
 }
 
@@ -81,6 +91,7 @@ void add_logs(const std::vector<Statement>& statements, Sites& sites,
       site.description = "log of `" + binding.name + "`";
       site.line = binding.expression.place().line;
       site.column = binding.expression.place().column;
+      site.part = shares_its_place(statement, binding) ? "`" + binding.name + "`" : "";
       known.emplace(binding.name, log_sites_of(site, binding.name, sites));
     }
     add_logs(statement.body, sites, known);

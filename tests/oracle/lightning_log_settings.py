@@ -359,6 +359,29 @@ program:
     - update: both
     - log_dict: {dictionary: both}
 """,
+    "collection-of-batches-and-computed": """
+metrics:
+  both:
+    MetricCollection: {metrics: [BinaryAccuracy, {BinaryFBetaScore: {beta: 2.0}}], prefix: val_}
+trainer: {$two, max_epochs: 2}
+data:
+  train: {samples: 8, batch_size: 4}
+  val:
+    samples: 10
+    batch_size: 2
+    values:
+      score: [0.9, 0.8, 0.2, 0.3, 0.6, 0.1, 0.7, 0.9, 0.4, 0.8]
+      target: [1, 0, 0, 1, 1, 0, 1, 1, 0, 0]
+program:
+  validation_step:
+    - update: {metric: both, as: of_batch}
+    - if: batch_idx == 0
+      then: [{log_dict: {dictionary: of_batch, on_step: true, on_epoch: false}}]
+  on_validation_epoch_end:
+    - compute: {metric: both, as: values}
+    - log_dict: {dictionary: values, sync_dist: true}
+    - reset: both
+""",
     "weighted-and-bare-means": """
 metrics: {bare: MeanMetric, weighted: MeanMetric, most: MaxMetric}
 trainer: {$two, max_epochs: 1}
