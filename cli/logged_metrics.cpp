@@ -137,7 +137,7 @@ bool samples_differ(const OneRun& run, const std::string& hook) {
   return !counts || counts->repeated > 0 || counts->missed > 0;
 }
 
-// A metric object that is wrong has lost updates, or taken batches by two scales.
+// What is wrong has lost what replicas or children bound, or has taken batches by two scales.
 bool tells_why(const RankLog& log) {
   return std::any_of(log.findings.begin(), log.findings.end(), [](const auto& finding) {
     return finding.code == "LS308" || finding.code == "LS311";
@@ -223,7 +223,7 @@ class LoggedReader {
     metric.synchronised = logged.synchronised;
     metric.rank_zero_only = logged.rank_zero_only;
     metric.is_told_already =
-        metric.is_object && (samples_differ(run_, logged.hook) || any_rank_tells_why_);
+        any_rank_tells_why_ || (metric.is_object && samples_differ(run_, logged.hook));
     metric.of_last_batch = logged.of_last_batch;
     metric.in_training = !is_evaluation(logged.hook);
     metric.is_monitored = monitored_.count(without_fork(logged.key)) != 0;
@@ -255,6 +255,9 @@ class LoggedReader {
     if (is_evaluation(logged.hook) && !samples_differ(run_, logged.hook)) {
       add_other_rule(origins_, expression, logged,
                      with_batch_size_.count(without_loader(logged.key)) != 0, metric);
+      if (metric.is_told_already) {
+        metric.averaging = averaging_of(logged, metric);
+      }
     }
     if (origins_.is_computed(expression)) {
       metric.averaging = "computed over all ranks: no values are averaged";

@@ -187,8 +187,9 @@ std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
 std::optional<Finding> averaged(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
   const std::string& rule = metric.rule.empty() ? metric.other_rule : metric.rule;
-  if (metric.is_object || rule.empty() || !metric.single_device ||
-      !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
+  const bool is_guess = metric.rule.empty();
+  if (metric.is_object || rule.empty() || (is_guess && metric.is_told_already) ||
+      !metric.single_device || !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
     return std::nullopt;
   }
   Finding finding =

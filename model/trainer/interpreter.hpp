@@ -221,6 +221,7 @@ class Interpreter {
   void check_same_device(const Expression& expression, Frame& frame, SiteId site);
   PlacedOperand place_of(const ExpressionNode& node, Frame& frame, SiteId site);
   PlacedOperand place_of_name(const std::string& name, Frame& frame);
+  void check_joined(const ExpressionNode& node, Frame& frame, SiteId site);
   std::string told_location(const Location& location) const;
 
   Rank& rank_;

@@ -99,11 +99,40 @@ void Interpreter::check_same_device(const Expression& expression, Frame& frame, 
   }
 }
 
+// `concat` takes all entries, single numbers too, from one device.
+void Interpreter::check_joined(const ExpressionNode& node, Frame& frame, SiteId site) {
+  const bool joins = node.kind == ExpressionNode::Kind::call && node.name == "concat";
+  const Variable* variable = joins ? find(node.parts.front()->name, frame) : nullptr;
+  const auto* items =
+      variable == nullptr ? nullptr : std::get_if<Variable::List>(&variable->content);
+  if (items == nullptr) {
+    return;
+  }
+  std::optional<Location> first;
+  for (size_t i = 0; i < items->size(); ++i) {
+    const auto* tensor = std::get_if<TensorPointer>(&(*items)[i].content);
+    if (tensor == nullptr) {
+      return;
+    }
+    const Location here = (*tensor)->location();
+    first = first.value_or(here);
+    if (here.device != first->device || here.other_gpu != first->other_gpu) {
+      const std::string& name = node.parts.front()->name;
+      fail_device(site,
+                  fmt::format("Expected all tensors to be on the same device: `{}[0]` is on {}, "
+                              "`{}[{}]` on {}",
+                              name, told_location(*first), name, i, told_location(here)),
+                  move_it);
+    }
+  }
+}
+
 Interpreter::PlacedOperand Interpreter::place_of(const ExpressionNode& node, Frame& frame,
                                                  SiteId site) {
   if (node.kind == ExpressionNode::Kind::name) {
     return place_of_name(node.name, frame);
   }
+  check_joined(node, frame, site);
   PlacedOperand found;
   for (const ExpressionNodePointer& part : node.parts) {
     const PlacedOperand operand = place_of(*part, frame, site);

@@ -39,11 +39,19 @@ void check_clipping(Preparation& preparation, const TrainerSpec& trainer,
   }
 }
 
-// trainer/configuration_validator.py, manual optimization.
-void check_manual(Preparation& preparation, const TrainerSpec& trainer) {
+// trainer/configuration_validator.py, manual optimization; under dp Lightning does not look, and
+// gradients get mixed up (lightning issues 4961 and 6348).
+void check_manual(Preparation& preparation, const TrainerSpec& trainer,
+                  const std::string& strategy) {
   const auto& program = preparation.scenario->program;
   if (!program || value_or(program->automatic_optimization, true)) {
     return;
+  }
+  if (strategy == "dp") {
+    add_problem(preparation, Kind::refused, program->automatic_optimization->place,
+                "dp does not support manual optimization: training_step runs in a thread for each "
+                "replica, and all would step the same optimizer at once",
+                "use ddp", refused_code);
   }
   if (trainer.gradient_clip_val && trainer.gradient_clip_val->value > 0) {
     add_problem(preparation, Kind::refused, trainer.gradient_clip_val->place,
@@ -239,7 +247,7 @@ void check_combinations(Preparation& preparation) {
   check_clipping(preparation, trainer, strategy);
   check_hooks(preparation);
   check_transfer_under_dp(preparation, strategy);
-  check_manual(preparation, trainer);
+  check_manual(preparation, trainer, strategy);
   check_sync_batchnorm(preparation, trainer, strategy);
   check_accelerator(preparation);
   const DataSpec& data = *preparation.scenario->data;

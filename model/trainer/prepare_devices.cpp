@@ -95,7 +95,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   program.settings.on_gpus = !placement.cpu;
   program.settings.gpus = placement.numbers;
   program.settings.visible_gpus = placement.visible;
-  program.in_children = placement.launch.start != StartMethod::script && options.world_size > 1;
+  program.in_children = placement.launch.start != StartMethod::script;
   return entry;
 }
 

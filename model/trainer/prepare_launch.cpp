@@ -126,8 +126,8 @@ std::string_view name_of(Unpicklable culprit) {
 // torch.multiprocessing pickles the trainer and all that it holds; a fork copies memory.
 void check_pickling(Preparation& preparation) {
   const Placement& placement = preparation.placement;
-  const bool spawns = placement.launch.start == StartMethod::spawn &&
-                      placement.launch.world_size() > 1 && is_ddp(placement.strategy.name);
+  const bool spawns =
+      placement.launch.start == StartMethod::spawn && is_ddp(placement.strategy.name);
   for (const Placed<Unpicklable>& culprit : preparation.scenario->model->unpicklable) {
     if (spawns) {
       add_problem(preparation, Kind::refused, culprit.place,

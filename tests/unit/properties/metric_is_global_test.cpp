@@ -100,3 +100,14 @@ TEST_CASE("a mean of what cannot be averaged is told beside the fraction that it
   f1.single_device = 10.0 / 12;
   CHECK(codes(f1) == Codes{"LS307", "LS301"});
 }
+
+TEST_CASE("a guess at what is wrong is left out where another finding tells it, a rule is not") {
+  GlobalMetric total = metric({0, 0});
+  total.single_device = 22.75;
+  total.other_rule = "it is no mean over samples";
+  CHECK(codes(total) == Codes{"LS301"});
+  total.is_told_already = true;
+  CHECK(codes(total).empty());
+  total.rule = "F1 is never the mean of its parts";
+  CHECK(codes(total) == Codes{"LS301"});
+}

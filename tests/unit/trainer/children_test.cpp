@@ -8,12 +8,13 @@ using namespace lockstep::test;
 
 namespace {
 
-Ran trained(const std::string& strategy, const std::string& program) {
+Ran trained(const std::string& strategy, const std::string& program,
+            const std::string& devices = "2") {
   return run_text(
       "version: 1\nmodel: {layers: [{Linear: [4, 2]}], input: [4]}\n"
       "data: {train: {samples: 16, batch_size: 4}}\n"
-      "trainer: {accelerator: cpu, devices: 2, max_epochs: 1, strategy: " +
-          strategy + "}\nprogram:\n" + program,
+      "trainer: {accelerator: cpu, devices: " +
+          devices + ", max_epochs: 1, strategy: " + strategy + "}\nprogram:\n" + program,
       standard_strategies());
 }
 
@@ -35,6 +36,12 @@ TEST_CASE("what children bind on the module is lost after fit, and told where it
   }
   const Ran kept = trained("ddp", "  main: [fit, {assert: self.seen == 2}]\n" + counts);
   CHECK(kept.log(0).findings.empty());
+}
+
+TEST_CASE("a single process is spawned too, and loses what it binds") {
+  const Ran lost = trained("ddp_spawn", "  main: [fit, {assert: self.seen == 0}]\n" + counts, "1");
+  REQUIRE(lost.log(0).findings.size() == 1);
+  CHECK(lost.log(0).findings[0].code == "LS308");
 }
 
 TEST_CASE("children begin with what the main process has bound") {

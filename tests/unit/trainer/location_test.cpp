@@ -158,3 +158,16 @@ TEST_CASE("the hooks around a step have the columns of its batch") {
   CHECK(ran.result.ends[0].message == "");
   CHECK(ran.log(0).steps == 2);
 }
+
+TEST_CASE("a list of tensors on several devices is not joined") {
+  const auto joined = [](const std::string& second) {
+    return code(
+        trained("2",
+                "  training_step: [{let: {x: \"full(4, 1.0)\"}}, {copy: {tensor: x, to: " + second +
+                    ", as: y}}, {let: {both: \"[x, y]\"}}, "
+                    "{let: {all: concat(both)}}]\n"),
+        0);
+  };
+  CHECK(joined("cpu") == "LS310");
+  CHECK(joined("device").empty());
+}

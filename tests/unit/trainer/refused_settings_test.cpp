@@ -288,3 +288,31 @@ TEST_CASE("a DataLoader that shuffles no samples cannot be made") {
   CHECK_FALSE(refuses("samples: 0, shuffle: false"));
   CHECK_FALSE(refuses("samples: 1"));
 }
+
+TEST_CASE("dp does not take manual optimization") {
+  const std::string scenario =
+      "version: 1\nversions: {lightning: \"1.6\"}\ncluster: {preset: dgx-a100, nodes: 1}\n"
+      "model: {input: [4], layers: [{Linear: [4, 2]}]}\ndata: {train: {samples: 16, batch_size: "
+      "2}}\n"
+      "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: ";
+  const std::string manual =
+      "}\nprogram: {automatic_optimization: false, training_step: [forward, {backward: loss}, "
+      "optimizer_step, zero_grad]}\n";
+  CHECK(has_problem(prepared(scenario + "dp" + manual), Problem::Kind::refused,
+                    "dp does not support manual optimization"));
+  CHECK(prepared(scenario + "ddp" + manual).runnable());
+}
+
+TEST_CASE("a version beyond those that are modelled is told") {
+  const auto told = [](const std::string& library, const std::string& version) {
+    const Preparation preparation =
+        prepared("versions: {" + library + ": \"" + version + "\"}\n" + text("max_epochs: 1", ""));
+    CHECK(preparation.runnable());
+    return preparation.problems.empty() ? std::string() : preparation.problems.front().message;
+  };
+  CHECK(told("lightning", "2.6.6").empty());
+  CHECK(told("lightning", "3.7") ==
+        "lightning 3.7 is newer than what is modelled, and taken to behave like 2.6");
+  CHECK(told("torch", "2.12") ==
+        "torch 2.12 is newer than what is modelled, and taken to behave like 2.11");
+}
