@@ -140,6 +140,27 @@ metrics: {f1: BinaryF1Score}
 program:
   validation_step: [{update: f1}, {log: {name: f1, value: f1}}]
 )page"},
+    {"LS312", "a metric counts earlier epochs (warning)",
+     R"page(
+What   A metric object is computed by hand, and nobody resets it: it still counts the batches of
+       earlier epochs, and of the sanity check. What `self.log` gets as an object Lightning resets
+       at the end of the epoch; of `compute()` it knows nothing.
+Seen   A curve that moves ever less, and that begins with the score of the untrained model. What
+       monitors it stops too late, or takes an early checkpoint for the best.
+Fix    `- reset: NAME` behind `- compute: NAME`, or `- log: {name: .., value: NAME}`.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 2, num_sanity_val_steps: 0}
+data: {train: {samples: 16}, val: {samples: 16}}
+metrics: {f1: BinaryF1Score}
+program:
+  validation_step: [{update: f1}]
+  on_validation_epoch_end:
+    - compute: {metric: f1, as: value}                     # and no reset
+    - log: {name: val_f1, value: value}
+)page"},
     {"LS401", "a device runs out of memory",
      R"page(
 What   An allocation asks for more than the device has left. The page of the finding says what

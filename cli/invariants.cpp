@@ -37,6 +37,11 @@ std::string title_of(const StatementFinding& finding, const RankSet& ranks) {
   return fmt::format("{}: {}", ranks.phrase(), finding.message);
 }
 
+// A metric that counts several epochs may be meant to.
+Level level_of(const StatementFinding& finding) {
+  return finding.code == "LS312" ? Level::warning : Level::error;
+}
+
 // Codes of our own list stay; `assert` and `evaluation` have none.
 std::string code_of(const StatementFinding& finding) {
   return finding.code.starts_with("LS") ? finding.code : "";
@@ -68,7 +73,7 @@ std::vector<Finding> statement_findings(const OneRun& run) {
     if (is_lost_attribute(told)) {
       continue;
     }
-    Finding finding = lockstep::finding_of(code_of(told), Level::error, title_of(told, on));
+    Finding finding = lockstep::finding_of(code_of(told), level_of(told), title_of(told, on));
     finding.ranks = on;
     finding.sites.push_back({told.site, SiteRole::subject, fmt::format("on {}", on.phrase())});
     finding.fix = told.remedy.empty() ? remedy_for(told.code) : std::vector{told.remedy};

@@ -137,10 +137,11 @@ bool samples_differ(const OneRun& run, const std::string& hook) {
   return !counts || counts->repeated > 0 || counts->missed > 0;
 }
 
-// What is wrong has lost what replicas or children bound, or has taken batches by two scales.
+// What is wrong has lost what replicas or children bound, has taken batches by two scales, or
+// counts earlier epochs.
 bool tells_why(const RankLog& log) {
   return std::any_of(log.findings.begin(), log.findings.end(), [](const auto& finding) {
-    return finding.code == "LS308" || finding.code == "LS311";
+    return finding.code == "LS308" || finding.code == "LS311" || finding.code == "LS312";
   });
 }
 

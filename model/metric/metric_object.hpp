@@ -86,6 +86,7 @@ class MetricInstance {
   const MetricDefinition& definition() const { return *definition_; }
   /// One object, or the members in their order.
   std::vector<MetricObject>& objects() { return objects_; }
+  const std::vector<MetricObject>& objects() const { return objects_; }
   void update(const MetricInputs& inputs);
   void reset();
 

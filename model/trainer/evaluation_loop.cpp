@@ -137,6 +137,19 @@ Program EvaluationLoop::log_batch(bool sanity) {
   }
 }
 
+namespace {
+
+Stage stage_of(EvaluationKind kind) {
+  switch (kind) {
+    case EvaluationKind::validate: return Stage::validate;
+    case EvaluationKind::test: return Stage::test;
+    case EvaluationKind::predict: return Stage::predict;
+  }
+  return Stage::validate;
+}
+
+}  // namespace
+
 Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   if (!is_enabled()) {
     co_return;
@@ -145,6 +158,7 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   LoggedResults* const outer = std::exchange(training_.results, &results_);
   Variable::List outer_outputs = std::move(training_.outputs);
   training_.outputs.clear();
+  training_.begin_evaluation(stage_of(kind_));
   const std::string on = "on_" + prefix();
   const std::string eval = on + "_model_eval";
   const std::string start = on + "_start";
@@ -180,20 +194,10 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   if (!restores_by_itself) {
     co_await training_.hook(train);
   }
+  training_.end_evaluation();
   training_.results = outer;
   training_.outputs = std::move(outer_outputs);
 }
-
-namespace {
-Stage stage_of(EvaluationKind kind) {
-  switch (kind) {
-    case EvaluationKind::validate: return Stage::validate;
-    case EvaluationKind::test: return Stage::test;
-    case EvaluationKind::predict: return Stage::predict;
-  }
-  return Stage::validate;
-}
-}  // namespace
 
 Program evaluate(Training& training, EvaluationKind kind) {
   EvaluationLoop loop(training, kind);

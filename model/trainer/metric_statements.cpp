@@ -112,8 +112,11 @@ Program MetricStatements::update_with(const Statement& statement, Frame& frame,
     for (const MetricObject& object : metric.objects()) {
       replica.emplace_back(object.definition());
     }
-  } else if (!statement.result) {
-    metric.update(inputs);
+  } else {
+    note_update(metric);
+    if (!statement.result) {
+      metric.update(inputs);
+    }
   }
   if (!statement.result) {
     co_return;
@@ -165,6 +168,35 @@ void MetricStatements::check_scale(const Statement& statement, const MetricInsta
   }
 }
 
+void MetricStatements::begin_pass(Stage stage) {
+  stage_ = stage;
+  ++passes_[stage];
+}
+
+void MetricStatements::note_update(const MetricInstance& metric) {
+  if (metric.objects().front().updates() == 0) {
+    oldest_[&metric] = {stage_, passes_[stage_]};
+  }
+}
+
+// What is logged as an object Lightning resets; what is computed by hand nobody does.
+void MetricStatements::check_reset(const Statement& statement, const MetricInstance& metric) {
+  const auto oldest = oldest_.find(&metric);
+  const bool counts = oldest != oldest_.end() && metric.objects().front().updates() > 0;
+  if (!counts || oldest->second.number == passes_[oldest->second.stage]) {
+    return;
+  }
+  const std::string& name = metric.definition().name;
+  interpreter_.log().add(
+      {"LS312", site_of(statement),
+       fmt::format("the metric `{}` still counts batches of an earlier epoch, or of the sanity "
+                   "check: nothing has reset it",
+                   name),
+       fmt::format("add `- reset: {}` behind this, or log the object itself, which Lightning "
+                   "resets",
+                   name)});
+}
+
 bool MetricStatements::is_elsewhere(const Given<Expression>& given, Frame& frame) {
   if (!given || !interpreter_.settings().on_gpus) {
     return false;  // columns of the batch come to the device with it
@@ -207,6 +239,7 @@ Program MetricStatements::compute(const Statement& statement, Frame& frame,
   const SiteId site = site_of(statement);
   const MetricDefinition& definition = metric->definition();
   const std::vector<StateSites>& sites = program_.metric_sites.of(site, definition.name);
+  check_reset(statement, *metric);
   std::vector<Tensor> results;
   try {
     for (size_t i = 0; i < metric->objects().size(); ++i) {

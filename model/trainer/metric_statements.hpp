@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "model/strategy/stage.hpp"
 #include "model/trainer/metric_exchange.hpp"
 #include "model/trainer/training_program.hpp"
 
@@ -20,6 +21,11 @@ class MetricStatements {
   MetricInstance* named(const Expression& expression, Frame& frame);
   MetricInstance* find(const std::string& written);
 
+  /// A pass over data begins: an epoch of training, or an evaluation, whose end brings back the
+  /// pass before it.
+  void begin_pass(Stage stage);
+  void end_evaluation() { stage_ = Stage::fit; }
+
  private:
   Program update(const Statement& statement, Frame& frame, MetricInstance* metric);
   Program compute(const Statement& statement, Frame& frame, MetricInstance* metric);
@@ -28,6 +34,8 @@ class MetricStatements {
   void check_devices(const Statement& statement, Frame& frame, MetricInstance& metric);
   void check_scale(const Statement& statement, const MetricInstance& metric,
                    const Tensor& predictions);
+  void note_update(const MetricInstance& metric);
+  void check_reset(const Statement& statement, const MetricInstance& metric);
   bool is_elsewhere(const Given<Expression>& given, Frame& frame);
   Task<Tensor> input(const Given<Expression>* given, const Expression* otherwise, Frame* frame,
                      SiteId site);
@@ -46,6 +54,14 @@ class MetricStatements {
     bool told = false;
   };
   std::map<const MetricInstance*, Scales> scales_;  ///< looked up only, never walked
+  /// The first pass that a state counts.
+  struct Pass {
+    Stage stage = Stage::fit;
+    int64_t number = 0;
+  };
+  Stage stage_ = Stage::fit;
+  std::map<Stage, int64_t> passes_;
+  std::map<const MetricInstance*, Pass> oldest_;  ///< looked up only
 };
 
 }  // namespace lockstep

@@ -58,6 +58,9 @@ class Training final : public TrainerScope {
   bool has_hook(std::string_view name) const;
   /// Tells the world that the next training epoch, or a batch of the next step, begins.
   Program begin_epoch();
+  /// A pass over a loader that is not of training, within a fit or alone.
+  void begin_evaluation(Stage stage) { metrics_.begin_pass(stage); }
+  void end_evaluation() { metrics_.end_evaluation(); }
   Program begin_batch();
   /// Runs the user's hook of this name, if there is one, with names that die with it.
   Task<Flow> hook(std::string_view name);

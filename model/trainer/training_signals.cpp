@@ -7,6 +7,7 @@ namespace lockstep {
 
 Program Training::begin_epoch() {
   position_.epoch = progress.epoch;
+  metrics_.begin_pass(Stage::fit);
   return stand_at(position_);
 }
 

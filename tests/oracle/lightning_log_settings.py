@@ -382,6 +382,19 @@ program:
     - log_dict: {dictionary: values, sync_dist: true}
     - reset: both
 """,
+    "metric-never-reset": """
+metrics: {seen: SumMetric, error: MeanSquaredError}
+trainer: {$two, max_epochs: 2}
+data:
+  train: {samples: 8, batch_size: 4}
+  val: {samples: 12, batch_size: 2, values: {score: sample % 3 * 0.5, target: sample % 2 * 1.0}}
+program:
+  validation_step: [{update: seen}, {update: error}]
+  on_validation_epoch_end:
+    - compute: {metric: seen, as: seen_so_far}
+    - compute: {metric: error, as: error_so_far}
+    - log_dict: {dictionary: {seen: seen_so_far, error: error_so_far}}
+""",
     "weighted-and-bare-means": """
 metrics: {bare: MeanMetric, weighted: MeanMetric, most: MaxMetric}
 trainer: {$two, max_epochs: 1}
