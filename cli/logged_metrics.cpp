@@ -225,6 +225,7 @@ class LoggedReader {
     metric.rank_zero_only = logged.rank_zero_only;
     metric.is_told_already =
         any_rank_tells_why_ || (metric.is_object && samples_differ(run_, logged.hook));
+    metric.is_out_of_reach = logged.is_out_of_reach;
     metric.of_last_batch = logged.of_last_batch;
     metric.in_training = !is_evaluation(logged.hook);
     metric.is_monitored = monitored_.count(without_fork(logged.key)) != 0;

@@ -141,6 +141,11 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   } else if (metric.rule.empty()) {
     finding.fix = {metric.rank_zero_only ? "remove rank_zero_only, and add sync_dist: true"
                                          : "add sync_dist: true"};
+    if (metric.is_out_of_reach) {
+      finding.fix.push_back(
+          "and move it before, as it is on the CPU: {copy: {tensor: NAME, to: "
+          "device}}");
+    }
   } else {
     finding.fix = {metric.remedy, "sync_dist would average it, and " + metric.rule};
   }

@@ -30,11 +30,12 @@ struct GlobalMetric {
   bool rank_zero_only = false;
   /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
   bool is_told_already = false;
-  bool of_last_batch = false;  ///< and not of an epoch: what a rank shows is taken as a sample
-  int64_t chunks = 1;          ///< of a batch, on replicas that log one after the other (dp)
-  bool is_monitored = false;   ///< a callback or scheduler decides by it
-  bool in_training = false;    ///< of training batches: what one rank shows is taken as a sample
-  std::string rule;            ///< why it may not be averaged; empty: nothing speaks against it
+  bool is_out_of_reach = false;  ///< of sync_dist, until it is moved to the device
+  bool of_last_batch = false;    ///< and not of an epoch: what a rank shows is taken as a sample
+  int64_t chunks = 1;            ///< of a batch, on replicas that log one after the other (dp)
+  bool is_monitored = false;     ///< a callback or scheduler decides by it
+  bool in_training = false;      ///< of training batches: what one rank shows is taken as a sample
+  std::string rule;              ///< why it may not be averaged; empty: nothing speaks against it
   /// What else may be wrong where it is not that of all samples, and the remedy; empty: nothing
   /// can be said, as it depends on more than samples.
   std::string other_rule;

@@ -31,17 +31,26 @@ StatementFinding finding_of(const Json& json) {
 }
 
 Json json_of(const LoggedKey& key) {
-  return {key.key,           key.site.value,   key.hook,
-          key.is_object,     key.synchronised, key.rank_zero_only,
-          key.of_last_batch, key.reduce_fx,    key.value,
-          key.own,           key.batch_sizes,  key.common_batch_sizes,
+  return {key.key,
+          key.site.value,
+          key.hook,
+          key.is_object,
+          key.synchronised,
+          key.rank_zero_only,
+          key.of_last_batch,
+          key.is_out_of_reach,
+          key.reduce_fx,
+          key.value,
+          key.own,
+          key.batch_sizes,
+          key.common_batch_sizes,
           key.batches};
 }
 
 LoggedKey logged_key_of(const Json& json) {
-  return {json.at(0),  SiteId{json.at(1)}, json.at(2), json.at(3), json.at(4),
-          json.at(5),  json.at(6),         json.at(7), json.at(8), json.at(9),
-          json.at(10), json.at(11),        json.at(12)};
+  return {json.at(0),  SiteId{json.at(1)}, json.at(2),  json.at(3), json.at(4),
+          json.at(5),  json.at(6),         json.at(7),  json.at(8), json.at(9),
+          json.at(10), json.at(11),        json.at(12), json.at(13)};
 }
 
 Json json_of(const SampleUse& use) {

@@ -214,6 +214,9 @@ void LoggedResults::remember(const Result& result, double value) {
   logged.synchronised = call.sync;
   logged.rank_zero_only = call.rank_zero_only;
   logged.of_last_batch = !call.on_epoch;
+  logged.is_out_of_reach = call.value && call.value->device == host_device &&
+                           !interpreter_.settings().gloo &&
+                           program_.trainer.lightning >= Version{2, 1, 0};
   logged.reduce_fx = call.metric == nullptr ? name_of(call.reduction) : std::string_view();
   logged.value = value;
   if (logged.of_last_batch) {

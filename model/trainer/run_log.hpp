@@ -42,6 +42,7 @@ struct LoggedKey {
   bool synchronised = false;  ///< by sync_dist
   bool rank_zero_only = false;
   bool of_last_batch = false;      ///< logged on_step alone
+  bool is_out_of_reach = false;    ///< sync_dist would raise: it is on the CPU, under NCCL
   std::string reduce_fx;           ///< "mean"; of a metric object empty
   double value = 0;                ///< what this rank shows
   double own = 0;                  ///< the same of this rank's batches alone

@@ -63,6 +63,14 @@ TEST_CASE("ranks that show other values are LS302, in training a note") {
   CHECK(metric_is_global({&loss, 1}).front().level == Level::note);
 }
 
+TEST_CASE("a value on the CPU is moved before NCCL can reduce it") {
+  GlobalMetric loss = metric({0.25, 0.5});
+  CHECK(metric_is_global({&loss, 1}).front().fix ==
+        std::vector<std::string>{"add sync_dist: true"});
+  loss.is_out_of_reach = true;
+  CHECK(metric_is_global({&loss, 1}).front().fix.size() == 2);
+}
+
 TEST_CASE("rank 0's own value is LS302 where one device contradicts it") {
   GlobalMetric loss = metric({0.25});
   loss.rank_zero_only = true;
