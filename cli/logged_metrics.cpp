@@ -46,8 +46,8 @@ void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   } else if (origin.is_gathered && origin.is_mean) {
     metric.rule = "a mean of gathered means counts each alike, however many samples it is of";
     metric.remedy =
-        "gather sums and numbers of samples, and divide once; or log the value with "
-        "sync_dist: true";
+        "gather sums and numbers of samples, and divide once; or log the value of each batch in "
+        "its step with sync_dist: true";
   }
 }
 
@@ -88,7 +88,16 @@ void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
   }
   const std::string root(origins.root_function(expression));
   const bool is_mean = logged.reduce_fx == "mean";
-  if (is_mean && is_reduction(root)) {
+  if (origins.sums_over_ranks(expression)) {
+    metric.other_rule = "what the ranks give is summed, and nothing divides by their number";
+    metric.other_remedy =
+        "take the mean of what is gathered, or divide what all_reduce sums by world_size";
+    metric.averaging = metric.other_rule;
+  } else if (origins.is_scaled_by_ranks(expression)) {
+    metric.other_rule = "it is scaled by world_size, and is no sum over the ranks";
+    metric.other_remedy = "leave world_size out: sync_dist: true takes the mean";
+    metric.averaging = metric.other_rule;
+  } else if (is_mean && is_reduction(root)) {
     metric.other_rule =
         fmt::format("a {} is the {} of its parts, and they are averaged here", root, root);
     metric.other_remedy = fmt::format("log it with reduce_fx: {}, sync_dist: true", root);
@@ -126,9 +135,13 @@ bool is_evaluation(const std::string& hook) {
   return hook.find("validation") != std::string::npos || hook.find("test") != std::string::npos;
 }
 
+const char* stage_of(const std::string& hook) {
+  return hook.find("validation") != std::string::npos ? "validation" : "test";
+}
+
 // Whether the ranks take some sample of the stage twice or never, in its last epoch.
 bool samples_differ(const OneRun& run, const std::string& hook) {
-  const char* const stage = hook.find("validation") != std::string::npos ? "validation" : "test";
+  const char* const stage = stage_of(hook);
   int64_t last = 0;
   for (const SampleUse& use : run.preparation.log->ranks.front().samples) {
     last = use.stage == stage ? std::max(last, use.epoch) : last;
@@ -200,13 +213,23 @@ std::string without_loader(const std::string& key) {
   return key.substr(0, std::min(key.find("/dataloader_idx_"), key.size()));
 }
 
+bool knows_loss(const OneRun& run) {
+  const std::shared_ptr<const Network>& network = run.preparation.network;
+  return run.preparation.options.numerics && network != nullptr && !network->layers.empty() &&
+         std::ranges::none_of(network->layers, [](const Layer& layer) {
+           const auto* const loss = std::get_if<LossArguments>(&layer.arguments);
+           return loss != nullptr && !loss->mean;
+         });
+}
+
 /// What the program says of the keys that it logs.
 class LoggedReader {
  public:
-  explicit LoggedReader(const OneRun& run)
+  LoggedReader(const OneRun& run, const SingleDevice* single)
       : run_(run),
         scenario_(*run.preparation.scenario),
-        origins_(scenario_),
+        network_is_alike_(single == nullptr || single->network_is_alike),
+        origins_(scenario_, knows_loss(run)),
         expressions_(logged_expressions(scenario_)),
         monitored_(monitored_keys(run.preparation.log->ranks.front())),
         with_batch_size_(keys_with_batch_size(scenario_)) {
@@ -223,6 +246,7 @@ class LoggedReader {
     metric.reduction = logged.reduce_fx;
     metric.synchronised = logged.synchronised;
     metric.rank_zero_only = logged.rank_zero_only;
+    metric.world_size = run_.preparation.options.world_size;
     metric.is_told_already =
         any_rank_tells_why_ || (metric.is_object && samples_differ(run_, logged.hook));
     metric.is_out_of_reach = logged.is_out_of_reach;
@@ -254,7 +278,10 @@ class LoggedReader {
                  GlobalMetric& metric) const {
     add_rule(origins_.of(expression), logged.reduce_fx == "mean", metric);
     metric.averaging = averaging_of(logged, metric);
-    if (is_evaluation(logged.hook) && !samples_differ(run_, logged.hook)) {
+    const bool of_network = origins_.is_of_network(expression);
+    metric.elements = of_network ? summed_samples(logged.hook) : 0;
+    if (is_evaluation(logged.hook) && !samples_differ(run_, logged.hook) &&
+        (network_is_alike_ || !of_network)) {
       add_other_rule(origins_, expression, logged,
                      with_batch_size_.count(without_loader(logged.key)) != 0, metric);
       if (metric.is_told_already) {
@@ -266,8 +293,20 @@ class LoggedReader {
     }
   }
 
+  // In the value itself, and in the gradients behind the parameters.
+  int64_t summed_samples(const std::string& hook) const {
+    int64_t samples = samples_of_stage(run_, stage_of(hook)).value_or(0);
+    for (const RankLog& rank : run_.preparation.log->ranks) {
+      for (const SampleUse& use : rank.samples) {
+        samples += use.stage == "train" ? std::ssize(use.samples) : 0;
+      }
+    }
+    return samples;
+  }
+
   const OneRun& run_;
   const Scenario& scenario_;
+  bool network_is_alike_;
   LoggedOrigins origins_;
   std::map<std::string, const Expression*> expressions_;
   std::set<std::string> monitored_;
@@ -277,13 +316,12 @@ class LoggedReader {
 
 }  // namespace
 
-std::vector<GlobalMetric> logged_metrics(const OneRun& run,
-                                         const std::map<std::string, double>* single_device) {
+std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* single_device) {
   std::vector<GlobalMetric> metrics;
   if (!run.preparation.scenario->program) {
     return metrics;
   }
-  const LoggedReader reader(run);
+  const LoggedReader reader(run, single_device);
   std::map<std::string, size_t> by_key;
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -291,8 +329,8 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
       const auto [place, fresh] = by_key.emplace(logged.key, metrics.size());
       if (fresh) {
         metrics.push_back(reader.metric_of(logged));
-        if (single_device != nullptr && single_device->count(logged.key) != 0) {
-          metrics.back().single_device = single_device->at(logged.key);
+        if (single_device != nullptr && single_device->metrics.count(logged.key) != 0) {
+          metrics.back().single_device = single_device->metrics.at(logged.key);
         }
       }
       metrics[place->second].ranks.push_back({static_cast<int32_t>(rank), logged.value, logged.own,
@@ -305,7 +343,7 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run,
 
 namespace {
 
-std::vector<Finding> judged(const OneRun& run, const std::map<std::string, double>* single_device) {
+std::vector<Finding> judged(const OneRun& run, const SingleDevice* single_device) {
   const bool ended =
       std::all_of(run.result.ends.begin(), run.result.ends.end(),
                   [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
@@ -317,8 +355,7 @@ std::vector<Finding> judged(const OneRun& run, const std::map<std::string, doubl
 
 std::vector<Finding> metric_findings(const OneRun& run) { return judged(run, nullptr); }
 
-std::vector<Finding> metric_findings(const OneRun& run,
-                                     const std::map<std::string, double>& single_device) {
+std::vector<Finding> metric_findings(const OneRun& run, const SingleDevice& single_device) {
   return judged(run, &single_device);
 }
 
@@ -332,8 +369,9 @@ bool logs_in_stage(const OneRun& run, std::string_view stage) {
 bool wants_reference(const OneRun& run) {
   const std::vector<GlobalMetric> metrics = logged_metrics(run, nullptr);
   return std::any_of(metrics.begin(), metrics.end(), [](const GlobalMetric& metric) {
-    return !metric.in_training && (!metric.rule.empty() || !metric.other_rule.empty() ||
-                                   metric.rank_zero_only || metric.is_object);
+    return !metric.in_training &&
+           (!metric.rule.empty() || !metric.other_rule.empty() || metric.rank_zero_only ||
+            metric.is_object || std::ssize(metric.ranks) < metric.world_size);
   });
 }
 

@@ -9,16 +9,21 @@
 
 namespace lockstep::cli {
 
-/// Every key that the ranks logged, with what speaks against averaging it.
-/// `single_device`: values by key of a run with all samples of a loader in one batch; null: none.
-std::vector<GlobalMetric> logged_metrics(const OneRun& run,
-                                         const std::map<std::string, double>* single_device);
+/// What one device logged that takes the batches of all ranks, and evaluates each loader in one.
+struct SingleDevice {
+  std::map<std::string, double> metrics;
+  /// Its training came to the same parameters, so that what the network gives may be compared.
+  bool network_is_alike = false;
+};
+
+/// Every key that the ranks logged, with what speaks against averaging it. `single_device`: null
+/// where none ran.
+std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* single_device);
 
 /// LS301, LS302 and LS307 of a run that all ranks ended well; without values of one device.
 std::vector<Finding> metric_findings(const OneRun& run);
 /// The same with them.
-std::vector<Finding> metric_findings(const OneRun& run,
-                                     const std::map<std::string, double>& single_device);
+std::vector<Finding> metric_findings(const OneRun& run, const SingleDevice& single_device);
 
 /// Whether something is logged at the end of an epoch of this stage.
 bool logs_in_stage(const OneRun& run, std::string_view stage);

@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "cli/origin_of_call.hpp"
 #include "model/metric/definition.hpp"
-#include "model/metric/functional.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/metric_sites.hpp"
 
@@ -17,9 +17,13 @@ namespace lockstep::cli {
 
 class LoggedOrigins::Names {
  public:
-  explicit Names(const Scenario& scenario) : scenario_(scenario) {
+  Names(const Scenario& scenario, bool knows_loss) : scenario_(scenario) {
     if (scenario.data) {
       add_columns(*scenario.data);
+    }
+    is_loss_of_network_ = knows_loss && given_.count("loss") == 0;
+    if (is_loss_of_network_) {
+      given_.insert("loss");
     }
     for_each_statement(*scenario.program, [this](const Statement& statement) {
       for (const Binding& binding : statement.bindings) {
@@ -41,6 +45,9 @@ class LoggedOrigins::Names {
         batch_values_[statement.result->value].insert(metric_name_of(statement.name->value));
       } else if (statement.kind == StatementKind::all_gather) {
         gathered_.insert(statement.result->value);
+      } else if (statement.kind == StatementKind::all_reduce &&
+                 value_or(statement.communication.op, ReduceOp::sum) == ReduceOp::sum) {
+        reduced_.insert(statement.result->value);
       }
     });
     // The `*_end` hooks of 1.x get what the steps return.
@@ -60,11 +67,30 @@ class LoggedOrigins::Names {
       return std::ranges::any_of(
           list, [&names](const auto& one) { return names.count(std::string(one)) != 0; });
     };
-    constexpr std::string_view of_places[] = {"rank",        "world_size",     "local_rank",
-                                              "node_rank",   "is_global_zero", "batch_idx",
-                                              "num_batches", "batch_size",     "is_last_batch",
-                                              "global_step", "outputs",        "callback_metrics"};
+    constexpr std::string_view of_places[] = {"rank",           "local_rank",      "node_rank",
+                                              "is_global_zero", "batch_idx",       "num_batches",
+                                              "batch_size",     "is_last_batch",   "global_step",
+                                              "outputs",        "callback_metrics"};
     return !draws && !holds(of_places) && (holds(given_) || holds(computed_));
+  }
+
+  bool is_of_network(const Expression& expression) const {
+    return is_loss_of_network_ && names_behind(expression).count("loss") != 0;
+  }
+
+  bool sums_over_ranks(const ExpressionNode& node) const {
+    if (node.kind == ExpressionNode::Kind::call) {
+      return node.name == "sum" && gathered_.count(node.parts.front()->name) != 0;
+    }
+    return node.kind == ExpressionNode::Kind::name && reduced_.count(node.name) != 0;
+  }
+
+  bool is_scaled_by_ranks(const Expression& expression) const {
+    const auto comes_from_ranks = [this](const std::string& name) {
+      return gathered_.count(name) != 0 || reduced_.count(name) != 0 || computed_.count(name) != 0;
+    };
+    return names_behind(expression).count("world_size") != 0 &&
+           std::ranges::none_of(expression.names(), comes_from_ranks);
   }
 
   /// Also one of the values of a collection.
@@ -155,7 +181,7 @@ class LoggedOrigins::Names {
              std::set<std::string>& seen) const {
     const bool is_call = node.kind == ExpressionNode::Kind::call;
     if (is_call && !(is_summed && bends(node.name))) {
-      visit_call(node, origin);
+      note_call(node, origin);
     }
     visit_arithmetic(node, origin);
     visit_entry(node, origin);
@@ -166,6 +192,14 @@ class LoggedOrigins::Names {
     for (const ExpressionNodePointer& part : node.parts) {
       visit(*part, is_summed || sums, origin, seen);
     }
+  }
+
+  std::set<std::string> names_behind(const Expression& expression) const {
+    std::set<std::string> seen;
+    std::set<std::string> names;
+    bool draws = false;
+    collect(expression.root(), seen, names, draws);
+    return names;
   }
 
   // A mean of its values is not its value of the mean.
@@ -250,53 +284,6 @@ class LoggedOrigins::Names {
     });
   }
 
-  static void visit_call(const ExpressionNode& node, Origin& origin) {
-    origin.is_mean = origin.is_mean || node.name == "mean";
-    if (!origin.class_name.empty()) {
-      return;
-    }
-    origin.class_name = node.name == "sqrt" ? "RootMeanSquaredError" : metric_class_of(node.name);
-    if (node.name == "exp" || node.name == "log") {
-      origin.class_name = node.name;
-    }
-    declare(node, origin);
-    for (const ExpressionNodePointer& part : node.parts) {
-      const bool is_text =
-          part->kind == ExpressionNode::Kind::constant && part->value.is(Value::Kind::text);
-      origin.is_micro = origin.is_micro || (is_text && part->value.text() == "micro");
-    }
-  }
-
-  // The object with the arguments of the function.
-  static void declare(const ExpressionNode& node, Origin& origin) {
-    origin.declaration = origin.class_name;
-    const std::vector<std::string_view> names = metric_arguments_of(node.name);
-    std::vector<std::string> arguments;
-    const size_t given = node.parts.size() < 2 ? 0 : node.parts.size() - 2;
-    for (size_t i = 0; i < std::min(given, names.size()); ++i) {
-      const ExpressionNode& part = *node.parts[i + 2];
-      const bool is_constant = part.kind == ExpressionNode::Kind::constant;
-      arguments.push_back(
-          fmt::format("{}: {}", names[i], is_constant ? text_of(part.value) : std::string("..")));
-      if (names[i] == "squared" && is_constant && part.value == Value(false)) {
-        origin.class_name = "RootMeanSquaredError";
-      }
-    }
-    if (!arguments.empty()) {
-      origin.declaration =
-          fmt::format("{{{}: {{{}}}}}", origin.declaration, fmt::join(arguments, ", "));
-    }
-    if (given + 2 > node.parts.size()) {
-      return;
-    }
-    const auto name_of = [&node](size_t part) {
-      return node.parts[part]->kind == ExpressionNode::Kind::name ? node.parts[part]->name : "..";
-    };
-    if (name_of(0) != "score" || name_of(1) != "target") {
-      origin.update = fmt::format("{{metric: m, preds: {}, target: {}}}", name_of(0), name_of(1));
-    }
-  }
-
   // `loss` is one where it is the network's, and no column of the samples.
   bool is_mean(const ExpressionNode& node) const {
     std::set<std::string> seen;
@@ -350,14 +337,16 @@ class LoggedOrigins::Names {
   std::map<std::string, std::vector<const Expression*>> bindings_;
   std::map<std::string, std::set<std::string>> batch_values_;  ///< metrics by what `as` names
   std::set<std::string> gathered_;
+  std::set<std::string> reduced_;  ///< names that all_reduce binds to a sum
   std::vector<const Statement*> updates_;
   std::set<std::string> computed_;                     ///< names that `compute` binds
   std::set<std::string> given_ = {"score", "target"};  ///< columns that the scenario gives
+  bool is_loss_of_network_ = false;
   std::set<std::string, std::less<>> columns_ = {"score", "target", "loss", "output"};
 };
 
-LoggedOrigins::LoggedOrigins(const Scenario& scenario)
-    : names_(std::make_unique<const Names>(scenario)) {}
+LoggedOrigins::LoggedOrigins(const Scenario& scenario, bool knows_loss)
+    : names_(std::make_unique<const Names>(scenario, knows_loss)) {}
 
 LoggedOrigins::~LoggedOrigins() = default;
 
@@ -365,6 +354,18 @@ Origin LoggedOrigins::of(const Expression& expression) const { return names_->of
 
 bool LoggedOrigins::is_of_samples_alone(const Expression& expression) const {
   return names_->is_of_samples_alone(expression);
+}
+
+bool LoggedOrigins::is_of_network(const Expression& expression) const {
+  return names_->is_of_network(expression);
+}
+
+bool LoggedOrigins::sums_over_ranks(const Expression& expression) const {
+  return names_->sums_over_ranks(expression.root());
+}
+
+bool LoggedOrigins::is_scaled_by_ranks(const Expression& expression) const {
+  return names_->is_scaled_by_ranks(expression);
 }
 
 bool LoggedOrigins::is_computed(const Expression& expression) const {

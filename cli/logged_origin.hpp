@@ -23,7 +23,8 @@ struct Origin {
 class LoggedOrigins {
  public:
   /// The scenario has a program, and outlives this.
-  explicit LoggedOrigins(const Scenario& scenario);
+  /// `knows_loss`: the network's loss is computed, as a mean over samples.
+  LoggedOrigins(const Scenario& scenario, bool knows_loss);
   ~LoggedOrigins();
   LoggedOrigins(const LoggedOrigins&) = delete;
   LoggedOrigins& operator=(const LoggedOrigins&) = delete;
@@ -33,6 +34,12 @@ class LoggedOrigins {
   bool is_of_samples_alone(const Expression& expression) const;
   /// The function of one argument at its root: "sum", "max", "mean"; empty: none.
   std::string_view root_function(const Expression& expression) const;
+  /// It depends on the network's loss.
+  bool is_of_network(const Expression& expression) const;
+  /// At its root ranks' values are summed, by a function or by all_reduce, and nothing divides.
+  bool sums_over_ranks(const Expression& expression) const;
+  /// `world_size` stands in it, and nothing that comes from other ranks.
+  bool is_scaled_by_ranks(const Expression& expression) const;
   /// It is what `compute` has bound: that of all ranks already.
   bool is_computed(const Expression& expression) const;
   /// Sums and multiples of means, so that a mean of its values is its value of the mean.

@@ -193,9 +193,10 @@ bool has_raised(const OneRun& run) {
 }
 
 // What logged values are, told once more with what one device gives.
-void judge_metrics(Rehearsal& rehearsal) {
-  std::vector<Finding> found = metric_findings(rehearsal.run, *rehearsal.results.single_device);
-  rehearsal.logged = logged_metrics(rehearsal.run, &*rehearsal.results.single_device);
+void judge_metrics(Rehearsal& rehearsal, bool network_is_alike) {
+  const SingleDevice single{*rehearsal.results.single_device, network_is_alike};
+  std::vector<Finding> found = metric_findings(rehearsal.run, single);
+  rehearsal.logged = logged_metrics(rehearsal.run, &single);
   std::erase_if(rehearsal.findings, [&found](const Finding& known) {
     return std::any_of(found.begin(), found.end(), [&known](const Finding& other) {
       return known.code == other.code && known.site() == other.site();
@@ -215,7 +216,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   if (loader == nullptr || loader->batches || !rehearsal.results.effective_batch_size) {
     return leave_out("ranks have batches of their own");
   }
-  const bool whole = wants_reference(rehearsal.run);
+  bool whole = wants_reference(rehearsal.run);
   LoadedScenarios loaded = load_for_one_device(source, rehearsal, whole);
   if (!loaded.ok()) {
     return leave_out(loaded.diagnostics.front().message);
@@ -225,7 +226,8 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   once.stands_for = rehearsal.run.preparation.options.world_size;
   OneRun single = run_once(loaded.scenarios.front(), once);
   if (whole && single.ran && has_raised(single)) {  // a batch of all samples is too large
-    loaded = load_for_one_device(source, rehearsal, false);
+    whole = false;
+    loaded = load_for_one_device(source, rehearsal, whole);
     single = run_once(loaded.scenarios.front(), once);
   }
   if (rehearsal.undecided.empty()) {
@@ -239,13 +241,15 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
     return leave_out("it stops in another epoch");
   }
   rehearsal.results.single_device = single.preparation.log->ranks.front().metrics;
-  judge_metrics(rehearsal);
-  if (single.preparation.log->ranks.front().steps !=
-      rehearsal.run.preparation.log->ranks.front().steps) {
+  const bool same_steps = single.preparation.log->ranks.front().steps ==
+                          rehearsal.run.preparation.log->ranks.front().steps;
+  std::vector<Finding> different =
+      same_steps ? single_device_findings(rehearsal.run, single) : std::vector<Finding>();
+  judge_metrics(rehearsal, whole && same_steps && different.empty());
+  if (!same_steps) {
     return leave_out("it takes another number of steps");
   }
   rehearsal.coverage.looked_at.push_back("the same samples on one device");
-  std::vector<Finding> different = single_device_findings(rehearsal.run, single);
   const auto apart = std::find_if(rehearsal.findings.begin(), rehearsal.findings.end(),
                                   [](const Finding& known) { return known.code == "LS305"; });
   if (apart != rehearsal.findings.end() && !different.empty()) {

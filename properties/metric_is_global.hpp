@@ -28,6 +28,8 @@ struct GlobalMetric {
   std::string reduction = "mean";  ///< of batches and ranks: mean, sum, max, min
   bool synchronised = false;
   bool rank_zero_only = false;
+  int64_t world_size = 0;  ///< ranks that there are; `ranks` may be fewer
+  int64_t elements = 0;    ///< of sums behind it that are not over batches and ranks, as a loss's
   /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
   bool is_told_already = false;
   bool is_out_of_reach = false;  ///< of sync_dist, until it is moved to the device

@@ -181,8 +181,8 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   co_return call;
 }
 
-// Gloo has no AVG (ProcessGroupGloo.cpp); its reduce_scatter of PyTorch 2.6 and older did not pass
-// the operation on and always summed.
+// Gloo has no AVG, and ProcessGroupGloo.cpp refuses it before PyTorch 2.8, which sums and divides
+// (pull request 149781); reduce_scatter of 2.6 and older did not pass the operation on, and summed.
 void Interpreter::check_reduction(const Statement& statement, Call& call) {
   if (!settings_.gloo || !reduces(call.op.kind) || call.op.reduction != Reduction::avg) {
     return;
@@ -191,8 +191,17 @@ void Interpreter::check_reduction(const Statement& statement, Call& call) {
     call.op.reduction = Reduction::sum;
     return;
   }
-  throw ProgramException(site_of(statement),
-                         "Cannot use ReduceOp.AVG with Gloo; use sum and divide by world_size");
+  if (settings_.torch >= Version{2, 8, 0}) {
+    if (!is_floating(call.data->slice.dtype)) {
+      throw ProgramException(site_of(statement),
+                             "result type Float can't be cast to the desired output type Long: AVG "
+                             "with Gloo divides in place; use sum, or floats");
+    }
+    return;
+  }
+  throw ProgramException(
+      site_of(statement),
+      "Cannot use ReduceOp.AVG with Gloo before torch 2.8; use sum and divide by world_size");
 }
 
 Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Group& group,

@@ -72,6 +72,11 @@ class SchedulerReader {
   }
 
  private:
+  bool is_manual() const {
+    const auto& program = preparation_.scenario->program;
+    return program && !value_or(program->automatic_optimization, true);
+  }
+
   void require(bool holds, const std::string& message, const std::string& remedy = "") {
     if (!holds) {
       add_problem(preparation_, Kind::refused, object_.place,
@@ -139,7 +144,7 @@ class SchedulerReader {
     settings.optimizer = index_of_optimizer(arguments_.text("optimizer"));
     settings.monitor = arguments_.text("monitor");
     settings.strict = arguments_.boolean("strict", true);
-    require(!settings.is_monitored() || !settings.monitor.empty(),
+    require(!settings.is_monitored() || !settings.monitor.empty() || is_manual(),
             "The lr scheduler dict must include a monitor when a `ReduceLROnPlateau` scheduler is "
             "used",
             "add monitor: val_loss");

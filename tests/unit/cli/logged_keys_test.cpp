@@ -237,3 +237,44 @@ TEST_CASE(
   CHECK(common.logged.size() == 1);
   CHECK(common.findings.empty());
 }
+
+// 8 samples on 2 ranks in batches of 4 and 3: the last is smaller, so a mean of means is none.
+TEST_CASE("what is made of the network's loss is judged where the training is that of one device") {
+  const auto judged = [](const std::string& program) {
+    return std::move(
+        rehearsed("version: 1\ncluster: {preset: cpu, nodes: 1}\n"
+                  "model: {input: [4], layers: [{Linear: [4, 2]}], loss: MSELoss}\n"
+                  "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1}\n"
+                  "data: {train: {samples: 16, batch_size: 4}, val: {samples: 14, batch_size: 4}}\n"
+                  "program:\n" +
+                  program)
+            .front()
+            .result);
+  };
+  const std::string collected = "  validation_step: [{append: {self.l: loss}}]\n";
+  const std::string cleared = "    - let: {self.l: \"[]\"}\n";
+  const Rehearsal means =
+      judged(collected +
+             "  on_validation_epoch_end:\n    - log: {name: x, value: mean(self.l), "
+             "sync_dist: true}\n" +
+             cleared);
+  REQUIRE(found(means, "LS301") != nullptr);
+  CHECK(found(means, "LS301")->why.text ==
+        "a mean of means counts each alike, however many samples it is of");
+  const Rehearsal weighted =
+      judged("  validation_step: [{log: {name: x, value: loss, sync_dist: true}}]\n");
+  CHECK(weighted.findings.empty());
+  const Rehearsal summed = judged(
+      "  validation_step: [{all_reduce: {tensor: loss, as: y}}, {log: {name: x, value: y}}]\n");
+  REQUIRE(found(summed, "LS301") != nullptr);
+  CHECK(found(summed, "LS301")->why.text ==
+        "what the ranks give is summed, and nothing divides by their number");
+  const Rehearsal guarded =
+      judged("  validation_step: [{if: is_global_zero, then: [{log: {name: x, value: loss}}]}]\n");
+  REQUIRE(found(guarded, "LS302") != nullptr);
+  CHECK(found(guarded, "LS302")->fix.front() ==
+        "take it out of the guard, and add sync_dist: true");
+  const Rehearsal scaled =
+      judged("  validation_step: [{log: {name: x, value: loss * world_size, sync_dist: true}}]\n");
+  REQUIRE(found(scaled, "LS301") != nullptr);
+}

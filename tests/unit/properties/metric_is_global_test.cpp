@@ -119,3 +119,17 @@ TEST_CASE("a guess at what is wrong is left out where another finding tells it, 
   total.rule = "F1 is never the mean of its parts";
   CHECK(codes(total) == Codes{"LS301"});
 }
+
+TEST_CASE("what stands behind a guard of the rank is LS302, and what is reduced there is not") {
+  GlobalMetric loss = metric({0.25});
+  loss.world_size = 2;
+  loss.single_device = 0.5;
+  REQUIRE(codes(loss) == Codes{"LS302"});
+  CHECK(metric_is_global({&loss, 1}).front().fix ==
+        std::vector<std::string>{"take it out of the guard, and add sync_dist: true"});
+  loss.synchronised = true;
+  CHECK(codes(loss).empty());  // LS101 or LS303
+  loss.synchronised = false;
+  loss.single_device = 0.25;
+  CHECK(codes(loss).empty());
+}
