@@ -140,14 +140,16 @@ metrics: {f1: BinaryF1Score}
 program:
   validation_step: [{update: f1}, {log: {name: f1, value: f1}}]
 )page"},
-    {"LS312", "a metric counts earlier epochs (warning)",
+    {"LS312", "a metric counts more than its epoch (warning)",
      R"page(
 What   A metric object is computed by hand, and nobody resets it: it still counts the batches of
        earlier epochs, and of the sanity check. What `self.log` gets as an object Lightning resets
-       at the end of the epoch; of `compute()` it knows nothing.
+       at the end of the epoch; of `compute()` it knows nothing. Or one object is updated in
+       training and in validation, which run within each other: each resets the other's.
 Seen   A curve that moves ever less, and that begins with the score of the untrained model. What
        monitors it stops too late, or takes an early checkpoint for the best.
-Fix    `- reset: NAME` behind `- compute: NAME`, or `- log: {name: .., value: NAME}`.
+Fix    `- reset: NAME` behind `- compute: NAME`, or `- log: {name: .., value: NAME}`; an object
+       for each stage.
 )page",
      R"page(
 version: 1

@@ -102,6 +102,7 @@ Json logged_json(const std::vector<GlobalMetric>& logged) {
                         ? number(metric.ranks.front().value - *metric.single_device)
                         : Json(nullptr);
     json["averaging_rule"] = metric.averaging;
+    json["is_stand_in"] = metric.is_stand_in;
     json["fix"] =
         agrees.value_or(true) || metric.remedy.empty() ? Json(nullptr) : Json(metric.remedy);
     all.push_back(std::move(json));

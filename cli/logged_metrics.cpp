@@ -279,6 +279,7 @@ class LoggedReader {
     add_rule(origins_.of(expression), logged.reduce_fx == "mean", metric);
     metric.averaging = averaging_of(logged, metric);
     const bool of_network = origins_.is_of_network(expression);
+    metric.is_stand_in = of_network && !run_.preparation.options.numerics;
     metric.elements = of_network ? summed_samples(logged.hook) : 0;
     if (is_evaluation(logged.hook) && !samples_differ(run_, logged.hook) &&
         (network_is_alike_ || !of_network)) {

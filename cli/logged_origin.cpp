@@ -21,8 +21,8 @@ class LoggedOrigins::Names {
     if (scenario.data) {
       add_columns(*scenario.data);
     }
-    is_loss_of_network_ = knows_loss && given_.count("loss") == 0;
-    if (is_loss_of_network_) {
+    is_loss_of_network_ = given_.count("loss") == 0;
+    if (is_loss_of_network_ && knows_loss) {
       given_.insert("loss");
     }
     for_each_statement(*scenario.program, [this](const Statement& statement) {

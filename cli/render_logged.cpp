@@ -154,6 +154,12 @@ std::string render_shown(const RankLog& log) {
 
 }  // namespace
 
+namespace {
+constexpr std::string_view stand_in =
+    "a stand-in: numerics are off, and the loss is not computed; what decides by it may decide "
+    "otherwise";
+}  // namespace
+
 std::string render_logged(const Rehearsal& rehearsal) {
   if (rehearsal.logged.empty()) {
     return "";
@@ -172,7 +178,7 @@ std::string render_logged(const Rehearsal& rehearsal) {
     if (metric.of_last_batch) {
       out += " (of the last batch)";
     }
-    out += fmt::format(" ({})", metric.averaging);
+    out += fmt::format(" ({})", metric.is_stand_in ? stand_in : metric.averaging);
     out += "\n";
   }
   return out + render_shown(rehearsal.run.preparation.log->ranks.front());

@@ -56,7 +56,7 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
   if (!scenario.is_bare_program()) {
     const bool values = rehearsal.run.preparation.options.numerics;
     if (!values) {
-      texts.push_back("values of parameters and gradients (numerics are off)");
+      texts.push_back("values of parameters, gradients and losses (numerics are off)");
     }
   }
   texts.push_back("anything that the real program does and the scenario does not say");

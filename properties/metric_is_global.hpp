@@ -33,6 +33,7 @@ struct GlobalMetric {
   /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
   bool is_told_already = false;
   bool is_out_of_reach = false;  ///< of sync_dist, until it is moved to the device
+  bool is_stand_in = false;      ///< of a loss that is not computed: no number of the real training
   bool of_last_batch = false;    ///< and not of an epoch: what a rank shows is taken as a sample
   int64_t chunks = 1;            ///< of a batch, on replicas that log one after the other (dp)
   bool is_monitored = false;     ///< a callback or scheduler decides by it

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "model/core/numbers.hpp"
 #include "model/metric/labels.hpp"
 #include "model/scenario/tensor.hpp"
@@ -113,7 +115,7 @@ Program MetricStatements::update_with(const Statement& statement, Frame& frame,
       replica.emplace_back(object.definition());
     }
   } else {
-    note_update(metric);
+    note_update(statement, metric);
     if (!statement.result) {
       metric.update(inputs);
     }
@@ -173,9 +175,18 @@ void MetricStatements::begin_pass(Stage stage) {
   ++passes_[stage];
 }
 
-void MetricStatements::note_update(const MetricInstance& metric) {
+void MetricStatements::note_update(const Statement& statement, const MetricInstance& metric) {
+  Pass& oldest = oldest_[&metric];
   if (metric.objects().front().updates() == 0) {
-    oldest_[&metric] = {stage_, passes_[stage_]};
+    oldest = {stage_, passes_[stage_]};
+  }
+  const bool mixes = (oldest.stage == Stage::fit) != (stage_ == Stage::fit);
+  if (mixes && !std::exchange(oldest.told, true)) {
+    const std::string& name = metric.definition().name;
+    interpreter_.log().add(
+        {"LS312", site_of(statement),
+         fmt::format("the metric `{}` counts batches of training and of evaluation together", name),
+         "declare a metric object for each: train_" + name + ", val_" + name});
   }
 }
 

@@ -34,7 +34,7 @@ class MetricStatements {
   void check_devices(const Statement& statement, Frame& frame, MetricInstance& metric);
   void check_scale(const Statement& statement, const MetricInstance& metric,
                    const Tensor& predictions);
-  void note_update(const MetricInstance& metric);
+  void note_update(const Statement& statement, const MetricInstance& metric);
   void check_reset(const Statement& statement, const MetricInstance& metric);
   bool is_elsewhere(const Given<Expression>& given, Frame& frame);
   Task<Tensor> input(const Given<Expression>* given, const Expression* otherwise, Frame* frame,
@@ -58,6 +58,7 @@ class MetricStatements {
   struct Pass {
     Stage stage = Stage::fit;
     int64_t number = 0;
+    bool told = false;
   };
   Stage stage_ = Stage::fit;
   std::map<Stage, int64_t> passes_;
