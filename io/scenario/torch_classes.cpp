@@ -61,6 +61,10 @@ constexpr auto schedulers = std::to_array<ClassRow>({
     {"CyclicLR",
      "base_lr:float max_lr:float step_size_up:int step_size_down:int mode:text "
      "gamma:float" LOCKSTEP_SCHEDULER},
+    {"LambdaLR", "lr_lambda last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"MultiplicativeLR", "lr_lambda last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"SequentialLR", "schedulers:list milestones:list last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"ChainedScheduler", "schedulers:list" LOCKSTEP_SCHEDULER},
     {"ReduceLROnPlateau",
      "mode:text factor:float patience:int threshold:float threshold_mode:text cooldown:int "
      "min_lr:float eps:float" LOCKSTEP_SCHEDULER},

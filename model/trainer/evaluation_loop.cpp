@@ -125,7 +125,10 @@ Program EvaluationLoop::end_epoch(bool sanity) {
     co_await training_.hook_of_1_x("on_epoch_end");
   }
   co_await results_.end_epoch(!sanity);
-  training_.log_row(results_.take_epoch_values(), std::nullopt);
+  std::map<std::string, double> values = results_.take_epoch_values();
+  if (!sanity) {  // a hook that read callback_metrics has had them reduced there, too
+    training_.log_row(std::move(values), std::nullopt);
+  }
 }
 
 // Rows of batches have a number for each loader, over all evaluations of the loop, and no epoch.

@@ -395,6 +395,31 @@ program:
     - compute: {metric: error, as: error_so_far}
     - log_dict: {dictionary: {seen: seen_so_far, error: error_so_far}}
 """,
+    "metrics-read-in-the-sanity-check": """
+trainer: {$two, max_epochs: 2}
+data: {train: {samples: 8, batch_size: 4}, val: {samples: 12, batch_size: 2}}
+program:
+  validation_step: [{log: {name: v, value: 1.0 + batch_idx + rank, sync_dist: true}}]
+  on_validation_epoch_end: [{let: {seen: "callback_metrics['v']"}}]
+""",
+    "average-over-gloo": """
+trainer: {$two, max_epochs: 1}
+data: {train: {samples: 8, batch_size: 4}, val: {samples: 12, batch_size: 2}}
+program:
+  validation_step:
+    - let: {x: "full(2, 1.0 + rank)"}
+    - all_reduce: {tensor: x, op: avg, as: y}
+    - log: {name: v, value: mean(y)}
+""",
+    "plateau-by-hand": """
+trainer: {$two, max_epochs: 3, num_sanity_val_steps: 0}
+lr_scheduler: {ReduceLROnPlateau: {patience: 0, factor: 0.5}}
+data: {train: {samples: 8, batch_size: 4}}
+program:
+  automatic_optimization: false
+  training_step: [forward, {backward: loss}, optimizer_step, zero_grad, {log: {name: t, value: 4.0 + epoch, on_epoch: true}}]
+  on_train_epoch_end: [{lr_scheduler_step: {metric: "callback_metrics['t_epoch']"}}]
+""",
     "weighted-and-bare-means": """
 metrics: {bare: MeanMetric, weighted: MeanMetric, most: MaxMetric}
 trainer: {$two, max_epochs: 1}
