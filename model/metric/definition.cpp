@@ -367,6 +367,11 @@ MetricDefinition define_metric(const std::string& name, const Object& written) {
   return definition;
 }
 
+std::string metric_name_of(const std::string& written) {
+  constexpr std::string_view self = "self.";
+  return written.starts_with(self) ? written.substr(self.size()) : written;
+}
+
 std::vector<std::string> metric_class_names() {
   std::vector<std::string> names;
   for (const ClassEntry& entry : entries) {

@@ -54,6 +54,8 @@ class MetricError : public std::runtime_error {
 /// The catalogue: from a TorchMetrics class with its arguments to what it computes. Throws
 /// MetricError.
 MetricDefinition define_metric(const std::string& name, const Object& object);
+/// "val_f1" of `val_f1` and `self.val_f1`.
+std::string metric_name_of(const std::string& written);
 /// Every class that `define_metric` knows.
 std::vector<std::string> metric_class_names();
 

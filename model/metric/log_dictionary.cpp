@@ -13,11 +13,6 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
-std::string bare(const std::string& name) {
-  constexpr std::string_view self = "self.";
-  return name.starts_with(self) ? name.substr(self.size()) : name;
-}
-
 std::map<std::string, Keys> keys_of_collections(const Scenario& scenario) {
   std::map<std::string, Keys> keys;
   for (const NamedMetric& metric : scenario.metrics) {
@@ -42,7 +37,7 @@ KeysOfNames keys_of_results(const Hook& hook, const std::map<std::string, Keys>&
     const bool gives =
         statement.kind == StatementKind::compute || statement.kind == StatementKind::update;
     if (gives && statement.name && statement.result) {
-      const auto of = collections.find(bare(statement.name->value));
+      const auto of = collections.find(metric_name_of(statement.name->value));
       if (of != collections.end()) {
         keys.emplace(statement.result->value, of->second);
       }

@@ -6,11 +6,6 @@
 
 namespace lockstep {
 
-std::string metric_name_of(const std::string& written) {
-  constexpr std::string_view self = "self.";
-  return written.starts_with(self) ? written.substr(self.size()) : written;
-}
-
 const MetricDefinition* find_metric(const std::vector<MetricDefinition>& metrics,
                                     const std::string& written) {
   const std::string name = metric_name_of(written);

@@ -27,8 +27,6 @@ MetricSites add_metric_sites(const ProgramSpec& program,
                              const std::vector<MetricDefinition>& metrics,
                              const std::map<std::string, LogSites>& log_sites, Sites& sites);
 
-/// "val_f1" of `val_f1` and `self.val_f1`.
-std::string metric_name_of(const std::string& written);
 const MetricDefinition* find_metric(const std::vector<MetricDefinition>& metrics,
                                     const std::string& written);
 /// The metric that a `log` hands over as an object, or null.
