@@ -47,7 +47,7 @@ void check_manual(Preparation& preparation, const TrainerSpec& trainer,
   if (!program || value_or(program->automatic_optimization, true)) {
     return;
   }
-  if (strategy == "dp") {
+  if (strategy == "dp" && preparation.placement.devices.size() > 1) {
     add_problem(preparation, Kind::refused, program->automatic_optimization->place,
                 "dp does not support manual optimization: training_step runs in a thread for each "
                 "replica, and all would step the same optimizer at once",

@@ -106,6 +106,13 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
+// Several replicas of dp do not step by hand.
+const HookEntry& hook_of(const TrainingScenario& scenario) {
+  const HookEntry& drawn = of(hooks, scenario.hook);
+  const bool replicas = scenario.training.strategy == Trained::dp && scenario.training.devices > 1;
+  return replicas && drawn.name == "steps by hand" ? hooks.front() : drawn;
+}
+
 bool has_fault(const TrainingScenario& scenario) {
   return scenario.fault != 0 && scenario.training.ranks > 1 &&
          scenario.training.strategy == Trained::ddp;
@@ -159,7 +166,7 @@ std::string program_text(const TrainingScenario& scenario) {
           last_rank);
     default: break;
   }
-  const HookEntry& hook = of(hooks, scenario.hook);
+  const HookEntry& hook = hook_of(scenario);
   return hook.text.empty() ? "" : "program:\n" + std::string(hook.text);
 }
 
@@ -210,7 +217,7 @@ std::string precision_name(const TrainingScenario& scenario) {
 }
 std::string hook_name(const TrainingScenario& scenario) {
   return flaw_of(scenario) == TrainingFlaw::none || flaw_of(scenario) == TrainingFlaw::uneven_data
-             ? std::string(of(hooks, scenario.hook).name)
+             ? std::string(hook_of(scenario).name)
              : "none";
 }
 std::string defect_name(const TrainingScenario& scenario) {
