@@ -13,20 +13,26 @@ namespace lockstep {
 
 namespace {
 
-// Values are fp32: one rounding for each batch and rank that is added, some for what follows. The
-// roundings of a long sum go up as often as down (Higham, Accuracy and Stability, 2.8): they grow
-// as its root, eight times which no sum in practice reaches.
+// Values are fp32: one rounding for each batch and rank that is added, some for what follows.
 constexpr int64_t roundings_beside = 16;
 
-double bound_of(const GlobalMetric& metric) {
-  const double sums = 8 * std::sqrt(static_cast<double>(metric.elements));
-  int64_t operations = roundings_beside + static_cast<int64_t>(sums);
+double bound_of(const GlobalMetric& metric, int64_t more_roundings = 0) {
+  int64_t operations = roundings_beside + more_roundings;
   double magnitude = std::abs(metric.single_device.value_or(0));
   for (const RankMetric& rank : metric.ranks) {
     operations += 1 + rank.batches;
     magnitude = std::max(magnitude, std::abs(rank.value));
   }
   return 2 * gamma(operations, DType::fp32) * magnitude;
+}
+
+// Of values of two runs, which sum in other orders. The roundings of a long sum go up as often as
+// down (Higham, Accuracy and Stability, 2.8): they grow as its root, eight times which no sum in
+// practice reaches.
+bool is_beyond_one_device(const GlobalMetric& metric, double logged) {
+  const double sums = 8 * std::sqrt(static_cast<double>(metric.elements));
+  return beyond_rounding(logged, *metric.single_device,
+                         bound_of(metric, static_cast<int64_t>(sums)));
 }
 
 RankSet ranks_of(const GlobalMetric& metric) {
@@ -151,7 +157,7 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
   const bool alone = is_of_some_ranks(metric) && metric.single_device &&
                      (metric.rule.empty() || metric.ranks.size() == 1 || differ(metric)) &&
-                     beyond_rounding(logged, *metric.single_device, bound_of(metric));
+                     is_beyond_one_device(metric, logged);
   // A common reduction gives one value, unless ranks reduce different things: LS103, LS303.
   const bool is_common = metric.rank_zero_only || (metric.synchronised && !metric.is_object);
   if (!alone && (is_common || !differ(metric))) {
@@ -177,7 +183,7 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
 std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
   if (metric.chunks < 2 || !metric.of_last_batch || metric.is_object || !metric.single_device ||
-      !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
+      !is_beyond_one_device(metric, logged)) {
     return std::nullopt;
   }
   Finding finding = finding_for(
@@ -197,7 +203,7 @@ std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
 std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
   if (!metric.is_object || metric.is_told_already || !metric.single_device || metric.in_training ||
-      !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
+      !is_beyond_one_device(metric, logged)) {
     return std::nullopt;
   }
   Finding finding = finding_for("LS302", Level::error, metric,
@@ -215,7 +221,7 @@ std::optional<Finding> averaged(const GlobalMetric& metric) {
   const std::string& rule = metric.rule.empty() ? metric.other_rule : metric.rule;
   const bool is_guess = metric.rule.empty();
   if (metric.is_object || rule.empty() || (is_guess && metric.is_told_already) ||
-      !metric.single_device || !beyond_rounding(logged, *metric.single_device, bound_of(metric))) {
+      !metric.single_device || !is_beyond_one_device(metric, logged)) {
     return std::nullopt;
   }
   Finding finding =
@@ -273,9 +279,8 @@ std::optional<bool> agrees_with_one_device(const GlobalMetric& metric) {
   if (!metric.single_device) {
     return std::nullopt;
   }
-  const double bound = bound_of(metric);
   return std::ranges::none_of(metric.ranks, [&](const RankMetric& rank) {
-    return beyond_rounding(rank.value, *metric.single_device, bound);
+    return is_beyond_one_device(metric, rank.value);
   });
 }
 
