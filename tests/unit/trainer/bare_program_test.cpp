@@ -200,3 +200,22 @@ TEST_CASE("a kernel and a collective overlap only as their streams allow") {
 )yaml"));
   CHECK(seconds(overlapped.result.total_time) == Approx(0.010));
 }
+
+// ProcessGroupGloo refuses AVG before PyTorch 2.8; 2.11 gives 1.5 of 1 and 2, and for whole numbers
+// raises as it divides in place (seen with torch 2.11.0).
+TEST_CASE("Gloo averages floats from torch 2.8 on") {
+  const auto averaged = [](const std::string& torch, const std::string& data) {
+    return run_text(bare(2,
+                         "    - let: {x: \"" + data +
+                             "\"}\n"
+                             "    - all_reduce: {tensor: x, op: avg, as: y}\n"
+                             "    - assert: y[0] == 1.5\n",
+                         "process_group: {backend: gloo}\nversions: {torch: \"" + torch + "\"}\n"));
+  };
+  const Ran newer = averaged("2.11", "full(2, 1.0 + rank)");
+  CHECK(newer.log(0).findings.empty());
+  CHECK(newer.result.ends[0].kind == RankEnd::Kind::finished);
+  CHECK(averaged("2.7", "full(2, 1.0 + rank)").result.ends[0].kind == RankEnd::Kind::raised);
+  CHECK(averaged("2.11", "full(2, 1 + rank)").result.ends[0].message.find("result type Float") ==
+        0);
+}

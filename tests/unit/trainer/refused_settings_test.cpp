@@ -301,6 +301,9 @@ TEST_CASE("dp does not take manual optimization") {
   CHECK(has_problem(prepared(scenario + "dp" + manual), Problem::Kind::refused,
                     "dp does not support manual optimization"));
   CHECK(prepared(scenario + "ddp" + manual).runnable());
+  std::string one_device = scenario + "dp" + manual;
+  one_device.replace(one_device.find("devices: 2"), 10, "devices: 1");
+  CHECK(prepared(one_device).runnable());  // it has no replicas
 }
 
 TEST_CASE("a version beyond those that are modelled is told") {
