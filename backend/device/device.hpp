@@ -16,6 +16,12 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A link broke: its peer is gone, or it was aborted.
+class LinkBroken : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// The device itself has no room, whatever the scenario's device would have.
 class DeviceFull : public DeviceError {
  public:
@@ -88,6 +94,8 @@ class Device {
   /// Starts to connect the members that open a link of this name, `self` being one of them.
   virtual LinkId open_link(const std::string& name, int32_t self, int32_t size) = 0;
   virtual LinkState state_of(LinkId link) = 0;
+  /// What the library said of a link that is broken; empty: nothing.
+  virtual std::string trouble_of(LinkId link) = 0;
   /// Launches communications as one grouped call; their links are ready, and then busy until the
   /// stream holds all of it.
   virtual void communicate(StreamNumber stream, std::span<const LinkedOp> ops) = 0;

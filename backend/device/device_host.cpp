@@ -31,7 +31,8 @@ DeviceHost::DeviceHost(const DeviceSeat& seat, const RunOptions& options,
       start_(Clock::now()),
       moved_(start_),
       buffers_(false, options.device_memory),
-      follower_(seat.follower) {
+      follower_(seat.follower),
+      tell_(seat.tell) {
   tickets_.follow(follower_);
   device_.start_clock();
   DeviceGroup& world = groups_[world_group];
@@ -155,6 +156,26 @@ void DeviceHost::note_broken(SiteId site) {
   }
 }
 
+// A broken link is nobody's own failure: its operation fails, as in every world.
+void DeviceHost::fail(DeviceWork& work, const DeviceError& error) {
+  work.failed = true;
+  tell_trouble(error.what());
+  if (dynamic_cast<const LinkBroken*>(&error) == nullptr && !watchdog_.has_released()) {
+    note_broken(work.ops.front().get().site);
+  }
+}
+
+void DeviceHost::tell_trouble(const std::string& text) {
+  if (tell_ && !text.empty() && told_.insert(text).second) {
+    tell_(text);
+  }
+}
+
+void DeviceHost::throw_broken(const Link& link) {
+  const std::string trouble = device_.trouble_of(link.id);
+  throw LinkBroken(trouble.empty() ? "a connection broke" : "a connection broke: " + trouble);
+}
+
 void DeviceHost::tell(RunResult& result) {
   const auto rank = static_cast<size_t>(place_.rank.value);
   const RankEnd& end = lanes_.end();
@@ -191,6 +212,7 @@ bool DeviceHost::carries_values(const BufferSpec& spec) const {
 BufferId DeviceHost::allocate(const BufferSpec& spec) {
   lanes_.refuse_when_sealed();
   const BufferId buffer = buffers_.allocate(spec);
+  const WatchedCall watched(watchdog_);
   try {
     device_.allocate(buffer, spec, carries_values(spec));
   } catch (const DeviceFull& full) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -94,6 +96,9 @@ class DeviceHost final : public Port {
   void let_go(std::span<const Slice> operands);
   bool carries_values(const BufferSpec& spec) const;
   void note_broken(SiteId site);
+  void fail(DeviceWork& work, const DeviceError& error);
+  void tell_trouble(const std::string& text);
+  [[noreturn]] void throw_broken(const Link& link);
 
   const RunOptions& options_;
   const std::chrono::milliseconds deadline_;
@@ -107,8 +112,10 @@ class DeviceHost final : public Port {
   Clock::time_point moved_;  ///< when something happened last
 
   TicketTable tickets_;
-  BufferTable buffers_;            ///< accounts for them; the device holds the values
-  JournalFollower* follower_;      ///< null: none
+  BufferTable buffers_;        ///< accounts for them; the device holds the values
+  JournalFollower* follower_;  ///< null: none
+  std::function<void(const std::string&)> tell_;  ///< DeviceSeat::tell
+  std::set<std::string> told_;
   std::optional<RankEnd> broken_;  ///< what the first kernel that broke said
   std::map<GroupId, DeviceGroup> groups_;
   std::map<std::string, Link> links_;

@@ -23,18 +23,17 @@ bool DeviceHost::settle_reached(DeviceStream& stream) {
     DeviceWork& work = *stream.launched.front();
     try {
       if (!device_.reached(work.end)) {
-        const bool is_broken = std::ranges::any_of(work.parts, [this](const auto& part) {
+        const auto broken = std::ranges::find_if(work.parts, [this](const auto& part) {
           return device_.state_of(part.link->id) == LinkState::broken;
         });
-        if (!is_broken) {
+        if (broken == work.parts.end()) {
           break;
         }
-        work.failed = true;
-      } else {
-        tickets_.start(work.ticket, device_.time_of(work.begin));
+        throw_broken(*broken->link);
       }
-    } catch (const DeviceError&) {
-      work.failed = true;
+      tickets_.start(work.ticket, device_.time_of(work.begin));
+    } catch (const DeviceError& error) {
+      fail(work, error);
     }
     settle(work, {work.failed ? Outcome::failed : Outcome::ok, {}, {}});
     stream.launched.pop_front();
@@ -111,8 +110,8 @@ void DeviceHost::begin(DeviceWork& work) {
         device_.compute(op.get());
       }
     }
-  } catch (const DeviceError&) {
-    work.failed = true;
+  } catch (const DeviceError& error) {
+    fail(work, error);
   } catch (const ArithmeticError&) {
     note_broken(work.ops.front().get().site);
     work.failed = true;
@@ -148,8 +147,8 @@ bool DeviceHost::is_taken(DeviceWork& work) {
         device_.forget(joined);
       }
     }
-  } catch (const DeviceError&) {
-    work.failed = true;
+  } catch (const DeviceError& error) {
+    fail(work, error);
   }
   work.end = device_.mark(on);
   return true;
@@ -158,8 +157,8 @@ bool DeviceHost::is_taken(DeviceWork& work) {
 void DeviceHost::launch_part(DeviceWork& work, DeviceWork::Part& part) {
   Link& link = *part.link;
   const StreamNumber on = stream_of(work, part);
+  const WatchedCall watched(watchdog_);
   if (part.state == DeviceWork::State::queued && may_launch(link, part.turn)) {
-    const WatchedCall watched(watchdog_);
     for (const Op* op : part.ops) {
       part.linked.push_back({op, link.id, link.self, link.members});
     }
@@ -172,7 +171,7 @@ void DeviceHost::launch_part(DeviceWork& work, DeviceWork::Part& part) {
   if (part.state == DeviceWork::State::launching) {
     const LinkState state = device_.state_of(link.id);
     if (state == LinkState::broken) {
-      throw DeviceError("a connection broke");
+      throw_broken(link);
     }
     if (state == LinkState::ready) {
       device_.complete(on, part.linked);
@@ -192,7 +191,7 @@ bool DeviceHost::may_launch(Link& link, int64_t turn) {
   }
   const LinkState state = device_.state_of(link.id);
   if (state == LinkState::broken) {
-    throw DeviceError("a connection broke");
+    throw_broken(link);
   }
   return state == LinkState::ready;
 }
@@ -213,8 +212,8 @@ bool DeviceHost::make_group(DeviceWork& work) {
     if (!work.making->all_came()) {
       return false;
     }
-  } catch (const DeviceError&) {
-    work.failed = true;
+  } catch (const DeviceError& error) {
+    fail(work, error);
     return true;
   }
   DeviceGroup& made = groups_[GroupId{static_cast<uint32_t>(op.tag)}];

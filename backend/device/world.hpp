@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
 
 #include "backend/device/board.hpp"
 #include "backend/device/device.hpp"
@@ -19,11 +20,13 @@ struct DeviceSeat {
   std::function<void()> wait_for_all;
   /// How long one call of the device may hold the host, say while it loads a library, before the
   /// links are aborted: it may stand behind a communication that waits for a peer.
-  std::chrono::milliseconds held_limit{20'000};
+  std::chrono::milliseconds held_limit{60'000};
   /// Is told what the rank does; outlives the run. Null: nobody.
   JournalFollower* follower = nullptr;
   /// Called when a fault took the rank away, after what it had submitted; null: nothing.
   std::function<void()> when_lost{};
+  /// Is told, each text once, what the device or its library said where it failed; empty: nobody.
+  std::function<void(const std::string&)> tell{};
 };
 
 /// Runs the program of one rank over devices. Of the result's lists by rank only this rank's

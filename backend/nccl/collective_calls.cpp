@@ -24,10 +24,12 @@ ncclDataType_t type_of(DType dtype) {
   return ncclUint8;
 }
 
-ncclRedOp_t reduction_of(const Op& op, AverageOrder order) {
+// The average of one member is its sum; NCCL before 2.29.7 leaves elements of it unwritten (its
+// issue 1950).
+ncclRedOp_t reduction_of(const Op& op, AverageOrder order, size_t members) {
   switch (op.reduction) {
     case Reduction::sum: return ncclSum;
-    case Reduction::avg: return divides_afterwards(op, order) ? ncclSum : ncclAvg;
+    case Reduction::avg: return divides_afterwards(op, order) || members == 1 ? ncclSum : ncclAvg;
     case Reduction::product: return ncclProd;
     case Reduction::min: return ncclMin;
     case Reduction::max: return ncclMax;
@@ -44,7 +46,7 @@ class Calls {
         members_(linked.members),
         operands_(operands),
         type_(type_of(op_.dtype)),
-        reduction_(reduction_of(op_, order)),
+        reduction_(reduction_of(op_, order, linked.members.size())),
         elements_(static_cast<size_t>(op_.elements())),
         communicator_(communicator),
         stream_(stream) {}

@@ -24,14 +24,21 @@ void CudaBuffers::store(const Slice& to, const at::Tensor& values) {
 
 CudaDevice::CudaDevice(std::vector<int> gpus, const RunOptions& options, uint64_t dropout_seed,
                        Board& board)
-    : options_(options), streams_(gpus), kernels_(dropout_seed), links_(gpus.front(), board) {
+    : gpus_(std::move(gpus)),
+      options_(options),
+      streams_(gpus_),
+      kernels_(dropout_seed),
+      links_(gpus_.front(), board) {
   keep_convolutions_true_to_type();
 }
 
 // Nothing may go before the device has done with it.
 CudaDevice::~CudaDevice() {
   links_.abort_all();
-  cudaDeviceSynchronize();
+  for (const int gpu : gpus_) {
+    const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(gpu));
+    cudaDeviceSynchronize();
+  }
 }
 
 at::TensorOptions CudaDevice::place_of(DeviceId device) const {
@@ -153,7 +160,7 @@ void CudaDevice::communicate(StreamNumber on, std::span<const LinkedOp> ops) {
     for (size_t index = 0; index < ops.size(); ++index) {
       const ncclComm_t communicator = links_.communicator(ops[index].link);
       if (communicator == nullptr) {
-        throw DeviceError("the communicator was aborted");
+        throw LinkBroken("the communicator was aborted");
       }
       add_calls(ops[index], options_.average_order, operands[index], communicator, stream.stream());
     }

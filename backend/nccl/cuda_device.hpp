@@ -45,6 +45,7 @@ class CudaDevice final : public Device {
     return links_.open(name, self, size);
   }
   LinkState state_of(LinkId link) override { return links_.state_of(link); }
+  std::string trouble_of(LinkId link) override { return links_.trouble_of(link); }
   void communicate(StreamNumber stream, std::span<const LinkedOp> ops) override;
   void complete(StreamNumber stream, std::span<const LinkedOp> ops) override;
   void abort_links() noexcept override { links_.abort_all(); }
@@ -55,6 +56,7 @@ class CudaDevice final : public Device {
   at::TensorOptions place_of(DeviceId device) const;
   bool is_on_host(const Slice& operand) const;
 
+  std::vector<int> gpus_;
   const RunOptions& options_;
   CudaStreams streams_;
   CudaBuffers buffers_;

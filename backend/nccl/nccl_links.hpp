@@ -3,9 +3,9 @@
 #include <nccl.h>
 
 #include <chrono>
+#include <deque>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "backend/device/board.hpp"
 #include "backend/device/device.hpp"
@@ -30,6 +30,7 @@ class NcclLinks {
 
   LinkId open(const std::string& name, int32_t self, int32_t size);
   LinkState state_of(LinkId link);
+  std::string trouble_of(LinkId link);
   /// Null when it is broken.
   ncclComm_t communicator(LinkId link);
   /// From any thread.
@@ -42,16 +43,17 @@ class NcclLinks {
     int32_t size = 1;
     ncclComm_t communicator = nullptr;  ///< null: waits for its id, or broken
     bool broken = false;
+    std::string trouble{};  ///< what NCCL said of it
     std::chrono::steady_clock::time_point looked{};
   };
   void look_for_id(Link& link);
   void connect(Link& link, const ncclUniqueId& id);
-  static void abort(Link& link) noexcept;
-
+  void abort_together() noexcept;
   int gpu_;
   Board& board_;
-  std::mutex mutex_;  ///< of links_: abort_all comes from other threads
-  std::vector<Link> links_;
+  std::mutex mutex_;        ///< of what follows: abort_all comes from other threads
+  std::deque<Link> links_;  ///< they stay where they are
+  bool aborted_ = false;
 };
 
 }  // namespace lockstep::backend

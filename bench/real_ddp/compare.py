@@ -47,7 +47,7 @@ def free_port():
 def lockstep_exec(asked, *options):
     accelerator = "gpu" if asked.device == "cuda" else "cpu"
     command = [asked.lockstep, "exec", HERE / f"{asked.model}.yaml", "--format", "json"]
-    command += ["--device", asked.device, "--skip-values", *options]
+    command += ["--device", asked.device, "--skip-values", "--hang-after", "60", *options]
     command += ["--set", f"trainer.accelerator={accelerator}"]
     command += ["--set", f"trainer.devices={asked.ranks}"]
     command += ["--set", f"trainer.max_steps={asked.steps}"]

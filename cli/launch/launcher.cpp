@@ -30,8 +30,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = ChildProcesses::Clock;
 
-// After the first rank has ended, the others have their own deadline and this much to come down.
-constexpr std::chrono::seconds coming_down{8};
+// After the first rank has ended, another may still run into its own deadline, then waits for its
+// peers as long again (`end_timeout` of the rank program), and has this much to come down.
+constexpr std::chrono::seconds coming_down{10};
 constexpr std::chrono::seconds end_grace{2};
 
 /// A listening socket on a free port of 127.0.0.1, for the store of rank 0.
@@ -165,7 +166,7 @@ class Launch {
   // The ranks have deadlines of their own; this one is for those that do not keep them.
   void wait() {
     children_.run_until(Clock::time_point::max(), [this] { return any_ended() || gives_up(); });
-    const auto last = Clock::now() + options_.hang_after + coming_down;
+    const auto last = Clock::now() + 2 * options_.hang_after + coming_down;
     children_.run_until(last, [this] { return gives_up(); });
     const bool stopped = !children_.all_ended();
     children_.end_all(end_grace);

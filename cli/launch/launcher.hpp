@@ -23,8 +23,8 @@ struct LaunchOptions {
 
 /// Starts one process per rank, waits until all have reported, and gathers what they left. A rank
 /// that died counts as lost, and its end says how. When one dies or has reported, the others get
-/// `hang_after` and some seconds more; then they are ended in order. Writes the ranks' logs into
-/// the preparation's. Throws RealRunFailed; TimeLimitReached when the deadline has passed;
+/// twice `hang_after` and some seconds more; then they are ended in order. Writes the ranks' logs
+/// into the preparation's. Throws RealRunFailed; TimeLimitReached when the deadline has passed;
 /// Interrupted when the user asks for it (SIGINT, SIGTERM): ranks are ended, what they did is kept.
 RealRun launch(const Preparation& preparation, const LaunchOptions& options);
 

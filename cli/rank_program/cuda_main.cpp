@@ -1,6 +1,7 @@
 // lockstep-rank-cuda: LibTorch on GPUs, messages by NCCL.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "backend/device/world.hpp"
@@ -29,6 +30,7 @@ RunResult run_over_nccl(backend::Meeting& meeting, const RankOrder& order) {
                              [&meeting] { meeting.wait_for_all(); }};
     seat.follower = &order.follower;
     seat.when_lost = order.when_lost;
+    seat.tell = [](const std::string& text) { fmt::print(stderr, "the GPU or NCCL: {}\n", text); };
     return backend::run_rank(order.options, order.deadline, seat, order.program);
   } catch (const backend::NoGpu& error) {
     throw MissingCapability(error.what());
@@ -43,6 +45,9 @@ RunResult run_over_nccl(backend::Meeting& meeting, const RankOrder& order) {
 
 int main(int argc, char** argv) {
   using namespace lockstep::cli;
+  // Streams that share a work queue of the GPU wait for one another, and a communication that waits
+  // for its peer holds up the kernels behind it. 32 is the most there are.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   const RankWorld world{"lockstep-rank-cuda",
                         lockstep::backend::nccl_version,
                         lockstep::backend::gpu_description,

@@ -213,6 +213,22 @@ TEST_CASE("a rank that a fault takes away dies, and the finding is that of the s
   CHECK(std::filesystem::is_empty(temporary.path()));
 }
 
+TEST_CASE("who hangs after a rank has died has the time to say so") {
+  const Folder folder;
+  const std::string file =
+      folder.write("dead.yaml",
+                   "version: 1\ncluster: {ranks: 3, network: {bandwidth: 1 GB/s}}\n"
+                   "process_group: {backend: gloo}\nfaults: [{lost_rank: {rank: 1, call: 2}}]\n"
+                   "program:\n  main:\n    - barrier\n    - if: rank != 1\n"
+                   "      then: [{recv: {elements: 4, src: 2 - rank}}]\n      else: [barrier]\n");
+  // Their deadline, and then the end of the dead one, for which they wait as long again.
+  const Ended ended = run_program("exec --device cpu --hang-after 9 " + file);
+  INFO(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(has(ended, "LS10"));
+  CHECK(has(ended, "outcome equal"));
+}
+
 TEST_CASE("compare takes the journal of a rank that left no report") {
   const Folder folder;
   const std::string file =

@@ -67,6 +67,7 @@ class HoldingDevice final : public backend::Device {
   }
   backend::LinkId open_link(const std::string&, int32_t, int32_t) override { return 0; }
   backend::LinkState state_of(backend::LinkId) override { return backend::LinkState::broken; }
+  std::string trouble_of(backend::LinkId) override { return ""; }
   void communicate(backend::StreamNumber, std::span<const backend::LinkedOp>) override {}
   void complete(backend::StreamNumber, std::span<const backend::LinkedOp>) override {}
   void abort_links() noexcept override { aborted = true; }
@@ -109,6 +110,37 @@ TEST_CASE("a broken link fails its operations, and the rank that settles them") 
   const RunResult result = run_alone(device, fabric, options, reduces_alone);
   CHECK_FALSE(result.hung);
   CHECK(result.ends[0].kind == RankEnd::Kind::failed);
+}
+
+TEST_CASE(
+    "what the library says of a broken link is told once, and is no failure of the rank's own") {
+  Fabric fabric;
+  FakeBoard board(fabric);
+  const RunOptions options = world_of(2);
+  FakeDevice device(fabric, options);
+  device.trouble = "unhandled system error";
+  device.abort_links();
+  std::vector<std::string> told;
+  backend::DeviceSeat seat{0, device, board, [] {}};
+  seat.tell = [&told](const std::string& text) { told.push_back(text); };
+  const RunResult result =
+      backend::run_rank(options, milliseconds(200), seat, [](Rank& rank) -> Program {
+        const Slice data = metric(rank, DType::fp32, {1});
+        const Ticket reduced = rank.all_reduce(world_group, data, Reduction::sum);
+        co_await rank.settle(reduced);
+      });
+  CHECK(told == std::vector<std::string>{"a connection broke: unhandled system error"});
+  CHECK(result.ends[0].kind == RankEnd::Kind::failed);
+}
+
+TEST_CASE("what the device refuses is what its rank raises") {
+  Fabric fabric;
+  const RunOptions options = world_of(1);
+  FakeDevice device(fabric, options);
+  device.refusal = "an illegal memory access was encountered";
+  const RunResult result = run_alone(device, fabric, options, computes);
+  CHECK(result.ends[0].kind == RankEnd::Kind::raised);
+  CHECK(result.ends[0].message == "an illegal memory access was encountered");
 }
 
 TEST_CASE("a rank whose peer never comes hangs until its deadline, and says what it waits for") {

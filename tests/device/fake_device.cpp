@@ -87,6 +87,9 @@ void FakeDevice::compute(const Op& op) {
   if (op.kind == OpKind::event) {
     return;
   }
+  if (!refusal.empty()) {
+    throw backend::DeviceError(refusal);
+  }
   streams_[backend::number_of(op.stream)].push_back([this, &op] {
     const OpLists& lists = op.list();
     if (op.kind == OpKind::copy) {

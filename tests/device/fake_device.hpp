@@ -74,6 +74,7 @@ class FakeDevice final : public backend::Device, public Operands {
 
   backend::LinkId open_link(const std::string& name, int32_t self, int32_t size) override;
   backend::LinkState state_of(backend::LinkId link) override;
+  std::string trouble_of(backend::LinkId) override { return trouble; }
   void communicate(backend::StreamNumber stream, std::span<const backend::LinkedOp> ops) override;
   void complete(backend::StreamNumber stream, std::span<const backend::LinkedOp> ops) override;
   void abort_links() noexcept override { aborted_ = true; }
@@ -82,6 +83,8 @@ class FakeDevice final : public backend::Device, public Operands {
   void store(const Slice& to, const Values& values) override;
 
   int64_t room = 1'000'000'000;  ///< bytes that one buffer may have
+  std::string trouble{};         ///< what the library says of a broken link
+  std::string refusal{};         ///< what the device says of a kernel; empty: it takes it
   size_t buffers_held() const { return buffers_.size(); }
 
  private:
