@@ -85,14 +85,19 @@ BucketAssignment Reducer::first_assignment() const {
   return buckets;
 }
 
+// The old buckets go first; those that gradients are views of stay until they are none.
 void Reducer::make_buckets(Rank& rank, const BucketAssignment& assignment) {
-  std::vector<Bucket> made;
+  for (const Bucket& old : buckets_) {
+    outlived_.push_back(old.flat);
+  }
+  free_outlived(rank);
+  buckets_.clear();
   for (const std::vector<size_t>& positions : assignment) {
-    Bucket& bucket = made.emplace_back();
+    Bucket& bucket = buckets_.emplace_back();
     std::vector<Slice> values;
     for (const size_t position : positions) {
       const size_t index = trainable_[position];
-      places_[index] = {made.size() - 1, bucket.parameters.size(), position};
+      places_[index] = {buckets_.size() - 1, bucket.parameters.size(), position};
       bucket.parameters.push_back(index);
       values.push_back(replica_->parameters()[index].tensor.value);
     }
@@ -101,11 +106,6 @@ void Reducer::make_buckets(Rank& rank, const BucketAssignment& assignment) {
                       values.front().dtype, total_elements(values));
     bucket.parts = parts_of(bucket.flat, values);
   }
-  std::swap(buckets_, made);
-  for (const Bucket& old : made) {  // the new ones exist before the old ones go
-    outlived_.push_back(old.flat);
-  }
-  free_outlived(rank);
 }
 
 // A replaced bucket lives as long as gradients are views of it.
