@@ -54,6 +54,18 @@ CLI::Validator positive_seconds() {
       "");
 }
 
+CLI::Validator seconds_between(double least, double most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) {
+        const auto number = parse_float(text);
+        const auto* value = std::get_if<double>(&number);
+        return value != nullptr && *value >= least && *value <= most
+                   ? std::string()
+                   : fmt::format("takes seconds from {} to {}, not `{}`", least, most, text);
+      },
+      "");
+}
+
 /// The parser and what it fills; options are shared by the commands that have them.
 class Parser {
  public:
@@ -92,6 +104,9 @@ class Parser {
     }
     if (needs_file() && request_.arguments.empty()) {
       return refused("a scenario file is missing");
+    }
+    if (request_.command == "compare" && request_.reports.empty()) {
+      return refused("--reports FOLDER is missing: where the ranks left their reports");
     }
     return finished();
   }
@@ -164,14 +179,14 @@ class Parser {
   void exec() {
     CLI::App* made = scenario_command("exec", false);
     made->add_option("--timeline", request_.timeline);
-    made->add_option("--hang-after", request_.hang_after_s)->check(CLI::Range(0.01, 1e6));
+    made->add_option("--hang-after", request_.hang_after_s)->check(seconds_between(0.01, 1e6));
     made->add_flag("--skip-values", request_.skip_values);
     add_device(made);
   }
 
   void compare() {
     CLI::App* made = scenario_command("compare", false);
-    made->add_option("--reports", request_.reports)->required();
+    made->add_option("--reports", request_.reports);
     made->add_flag("--skip-values", request_.skip_values);
     made->add_option("--timeline", request_.timeline);
   }

@@ -8,6 +8,7 @@
 #include "cli/invariants.hpp"
 #include "cli/measure.hpp"
 #include "cli/prediction_range.hpp"
+#include "cli/style.hpp"
 #include "properties/equals_single_device.hpp"
 #include "properties/rounding.hpp"
 
@@ -179,18 +180,41 @@ Point values(const OneRun& real, const OneRun& simulated) {
   return point;
 }
 
-Point memory(const OneRun& real, const OneRun& simulated) {
+Bytes peak_of(const std::map<DeviceId, DeviceMemory>& devices, DeviceId device) {
+  const auto found = devices.find(device);
+  return found == devices.end() ? Bytes(0) : found->second.peak;
+}
+
+Point memory(const OneRun& real, const OneRun& simulated,
+             const std::optional<HeldTensors>& tensors) {
   Point point{"memory"};
   for (size_t rank = 0; rank < real.result.memory.size(); ++rank) {
+    if (real.result.ends[rank].kind == RankEnd::Kind::lost) {
+      continue;  // what it knew went with it
+    }
     const auto& left = real.result.memory[rank];
     const auto& right = simulated.result.memory[rank];
-    for (const auto& [device, held] : left) {
-      const auto other = right.find(device);
-      const Bytes peak = other == right.end() ? Bytes(0) : other->second.peak;
-      if (held.peak != peak) {
+    std::map<DeviceId, DeviceMemory> either = left;
+    either.insert(right.begin(), right.end());
+    for (const auto& [device, held] : either) {
+      const Bytes here = peak_of(left, device);
+      const Bytes there = peak_of(right, device);
+      if (here != there) {
         differ(point, fmt::format("rank {}, device {}: peak {} B, simulated {} B", rank,
-                                  device.value, held.peak.count(), peak.count()));
+                                  device.value, here.count(), there.count()));
       }
+    }
+  }
+  if (tensors) {
+    const auto text = [](Bytes bytes) { return bytes_text(bytes.count()); };
+    point.extent = fmt::format("{} accounted, LibTorch's tensors held {}", text(tensors->accounted),
+                               text(tensors->held));
+    if (!tensors->explained()) {
+      differ(point,
+             fmt::format("rank {}: LibTorch's tensors held {}; {} is accounted, and graphs and "
+                         "kernels explain {} more",
+                         tensors->rank, text(tensors->held), text(tensors->accounted),
+                         text(tensors->allowance)));
     }
   }
   return point;
@@ -224,10 +248,11 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
                                   : simulated.undecided;
     return comparison;
   }
+  comparison.tensors = held_tensors(real);
   comparison.points = {
       outcome(real, real_findings, simulated), calls(real, simulated),
       skip_values ? Point{"values", true, "", {}, "--skip-values"} : values(real, simulated),
-      memory(real, simulated)};
+      memory(real, simulated, comparison.tensors)};
   if (!real.result.hung && !simulated.result.hung) {
     comparison.real_step = measure(real).prediction.step_time;
     Prediction prediction = measure(simulated).prediction;

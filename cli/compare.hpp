@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/held_tensors.hpp"
 #include "cli/one_run.hpp"
 #include "properties/finding.hpp"
 
@@ -22,6 +23,7 @@ struct Point {
 /// A real run against the simulation of the same scenario, whose free choices are the real ones.
 struct Comparison {
   std::vector<Point> points;
+  std::optional<HeldTensors> tensors;  ///< of the real run; part of the point "memory"
   std::optional<Time> real_step;
   /// From the start of the command; of `exec` on one host, where a collective was done.
   std::optional<Time> time_to_first_collective;
@@ -37,8 +39,9 @@ struct Comparison {
 /// Simulates the scenario of `real` with its choices, and compares. Calls: the journals' rows, by
 /// rank and lane, in host order. Values: final parameters and logged metrics; bit for bit, else
 /// within the bound that rounding explains (rounding_bound), which is stated. Memory: peaks by
-/// device, to the byte. Outcome: how each rank ended, and the codes, sites and ranks of findings.
-/// With `skip_values` the simulation repeats operations, and computes nothing.
+/// device of what strategy and trainer allocate, to the byte; what the framework's tensors held,
+/// within the allowance of HeldTensors. Outcome: how each rank ended, and the codes, sites and
+/// ranks of findings. With `skip_values` the simulation repeats operations, and computes nothing.
 Comparison compare(const Scenario& scenario, const OneRun& real,
                    const std::vector<Finding>& real_findings, bool skip_values,
                    const Deadline* deadline);

@@ -2,7 +2,9 @@
 // against its simulation.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <ranges>
 
 #include "cli/commands.hpp"
 #include "cli/compare.hpp"
@@ -12,6 +14,7 @@
 #include "cli/render.hpp"
 #include "cli/render_comparison.hpp"
 #include "cli/timeline.hpp"
+#include "properties/last_operation.hpp"
 
 namespace lockstep::cli {
 
@@ -116,13 +119,25 @@ Answer exec_command(const Request& request, const Style& style) {
 
 Answer compare_command(const Request& request, const Style& style) {
   const RealWorld left_behind = [&request](const Preparation& preparation, const ProgramOfRank&) {
-    return gather_reports(request.reports, preparation, [&](int32_t rank) -> RankEnd {
+    RealRun real = gather_reports(request.reports, preparation, [&](int32_t rank) -> RankEnd {
       if (std::filesystem::exists(std::filesystem::path(request.reports) / journal_name(rank))) {
         return {RankEnd::Kind::lost, no_site, "left no report", false};
       }
       throw RealRunFailed(fmt::format("{} holds no {}; start every rank with --report-folder {}",
                                       request.reports, report_name(rank), request.reports));
     });
+    const auto did_nothing = [&real](int32_t rank) {
+      return real.result.ends[static_cast<size_t>(rank)].kind == RankEnd::Kind::lost &&
+             last_operation(*real.result.journal, rank).count == 0;
+    };
+    const auto ranks = std::views::iota(0, preparation.options.world_size);
+    if (std::ranges::all_of(ranks, did_nothing)) {
+      throw RealRunFailed(fmt::format(
+          "all ranks of {} were ended before their first operation, and left nothing to compare; "
+          "what they printed says why",
+          request.reports));
+    }
+    return real;
   };
   return compare_cases(request, &left_behind, style);
 }

@@ -223,6 +223,10 @@ OneRun counted_by_simulation(const Scenario& scenario, const RunRequest& request
 
 void run_for_real(OneRun& run, const Scenario& scenario, const RunRequest& request,
                   const ProgramOfRank& program) {
+  if (request.world == World::processes && request.real == nullptr &&
+      refuses_processes(run)) {  // before a simulation that such a number would make long
+    return;
+  }
   const OneRun counted =
       request.real == nullptr ? counted_by_simulation(scenario, request) : OneRun();
   // Sizes and times that do not fit in 64 bits show when they are added up, as the simulation does;

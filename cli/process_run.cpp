@@ -8,6 +8,7 @@
 #include "cli/launch/host_memory.hpp"
 #include "cli/launch/launcher.hpp"
 #include "cli/style.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "properties/finding.hpp"
 
 namespace lockstep::cli {
@@ -53,6 +54,26 @@ Lack lack_of_memory(const OneRun& run, const OneRun& counted) {
           "(torchrun, then lockstep compare)"};
 }
 
+// What a scenario prices and a real rank does not do: nobody shall take its times for the whole.
+void tell_what_was_not_done(OneRun& run) {
+  bool priced = false;
+  bool sized = false;
+  if (const auto& program = run.preparation.scenario->program) {
+    for_each_statement(*program, [&](const Statement& statement) {
+      priced = priced || statement.kind == StatementKind::host ||
+               statement.kind == StatementKind::kernel;
+      sized = sized || (statement.kind != StatementKind::recv &&
+                        statement.communication.elements.has_value());
+    });
+  }
+  if (priced) {
+    run.basis.emplace_back("`host` and `kernel` took no time");
+  }
+  if (sized) {
+    run.basis.emplace_back("tensors of `elements` carried no data");
+  }
+}
+
 }  // namespace
 
 Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
@@ -67,6 +88,16 @@ Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
             remedy_for_too_many};
   }
   return {};
+}
+
+bool refuses_processes(OneRun& run) {
+  const Lack lack = lack_of_rank_programs(
+      rank_program(), run.preparation.options.world_size,
+      "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
+  if (!lack.problem.empty()) {
+    add_unsupported(run, lack.problem, lack.remedy);
+  }
+  return !lack.problem.empty();
 }
 
 void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& counted,
@@ -85,13 +116,8 @@ void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& coun
     options.on_gpus = true;
     options.oversubscribe = request.device.oversubscribe;
   }
-  if (request.real == nullptr) {
-    Lack lack = lack_of_rank_programs(
-        options.program, run.preparation.options.world_size,
-        "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
-    if (lack.problem.empty() && !device.cuda) {
-      lack = lack_of_memory(run, counted);
-    }
+  if (request.real == nullptr && !device.cuda) {
+    const Lack lack = lack_of_memory(run, counted);
     if (!lack.problem.empty()) {
       add_unsupported(run, lack.problem, lack.remedy);
       return;
@@ -106,6 +132,7 @@ void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& coun
     if (!device.told.empty()) {
       run.basis.push_back(device.told);
     }
+    tell_what_was_not_done(run);
     run.ran = true;
   } catch (const CapabilityMissing& error) {
     add_unsupported(run, error.what(), "lockstep doctor tells what is missing");

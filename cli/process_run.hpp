@@ -13,6 +13,10 @@ struct Lack {
 Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
                            const std::string& remedy_for_too_many);
 
+/// Refuses more ranks than this host takes, or where the rank program is missing: true, and the
+/// reason is among the run's problems.
+bool refuses_processes(OneRun& run);
+
 /// Runs a prepared scenario with a process a rank on this host, on the device that was asked for,
 /// or takes what `request.real` brings. `counted`: its simulation, which says how much memory it
 /// needs. What keeps it from running is among the run's problems.

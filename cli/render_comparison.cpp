@@ -78,6 +78,13 @@ Json json_of(const Comparison& comparison) {
                         {"differences", point.differences},
                         {"not_compared", point.not_compared}};
   }
+  json["tensors"] = nullptr;
+  if (const auto& tensors = comparison.tensors) {
+    json["tensors"] = {{"rank", tensors->rank},
+                       {"held_bytes", tensors->held.count()},
+                       {"accounted_bytes", tensors->accounted.count()},
+                       {"allowance_bytes", tensors->allowance.count()}};
+  }
   const auto seconds_or_null = [](const std::optional<Time>& time) {
     return time ? Json(seconds(*time)) : Json(nullptr);
   };

@@ -32,6 +32,8 @@ std::string track_name(StreamId stream) {
     case queue::communication: name = "communication"; break;
     case queue::copy: name = "copy"; break;
     case queue::data: name = "data"; break;
+    case queue::sends: name = "sends"; break;
+    case queue::receives: name = "receives"; break;
     default: name = fmt::format("stream {}", stream.queue());
   }
   if (stream.device() == host_device) {

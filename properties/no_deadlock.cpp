@@ -9,6 +9,7 @@
 
 #include "properties/last_operation.hpp"
 #include "properties/matched_collectives.hpp"
+#include "properties/message_tags.hpp"
 #include "properties/remedy.hpp"
 
 namespace lockstep {
@@ -31,6 +32,7 @@ std::string text_of(const OperationTable& table, const Operation& operation) {
     const int32_t peer = sends ? row.peer : operation.source;
     text += peer == any_rank ? std::string(" from any rank")
                              : fmt::format(" {} rank {}", sends ? "to" : "from", peer);
+    text += row.tag == 0 ? std::string() : fmt::format(" with tag {}", row.tag);
   }
   return text;
 }
@@ -66,6 +68,10 @@ class Teller {
     finding.ranks = ranks;
     finding.why.text = chain(knot.cycle);
     finding.fix = remedy_for(code);
+    if (const std::string tags = tags_apart(table_, operations); !tags.empty()) {
+      finding.why.text = tags + ": they never meet";
+      finding.fix = {"give the two sides of a message the same tag"};
+    }
     return finding;
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "properties/divergence.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -250,7 +252,9 @@ RunProgress progress_of(const RunResult& run, const OperationTable& table) {
     const Completion completion =
         journal.lane(operation.rank, operation.lane.value).completion(operation.row.sequence);
     state.done[number] = completion.outcome == Outcome::ok || runs_on_host(operation);
-    if (state.done[number] == 0) {
+    if (state.done[number] == 0 && end_of_rank(run, operation.rank) == RankEnd::Kind::lost) {
+      state.submitted[number] = 0;  // it went with its rank, and waits for nothing
+    } else if (state.done[number] == 0) {
       state.queues[queue_of(operation)].push_back(number);
     }
   }
@@ -266,6 +270,9 @@ RunProgress progress_of(const RunResult& run, const OperationTable& table) {
     }
   }
   for (const WaitingLane& waiting : run.waiting) {
+    if (end_of_rank(run, waiting.rank) == RankEnd::Kind::lost) {
+      continue;
+    }
     // Lanes stand by rank, then by number.
     const auto key = [](const auto& lane) { return std::make_pair(lane.rank, lane.lane); };
     const auto lane = std::lower_bound(

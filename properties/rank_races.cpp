@@ -20,6 +20,8 @@ std::string stream_text(const Journal& journal, StreamId stream) {
     case queue::communication: name = "comm"; break;
     case queue::copy: name = "copy"; break;
     case queue::data: name = "data"; break;
+    case queue::sends: name = "sends"; break;
+    case queue::receives: name = "receives"; break;
     default:
       const auto known = journal.stream_names.find(stream.queue());
       name =

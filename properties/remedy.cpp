@@ -20,7 +20,7 @@ Lines for_calls(std::string_view code, const RemedyContext& context) {
     return {fmt::format("every rank must call {} equally often: give all ranks the same number of "
                         "batches or items,",
                         operation),
-            "or agree on the end before each turn:",
+            "or agree on the end before each turn (without a trainer: all_reduce a flag by min):",
             "  - {reduce_boolean_decision: {value: more, all: true, as: all_have_more}}"};
   }
   if (code == "LS103") {

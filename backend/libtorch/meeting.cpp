@@ -8,9 +8,14 @@
 #include <unistd.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
+#include <future>
+#include <random>
 #include <string_view>
+#include <thread>
 
 #include "backend/device/device.hpp"
 #include "backend/device/own_board.hpp"
@@ -56,6 +61,9 @@ std::string reason_of(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
+// Beyond what was asked of the store, for its answer to come.
+constexpr std::chrono::seconds answer_limit{2};
+
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -91,6 +99,19 @@ class Meeting::Store final : public gloo::rendezvous::Store {
   }
   std::optional<std::vector<uint8_t>> look(const std::string& key) {
     return store_->check({key}) ? std::optional(store_->get(key)) : std::nullopt;
+  }
+
+  void set_number(const std::string& key, uint64_t number) {
+    std::vector<uint8_t> bytes(sizeof number);
+    std::memcpy(bytes.data(), &number, sizeof number);
+    store_->set(key, bytes);
+  }
+  /// Zero where it is none.
+  uint64_t number(const std::string& key) {
+    const std::vector<uint8_t> bytes = store_->get(key);
+    uint64_t number = 0;
+    std::memcpy(&number, bytes.data(), std::min(sizeof number, bytes.size()));
+    return number;
   }
 
   /// Counts this rank in; when all are, says so under `all`.
@@ -142,6 +163,8 @@ Meeting::Meeting(const MeetingOptions& options) : options_(options) {
   ensure_own_gloo();
   const ProcessPlace& place = options_.place;
   if (place.world_size == 1) {
+    std::random_device device;
+    run_number_ = uint64_t{device()} << 32 | device();
     return;
   }
   open_store();
@@ -164,7 +187,7 @@ void Meeting::open_store() {
     store.masterListenFd = *options_.listening_socket;
   }
   try {
-    store_ = std::make_unique<Store>(place.master_address, store);
+    store_ = std::make_shared<Store>(place.master_address, store);
   } catch (const c10::Error& error) {
     if (store.isServer) {
       throw WorldUnavailable(
@@ -178,29 +201,73 @@ void Meeting::open_store() {
   }
 }
 
+bool Meeting::within(std::chrono::milliseconds limit, std::function<void()> call) const {
+  std::packaged_task<void()> task(std::move(call));
+  std::future<void> done = task.get_future();
+  std::thread thread(std::move(task));
+  if (done.wait_for(limit) != std::future_status::ready) {
+    thread.detach();
+    return false;
+  }
+  thread.join();
+  done.get();
+  return true;
+}
+
+std::string Meeting::who_did_not_come(const std::vector<int32_t>& missing) const {
+  const bool one = missing.size() == 1;
+  const std::string who =
+      fmt::format("rank{} {} never joined at {}, within {} s", one ? "" : "s",
+                  fmt::join(missing, ", "), meeting_place(), seconds(options_.join_timeout));
+  if (options_.launched) {
+    return fmt::format(
+        "{}; {} started and did not come so far: stopped, or this machine is too busy", who,
+        one ? "it was" : "they were");
+  }
+  return fmt::format("{}; start {} with WORLD_SIZE={}, and the same MASTER_ADDR and MASTER_PORT",
+                     who, one ? "it" : "them", options_.place.world_size);
+}
+
 void Meeting::wait_for_joining() {
   const int32_t world_size = options_.place.world_size;
+  const int32_t own = options_.place.rank;
   const auto sign = [](int32_t rank) { return fmt::format("joined/{}", rank); };
+  const auto number = std::make_shared<uint64_t>(0);
+  const auto meet = [store = store_, own, world_size, sign, number,
+                     timeout = options_.join_timeout] {
+    if (own == 0) {
+      std::random_device device;
+      *number = uint64_t{device()} << 32 | device();
+      store->set_number("run", *number);
+    }
+    store->set(sign(own), {1});
+    store->arrive("joined", world_size);
+    store->wait_for("joined", timeout);
+    *number = store->number("run");
+  };
+  const auto lost = [this](const std::string& reason) {
+    return WorldUnavailable(
+        fmt::format("rank 0, which serves {}, is gone{}; its own output says why", meeting_place(),
+                    reason.empty() ? "" : " (" + reason + ")"));
+  };
   try {
-    store_->set(sign(options_.place.rank), {1});
-    store_->arrive("joined", world_size);
-    store_->wait_for("joined", options_.join_timeout);
+    if (!within(options_.join_timeout + answer_limit, meet)) {
+      throw lost("no answer");
+    }
   } catch (const c10::Error& error) {
     std::vector<int32_t> missing;
+    bool is_there = false;
     for (int32_t rank = 0; rank < world_size; ++rank) {
-      if (!store_->has(sign(rank))) {
+      const bool came = store_->has(sign(rank));
+      is_there = is_there || (rank == own && came);
+      if (!came) {
         missing.push_back(rank);
       }
     }
-    throw WorldUnavailable(
-        missing.empty()
-            ? fmt::format("the store at {} was lost: {}", meeting_place(), reason_of(error))
-            : fmt::format("rank{} {} never joined at {}, within {} s; start {} with WORLD_SIZE={}, "
-                          "and the same MASTER_ADDR and MASTER_PORT",
-                          missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), meeting_place(),
-                          seconds(options_.join_timeout), missing.size() == 1 ? "it" : "them",
-                          world_size));
+    throw is_there && !missing.empty() ? WorldUnavailable(who_did_not_come(missing))
+                                       : lost(reason_of(error));
   }
+  run_number_ = *number;
 }
 
 Meeting::~Meeting() = default;
@@ -211,15 +278,21 @@ std::shared_ptr<gloo::Context> Meeting::connect() {
     return nullptr;
   }
   try {
-    // The device's thread inherits the mask of the thread that makes it.
-    const PipeSignalBlocked blocked;
-    auto device = gloo::transport::tcp::CreateDevice(own_address(place.master_address));
     auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.world_size);
-    context->setTimeout(options_.join_timeout);
-    context->connectFullMesh(*store_, device);
-    // Nobody may begin, and end, while others still connect to it.
-    store_->arrive("connected", place.world_size);
-    store_->wait_for("connected", options_.join_timeout);
+    const auto mesh = [context, store = store_, timeout = options_.join_timeout, place] {
+      // The device's thread inherits the mask of the thread that makes it.
+      const PipeSignalBlocked blocked;
+      auto device = gloo::transport::tcp::CreateDevice(own_address(place.master_address));
+      context->setTimeout(timeout);
+      context->connectFullMesh(*store, device);
+      // Nobody may begin, and end, while others still connect to it.
+      store->arrive("connected", place.world_size);
+      store->wait_for("connected", timeout);
+    };
+    // Gloo takes its timeout for each of several attempts.
+    if (!within(options_.join_timeout, mesh)) {
+      throw std::runtime_error(fmt::format("not within {} s", seconds(options_.join_timeout)));
+    }
     return context;
   } catch (const std::exception& error) {
     throw WorldUnavailable(fmt::format(
@@ -234,15 +307,17 @@ void Meeting::wait_for_all() noexcept {
   if (store_ == nullptr) {
     return;
   }
-  const ProcessPlace& place = options_.place;
-  try {
-    store_->arrive("done", place.world_size);
-    store_->wait_for("done", options_.end_timeout);
+  const auto part = [place = options_.place, store = store_, timeout = options_.end_timeout] {
+    store->arrive("done", place.world_size);
+    store->wait_for("done", timeout);
     if (place.rank != 0) {
-      store_->arrive("left", place.world_size - 1);
+      store->arrive("left", place.world_size - 1);
     } else {
-      store_->wait_for("left", options_.end_timeout);
+      store->wait_for("left", timeout);
     }
+  };
+  try {
+    within(options_.end_timeout + answer_limit, part);
   } catch (const std::exception&) {
     // A rank that never comes has been reported by whoever started it.
   }

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/device/board.hpp"
 #include "backend/gloo/fleet.hpp"
@@ -16,13 +18,15 @@ struct MeetingOptions {
   ProcessPlace place;
   /// A listening socket for the store of rank 0, so that nobody can take its port; it is owned.
   std::optional<int> listening_socket;
+  bool launched = false;  ///< one command starts all ranks: what to do is not to start one
   std::chrono::milliseconds join_timeout{60'000};  ///< until all ranks have come
   /// Of waiting for the slowest at the end: one that does not come by then will never come.
   std::chrono::milliseconds end_timeout{30'000};
 };
 
 /// Where the processes of one run meet: LibTorch's TCPStore, served by rank 0. Throws
-/// WorldUnavailable from everything.
+/// WorldUnavailable from everything. What asks the store waits no longer than its timeout, even
+/// where a link is down and no answer ever comes; a process that gave up so must end by _Exit.
 class Meeting {
  public:
   /// Returns when all ranks are there; says who did not come within the timeout.
@@ -30,6 +34,9 @@ class Meeting {
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
+
+  /// Drawn by rank 0 and the same on all ranks: another run has another.
+  uint64_t run_number() const { return run_number_; }
 
   /// Connects this rank to all others by Gloo over TCP; null in a world of one. Over 127.0.0.1
   /// where rank 0 is there, else over GLOO_SOCKET_IFNAME or the interface of this host's name.
@@ -47,8 +54,13 @@ class Meeting {
   void open_store();
   void wait_for_joining();
   std::string meeting_place() const;
+  std::string who_did_not_come(const std::vector<int32_t>& missing) const;
+  /// Calls it on a thread of its own, which is left behind where it has not returned within the
+  /// limit (then false). What it throws is thrown here.
+  bool within(std::chrono::milliseconds limit, std::function<void()> call) const;
   MeetingOptions options_;
-  std::unique_ptr<Store> store_;
+  std::shared_ptr<Store> store_;
+  uint64_t run_number_ = 0;
 };
 
 }  // namespace lockstep::backend

@@ -203,6 +203,7 @@ void ChildProcesses::reap() {
       }
     }
     child.end.ended = true;
+    first_ended_ = first_ended_.value_or(index);
     child.end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     child.end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }

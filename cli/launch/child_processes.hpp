@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ class ChildProcesses {
   void end_all(std::chrono::milliseconds grace);
 
   bool all_ended() const;
+  /// The child that ended first; absent: none has.
+  std::optional<size_t> first_ended() const { return first_ended_; }
   const ChildEnd& end(size_t child) const { return children_[child].end; }
   size_t size() const { return children_.size(); }
   pid_t process(size_t child) const { return children_[child].process; }
@@ -65,6 +68,7 @@ class ChildProcesses {
 
   Output output_;
   std::vector<Child> children_;
+  std::optional<size_t> first_ended_;
 };
 
 }  // namespace lockstep::cli

@@ -5,8 +5,9 @@
 
 namespace lockstep::cli {
 
-/// While it lives, SIGINT and SIGTERM do not end this process: they wait until they are asked for,
-/// so that what was started can be ended in order. For a process whose other threads block them.
+/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process: they wait until they are
+/// asked for, so that what was started can be ended in order. For a process whose other threads
+/// block them.
 class Interruption {
  public:
   Interruption();
@@ -24,7 +25,7 @@ class Interruption {
   bool arrived_ = false;
 };
 
-/// Keeps the two signals from the calling thread: they are for the one that started it.
+/// Keeps these signals from the calling thread: they are for the one that started it.
 void leave_interruptions_to_others();
 
 /// The user ended a real run. what() says how far it came, line by line.

@@ -126,7 +126,7 @@ class Launch {
     if (options_.lists) {
       command.arguments.push_back("--lists");
     }
-    command.arguments.push_back("--launched");
+    command.arguments.insert(command.arguments.end(), {"--launched-by", std::to_string(getpid())});
     if (options_.oversubscribe) {
       command.arguments.push_back("--oversubscribe");
     }
@@ -151,14 +151,7 @@ class Launch {
     }
   }
 
-  bool any_ended() const {
-    for (size_t rank = 0; rank < children_.size(); ++rank) {
-      if (children_.end(rank).ended) {
-        return true;
-      }
-    }
-    return false;
-  }
+  bool any_ended() const { return children_.first_ended().has_value(); }
 
   bool out_of_time() const { return options_.deadline != nullptr && options_.deadline->passed(); }
   bool gives_up() { return out_of_time() || interruption_.arrived(); }
@@ -193,8 +186,21 @@ class Launch {
     if (world_size() > ranks_told) {
       text += fmt::format("\n  and {} more", world_size() - ranks_told);
     }
+    if (!any_journal()) {
+      return text;
+    }
     return text + fmt::format("\n  = their journals are kept: lockstep compare {} --reports {}",
                               scenario_words(), folder_.keep());
+  }
+
+  bool any_journal() const {
+    for (int32_t rank = 0; rank < world_size(); ++rank) {
+      if (fs::exists(fs::path(folder_.path()) / journal_name(rank)) ||
+          fs::exists(fs::path(folder_.path()) / report_name(rank))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // As the shell takes it.
@@ -226,8 +232,10 @@ class Launch {
       }
     }
     if (silent == children_.size()) {
-      end_of_silent(0);  // throws where it says more
-      throw RealRunFailed(fmt::format("no rank came to its end; rank 0 {}", how_it_ended(0)));
+      const size_t first = children_.first_ended().value_or(0);
+      end_of_silent(static_cast<int32_t>(first));  // throws where it says more
+      throw RealRunFailed(fmt::format("no rank came to its end; the first to go was rank {}, {}",
+                                      first, how_it_ended(first)));
     }
   }
 

@@ -33,10 +33,35 @@ std::optional<std::vector<uint8_t>> file_in(const std::string& folder, const std
   return std::vector<uint8_t>{std::istreambuf_iterator<char>(file), {}};
 }
 
+/// That all that is put together is of one run, and of this scenario.
+class OneRunAlone {
+ public:
+  explicit OneRunAlone(uint64_t scenario) : scenario_(scenario) {}
+
+  void add(const std::string& name, const RunIdentity& identity) {
+    if (identity.scenario != scenario_) {
+      throw ReportError(
+          "it is of another scenario or case, of other --set, or of a text that was changed since: "
+          "compare with what the ranks were given, or run them again");
+    }
+    if (!first_.empty() && identity.run != run_) {
+      throw ReportError("it is of another run than " + first_ +
+                        ": start all ranks together, into an empty folder");
+    }
+    first_ = name;
+    run_ = identity.run;
+  }
+
+ private:
+  uint64_t scenario_;
+  uint64_t run_ = 0;
+  std::string first_;  ///< what came before
+};
+
 // A rank that was killed has left what it did until then.
-void add_journal(const std::string& folder, int32_t rank, Journal& journal) {
+void add_journal(const std::string& folder, int32_t rank, Journal& journal, OneRunAlone& run) {
   if (const auto file = file_in(folder, journal_name(rank))) {
-    add_journal_file(std::as_bytes(std::span(*file)), rank, journal);
+    run.add(journal_name(rank), add_journal_file(std::as_bytes(std::span(*file)), rank, journal));
   }
 }
 
@@ -90,16 +115,20 @@ RealRun put_together(const ReportOf& report_of, const std::string& folder,
   std::set<std::string> libraries;
   std::set<std::string> devices;
   std::set<std::string> hosts;
+  OneRunAlone one_run(preparation.scenario->digest);
   for (int32_t rank = 0; rank < world_size; ++rank) {
+    std::string name = report_name(rank);
     try {
       const auto report = report_of(rank);
       if (!report) {
         real.result.ends[static_cast<size_t>(rank)] = end_of_silent(rank);
-        add_journal(folder, rank, *real.result.journal);
+        name = journal_name(rank);
+        add_journal(folder, rank, *real.result.journal, one_run);
         continue;
       }
       const RankOrigin origin = add_rank_report(*report, rank, real.result,
                                                 preparation.log->ranks[static_cast<size_t>(rank)]);
+      one_run.add(name, origin.identity);
       libraries.insert(origin.libraries);
       devices.insert(origin.device);
       hosts.insert(origin.host);
@@ -107,7 +136,7 @@ RealRun put_together(const ReportOf& report_of, const std::string& folder,
           real.first_collective_clock_ns,
           first_collective(std::as_const(*real.result.journal), rank, origin.clock_at_start_ns));
     } catch (const ReportError& error) {
-      throw RealRunFailed(fmt::format("{}/{}: {}", folder, report_name(rank), error.what()));
+      throw RealRunFailed(fmt::format("{}/{}: {}", folder, name, error.what()));
     }
   }
   if (hosts.size() > 1) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -16,10 +17,11 @@ namespace lockstep::cli {
 class TemporaryFolder {
  public:
   /// Throws RealRunFailed.
-  TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "lockstep-XXXXXX") {
+  TemporaryFolder() : path_(place() + "/lockstep-XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) {
-      throw RealRunFailed(
-          fmt::format("no folder for the ranks' reports: {}: {}", path_, std::strerror(errno)));
+      throw RealRunFailed(fmt::format(
+          "no folder for the ranks' reports: {}: {}; set TMPDIR to a folder that can be written",
+          path_, std::strerror(errno)));
     }
   }
   ~TemporaryFolder() {
@@ -38,6 +40,10 @@ class TemporaryFolder {
   }
 
  private:
+  static std::string place() {
+    const char* named = std::getenv("TMPDIR");
+    return named == nullptr || *named == '\0' ? "/tmp" : named;
+  }
   std::string path_;
   bool kept_ = false;
 };

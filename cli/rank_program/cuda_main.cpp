@@ -54,5 +54,5 @@ int main(int argc, char** argv) {
                         run_over_nccl,
                         true,
                         {}};
-  return main_of_rank(argc, argv, world);
+  main_of_rank(argc, argv, world);
 }

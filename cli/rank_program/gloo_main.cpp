@@ -5,6 +5,7 @@
 
 #include "backend/gloo/world.hpp"
 #include "backend/libtorch/kernels.hpp"
+#include "backend/libtorch/tensor_memory.hpp"
 #include "cli/launch/processor.hpp"
 #include "cli/rank_program/rank_main.hpp"
 #include "cli/rank_program/serve.hpp"
@@ -13,7 +14,8 @@ namespace lockstep::cli {
 
 namespace {
 
-RunResult run_over_gloo(backend::Meeting& meeting, const RankOrder& order) {
+RunResult run_over_gloo(backend::Meeting& meeting, const RankOrder& order,
+                        backend::TensorMemory& tensors) {
   backend::GlooOptions gloo;
   gloo.deadline = order.deadline;
   gloo.kernels = backend::make_libtorch_kernels;
@@ -26,7 +28,11 @@ RunResult run_over_gloo(backend::Meeting& meeting, const RankOrder& order) {
   };
   seat.follower = &order.follower;
   seat.when_lost = order.when_lost;
-  return backend::run_rank(order.options, gloo, seat, order.program);
+  tensors.take_peak();
+  RunResult result = backend::run_rank(order.options, gloo, seat, order.program);
+  result.tensor_peak.resize(static_cast<size_t>(order.options.world_size));
+  result.tensor_peak[static_cast<size_t>(order.place.rank)] = tensors.take_peak();
+  return result;
 }
 
 // A training step allocates what the step before gave back. One arena that gives nothing back to
@@ -45,8 +51,15 @@ void keep_freed_memory() {
 int main(int argc, char** argv) {
   using namespace lockstep::cli;
   keep_freed_memory();
-  const RankWorld world{"lockstep-rank", [] { return std::string("Gloo"); },
-                        processor_name,  run_over_gloo,
-                        false,           serve_cases};
-  return main_of_rank(argc, argv, world);
+  lockstep::backend::TensorMemory& tensors = lockstep::backend::count_tensor_memory();
+  const RankWorld world{
+      "lockstep-rank",
+      [] { return std::string("Gloo"); },
+      processor_name,
+      [&tensors](lockstep::backend::Meeting& meeting, const RankOrder& order) {
+        return run_over_gloo(meeting, order, tensors);
+      },
+      false,
+      [&tensors](const lockstep::RankOrigin& origin) { serve_cases(origin, tensors); }};
+  main_of_rank(argc, argv, world);
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -34,7 +35,7 @@ struct Arguments {
   double hang_after_s = 30;
   double join_timeout_s = 60;
   bool lists = false;
-  bool launched = false;
+  int64_t launched_by = 0;  ///< the process that started it; 0: somebody else
   bool serve = false;
   bool oversubscribe = false;
 };
@@ -65,8 +66,9 @@ Arguments parse(int argc, char** argv, const RankWorld& world) {
                   "seconds within which all ranks must have come")
       ->check(CLI::Range(0.01, 1e6));
   application.add_flag("--lists", arguments.lists, "the journal keeps what operations use");
-  application.add_flag("--launched", arguments.launched,
-                       "ends with the process that started it; descriptor 3 of rank 0 listens");
+  application.add_option(
+      "--launched-by", arguments.launched_by,
+      "ends with this process, which started it; descriptor 3 of rank 0 listens");
   if (world.serve) {
     application
         .add_flag("--serve", arguments.serve,
@@ -127,15 +129,17 @@ std::string path_in(const Arguments& arguments, const std::string& name) {
 
 RealRun run_here(const Arguments& arguments, const RankWorld& world,
                  const backend::ProcessPlace& place, const Preparation& preparation,
-                 const ProgramOfRank& program) {
+                 const ProgramOfRank& program, RunIdentity& identity) {
   const int32_t world_size = preparation.options.world_size;
   if (world_size != place.world_size) {
-    throw RealRunFailed(fmt::format("the scenario has {} ranks, and {} were started", world_size,
-                                    place.world_size));
+    throw RealRunFailed(fmt::format(
+        "the scenario has {} ranks, and {} were started: start {}, or change its devices or nodes",
+        world_size, place.world_size, world_size));
   }
   backend::MeetingOptions options;
   options.place = place;
-  if (arguments.launched && place.rank == 0) {
+  options.launched = arguments.launched_by != 0;
+  if (options.launched && place.rank == 0) {
     options.listening_socket = socket_of_the_store;
   }
   const auto deadline = milliseconds(arguments.hang_after_s);
@@ -144,10 +148,12 @@ RealRun run_here(const Arguments& arguments, const RankWorld& world,
   options.end_timeout = deadline + std::chrono::seconds(2);
   try {
     backend::Meeting meeting(options);
-    JournalFile journal(path_in(arguments, journal_name(place.rank)), place.rank, world_size);
+    identity = {meeting.run_number(), preparation.scenario->digest};
+    JournalFile journal(path_in(arguments, journal_name(place.rank)), place.rank, world_size,
+                        identity);
     RankOrder order{place,   deadline, arguments.oversubscribe, preparation.options, program,
                     journal, {}};
-    if (arguments.launched) {
+    if (arguments.launched_by != 0) {
       order.when_lost = [] { raise(SIGKILL); };  // a lost rank is a process that is gone
     }
     return {world.run(meeting, order), {}};
@@ -159,10 +165,11 @@ RealRun run_here(const Arguments& arguments, const RankWorld& world,
 }
 
 void write_report(const Arguments& arguments, const RankWorld& world, const OneRun& run,
-                  int32_t rank) {
+                  int32_t rank, const RunIdentity& identity) {
   const RankLog& log = run.preparation.log->ranks[static_cast<size_t>(rank)];
-  const std::vector<uint8_t> report =
-      encode_rank_report(run.result, log, rank, origin_of_this_process(world));
+  RankOrigin origin = origin_of_this_process(world);
+  origin.identity = identity;
+  const std::vector<uint8_t> report = encode_rank_report(run.result, log, rank, origin);
   write_atomically(path_in(arguments, report_name(rank)),
                    std::string(report.begin(), report.end()));
   // What the report holds as well.
@@ -170,11 +177,40 @@ void write_report(const Arguments& arguments, const RankWorld& world, const OneR
   std::filesystem::remove(path_in(arguments, journal_name(rank)), ignored);
 }
 
+// What an earlier run left must not be taken for this one's.
+void clear_report_folder(const Arguments& arguments, int32_t rank) {
+  std::error_code error;
+  std::filesystem::create_directories(arguments.report_folder, error);
+  for (const std::string& name : {report_name(rank), journal_name(rank)}) {
+    if (!error) {
+      std::filesystem::remove(path_in(arguments, name), error);
+    }
+  }
+  if (error) {
+    throw Refusal{ExitCode::real_run_failed,
+                  fmt::format("reports cannot be left in {}: {}; give a folder that can be written "
+                              "by --report-folder",
+                              arguments.report_folder, error.message())};
+  }
+}
+
+// Whoever started the ranks sees no report, only what they print.
+void tell_hang(const Arguments& arguments, const RunResult& result, int32_t rank) {
+  if (result.hung && arguments.launched_by == 0) {
+    fmt::print(
+        stderr,
+        "rank {} waited in vain for {} s and gave up; next: lockstep compare {} --reports {}\n",
+        rank, arguments.hang_after_s, arguments.scenario, arguments.report_folder);
+  }
+}
+
 void run_rank(const Arguments& arguments, const RankWorld& world) {
   const backend::ProcessPlace place = backend::place_from(variable);
   const Scenario scenario = load(arguments);
+  clear_report_folder(arguments, place.rank);
+  RunIdentity identity;
   const RealWorld real = [&](const Preparation& preparation, const ProgramOfRank& program) {
-    return run_here(arguments, world, place, preparation, program);
+    return run_here(arguments, world, place, preparation, program, identity);
   };
   RunRequest request;
   request.world = World::processes;
@@ -188,16 +224,27 @@ void run_rank(const Arguments& arguments, const RankWorld& world) {
     const std::string reason = run.problems.empty() ? run.undecided : run.problems.front().message;
     throw Refusal{ExitCode::missing_capability, reason};
   }
-  write_report(arguments, world, run, place.rank);
+  write_report(arguments, world, run, place.rank, identity);
+  tell_hang(arguments, run.result, place.rank);
+}
+
+// The launcher may be gone before this process could ask to end with it.
+void end_with(int64_t launcher) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (launcher != 0 && getppid() != launcher) {
+    std::_Exit(static_cast<int>(ExitCode::real_run_failed));
+  }
 }
 
 }  // namespace
 
-int main_of_rank(int argc, char** argv, const RankWorld& world) {
+namespace {
+
+int code_of_rank(int argc, char** argv, const RankWorld& world) {
   try {
     const Arguments arguments = parse(argc, argv, world);
-    if (arguments.launched || arguments.serve) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // no orphan when the launcher dies
+    if (arguments.launched_by != 0 || arguments.serve) {
+      end_with(arguments.launched_by);
     }
     backend::quieten_libtorch();
     backend::limit_kernel_threads(1);
@@ -223,6 +270,16 @@ int main_of_rank(int argc, char** argv, const RankWorld& world) {
     fmt::print(stderr, "bug in {}: {}\n", world.program, error.what());
     return static_cast<int>(ExitCode::bug);
   }
+}
+
+}  // namespace
+
+// Threads that wait for an answer that never comes may be left, and libraries of GPUs do not like
+// to be taken down in the order of static objects: nothing is destroyed.
+void main_of_rank(int argc, char** argv, const RankWorld& world) {
+  const int code = code_of_rank(argc, argv, world);
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 }  // namespace lockstep::cli

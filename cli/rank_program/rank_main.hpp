@@ -40,7 +40,7 @@ class MissingCapability : public std::runtime_error {
 };
 
 /// One rank of a real run: loads the scenario, meets the other ranks, runs the program of its rank
-/// in its world, and leaves a report. Gives the exit code.
-int main_of_rank(int argc, char** argv, const RankWorld& world);
+/// in its world, leaves a report, and ends the process.
+[[noreturn]] void main_of_rank(int argc, char** argv, const RankWorld& world);
 
 }  // namespace lockstep::cli

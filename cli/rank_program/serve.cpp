@@ -6,6 +6,7 @@
 
 #include "backend/gloo/world.hpp"
 #include "backend/libtorch/kernels.hpp"
+#include "backend/libtorch/tensor_memory.hpp"
 #include "backend/process/connections.hpp"
 #include "cli/case_source.hpp"
 #include "cli/launch/frames.hpp"
@@ -56,7 +57,8 @@ Case case_of(const Frame& frame) {
 
 class Server {
  public:
-  explicit Server(const RankOrigin& origin) : origin_(origin) {}
+  Server(const RankOrigin& origin, backend::TensorMemory& tensors)
+      : origin_(origin), tensors_(tensors) {}
 
   void run() {
     send_frame(launcher, {{"ready", true}});
@@ -79,6 +81,7 @@ class Server {
                                       : loaded.diagnostics.front().message);
     }
     kept_ = false;
+    origin_.identity = {asked.run, loaded.scenarios.front().digest};
     const RealWorld real = [&](const Preparation& preparation, const ProgramOfRank& program) {
       return run_here(asked, preparation, program);
     };
@@ -107,7 +110,8 @@ class Server {
     gloo.kernels = backend::make_libtorch_kernels;
     std::unique_ptr<JournalFile> journal;
     if (!asked.journal.empty()) {
-      journal = std::make_unique<JournalFile>(asked.journal, asked.rank, asked.world_size);
+      journal = std::make_unique<JournalFile>(asked.journal, asked.rank, asked.world_size,
+                                              origin_.identity);
     }
     try {
       backend::Seat seat;
@@ -120,7 +124,10 @@ class Server {
       seat.wait_for_all = [this](const backend::Leftovers& left) { return agree(left); };
       seat.when_lost = [] { raise(SIGKILL); };
       RealRun real;
+      tensors_.take_peak();
       real.result = backend::run_rank(preparation.options, gloo, seat, program, &kept_);
+      real.result.tensor_peak.resize(static_cast<size_t>(asked.world_size));
+      real.result.tensor_peak[static_cast<size_t>(asked.rank)] = tensors_.take_peak();
       if (!kept_) {
         seat.context.reset();
         connections_.drop(asked.world_size);
@@ -153,6 +160,7 @@ class Server {
   }
 
   RankOrigin origin_;
+  backend::TensorMemory& tensors_;
   FrameReader reader_;
   backend::Connections connections_;
   bool kept_ = false;  ///< the connections of the last case serve the next one
@@ -160,6 +168,8 @@ class Server {
 
 }  // namespace
 
-void serve_cases(const RankOrigin& origin) { Server(origin).run(); }
+void serve_cases(const RankOrigin& origin, backend::TensorMemory& tensors) {
+  Server(origin, tensors).run();
+}
 
 }  // namespace lockstep::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backend/libtorch/tensor_memory.hpp"
 #include "io/report/rank_report.hpp"
 
 namespace lockstep::cli {
@@ -8,6 +9,6 @@ namespace lockstep::cli {
 /// cli/launch/fleet.hpp), runs its rank of each and answers with its report, until the launcher
 /// closes the socket. Libraries stay loaded, and connections are kept from case to case where the
 /// last one ended well. Throws FrameError when the launcher says what nobody understands.
-void serve_cases(const RankOrigin& origin);
+void serve_cases(const RankOrigin& origin, backend::TensorMemory& tensors);
 
 }  // namespace lockstep::cli

@@ -31,9 +31,11 @@ enum Kind : uint8_t { none, head, row, completion, group, members, splits, kinds
 /// What the first record of a file holds.
 struct Head {
   uint64_t magic = 0x6c'6f'63'6b'73'74'65'70;
-  int32_t version = 1;
+  int32_t version = 2;
   int32_t rank = 0;
   int32_t world_size = 0;
+  int32_t unused = 0;
+  RunIdentity identity{};
 };
 
 struct GroupHead {
@@ -65,7 +67,8 @@ struct JournalFile::Record {
 
 // Writing
 
-JournalFile::JournalFile(const std::string& path, int32_t rank, int32_t world_size)
+JournalFile::JournalFile(const std::string& path, int32_t rank, int32_t world_size,
+                         const RunIdentity& identity)
     : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
   static_assert(sizeof(Record) == 48 && window_bytes % sizeof(Record) == 0);
   static_assert(sizeof(Row) <= payload_bytes && sizeof(Completion) <= payload_bytes);
@@ -79,6 +82,7 @@ JournalFile::JournalFile(const std::string& path, int32_t rank, int32_t world_si
   Head told;
   told.rank = rank;
   told.world_size = world_size;
+  told.identity = identity;
   Record record;
   record.kind = head;
   record.hold(told);
@@ -256,7 +260,8 @@ class Told {
 
 }  // namespace
 
-void add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal) {
+RunIdentity add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal) {
+  RunIdentity identity;
   Told told(rank, journal);
   for (size_t at = 0; at + sizeof(Record) <= file.size(); at += sizeof(Record)) {
     const auto kind = static_cast<uint8_t>(file[at]);
@@ -267,8 +272,9 @@ void add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& jo
       const Head expected;
       if (kind != head || first.magic != expected.magic || first.version != expected.version ||
           first.rank != rank || first.world_size != journal.ranks()) {
-        throw ReportError("this is no journal of this rank and run");
+        throw ReportError("this is no journal of this rank and number of ranks");
       }
+      identity = first.identity;
       continue;
     }
     if (kind == none || kind >= kinds) {
@@ -281,6 +287,7 @@ void add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& jo
     told.take(kind, static_cast<uint8_t>(file[at + 1]), lane, sequence, payload);
   }
   told.finish();
+  return identity;
 }
 
 }  // namespace lockstep

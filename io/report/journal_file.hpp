@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "io/report/run_identity.hpp"
 #include "model/program/journal.hpp"
 
 namespace lockstep {
@@ -15,7 +16,8 @@ namespace lockstep {
 class JournalFile final : public JournalFollower {
  public:
   /// Makes the file anew. Throws std::system_error.
-  JournalFile(const std::string& path, int32_t rank, int32_t world_size);
+  JournalFile(const std::string& path, int32_t rank, int32_t world_size,
+              const RunIdentity& identity = {});
   ~JournalFile() override;
   JournalFile(const JournalFile&) = delete;
   JournalFile& operator=(const JournalFile&) = delete;
@@ -39,8 +41,8 @@ class JournalFile final : public JournalFollower {
 };
 
 /// Adds what such a file tells to the rank's part of the journal; it ends where a record is torn.
-/// Of the lists of operations only splits are there. Trusts nothing: throws ReportError where this
-/// is no such file, or one of another rank or run.
-void add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal);
+/// Of the lists of operations only splits are there. Says which run it is of. Trusts nothing:
+/// throws ReportError where this is no such file, or one of another rank or number of ranks.
+RunIdentity add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal);
 
 }  // namespace lockstep

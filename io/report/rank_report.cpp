@@ -163,6 +163,10 @@ void add(const Json& json, int32_t rank, RunResult& result, RankLog& log) {
   for (const Json& memory : json.at("memory")) {
     result.memory[static_cast<size_t>(rank)][DeviceId{memory.at("device")}] = memory_of(memory);
   }
+  if (const Json& tensors = json.at("tensor_peak"); !tensors.is_null()) {
+    result.tensor_peak.resize(result.ends.size());
+    result.tensor_peak[static_cast<size_t>(rank)] = Bytes(tensors.get<int64_t>());
+  }
   if (json.contains("journal") && result.journal != nullptr) {
     add_journal(json.at("journal"), rank, *result.journal);
   }
@@ -185,6 +189,8 @@ std::vector<uint8_t> encode_rank_report(const RunResult& result, const RankLog& 
                {"libraries", origin.libraries},
                {"device", origin.device},
                {"host", origin.host},
+               {"run", origin.identity.run},
+               {"scenario", origin.identity.scenario},
                {"end", json_of(result.ends[index])},
                {"waiting", Json::array()},
                {"memory", Json::array()},
@@ -200,6 +206,10 @@ std::vector<uint8_t> encode_rank_report(const RunResult& result, const RankLog& 
   }
   for (const auto& [device, memory] : result.memory[index]) {
     json["memory"].push_back(json_of(device, memory));
+  }
+  json["tensor_peak"] = nullptr;
+  if (index < result.tensor_peak.size() && result.tensor_peak[index]) {
+    json["tensor_peak"] = result.tensor_peak[index]->count();
   }
   if (result.journal != nullptr) {
     Json journal = {{"lanes", Json::array()}, {"groups", Json::array()}};
@@ -219,9 +229,13 @@ RankOrigin add_rank_report(std::span<const uint8_t> report, int32_t rank, RunRes
   try {
     const Json json = Json::from_cbor(report.begin(), report.end());
     add(json, rank, result, log);
-    return {json.at("libraries"), json.at("device"), json.at("host"), json.at("clock_at_start_ns")};
-  } catch (const Json::exception& error) {
-    throw ReportError(fmt::format("the report of rank {} cannot be read: {}", rank, error.what()));
+    return {json.at("libraries"),
+            json.at("device"),
+            json.at("host"),
+            json.at("clock_at_start_ns"),
+            {json.at("run"), json.at("scenario")}};
+  } catch (const Json::exception&) {
+    throw ReportError("the report is damaged: it was cut short or changed; run the ranks again");
   }
 }
 

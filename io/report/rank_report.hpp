@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/report/run_identity.hpp"
 #include "model/program/run.hpp"
 #include "model/trainer/run_log.hpp"
 
@@ -23,6 +24,7 @@ struct RankOrigin {
   std::string device;     ///< "Intel Xeon Platinum 8481C"
   std::string host;
   int64_t clock_at_start_ns = 0;  ///< what its steady clock said at time 0 of the journal
+  RunIdentity identity{};
 };
 
 /// What the process of one rank leaves behind, as CBOR: how its program ended, what it waited for,

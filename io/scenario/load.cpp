@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "io/scenario/digest.hpp"
 #include "io/scenario/merge.hpp"
 #include "io/scenario/scalar.hpp"
 #include "io/scenario/sections.hpp"
@@ -199,6 +200,7 @@ class Load {
     Scenario scenario;
     scenario.file = path_;
     scenario.name = name;
+    scenario.digest = digest_of(*without(root, {"expect"}));
     read_table(reader_, *root, scenario_table(), scenario);
     read_values(scenario);
     const Entry* version = root->find("version");

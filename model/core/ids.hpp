@@ -43,6 +43,8 @@ inline constexpr uint8_t compute = 0;
 inline constexpr uint8_t communication = 1;
 inline constexpr uint8_t copy = 2;
 inline constexpr uint8_t data = 3;
+inline constexpr uint8_t sends = 4;  ///< asynchronous messages of Gloo wait for no other call
+inline constexpr uint8_t receives = 5;
 inline constexpr uint8_t first_named = 8;
 }  // namespace queue
 

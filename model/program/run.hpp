@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -75,7 +76,10 @@ struct RunResult {
   std::vector<WaitingLane> waiting;  ///< by rank and lane; only when hung
   std::unique_ptr<Journal> journal;  ///< null when not recorded
   std::vector<std::map<DeviceId, DeviceMemory>> memory;  ///< by rank
-  int64_t operations = 0;                                ///< submitted, over all ranks
+  /// By rank: the most that tensors of the framework held at once, buffers, graphs and what kernels
+  /// use; absent: nobody counted. Empty: nobody did on any rank.
+  std::vector<std::optional<Bytes>> tensor_peak;
+  int64_t operations = 0;  ///< submitted, over all ranks
   /// Faults that took effect: PlannedFault::number (or the world's own fault's) and rank; -1: none.
   std::set<std::pair<int32_t, int32_t>> struck_faults;
 };

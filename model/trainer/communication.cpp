@@ -13,7 +13,25 @@ namespace {
 
 constexpr size_t most_dropped_tensors = 1024;
 
+bool orders_with_compute(StreamId on) {
+  return on == communication_stream || on.queue() == queue::sends || on.queue() == queue::receives;
+}
+
 }  // namespace
+
+// ProcessGroupGloo posts isend and irecv at once; only their waits are ordered. NCCL's messages,
+// and all that the host waits for, stand in the order of one stream.
+StreamId Interpreter::stream_of_call(const Statement& statement) const {
+  const bool posted =
+      settings_.gloo && value_or(statement.asynchronous, false) && !statement.stream;
+  if (posted && statement.kind == StatementKind::send) {
+    return stream(queue::sends);
+  }
+  if (posted && statement.kind == StatementKind::recv) {
+    return stream(queue::receives);
+  }
+  return stream_of(statement, communication_stream);
+}
 
 StreamId Interpreter::stream_of(const Statement& statement, StreamId otherwise) const {
   return statement.stream ? stream_named(settings_, statement.stream->value) : otherwise;
@@ -124,7 +142,7 @@ Program Interpreter::submit(const Statement& statement, Frame& frame, std::vecto
   const SiteId site = site_of(statement);
   const StreamId on = calls.front().stream;
   std::vector<Ticket> after = take_waits(on);
-  if (on == communication_stream) {
+  if (orders_with_compute(on)) {
     after.push_back(tail_of_compute(site));
     tensors_.ordered(on, compute_stream, after.back());
   }
@@ -151,7 +169,7 @@ Program Interpreter::submit(const Statement& statement, Frame& frame, std::vecto
   submitted(on, ticket);
   mark(statement, frame, calls, ticket);
   const bool asynchronous = value_or(statement.asynchronous, false);
-  if (!asynchronous && on == communication_stream) {
+  if (!asynchronous && orders_with_compute(on)) {
     let_wait(compute_stream, on, ticket);
   }
   if (!asynchronous && settings_.gloo) {

@@ -160,7 +160,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.op.group = group.id;
   call.op.site = site;
   call.op.reduction = reduction_of(value_or(statement.communication.op, ReduceOp::sum));
-  call.stream = stream_of(statement, communication_stream);
+  call.stream = stream_of_call(statement);
   call.name = statement.result ? statement.result->value : data.name;
   check_device_of_call(*data.tensor, site);
   if (!is_member(group)) {

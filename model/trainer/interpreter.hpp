@@ -199,6 +199,7 @@ class Interpreter {
   Program item(const Statement& statement, Frame& frame);
   Program synchronize(StreamId on, SiteId site);
   StreamId stream_of(const Statement& statement, StreamId otherwise) const;
+  StreamId stream_of_call(const Statement& statement) const;
   TensorPointer named_tensor(const Placed<std::string>& name, Frame& frame, SiteId site);
 
   // What the next operation of a stream must come after, beyond what is on it already.

@@ -298,7 +298,7 @@ TEST_CASE("a missing or damaged report is told, and is no verdict") {
   folder.write("rank-0.report", "\xa1\x61");
   const Ended damaged = run_program("compare --reports " + folder.path() + " " + training);
   CHECK(damaged.code == 6);
-  CHECK(has(damaged, "cannot be read"));
+  CHECK(has(damaged, "the report is damaged"));
 }
 
 TEST_CASE("a rank that nobody started says how to start it") {

@@ -196,3 +196,44 @@ TEST_CASE("what waits is told by call, ranks together") {
   CHECK(waiting_text(journal.run(), 4) ==
         std::vector<std::string>{"ranks 0-2 wait in barrier (call 1 of group world)"});
 }
+
+TEST_CASE("what a rank that is gone had not finished is no hang of its own") {
+  JournalBuilder journal(2);
+  const SiteId layer = journal.site("kernel", 4);
+  const SiteId site = journal.site("all_reduce", 5);
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    Op kernel;
+    kernel.site = layer;
+    journal.op(rank, kernel, {}, rank == 0 ? Outcome::ok : Outcome::pending);
+    const Ticket ticket = journal.call(rank, OpKind::all_reduce, site, 1, Outcome::pending);
+    journal.settle(rank, ticket);
+    if (rank == 0) {
+      journal.stuck(rank, {ticket});
+    }
+  }
+  journal.end(1, RankEnd::Kind::lost);
+  const auto findings = no_deadlock(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title ==
+        "rank 0 waits for ever in all_reduce: rank 1 was lost after its operation 2, all_reduce");
+}
+
+TEST_CASE("messages of two tags never meet, and the tags are named") {
+  JournalBuilder journal(2);
+  const SiteId site = journal.site("message", 5);
+  Op sent = JournalBuilder::transfer(OpKind::send, 1, site);
+  sent.tag = 1;
+  Op received = JournalBuilder::transfer(OpKind::recv, 0, site);
+  received.tag = 2;
+  for (const auto& [rank, op] : {std::pair(0, sent), std::pair(1, received)}) {
+    const Ticket ticket = journal.op(rank, op, {}, Outcome::pending);
+    journal.settle(rank, ticket);
+    journal.stuck(rank, {ticket});
+  }
+  const auto findings = no_deadlock(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].why.text ==
+        "rank 0 sends with tag 1, and rank 1 receives with tag 2: they never meet");
+  REQUIRE(findings[0].fix.size() == 1);
+  CHECK(findings[0].fix[0] == "give the two sides of a message the same tag");
+}

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cli/one_run.hpp"
+
+namespace lockstep::cli {
+
+/// The most that the framework's tensors held at once on a rank of a real run, and what explains
+/// it.
+struct HeldTensors {
+  int32_t rank = 0;
+  Bytes held{};
+  Bytes accounted{};  ///< the peaks of the rank's devices and host: what strategy and trainer
+                      ///< allocate
+  /// What may come on top, for each device: what graphs save beside the outputs that are accounted
+  /// (no more than what the network keeps by PyTorch's derivatives, and three matrices of scores
+  /// where attention draws dropout), and for the largest kernel a copy of all that it reads and
+  /// writes, in 8 bytes an element.
+  Bytes allowance{};
+  bool explained() const { return held <= accounted + allowance; }
+};
+
+/// Of the rank whose tensors exceed its accounts most. Nothing where nobody counted, where nothing
+/// computed, and for several modules, of which a step may run any number.
+std::optional<HeldTensors> held_tensors(const OneRun& real);
+
+}  // namespace lockstep::cli
