@@ -11,6 +11,7 @@
 #include "properties/no_deadlock.hpp"
 #include "properties/no_race.hpp"
 #include "properties/slow_participant.hpp"
+#include "properties/waiting_text.hpp"
 
 namespace lockstep {
 

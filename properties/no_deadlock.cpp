@@ -281,6 +281,11 @@ Finding lost_message(const RunResult& run, const OperationTable& table, const Ru
     Finding finding = teller.missing(RankSet{operation.rank}, waiters,
                                      "has come like all others, yet it does not complete");
     finding.fix = {"look at the arguments: sizes and splits must fit together on all ranks"};
+    if (run.times_measured) {
+      finding.fix.insert(
+          finding.fix.begin(),
+          "look at the connection of the ranks (a link that went down, a firewall);");
+    }
     return finding;
   }
   Finding finding = teller.missing(without, waiters, "went on: its message was lost");
@@ -301,6 +306,7 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
   std::vector<Finding> findings;
   std::optional<RunProgress> buffered;
   std::map<std::vector<uint32_t>, RankSet> ended;  ///< by who waits for them
+  std::vector<uint32_t> stalled;                   ///< kernels that nothing is known to hold up
   for (const WaitKnot& knot : graph.knots()) {
     const uint32_t first = knot.nodes.front();
     const WaitNode& node = graph.nodes()[first];
@@ -313,8 +319,10 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
           knot, code_of_circle(table, operations, buffered ? &*buffered : nullptr), Level::error));
     } else if (node.kind == WaitNode::Kind::lane) {
       ended[direct_waiters(graph, first)].add(node.rank);
-    } else {
+    } else if (is_communication(table[node.operation].row.kind)) {
       findings.push_back(lost_message(run, table, progress, teller, graph, first));
+    } else {
+      stalled.push_back(first);
     }
   }
   for (const auto& [waiters, ranks] : ended) {
@@ -329,6 +337,10 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
                                        SiteRole::exception,
                                        fmt::format("the last operation of {}", ranks.phrase())});
     }
+  }
+  // A kernel waits for others: for whom, a journal without lists does not know.
+  for (size_t i = 0; findings.empty() && i < stalled.size(); ++i) {
+    findings.push_back(lost_message(run, table, progress, teller, graph, stalled[i]));
   }
   sort_findings(findings);
   return findings;
@@ -361,36 +373,6 @@ std::vector<Finding> no_buffering_hazard(const RunResult& run) {
   }
   sort_findings(findings);
   return findings;
-}
-
-std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
-  const OperationTable table(*run.journal);
-  std::map<std::tuple<uint64_t, int64_t, std::string>, RankSet> by_call;
-  for (const WaitingLane& lane : run.waiting) {
-    for (const Ticket ticket : lane.tickets) {
-      const auto [first, end] = table.of_ticket(lane.rank, ticket);
-      if (first != end && never_completed(*run.journal, lane.rank, ticket)) {
-        const Operation& operation = table[first];
-        const bool call = is_collective(operation.row.kind);
-        by_call[{operation.communicator, call ? operation.position : -1,
-                 name_of_call(table, operation)}]
-            .add(lane.rank);
-        break;
-      }
-    }
-  }
-  std::vector<std::string> sentences;
-  for (const auto& [key, ranks] : by_call) {
-    const auto& [communicator, position, name] = key;
-    const std::string group = communicator == 0 ? "world" : table.members(communicator).phrase();
-    if (sentences.size() < limit) {
-      sentences.push_back(
-          position < 0 ? fmt::format("{} {} in {}", ranks.phrase(), verb(ranks, "wait"), name)
-                       : fmt::format("{} {} in {} (call {} of group {})", ranks.phrase(),
-                                     verb(ranks, "wait"), name, position + 1, group));
-    }
-  }
-  return sentences;
 }
 
 }  // namespace lockstep

@@ -15,8 +15,4 @@ std::vector<Finding> no_deadlock(const RunResult& run);
 /// No run that ended depends on sends that return before they are received (LS108, a warning).
 std::vector<Finding> no_buffering_hazard(const RunResult& run);
 
-/// "ranks 1-7 wait in barrier (call 9 of group world)": all that waits at the end of a hung run,
-/// ranks that wait alike together, at most `limit` sentences.
-std::vector<std::string> waiting_text(const RunResult& run, size_t limit);
-
 }  // namespace lockstep

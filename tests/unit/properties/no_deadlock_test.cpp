@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "properties/waiting_text.hpp"
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
@@ -216,6 +217,24 @@ TEST_CASE("what a rank that is gone had not finished is no hang of its own") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].title ==
         "rank 0 waits for ever in all_reduce: rank 1 was lost after its operation 2, all_reduce");
+}
+
+TEST_CASE("a kernel behind a call that does not complete is no finding of its own") {
+  JournalBuilder journal(2);
+  const SiteId layer = journal.site("kernel", 4);
+  const SiteId site = journal.site("all_reduce", 5);
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    journal.call(rank, OpKind::all_reduce, site, 1, Outcome::pending);
+    Op kernel;
+    kernel.site = layer;
+    kernel.stream = stream(queue::compute);
+    const Ticket ticket = journal.op(rank, kernel, {}, Outcome::pending);  // lists were not kept
+    journal.settle(rank, ticket);
+    journal.stuck(rank, {ticket});
+  }
+  const auto findings = no_deadlock(journal.run());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].did.front().operation.starts_with("all_reduce"));
 }
 
 TEST_CASE("messages of two tags never meet, and the tags are named") {
