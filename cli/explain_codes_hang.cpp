@@ -120,6 +120,7 @@ What   Each rank of a circle waits in a receive whose sender waits too. Where al
 Seen   All of them wait.
 Fix    Let one side send while the other receives, or issue each pair as one:
          - batch_isend_irecv: [{send: {tensor: x, dst: 1}}, {recv: {tensor: y, src: 1}}]
+       The two sides of a message have the same tag; where they have not, the finding says so.
 )page",
      R"page(
 version: 1

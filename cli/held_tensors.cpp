@@ -44,14 +44,26 @@ Bytes saved_scores(const Network& network, DType dtype) {
   return bytes;
 }
 
-// In the widest type that a copy may have.
+// The patches of one sample, as a convolution without a fused kernel (im2col) lays them out.
+int64_t patches(const Layer& layer) {
+  const auto* conv = std::get_if<Conv2dArguments>(&layer.arguments);
+  if (conv == nullptr || layer.output.empty()) {
+    return 0;
+  }
+  const int64_t positions = elements_of(layer.output) / conv->out_channels;
+  return positions * conv->in_channels * conv->kernel_size[0] * conv->kernel_size[1];
+}
+
+// In the widest type that a copy may have. Of weights a kernel of an optimizer or of clipping reads
+// four arrays: parameter, gradient and two states.
 Bytes largest_kernel(const Network& network, int64_t samples) {
   constexpr int64_t widest = 8;
+  constexpr int64_t arrays_of_weights = 4;
   int64_t elements = 0;
   for (const Layer& layer : network.layers) {
-    const int64_t of_sample =
-        elements_of(layer.input) + elements_of(layer.output) + 2 * formed_scores(layer);
-    elements = std::max(elements, samples * of_sample + layer.weight_elements);
+    const int64_t of_sample = elements_of(layer.input) + elements_of(layer.output) +
+                              2 * formed_scores(layer) + patches(layer);
+    elements = std::max(elements, samples * of_sample + arrays_of_weights * layer.weight_elements);
   }
   return Bytes(widest * elements);
 }

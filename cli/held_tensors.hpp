@@ -17,7 +17,8 @@ struct HeldTensors {
   /// What may come on top, for each device: what graphs save beside the outputs that are accounted
   /// (no more than what the network keeps by PyTorch's derivatives, and three matrices of scores
   /// where attention draws dropout), and for the largest kernel a copy of all that it reads and
-  /// writes, in 8 bytes an element.
+  /// writes, in 8 bytes an element: of a layer, with the patches of a convolution, or of the four
+  /// arrays of weights that an optimizer has.
   Bytes allowance{};
   bool explained() const { return held <= accounted + allowance; }
 };

@@ -68,9 +68,11 @@ class Teller {
     finding.ranks = ranks;
     finding.why.text = chain(knot.cycle);
     finding.fix = remedy_for(code);
-    if (const std::string tags = tags_apart(table_, operations); !tags.empty()) {
-      finding.why.text = tags + ": they never meet";
-      finding.fix = {"give the two sides of a message the same tag"};
+    if (const std::string tags = tags_apart(table_, operations);
+        !tags.empty() && level == Level::error) {
+      finding.why.text += "; " + tags + ", so these two do not meet";
+      finding.fix.insert(finding.fix.begin(),
+                         "give both the same tag where they are one message; else");
     }
     return finding;
   }
@@ -339,8 +341,10 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
     }
   }
   // A kernel waits for others: for whom, a journal without lists does not know.
-  for (size_t i = 0; findings.empty() && i < stalled.size(); ++i) {
-    findings.push_back(lost_message(run, table, progress, teller, graph, stalled[i]));
+  if (findings.empty()) {
+    for (const uint32_t node : stalled) {
+      findings.push_back(lost_message(run, table, progress, teller, graph, node));
+    }
   }
   sort_findings(findings);
   return findings;

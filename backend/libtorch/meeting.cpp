@@ -186,18 +186,29 @@ void Meeting::open_store() {
   if (store.isServer && options_.listening_socket) {
     store.masterListenFd = *options_.listening_socket;
   }
+  const auto nobody = [this](const std::string& reason) {
+    return WorldUnavailable(
+        fmt::format("nobody answers at {}, within {} s; start rank 0 there, or set "
+                    "MASTER_ADDR and MASTER_PORT to its host and port ({})",
+                    meeting_place(), seconds(options_.join_timeout), reason));
+  };
   try {
-    store_ = std::make_shared<Store>(place.master_address, store);
+    const auto made = std::make_shared<std::shared_ptr<Store>>();
+    const auto open = [made, store, address = place.master_address] {
+      *made = std::make_shared<Store>(address, store);
+    };
+    // Its first question has no timeout: who listens may be stopped.
+    if (!within(options_.join_timeout + answer_limit, open)) {
+      throw nobody("it took the connection and says nothing");
+    }
+    store_ = *made;
   } catch (const c10::Error& error) {
     if (store.isServer) {
       throw WorldUnavailable(
           fmt::format("rank 0 cannot listen at {}: {}; set MASTER_PORT to a free port of this host",
                       meeting_place(), reason_of(error)));
     }
-    throw WorldUnavailable(
-        fmt::format("nobody answers at {}, within {} s; start rank 0 there, or set "
-                    "MASTER_ADDR and MASTER_PORT to its host and port ({})",
-                    meeting_place(), seconds(options_.join_timeout), reason_of(error)));
+    throw nobody(reason_of(error));
   }
 }
 

@@ -21,8 +21,8 @@ class TensorMemory {
   std::atomic<int64_t> peak_{0};
 };
 
-/// Counts every tensor that LibTorch makes from now on. Once in a process, before the first; what
-/// it gives lives as long as the process.
+/// Counts every tensor that LibTorch makes from now on, until the next call. What it gives lives as
+/// long as the process, since the last tensors do.
 TensorMemory& count_tensor_memory();
 
 }  // namespace lockstep::backend

@@ -54,6 +54,10 @@ uint16_t port_of_job(int64_t job) { return static_cast<uint16_t>(49152 + job % 1
 
 void read_meeting_point(const Variables& variables, ProcessPlace& place) {
   if (const auto address = variables("MASTER_ADDR")) {
+    if (address->empty()) {
+      throw EnvironmentError(
+          "MASTER_ADDR is empty; set it to the name or address of rank 0's host");
+    }
     place.master_address = *address;
   }
   if (const auto port = variables("MASTER_PORT")) {

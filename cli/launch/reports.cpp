@@ -61,7 +61,10 @@ class OneRunAlone {
 // A rank that was killed has left what it did until then.
 void add_journal(const std::string& folder, int32_t rank, Journal& journal, OneRunAlone& run) {
   if (const auto file = file_in(folder, journal_name(rank))) {
-    run.add(journal_name(rank), add_journal_file(std::as_bytes(std::span(*file)), rank, journal));
+    // An empty one is of a rank that was gone before it could say more.
+    if (const auto told = add_journal_file(std::as_bytes(std::span(*file)), rank, journal)) {
+      run.add(journal_name(rank), *told);
+    }
   }
 }
 

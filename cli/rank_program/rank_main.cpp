@@ -197,10 +197,14 @@ void clear_report_folder(const Arguments& arguments, int32_t rank) {
 // Whoever started the ranks sees no report, only what they print.
 void tell_hang(const Arguments& arguments, const RunResult& result, int32_t rank) {
   if (result.hung && arguments.launched_by == 0) {
+    std::string words = arguments.scenario;
+    for (const std::string& setting : arguments.set) {
+      words += fmt::format(" --set '{}'", setting);
+    }
     fmt::print(
         stderr,
         "rank {} waited in vain for {} s and gave up; next: lockstep compare {} --reports {}\n",
-        rank, arguments.hang_after_s, arguments.scenario, arguments.report_folder);
+        rank, arguments.hang_after_s, words, arguments.report_folder);
   }
 }
 
@@ -232,6 +236,9 @@ void run_rank(const Arguments& arguments, const RankWorld& world) {
 void end_with(int64_t launcher) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (launcher != 0 && getppid() != launcher) {
+    fmt::print(stderr,
+               "error: process {}, which started this rank, is not its parent: gone, or {}\n",
+               launcher, "another program stands between them, which has to exec the rank");
     std::_Exit(static_cast<int>(ExitCode::real_run_failed));
   }
 }

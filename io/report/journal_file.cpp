@@ -260,8 +260,9 @@ class Told {
 
 }  // namespace
 
-RunIdentity add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal) {
-  RunIdentity identity;
+std::optional<RunIdentity> add_journal_file(std::span<const std::byte> file, int32_t rank,
+                                            Journal& journal) {
+  std::optional<RunIdentity> identity;
   Told told(rank, journal);
   for (size_t at = 0; at + sizeof(Record) <= file.size(); at += sizeof(Record)) {
     const auto kind = static_cast<uint8_t>(file[at]);

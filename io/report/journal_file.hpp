@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -41,8 +42,10 @@ class JournalFile final : public JournalFollower {
 };
 
 /// Adds what such a file tells to the rank's part of the journal; it ends where a record is torn.
-/// Of the lists of operations only splits are there. Says which run it is of. Trusts nothing:
+/// Of the lists of operations only splits are there. Says which run it is of;
+/// nothing of an empty one. Trusts nothing:
 /// throws ReportError where this is no such file, or one of another rank or number of ranks.
-RunIdentity add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal);
+std::optional<RunIdentity> add_journal_file(std::span<const std::byte> file, int32_t rank,
+                                            Journal& journal);
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "model/core/random.hpp"
 
@@ -19,18 +20,56 @@ uint64_t with_text(uint64_t digest, const std::string& text) {
   return digest;
 }
 
+uint64_t digest_of(const Node& node, bool in_order);
+
+uint64_t digest_of(const Entry& entry, bool in_order) {
+  return random_key(with_text(0, entry.key), digest_of(*entry.value, in_order));
+}
+
+uint64_t digest_of(const Node& node, bool in_order) {
+  uint64_t digest = with_text(static_cast<uint64_t>(node.kind), node.text);
+  for (const NodePtr& item : node.items) {
+    digest = random_key(digest, digest_of(*item, in_order));
+  }
+  uint64_t sum = 0;
+  for (const Entry& entry : node.entries) {
+    const uint64_t one = digest_of(entry, in_order);
+    digest = in_order ? random_key(digest, one) : digest;
+    sum += one;
+  }
+  return random_key(digest, sum);
+}
+
+// Of a map the keys that count, of anything else all.
+uint64_t digest_of_some(const Node& node, const std::function<bool(const std::string&)>& counts) {
+  uint64_t sum = digest_of(node.kind == Node::Kind::map ? Node{} : node, false);
+  for (const Entry& entry : node.entries) {
+    sum += counts(entry.key) ? digest_of(entry, false) : 0;
+  }
+  return sum;
+}
+
 }  // namespace
 
-uint64_t digest_of(const Node& node) {
-  uint64_t digest = random_key(static_cast<uint64_t>(node.kind), node.quoted ? 1 : 0);
-  digest = with_text(digest, node.text);
-  for (const NodePtr& item : node.items) {
-    digest = random_key(digest, digest_of(*item));
+uint64_t digest_of_run(const Node& scenario) {
+  uint64_t sum = 0;
+  for (const Entry& entry : scenario.entries) {
+    const uint64_t name = with_text(0, entry.key);
+    if (entry.key == "expect") {
+      continue;
+    }
+    if (entry.key == "verify") {
+      const Entry* numerics = entry.value->find("numerics");
+      sum += numerics == nullptr ? 0 : random_key(name, digest_of(*numerics, false));
+    } else if (entry.key == "cluster") {
+      sum += random_key(name, digest_of_some(*entry.value, [](const std::string& key) {
+                          return key != "calibration";
+                        }));
+    } else {
+      sum += digest_of(entry, entry.key == "program" || entry.key == "metrics");
+    }
   }
-  for (const Entry& entry : node.entries) {
-    digest = random_key(with_text(digest, entry.key), digest_of(*entry.value));
-  }
-  return digest;
+  return random_key(0, sum);
 }
 
 }  // namespace lockstep

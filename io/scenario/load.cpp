@@ -200,7 +200,7 @@ class Load {
     Scenario scenario;
     scenario.file = path_;
     scenario.name = name;
-    scenario.digest = digest_of(*without(root, {"expect"}));
+    scenario.digest = digest_of_run(*root);
     read_table(reader_, *root, scenario_table(), scenario);
     read_values(scenario);
     const Entry* version = root->find("version");

@@ -50,7 +50,7 @@ struct Scenario {
   std::string name;  ///< of the case; empty when the file has none
   /// What was changed on the command line ("a.b=v"): with file and name, it loads the same again.
   std::vector<std::string> settings;
-  /// Of all that the file says once it is merged, `expect` aside: equal where the same is run.
+  /// Of what the merged file says of the run: equal where ranks do the same (io/scenario/digest).
   uint64_t digest = 0;
   int64_t version = 1;
   std::vector<LibraryVersion> versions;

@@ -45,7 +45,7 @@ std::string both(const std::string& scenario, const std::string& folder,
                  const std::string& options = "") {
   const std::string rank = std::string(LOCKSTEP_RANK_PROGRAM) + " " + scenario + " " + options +
                            " --report-folder " + folder;
-  return "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)); RANK=0 " +
+  return "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 12000)); RANK=0 " +
          rank + " & RANK=1 " + rank + " & wait; ";
 }
 
@@ -86,6 +86,7 @@ TEST_CASE("reports of another scenario are told, whatever it expects") {
   const std::string expecting =
       folder.write("one.yaml", bare("    - barrier\n") + "expect: [no_hang]\n");
   CHECK(compare(expecting, folder.file("a")).code == 0);
+  CHECK(compare(file + " --set 'verify.world_sizes=[2, 4]'", folder.file("a")).code == 0);
 }
 
 TEST_CASE("a rank takes away what an earlier run left in its name") {
@@ -122,9 +123,40 @@ TEST_CASE("ranks do not outlive a launcher that is killed while they start") {
               "; " LOCKSTEP_PROGRAM " exec --hang-after 600 " + file + " & sleep " + delay +
               "; kill -KILL $!");
     INFO(delay);
+    REQUIRE(run_shell("command -v pgrep").code == 0);
     const Ended left = run_shell("for turn in $(seq 100); do pgrep -f 'lockstep-ran[k] " + file +
                                  "' > /dev/null || exit 0; sleep 0.1; done; exit 1");
     CHECK(left.code == 0);
+  }
+}
+
+TEST_CASE("a run that nohup started outlives its terminal") {
+  const Folder folder;
+  const std::string file =
+      folder.write("hang.yaml", bare("    - recv: {elements: 4, src: 1 - rank}\n"));
+  const auto hang_up = [&file](const std::string& before) {
+    return run_shell(before + LOCKSTEP_PROGRAM " exec --hang-after 3 " + file +
+                     " & lockstep=$!; sleep 1.5; kill -HUP $lockstep; wait $lockstep");
+  };
+  CHECK(hang_up("trap '' HUP; ").code == 1);  // as nohup does: it ends with its finding
+  CHECK(hang_up("").code == 130);
+}
+
+TEST_CASE("weights that are large beside the batch are no difference of memory") {
+  const Folder folder;
+  for (const char* optimizer :
+       {"optimizer: {AdamW: {lr: 0.001}}\ntrainer: {gradient_clip_val: 1.0, ",
+        "optimizer: {Adam: {lr: 0.001}}\ntrainer: {precision: 64-true, "}) {
+    const std::string file = folder.write(
+        "wide.yaml",
+        std::string("version: 1\ncluster: {preset: cpu}\n") + optimizer +
+            "accelerator: cpu, devices: 2, strategy: ddp, max_steps: 3, limit_val_batches: 0, "
+            "num_sanity_val_steps: 0}\ndata: {train: {samples: 24, batch_size: 4}}\n"
+            "model: {input: [300], layers: [{Linear: [300, 500]}, ReLU, {Linear: [500, 10]}]}\n");
+    const Ended ended = run_program("exec --skip-values " + file);
+    INFO(ended.output);
+    CHECK(ended.code == 0);
+    CHECK(has(ended, "memory equal"));
   }
 }
 

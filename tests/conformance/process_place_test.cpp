@@ -60,4 +60,8 @@ TEST_CASE("variables that cannot be meant are refused") {
   CHECK_THROWS_AS(
       place_of_variables({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}),
       EnvironmentError);
+  CHECK_THROWS_WITH(
+      place_of_variables(
+          {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", ""}, {"MASTER_PORT", "4000"}}),
+      Catch::Contains("MASTER_ADDR is empty"));
 }

@@ -251,8 +251,8 @@ TEST_CASE("messages of two tags never meet, and the tags are named") {
   }
   const auto findings = no_deadlock(journal.run());
   REQUIRE(findings.size() == 1);
-  CHECK(findings[0].why.text ==
-        "rank 0 sends with tag 1, and rank 1 receives with tag 2: they never meet");
-  REQUIRE(findings[0].fix.size() == 1);
-  CHECK(findings[0].fix[0] == "give the two sides of a message the same tag");
+  CHECK(findings[0].why.text.ends_with(
+      "rank 0 sends with tag 1, and rank 1 receives with tag 2, so these two do not meet"));
+  CHECK(findings[0].fix.front() == "give both the same tag where they are one message; else");
+  CHECK(findings[0].fix.size() > 1);
 }
