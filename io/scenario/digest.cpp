@@ -8,9 +8,7 @@
 
 namespace lockstep {
 
-namespace {
-
-uint64_t with_text(uint64_t digest, const std::string& text) {
+uint64_t digest_with(uint64_t digest, std::string_view text) {
   digest = random_key(digest, text.size());
   for (size_t begin = 0; begin < text.size(); begin += sizeof(uint64_t)) {
     uint64_t word = 0;
@@ -20,14 +18,16 @@ uint64_t with_text(uint64_t digest, const std::string& text) {
   return digest;
 }
 
+namespace {
+
 uint64_t digest_of(const Node& node, bool in_order);
 
 uint64_t digest_of(const Entry& entry, bool in_order) {
-  return random_key(with_text(0, entry.key), digest_of(*entry.value, in_order));
+  return random_key(digest_with(0, entry.key), digest_of(*entry.value, in_order));
 }
 
 uint64_t digest_of(const Node& node, bool in_order) {
-  uint64_t digest = with_text(static_cast<uint64_t>(node.kind), node.text);
+  uint64_t digest = digest_with(static_cast<uint64_t>(node.kind), node.text);
   for (const NodePtr& item : node.items) {
     digest = random_key(digest, digest_of(*item, in_order));
   }
@@ -54,7 +54,7 @@ uint64_t digest_of_some(const Node& node, const std::function<bool(const std::st
 uint64_t digest_of_run(const Node& scenario) {
   uint64_t sum = 0;
   for (const Entry& entry : scenario.entries) {
-    const uint64_t name = with_text(0, entry.key);
+    const uint64_t name = digest_with(0, entry.key);
     if (entry.key == "expect") {
       continue;
     }

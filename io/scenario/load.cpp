@@ -13,6 +13,7 @@
 #include "io/scenario/sections.hpp"
 #include "io/scenario/spelling.hpp"
 #include "io/table/csv_table.hpp"
+#include "model/core/random.hpp"
 
 namespace lockstep {
 namespace {
@@ -225,10 +226,12 @@ class Load {
       const Placed<std::string>& csv = *loader.values->csv;
       const std::string name =
           (std::filesystem::path(path_).parent_path() / csv.value).lexically_normal().string();
-      loader.values->table = table_of(name, csv.place);
-      if (!loader.values->table) {
+      const CsvTable& file = file_of_values(name, csv.place);
+      loader.values->table = file.table;
+      if (!file.table) {
         return;
       }
+      scenario.digest = random_key(scenario.digest, file.digest);
       const int64_t rows = loader.values->table->rows();
       if (!loader.samples && !loader.tokens && !loader.batches) {
         loader.samples = {rows, csv.place};
@@ -247,21 +250,22 @@ class Load {
   }
 
   // Cases that name the same file share what it holds.
-  std::shared_ptr<const SampleTable> table_of(const std::string& name, const SourcePlace& place) {
-    const auto known = tables_.find(name);
-    if (known != tables_.end()) {
-      return known->second;
+  const CsvTable& file_of_values(const std::string& name, const SourcePlace& place) {
+    const auto [known, is_new] = files_of_values_.try_emplace(name);
+    CsvTable& file = known->second;
+    if (!is_new) {
+      return file;
     }
-    CsvTable read = read_csv(name);
-    for (Diagnostic& diagnostic : read.diagnostics) {
+    file = read_csv(name);
+    for (Diagnostic& diagnostic : file.diagnostics) {
       if (diagnostic.place.line == 0) {
         reader_.fail_at(place, fmt::format("{}: {}", name, diagnostic.message), diagnostic.remedy);
       } else {
         loaded_.diagnostics.push_back(std::move(diagnostic));
       }
     }
-    loaded_.sources.merge(read.lines);
-    return tables_[name] = std::move(read.table);
+    loaded_.sources.merge(file.lines);
+    return file;
   }
 
   /// All `--set` arguments as one tree.
@@ -351,7 +355,7 @@ class Load {
   std::string path_;
   std::vector<std::string> including_;
   std::vector<std::string> case_names_;
-  std::map<std::string, std::shared_ptr<const SampleTable>> tables_;
+  std::map<std::string, CsvTable> files_of_values_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "io/scenario/digest.hpp"
 #include "io/scenario/known_names.hpp"
 #include "io/scenario/scalar.hpp"
 #include "io/table/number_store.hpp"
@@ -76,12 +77,14 @@ class Lines {
     return any;
   }
   bool too_long() const { return too_long_; }
+  uint64_t digest() const { return digest_; }  ///< of what was read so far
 
  private:
   bool fill() {
     stream_.read(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
     at_ = 0;
     end_ = static_cast<size_t>(stream_.gcount());
+    digest_ = digest_with(digest_, std::string_view(buffer_.data(), end_));
     return end_ > 0;
   }
 
@@ -89,6 +92,7 @@ class Lines {
   std::string buffer_;
   size_t at_ = 0;
   size_t end_ = 0;
+  uint64_t digest_ = 0;
   bool too_long_ = false;
 };
 
@@ -128,6 +132,7 @@ class CsvReader {
       }
     }
     finish();
+    result_.digest = lines.digest();
     return std::move(result_);
   }
 

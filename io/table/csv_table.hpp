@@ -14,6 +14,7 @@ struct CsvTable {
   std::shared_ptr<const SampleTable> table;  ///< null if there are diagnostics
   std::vector<Diagnostic> diagnostics;       ///< the first ten
   Sources lines;                             ///< the faulty lines, for `render`
+  uint64_t digest = 0;                       ///< of every byte, where there are no diagnostics
 };
 
 /// Reads the file once, a piece at a time. The first line names the columns; every other line holds

@@ -12,12 +12,6 @@ bool has(const Ended& ended, const std::string& text) {
   return ended.output.find(text) != std::string::npos;
 }
 
-std::string bare(const std::string& statements, int ranks = 2, const std::string& more = "") {
-  return "version: 1\ncluster: {ranks: " + std::to_string(ranks) +
-         ", network: {bandwidth: 1 GB/s}}\nprocess_group: {backend: gloo}\n" + more +
-         "program:\n  main:\n" + statements;
-}
-
 }  // namespace
 
 TEST_CASE("compare shows its help, and asks for the reports by name") {
@@ -39,6 +33,12 @@ TEST_CASE("a deadline that is no number is a matter of usage") {
 #ifdef LOCKSTEP_RANK_PROGRAM
 
 namespace {
+
+std::string bare(const std::string& statements, int ranks = 2, const std::string& more = "") {
+  return "version: 1\ncluster: {ranks: " + std::to_string(ranks) +
+         ", network: {bandwidth: 1 GB/s}}\nprocess_group: {backend: gloo}\n" + more +
+         "program:\n  main:\n" + statements;
+}
 
 /// Both ranks of a world of two, as another launcher starts them; each reports into `folder`.
 std::string both(const std::string& scenario, const std::string& folder,
@@ -87,6 +87,25 @@ TEST_CASE("reports of another scenario are told, whatever it expects") {
       folder.write("one.yaml", bare("    - barrier\n") + "expect: [no_hang]\n");
   CHECK(compare(expecting, folder.file("a")).code == 0);
   CHECK(compare(file + " --set 'verify.world_sizes=[2, 4]'", folder.file("a")).code == 0);
+}
+
+TEST_CASE("reports of a scenario whose file of values was changed are of another") {
+  const Folder folder;
+  folder.write("values.csv", "score,label\n0.5,1\n0.25,0\n");
+  const std::string file = folder.write(
+      "one.yaml",
+      "version: 1\ncluster: {preset: cpu}\nmodel: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+      "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_steps: 1, "
+      "num_sanity_val_steps: 0}\n"
+      "data: {train: {values: {csv: values.csv}, batch_size: 1}}\n");
+  const Ended same = compare(file, folder.file("a"), both(file, folder.file("a")));
+  INFO(same.output);
+  REQUIRE(same.code == 0);
+  folder.write("values.csv", "score,label\n0.5,1\n0.75,0\n");
+  const Ended other = compare(file, folder.file("a"));
+  INFO(other.output);
+  CHECK(other.code == 6);
+  CHECK(has(other, "it is of another scenario or case"));
 }
 
 TEST_CASE("a rank takes away what an earlier run left in its name") {
