@@ -12,6 +12,7 @@
 #include "cli/help.hpp"
 #include "cli/launch/interruption.hpp"
 #include "cli/output.hpp"
+#include "cli/shell_words.hpp"
 #include "io/journal/temporary_store.hpp"
 #include "io/scenario/scalar.hpp"
 
@@ -237,19 +238,6 @@ class Parser {
   std::string device_ = "auto";
 };
 
-bool is_plain(const std::string& argument) {
-  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+@%";
-  return !argument.empty() && argument.find_first_not_of(plain) == std::string::npos;
-}
-
-std::string quoted(const std::string& argument) {
-  std::string out = "'";
-  for (const char letter : argument) {
-    out += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  }
-  return out + "'";
-}
-
 Answer bug(const std::vector<std::string>& arguments, const std::string& what) {
   return {"",
           fmt::format("bug in lockstep: {}\nplease report it with the scenario and this line:\n"
@@ -326,7 +314,7 @@ Answer execute_command_line(const std::vector<std::string>& arguments, const Sty
 std::string repeat_line(const std::vector<std::string>& arguments) {
   std::string line = "lockstep";
   for (const std::string& argument : arguments) {
-    line += " " + (is_plain(argument) ? argument : quoted(argument));
+    line += " " + shell_word(argument);
   }
   return line;
 }

@@ -20,6 +20,7 @@
 #include "cli/launch/reports.hpp"
 #include "cli/launch/shared_gpu.hpp"
 #include "cli/launch/temporary_folder.hpp"
+#include "cli/shell_words.hpp"
 #include "cli/style.hpp"
 #include "properties/last_operation.hpp"
 
@@ -190,7 +191,7 @@ class Launch {
       return text;
     }
     return text + fmt::format("\n  = their journals are kept: lockstep compare {} --reports {}",
-                              scenario_words(), folder_.keep());
+                              shell_words(*preparation_.scenario), shell_word(folder_.keep()));
   }
 
   bool any_journal() const {
@@ -201,16 +202,6 @@ class Launch {
       }
     }
     return false;
-  }
-
-  // As the shell takes it.
-  std::string scenario_words() const {
-    const Scenario& scenario = *preparation_.scenario;
-    std::string words = scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name;
-    for (const std::string& setting : scenario.settings) {
-      words += fmt::format(" --set '{}'", setting);
-    }
-    return words;
   }
 
   std::string how_it_ended(size_t rank) const {

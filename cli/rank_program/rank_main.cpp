@@ -19,6 +19,7 @@
 #include "cli/launch/reports.hpp"
 #include "cli/one_run.hpp"
 #include "cli/output.hpp"
+#include "cli/shell_words.hpp"
 #include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
 
@@ -195,17 +196,11 @@ void clear_report_folder(const Arguments& arguments, int32_t rank) {
 }
 
 // Whoever started the ranks sees no report, only what they print.
-void tell_hang(const Arguments& arguments, const RunResult& result, int32_t rank) {
-  if (result.hung && arguments.launched_by == 0) {
-    std::string words = arguments.scenario;
-    for (const std::string& setting : arguments.set) {
-      words += fmt::format(" --set '{}'", setting);
-    }
-    fmt::print(
-        stderr,
-        "rank {} waited in vain for {} s and gave up; next: lockstep compare {} --reports {}\n",
-        rank, arguments.hang_after_s, words, arguments.report_folder);
-  }
+void tell_hang(const Arguments& arguments, const Scenario& scenario, int32_t rank) {
+  fmt::print(
+      stderr,
+      "rank {} waited in vain for {} s and gave up; next: lockstep compare {} --reports {}\n", rank,
+      arguments.hang_after_s, shell_words(scenario), shell_word(arguments.report_folder));
 }
 
 void run_rank(const Arguments& arguments, const RankWorld& world) {
@@ -229,7 +224,9 @@ void run_rank(const Arguments& arguments, const RankWorld& world) {
     throw Refusal{ExitCode::missing_capability, reason};
   }
   write_report(arguments, world, run, place.rank, identity);
-  tell_hang(arguments, run.result, place.rank);
+  if (run.result.hung && arguments.launched_by == 0) {
+    tell_hang(arguments, scenario, place.rank);
+  }
 }
 
 // The launcher may be gone before this process could ask to end with it.
@@ -242,10 +239,6 @@ void end_with(int64_t launcher) {
     std::_Exit(static_cast<int>(ExitCode::real_run_failed));
   }
 }
-
-}  // namespace
-
-namespace {
 
 int code_of_rank(int argc, char** argv, const RankWorld& world) {
   try {
