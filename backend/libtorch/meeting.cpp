@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <random>
 #include <string_view>
@@ -63,6 +64,22 @@ std::string reason_of(const std::exception& error) {
 
 // Beyond what was asked of the store, for its answer to come.
 constexpr std::chrono::seconds answer_limit{2};
+
+// Calls it on a thread of its own, which is left behind where it has not returned within the limit
+// (then false): the store has no deadline where a link is down or rank 0 is stopped. What the call
+// uses must be its own. What it throws is thrown here.
+bool within(std::chrono::milliseconds limit, std::function<void()> call) {
+  std::packaged_task<void()> task(std::move(call));
+  std::future<void> done = task.get_future();
+  std::thread thread(std::move(task));
+  if (done.wait_for(limit) != std::future_status::ready) {
+    thread.detach();
+    return false;
+  }
+  thread.join();
+  done.get();
+  return true;
+}
 
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -131,24 +148,34 @@ class Meeting::Store final : public gloo::rendezvous::Store {
 
 class Meeting::StoreBoard final : public Board {
  public:
-  StoreBoard(Store& store, std::string name) : store_(store), name_(std::move(name)) {}
+  StoreBoard(std::shared_ptr<Store> store, std::string name)
+      : store_(std::move(store)), name_(std::move(name)) {}
   void post(const std::string& key, const std::vector<uint8_t>& word) override {
-    try {
-      store_.set(name_ + key, std::vector<char>(word.begin(), word.end()));
-    } catch (const std::exception& error) {
-      throw DeviceError(error.what());
-    }
+    ask([store = store_, key = name_ + key, word] {
+      store->set(key, std::vector<char>(word.begin(), word.end()));
+    });
   }
   std::optional<std::vector<uint8_t>> look(const std::string& key) override {
-    try {
-      return store_.look(name_ + key);
-    } catch (const std::exception& error) {
-      throw DeviceError(error.what());
-    }
+    const auto word = std::make_shared<std::optional<std::vector<uint8_t>>>();
+    ask([store = store_, key = name_ + key, word] { *word = store->look(key); });
+    return *word;
   }
 
  private:
-  Store& store_;
+  static void ask(std::function<void()> question) {
+    bool answered = false;
+    try {
+      answered = within(answer_limit, std::move(question));
+    } catch (const std::exception& error) {
+      throw DeviceError(reason_of(error));
+    }
+    if (!answered) {
+      throw DeviceError(fmt::format("the store of rank 0 says nothing within {} s",
+                                    std::chrono::seconds(answer_limit).count()));
+    }
+  }
+
+  std::shared_ptr<Store> store_;
   std::string name_;
 };
 
@@ -156,7 +183,7 @@ std::unique_ptr<Board> Meeting::board(const std::string& name) {
   if (store_ == nullptr) {
     return std::make_unique<OwnBoard>();
   }
-  return std::make_unique<StoreBoard>(*store_, name + "/");
+  return std::make_unique<StoreBoard>(store_, name + "/");
 }
 
 Meeting::Meeting(const MeetingOptions& options) : options_(options) {
@@ -210,19 +237,6 @@ void Meeting::open_store() {
     }
     throw nobody(reason_of(error));
   }
-}
-
-bool Meeting::within(std::chrono::milliseconds limit, std::function<void()> call) const {
-  std::packaged_task<void()> task(std::move(call));
-  std::future<void> done = task.get_future();
-  std::thread thread(std::move(task));
-  if (done.wait_for(limit) != std::future_status::ready) {
-    thread.detach();
-    return false;
-  }
-  thread.join();
-  done.get();
-  return true;
 }
 
 std::string Meeting::who_did_not_come(const std::vector<int32_t>& missing) const {

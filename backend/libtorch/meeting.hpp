@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,7 +41,7 @@ class Meeting {
   /// where rank 0 is there, else over GLOO_SOCKET_IFNAME or the interface of this host's name.
   std::shared_ptr<gloo::Context> connect();
 
-  /// The store as a board, of which all keys begin with `name`. The meeting outlives it.
+  /// The store as a board, of which all keys begin with `name`.
   std::unique_ptr<Board> board(const std::string& name);
 
   /// Returns when every rank has called it, or after the end timeout, or when rank 0 is gone.
@@ -55,9 +54,6 @@ class Meeting {
   void wait_for_joining();
   std::string meeting_place() const;
   std::string who_did_not_come(const std::vector<int32_t>& missing) const;
-  /// Calls it on a thread of its own, which is left behind where it has not returned within the
-  /// limit (then false). What it throws is thrown here.
-  bool within(std::chrono::milliseconds limit, std::function<void()> call) const;
   MeetingOptions options_;
   std::shared_ptr<Store> store_;
   uint64_t run_number_ = 0;
