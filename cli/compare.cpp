@@ -105,11 +105,23 @@ Point calls(const OneRun& real, const OneRun& simulated) {
 struct Seen {
   bool any = false;
   bool bit_for_bit = true;
-  double bound = 0;  ///< the largest that was needed
+  double bound = 0;         ///< the largest that was needed
+  int64_t beyond = 0;       ///< elements that are further apart, and may be (UpdateSensitivity)
+  double bound_beyond = 0;  ///< the largest of theirs
+
+  std::string text() const {
+    std::string text = fmt::format("within the rounding bound, {:.2g}", bound);
+    if (beyond > 0) {
+      text += fmt::format("; {} whose gradient is rounding alone, {:.2g}",
+                          plural(beyond, "element"), bound_beyond);
+    }
+    return text;
+  }
 };
 
-void compare_values(Point& point, Seen& seen, const NamedValues& real, const Values& simulated,
+void compare_values(Point& point, Seen& seen, const NamedValues& real, const NamedValues& expected,
                     const EqualityRule& rule, DType computed_in) {
+  const Values& simulated = expected.values;
   seen.any = true;
   if (real.values == simulated) {
     return;
@@ -123,11 +135,17 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Val
     magnitude =
         std::max({magnitude, std::abs(real.values.number(i)), std::abs(simulated.number(i))});
   }
-  const double bound = rounding_bound(rule, computed_in, magnitude);
-  seen.bound = std::max(seen.bound, bound);
+  const double common = rounding_bound(rule, computed_in, magnitude);
+  seen.bound = std::max(seen.bound, common);
   for (int64_t i = 0; i < simulated.size(); ++i) {
     const double left = real.values.number(i);
     const double right = simulated.number(i);
+    if (!beyond_rounding(left, right, common)) {
+      continue;
+    }
+    const double bound = rounding_bound(rule, computed_in, magnitude, expected.sensitivity, i);
+    ++seen.beyond;
+    seen.bound_beyond = std::max(seen.bound_beyond, bound);
     if (beyond_rounding(left, right, bound)) {
       return differ(point, fmt::format("rank {}: {}[{}] is {} and {} simulated; rounding explains "
                                        "{:.3g}",
@@ -165,7 +183,7 @@ Point values(const OneRun& real, const OneRun& simulated) {
       const bool of_model =
           simulated.preparation.network != nullptr && other->values.dtype() == DType::fp64;
       compare_values(
-          point, seen, one, other->values, rule,
+          point, seen, one, *other, rule,
           of_model ? simulated.preparation.plan.activation_dtype : other->values.dtype());
     } else {
       differ(point, fmt::format("rank {}: only the real run has {}", one.rank, one.name));
@@ -174,9 +192,7 @@ Point values(const OneRun& real, const OneRun& simulated) {
   if (right.size() > left.size()) {
     differ(point, "the simulation has values that the real run lacks");
   }
-  point.extent = !seen.any          ? "there are none"
-                 : seen.bit_for_bit ? "bit for bit"
-                                    : fmt::format("within the rounding bound, {:.2g}", seen.bound);
+  point.extent = !seen.any ? "there are none" : seen.bit_for_bit ? "bit for bit" : seen.text();
   return point;
 }
 

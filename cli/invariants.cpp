@@ -193,6 +193,16 @@ std::vector<std::string> parameter_names(const OneRun& run) {
   return names;
 }
 
+const UpdateSensitivity* sensitivity_of(const OneRun& run, size_t rank, size_t parameter) {
+  const std::vector<Slice>& places = run.preparation.log->ranks[rank].final_parameter_places;
+  if (rank >= run.result.sensitivities.size() || parameter >= places.size()) {
+    return nullptr;
+  }
+  const UpdateSensitivities& all = run.result.sensitivities[rank];
+  const auto found = all.find({places[parameter].buffer.value, places[parameter].begin});
+  return found == all.end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
 std::vector<NamedValues> parameters_of(const OneRun& run) {
@@ -202,7 +212,8 @@ std::vector<NamedValues> parameters_of(const OneRun& run) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<Values>& parameters = ranks[rank].final_parameters;
     for (size_t index = 0; index < parameters.size() && index < names.size(); ++index) {
-      values.push_back({names[index], static_cast<int32_t>(rank), parameters[index]});
+      values.push_back({names[index], static_cast<int32_t>(rank), parameters[index],
+                        sensitivity_of(run, rank, index)});
     }
   }
   return values;

@@ -29,20 +29,21 @@ double magnitude_of(const Values& values) {
   return magnitude;
 }
 
-std::optional<Difference> difference_of(const Values& here, const Values& there,
+std::optional<Difference> difference_of(const NamedValues& run, const Values& there,
                                         const EqualityRule& rule) {
+  const Values& here = run.values;
   if (here == there) {
     return std::nullopt;
   }
   if (here.dtype() != there.dtype() || here.size() != there.size()) {
     return Difference{};
   }
-  const double bound =
-      rounding_bound(rule, here.dtype(), std::max(magnitude_of(here), magnitude_of(there)));
+  const double magnitude = std::max(magnitude_of(here), magnitude_of(there));
   for (int64_t i = 0; i < here.size(); ++i) {
     const double a = here.number(i);
     const double b = there.number(i);
     const bool same_bits = here.slice(i, 1) == there.slice(i, 1);
+    const double bound = rounding_bound(rule, here.dtype(), magnitude, run.sensitivity, i);
     if (!same_bits && (rule.operations == 0 || beyond_rounding(a, b, bound))) {
       return Difference{i, a, b, bound};
     }
@@ -85,6 +86,14 @@ double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude) {
   return rule.operations == 0 ? 0 : 2 * gamma(rule.operations, dtype) * magnitude;
 }
 
+double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,
+                      const UpdateSensitivity* sensitivity, int64_t element) {
+  const double bound = rounding_bound(rule, dtype, magnitude);
+  return sensitivity == nullptr || rule.operations == 0
+             ? bound
+             : bound + sensitivity->distance(element, 2 * gamma(rule.operations, dtype));
+}
+
 std::vector<Finding> equals_single_device(std::span<const NamedValues> run,
                                           std::span<const NamedValues> single_device,
                                           const EqualityRule& rule) {
@@ -100,7 +109,7 @@ std::vector<Finding> equals_single_device(std::span<const NamedValues> run,
     if (other == expected.end() || (name != nullptr && *name != values.name)) {
       continue;
     }
-    if (const auto difference = difference_of(values.values, other->second->values, rule)) {
+    if (const auto difference = difference_of(values, other->second->values, rule)) {
       name = &values.name;
       first = first ? first : difference;
       ranks.add(values.rank);

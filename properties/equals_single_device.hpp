@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "model/core/update_sensitivity.hpp"
 #include "model/core/values.hpp"
 #include "properties/finding.hpp"
 
@@ -14,6 +15,8 @@ struct NamedValues {
   std::string name;
   int32_t rank = 0;
   Values values;
+  /// Of a parameter, where the run noted it and is still there; null: nothing divides by gradients.
+  const UpdateSensitivity* sensitivity = nullptr;
 };
 
 /// How near is equal.
@@ -28,6 +31,9 @@ struct EqualityRule {
 /// The largest difference that rounding explains: 2 gamma_n * magnitude (properties/rounding.hpp);
 /// magnitude: the largest absolute element of both.
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude);
+/// The same for one element, and what its optimizer makes of as large an error of the gradients.
+double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,
+                      const UpdateSensitivity* sensitivity, int64_t element);
 
 /// What a distributed run computed equals what one device computes from the same samples (LS306).
 /// Names that the single-device run does not have are not judged, nor, where rounding counts, are

@@ -67,6 +67,7 @@ struct RankState {
   std::vector<Ticket> open_promises;
   /// What the first kernel that broke said; who settles its ticket ends by it.
   std::optional<RankEnd> broken;
+  UpdateSensitivities sensitivities;
 
   StreamState& stream(StreamId id) {
     for (StreamState& known : streams) {

@@ -12,7 +12,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
   engine.run(program);
   result.total_time = engine.latest();
   result.operations = engine.operations();
-  for (const RankState& rank : engine.ranks) {
+  for (RankState& rank : engine.ranks) {
     const auto number = static_cast<int32_t>(rank.place.rank.value);
     RankEnd end = rank.end;
     const bool ended = end.kind == RankEnd::Kind::finished || end.kind == RankEnd::Kind::failed;
@@ -45,6 +45,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
     }
     result.ends.push_back(std::move(end));
     result.memory.push_back(rank.buffers->memory());
+    result.sensitivities.push_back(std::move(rank.sensitivities));
     rank.stack->tell_struck(result);
   }
   for (const int32_t number : engine.struck_links()) {

@@ -11,12 +11,15 @@ namespace {
 
 class TableOperands final : public Operands {
  public:
-  explicit TableOperands(BufferTable& buffers) : buffers_(buffers) {}
-  Values load(const Slice& from) override { return buffers_.load(from); }
-  void store(const Slice& to, const Values& values) override { buffers_.store(to, values); }
+  explicit TableOperands(RankState& rank) : rank_(rank) {}
+  Values load(const Slice& from) override { return rank_.buffers->load(from); }
+  void store(const Slice& to, const Values& values) override { rank_.buffers->store(to, values); }
+  UpdateSensitivity* sensitivity_of(const Slice& parameter) override {
+    return &rank_.sensitivities[{parameter.buffer.value, parameter.begin}];
+  }
 
  private:
-  BufferTable& buffers_;
+  RankState& rank_;
 };
 
 }  // namespace
@@ -171,7 +174,7 @@ Time Engine::finish_of_local(RankState& rank, const Op& op, Time ready) {
 
 void Engine::compute_values(RankState& rank, const Op& op) {
   if (op.lists != nullptr && !op.lists->writes.empty()) {
-    TableOperands operands(*rank.buffers);
+    TableOperands operands(rank);
     execute_kernel(op, operands, options_.network);
   }
 }

@@ -1,6 +1,10 @@
 #include "model/network/execute.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "model/core/ensure.hpp"
+#include "model/core/numbers.hpp"
 
 #include "model/network/arithmetic/gradient_clipping.hpp"
 #include "model/network/arithmetic/loss.hpp"
@@ -77,6 +81,14 @@ void sgd(const OpLists& lists, Operands& operands) {
   }
 }
 
+double largest_of(const Values& values) {
+  double largest = 0;
+  for (const double number : numbers_of<double>(values)) {
+    largest = std::max(largest, std::abs(number));
+  }
+  return largest;
+}
+
 void adam(const OpLists& lists, Operands& operands) {
   const Values gradient = operands.load(lists.reads[0]);
   Values parameter = operands.load(lists.writes[0]);
@@ -87,7 +99,15 @@ void adam(const OpLists& lists, Operands& operands) {
                             scalar(lists, 3), scalar(lists, 4), scalar(lists, 6) != 0};
   Values first = operands.load(lists.writes[1]);
   Values second = operands.load(lists.writes[2]);
-  adam_step(options, static_cast<int64_t>(scalar(lists, 5)), gradient, first, second, parameter);
+  const auto step = static_cast<int64_t>(scalar(lists, 5));
+  UpdateSensitivity* sensitivity = operands.sensitivity_of(lists.writes[0]);
+  const double decay = options.decoupled_weight_decay ? 0 : options.weight_decay;
+  const double largest =
+      sensitivity == nullptr ? 0 : largest_of(gradient) + decay * largest_of(parameter);
+  adam_step(options, step, gradient, first, second, parameter);
+  if (sensitivity != nullptr) {
+    add_adam_sensitivity(options, step, largest, second, *sensitivity);
+  }
   operands.store(lists.writes[0], parameter);
   operands.store(lists.writes[1], first);
   operands.store(lists.writes[2], second);

@@ -5,6 +5,7 @@
 namespace lockstep {
 
 struct Network;
+struct UpdateSensitivity;
 class ValueStore;
 
 /// Where a kernel finds its operands. `load` gives empty values where a buffer carries none.
@@ -13,6 +14,8 @@ class Operands {
   virtual ~Operands() = default;
   virtual Values load(const Slice& from) = 0;
   virtual void store(const Slice& to, const Values& values) = 0;
+  /// Where optimizers note what they make of an error of their gradients; null: nobody asks.
+  virtual UpdateSensitivity* sensitivity_of(const Slice& /*parameter*/) { return nullptr; }
 };
 
 /// The reference arithmetic of a compute operation, true to its types; the order of every sum is

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/core/update_sensitivity.hpp"
 #include "model/program/buffer_table.hpp"
 #include "model/program/decorators.hpp"
 #include "model/program/fault_port.hpp"
@@ -67,6 +68,9 @@ struct WaitingLane {
   std::vector<Ticket> tickets;
 };
 
+/// Of one rank's parameters, by buffer and the element of it that their slice begins with.
+using UpdateSensitivities = std::map<std::pair<uint32_t, int64_t>, UpdateSensitivity>;
+
 struct RunResult {
   bool hung = false;                 ///< some lane waits for ever
   Time total_time{};                 ///< simulated, or measured by a real world
@@ -79,7 +83,8 @@ struct RunResult {
   /// By rank: the most that tensors of the framework held at once, buffers, graphs and what kernels
   /// use; absent: nobody counted. Empty: nobody did on any rank.
   std::vector<std::optional<Bytes>> tensor_peak;
-  int64_t operations = 0;  ///< submitted, over all ranks
+  std::vector<UpdateSensitivities> sensitivities;  ///< by rank; empty where nobody noted them
+  int64_t operations = 0;                          ///< submitted, over all ranks
   /// Faults that took effect: PlannedFault::number (or the world's own fault's) and rank; -1: none.
   std::set<std::pair<int32_t, int32_t>> struck_faults;
 };

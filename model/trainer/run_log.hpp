@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/core/buffer.hpp"
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
 #include "model/strategy/transfers.hpp"
@@ -76,11 +77,12 @@ struct RankLog {
   /// What the strategy moved in the last optimizer step, by its own labels.
   std::vector<Transfer> transfers;
   std::vector<Values>
-      final_parameters;           ///< in definition order; empty where models are too large for it
-  int64_t steps = 0;              ///< optimizer steps
-  int64_t epochs = 0;             ///< training epochs that ended
-  bool found_no_batches = false;  ///< a fit ended at once, as its loader has none
-  int64_t statements = 0;         ///< executed
+      final_parameters;  ///< in definition order; empty where models are too large for it
+  std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
+  int64_t steps = 0;                          ///< optimizer steps
+  int64_t epochs = 0;                         ///< training epochs that ended
+  bool found_no_batches = false;              ///< a fit ended at once, as its loader has none
+  int64_t statements = 0;                     ///< executed
   bool statement_limit_reached = false;
 
   void remember(const LoggedKey& logged_key) {

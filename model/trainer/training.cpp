@@ -119,6 +119,7 @@ Program Training::run_main() {
   if (is_set_up_ && program_.keeps_parameters) {
     for (const Slice& value : strategy_->replica().parameter_values()) {
       log_.final_parameters.push_back(rank_.read(value));
+      log_.final_parameter_places.push_back(value);
     }
   }
 }

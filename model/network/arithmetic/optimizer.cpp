@@ -1,6 +1,8 @@
 #include "model/network/arithmetic/optimizer.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/network/arithmetic/numbers.hpp"
 
@@ -66,6 +68,37 @@ void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
     store_numbers(v, second_moment);
     store_numbers(weights, parameter);
   });
+}
+
+double largest_adam_ratio(const AdamOptions& options, int64_t step) {
+  ensure(step >= 1, "steps count from 1");
+  const double forgetting = options.beta1 * options.beta1 / options.beta2;
+  double sum = 0;
+  double term = 1;
+  for (int64_t j = 0; j < step && term > sum * 1e-17; ++j) {
+    sum += term;
+    term *= forgetting;
+  }
+  const double correction1 = 1 - std::pow(options.beta1, static_cast<double>(step));
+  const double correction2 = 1 - std::pow(options.beta2, static_cast<double>(step));
+  const double ratio = (1 - options.beta1) * std::sqrt(sum / (1 - options.beta2)) *
+                       std::sqrt(correction2) / correction1;
+  return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::infinity();
+}
+
+void add_adam_sensitivity(const AdamOptions& options, int64_t step, double largest_gradient,
+                          const Values& second_moment, UpdateSensitivity& sensitivity) {
+  const double ratio = largest_adam_ratio(options, step);
+  const double root_correction = std::sqrt(1 - std::pow(options.beta2, static_cast<double>(step)));
+  const std::vector<double> v = numbers_of<double>(second_moment);
+  sensitivity.by_relative_error.resize(v.size());
+  sensitivity.largest_gradient = std::max(sensitivity.largest_gradient, largest_gradient);
+  const double reach = options.lr * (1 + ratio) * sensitivity.largest_gradient;
+  for (size_t i = 0; i < v.size(); ++i) {
+    const double denominator = std::sqrt(v[i]) / root_correction + options.eps;
+    sensitivity.by_relative_error[i] += static_cast<float>(reach / denominator);
+  }
+  sensitivity.at_most += 2 * options.lr * ratio;
 }
 
 }  // namespace lockstep

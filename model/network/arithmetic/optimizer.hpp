@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "model/core/update_sensitivity.hpp"
 #include "model/core/values.hpp"
 
 namespace lockstep {
@@ -37,5 +38,19 @@ struct AdamOptions {
 /// Kingma and Ba 2015 with bias correction; `step` counts from 1.
 void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
                Values& first_moment, Values& second_moment, Values& parameter);
+
+/// The most that |r| is at a step, r = m / sqrt(v) of the corrected moments: by the inequality of
+/// Cauchy and Schwarz (1 - beta1) sqrt(sum over j < step of (beta1^2 / beta2)^j / (1 - beta2)), and
+/// the corrections. 1 at the first step; infinite where beta2 forgets what beta1 remembers.
+double largest_adam_ratio(const AdamOptions& options, int64_t step);
+
+/// Adds what the step that was just taken does with an error of its gradients. Where those of all
+/// steps so far err by at most d, so does m, which is an average of them, and so does sqrt(v), a
+/// norm of them (triangle inequality). Hence, with r = m / (sqrt(v) + eps) and c the largest ratio,
+///   |r' - r| <= d (1 + |r'|) / (sqrt(v) + eps) <= d (1 + c) / (sqrt(v) + eps).
+/// `largest_gradient`: the largest absolute element of gradient and weight decay together;
+/// `second_moment`: after the step.
+void add_adam_sensitivity(const AdamOptions& options, int64_t step, double largest_gradient,
+                          const Values& second_moment, UpdateSensitivity& sensitivity);
 
 }  // namespace lockstep

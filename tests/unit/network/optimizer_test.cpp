@@ -1,6 +1,7 @@
 #include "model/network/arithmetic/optimizer.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "model/network/arithmetic/initial_values.hpp"
 #include "model/network/arithmetic/tensor.hpp"
@@ -71,6 +72,33 @@ TEST_CASE("AdamW shrinks the parameter, Adam adds the decay to the gradient") {
   Values coupled = fp64({8});
   adam_step({.lr = 0.5, .eps = 0, .weight_decay = 0.25}, 1, fp64({0}), first, second, coupled);
   CHECK(coupled.number(0) == Approx(7.5).epsilon(1e-12));  // the decay alone is a gradient of 2
+}
+
+TEST_CASE("Adam's ratio is one at first and grows where few gradients fill its second moment") {
+  const AdamOptions options{};
+  CHECK(largest_adam_ratio(options, 1) == Approx(1).epsilon(1e-12));
+  // Two steps, the second gradient alone: m = 0.1 g / 0.19, v = 0.001 g^2 / 0.001999, a ratio of
+  // 0.7442. The worst history is no less, and Cauchy and Schwarz say what it is:
+  // (0.1 / 0.19) sqrt((1 + 0.81 / 0.999) 0.001999 / 0.001) = 1.00136.
+  CHECK(largest_adam_ratio(options, 2) == Approx(1.00136).epsilon(1e-5));
+  // Many: 0.1 / sqrt(0.001) / sqrt(1 - 0.81 / 0.999), corrected by nothing any more.
+  CHECK(largest_adam_ratio(options, 100'000) == Approx(7.2703).epsilon(1e-4));
+  CHECK(std::isinf(largest_adam_ratio({.beta1 = 0.9, .beta2 = 0}, 2)));
+}
+
+TEST_CASE(
+    "a gradient's error moves Adam by its share of the second moment's root, or a whole step") {
+  // Step 1: v = 0.001 g^2 corrected is g^2, the ratio is one, so 2 lr d / (|g| + eps).
+  const AdamOptions options{.lr = 0.125, .eps = 0};
+  Values first(DType::fp64, 2);
+  Values second(DType::fp64, 2);
+  Values parameter = fp64({1, 1});
+  adam_step(options, 1, fp64({4, 0x1p-20}), first, second, parameter);
+  UpdateSensitivity sensitivity;
+  add_adam_sensitivity(options, 1, 4, second, sensitivity);
+  CHECK(sensitivity.distance(0, 0x1p-10) == Approx(0.25 * 0x1p-10).epsilon(1e-6));
+  CHECK(sensitivity.distance(1, 0x1p-30) == Approx(0.25 * 4 * 0x1p-10).epsilon(1e-6));
+  CHECK(sensitivity.distance(1, 0x1p-10) == 0.25);  // from one side to the other
 }
 
 TEST_CASE("a 16-bit parameter is rounded once a step") {

@@ -165,3 +165,27 @@ TEST_CASE("two runs are the same when rows, times and ends are") {
   REQUIRE(found.size() == 1);
   CHECK(found[0].rank == 1);
 }
+
+TEST_CASE("an element that Adam takes by its gradient's rounding may be further apart") {
+  UpdateSensitivity sensitivity;
+  sensitivity.by_relative_error = {0, 1024, 1e9F};
+  sensitivity.at_most = 0.5;
+  const EqualityRule rule{16};
+  const double error = 2 * gamma(16, DType::fp32);
+  CHECK(rounding_bound(rule, DType::fp32, 1, &sensitivity, 0) == Approx(error).epsilon(1e-12));
+  CHECK(rounding_bound(rule, DType::fp32, 1, &sensitivity, 1) ==
+        Approx(1025 * error).epsilon(1e-12));
+  CHECK(rounding_bound(rule, DType::fp32, 1, &sensitivity, 2) == Approx(0.5 + error));
+  CHECK(rounding_bound({0}, DType::fp32, 1, &sensitivity, 2) == 0);
+
+  // 2 gamma_16 is 2^-19, a little more: 2^-12 is a hundred times that, and an eighth of element
+  // 1's.
+  const std::vector<NamedValues> single = {{"w", 0, Values::of(DType::fp32, {1, 1, 1})}};
+  std::vector<NamedValues> run = single;
+  run[0].values = Values::of(DType::fp32, {1, 1 + 0x1p-12, 1.25});
+  CHECK(equals_single_device(run, single, rule).size() == 1);
+  run[0].sensitivity = &sensitivity;
+  CHECK(equals_single_device(run, single, rule).empty());
+  run[0].values = Values::of(DType::fp32, {1 + 0x1p-12, 1, 1});
+  CHECK(equals_single_device(run, single, rule).size() == 1);
+}
