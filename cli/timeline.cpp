@@ -8,6 +8,7 @@
 
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "model/core/queue_name.hpp"
 #include "model/strategy/replica_sites.hpp"
 #include "properties/operation_table.hpp"
 
@@ -32,9 +33,9 @@ std::string track_name(StreamId stream) {
     case queue::communication: name = "communication"; break;
     case queue::copy: name = "copy"; break;
     case queue::data: name = "data"; break;
-    case queue::sends: name = "sends"; break;
-    case queue::receives: name = "receives"; break;
-    default: name = fmt::format("stream {}", stream.queue());
+    default:
+      name = gloo_queue_name(stream.queue());
+      name = name.empty() ? fmt::format("stream {}", stream.queue()) : name;
   }
   if (stream.device() == host_device) {
     return name + " on the host";

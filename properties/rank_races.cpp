@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "model/core/queue_name.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -20,12 +22,10 @@ std::string stream_text(const Journal& journal, StreamId stream) {
     case queue::communication: name = "comm"; break;
     case queue::copy: name = "copy"; break;
     case queue::data: name = "data"; break;
-    case queue::sends: name = "sends"; break;
-    case queue::receives: name = "receives"; break;
     default:
       const auto known = journal.stream_names.find(stream.queue());
-      name =
-          known != journal.stream_names.end() ? known->second : fmt::format("{}", stream.queue());
+      name = known != journal.stream_names.end() ? known->second : gloo_queue_name(stream.queue());
+      name = name.empty() ? fmt::format("{}", stream.queue()) : name;
   }
   return device.value == 0 ? fmt::format("stream {}", name)
                            : fmt::format("stream {} of device {}", name, device.value);

@@ -43,9 +43,18 @@ inline constexpr uint8_t compute = 0;
 inline constexpr uint8_t communication = 1;
 inline constexpr uint8_t copy = 2;
 inline constexpr uint8_t data = 3;
-inline constexpr uint8_t sends = 4;  ///< asynchronous messages of Gloo wait for no other call
-inline constexpr uint8_t receives = 5;
 inline constexpr uint8_t first_named = 8;
+inline constexpr uint8_t named = 88;
+// Calls of Gloo wait for no other of another group, its messages for no other at all
+// (model/trainer/gloo_queues.hpp).
+inline constexpr uint8_t first_group = 96;  ///< collectives of groups other than world
+inline constexpr uint8_t groups = 32;
+inline constexpr uint8_t first_send = 128;
+inline constexpr uint8_t first_receive = 192;
+inline constexpr uint8_t messages = 64;  ///< each way
+constexpr bool of_group(uint8_t queue) { return queue >= first_group && queue < first_send; }
+constexpr bool of_sends(uint8_t queue) { return queue >= first_send && queue < first_receive; }
+constexpr bool of_receives(uint8_t queue) { return queue >= first_receive; }
 }  // namespace queue
 
 constexpr StreamId stream(uint8_t queue_number, DeviceId device = DeviceId{0}) {

@@ -14,23 +14,17 @@ namespace {
 constexpr size_t most_dropped_tensors = 1024;
 
 bool orders_with_compute(StreamId on) {
-  return on == communication_stream || on.queue() == queue::sends || on.queue() == queue::receives;
+  return on == communication_stream || queue::of_group(on.queue()) || queue::of_sends(on.queue()) ||
+         queue::of_receives(on.queue());
 }
 
 }  // namespace
 
-// ProcessGroupGloo posts isend and irecv at once; only their waits are ordered. NCCL's messages,
-// and all that the host waits for, stand in the order of one stream.
-StreamId Interpreter::stream_of_call(const Statement& statement) const {
-  const bool posted =
-      settings_.gloo && value_or(statement.asynchronous, false) && !statement.stream;
-  if (posted && statement.kind == StatementKind::send) {
-    return stream(queue::sends);
-  }
-  if (posted && statement.kind == StatementKind::recv) {
-    return stream(queue::receives);
-  }
-  return stream_of(statement, communication_stream);
+// All of NCCL's calls stand in the order of one stream, so that two groups that are entered in
+// another order are told: their kernels may each hold what the other's need.
+StreamId Interpreter::stream_of_call(const Statement& statement, const Op& op) {
+  const bool has_queue = settings_.gloo && !statement.stream;
+  return has_queue ? gloo_queues_.of(op) : stream_of(statement, communication_stream);
 }
 
 StreamId Interpreter::stream_of(const Statement& statement, StreamId otherwise) const {

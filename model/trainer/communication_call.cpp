@@ -160,7 +160,6 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   call.op.group = group.id;
   call.op.site = site;
   call.op.reduction = reduction_of(value_or(statement.communication.op, ReduceOp::sum));
-  call.stream = stream_of_call(statement);
   call.name = statement.result ? statement.result->value : data.name;
   check_device_of_call(*data.tensor, site);
   if (!is_member(group)) {
@@ -173,6 +172,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   }
   check_reduction(statement, call);
   co_await set_peer(statement, frame, group, call);
+  call.stream = stream_of_call(statement, call.op);
   co_await set_splits(statement, frame, group, call);
   const bool in_place = is_in_place(call.op.kind) && !statement.result;
   check_use(*call.data, data.name, site, in_place);

@@ -9,6 +9,7 @@
 #include "model/scenario/differentiate.hpp"
 #include "model/scenario/evaluate.hpp"
 #include "model/scenario/statement.hpp"
+#include "model/trainer/gloo_queues.hpp"
 #include "model/trainer/program_settings.hpp"
 #include "model/trainer/run_log.hpp"
 #include "model/trainer/variable.hpp"
@@ -199,7 +200,7 @@ class Interpreter {
   Program item(const Statement& statement, Frame& frame);
   Program synchronize(StreamId on, SiteId site);
   StreamId stream_of(const Statement& statement, StreamId otherwise) const;
-  StreamId stream_of_call(const Statement& statement) const;
+  StreamId stream_of_call(const Statement& statement, const Op& op);
   TensorPointer named_tensor(const Placed<std::string>& name, Frame& frame, SiteId site);
 
   // What the next operation of a stream must come after, beyond what is on it already.
@@ -237,6 +238,7 @@ class Interpreter {
   std::optional<Frame> module_before_child_;
   std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
   std::set<std::string> lost_;            ///< with a child, and not bound anew since
+  GlooQueues gloo_queues_;
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;
   std::map<StreamId, std::vector<Ticket>> waits_;

@@ -16,8 +16,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t most_named_streams = 200;
-
 bool uses_gloo(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   if (scenario.process_group && scenario.process_group->backend) {
@@ -42,12 +40,12 @@ void number_streams(Preparation& preparation, ProgramSettings& settings) {
       return;
     }
     const auto count = static_cast<int64_t>(settings.queues.size());
-    if (count == most_named_streams) {
+    if (count == queue::named) {
       add_problem(preparation, Problem::Kind::invalid, name->place,
-                  fmt::format("more than {} streams are named", most_named_streams));
+                  fmt::format("more than {} streams are named", queue::named));
     }
     settings.queues[name->value] =
-        static_cast<uint8_t>(queue::first_named + std::min<int64_t>(count, most_named_streams));
+        static_cast<uint8_t>(queue::first_named + std::min<int64_t>(count, queue::named - 1));
   };
   if (preparation.scenario->program) {
     for_each_statement(*preparation.scenario->program, [&](const Statement& statement) {
