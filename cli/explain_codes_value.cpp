@@ -163,6 +163,24 @@ program:
     - compute: {metric: f1, as: value}                     # and no reset
     - log: {name: val_f1, value: value}
 )page"},
+    {"LS313", "what a reduce leaves on other ranks is read",
+     R"page(
+What   `reduce` gives its result to one rank. Gloo reduces in the memory of all, so that the tensor
+       of every other rank then holds sums of some ranks; NCCL leaves it as it was. It is read, or
+       goes into another call.
+Seen   Wrong values on other ranks, or a second reduce whose result is too large.
+Fix    Read the result on its destination only, or use all_reduce.
+)page",
+     R"page(
+version: 1
+cluster: {ranks: 3, network: {bandwidth: 25 GB/s, latency: 2 us}}
+process_group: {backend: gloo}
+program:
+  main:
+    - let: {x: "full(4, 1.0 + rank)"}
+    - reduce: {tensor: x, dst: 0}
+    - reduce: {tensor: x, dst: 0}       # the other ranks' x is no longer theirs
+)page"},
     {"LS401", "a device runs out of memory",
      R"page(
 What   An allocation asks for more than the device has left. The page of the finding says what

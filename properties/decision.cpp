@@ -42,6 +42,41 @@ bool tells_place_or_progress(std::string_view word) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
+// Whether a name of the condition is what is looked for: is_wanted(word, whether it is called).
+template <class IsWanted>
+bool any_name(std::string_view condition, IsWanted is_wanted) {
+  bool after_number = false;  // then a word is a unit
+  for (size_t at = 0; at < condition.size();) {
+    const char letter = condition[at];
+    size_t end = at + 1;
+    if (letter == '\'') {
+      end = std::min(condition.find('\'', at + 1), condition.size() - 1) + 1;
+    } else if (continues_word(letter)) {
+      while (end < condition.size() && continues_word(condition[end])) {
+        ++end;
+      }
+      const bool is_call = end < condition.size() && condition[end] == '(';
+      if (begins_word(letter) && !after_number &&
+          is_wanted(condition.substr(at, end - at), is_call)) {
+        return true;
+      }
+      after_number = !begins_word(letter);
+    } else {
+      after_number = after_number && letter == ' ';
+    }
+    at = end;
+  }
+  return false;
+}
+
+bool names_rank(std::string_view condition) {
+  constexpr std::array<std::string_view, 5> names = {"rank", "global_rank", "local_rank",
+                                                     "node_rank", "is_global_zero"};
+  return any_name(condition, [&names](std::string_view word, bool) {
+    return std::find(names.begin(), names.end(), word) != names.end();
+  });
+}
+
 }  // namespace
 
 Decisions::Decisions(const LaneJournal& lane) {
@@ -86,6 +121,21 @@ std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site, cons
   return std::nullopt;
 }
 
+bool guard_is_open(const Sites& sites, SiteId site, const Decisions& caller, int64_t row,
+                   const Decisions& other) {
+  const Site* inner = sites.find(site);
+  for (int level = 0; inner != nullptr && inner->guard != no_site && level < nesting_max; ++level) {
+    const Decision* mine = caller.last_before(inner->guard, row);
+    const Site* guard = sites.find(inner->guard);
+    if (mine != nullptr && other.at(mine->site, mine->turn) == nullptr && guard != nullptr &&
+        names_rank(guard->condition)) {
+      return true;
+    }
+    inner = guard;
+  }
+  return false;
+}
+
 std::optional<Decision> first_that_differs(const Decisions& left, int64_t begin, int64_t end,
                                            const Decisions& right) {
   for (const Decision& mine : left.all()) {
@@ -122,29 +172,9 @@ std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId la
 }
 
 bool depends_on_data(std::string_view condition) {
-  bool after_number = false;  // then a word is a unit
-  for (size_t at = 0; at < condition.size();) {
-    const char letter = condition[at];
-    size_t end = at + 1;
-    if (letter == '\'') {
-      end = std::min(condition.find('\'', at + 1), condition.size() - 1) + 1;
-    } else if (continues_word(letter)) {
-      while (end < condition.size() && continues_word(condition[end])) {
-        ++end;
-      }
-      const std::string_view word = condition.substr(at, end - at);
-      const bool is_call = end < condition.size() && condition[end] == '(';
-      const bool is_name = begins_word(letter) && !after_number;
-      if (is_name && (word == "random" || (!is_call && !tells_place_or_progress(word)))) {
-        return true;
-      }
-      after_number = !begins_word(letter);
-    } else {
-      after_number = after_number && letter == ' ';
-    }
-    at = end;
-  }
-  return false;
+  return any_name(condition, [](std::string_view word, bool is_call) {
+    return word == "random" || (!is_call && !tells_place_or_progress(word));
+  });
 }
 
 }  // namespace lockstep

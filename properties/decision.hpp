@@ -47,6 +47,11 @@ std::optional<Decision> first_that_differs(const Decisions& left, int64_t begin,
 std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId lane,
                          const Decision& decision);
 
+/// Whether the other rank has not come to an `if` around `site` yet that looks at which rank it is:
+/// then it may make that call, or another in its place.
+bool guard_is_open(const Sites& sites, SiteId site, const Decisions& caller, int64_t row,
+                   const Decisions& other);
+
 /// Whether a condition depends on more than the place of a rank and the progress of the loops, so
 /// that ranks may differ by their data. An unknown (empty) condition does not count.
 bool depends_on_data(std::string_view condition);

@@ -99,6 +99,11 @@ void tell_consequences(const RunResult& run, const DiagnosisOptions& options, Ti
   const std::vector<std::string> waits = waiting_text(run, waits_told_max);
   for (Finding& finding : findings) {
     finding.follows.insert(finding.follows.end(), waits.begin(), waits.end());
+    if (finding.code == "LS104" && options.backend == Backend::gloo) {  // seen with torch 2.11
+      finding.follows.push_back(
+          "where sizes differ, Gloo ends a process that gets more than it asked for (SIGABRT), and "
+          "less goes unnoticed");
+    }
     const bool is_ended =
         !options.after_failure.empty() && ranks_in(finding).intersects(options.failed);
     finding.follows.push_back(is_ended ? options.after_failure

@@ -94,7 +94,13 @@ class Pair {
         guard_that_differs(sites, a.site, left_decisions_, a.row, right_decisions_).has_value();
     const bool right_differs =
         guard_that_differs(sites, b.site, right_decisions_, b.row, left_decisions_).has_value();
-    return left_differs == right_differs ? 0 : left_differs ? -1 : 1;
+    const bool differs = left_differs != right_differs;
+    // `if rank == 0: call` and, further down, `if rank == 1: call`: two ways of one call.
+    const bool other_way =
+        differs && a.kind == b.kind &&
+        (left_differs ? guard_is_open(sites, b.site, right_decisions_, b.row, left_decisions_)
+                      : guard_is_open(sites, a.site, left_decisions_, a.row, right_decisions_));
+    return !differs || other_way ? 0 : left_differs ? -1 : 1;
   }
 
   // Where both wait and nothing tells: one more turn of a loop that both know; then the user's own

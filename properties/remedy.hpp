@@ -8,8 +8,8 @@ namespace lockstep {
 
 /// What a remedy is about, as far as it is known.
 struct RemedyContext {
-  std::string operation;  ///< "all_gather"
-  std::string condition;  ///< of the branch that separated the ranks, or empty
+  std::string operation;   ///< "all_gather"
+  std::string condition;   ///< of the branch that separated the ranks, or empty
   bool by_signal = false;  ///< the handler of a signal separated them
 };
 

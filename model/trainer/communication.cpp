@@ -114,15 +114,66 @@ Program Interpreter::communicate_list(const Statement& statement, Frame& frame,
   }
 }
 
+// batch_isend_irecv is one call of NCCL; with Gloo it posts each message for itself.
 Program Interpreter::communicate_grouped(const Statement& statement, Frame& frame) {
   co_await limit_dropped();
+  check_batch(statement);
   std::vector<Call> calls;
   for (const Statement& part : statement.body) {
     count_statement();
     Call call = co_await call_of(part, frame);
     calls.push_back(std::move(call));
   }
-  co_await submit(statement, frame, calls);
+  if (!settings_.gloo || statement.kind != StatementKind::batch_isend_irecv) {
+    co_await submit(statement, frame, calls);
+    co_return;
+  }
+  Variable::List works;
+  std::vector<std::pair<Ticket, StreamId>> posted;
+  for (Call& call : calls) {
+    if (!call.does_nothing) {
+      std::vector<Call> one;
+      one.push_back(std::move(call));
+      const Ticket ticket = post(statement, one);
+      posted.emplace_back(ticket, one.front().stream);
+      works.push_back(Variable{mark(statement, frame, one, ticket)});
+    }
+  }
+  if (!value_or(statement.asynchronous, false)) {
+    for (const auto& [ticket, on] : posted) {
+      let_wait(compute_stream, on, ticket);
+      co_await settle(ticket, on);
+    }
+  } else if (statement.result) {
+    bind(statement.result->value, Variable{std::move(works)}, frame);
+  }
+}
+
+// What torch.distributed refuses; the texts are those of torch 2.11.
+void Interpreter::check_batch(const Statement& statement) const {
+  if (statement.kind != StatementKind::batch_isend_irecv) {
+    return;
+  }
+  const SiteId site = site_of(statement);
+  if (statement.body.empty()) {
+    throw ProgramException(site, "list index out of range: batch_isend_irecv without a message");
+  }
+  if (settings_.torch < Version{2, 6, 0}) {
+    return;
+  }
+  const auto group_of_part = [](const Statement& part) {
+    return part.group ? part.group->value : std::string("world");
+  };
+  for (const Statement& part : statement.body) {
+    if (part.communication.any_source) {
+      throw ProgramException(site,
+                             "Must specify global_rank or group_rank: a receive of "
+                             "batch_isend_irecv names its source");
+    }
+    if (group_of_part(part) != group_of_part(statement.body.front())) {
+      throw ProgramException(site, "All ops need to use the same group.");
+    }
+  }
 }
 
 // c10d: the communicator's stream first waits for the current one (ProcessGroupNCCL's syncStream),
@@ -133,6 +184,19 @@ Program Interpreter::submit(const Statement& statement, Frame& frame, std::vecto
   if (calls.empty()) {
     co_return;
   }
+  const StreamId on = calls.front().stream;
+  const Ticket ticket = post(statement, calls);
+  mark(statement, frame, calls, ticket);
+  const bool asynchronous = value_or(statement.asynchronous, false);
+  if (!asynchronous && orders_with_compute(on)) {
+    let_wait(compute_stream, on, ticket);
+  }
+  if (!asynchronous && settings_.gloo) {
+    co_await settle(ticket, on);
+  }
+}
+
+Ticket Interpreter::post(const Statement& statement, const std::vector<Call>& calls) {
   const SiteId site = site_of(statement);
   const StreamId on = calls.front().stream;
   std::vector<Ticket> after = take_waits(on);
@@ -161,18 +225,11 @@ Program Interpreter::submit(const Statement& statement, Frame& frame, std::vecto
   }
   const Ticket ticket = grouped.submit();
   submitted(on, ticket);
-  mark(statement, frame, calls, ticket);
-  const bool asynchronous = value_or(statement.asynchronous, false);
-  if (!asynchronous && orders_with_compute(on)) {
-    let_wait(compute_stream, on, ticket);
-  }
-  if (!asynchronous && settings_.gloo) {
-    co_await settle(ticket, on);
-  }
+  return ticket;
 }
 
-void Interpreter::mark(const Statement& statement, Frame& frame, std::vector<Call>& calls,
-                       Ticket ticket) {
+std::shared_ptr<PendingWork> Interpreter::mark(const Statement& statement, Frame& frame,
+                                               std::vector<Call>& calls, Ticket ticket) {
   const StreamId on = calls.front().stream;
   std::shared_ptr<PendingWork> work;
   if (value_or(statement.asynchronous, false)) {
@@ -198,13 +255,16 @@ void Interpreter::mark(const Statement& statement, Frame& frame, std::vector<Cal
       call.result->ready = ticket;
       call.result->ready_on = on;
       call.result->written_by = work;
+      call.result->left_undefined =
+          settings_.gloo && call.op.kind == OpKind::reduce && call.op.peer != rank_.id();
       if (!call.name.empty()) {
         bind(call.name, Variable{call.result, call.gradient}, frame);
       }
     } else if (call.op.kind == OpKind::gather && statement.result) {
-      bind(statement.result->value, Variable{Value()}, frame);
+      bind(statement.result->value, work ? Variable{work} : Variable{Value()}, frame);
     }
   }
+  return work;
 }
 
 // NCCL has no barrier: c10d reduces one float and lets the host wait for it.
@@ -214,14 +274,15 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
     co_return;
   }
   const SiteId site = site_of(statement);
-  std::vector<Ticket> after = take_waits(communication_stream);
+  const StreamId on = settings_.gloo ? gloo_queues_.of_group(group.id) : communication_stream;
+  std::vector<Ticket> after = take_waits(on);
   after.push_back(tail_of_compute(site));
-  const CommunicationOptions options{communication_stream, After(after), site};
+  const CommunicationOptions options{on, After(after), site};
   const Ticket ticket = settings_.gloo ? rank_.barrier(group.id, options)
                                        : rank_.all_reduce(group.id, Slice::of_size(DType::fp32, 1),
                                                           Reduction::sum, options);
-  submitted(communication_stream, ticket);
-  co_await settle(ticket, communication_stream);
+  submitted(on, ticket);
+  co_await settle(ticket, on);
 }
 
 Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, Frame& frame) {
@@ -243,11 +304,9 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
       members.push_back(item.integer());
     }
   }
-  std::vector<int64_t> sorted = members;
-  std::sort(sorted.begin(), sorted.end());
-  const bool unique = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+  std::sort(members.begin(), members.end());  // as torch's new_group does
   for (const int64_t member : members) {
-    const bool twice = !unique && std::count(members.begin(), members.end(), member) > 1;
+    const bool twice = std::count(members.begin(), members.end(), member) > 1;
     if (member < 0 || member >= rank_.world_size() || twice) {
       throw ProgramException(site, fmt::format("new_group: rank {} is {}", member,
                                                twice ? "given twice" : "outside of the world"));

@@ -176,6 +176,10 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   co_await set_splits(statement, frame, group, call);
   const bool in_place = is_in_place(call.op.kind) && !statement.result;
   check_use(*call.data, data.name, site, in_place);
+  const bool gets_all = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter;
+  if (call.op.kind != OpKind::recv && !(gets_all && call.op.peer != rank_.id())) {
+    check_defined(*call.data, data.name, site);
+  }
   set_result(statement, group, call);
   call.gradient = gradient_through(statement, group, call, data.gradient);
   co_return call;

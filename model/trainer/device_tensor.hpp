@@ -36,6 +36,7 @@ struct DeviceTensor {
   std::shared_ptr<PendingWork> read_by;     ///< async work that reads it, or null
   std::map<StreamId, Ticket> uses{};        ///< the last operation on each stream
   bool arrives_unwaited = false;            ///< `ready` copies it to the host, non_blocking
+  bool left_undefined = false;              ///< by a reduce of Gloo to another rank
   bool is_borrowed = false;                 ///< a strategy writes it too, on the compute stream
 
   Location location() const { return {device, other_gpu}; }

@@ -70,6 +70,9 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   const auto use = [&](const Placed<std::string>& name, bool writing) {
     const TensorPointer tensor = named_tensor(name, frame, site);
     check_use(*tensor, name.value, site, writing);
+    if (!writing) {
+      check_defined(*tensor, name.value, site);
+    }
     if (tensor->being_written()) {
       after.push_back(tensor->written_by->ticket);
     }
@@ -93,6 +96,7 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
     if (i >= work.reads.size()) {
       used[i]->ready = ticket;
       used[i]->ready_on = on;
+      used[i]->left_undefined = false;
     }
   }
 }
@@ -125,6 +129,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const std::string name = is_name ? expression.root().name : "";
   check_target(to, site, name);
   check_use(*from, name, site, false);
+  check_defined(*from, name, site);
   const StreamId on = stream_of(statement, compute_stream);
   std::vector<Ticket> after = take_waits(on);
   if (from->being_written()) {

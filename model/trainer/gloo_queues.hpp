@@ -19,7 +19,11 @@ class GlooQueues {
       return op.kind == OpKind::send ? sends_.of({op.group, op.peer, op.tag})
                                      : receives_.of({op.group, op.peer, op.tag});
     }
-    return op.group == world_group ? communication_stream : groups_.of({op.group, 0, 0});
+    return of_group(op.group);
+  }
+  /// Of its collectives.
+  StreamId of_group(GroupId group) {
+    return group == world_group ? communication_stream : groups_.of({group, 0, 0});
   }
 
  private:

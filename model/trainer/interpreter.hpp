@@ -150,6 +150,7 @@ class Interpreter {
   void found_pending(const std::string& name, SiteId site);
   void check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site);
   void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
+  void check_defined(DeviceTensor& tensor, const std::string& name, SiteId site);
   [[noreturn]] void fail(SiteId site, const std::string& message, const std::string& remedy);
 
   // gradient.cpp
@@ -179,7 +180,10 @@ class Interpreter {
   Task<int64_t> add_splits(const std::vector<Placed<Expression>>& sizes, Frame& frame,
                            const Group& group, Call& call);
   Program submit(const Statement& statement, Frame& frame, std::vector<Call>& calls);
-  void mark(const Statement& statement, Frame& frame, std::vector<Call>& calls, Ticket ticket);
+  Ticket post(const Statement& statement, const std::vector<Call>& calls);
+  std::shared_ptr<PendingWork> mark(const Statement& statement, Frame& frame,
+                                    std::vector<Call>& calls, Ticket ticket);
+  void check_batch(const Statement& statement) const;
   Program barrier(const Statement& statement, Frame& frame);
   Program new_group(const Statement& statement, Frame& frame);
   Task<std::vector<int64_t>> members_of(const Statement& statement, Frame& frame);

@@ -10,7 +10,7 @@ namespace lockstep {
 
 struct PrecisionSituation {
   Version lightning{2, 6, 0};
-  Version torch{2, 6, 0};
+  Version torch{2, 11, 0};
   std::string strategy = "ddp";  ///< its registered name
   bool cpu = false;
   int compute_capability = 0;  ///< of the GPU, times 10 (80 = A100); 0: not known

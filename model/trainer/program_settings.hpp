@@ -13,8 +13,8 @@ namespace lockstep {
 
 /// What the statements of all ranks share. Outlives the run.
 struct ProgramSettings {
-  bool gloo = false;  ///< collectives hold the host until they are done; there is no average
-  Version torch{2, 6, 0};
+  bool gloo = false;  ///< collectives hold the host until they are done
+  Version torch{2, 11, 0};
   Version lightning{2, 6, 0};
   uint64_t seed = 0;
   bool on_gpus = false;       ///< tensors of a rank live on its GPU, and not in host memory

@@ -127,6 +127,20 @@ void Interpreter::check_use(const DeviceTensor& tensor, const std::string& name,
   }
 }
 
+// Gloo reduces in the memory of all ranks: what is not the root's holds sums of some of them.
+void Interpreter::check_defined(DeviceTensor& tensor, const std::string& name, SiteId site) {
+  if (!tensor.left_undefined) {
+    return;
+  }
+  tensor.left_undefined = false;  // one defect, one finding
+  log_.add(
+      {"LS313", site,
+       fmt::format("{} is read on a rank to which `reduce` does not give the result: there Gloo "
+                   "leaves sums of some ranks in it",
+                   name.empty() ? "the data" : "`" + name + "`"),
+       "read the result on its destination only, or use all_reduce"});
+}
+
 // PyTorch copies to pinned memory of the host without waiting (Tensor.to, non_blocking).
 void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site) {
   const bool early =
@@ -143,6 +157,7 @@ void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, S
 
 Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
   check_use(*tensor, name, site, false);
+  check_defined(*tensor, name, site);
   check_arrival(*tensor, name, site);
   if (tensor->is_borrowed) {
     tensor->ready = tail_of_compute(site);
@@ -330,6 +345,7 @@ Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Fram
   if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
     const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
     check_use(**tensor, is_name ? expression.root().name : "", site, false);
+    check_defined(**tensor, is_name ? expression.root().name : "", site);
     co_return *tensor;
   }
   const Value value = co_await read(variable, expression.text(), site);

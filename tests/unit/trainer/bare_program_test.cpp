@@ -219,3 +219,23 @@ TEST_CASE("Gloo averages floats from torch 2.8 on") {
   CHECK(averaged("2.11", "full(2, 1 + rank)").result.ends[0].message.find("result type Float") ==
         0);
 }
+
+// torch 2.11 says these of batches, over Gloo and NCCL alike.
+TEST_CASE("a batch of messages names its sources and keeps to one group") {
+  const auto ended = [](const std::string& messages, const std::string& torch = "2.11") {
+    const Ran ran =
+        run_text(bare(2,
+                      "    - let: {x: \"full(4, 1.0)\"}\n"
+                      "    - new_group: {ranks: [0, 1], as: g}\n"
+                      "    - batch_isend_irecv: " +
+                          messages + "\n",
+                      "process_group: {backend: gloo}\nversions: {torch: \"" + torch + "\"}\n"));
+    return ran.result.ends[0];
+  };
+  const std::string both = "[{send: {tensor: x, dst: 1 - rank}}, {recv: {tensor: x, src: ";
+  CHECK(ended(both + "1 - rank, as: y}}]").kind == RankEnd::Kind::finished);
+  CHECK(ended(both + "any, as: y}}]").message.find("Must specify global_rank or group_rank") == 0);
+  CHECK(ended(both + "1 - rank, group: g, as: y}}]").message ==
+        "All ops need to use the same group.");
+  CHECK(ended(both + "any, as: y}}]", "2.5").kind == RankEnd::Kind::finished);
+}
