@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <tuple>
 
 #include "cli/explorer_port.hpp"
 #include "cli/invariants.hpp"
@@ -19,7 +20,7 @@ constexpr uint64_t drawn_orders = 8;
 // Once an error is found, this many further schedules look for others.
 constexpr int64_t schedules_after_error = 64;
 
-using Key = std::pair<std::vector<uint32_t>, std::vector<uint32_t>>;
+using Key = std::tuple<std::vector<uint32_t>, std::vector<uint32_t>, bool>;
 
 std::string rank_choices(const OneRun& run, const Sites& sites) {
   std::string text;
@@ -67,7 +68,7 @@ class Explorer {
   }
 
   void add(Schedule schedule) {
-    if (seen_.insert({schedule.free_choices, schedule.sources}).second) {
+    if (seen_.insert({schedule.free_choices, schedule.sources, schedule.sources_last}).second) {
       queue_.push_back(std::move(schedule));
     }
   }
@@ -128,7 +129,7 @@ class Explorer {
       text = fmt::format("if rank {} is late", schedule.late_rank);
     } else if (schedule.tie_seed) {
       text = fmt::format("in the order drawn from seed {}", *schedule.tie_seed);
-    } else if (!schedule.sources.empty()) {
+    } else if (!schedule.sources.empty() || schedule.sources_last) {
       text += (text.empty() ? "" : ", ") +
               std::string("when receives from any source take other senders first");
     }
@@ -149,6 +150,9 @@ class Explorer {
     unknowns_ = !unknown_sites(scenario_).empty();
     explored_.free = lanes_ || any_source_ || unknowns_;
     if (any_source_) {
+      Schedule last;
+      last.sources_last = true;
+      add(std::move(last));
       const Time lateness = run.result.total_time * 2 + 1_ms;
       late_ranks_ = std::min(journal.ranks(), late_ranks_max);
       for (int32_t rank = 0; rank < late_ranks_; ++rank) {
@@ -180,7 +184,9 @@ class Explorer {
 
   // One more deviation behind those that the schedule already holds.
   void add_flips(const OneRun& run, const Schedule& schedule) {
-    if (schedule.late_rank >= 0 || schedule.tie_seed || request_.schedules_max <= 1) {
+    // Where all that may come to a receive is there, every way that it may go is among the choices.
+    const bool elsewhere = any_source_ && !schedule.sources_last;
+    if (elsewhere || schedule.late_rank >= 0 || schedule.tie_seed || request_.schedules_max <= 1) {
       return;
     }
     for (size_t turn = schedule.free_choices.size(); turn < run.free_choices.size(); ++turn) {
@@ -219,10 +225,10 @@ class Explorer {
                                    : "both ways of `unknown` on each rank, as far as it went");
     }
     if (any_source_) {
-      explored_.ways.push_back(
-          fmt::format("each order of what waits for receives from any source, ranks 0-{} late in "
-                      "turn",
-                      late_ranks_ - 1));
+      explored_.ways.push_back(fmt::format(
+          "each order of all that may come to receives from any source, ranks 0-{} late "
+          "in turn",
+          late_ranks_ - 1));
       explored_.left_out.push_back("other delays of single messages");
     }
     if (lanes_) {

@@ -118,6 +118,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.launch_overhead = costs.launch_overhead;
   simulation.tie_seed = request.schedule.tie_seed;
   simulation.any_source_choices = request.schedule.sources;
+  simulation.any_source_last = request.schedule.sources_last;
   simulation.any_source_alternatives = &run.source_alternatives;
   for (const LostRank& lost : faults.lost_ranks) {
     simulation.lost_ranks.emplace_back(lost.rank, lost.at);

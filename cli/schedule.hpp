@@ -13,6 +13,7 @@ namespace lockstep::cli {
 struct Schedule {
   std::vector<uint32_t> free_choices;  ///< of `unknown` conditions, in the order they come up
   std::vector<uint32_t> sources;       ///< of receives from any source, by turn
+  bool sources_last = false;           ///< these take one of all messages that may come
   std::optional<uint64_t> tie_seed;
   int32_t late_rank = -1;  ///< this rank starts `lateness` after the others
   Time lateness{};

@@ -63,8 +63,15 @@ void Engine::run(const ProgramOfRank& program) {
   for (RankState& rank : ranks) {
     start_lane(rank, program(rank.stack->rank()));
   }
-  for (uint64_t handled = 1; !events_.empty() && !must_stop(simulation_, handled); ++handled) {
-    handle(events_.pop());
+  for (uint64_t handled = 1; !must_stop(simulation_, handled); ++handled) {
+    if (!events_.empty()) {
+      handle(events_.pop());
+    } else if (!held_receivers_.empty()) {
+      match_any_source(held_receivers_.extract(held_receivers_.begin()).value());
+      drain();
+    } else {
+      break;
+    }
   }
   tell_unfinished();
 }
@@ -127,7 +134,13 @@ void Engine::handle(const Event& event) {
         end_transfer(transfer, now_ + transfer.plan.latency);
       }
       break;
-    case EventKind::any_source: match_any_source(index); break;
+    case EventKind::any_source:
+      if (simulation_.any_source_last) {
+        held_receivers_.insert(index);
+      } else {
+        match_any_source(index);
+      }
+      break;
     case EventKind::link_slow: handle_link(index, true); break;
     case EventKind::link_free: handle_link(index, false); break;
   }

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "model/core/instant.hpp"
-#include "sim/shared_results.hpp"
 #include "sim/cost.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/flow_network.hpp"
 #include "sim/part.hpp"
 #include "sim/rank_state.hpp"
+#include "sim/shared_results.hpp"
 
 namespace lockstep::sim {
 
@@ -37,6 +37,9 @@ struct SimulationOptions {
   std::optional<uint64_t> tie_seed;            ///< draw the order of what happens at the same time
   /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
   std::vector<uint32_t> any_source_choices;
+  /// Such a receive takes a message only when nothing else can happen, one at a time: then all that
+  /// may come without it is there.
+  bool any_source_last = false;
   /// Filled in for an explorer, by turn: how many waiting sends there were to take. May be null.
   std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
@@ -251,6 +254,7 @@ class Engine {
   std::map<uint32_t, std::vector<uint32_t>> any_source_receives_;  ///< by rank
   std::map<uint32_t, std::vector<uint32_t>> unmatched_sends_;      ///< by destination, ready ones
   size_t any_source_turn_ = 0;
+  std::set<uint32_t> held_receivers_;  ///< ranks whose receives take a message last
   std::vector<Transfer> transfers_;
   std::vector<uint32_t> free_transfers_;
   std::vector<uint32_t> transfer_of_flow_;

@@ -164,6 +164,10 @@ void Engine::match_any_source(uint32_t destination) {
     parts_[send].partner = matched;
     receive.partner = send;
     begin_message(send, matched);
+    if (simulation_.any_source_last) {
+      held_receivers_.insert(destination);
+      return;
+    }
   }
 }
 

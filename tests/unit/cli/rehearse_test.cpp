@@ -109,6 +109,42 @@ TEST_CASE("a receive from any source is matched with every sender") {
   CHECK(ran.findings[0].title == "assertion `first[0] == 1` is false on rank 0");
 }
 
+// Gloo may bring either message first. All ranks have just met, so that none is late as a whole.
+TEST_CASE("a receive from any source may take a message that comes later") {
+  const auto codes = [](const std::string& first, const std::string& second) {
+    return only(
+        bare_text(3,
+                  "    - let: {x: \"full(1, 1.0)\"}\n    - barrier\n"
+                  "    - if: rank == 0\n      then:\n        - recv: {tensor: x, src: " +
+                      first + ", as: a}\n        - recv: {tensor: x, src: 2, tag: " + second +
+                      ", as: b}\n    - if: rank == 1\n      then: [{send: {tensor: x, dst: "
+                      "0}}]\n    - if: rank == 2\n      then: [{host: 1 ms}, {send: {tensor: "
+                      "x, dst: 0, tag: " +
+                      second + "}}]\n",
+                  "process_group: {backend: gloo, eager_limit: 0 B}\n"));
+  };
+  const Rehearsal taken = codes("any", "0");
+  CHECK(taken.hung);
+  REQUIRE(taken.findings.size() == 1);
+  CHECK(taken.findings[0].when.find("other senders first") != std::string::npos);
+  CHECK_FALSE(codes("1", "0").hung);
+  CHECK_FALSE(codes("any", "7").hung);
+}
+
+TEST_CASE("orders of several receives from any source are each taken once") {
+  const Rehearsal ran = only(bare_text(4, R"yaml(
+    - let: {x: "full(1, rank)"}
+    - barrier
+    - if: rank == 0
+      then: [{repeat: 3, do: [{recv: {tensor: x, src: any, as: y}}]}]
+      else: [{send: {tensor: x, dst: 0}}]
+)yaml",
+                                       "process_group: {backend: gloo, eager_limit: 0 B}\n"));
+  CHECK(ran.findings.empty());
+  CHECK(ran.coverage.complete);
+  CHECK(ran.coverage.schedules == 1 + 4 + 6);  // as it comes, each rank late, 3 x 2 x 1
+}
+
 TEST_CASE("other world sizes are looked at when asked") {
   const Rehearsal ran = only(
       bare_text(2, "    - {if: rank == 3, then: [barrier]}\n", "verify: {world_sizes: [2, 4]}\n"));
