@@ -137,8 +137,15 @@ void Engine::match_any_source(uint32_t destination) {
       const Part& send = parts_[index];
       const bool same_group =
           ranks[send.rank].groups[send.op.group.value].communicator == communicator;
-      if (send.partner == no_index && send.ready <= now_ && send.op.tag == receive.op.tag &&
-          send.op.bytes == receive.op.bytes && same_group) {
+      if (send.partner != no_index || send.ready > now_ || send.op.tag != receive.op.tag ||
+          send.op.bytes != receive.op.bytes || !same_group) {
+        continue;
+      }
+      // Messages of one sender and tag keep their order.
+      const auto& of_sender = channel(communicator, static_cast<int32_t>(send.rank),
+                                      static_cast<int32_t>(destination), send.op.tag)
+                                  .sends;
+      if (of_sender.front() == index) {
         candidates.push_back(index);
       }
     }

@@ -305,8 +305,9 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
     }
   }
   std::sort(members.begin(), members.end());  // as torch's new_group does
-  for (const int64_t member : members) {
-    const bool twice = std::count(members.begin(), members.end(), member) > 1;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const int64_t member = members[i];
+    const bool twice = i > 0 && members[i - 1] == member;
     if (member < 0 || member >= rank_.world_size() || twice) {
       throw ProgramException(site, fmt::format("new_group: rank {} is {}", member,
                                                twice ? "given twice" : "outside of the world"));

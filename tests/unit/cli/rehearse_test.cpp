@@ -145,6 +145,28 @@ TEST_CASE("orders of several receives from any source are each taken once") {
   CHECK(ran.coverage.schedules == 1 + 4 + 6);  // as it comes, each rank late, 3 x 2 x 1
 }
 
+TEST_CASE("messages of one sender come in their order, whatever source is asked for") {
+  const Rehearsal ran = only(bare_text(3, R"yaml(
+    - let: {x: "full(1, 10 * rank + 1)", y: "full(1, 10 * rank + 2)"}
+    - if: rank == 0
+      then:
+        - recv: {tensor: x, src: any, as: a}
+        - recv: {tensor: x, src: any, as: b}
+        - recv: {tensor: x, src: any, as: c}
+        - recv: {tensor: x, src: any, as: d}
+        - assert: a[0] == 11 or a[0] == 21
+        - assert: d[0] == 12 or d[0] == 22
+      else:
+        - send: {tensor: x, dst: 0, async: true, as: first}
+        - send: {tensor: y, dst: 0, async: true, as: second}
+        - wait: first
+        - wait: second
+)yaml",
+                                       "process_group: {backend: gloo, eager_limit: 0 B}\n"));
+  CHECK(ran.findings.empty());
+  CHECK(ran.coverage.schedules == 1 + 3 + 6);  // 4! / (2! 2!) orders
+}
+
 TEST_CASE("other world sizes are looked at when asked") {
   const Rehearsal ran = only(
       bare_text(2, "    - {if: rank == 3, then: [barrier]}\n", "verify: {world_sizes: [2, 4]}\n"));
