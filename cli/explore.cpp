@@ -230,6 +230,8 @@ class Explorer {
           "in turn",
           late_ranks_ - 1));
       explored_.left_out.push_back("other delays of single messages");
+      explored_.left_out.push_back(
+          "receives from any source that take the message of a named one posted after them");
     }
     if (lanes_) {
       explored_.ways.push_back(
