@@ -149,7 +149,7 @@ Program Interpreter::communicate_grouped(const Statement& statement, Frame& fram
   }
 }
 
-// What torch.distributed refuses; the texts are those of torch 2.11.
+// What torch 2.11 refuses, in its words; taken to hold from 2.6 on.
 void Interpreter::check_batch(const Statement& statement) const {
   if (statement.kind != StatementKind::batch_isend_irecv) {
     return;

@@ -1,4 +1,5 @@
 // One defect gives one finding, with the code that its definition asks for.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "cli/render.hpp"
@@ -120,6 +121,22 @@ TEST_CASE("sizes of a message that do not fit are one LS104") {
       then: [{send: {tensor: x, dst: 1}}]
       else: [{recv: {tensor: y, src: 0}}]
 )yaml") == Codes{"LS104"});
+}
+
+// As torch 2.11 over Gloo does: SIGABRT where more comes than was asked for, no word where less
+// does.
+TEST_CASE("sizes that differ end a process of Gloo, and NCCL's wait") {
+  const auto is_told = [](const std::string& backend) {
+    const Rehearsal ran = only(bare_text(2, "    - all_reduce: {elements: 4 + rank}\n",
+                                         "process_group: {backend: " + backend + "}\n"));
+    REQUIRE(codes_of(ran) == Codes{"LS104"});
+    const std::vector<std::string>& follows = ran.findings[0].follows;
+    return std::any_of(follows.begin(), follows.end(), [](const std::string& line) {
+      return line.find("SIGABRT") != std::string::npos;
+    });
+  };
+  CHECK(is_told("gloo"));
+  CHECK_FALSE(is_told("nccl"));
 }
 
 TEST_CASE("a wrong split of an all_to_all is one LS104") {
