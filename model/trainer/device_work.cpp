@@ -69,9 +69,10 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   std::vector<Slice> writes;
   const auto use = [&](const Placed<std::string>& name, bool writing) {
     const TensorPointer tensor = named_tensor(name, frame, site);
-    check_use(*tensor, name.value, site, writing);
-    if (!writing) {
-      check_defined(*tensor, name.value, site);
+    if (writing) {
+      check_use(*tensor, name.value, site, true);
+    } else {
+      check_read(*tensor, name.value, site);
     }
     if (tensor->being_written()) {
       after.push_back(tensor->written_by->ticket);
@@ -128,8 +129,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
   const std::string name = is_name ? expression.root().name : "";
   check_target(to, site, name);
-  check_use(*from, name, site, false);
-  check_defined(*from, name, site);
+  check_read(*from, name, site);
   const StreamId on = stream_of(statement, compute_stream);
   std::vector<Ticket> after = take_waits(on);
   if (from->being_written()) {

@@ -151,6 +151,7 @@ class Interpreter {
   void check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site);
   void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
   void check_defined(DeviceTensor& tensor, const std::string& name, SiteId site);
+  void check_read(DeviceTensor& tensor, const std::string& name, SiteId site);
   [[noreturn]] void fail(SiteId site, const std::string& message, const std::string& remedy);
 
   // gradient.cpp

@@ -141,6 +141,11 @@ void Interpreter::check_defined(DeviceTensor& tensor, const std::string& name, S
        "read the result on its destination only, or use all_reduce"});
 }
 
+void Interpreter::check_read(DeviceTensor& tensor, const std::string& name, SiteId site) {
+  check_use(tensor, name, site, false);
+  check_defined(tensor, name, site);
+}
+
 // PyTorch copies to pinned memory of the host without waiting (Tensor.to, non_blocking).
 void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site) {
   const bool early =
@@ -156,8 +161,7 @@ void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, S
 }
 
 Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
-  check_use(*tensor, name, site, false);
-  check_defined(*tensor, name, site);
+  check_read(*tensor, name, site);
   check_arrival(*tensor, name, site);
   if (tensor->is_borrowed) {
     tensor->ready = tail_of_compute(site);
@@ -344,8 +348,7 @@ Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Fram
   const Variable variable = co_await variable_of(expression, frame, site);
   if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
     const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
-    check_use(**tensor, is_name ? expression.root().name : "", site, false);
-    check_defined(**tensor, is_name ? expression.root().name : "", site);
+    check_read(**tensor, is_name ? expression.root().name : "", site);
     co_return *tensor;
   }
   const Value value = co_await read(variable, expression.text(), site);
