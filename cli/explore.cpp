@@ -63,7 +63,7 @@ class Explorer {
 
  private:
   bool stopped() const {
-    return explored_.schedules >= request_.schedules_max || !explored_.undecided.empty() ||
+    return begun_ >= request_.schedules_max || !explored_.undecided.empty() ||
            (first_error_ != 0 && explored_.schedules >= first_error_ + schedules_after_error);
   }
 
@@ -83,6 +83,11 @@ class Explorer {
     request.device = request_.device;
     request.journal_bytes_max = request_.journal_bytes_max;
     OneRun run = run_once(scenario_, request);
+    ++begun_;
+    if (!run.source_alternatives.empty() && run.source_alternatives.back() == 0) {
+      add_flips(run, schedule);
+      return;
+    }
     ++explored_.schedules;
     if (!run.ran) {
       explored_.undecided = run.undecided;
@@ -215,7 +220,7 @@ class Explorer {
 
   // The queue holds at most one schedule more than may be run.
   bool room() const {
-    return explored_.schedules + static_cast<int64_t>(queue_.size()) <= request_.schedules_max;
+    return begun_ + static_cast<int64_t>(queue_.size()) <= request_.schedules_max;
   }
 
   void tell_ways() {
@@ -248,6 +253,7 @@ class Explorer {
   Explored explored_;
   std::deque<Schedule> queue_;
   std::set<Key> seen_;
+  int64_t begun_ = 0;        ///< schedules, with those that came to the order of another
   int64_t first_error_ = 0;  ///< number of the schedule, from 1
   int32_t late_ranks_ = 0;
   bool lanes_ = false;

@@ -66,8 +66,7 @@ void Engine::run(const ProgramOfRank& program) {
   for (uint64_t handled = 1; !must_stop(simulation_, handled); ++handled) {
     if (!events_.empty()) {
       handle(events_.pop());
-    } else if (!held_receivers_.empty()) {
-      match_any_source(held_receivers_.extract(held_receivers_.begin()).value());
+    } else if (simulation_.any_source_last && match_held_receiver()) {
       drain();
     } else {
       break;

@@ -40,7 +40,9 @@ struct SimulationOptions {
   /// Such a receive takes a message only when nothing else can happen, one at a time: then all that
   /// may come without it is there.
   bool any_source_last = false;
-  /// Filled in for an explorer, by turn: how many waiting sends there were to take. May be null.
+  /// Filled in for an explorer, by turn: how many ways there were to go on, first those of taking a
+  /// waiting send. A last 0: the run was left, because its choices lead to an order that others
+  /// lead to as well. May be null.
   std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
@@ -206,7 +208,16 @@ class Engine {
   void leave_eagerly(Part& part);
   void begin_message(uint32_t send, uint32_t receive);
   void deliver(uint32_t send, uint32_t receive, Time start, Time finish);
-  void match_any_source(uint32_t rank);
+  void match_any_source(uint32_t destination);
+  struct HeldReceive {
+    size_t place = 0;                  ///< among the open receives of its rank
+    std::vector<uint32_t> candidates;  ///< empty: there is none
+  };
+  HeldReceive held_receive_of(uint32_t destination);
+  bool match_held_receiver();
+  std::vector<uint32_t> candidates_of(uint32_t destination, const Part& receive);
+  size_t take_source_choice(size_t ways);
+  void take_from_any_source(uint32_t destination, size_t place, uint32_t send);
   Channel& channel(uint32_t communicator, int32_t source, int32_t destination, int32_t tag);
 
   // Slow links (link_faults.cpp).
@@ -255,6 +266,8 @@ class Engine {
   std::map<uint32_t, std::vector<uint32_t>> unmatched_sends_;      ///< by destination, ready ones
   size_t any_source_turn_ = 0;
   std::set<uint32_t> held_receivers_;  ///< ranks whose receives take a message last
+  /// By rank: sends that it might have taken when another rank's receive went first.
+  std::map<uint32_t, std::set<std::pair<uint32_t, Time>>> passed_over_;
   std::vector<Transfer> transfers_;
   std::vector<uint32_t> free_transfers_;
   std::vector<uint32_t> transfer_of_flow_;
