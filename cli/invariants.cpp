@@ -337,6 +337,9 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   options.backend = run.preparation.gloo ? Backend::gloo : Backend::nccl;
   options.timeout = run.preparation.timeout;
   options.world = is_real(world) ? description_of(world) : "";
+  for (const LibraryVersion& version : run.preparation.scenario->versions) {
+    options.nccl = version.library == "nccl" ? version.version : options.nccl;
+  }
   std::vector<Finding> findings = diagnose(run.result, options);
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);

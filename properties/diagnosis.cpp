@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "properties/kernel_order.hpp"
 #include "properties/matched_collectives.hpp"
 #include "properties/matched_parts.hpp"
 #include "properties/memory_fits.hpp"
@@ -158,6 +159,9 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
   }
   add_memory(run, hanging, others);
   std::ranges::move(no_buffering_hazard(run), std::back_inserter(others));
+  if (options.backend == Backend::nccl) {
+    std::ranges::move(no_kernel_order_hazard(run, options.nccl), std::back_inserter(others));
+  }
   std::ranges::move(no_race(run), std::back_inserter(others));
   std::ranges::move(no_slow_participant(run, timeout), std::back_inserter(others));
   std::ranges::move(others, std::back_inserter(hanging));

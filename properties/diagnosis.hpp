@@ -25,6 +25,7 @@ struct DiagnosisOptions {
   /// end them. Empty: nothing.
   RankSet failed{};
   std::string after_failure{};
+  std::string nccl{};  ///< its version; empty: not known
 };
 
 /// What is wrong with the communication of one run, from whatever world: matched_collectives,
