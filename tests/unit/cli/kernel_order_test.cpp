@@ -49,10 +49,18 @@ TEST_CASE("two groups on two streams in different orders are a warning with NCCL
   }
 }
 
-TEST_CASE("one order on all ranks, or Gloo, is no hazard of kernels") {
+TEST_CASE("one order on all ranks is no hazard of kernels") {
   const std::string same = groups + "    - " + on_a + "\n    - " + on_b + "\n    - synchronize\n";
   CHECK(only(same).findings.empty());
-  CHECK(only(crossed(), "process_group: {backend: gloo}\n").findings.empty());
+}
+
+// Each call holds its host up, so that the other group's is never made.
+TEST_CASE("two groups in different orders over Gloo hang, whatever their streams") {
+  const Rehearsal ran = only(crossed(), "process_group: {backend: gloo}\n");
+  CHECK(ran.hung);
+  REQUIRE(ran.findings.size() == 1);
+  CHECK(ran.findings[0].code == "LS106");
+  CHECK(ran.findings[0].level == Level::error);
 }
 
 TEST_CASE("a circle of orders over three groups is found without two groups that cross") {
