@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "backend/gloo/collective_workspace.hpp"
 #include "cli/launch/host_memory.hpp"
 #include "cli/launch/launcher.hpp"
 #include "cli/style.hpp"
@@ -39,7 +40,7 @@ Lack lack_of_memory(const OneRun& run, const OneRun& counted) {
     return {};
   }
   const int64_t ranks = run.preparation.options.world_size;
-  Bytes needed = rank_program_memory * ranks;
+  Bytes needed = (rank_program_memory + backend::collective_workspace) * ranks;
   for (const auto& devices : counted.result.memory) {
     for (const auto& [device, memory] : devices) {
       needed += memory.peak;
