@@ -9,6 +9,7 @@
 #include "properties/echoes.hpp"
 #include "properties/edit.hpp"
 #include "properties/member_class.hpp"
+#include "properties/skipped_turn.hpp"
 
 namespace lockstep {
 
@@ -70,6 +71,10 @@ class Pair {
     return first_that_differs(mine, begin, call.row, theirs);
   }
   LaneId lane() const { return lane_; }
+  std::optional<SkippedTurn> skipped_before(size_t position) const {
+    return skipped_turn({left_.calls, left_decisions_, lane_},
+                        {right_.calls, right_decisions_, lane_}, position);
+  }
 
  private:
   static LaneId lane_at(const MemberClass& left, const MemberClass& right, size_t position) {
@@ -182,6 +187,10 @@ class Classifier {
   std::optional<Divergence> compare(const MemberClass& left, const MemberClass& right,
                                     size_t position) const {
     const Pair pair(run_, left, right, position);
+    if (const auto skipped = pair.skipped_before(position)) {
+      return left_out(skipped->left_calls ? left : right, skipped->left_calls ? right : left,
+                      *skipped, position, pair.lane());
+    }
     const std::vector<Edit> edits = pair.edits();
     const auto paid =
         std::find_if(edits.begin(), edits.end(), [](const Edit& edit) { return !edit.free; });
@@ -210,6 +219,20 @@ class Classifier {
     } else {
       name_missing_calls(found);
     }
+    return found;
+  }
+
+  // One side left out a turn, and made the calls of the next one in its place.
+  Divergence left_out(const MemberClass& caller, const MemberClass& lacker,
+                      const SkippedTurn& skipped, size_t position, LaneId lane) const {
+    Divergence found = at(caller, lacker, skipped.position);
+    found.callers = caller.ranks;
+    found.lackers = lacker.ranks;
+    found.parties = {{caller.ranks, found.odd}, {lacker.ranks, std::nullopt}};
+    found.decision = skipped.decision;
+    found.decision_lane = lane;
+    found.shows_at = static_cast<int64_t>(position);
+    name_missing_calls(found);
     return found;
   }
 
@@ -338,30 +361,6 @@ class Classifier {
   const Communicator& communicator_;
   std::vector<MemberClass> classes_;
 };
-
-// One statement that is wrong in every data-parallel group is one defect.
-std::vector<Divergence> without_twins(const std::vector<Divergence>& all) {
-  std::vector<Divergence> folded;
-  std::map<std::tuple<std::string, SiteId, Repair>, size_t> place;
-  for (const Divergence& divergence : all) {
-    const bool known_site = divergence.odd.site != no_site;
-    const auto [at, fresh] =
-        place.try_emplace({divergence.code, divergence.odd.site, divergence.repair}, folded.size());
-    if (fresh || !known_site) {
-      folded.push_back(divergence);
-      continue;
-    }
-    Divergence& first = folded[at->second];
-    const bool alike = !first.members.intersects(divergence.members);
-    if (alike) {
-      first.members.add(divergence.members);
-      first.twins.push_back(divergence.group);
-    } else {
-      folded.push_back(divergence);
-    }
-  }
-  return folded;
-}
 
 }  // namespace
 

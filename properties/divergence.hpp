@@ -45,6 +45,9 @@ struct Divergence {
   std::optional<Decision> decision;  ///< what separated them
   LaneId decision_lane{};
   std::vector<Way> ways;
+  /// Where the calls differ in kind or arguments, when `call` is an earlier one that the lackers
+  /// left out: from there on calls are paired one turn apart. -1: at `call` itself.
+  int64_t shows_at = -1;
   bool silent = false;             ///< nothing waits: the pairs complete with each other's values
   std::vector<std::string> twins;  ///< other groups that differ at the same statement alike
   std::vector<std::pair<std::string, int64_t>> echoes;  ///< groups and calls that differ after it

@@ -12,4 +12,8 @@ namespace lockstep {
 /// cause each other the earlier stays.
 std::vector<Divergence> without_echoes(const Journal& journal, const std::vector<Divergence>& all);
 
+/// Folds divergences of groups without common members that differ at one statement alike: a
+/// statement that is wrong in every data-parallel group is one defect.
+std::vector<Divergence> without_twins(const std::vector<Divergence>& all);
+
 }  // namespace lockstep

@@ -55,6 +55,11 @@ std::vector<RankAction> actions(const RunResult& run, const Divergence& divergen
                      party.call->site});
       continue;
     }
+    if (divergence.shows_at >= 0) {
+      did.push_back({party.ranks, 0, "leaves it out, and goes on to the next turn",
+                     divergence.decision ? divergence.decision->site : no_site});
+      continue;
+    }
     std::map<std::pair<std::string, SiteId>, RankSet> by_end;
     for (const int32_t rank : party.ranks.ranks()) {
       by_end[{end_text(run, rank), site_of_end(run, rank)}].add(rank);
@@ -79,6 +84,15 @@ std::string keys_text(const RunResult& run, const Divergence& d) {
   return text;
 }
 
+// " of training_step number 3": which batch, counted over the run, when a hook is called once for
+// each.
+std::string turn_text(const RunResult& run, const Divergence& d) {
+  const Site* const guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
+  return guard == nullptr || guard->hook.empty()
+             ? std::string()
+             : fmt::format(" of {} number {}", guard->hook, d.decision->turn + 1);
+}
+
 std::string title_of(const RunResult& run, const Divergence& d) {
   const std::string callers = d.callers.phrase();
   const std::string lackers = d.lackers.phrase();
@@ -91,6 +105,10 @@ std::string title_of(const RunResult& run, const Divergence& d) {
     case Repair::keep_rank:
       return fmt::format("{}: {} {}", begin, lackers, end_text(run, d.lackers.first()));
     case Repair::add_calls:
+      if (d.shows_at >= 0) {
+        return fmt::format("{} {} out {}{} that {} {}", lackers, verb(d.lackers, "leave"),
+                           operation, turn_text(run, d), callers, verb(d.callers, "make"));
+      }
       if (d.code == "LS102") {
         return fmt::format("{} is called {} by {} and {} by {}", operation,
                            times_text(d.calls_of_caller), callers, times_text(d.calls_of_lacker),
@@ -225,6 +243,13 @@ void add_sites(Finding& finding, const Divergence& d) {
 std::string pairing_text(const RunResult& run, const Divergence& d) {
   if (d.repair == Repair::keep_rank || d.lackers.empty()) {
     return {};
+  }
+  if (d.shows_at >= 0) {
+    return fmt::format(
+        "calls are paired by position: from call {} on each is paired with one of the next turn, "
+        "and "
+        "call {} is the first that differs",
+        d.call + 1, d.shows_at + 1);
   }
   const bool paired = std::any_of(d.parties.begin(), d.parties.end(), [&d](const Party& party) {
     return party.call && !d.callers.intersects(party.ranks);
