@@ -10,6 +10,7 @@
 #include "cli/prediction_range.hpp"
 #include "cli/style.hpp"
 #include "properties/equals_single_device.hpp"
+#include "properties/gloo_outcome.hpp"
 #include "properties/rounding.hpp"
 
 namespace lockstep::cli {
@@ -87,6 +88,11 @@ Point outcome(const OneRun& real, const std::vector<Finding>& real_findings,
   };
   missing(real_findings, expected, "only the real run");
   missing(expected, real_findings, "only the simulation");
+  if (real.result.hung && point.equal &&
+      std::any_of(real_findings.begin(), real_findings.end(), torch_does_not_wait)) {
+    point.not_compared =
+        "both wait; torch over Gloo ends a process there, or goes on: see the finding";
+  }
   return point;
 }
 

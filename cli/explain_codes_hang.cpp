@@ -64,7 +64,8 @@ program:
      R"page(
 What   Shape, dtype, root, reduction or splits of one collective differ between ranks.
 Seen   NCCL does not compare arguments: sizes that differ hang or overwrite memory, a different
-       root or reduction gives a wrong value. Gloo checks some of them and raises.
+       root or reduction gives a wrong value. Gloo ends a process that gets more bytes than it
+       asked for (SIGABRT), and takes fewer without a word; calls of different roots never meet.
 Fix    Agree on the size first, pad to the longest, cut afterwards; one root for all.
 )page",
      R"page(
@@ -96,8 +97,10 @@ program:
      R"page(
 What   Each group for itself is in order, but one rank calls group A before group B and another
        B before A, and something makes the second call wait for the first: the host, or one
-       stream.
-Seen   A circle of waiting that no group shows alone; it may depend on timing.
+       stream. On streams of their own both kernels of NCCL may run at once: a warning.
+Seen   A circle of waiting that no group shows alone. The warning depends on the GPU: it hangs
+       where both kernels do not fit onto it. NCCL before 2.26 asks for one order of all groups'
+       calls on every rank; later NCCL_LAUNCH_ORDER_IMPLICIT=1 keeps the order of the host.
 Fix    One order over all groups on every rank, and no host wait between them on some ranks
        only.
 )page",
