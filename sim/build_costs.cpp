@@ -55,6 +55,16 @@ std::string sentence_of_collectives(CollectiveAlgorithms algorithms) {
   return {};
 }
 
+std::string sentence_of_staging(const Cluster& tcp, bool on_gpus) {
+  const char* copies = on_gpus ? "c10d copies tensors from the GPU to host memory and back "
+                                 "(ProcessGroupGloo.cpp), and Gloo "
+                               : "Gloo ";
+  return fmt::format(
+      "transport: {}sends over TCP: {:g} GB/s per rank, between nodes over one NIC with {:g} us; "
+      "UNCALIBRATED: assumed",
+      copies, gigabytes(tcp.node.pcie), seconds(tcp.network.latency) * 1e6);
+}
+
 }  // namespace
 
 DeviceModel host_share(const NodeModel& node, int32_t ranks_per_node) {
@@ -153,8 +163,15 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
                   gigabytes(host.memory_bandwidth)),
   };
   costs.compute = std::make_unique<RooflineComputeCost>(device, host);
+  const bool staged =
+      options.algorithms == CollectiveAlgorithms::gloo && device.compute_capability > 0;
   costs.communication = std::make_unique<TopologyCommunicationCost>(
-      cluster, std::move(placed.placement), options.algorithms, host);
+      staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host);
+  if (staged) {
+    costs.staged = std::make_unique<StagedCommunicationCost>(*costs.communication, cluster, host,
+                                                             options.on_gpus);
+    costs.basis.push_back(sentence_of_staging(over_tcp(cluster), options.on_gpus));
+  }
   if (options.calibration != nullptr) {
     use_calibration(costs, {options.calibration, options.network, ranks_per_node, options.end});
   }
