@@ -187,8 +187,8 @@ What   An allocation asks for more than the device has left. The page of the fin
        the memory was used for at that moment.
 Fix    Lower the batch size; shard parameters, gradients or optimizer state; recompute
        activations; offload. `lockstep run` shows the parts before anything is rented.
-Beware The memory of the CUDA context, of NCCL and of fragmentation comes on top: leave some
-       GiB.
+Beware The CUDA context and NCCL's buffers come on top. They are estimated (memory.context): a peak
+       that leaves less than that is a warning. Fragmentation is not modelled.
 )page",
      R"page(
 version: 1

@@ -22,9 +22,10 @@ Example: step_time.high < 60 ms
 From the start to the last operation of any rank.
 Example: total_time == 12 ms +- 1 %
 )page"},
-    {"throughput", "samples a second",
+    {"throughput", "samples per second",
      R"page(
-effective_batch_size / step_time.
+effective_batch_size / step_time. Where several optimizers step on one batch, the time of all of
+their steps counts.
 )page"},
     {"tokens_per_s", "tokens a second",
      R"page(
@@ -32,8 +33,10 @@ throughput times the sequence length of the model.
 )page"},
     {"mfu", "model FLOPs utilization, 0 .. 1",
      R"page(
-FLOPs of forward and backward that the model needs (without recomputation; a multiply-add is 2),
-by step_time and the peak of all devices for the compute type.
+FLOPs of forward and backward that the samples of a step need (without recomputation and without
+layers that the step skips or freezes; a multiply-add is 2), divided by step_time and by the peak of
+all devices for the compute type. A value above 1 is not shown: the peak that the scenario states is
+then less than what its layers use.
 )page"},
     {"gpu_utilization", "part of a step in which the device executes something, 0 .. 1",
      R"page(
@@ -52,14 +55,16 @@ exposed_communication is what computation does not hide. Of a bare program: of t
     {"memory", "memory of one rank's fullest device",
      R"page(
 memory.peak is the most that was held at one time; memory.parameter, .gradient,
-.optimizer_state, .activation, .communication, .workspace are what it was made of then. The CUDA
-context, NCCL's buffers and fragmentation are not in it.
+.optimizer_state, .activation, .communication, .workspace are what it was made of then. As with
+torch.cuda.max_memory_allocated(), the CUDA context, NCCL's buffers and fragmentation are not in it.
+memory.context is an estimate of the CUDA context and NCCL's buffers.
 Example: memory.peak < 72 GiB on rank 0
 )page"},
     {"transfers", "communication of a steady step and rank",
      R"page(
 transfers.all_reduce counts calls, transfers.all_reduce.bytes adds their payload: of all_gather
-and gather a rank's own part, else all of it. transfers.total counts all kinds. Of a bare
+and gather a rank's own part, else all of it. transfers.copy counts copies between GPUs of one rank
+(dp), not those to and from the host. transfers.total counts all kinds. Of a bare
 program: of the whole run.
 Example: transfers.all_reduce == 5
 )page"},
@@ -81,7 +86,8 @@ Of all epochs together.
 )page"},
     {"effective_batch_size", "samples behind one optimizer step",
      R"page(
-batch_size x ranks x accumulated batches.
+batch_size x ranks x accumulated batches, or fewer where no step has so many: Lightning steps at the
+end of an epoch, also within a window of accumulation.
 )page"},
     {"device_batch_size", "samples that one device sees at once",
      R"page(

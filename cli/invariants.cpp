@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "cli/configuration.hpp"
+#include "cli/device_reserve.hpp"
 #include "cli/empty_training.hpp"
 #include "cli/launcher_end.hpp"
 #include "cli/logged_metrics.hpp"
@@ -338,6 +339,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   options.timeout = run.preparation.timeout;
   options.world = is_real(world) ? description_of(world) : "";
   std::vector<Finding> findings = diagnose(run.result, options);
+  append(findings, tight_memory(run));
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);
   drop_races_told_by_name(statements, findings);

@@ -39,6 +39,27 @@ void set_speeds(DeviceModel& device, const GpuSpec& spec) {
   }
 }
 
+// What the scenario changes is no longer what the preset names.
+void name_own_figures(DeviceModel& device, const GpuSpec& spec) {
+  std::vector<std::string> own;
+  if (spec.memory) {
+    own.emplace_back("memory");
+  }
+  if (spec.memory_bandwidth) {
+    own.emplace_back("memory_bandwidth");
+  }
+  if (!spec.flops.empty()) {
+    own.emplace_back("flops");
+  }
+  if (own.size() == 3 && !spec.preset) {
+    device.name = "the scenario's GPU";
+    device.source = "as the scenario states them";
+  } else if (!own.empty()) {
+    device.source += fmt::format("; {} as the scenario states", fmt::join(own, ", "));
+    device.name += fmt::format(" with own {}", fmt::join(own, ", "));
+  }
+}
+
 void apply_gpu(Machine& machine, const GpuSpec& spec) {
   DeviceModel& device = machine.cluster.node.device;
   if (spec.preset) {
@@ -53,6 +74,7 @@ void apply_gpu(Machine& machine, const GpuSpec& spec) {
     device.memory_bandwidth = spec.memory_bandwidth->value;
   }
   set_speeds(device, spec);
+  name_own_figures(device, spec);
 }
 
 template <class Target, class Source>

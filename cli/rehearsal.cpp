@@ -22,6 +22,24 @@ int64_t Rehearsal::count(Level level) const {
                        [level](const Finding& finding) { return finding.level == level; });
 }
 
+bool ran_out_of_memory(const OneRun& run) {
+  return std::any_of(run.result.ends.begin(), run.result.ends.end(),
+                     [](const RankEnd& end) { return end.out_of_memory; });
+}
+
+std::string Rehearsal::why_no_prediction() const {
+  if (ran_out_of_memory(run)) {
+    return "this run is out of memory";
+  }
+  if (hung || run.result.hung) {
+    return "this run hangs";
+  }
+  const bool finished =
+      std::all_of(run.result.ends.begin(), run.result.ends.end(),
+                  [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
+  return finished ? "" : "this run ends with an error";
+}
+
 std::string ignore_reason(const Scenario& scenario, const std::string& code) {
   if (scenario.verify) {
     for (const VerifySpec::Ignored& ignored : scenario.verify->ignore) {

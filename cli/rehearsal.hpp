@@ -48,14 +48,20 @@ struct Rehearsal {
   std::vector<Judged> expectations;
   std::vector<std::string> drawn_faults;  ///< beside the scenario, as objects of its list
   std::string undecided;                  ///< a limit was hit; empty: the answer stands
+  std::string sizes_left_out;  ///< the first of `verify.world_sizes` not explored, and why
 
   bool hung = false;  ///< some explored order hangs
   bool invalid() const;
   bool unsupported() const;
   bool refused() const;
   bool ran() const { return run.ran; }
+  /// Why what was measured is no prediction: "this run hangs"; empty: it is one.
+  std::string why_no_prediction() const;
   int64_t count(Level level) const;
 };
+
+/// Some rank ran out of device memory.
+bool ran_out_of_memory(const OneRun& run);
 
 /// Whether a finding counts as a failure: not silenced by `verify.ignore`; warnings when strict.
 bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict);

@@ -10,12 +10,15 @@
 #include "cli/explorer_port.hpp"
 #include "cli/invariants.hpp"
 #include "cli/logged_metrics.hpp"
+#include "cli/made_up_stop.hpp"
 #include "cli/measure.hpp"
+#include "cli/merge_explored.hpp"
 #include "cli/monitored.hpp"
 #include "cli/not_modelled.hpp"
 #include "cli/prediction_range.hpp"
 #include "cli/result_value.hpp"
 #include "cli/smallest.hpp"
+#include "cli/world_sizes.hpp"
 #include "io/scenario/spelling.hpp"
 #include "model/scenario/finding_codes.hpp"
 #include "properties/shrink.hpp"
@@ -23,114 +26,6 @@
 namespace lockstep::cli {
 
 namespace {
-
-constexpr int64_t default_max_schedules = 10'000;
-
-int64_t schedules_max(const Scenario& scenario, const RehearseRequest& request) {
-  if (!request.explore) {
-    return 1;
-  }
-  const int64_t asked = scenario.verify
-                            ? value_or(scenario.verify->max_schedules, default_max_schedules)
-                            : default_max_schedules;
-  return std::max<int64_t>(1, asked);
-}
-
-ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& request) {
-  // A diagnosis needs to know what waits behind what.
-  const bool lists = request.explore || is_real(request.world);
-  return {request.world,
-          schedules_max(scenario, request),
-          lists,
-          request.deadline,
-          request.hang_after,
-          request.real,
-          request.progress,
-          request.journal_bytes_max,
-          request.device};
-}
-
-void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {
-  for (Finding& finding : more) {
-    const bool known =
-        std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
-                    [&](const Finding& other) { return same_defect(finding, other); });
-    if (!known) {
-      finding.when = when + (finding.when.empty() ? "" : ", " + finding.when);
-      rehearsal.findings.push_back(std::move(finding));
-    }
-  }
-  sort_findings(rehearsal.findings);
-}
-
-void add_coverage(Rehearsal& rehearsal, const Explored& explored) {
-  Coverage& coverage = rehearsal.coverage;
-  coverage.schedules += explored.schedules;
-  coverage.complete = coverage.complete && explored.complete;
-  coverage.free = coverage.free || explored.free;
-  for (const std::string& text : explored.ways) {
-    if (std::count(coverage.looked_at.begin(), coverage.looked_at.end(), text) == 0) {
-      coverage.looked_at.push_back(text);
-    }
-  }
-  for (const std::string& text : explored.left_out) {
-    if (std::count(coverage.not_looked_at.begin(), coverage.not_looked_at.end(), text) == 0) {
-      coverage.not_looked_at.push_back(text);
-    }
-  }
-  rehearsal.hung = rehearsal.hung || explored.hung;
-  if (rehearsal.undecided.empty()) {
-    rehearsal.undecided = explored.undecided;
-  }
-}
-
-void explore_world_sizes(const CaseSource& source, const RehearseRequest& request,
-                         Rehearsal& rehearsal) {
-  const Scenario& scenario = *rehearsal.scenario;
-  if (!scenario.verify || !request.explore) {
-    return;
-  }
-  for (const Placed<int64_t>& size : scenario.verify->world_sizes) {
-    const int32_t own = rehearsal.run.preparation.options.world_size;
-    if (size.value == own) {
-      continue;
-    }
-    const std::string key = scenario.is_bare_program() ? "cluster.ranks" : "trainer.devices";
-    std::vector<std::string> settings = {fmt::format("{}={}", key, size.value)};
-    if (scenario.launcher) {
-      settings.emplace_back("launcher=null");  // it starts as many as the scenario's own size
-    }
-    if (!scenario.is_bare_program()) {
-      settings.emplace_back("trainer.gpus=null");
-    }
-    const LoadedScenarios loaded = source.load(settings);
-    if (!loaded.ok()) {
-      rehearsal.problems.push_back({Problem::Kind::invalid, size.place,
-                                    loaded.diagnostics.front().message,
-                                    loaded.diagnostics.front().remedy});
-      continue;
-    }
-    tell(request.progress, fmt::format("with {} ranks", size.value));
-    const Scenario& variant = loaded.scenarios.front();
-    Explored explored = explore(variant, explore_request(variant, request));
-    if (!explored.first.ran) {
-      for (const Problem& problem : explored.first.problems) {
-        if (problem.stops()) {
-          rehearsal.problems.push_back(
-              {problem.kind, size.place,
-               fmt::format("with {} ranks: {}", size.value, problem.message), problem.remedy,
-               problem.code});
-        }
-      }
-      continue;
-    }
-    rehearsal.coverage.world_sizes.push_back(explored.first.preparation.options.world_size);
-    rehearsal.sites.merge(explored.sites);
-    add_coverage(rehearsal, explored);
-    merge_findings(rehearsal, std::move(explored.findings),
-                   fmt::format("with {} ranks", size.value));
-  }
-}
 
 // The same training on one device, which joins the batches of all ranks (RunRequest::stands_for).
 // `whole`: what is evaluated goes through in one batch, so that metrics are those of all samples.
@@ -330,6 +225,66 @@ void check_expectations(Rehearsal& rehearsal) {
   }
 }
 
+// Of a training that placeholder values ended early: what is predicted is the whole of it, and what
+// it logged and decided is that of the run itself. Gives what was run for it.
+std::optional<Scenario> predict_planned_end(Rehearsal& rehearsal, const RehearseRequest& request) {
+  const std::optional<MadeUpStop> stop =
+      is_real(rehearsal.world) || rehearsal.hung || !rehearsal.undecided.empty()
+          ? std::nullopt
+          : made_up_stop(rehearsal.run);
+  if (!stop) {
+    return std::nullopt;
+  }
+  tell(request.progress, "to the planned end");
+  const Scenario whole = to_planned_end(rehearsal.run);
+  const OneRun planned = run_once(whole, {World::simulated, false, {}, request.deadline});
+  if (!planned.ran || !planned.undecided.empty() || planned.result.hung) {
+    rehearsal.undecided = planned.undecided;
+    return std::nullopt;
+  }
+  Results results = measure(planned);
+  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
+    results.ranks[rank].metrics = rehearsal.results.ranks[rank].metrics;
+  }
+  rehearsal.results = std::move(results);
+  if (!request.explore) {
+    rehearsal.problems.push_back(
+        {Problem::Kind::note, stop->place,
+         fmt::format("EarlyStopping would stop in epoch {} by `{}`, which is a placeholder value "
+                     "here; time and memory are predicted to the planned end",
+                     stop->epoch, stop->monitor),
+         "set max_epochs to what you expect"});
+  }
+  return whole;
+}
+
+// A device cannot do more than its peak: the peak that is stated is too low.
+void tell_implausible(Rehearsal& rehearsal) {
+  const std::optional<double>& mfu = rehearsal.results.prediction.implausible_mfu;
+  if (mfu) {
+    const std::optional<ClusterSpec>& cluster = rehearsal.scenario->cluster;
+    rehearsal.problems.push_back(
+        {Problem::Kind::note,
+         cluster ? cluster->place : SourcePlace{rehearsal.scenario->file, 0, 0},
+         fmt::format("the MFU is not shown: {:.2f} is not plausible", *mfu),
+         fmt::format("check the peak for {} in cluster.gpu.flops",
+                     name_of(rehearsal.run.preparation.plan.activation_dtype))});
+  }
+}
+
+void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
+  // What a run has given until it was stopped is no result.
+  rehearsal.results =
+      rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
+  const std::optional<Scenario> planned = predict_planned_end(rehearsal, request);
+  tell_implausible(rehearsal);
+  if (rehearsal.run.calibration && !rehearsal.hung && rehearsal.undecided.empty()) {
+    tell(request.progress, "the range");
+    add_range(planned ? *planned : *rehearsal.scenario,
+              {World::simulated, false, {}, request.deadline}, rehearsal.results.prediction);
+  }
+}
+
 }  // namespace
 
 Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> scenario,
@@ -365,14 +320,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   if (is_real(rehearsal.world)) {
     tell_limits_of_threads(rehearsal);
   }
-  // What a run has given until it was stopped is no result.
-  rehearsal.results =
-      rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
-  if (rehearsal.run.calibration && !rehearsal.hung && rehearsal.undecided.empty()) {
-    tell(request.progress, "the range");
-    add_range(*rehearsal.scenario, {World::simulated, false, {}, request.deadline},
-              rehearsal.results.prediction);
-  }
+  predict(rehearsal, request);
   check_expectations(rehearsal);
   if (rehearsal.invalid()) {
     rehearsal.run.ran = false;
@@ -388,6 +336,9 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   }
   if (request.find_smallest) {
     add_smallest(own, request, rehearsal);
+  }
+  if (rehearsal.undecided.empty()) {
+    rehearsal.undecided = rehearsal.sizes_left_out;
   }
   return rehearsal;
 }

@@ -51,7 +51,7 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
   const Scenario& scenario = *rehearsal.scenario;
   std::vector<std::string> texts = rehearsal.coverage.not_looked_at;
   if (!scenario.verify || scenario.verify->world_sizes.empty()) {
-    texts.push_back("other world sizes (--set verify.world_sizes=[2,8])");
+    texts.push_back("other world sizes (--set 'verify.world_sizes=[2,8]')");
   }
   if (!scenario.is_bare_program()) {
     const bool values = rehearsal.run.preparation.options.numerics;

@@ -149,7 +149,8 @@ Table<LoaderSpec> loader_table() {
           field<&LoaderSpec::drop_last>({"drop_last", "false", "as DataLoader"}),
           field<&LoaderSpec::pin_memory>({"pin_memory", "false", "as DataLoader"}),
           field<&LoaderSpec::persistent_workers>({"persistent_workers", "false", "as DataLoader"}),
-          field<&LoaderSpec::num_workers>({"num_workers", "0", "as DataLoader", 0, 4096}),
+          field<&LoaderSpec::num_workers>(
+              {"num_workers", "0", "processes that load; 0: the rank's own thread does", 0, 4096}),
           field<&LoaderSpec::prefetch_factor>({"prefetch_factor", "2", "as DataLoader", 1, 4096}),
           field<&LoaderSpec::iterable>(
               {"iterable", "false",

@@ -62,6 +62,7 @@ const std::vector<std::string_view>& result_names() {
       "memory.activation",
       "memory.communication",
       "memory.workspace",
+      "memory.context",
       "world_size",
       "devices",
       "strategy",

@@ -192,8 +192,10 @@ Table<VerifySpec> verify_table() {
   return {
       "verify",
       {
-          field<&VerifySpec::world_sizes>({"world_sizes", "the scenario's", "each is explored", 1,
-                                           static_cast<double>(maximum_ranks)}),
+          field<&VerifySpec::world_sizes>(
+              {"world_sizes", "the scenario's",
+               "numbers of ranks to explore beside its own; the cluster grows by nodes", 1,
+               static_cast<double>(maximum_ranks)}),
           field<&VerifySpec::max_schedules>(
               {"max_schedules", "10_000", "where it stops, undecided", 1, 1e15}),
           field<&VerifySpec::numerics, NumericsForm>(

@@ -22,7 +22,8 @@ struct LoaderSettings {
   bool sampler_drop_last = false;  ///< of a DistributedSampler that the user makes
   bool set_epoch = true;
   Time sample_time{};
-  int64_t workers = 0;
+  int64_t workers = 0;  ///< 0: the rank's own thread loads
+  double cores = 1;     ///< of the node, that each of its ranks has; below 1 where they share
   int64_t prefetch_factor = 2;
   std::shared_ptr<const SampleColumns> columns;
   SourcePlace place{};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/scenario/arithmetic.hpp"
+#include "model/strategy/device_copy.hpp"
 #include "model/trainer/interpreter.hpp"
 #include "model/trainer/sites.hpp"
 
@@ -140,7 +141,10 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
                                    : tensors_.make(from->slice.dtype, from->shape, device);
   made->device = device;
   made->other_gpu = to.cpu || to.own || is_own(to.gpu) ? -1 : to.gpu;
-  const Ticket ticket = rank_.copy(from->slice, made->slice, {on, After(after), site});
+  const CommunicationOptions options{on, After(after), site};
+  const bool between = made->other_gpu >= 0;
+  const Ticket ticket = between ? copy_between_devices(rank_, from->slice, made->slice, options)
+                                : rank_.copy(from->slice, made->slice, options);
   submitted(on, ticket);
   from->uses[on] = ticket;
   made->uses[on] = ticket;

@@ -69,6 +69,9 @@ struct RankLog {
   std::map<std::string, double> progress_bar;  ///< what was logged with prog_bar, by key
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
+  /// Of each run of optimizer steps that no forward parts: the samples of the training batches
+  /// since the one before.
+  std::vector<int64_t> samples_of_steps;
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
   std::optional<int64_t> stopped_epoch;    ///< in which EarlyStopping stopped the training

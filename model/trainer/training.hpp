@@ -171,6 +171,7 @@ class Training final : public TrainerScope {
   Program step_of(const Statement& statement);
   Program closure_of(const Statement& statement);
   Program update(size_t optimizer);
+  void note_update();
   void count_step();
   Program clip(const Statement& statement, Frame& frame);
   Program step_scheduler(const Statement& statement, Frame& frame);
@@ -216,6 +217,8 @@ class Training final : public TrainerScope {
   const Batch* whole_batch_ = nullptr;  ///< of all copies
   size_t part_ = 0;                     ///< the copy whose step runs
   bool forwarded_ = false;              ///< all copies, in this step
+  int64_t samples_since_update_ = 0;    ///< of training batches
+  bool forward_since_update_ = true;    ///< of any stage
   const LoaderSettings* loader_ = nullptr;
   bool forward_done_ = false;      ///< in this batch
   bool graph_is_gone_ = false;     ///< of the last forward: a backward has used it up

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "model/strategy/device_copy.hpp"
 #include "model/trainer/training.hpp"
 
 namespace lockstep {
@@ -99,8 +100,10 @@ Variable Training::gathered(const Variable::List& returned) {
     if (at + elements > whole->slice.elements) {
       return Variable{returned};  // rows of different width
     }
-    whole->ready = rank_.copy(part->slice, whole->slice.part(at, elements),
-                              {compute_stream, {part->ready}, no_site});
+    const Slice there = whole->slice.part(at, elements);
+    const CommunicationOptions options{compute_stream, {part->ready}, no_site};
+    whole->ready = part == parts.front() ? rank_.copy(part->slice, there, options)
+                                         : copy_between_devices(rank_, part->slice, there, options);
     part->uses = {{compute_stream, whole->ready}};  // it came after what made the part
     at += elements;
   }

@@ -21,6 +21,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
   training_ = true;
   const bool automatic = program_.trainer.automatic_optimization;
   synchronise_ = !automatic || steps;
+  samples_since_update_ += batch_->size();
   loss_factor_ =
       automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
   if (automatic) {
@@ -178,6 +179,15 @@ Program Training::update(size_t optimizer) {
   options.learning_rate = learning_rate(options.optimizer);
   co_await strategy_->optimizer_step(rank_, options);
   log_.transfers = strategy_->transfers_per_step();
+  note_update();
+}
+
+// Two optimizers that step one after the other make one step of the training.
+void Training::note_update() {
+  if (std::exchange(forward_since_update_, false) || log_.samples_of_steps.empty()) {
+    log_.samples_of_steps.push_back(0);
+  }
+  log_.samples_of_steps.back() += std::exchange(samples_since_update_, 0);
 }
 
 void Training::count_step() {

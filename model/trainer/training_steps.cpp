@@ -149,6 +149,7 @@ Program Training::forward(const Statement* statement, Frame& frame) {
     interpreter_.hand_over_compute_stream();
     co_await strategy_->forward(rank_, *whole_batch_, options);
     forwarded_ = true;
+    forward_since_update_ = true;
   }
   forward_done_ = true;
   graph_is_gone_ = false;
