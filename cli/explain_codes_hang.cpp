@@ -31,9 +31,11 @@ What   Every rank reaches the statement, but some more often than others: a loop
        different length, a list of different length, a `while` that ends by local data.
 Seen   The ranks with more turns wait in the first call that the others do not make; often at
        the end of an epoch, and so long after the cause.
-Fix    Give all ranks the same number of turns (drop_last, a sampler that pads, `join`), or
-       agree before each turn whether there is another one:
+Fix    Give all ranks the same number of turns (drop_last, a sampler that pads), or agree before
+       each turn whether there is another one:
          - {reduce_boolean_decision: {value: more, all: true, as: all_have_more}}
+       With Lightning up to 2.5.2 `join: true` of DDPStrategy helps too; later versions broadcast
+       before every batch, which Join does not repeat.
 )page",
      R"page(
 version: 1

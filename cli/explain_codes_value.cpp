@@ -56,7 +56,11 @@ program:
     {"LS304", "samples are counted twice or never",
      R"page(
 What   A distributed sampler pads the data set to a multiple of the world size, so that some
-       samples are evaluated twice; or drops what is left over.
+       samples are evaluated twice; or drops what is left over; or there is none, and every rank
+       takes the whole data set.
+Level  Padding is a warning: how much it changes depends on the samples, and the finding lists the
+       values that it changes. Samples that nobody evaluates, and training in which ranks do not
+       divide the data set, are errors.
 Seen   A metric that differs a little from the one of a single GPU, and by world size.
 Fix    Make the number of samples a multiple of the ranks; or evaluate without padding
        (`sampler: unrepeated`) and log metric objects; or drop repeated samples by their
@@ -140,16 +144,20 @@ metrics: {f1: BinaryF1Score}
 program:
   validation_step: [{update: f1}, {log: {name: f1, value: f1}}]
 )page"},
-    {"LS312", "a metric counts more than its epoch (warning)",
+    {"LS312", "a metric or list accumulates over several epochs",
      R"page(
 What   A metric object is computed by hand, and nobody resets it: it still counts the batches of
        earlier epochs, and of the sanity check. What `self.log` gets as an object Lightning resets
        at the end of the epoch; of `compute()` it knows nothing. Or one object is updated in
-       training and in validation, which run within each other: each resets the other's.
+       training and in validation, which run within each other: each resets the other's. Or a
+       list on the module collects the outputs of batches, and nothing empties it when the epoch
+       ends: the outputs of the sanity check are still in it.
+Level  An error where something is logged of it, else a warning: it may be meant.
 Seen   A curve that moves ever less, and that begins with the score of the untrained model. What
        monitors it stops too late, or takes an early checkpoint for the best.
 Fix    `- reset: NAME` behind `- compute: NAME`, or `- log: {name: .., value: NAME}`; an object
-       for each stage.
+       for each stage. For a list `- let: {self.NAME: "[]"}` at the end of the hook, in Python
+       `self.NAME.clear()`.
 )page",
      R"page(
 version: 1
@@ -197,10 +205,10 @@ program:
   main:
     - let: {x: "full(400_000, 1.0)"}                              # 1.6 MB
 )page"},
-    {"LS402", "a slow participant would hit the timeout (warning)",
+    {"LS402", "a slow rank lets the others run into the timeout",
      R"page(
-What   The run ends, but in one call the others wait longer for the last rank than the timeout
-       of the group allows.
+What   In one call the others wait longer for the last rank than the timeout of the group allows:
+       the watchdog kills them, although every rank would have come.
 Fix    Raise process_group.timeout, or do the slow work on all ranks, or outside of the group.
 )page",
      R"page(

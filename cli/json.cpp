@@ -223,6 +223,9 @@ Json json_of(const Finding& finding, const Sites& sites) {
   json["follows"] = finding.follows;
   json["smallest"] = finding.smallest;
   json["fix"] = finding.fix;
+  json["python"] = finding.python;
+  json["place"] = site_json(sites, finding.place);
+  json["also"] = finding.also;
   return json;
 }
 

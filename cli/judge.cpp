@@ -178,7 +178,9 @@ std::string codes_found(const Rehearsal& rehearsal) {
 
 bool has_code(const Rehearsal& rehearsal, const std::string& code) {
   return std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
-                     [&](const Finding& finding) { return finding.code == code; });
+                     [&](const Finding& finding) {
+                       return finding.code == code || std::ranges::count(finding.also, code) > 0;
+                     });
 }
 
 /// That all or some ranks have raised, and nothing else: it has no code of its own.
@@ -298,7 +300,8 @@ bool is_expected(const Scenario& scenario, const Finding& finding) {
   return std::any_of(scenario.expectations.begin(), scenario.expectations.end(),
                      [&](const Expectation& expectation) {
                        if (expectation.kind == ExpectationKind::finding) {
-                         return expectation.code == finding.code;
+                         return expectation.code == finding.code ||
+                                std::ranges::count(finding.also, expectation.code) > 0;
                        }
                        if (expectation.kind == ExpectationKind::hang) {
                          return finding.code.starts_with("LS1");

@@ -8,6 +8,8 @@
 
 #include "cli/configuration.hpp"
 #include "cli/logged_origin.hpp"
+#include "cli/program_bindings.hpp"
+#include "cli/stale_names.hpp"
 #include "model/metric/averaging.hpp"
 #include "model/scenario/expressions_of.hpp"
 
@@ -141,12 +143,7 @@ const char* stage_of(const std::string& hook) {
 
 // Whether the ranks take some sample of the stage twice or never, in its last epoch.
 bool samples_differ(const OneRun& run, const std::string& hook) {
-  const char* const stage = stage_of(hook);
-  int64_t last = 0;
-  for (const SampleUse& use : run.preparation.log->ranks.front().samples) {
-    last = use.stage == stage ? std::max(last, use.epoch) : last;
-  }
-  const std::optional<SampleCounts> counts = sample_counts(run, stage, last);
+  const std::optional<SampleCounts> counts = last_sample_counts(run, stage_of(hook));
   return !counts || counts->repeated > 0 || counts->missed > 0;
 }
 
@@ -229,8 +226,11 @@ class LoggedReader {
       : run_(run),
         scenario_(*run.preparation.scenario),
         network_is_alike_(single == nullptr || single->network_is_alike),
+        knows_taken_samples_(single != nullptr && !single->of_taken_samples.empty()),
         origins_(scenario_, knows_loss(run)),
+        bindings_(*scenario_.program),
         expressions_(logged_expressions(scenario_)),
+        stale_names_(stale_names(run)),
         monitored_(monitored_keys(run.preparation.log->ranks.front())),
         with_batch_size_(keys_with_batch_size(scenario_)) {
     const std::vector<RankLog>& ranks = run.preparation.log->ranks;
@@ -247,8 +247,8 @@ class LoggedReader {
     metric.synchronised = logged.synchronised;
     metric.rank_zero_only = logged.rank_zero_only;
     metric.world_size = run_.preparation.options.world_size;
-    metric.is_told_already =
-        any_rank_tells_why_ || (metric.is_object && samples_differ(run_, logged.hook));
+    metric.is_told_already = any_rank_tells_why_ || (metric.is_object && !knows_taken_samples_ &&
+                                                     samples_differ(run_, logged.hook));
     metric.is_out_of_reach = logged.is_out_of_reach;
     metric.of_last_batch = logged.of_last_batch;
     metric.in_training = !is_evaluation(logged.hook);
@@ -256,6 +256,8 @@ class LoggedReader {
     metric.chunks =
         logged.hook.ends_with("_step") ? run_.preparation.options.devices_per_rank : int64_t{1};
     const auto expression = expressions_.find(without_loader(logged.key));
+    metric.is_stale =
+        expression != expressions_.end() && bindings_.is_made_of(*expression->second, stale_names_);
     if (expression == expressions_.end()) {
       metric.averaging = averaging_of(logged, metric);
     } else if (logged.is_object) {
@@ -289,6 +291,9 @@ class LoggedReader {
         metric.averaging = averaging_of(logged, metric);
       }
     }
+    metric.is_of_gathered =
+        !metric.rule.empty() && bindings_.is_of_gathered(expression, origins_) &&
+        origins_.is_of_samples_alone(expression) && (network_is_alike_ || !of_network);
     if (origins_.is_computed(expression)) {
       metric.averaging = "computed over all ranks: no values are averaged";
     }
@@ -308,8 +313,11 @@ class LoggedReader {
   const OneRun& run_;
   const Scenario& scenario_;
   bool network_is_alike_;
+  bool knows_taken_samples_;
   LoggedOrigins origins_;
+  ProgramBindings bindings_;
   std::map<std::string, const Expression*> expressions_;
+  std::set<std::string> stale_names_;
   std::set<std::string> monitored_;
   std::set<std::string> with_batch_size_;
   bool any_rank_tells_why_ = false;
@@ -332,6 +340,9 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* 
         metrics.push_back(reader.metric_of(logged));
         if (single_device != nullptr && single_device->metrics.count(logged.key) != 0) {
           metrics.back().single_device = single_device->metrics.at(logged.key);
+        }
+        if (single_device != nullptr && single_device->of_taken_samples.count(logged.key) != 0) {
+          metrics.back().of_taken_samples = single_device->of_taken_samples.at(logged.key);
         }
       }
       metrics[place->second].ranks.push_back({static_cast<int32_t>(rank), logged.value, logged.own,

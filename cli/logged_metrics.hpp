@@ -12,6 +12,8 @@ namespace lockstep::cli {
 /// What one device logged that takes the batches of all ranks, and evaluates each loader in one.
 struct SingleDevice {
   std::map<std::string, double> metrics;
+  /// The same where it evaluates each sample as often as the ranks do; empty: they do so once.
+  std::map<std::string, double> of_taken_samples{};
   /// Its training came to the same parameters, so that what the network gives may be compared.
   bool network_is_alike = false;
 };

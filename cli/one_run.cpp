@@ -8,6 +8,7 @@
 #include "cli/explorer_port.hpp"
 #include "cli/faults.hpp"
 #include "cli/process_run.hpp"
+#include "cli/scenario_places.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -25,6 +26,7 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.repeats_operations = request.repeats_processes;
   abilities.has_arithmetic = request.computes;
   abilities.stands_for = request.stands_for;
+  abilities.joins_evaluation = request.joins_evaluation;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
   }
@@ -193,19 +195,6 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
                      stopped - ranks.begin(), stopped->statements - 1);
 }
 
-// Where memory belongs that is taken before any statement.
-void add_place_of_model(OneRun& run) {
-  const std::optional<ModelSpec>& model = run.preparation.scenario->model;
-  if (model && model->place.line > 0) {
-    Site site;
-    site.description = "model";
-    site.file = model->place.file;
-    site.line = model->place.line;
-    site.column = model->place.column;
-    run.preparation.sites.add(site);
-  }
-}
-
 // A program ends by whatever it throws; this only the sizes of the scenario can cause.
 bool overflowed(const RunResult& result) {
   return std::any_of(result.ends.begin(), result.ends.end(), [](const RankEnd& end) {
@@ -312,7 +301,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   add_problems(run, run.unstruck);
   run.free_choices = std::move(exploration.taken);
   run.undecided = limit_reached(run, exploration);
-  add_place_of_model(run);
+  add_places_of_keys(*run.preparation.scenario, run.preparation.sites);
   if (run.result.journal) {
     run.result.journal->sites.merge(run.preparation.sites);
     run.result.journal->stream_names = run.preparation.stream_names;

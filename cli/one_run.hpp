@@ -32,7 +32,9 @@ struct RunRequest {
   /// Simulated: the operations of World::processes, which computes layers of every kind.
   bool repeats_processes = false;
   int32_t stands_for = 1;  ///< one device, in place of so many ranks
-  bool computes = true;    ///< simulated: false counts operations and memory, without values
+  /// The one device evaluates every sample as often as the ranks do that it stands for.
+  bool joins_evaluation = false;
+  bool computes = true;  ///< simulated: false counts operations and memory, without values
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "properties/shrink.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -31,6 +33,19 @@ std::string ignore_reason(const Scenario& scenario, const std::string& code) {
     }
   }
   return "";
+}
+
+void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {
+  for (Finding& finding : more) {
+    const bool known =
+        std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
+                    [&](const Finding& other) { return same_defect(finding, other); });
+    if (!known) {
+      finding.when = when + (finding.when.empty() ? "" : ", " + finding.when);
+      rehearsal.findings.push_back(std::move(finding));
+    }
+  }
+  sort_findings(rehearsal.findings);
 }
 
 bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict) {

@@ -57,6 +57,9 @@ struct Rehearsal {
   int64_t count(Level level) const;
 };
 
+/// Adds those that are not known yet, with what was different about the run that shows them.
+void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when);
+
 /// Whether a finding counts as a failure: not silenced by `verify.ignore`; warnings when strict.
 bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict);
 /// The reason that `verify.ignore` gives for this code; empty: none.

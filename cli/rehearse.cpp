@@ -6,19 +6,22 @@
 
 #include "cli/advice.hpp"
 #include "cli/configuration.hpp"
+#include "cli/consequences.hpp"
 #include "cli/explore.hpp"
 #include "cli/explorer_port.hpp"
+#include "cli/finding_place.hpp"
 #include "cli/invariants.hpp"
 #include "cli/logged_metrics.hpp"
 #include "cli/measure.hpp"
-#include "cli/monitored.hpp"
 #include "cli/not_modelled.hpp"
+#include "cli/one_device.hpp"
 #include "cli/prediction_range.hpp"
+#include "cli/remedies.hpp"
 #include "cli/result_value.hpp"
 #include "cli/smallest.hpp"
+#include "cli/without_effect.hpp"
 #include "io/scenario/spelling.hpp"
 #include "model/scenario/finding_codes.hpp"
-#include "properties/shrink.hpp"
 
 namespace lockstep::cli {
 
@@ -48,19 +51,6 @@ ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& 
           request.progress,
           request.journal_bytes_max,
           request.device};
-}
-
-void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {
-  for (Finding& finding : more) {
-    const bool known =
-        std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
-                    [&](const Finding& other) { return same_defect(finding, other); });
-    if (!known) {
-      finding.when = when + (finding.when.empty() ? "" : ", " + finding.when);
-      rehearsal.findings.push_back(std::move(finding));
-    }
-  }
-  sort_findings(rehearsal.findings);
 }
 
 void add_coverage(Rehearsal& rehearsal, const Explored& explored) {
@@ -130,133 +120,6 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
     merge_findings(rehearsal, std::move(explored.findings),
                    fmt::format("with {} ranks", size.value));
   }
-}
-
-// The same training on one device, which joins the batches of all ranks (RunRequest::stands_for).
-// `whole`: what is evaluated goes through in one batch, so that metrics are those of all samples.
-std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool whole) {
-  std::vector<std::string> settings = {"trainer.devices=1",
-                                       "trainer.num_nodes=1",
-                                       "trainer.strategy=auto",
-                                       "launcher=null",
-                                       "env=null",
-                                       "trainer.gpus=null",
-                                       "trainer.num_processes=null",
-                                       "cluster.occupied=null",
-                                       "faults=[]"};
-  const Placement& placement = rehearsal.run.preparation.placement;
-  if (placement.lightning < Version{1, 5, 0}) {  // `accelerator` names the strategy there
-    settings.insert(settings.end(),
-                    {"trainer.accelerator=null", "trainer.strategy=null", "trainer.devices=null",
-                     placement.cpu ? "trainer.num_processes=1" : "trainer.gpus=1"});
-  }
-  for (const auto& [stage, key] : {std::pair("validation", "val"), std::pair("test", "test")}) {
-    const std::optional<int64_t> samples = samples_of_stage(rehearsal.run, stage);
-    if (whole && samples.value_or(0) > 0 && logs_in_stage(rehearsal.run, stage)) {
-      settings.push_back(fmt::format("data.{}.batch_size={}", key, *samples));
-    }
-  }
-  return settings;
-}
-
-// One device takes the steps of all, so it takes them at their rate.
-void keep_learning_rate(Scenario& scenario, double rate) {
-  for (Object& optimizer : scenario.optimizers) {
-    std::erase_if(optimizer.arguments, [](const ObjectArgument& argument) {
-      return argument.name == "scaling" || argument.name == "lr" || argument.name.empty();
-    });
-    optimizer.arguments.push_back({"lr", PlainValue{rate, optimizer.place}, optimizer.place});
-  }
-}
-
-LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& rehearsal,
-                                    bool whole) {
-  LoadedScenarios loaded = source.load(one_device_settings(rehearsal, whole));
-  if (loaded.ok() && rehearsal.run.preparation.learning_rate.script_scales) {
-    keep_learning_rate(loaded.scenarios.front(),
-                       rehearsal.run.preparation.plan.optimizers.front().lr);
-  }
-  return loaded;
-}
-
-bool wants_single_device(const Rehearsal& rehearsal) {
-  const Scenario& scenario = *rehearsal.scenario;
-  const bool asked = !scenario.verify || value_or(scenario.verify->single_device, true);
-  return asked && rehearsal.results.devices > 1 && scenario.faults.empty() && !rehearsal.hung &&
-         rehearsal.undecided.empty() &&
-         (rehearsal.run.preparation.options.numerics || wants_reference(rehearsal.run));
-}
-
-bool has_raised(const OneRun& run) {
-  return std::any_of(run.result.ends.begin(), run.result.ends.end(),
-                     [](const RankEnd& end) { return end.kind == RankEnd::Kind::raised; });
-}
-
-// What logged values are, told once more with what one device gives.
-void judge_metrics(Rehearsal& rehearsal, bool network_is_alike) {
-  const SingleDevice single{*rehearsal.results.single_device, network_is_alike};
-  std::vector<Finding> found = metric_findings(rehearsal.run, single);
-  rehearsal.logged = logged_metrics(rehearsal.run, &single);
-  std::erase_if(rehearsal.findings, [&found](const Finding& known) {
-    return std::any_of(found.begin(), found.end(), [&known](const Finding& other) {
-      return known.code == other.code && known.site() == other.site();
-    });
-  });
-  std::move(found.begin(), found.end(), std::back_inserter(rehearsal.findings));
-  sort_findings(rehearsal.findings);
-  tell_decisions(rehearsal.run, rehearsal.findings);
-}
-
-void compare_with_one_device(const CaseSource& source, const RehearseRequest& request,
-                             Rehearsal& rehearsal) {
-  const auto leave_out = [&](const std::string& why) {
-    rehearsal.coverage.not_looked_at.push_back("one device (" + why + ")");
-  };
-  const LoaderSpec* loader = loader_of(rehearsal.run, "train");
-  if (loader == nullptr || loader->batches || !rehearsal.results.effective_batch_size) {
-    return leave_out("ranks have batches of their own");
-  }
-  bool whole = wants_reference(rehearsal.run);
-  LoadedScenarios loaded = load_for_one_device(source, rehearsal, whole);
-  if (!loaded.ok()) {
-    return leave_out(loaded.diagnostics.front().message);
-  }
-  tell(request.progress, "on one device");
-  RunRequest once{World::simulated, false, {}, request.deadline};
-  once.stands_for = rehearsal.run.preparation.options.world_size;
-  OneRun single = run_once(loaded.scenarios.front(), once);
-  if (whole && single.ran && has_raised(single)) {  // a batch of all samples is too large
-    whole = false;
-    loaded = load_for_one_device(source, rehearsal, whole);
-    single = run_once(loaded.scenarios.front(), once);
-  }
-  if (rehearsal.undecided.empty()) {
-    rehearsal.undecided = single.undecided;
-  }
-  if (!single.ran || single.result.hung || !single.undecided.empty()) {
-    return leave_out("the scenario does not run on one");
-  }
-  if (single.preparation.log->ranks.front().epochs !=
-      rehearsal.run.preparation.log->ranks.front().epochs) {
-    return leave_out("it stops in another epoch");
-  }
-  rehearsal.results.single_device = single.preparation.log->ranks.front().metrics;
-  const bool same_steps = single.preparation.log->ranks.front().steps ==
-                          rehearsal.run.preparation.log->ranks.front().steps;
-  std::vector<Finding> different =
-      same_steps ? single_device_findings(rehearsal.run, single) : std::vector<Finding>();
-  judge_metrics(rehearsal, whole && same_steps && different.empty());
-  if (!same_steps) {
-    return leave_out("it takes another number of steps");
-  }
-  rehearsal.coverage.looked_at.push_back("the same samples on one device");
-  const auto apart = std::find_if(rehearsal.findings.begin(), rehearsal.findings.end(),
-                                  [](const Finding& known) { return known.code == "LS305"; });
-  if (apart != rehearsal.findings.end() && !different.empty()) {
-    apart->follows.push_back("none of them is what one device computes from the same samples");
-    return;
-  }
-  merge_findings(rehearsal, std::move(different), "after training");
 }
 
 // One real run takes one way, and its times are those of this machine.
@@ -359,6 +222,10 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.coverage.world_sizes = {rehearsal.run.preparation.options.world_size};
   rehearsal.coverage.epochs = rehearsal.run.preparation.log->ranks.front().epochs;
   add_coverage(rehearsal, explored);
+  if (!is_real(request.world)) {
+    const std::vector<Problem> unused = notes_on_unused(rehearsal.run);
+    rehearsal.problems.insert(rehearsal.problems.end(), unused.begin(), unused.end());
+  }
   rehearsal.findings.insert(rehearsal.findings.end(),
                             std::make_move_iterator(explored.findings.begin()),
                             std::make_move_iterator(explored.findings.end()));
@@ -380,9 +247,12 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   }
   rehearsal.logged = logged_metrics(rehearsal.run, nullptr);
   explore_world_sizes(own, request, rehearsal);
-  if (request.explore && wants_single_device(rehearsal)) {
+  if (request.explore && wants_one_device(rehearsal)) {
     compare_with_one_device(own, request, rehearsal);
   }
+  fold_consequences(rehearsal.run, rehearsal.findings);
+  place_findings(rehearsal.run, rehearsal.findings);
+  complete_remedies(rehearsal.run, rehearsal.findings);
   if (request.advise) {
     rehearsal.results.advice = advise(rehearsal, request);
   }

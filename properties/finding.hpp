@@ -20,6 +20,7 @@ enum class SiteRole : uint8_t {
   other,      ///< what the other ranks did instead
   writer,     ///< wrote the data in question
   exception,  ///< where a rank ended
+  cause,      ///< a statement or key of the scenario that explains the difference
 };
 std::string_view name_of(SiteRole role);
 
@@ -65,7 +66,13 @@ struct Finding {
   std::vector<std::string> follows;
   std::string smallest;  ///< settings that show the same with less; filled in by whoever shrank it
   std::vector<std::string> fix;
+  /// The same as lines of a LightningModule or script; empty: it does not depend on the language.
+  std::vector<std::string> python;
   std::string more;  ///< "lockstep explain LS101"
+  /// The last statement or key of the scenario that explains it, for annotations; none: not known.
+  SiteId place{};
+  /// Codes of what follows from it and is told here: one defect, one finding.
+  std::vector<std::string> also;
 
   /// The subject's site, or none.
   SiteId site() const { return sites.empty() ? no_site : sites.front().site; }

@@ -29,10 +29,19 @@ double bound_of(const GlobalMetric& metric, int64_t more_roundings = 0) {
 // Of values of two runs, which sum in other orders. The roundings of a long sum go up as often as
 // down (Higham, Accuracy and Stability, 2.8): they grow as its root, eight times which no sum in
 // practice reaches.
-bool is_beyond_one_device(const GlobalMetric& metric, double logged) {
+bool is_beyond(const GlobalMetric& metric, double logged, double right) {
   const double sums = 8 * std::sqrt(static_cast<double>(metric.elements));
-  return beyond_rounding(logged, *metric.single_device,
-                         bound_of(metric, static_cast<int64_t>(sums)));
+  return beyond_rounding(logged, right, bound_of(metric, static_cast<int64_t>(sums)));
+}
+
+bool is_beyond_one_device(const GlobalMetric& metric, double logged) {
+  return is_beyond(metric, logged, *metric.single_device);
+}
+
+// It differs from one device, and by more than the samples that were taken twice or never.
+bool is_wrong(const GlobalMetric& metric, double logged) {
+  return metric.single_device && !metric.is_stale && is_beyond_one_device(metric, logged) &&
+         !(metric.of_taken_samples && !is_beyond(metric, logged, *metric.of_taken_samples));
 }
 
 RankSet ranks_of(const GlobalMetric& metric) {
@@ -155,9 +164,9 @@ std::vector<std::string> remedy_for_one_rank(const GlobalMetric& metric) {
 
 std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
-  const bool alone = is_of_some_ranks(metric) && metric.single_device &&
+  const bool alone = is_of_some_ranks(metric) &&
                      (metric.rule.empty() || metric.ranks.size() == 1 || differ(metric)) &&
-                     is_beyond_one_device(metric, logged);
+                     is_wrong(metric, logged);
   // A common reduction gives one value, unless ranks reduce different things: LS103, LS303.
   const bool is_common = metric.rank_zero_only || (metric.synchronised && !metric.is_object);
   if (!alone && (is_common || !differ(metric))) {
@@ -199,20 +208,31 @@ std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
   return finding;
 }
 
+// One value of what all ranks have gathered, so that no mean has changed it.
+bool is_computed_once(const GlobalMetric& metric) {
+  return metric.is_of_gathered && !differ(metric) &&
+         std::ranges::all_of(metric.ranks,
+                             [](const RankMetric& rank) { return rank.batches == 1; });
+}
+
 // All ranks agree on it, so it is what was given to the objects that is not that of all samples.
 std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
-  if (!metric.is_object || metric.is_told_already || !metric.single_device || metric.in_training ||
-      !is_beyond_one_device(metric, logged)) {
+  const bool is_judged = metric.is_object || is_computed_once(metric);
+  if (!is_judged || metric.is_told_already || metric.in_training || !is_wrong(metric, logged)) {
     return std::nullopt;
   }
   Finding finding = finding_for("LS302", Level::error, metric,
                                 fmt::format("`{}` is {} on all ranks, and not that of all samples",
                                             metric.key, value_text(logged)));
   tell_single_device(metric, logged, finding);
-  finding.fix = {metric.remedy.empty()
-                     ? "update the object on every rank, once with each of its batches"
-                     : metric.remedy};
+  if (metric.is_object) {
+    finding.fix = {metric.remedy.empty()
+                       ? "update the object on every rank, once with each of its batches"
+                       : metric.remedy};
+  } else {
+    finding.fix = {"gather what every rank has of this epoch, all of it and nothing else"};
+  }
   return finding;
 }
 
@@ -221,7 +241,7 @@ std::optional<Finding> averaged(const GlobalMetric& metric) {
   const std::string& rule = metric.rule.empty() ? metric.other_rule : metric.rule;
   const bool is_guess = metric.rule.empty();
   if (metric.is_object || rule.empty() || (is_guess && metric.is_told_already) ||
-      !metric.single_device || !is_beyond_one_device(metric, logged)) {
+      is_computed_once(metric) || !is_wrong(metric, logged)) {
     return std::nullopt;
   }
   Finding finding =
@@ -274,6 +294,15 @@ std::vector<Finding> findings_of(const GlobalMetric& metric) {
 }
 
 }  // namespace
+
+bool is_explained_by_samples(const GlobalMetric& metric) {
+  return metric.single_device &&
+         std::ranges::any_of(
+             metric.ranks,
+             [&](const RankMetric& rank) { return is_beyond_one_device(metric, rank.value); }) &&
+         std::ranges::none_of(metric.ranks,
+                              [&](const RankMetric& rank) { return is_wrong(metric, rank.value); });
+}
 
 std::optional<bool> agrees_with_one_device(const GlobalMetric& metric) {
   if (!metric.single_device) {

@@ -32,6 +32,7 @@ struct GlobalMetric {
   int64_t elements = 0;    ///< of sums behind it that are not over batches and ranks, as a loss's
   /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
   bool is_told_already = false;
+  bool is_stale = false;         ///< it counts earlier epochs too, as another finding says
   bool is_out_of_reach = false;  ///< of sync_dist, until it is moved to the device
   bool is_stand_in = false;      ///< of a loss that is not computed: no number of the real training
   bool of_last_batch = false;    ///< and not of an epoch: what a rank shows is taken as a sample
@@ -47,10 +48,18 @@ struct GlobalMetric {
   std::string remedy;     ///< where the rule is broken; of an object where its value is wrong
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending
   std::optional<double> single_device;  ///< of all samples at once
+  /// The same of the samples that the ranks took, each as often as they did; nothing where that is
+  /// once, or not known.
+  std::optional<double> of_taken_samples;
+  /// It is computed at once from what all ranks gathered: nothing is averaged.
+  bool is_of_gathered = false;
 };
 
 /// Whether every rank shows what one device does, up to rounding; nothing where that is not known.
 std::optional<bool> agrees_with_one_device(const GlobalMetric& metric);
+
+/// Whether it is not that of all samples only because ranks took some of them twice or never.
+bool is_explained_by_samples(const GlobalMetric& metric);
 
 /// A logged value is that of all samples: LS307 a mean that lost the fraction of its weight, LS302
 /// a value of one rank shown as if it were the whole, LS301 a mean of what cannot be averaged. One

@@ -49,7 +49,7 @@ Finding finding_of(const std::string& group, int64_t position, const Arrival& ar
                    bool measured) {
   const std::string wait = measured ? "too" : time_text(arrival.wait().count());
   Finding finding = lockstep::finding_of(
-      "LS402", Level::warning,
+      "LS402", Level::error,
       fmt::format("rank {} comes {} late to {}: the timeout is {}", arrival.last_rank, wait,
                   name_of(arrival.call.kind), time_text(timeout.count())));
   finding.ranks = RankSet{arrival.last_rank};

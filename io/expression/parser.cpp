@@ -267,14 +267,14 @@ std::vector<ExpressionNodePointer> Parser::items(std::string_view closing, const
 
 }  // namespace
 
-ParsedExpression parse_expression(std::string_view text, SourcePlace place) {
+ParsedExpression parse_expression(std::string_view text, SourcePlace place, TooLarge too_large) {
   if (text.size() > expression_size_limit) {
     return std::vector<SyntaxError>{{place,
                                      fmt::format("the expression has {} bytes; the limit is {}",
                                                  text.size(), expression_size_limit),
                                      "split it with `let`, or use full, arange and range"}};
   }
-  Tokens tokens = tokens_of(text, place);
+  Tokens tokens = tokens_of(text, place, too_large);
   if (!tokens.errors.empty()) {
     return std::move(tokens.errors);
   }

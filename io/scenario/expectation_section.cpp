@@ -112,7 +112,8 @@ std::string name_metrics(const Source& source, std::string_view part,
 std::optional<Expression> parse_part(const Source& source, std::string_view part,
                                      std::vector<ResultName>& results) {
   const std::string named = name_metrics(source, part, results);
-  ParsedExpression parsed = parse_expression(named, source.at(offset_of(source, part)));
+  ParsedExpression parsed =
+      parse_expression(named, source.at(offset_of(source, part)), TooLarge::largest);
   if (const auto* errors = std::get_if<std::vector<SyntaxError>>(&parsed)) {
     for (const SyntaxError& error : *errors) {
       source.reader.fail_at(error.place, error.message, error.remedy);

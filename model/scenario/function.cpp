@@ -144,6 +144,10 @@ Value apply_mean(Arguments arguments, const EvaluationLimits&) {
   if (items.empty()) {
     throw OperationError("the mean of an empty list", "guard it: if len(x) > 0");
   }
+  if (std::ranges::any_of(items, [](const Value& item) { return item.is(Kind::tensor); })) {
+    throw OperationError("mean takes one tensor, not a list of tensors: torch.mean raises",
+                         "join them first: mean(concat(x)); or take the mean of each");
+  }
   return apply(Operator::divide, sum_of("mean", items), static_cast<int64_t>(items.size()));
 }
 

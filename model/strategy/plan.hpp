@@ -66,6 +66,9 @@ struct StepOptions {
   std::vector<size_t> modules;           ///< that this forward runs, ascending; empty: all layers
   std::optional<size_t> only_optimizer;  ///< no other parameters get a gradient: toggle_model
   std::optional<double> target;          ///< what the loss compares every output with
+  /// d(loss) / d(each element of the output) of a loss that the program computes of the output
+  /// itself: the backward begins with it. Empty: it begins at the network's loss.
+  std::vector<double> output_gradient{};
 };
 
 }  // namespace lockstep

@@ -168,6 +168,9 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
       fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
+    if (trainer_ != nullptr && binding.name.starts_with("self.")) {
+      trainer_->list_grew(binding.name);
+    }
     if (module_before_child_ && binding.name.starts_with("self.")) {
       bound_in_child_.insert(binding.name);
     }
@@ -241,7 +244,17 @@ void Interpreter::bind(const std::string& name, Variable variable, Frame& frame)
   if (buffer != buffers_.end() && !module_before_replica_) {
     variable.content = into_buffer(name, variable, buffer->second);
   }
+  if (&names == &module_ && trainer_ != nullptr) {
+    trainer_->name_bound(name);
+  }
   names[name] = std::move(variable);
+}
+
+void Interpreter::note_read_list(const Variable& variable, const std::string& name, SiteId site) {
+  if (trainer_ != nullptr && std::holds_alternative<Variable::List>(variable.content) &&
+      name.starts_with("self.")) {
+    trainer_->list_read(name, site);
+  }
 }
 
 void Interpreter::register_buffer(const std::string& name, TensorPointer buffer) {

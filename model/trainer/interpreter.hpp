@@ -31,6 +31,10 @@ class TrainerScope {
   /// Whether `all_gather` gathers; else it gives its data as they are, as Lightning's does where no
   /// process group was made.
   virtual bool gathers() const = 0;
+  /// A list of the module has a new entry, a name of it is bound, a list of it is read.
+  virtual void list_grew(const std::string& name) = 0;
+  virtual void name_bound(const std::string& name) = 0;
+  virtual void list_read(const std::string& name, SiteId site) = 0;
   /// A column of the batch that runs, which came to the device with it.
   virtual bool is_column(std::string_view name) const = 0;
 };
@@ -86,11 +90,12 @@ class Interpreter {
   void register_buffer(const std::string& name, TensorPointer buffer);
   /// What is recorded from here on belongs to a new batch.
   void begin_graph() { ++graph_; }
-  /// The loss of a forward, from which gradients flow.
-  GradientPointer new_loss();
-  /// d(variable) / d(the loss that `loss` is), with the communication of gradients that goes with
-  /// it. Raises where PyTorch would.
-  Task<double> gradient_of(GradientPointer variable, GradientPointer loss, SiteId site);
+  /// The loss of a forward, or its output of so many elements, from which gradients flow.
+  GradientPointer new_result_of_forward(int64_t elements);
+  /// The gradient of `variable` with respect to these results of a forward, with the communication
+  /// of gradients that goes with it. Raises where PyTorch would.
+  Task<BackwardStart> gradient_of(GradientPointer variable, GradientPointer loss,
+                                  GradientPointer output, SiteId site);
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
   /// Where the result of an expression lies.
   Location location_for(const Expression& expression, Frame& frame);
@@ -136,6 +141,7 @@ class Interpreter {
   Program append(const Statement& statement, Frame& frame);
   Program check_assertion(const Statement& statement, Frame& frame);
   void count_statement();
+  void note_read_list(const Variable& variable, const std::string& name, SiteId site);
   void check_replica(const std::string& name, SiteId site);
   void check_lost(const std::string& name, SiteId site);
   TensorPointer into_buffer(const std::string& name, const Variable& variable,

@@ -197,6 +197,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   ProgramSettings settings = prepare_common(preparation);
   settings.stop_asked = world.stop_asked;
   settings.stands_for = world.stands_for;
+  settings.joins_evaluation = world.joins_evaluation;
   if (scenario.program) {
     preparation.sites.merge(sites_of(*scenario.program));
   }

@@ -50,6 +50,7 @@ struct WorldAbilities {
   bool repeats_operations = false;
   /// It runs on one device what is meant for so many ranks, for comparison.
   int32_t stands_for = 1;
+  bool joins_evaluation = false;  ///< there it evaluates each sample as often as those ranks do
   /// False: its operations alone are wanted, and no reference arithmetic.
   bool has_arithmetic = true;
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to

@@ -69,6 +69,26 @@ Started started_by(const Object& launcher, const Launch& launch) {
   return {launcher.find("hosts") == nullptr ? launch.nodes : slots(launcher), count};
 }
 
+// Nothing restarts here, and the world keeps its size.
+void note_elastic(Preparation& preparation, const Object& launcher) {
+  const auto place_of = [&launcher](std::string_view name) {
+    const auto argument = std::ranges::find(launcher.arguments, name, &ObjectArgument::name);
+    return argument == launcher.arguments.end() ? launcher.place : argument->place;
+  };
+  if (whole(launcher, "max_restarts", 0) > 0) {
+    add_problem(preparation, Kind::note, place_of("max_restarts"),
+                "`max_restarts` changes nothing here: a rank that ends is not started again");
+  }
+  const PlainValue* const nodes = launcher.find("nnodes");
+  const std::string* const text = nodes == nullptr ? nullptr : nodes->get_if<std::string>();
+  if (text != nullptr && text->find(':') != std::string::npos) {
+    add_problem(preparation, Kind::note, place_of("nnodes"),
+                fmt::format("`nnodes: {}` is taken as the {} that the trainer asks for: no node "
+                            "joins or leaves",
+                            *text, preparation.placement.launch.nodes));
+  }
+}
+
 void check_size(Preparation& preparation, const Object& launcher) {
   const Launch& launch = preparation.placement.launch;
   const Started started = started_by(launcher, launch);
@@ -198,6 +218,7 @@ void prepare_launch(Preparation& preparation) {
   if (scenario.launcher) {
     launch.launcher = scenario.launcher->name;
     launch.max_restarts = whole(*scenario.launcher, "max_restarts", 0);
+    note_elastic(preparation, *scenario.launcher);
     if (launch.is_external()) {
       check_size(preparation, *scenario.launcher);
     }

@@ -25,6 +25,7 @@ struct ProgramSettings {
   /// One device in place of so many ranks: it trains on the batches of all of them, joined, and
   /// all_gather keeps its shape.
   int32_t stands_for = 1;
+  bool joins_evaluation = false;       ///< it evaluates on the batches of all of them, too
   std::function<bool()> stop_asked{};  ///< whether to give up; null: never
 };
 

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -81,6 +82,7 @@ struct RankLog {
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   int64_t steps = 0;                          ///< optimizer steps
   int64_t epochs = 0;                         ///< training epochs that ended
+  std::set<std::string> hooks;                ///< of the program, that ran
   bool found_no_batches = false;              ///< a fit ended at once, as its loader has none
   int64_t statements = 0;                     ///< executed
   bool statement_limit_reached = false;

@@ -17,6 +17,9 @@ std::string data_of(const Statement& statement) {
   if (communication.tensor) {
     return communication.tensor->value.text();
   }
+  if (statement.kind == StatementKind::save_checkpoint) {
+    return "checkpoint";
+  }
   return communication.elements ? communication.elements->value.text() + " elements" : "";
 }
 
@@ -33,7 +36,8 @@ Site describe(const Statement& statement, const std::string& hook, Guard guard) 
   site.guard = guard.site;
   site.in_else = guard.in_else;
   site.data = data_of(statement);
-  site.is_barrier = statement.kind == StatementKind::barrier;
+  site.is_barrier =
+      statement.kind == StatementKind::barrier || statement.kind == StatementKind::save_checkpoint;
   const bool guards =
       statement.kind == StatementKind::branch || statement.kind == StatementKind::repeat;
   const bool decides = guards || statement.kind == StatementKind::should_stop;

@@ -60,7 +60,6 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
   known.sigterm = add("Lightning, broadcast of the SIGTERM flag");
   known.sigterm_handler = add("Lightning, handler of SIGTERM");
   known.sigterm_exit = add("Lightning, barrier before SIGTERMException");
-  known.save_checkpoint = add("Lightning, barrier after save_checkpoint");
   return known;
 }
 
@@ -204,6 +203,7 @@ Task<Flow> Training::run_hook(std::string_view name, Frame& frame) {
   if (found == nullptr) {
     co_return Flow::next;
   }
+  log_.hooks.emplace(name);
   const std::string outer = std::exchange(hook_, std::string(name));
   const Flow flow = co_await interpreter_.run(found->statements, frame);
   hook_ = outer;
@@ -240,7 +240,9 @@ SamplerPolicy Training::policy(LoaderRole role) const {
   policy.replicas = strategy_->replicas(rank_);
   policy.index = strategy_->replica_index(rank_);
   policy.seed = program_.settings.seed;
-  if (role == LoaderRole::train && program_.settings.stands_for > 1) {
+  const bool joins = role == LoaderRole::train ||
+                     (role == LoaderRole::evaluate && program_.settings.joins_evaluation);
+  if (joins && program_.settings.stands_for > 1) {
     policy.distributed = true;
     policy.replicas = program_.settings.stands_for;
     policy.joins = true;

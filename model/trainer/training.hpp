@@ -11,6 +11,7 @@
 #include "model/trainer/callback/callbacks.hpp"
 #include "model/trainer/column_cache.hpp"
 #include "model/trainer/interpreter.hpp"
+#include "model/trainer/kept_lists.hpp"
 #include "model/trainer/logging.hpp"
 #include "model/trainer/metric_statements.hpp"
 #include "model/trainer/scheduler/schedulers.hpp"
@@ -47,6 +48,9 @@ class Training final : public TrainerScope {
   Program refresh_callback_metrics() override;
   bool gathers() const override;
   bool is_column(std::string_view name) const override;
+  void list_grew(const std::string& name) override;
+  void name_bound(const std::string& name) override { kept_lists_.bound(name); }
+  void list_read(const std::string& name, SiteId site) override;
 
   // For the loops.
   Rank& rank() { return rank_; }
@@ -59,8 +63,8 @@ class Training final : public TrainerScope {
   /// Tells the world that the next training epoch, or a batch of the next step, begins.
   Program begin_epoch();
   /// A pass over a loader that is not of training, within a fit or alone.
-  void begin_evaluation(Stage stage) { metrics_.begin_pass(stage); }
-  void end_evaluation() { metrics_.end_evaluation(); }
+  void begin_evaluation(Stage stage, bool is_sanity_check);
+  void end_evaluation();
   Program begin_batch();
   /// Runs the user's hook of this name, if there is one, with names that die with it.
   Task<Flow> hook(std::string_view name);
@@ -163,11 +167,11 @@ class Training final : public TrainerScope {
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
-  /// Of a multiple of the loss.
-  Program backward(double factor, SiteId site);
+  /// Runs backward from a multiple of the loss, or from what the program made of the output.
+  Program backward(BackwardStart start, SiteId site);
   Program backward_of(const Statement& statement, Frame& frame);
-  /// d(what the step hook returns) / d(the loss of its forward).
-  Task<double> factor_of_returned(std::string_view hook, const Frame& frame);
+  /// d(what the step hook returns) / d(the loss of its forward, or its output).
+  Task<BackwardStart> start_of_returned(std::string_view hook, const Frame& frame);
   Program step_of(const Statement& statement);
   Program closure_of(const Statement& statement);
   Program update(size_t optimizer);
@@ -201,6 +205,7 @@ class Training final : public TrainerScope {
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
   MetricStatements metrics_;
+  KeptLists kept_lists_;
   ColumnCache columns_;
   Callbacks callbacks_;
   Schedulers schedulers_;
@@ -227,6 +232,7 @@ class Training final : public TrainerScope {
   std::optional<Closure> closure_;                ///< of the batch that runs
   std::map<size_t, GradientClipping> clippings_;  ///< of the next step, by optimizer
   GradientPointer loss_gradient_;                 ///< of the last forward
+  GradientPointer output_gradient_;               ///< of the same
   std::optional<double> factor_of_copies_{};      ///< what the hooks of all copies have returned
 };
 

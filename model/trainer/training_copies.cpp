@@ -68,7 +68,11 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
 // Strategies have one backward for all copies.
 Program Training::note_factor(std::string_view hook, const Frame& names) {
   const std::optional<double> before = std::exchange(factor_of_copies_, std::nullopt);
-  const double factor = co_await factor_of_returned(hook, names);
+  const BackwardStart start = co_await start_of_returned(hook, names);
+  if (!start.of_output.empty()) {
+    interpreter_.lack(no_site, "a loss of its own on each copy of dp is not modelled", "use ddp");
+  }
+  const double factor = start.of_loss;
   if (before && *before != factor) {
     interpreter_.lack(no_site,
                       "copies that return different multiples of their losses are not modelled");

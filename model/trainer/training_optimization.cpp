@@ -82,24 +82,24 @@ Program Training::run_closure() {
     co_await zero_grad_by_hook();
   }
   if (has_loss) {
-    const double factor = co_await factor_of_returned("training_step", frame);
-    co_await backward(factor, no_site);
+    BackwardStart start = co_await start_of_returned("training_step", frame);
+    co_await backward(std::move(start), no_site);
   }
 }
 
 // Automatic optimization calls backward on what training_step returns. What training_step_end
 // of 1.x makes of it counts as its loss itself.
-Task<double> Training::factor_of_returned(std::string_view hook, const Frame& frame) {
-  if (factor_of_copies_) {
-    co_return *factor_of_copies_;
-  }
+Task<BackwardStart> Training::start_of_returned(std::string_view hook, const Frame& frame) {
+  BackwardStart start{factor_of_copies_.value_or(1)};
   const auto loss = frame.find("loss");
-  if (loss == frame.end() || has_hook(std::string(hook) + "_end")) {
-    co_return 1;
+  if (factor_of_copies_ || loss == frame.end() || has_hook(std::string(hook) + "_end")) {
+    co_return start;
   }
   const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
   const SiteId site = own == nullptr ? no_site : site_of(own->place);
-  co_return co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, site);
+  start = co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, output_gradient_,
+                                            site);
+  co_return start;
 }
 
 // The others would wait for this rank's gradients.
@@ -117,7 +117,7 @@ void Training::check_may_skip(const Hook* training_step) const {
                          "is not supported (Lightning from 2.3 on)");
 }
 
-Program Training::backward(double factor, SiteId site) {
+Program Training::backward(BackwardStart start, SiteId site) {
   if (std::exchange(graph_is_gone_, true)) {
     throw ProgramException(site, "Trying to backward through the graph a second time");
   }
@@ -125,7 +125,10 @@ Program Training::backward(double factor, SiteId site) {
     interpreter_.lack(site, "a backward between clip_gradients and optimizer_step is not modelled");
   }
   StepOptions options = step_options();
-  options.loss_factor *= factor;
+  if (start.of_output.empty()) {
+    options.loss_factor *= start.of_loss;
+  }
+  options.output_gradient = std::move(start.of_output);
   co_await hook("on_before_backward");
   interpreter_.hand_over_compute_stream();
   co_await strategy_->backward(rank_, options);

@@ -64,7 +64,7 @@ struct TrainerSettings {
 struct TrainerSites {
   SiteId log_dir, pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader,
       val_loader, test_loader, predict_loader, loader_length, sigterm, sigterm_handler,
-      sigterm_exit, save_checkpoint;
+      sigterm_exit;
 };
 /// Adds the sites of a stage to a table. Every stage has its own: a rank that validates alone has
 /// reached statements that the others never did.

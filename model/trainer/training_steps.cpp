@@ -195,8 +195,9 @@ TensorPointer Training::copied(const Slice& from, std::vector<int64_t> shape) {
 }
 
 Program Training::bind_output(const Statement* statement, Frame& frame) {
+  output_gradient_ = nullptr;
   if (program_.uses_loss) {
-    loss_gradient_ = training_ ? interpreter_.new_loss() : nullptr;
+    loss_gradient_ = training_ ? interpreter_.new_result_of_forward(1) : nullptr;
     interpreter_.bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);
   }
   const bool named = statement != nullptr && statement->result;
@@ -228,7 +229,9 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     output->ready_on = compute_stream;
     output->uses[compute_stream] = output->ready;
   }
-  interpreter_.bind(named ? statement->result->value : "output", Variable{output}, frame);
+  output_gradient_ = training_ ? interpreter_.new_result_of_forward(elements) : nullptr;
+  interpreter_.bind(named ? statement->result->value : "output", Variable{output, output_gradient_},
+                    frame);
 }
 
 }  // namespace lockstep

@@ -218,6 +218,9 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
       continue;
     }
     const bool needed = std::find(computed.begin(), computed.end(), name) != computed.end();
+    if (needed) {
+      note_read_list(*variable, name, site);
+    }
     if (needed || is_list) {
       Value value = co_await read(*variable, name, site);
       values.emplace(name, std::move(value));
@@ -320,6 +323,7 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   if (root.kind == ExpressionNode::Kind::name) {
     check_lost(root.name, site);
     if (const Variable* variable = find(root.name, frame)) {
+      note_read_list(*variable, root.name, site);
       co_return *variable;
     }
   }

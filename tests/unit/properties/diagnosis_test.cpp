@@ -98,7 +98,7 @@ TEST_CASE("values exchanged on the way to an unrelated hang are two findings") {
   CHECK(tells(findings[1], "watchdog"));
 }
 
-TEST_CASE("a participant that comes later than the timeout is a warning") {
+TEST_CASE("a participant that comes later than the timeout is an error: the job is killed") {
   JournalBuilder journal(2);
   const SiteId site = journal.site("barrier", 3);
   for (int32_t rank = 0; rank < 2; ++rank) {
@@ -112,7 +112,7 @@ TEST_CASE("a participant that comes later than the timeout is a warning") {
   const auto findings = diagnose(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS402");
-  CHECK(findings[0].level == Level::warning);
+  CHECK(findings[0].level == Level::error);
   CHECK(findings[0].ranks == RankSet({1}));
   CHECK(diagnose(journal.run(), {Backend::gloo, "", {}}).empty());
 }
