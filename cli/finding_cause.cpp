@@ -316,7 +316,9 @@ std::optional<FindingCause> cause_of_weights(const OneRun& run, const Finding& f
                                      scenario.model ? &scenario.model->place : nullptr,
                                      trainer != nullptr ? place_of_key(trainer->strategy) : nullptr,
                                      trainer != nullptr ? &trainer->place : nullptr});
-  return site == no_site ? std::nullopt : std::optional(FindingCause{site, "trained by this"});
+  return site == no_site ? std::nullopt
+                         : std::optional(FindingCause{
+                               site, divides ? "divided over the replicas" : "what is trained"});
 }
 
 }  // namespace

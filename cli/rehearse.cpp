@@ -193,6 +193,19 @@ void check_expectations(Rehearsal& rehearsal) {
   }
 }
 
+void add_notes_on_unused(Rehearsal& rehearsal) {
+  if (!is_real(rehearsal.world)) {
+    const std::vector<Problem> unused = notes_on_unused(rehearsal.run);
+    rehearsal.problems.insert(rehearsal.problems.end(), unused.begin(), unused.end());
+  }
+}
+
+void complete_findings(Rehearsal& rehearsal) {
+  fold_consequences(rehearsal.run, rehearsal.findings);
+  place_findings(rehearsal.run, rehearsal.findings);
+  complete_remedies(rehearsal.run, rehearsal.findings);
+}
+
 }  // namespace
 
 Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> scenario,
@@ -222,10 +235,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.coverage.world_sizes = {rehearsal.run.preparation.options.world_size};
   rehearsal.coverage.epochs = rehearsal.run.preparation.log->ranks.front().epochs;
   add_coverage(rehearsal, explored);
-  if (!is_real(request.world)) {
-    const std::vector<Problem> unused = notes_on_unused(rehearsal.run);
-    rehearsal.problems.insert(rehearsal.problems.end(), unused.begin(), unused.end());
-  }
+  add_notes_on_unused(rehearsal);
   rehearsal.findings.insert(rehearsal.findings.end(),
                             std::make_move_iterator(explored.findings.begin()),
                             std::make_move_iterator(explored.findings.end()));
@@ -250,9 +260,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   if (request.explore && wants_one_device(rehearsal)) {
     compare_with_one_device(own, request, rehearsal);
   }
-  fold_consequences(rehearsal.run, rehearsal.findings);
-  place_findings(rehearsal.run, rehearsal.findings);
-  complete_remedies(rehearsal.run, rehearsal.findings);
+  complete_findings(rehearsal);
   if (request.advise) {
     rehearsal.results.advice = advise(rehearsal, request);
   }
