@@ -3,37 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <set>
 
-#include "io/scenario/catalogue.hpp"
 #include "io/scenario/known_names.hpp"
 #include "io/scenario/spelling.hpp"
-#include "model/metric/functional.hpp"
+#include "model/metric/torchmetrics_names.hpp"
 #include "model/scenario/function.hpp"
 
 namespace lockstep {
 namespace {
 
 using Names = std::set<std::string, std::less<>>;
-
-/// BinaryF1Score is binary_f1_score in torchmetrics.functional, MulticlassAUROC multiclass_auroc.
-std::string functional_name(std::string_view class_name) {
-  std::string out;
-  for (size_t i = 0; i < class_name.size(); ++i) {
-    const auto upper = [&](size_t at) {
-      return at < class_name.size() && std::isupper(static_cast<unsigned char>(class_name[at]));
-    };
-    const bool lower_after =
-        i + 1 < class_name.size() && std::islower(static_cast<unsigned char>(class_name[i + 1]));
-    if (i > 0 && upper(i) && (!upper(i - 1) || lower_after)) {
-      out += '_';
-    }
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(class_name[i])));
-  }
-  return out;
-}
 
 // `register_buffer`: a buffer with a name is the module's own.
 void add_buffers(const std::vector<LayerSpec>& layers, Names& names) {
@@ -135,11 +116,8 @@ class NameCheck {
       functions_.emplace(name);
     }
     if (!scenario.is_bare_program()) {
-      for (const ClassRow& metric : classes(ObjectRole::metric)) {
-        functions_.insert(functional_name(metric.name));
-      }
-      for (std::string& name : metric_function_names()) {
-        functions_.insert(std::move(name));
+      for (const TorchMetricsName& function : torchmetrics_functions()) {
+        functions_.emplace(function.name);
       }
     }
     base_.insert("world");

@@ -124,7 +124,7 @@ class LoggedResults {
   Program reduce_one(Result& result, bool keep);
   bool is_visible(const Result& result) const { return result.in_use && result.loader == loader_; }
   void remember(const Result& result, double value);
-  double single_number(const Result& result, const Tensor& value) const;
+  double single_number(const Result& result, const Value& value) const;
   Task<double> synchronised(double value, DType dtype, Reduction reduction, SiteId site);
 
   Interpreter& interpreter_;

@@ -90,13 +90,13 @@ Task<Gathered> MetricExchange::gather(Tensor own, SiteId site) {
   co_return gathered;
 }
 
-Tensor MetricExchange::common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
-                                    const std::function<Tensor()>& compute) {
+Value MetricExchange::common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
+                                   const std::function<Value()>& compute) {
   PureCall call;
   call.function = &metric;
   call.arguments = gathered;
-  call.compute = [&] { return std::make_shared<const Tensor>(compute()); };
-  return *std::static_pointer_cast<const Tensor>(interpreter_.rank().result_of(call));
+  call.compute = [&] { return std::make_shared<const Value>(compute()); };
+  return *std::static_pointer_cast<const Value>(interpreter_.rank().result_of(call));
 }
 
 }  // namespace lockstep

@@ -40,7 +40,7 @@ class MetricStatements {
   Task<Tensor> input(const Given<Expression>* given, const Expression* otherwise, Frame* frame,
                      SiteId site);
   void bind(const Statement& statement, Frame& frame, const MetricDefinition& definition,
-            const std::vector<Tensor>& values);
+            const std::vector<Value>& values);
   [[noreturn]] void fail(SiteId site, const MetricDefinition& metric, const OperationError& error);
 
   Interpreter& interpreter_;

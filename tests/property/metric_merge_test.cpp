@@ -61,6 +61,14 @@ std::vector<std::vector<Sample>> sharded(const std::vector<Sample>& samples, siz
   return result;
 }
 
+bool is_regression(const std::string& name) {
+  return name == "R2Score" || name == "MeanMetric" || name == "ExplainedVariance" ||
+                 name == "TweedieDevianceScore" || name.ends_with("Error") ||
+                 name.ends_with("CorrCoef")
+             ? !name.starts_with("Binary") && !name.starts_with("Multiclass")
+             : false;
+}
+
 void update(const MetricDefinition& metric, const Subject& subject,
             const std::vector<Sample>& samples, MetricState& state) {
   if (samples.empty()) {
@@ -71,8 +79,7 @@ void update(const MetricDefinition& metric, const Subject& subject,
   std::vector<double> predicted;
   std::vector<double> queries;
   const std::string name = subject.class_name;
-  const bool regression =
-      name.starts_with("Mean") || name == "R2Score" || name == "PearsonCorrCoef";
+  const bool regression = is_regression(name);
   for (const Sample& sample : samples) {
     scores.push_back(sample.score);
     labels.push_back(regression           ? static_cast<double>(sample.label) / 4
@@ -120,7 +127,38 @@ constexpr Subject subjects[] = {{"BinaryAccuracy", false},
                                 {"SumMetric", false},
                                 {"MinMetric", false},
                                 {"MaxMetric", false},
-                                {"RetrievalMAP", false}};
+                                {"RetrievalMAP", false},
+                                {"BinarySpecificity", false},
+                                {"BinaryHammingDistance", false},
+                                {"BinaryNegativePredictiveValue", false},
+                                {"BinaryCohenKappa", false},
+                                {"BinaryJaccardIndex", false},
+                                {"BinaryMatthewsCorrCoef", false},
+                                {"BinaryHingeLoss", false},
+                                {"BinaryCalibrationError", false},
+                                {"BinaryEER", false},
+                                {"MulticlassCohenKappa", true},
+                                {"MulticlassJaccardIndex", true},
+                                {"MulticlassMatthewsCorrCoef", true},
+                                {"MeanSquaredLogError", false},
+                                {"MeanAbsolutePercentageError", false},
+                                {"SymmetricMeanAbsolutePercentageError", false},
+                                {"WeightedMeanAbsolutePercentageError", false},
+                                {"LogCoshError", false},
+                                {"TweedieDevianceScore", false},
+                                {"RelativeSquaredError", false},
+                                {"ExplainedVariance", false},
+                                {"ConcordanceCorrCoef", false},
+                                {"SpearmanCorrCoef", false},
+                                {"KendallRankCorrCoef", false},
+                                {"RetrievalMRR", false},
+                                {"RetrievalNormalizedDCG", false},
+                                {"RetrievalPrecision", false},
+                                {"RetrievalRecall", false},
+                                {"RetrievalHitRate", false},
+                                {"RetrievalFallOut", false},
+                                {"RetrievalRPrecision", false},
+                                {"RetrievalAUROC", false}};
 
 bool merges() {
   return rc::check("shards merge to the whole", [] {
@@ -151,10 +189,19 @@ bool merges() {
 
 // What a shard's value weighs in the mean of the whole, by the table.
 double weight_of(Averaging averaging, const std::vector<Sample>& shard) {
+  if (averaging == Averaging::equal_targets) {
+    double sum = 0;
+    for (const Sample& sample : shard) {
+      sum += static_cast<double>(sample.label) / 4;
+    }
+    return sum;
+  }
   return static_cast<double>(std::count_if(shard.begin(), shard.end(), [&](const Sample& sample) {
     switch (averaging) {
       case Averaging::equal_predicted_positives: return sample.score > 0.5;
+      case Averaging::equal_predicted_negatives: return sample.score <= 0.5;
       case Averaging::equal_positives: return sample.label % 2 == 1;
+      case Averaging::equal_negatives: return sample.label % 2 == 0;
       default: return true;
     }
   }));
@@ -165,7 +212,16 @@ bool averages() {
     constexpr Subject averaged[] = {{"BinaryAccuracy", false},
                                     {"BinaryPrecision", false},
                                     {"BinaryRecall", false},
+                                    {"BinarySpecificity", false},
+                                    {"BinaryNegativePredictiveValue", false},
+                                    {"BinaryHammingDistance", false},
+                                    {"BinaryHingeLoss", false},
                                     {"MeanSquaredError", false},
+                                    {"MeanSquaredLogError", false},
+                                    {"MeanAbsolutePercentageError", false},
+                                    {"WeightedMeanAbsolutePercentageError", false},
+                                    {"LogCoshError", false},
+                                    {"TweedieDevianceScore", false},
                                     {"MeanAbsoluteError", false}};
     const Subject subject = averaged[*rc::gen::inRange<size_t>(0, std::size(averaged))];
     const MetricDefinition metric = define(subject);
@@ -181,6 +237,7 @@ bool averages() {
       MetricState state = metric.metric->initial_state();
       update(metric, subject, shard, state);
       const double weight = weight_of(averaging, shard);
+      RC_PRE(weight > 0 || averaging != Averaging::equal_targets);  // divided by almost nothing
       weighted += weight * value(metric, state);
       weights += weight;
       mean += value(metric, state) / static_cast<double>(shards.size());
