@@ -113,6 +113,8 @@ REGRESSION = [
                          reduction=reduction)),
     setting("cosine-on-an-empty-rank", "CosineSimilarity", distributions, EMPTY, fails=True),
     *spread("concordance", "ConcordanceCorrCoef", regression),
+    # No rank has seen a deviation of its own mean: nan.
+    setting("pearson-of-one-sample-each", "PearsonCorrCoef", regression, [[1], [1], [1]]),
     *spread("concordance-of-two-outputs", "ConcordanceCorrCoef", two_outputs, TWO, num_outputs=2),
     *(made for how in ("mean", "range", "std", "l2")
       for made in spread(f"nrmse-{how}", "NormalizedRootMeanSquaredError", positive,

@@ -13,7 +13,7 @@ using namespace lockstep;
 
 namespace {
 
-constexpr const char* default_parameters = "seed=1 max_success=200";
+constexpr const char* default_parameters = "seed=1 max_success=1000";
 
 struct Sample {
   double score = 0;
@@ -160,6 +160,22 @@ constexpr Subject subjects[] = {{"BinaryAccuracy", false},
                                 {"RetrievalRPrecision", false},
                                 {"RetrievalAUROC", false}};
 
+// TorchMetrics scales a correlation by the greatest deviation that a rank has seen of its own mean:
+// where none has seen any, it is nan (recording pearson-of-one-sample-each).
+bool sees_no_deviation(const Subject& subject, const std::vector<std::vector<Sample>>& shards) {
+  const std::string name = subject.class_name;
+  const auto all_alike = [&](auto number) {
+    return std::all_of(shards.begin(), shards.end(), [&](const std::vector<Sample>& shard) {
+      return std::all_of(shard.begin(), shard.end(), [&](const Sample& sample) {
+        return number(sample) == number(shard.front());
+      });
+    });
+  };
+  return (name == "PearsonCorrCoef" || name == "ConcordanceCorrCoef") &&
+         (all_alike([](const Sample& sample) { return sample.score; }) ||
+          all_alike([](const Sample& sample) { return static_cast<double>(sample.label); }));
+}
+
 bool merges() {
   return rc::check("shards merge to the whole", [] {
     const Subject subject = subjects[*rc::gen::inRange<size_t>(0, std::size(subjects))];
@@ -168,7 +184,12 @@ bool merges() {
     for (size_t i = 0; i < samples.size(); ++i) {
       samples[i].score += static_cast<double>(i) / 8192;  // no ties within a query
     }
-    const auto shards = sharded(samples, *rc::gen::inRange<size_t>(1, 6));
+    auto shards = sharded(samples, *rc::gen::inRange<size_t>(1, 6));
+    if (subject.class_name == std::string("KendallRankCorrCoef")) {
+      // Its lists are of columns, beside which what an empty rank sends does not fit.
+      std::erase_if(shards, [](const std::vector<Sample>& shard) { return shard.empty(); });
+    }
+    RC_PRE(!sees_no_deviation(subject, shards));
     std::vector<MetricState> states;
     std::vector<Sample> in_rank_order;
     for (const std::vector<Sample>& shard : shards) {
