@@ -44,7 +44,7 @@ std::string rendered(const Rehearsal& rehearsal, const Request& request, const S
 void add_case(Answer& answer, const Job& job, const Request& request, const Style& style,
               bool heading) {
   const Rehearsal& rehearsal = job.result;
-  // What never ran has no result to print; what is wrong with it is a diagnostic.
+  // A case that never ran has no result to print; its errors are diagnostics.
   const bool told_beside = !rehearsal.ran() && !rehearsal.refused();
   std::string& to = told_beside ? answer.diagnostics : answer.text;
   if (heading) {
@@ -57,7 +57,7 @@ void write_timeline(const std::vector<Job>& jobs, const Request& request, Answer
   if (!request.timeline.empty() && jobs.front().result.ran()) {
     try {
       answer.diagnostics += write_timeline(jobs.front().result, request.timeline);
-    } catch (const OutputError& error) {  // what the run gave is still told
+    } catch (const OutputError& error) {  // what the run gave is still reported
       answer.diagnostics += fmt::format("error: {}\n", error.what());
       answer.code = ExitCode::output_failed;
     } catch (const StoreError& error) {
@@ -74,7 +74,7 @@ struct DrawnFaults {
 };
 
 // Reads each case again with its faults, so that smaller variants and other world sizes have them
-// too. A case that does not run keeps none: rehearsing it tells why.
+// too. A case that does not run keeps none: rehearsing it shows why.
 DrawnFaults add_drawn_faults(std::vector<Job>& jobs, const Request& request,
                              const Deadline* deadline) {
   DrawnFaults drawn;

@@ -27,7 +27,7 @@ World world_named(const std::string& name) {
   return name == "processes" ? World::processes : World::simulated;
 }
 
-// CLI11's own checks tell a range of 300 digits, and let `nan` pass.
+// CLI11's own checks print a range of 300 digits, and let `nan` pass.
 CLI::Validator whole_number(int64_t least, int64_t most) {
   return CLI::Validator(
       [least, most](const std::string& text) {

@@ -8,7 +8,7 @@
 
 namespace lockstep::cli {
 
-/// What a command says: the result, and what is told beside it.
+/// The output of a command: the result, and messages for standard error.
 struct Answer {
   std::string text;         ///< standard output, or the file of -o
   std::string diagnostics;  ///< standard error

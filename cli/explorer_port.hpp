@@ -16,7 +16,7 @@ namespace lockstep::cli {
 /// The statements and `unknown`s of a scenario whose outcome depends on data that it does not say.
 std::set<SiteId> unknown_sites(const Scenario& scenario);
 
-/// What the ports of one run share. Only a world of one thread may be scripted; in a world of
+/// State that the ports of one run share. Only a world of one thread may be scripted; in a world of
 /// threads, `script` stays unused and `taken` empty.
 struct Exploration {
   std::set<SiteId> free_sites;

@@ -11,7 +11,7 @@ namespace lockstep::cli {
 
 namespace {
 
-// What input can do to us and no reader can know beforehand becomes a problem of that case.
+// Failures caused by input that no reader can detect beforehand become a problem of that case.
 Rehearsal rehearse_job(const Job& job, const RehearseRequest& request) {
   const auto failed = [&](const char* message, const char* remedy) {
     Rehearsal rehearsal;

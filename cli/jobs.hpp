@@ -31,7 +31,7 @@ Collected collect(const CaseSource& source);
 /// The file and case that an argument of a command names, with the request's settings.
 CaseSource source_of(const Request& request, const std::string& argument);
 
-/// What a command says of a file that is no scenario.
+/// The output of a command for a file that is not a scenario.
 Answer bad_input(const Request& request, const Collected& collected);
 
 /// How many cases run at the same time: as asked, else one a core; ranks that are threads already

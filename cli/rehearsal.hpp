@@ -13,11 +13,11 @@
 
 namespace lockstep::cli {
 
-/// What an exploration covered, and what it did not.
+/// Coverage of an exploration.
 struct Coverage {
   int64_t schedules = 0;
   bool complete = true;  ///< every schedule of what is free was run
-  bool free = false;     ///< something was left to chance
+  bool free = false;     ///< several schedules were possible
   std::vector<int32_t> world_sizes;
   int64_t epochs = 0;
   std::vector<std::string> looked_at;
@@ -47,7 +47,7 @@ struct Rehearsal {
   Coverage coverage;
   std::vector<Judged> expectations;
   std::vector<std::string> drawn_faults;  ///< beside the scenario, as objects of its list
-  std::string undecided;                  ///< a limit was hit; empty: the answer stands
+  std::string undecided;                  ///< a limit was hit; empty: the answer is complete
 
   bool hung = false;  ///< some explored order hangs
   bool invalid() const;

@@ -28,7 +28,7 @@ struct Prediction {
   Time total_time{};
   int64_t steps = 0;              ///< optimizer steps of rank 0
   std::optional<Time> step_time;  ///< steady: between the ends of two steps; none without a step
-  /// What calibration gives: between these lie 90 % of what was held out. None without.
+  /// Range from calibration: 90 % of the held-out steps are within it. Empty without calibration.
   std::optional<Time> step_time_low;
   std::optional<Time> step_time_high;
   std::optional<Time> total_time_low;
@@ -48,7 +48,7 @@ struct RankResults {
   std::map<std::string, double> metrics;  ///< logged last
 };
 
-/// What variants of a training gave.
+/// Results of variants of a training.
 struct Advice {
   struct Change {
     std::string text;  ///< "gradient_as_bucket_view: true"
@@ -61,7 +61,7 @@ struct Advice {
   std::optional<int64_t> largest_batch_size;  ///< of data.train that fits; 0: not even 1
 };
 
-/// What came out of a run, as expectations and reports name it.
+/// Results of a run, by the names that expectations and reports use.
 struct Results {
   Prediction prediction;
   std::vector<RankResults> ranks;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t waits_told_max = 4;
 
-// What the user would see, and what it costs.
+// The symptoms and the cost.
 std::string visible_text(const RunResult& run, const DiagnosisOptions& options, Time timeout) {
   const int64_t ranks = run.journal->ranks();
   if (timeout == Time::max()) {
@@ -62,7 +62,7 @@ RankSet ranks_in(const Finding& finding) {
   return ranks;
 }
 
-// What an invariant found, except what already explains itself by another finding.
+// Findings of an invariant, except those that another finding already explains.
 std::vector<Finding> unexplained(std::vector<Finding> found, const RankSet& explained) {
   std::erase_if(found, [&explained](const Finding& finding) {
     return ranks_in(finding).intersects(explained);
@@ -70,7 +70,7 @@ std::vector<Finding> unexplained(std::vector<Finding> found, const RankSet& expl
   return found;
 }
 
-// Whether a hang is told as the end of one of these ranks.
+// Whether a hang is reported as the end of one of these ranks.
 bool names_end_of(const Finding& hang, const RankSet& ranks) {
   return hang.code == "LS101" &&
          (hang.ranks.intersects(ranks) ||
@@ -79,7 +79,7 @@ bool names_end_of(const Finding& hang, const RankSet& ranks) {
           }));
 }
 
-// A rank out of memory that others wait for is told by their hang, which then says what was held.
+// If others wait for a rank out of memory, their hang reports it and what was held.
 void add_memory(const RunResult& run, std::vector<Finding>& hanging, std::vector<Finding>& others) {
   for (Finding& memory : memory_fits(run)) {
     const auto hang = std::find_if(hanging.begin(), hanging.end(), [&memory](const Finding& known) {

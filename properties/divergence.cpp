@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-// Of two parts of one statement, which comes first: negative the left one; 0 where there is none.
+// Orders two parts of one statement: negative if the left one is first; 0 if there is no order.
 int order_of(const Sites& sites, SiteId left, SiteId right) {
   const Site* a = sites.find(left);
   const Site* b = sites.find(right);
@@ -53,7 +53,7 @@ class Pair {
     return smallest_edit({left_.calls, left_.open()}, {right_.calls, right_.open()}, judges);
   }
 
-  // What led the side that makes the call `own` there, and the other side elsewhere.
+  // The decision that led one side to the call `own`, and the other side elsewhere.
   std::optional<Decision> decision(bool on_left, size_t own) const {
     const MemberClass& caller = on_left ? left_ : right_;
     const Decisions& mine = on_left ? left_decisions_ : right_decisions_;
@@ -103,8 +103,8 @@ class Pair {
     return !differs || other_way ? 0 : left_differs ? -1 : 1;
   }
 
-  // Where both wait and nothing tells: one more turn of a loop that both know; then the user's own
-  // statement rather than a library's; then what fewer ranks do.
+  // Where both wait and nothing decides: one more turn of a loop that both know; then the user's
+  // own statement rather than a library's; then what fewer ranks do.
   int habit(size_t i, size_t j) const {
     const Call& a = left_.calls[i];
     const Call& b = right_.calls[j];
@@ -266,8 +266,8 @@ class Classifier {
     return found;
   }
 
-  // Equal calls of other statements, so that every pair completes: in another order the values are
-  // exchanged, and of different keys of a log they are mixed.
+  // Equal calls of different statements, so that every pair completes: in a different order the
+  // values are exchanged, and of different keys of a log they are mixed.
   std::optional<Divergence> silent_exchange() const {
     const MemberClass& reference = classes_.front();
     for (size_t i = 1; i < std::min(classes_.size(), pairs_max + 1); ++i) {

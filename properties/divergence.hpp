@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// What would make the members' calls equal.
+/// The edit that would make the members' calls equal.
 enum class Repair : uint8_t {
   add_calls,         ///< LS101, LS102
   exchange_calls,    ///< LS103
@@ -20,7 +20,7 @@ enum class Repair : uint8_t {
   keep_rank,         ///< LS101: a rank ended by an exception, or was lost
 };
 
-/// What ranks with the same call (or none) at the place of a divergence did.
+/// Ranks with the same call (or none) at the place of a divergence.
 struct Party {
   RankSet ranks;
   std::optional<Call> call;  ///< nothing: they make no call there
@@ -51,11 +51,11 @@ struct Divergence {
 };
 
 /// The first divergence of every communicator. Groups that differ alike at the same statement are
-/// told as one. One whose ranks had come past another before is an
-/// echo of that and told there, so that a defect is found once.
+/// reported as one. One whose ranks had come past another before is an
+/// echo of that and reported there, so that a defect is found once.
 std::vector<Divergence> divergences_of(const RunResult& run);
 
-/// How a rank ended: as its main program did, but stuck while any lane waits for ever. A run
+/// How a rank ended: as its main program did, but stuck while any lane waits forever. A run
 /// without ends has finished.
 RankEnd::Kind end_of_rank(const RunResult& run, int32_t rank);
 

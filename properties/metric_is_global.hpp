@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// What one rank logged under a key at the end of an epoch.
+/// The value that one rank logged under a key at the end of an epoch.
 struct RankMetric {
   int32_t rank = 0;
   double value = 0;                ///< that it shows
@@ -28,18 +28,18 @@ struct GlobalMetric {
   std::string reduction = "mean";  ///< of batches and ranks: mean, sum, max, min
   bool synchronised = false;
   bool rank_zero_only = false;
-  int64_t world_size = 0;  ///< ranks that there are; `ranks` may be fewer
-  int64_t elements = 0;    ///< of sums behind it that are not over batches and ranks, as a loss's
-  /// Another finding tells why: ranks evaluate samples twice or never, or lose what they updated.
+  int64_t world_size = 0;  ///< all ranks; `ranks` may be fewer
+  int64_t elements = 0;    ///< elements summed within the value itself, as in a loss
+  /// Another finding explains why: ranks evaluate samples twice or never, or lose updates.
   bool is_told_already = false;
   bool is_out_of_reach = false;  ///< of sync_dist, until it is moved to the device
-  bool is_stand_in = false;      ///< of a loss that is not computed: no number of the real training
-  bool of_last_batch = false;    ///< and not of an epoch: what a rank shows is taken as a sample
+  bool is_stand_in = false;      ///< a placeholder for a loss that is not computed
+  bool of_last_batch = false;    ///< not of an epoch: a rank's value is a sample
   int64_t chunks = 1;            ///< of a batch, on replicas that log one after the other (dp)
   bool is_monitored = false;     ///< a callback or scheduler decides by it
-  bool in_training = false;      ///< of training batches: what one rank shows is taken as a sample
-  std::string rule;              ///< why it may not be averaged; empty: nothing speaks against it
-  /// What else may be wrong where it is not that of all samples, and the remedy; empty: nothing
+  bool in_training = false;      ///< of training batches: a rank's value is a sample
+  std::string rule;              ///< why it may not be averaged; empty: it may
+  /// A possible cause if it differs from the value of all samples, and the remedy; empty: nothing
   /// can be said, as it depends on more than samples.
   std::string other_rule;
   std::string other_remedy;

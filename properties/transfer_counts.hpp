@@ -29,7 +29,7 @@ struct RowRange {
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
                                         const RowRange& rows = {});
 
-/// The same of one step out of `steps` equal ones; nothing when the counts cannot be divided, so
+/// The counts of one step out of `steps` equal ones; empty when the counts cannot be divided, so
 /// that steps were not equal.
 std::vector<TransferCount> transfers_per_step(std::vector<TransferCount> counts, int64_t steps);
 

@@ -12,7 +12,7 @@
 
 namespace lockstep::sim {
 
-/// How a run stands on its cluster.
+/// How a run is placed on its cluster.
 struct CostOptions {
   int32_t world_size = 1;
   int32_t ranks_per_node = 0;  ///< 0: as many as fit
@@ -24,7 +24,7 @@ struct CostOptions {
   RangeEnd end = RangeEnd::nominal;          ///< of a calibrated prediction
 };
 
-/// What a simulation of one cluster needs, and what its figures rest on.
+/// Inputs of a simulation of one cluster, and the sources of its figures.
 struct Costs {
   std::unique_ptr<ComputeCost> compute;
   SlowedComputeCost* slowed = nullptr;  ///< `compute`, where it has stragglers
@@ -32,7 +32,7 @@ struct Costs {
   /// In front of `compute` and `communication`, where there is a calibration.
   const MeasuredComputeCost* measured_compute = nullptr;
   std::unique_ptr<MeasuredCommunicationCost> measured_communication;
-  /// What prices communication.
+  /// The cost model of communication.
   CommunicationCost& pricing() {
     return measured_communication ? static_cast<CommunicationCost&>(*measured_communication)
                                   : *communication;

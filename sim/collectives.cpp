@@ -49,8 +49,8 @@ void Engine::retire_calls(Communicator& communicator) {
 
 namespace {
 
-// What must be the same for a call to complete at all. Reduction and type may differ: then it
-// completes, and every member makes its own of the bytes.
+// The properties that must agree for a call to complete at all. Reduction and type may differ: then
+// it completes, and every member makes its own of the bytes.
 bool same_shape(const Op& a, const Op& b) {
   if (a.kind != b.kind || a.bytes != b.bytes || (has_root(a.kind) && a.peer != b.peer)) {
     return false;
@@ -77,7 +77,7 @@ bool Engine::fits(const CallSlot& here) {
     }
   }
   if (first.kind == OpKind::all_to_all) {
-    // What each sends to another is what that one expects from it.
+    // Each must send to a peer what that peer expects from it.
     std::vector<const Part*> by_member(here.arrived);
     for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
       const auto member = static_cast<size_t>(parts_[index].member);
@@ -162,7 +162,7 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
       std::any_of(splits.begin(), splits.end(), [](const auto& list) { return !list.empty(); });
   const int32_t peer = parts_[by_member.front()].op.peer;
   const auto root = std::find(members.begin(), members.end(), peer) - members.begin();
-  // What members make alike is made once, for each way of reading and reducing the bytes.
+  // Results that members share are computed once, for each way of reading and reducing the bytes.
   std::map<std::pair<DType, Reduction>, SharedValues> wholes;
   for (size_t member = 0; member < by_member.size(); ++member) {
     const Part& part = parts_[by_member[member]];

@@ -154,7 +154,7 @@ void Engine::push_forecasts() {
   forecasts_.clear();
 }
 
-// What is ready
+// Ready operations
 
 void Engine::drain() {
   while (!ready_parts_.empty()) {
@@ -186,8 +186,8 @@ void Engine::launch(uint32_t index) {
   }
 }
 
-// What a kernel throws is told to whoever settles its ticket, and to what comes after it: the host
-// is elsewhere by now, or would be on a real device.
+// What a kernel throws is reported to whoever settles its ticket, and to what comes after it: the
+// host is elsewhere by now, or would be on a real device.
 void Engine::note_broken(RankState& rank, SiteId site) {
   if (!rank.broken) {
     rank.broken = end_of(std::current_exception());

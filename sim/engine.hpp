@@ -18,14 +18,14 @@
 
 namespace lockstep::sim {
 
-/// What a slow link does, from when and how long. Of a step or an epoch: from when the first rank's
+/// A slow link: its effect, start and duration. Of a step or an epoch: from when the first rank's
 /// host begins it. Latency is added to transfers that start while it lasts.
 struct LinkFault {
   LinkIndex link = 0;
   Instant at{};
   Time duration = Time::max();
   double bandwidth =
-      1;               ///< what is left of it, as a fraction > 0; of several faults, their product
+      1;               ///< the remaining share, as a fraction > 0; of several faults, their product
   Time latency{};      ///< added
   int32_t number = 0;  ///< the caller's own, for Engine::struck_faults
 };
@@ -37,14 +37,14 @@ struct SimulationOptions {
   std::optional<uint64_t> tie_seed;            ///< draw the order of what happens at the same time
   /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
   std::vector<uint32_t> any_source_choices;
-  /// Such a receive takes a message only when nothing else can happen, one at a time: then all that
-  /// may come without it is there.
+  /// Defers any-source receives until the world is otherwise idle, so that every candidate sender
+  /// is present.
   bool any_source_last = false;
   /// Filled in for an explorer, by turn: how many waiting sends there were to take. May be null.
   std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
-  PositionObserver* observer = nullptr;  ///< is told where ranks stand; may be null
+  PositionObserver* observer = nullptr;  ///< observes the position of ranks; may be null
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.
   std::function<bool()> stop_asked{};
 };
@@ -97,7 +97,7 @@ class Engine {
 
   /// Gives every rank its program and runs until nothing can happen any more.
   void run(const ProgramOfRank& program);
-  /// Ends the programs that wait for ever. What their unwinding still does changes nothing: neither
+  /// Ends the programs that wait forever. What their unwinding still does changes nothing: neither
   /// memory nor the journal.
   void unwind();
 
@@ -111,7 +111,7 @@ class Engine {
   void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
   Lane& start_lane(RankState& rank, Program program);
   void reached(RankState& rank, const Position& position);
-  /// Waits for ever: for tickets, or for room in the launch queue.
+  /// Waits forever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {
     return held(rank, lane) || !lane.lane.done();  // `held` first: it forgets holds that ended
   }

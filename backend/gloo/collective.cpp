@@ -12,7 +12,7 @@ namespace lockstep::backend {
 
 namespace {
 
-// What every member tells every other one, before the payload.
+// The header that every member sends to every other one before the payload.
 struct Header {
   int64_t carries_values = 0;
   int32_t by_color = 0;
@@ -27,7 +27,7 @@ static_assert(sizeof(Header) == 24);
 // Payloads of at most this size travel with the header, whether they carry values or not.
 constexpr int64_t inline_limit = 4096;
 
-// What is sent in several steps once the headers say that all members agree.
+// Data that is sent in several steps once the headers show that all members agree.
 bool is_long_sum(const Op& op) {
   return op.kind == OpKind::all_reduce && op.bytes.count() > inline_limit;
 }
@@ -106,7 +106,7 @@ Collective::Collective(const Part& part, RankState& rank)
   incoming_.resize(count);
 }
 
-// Members whose calls differ in what must agree use different slots, and so wait for ever.
+// Members whose calls differ in what must agree use different slots, and so wait forever.
 uint64_t Collective::header_slot() const {
   uint64_t slot = random_key(rank_.shared.run, part_.communicator());
   slot = random_key(slot, static_cast<uint64_t>(part_.call()));
@@ -331,7 +331,7 @@ void Collective::store_sum() {
   });
 }
 
-// Of a scatter and an all_to_all only the parts for this member have come: the root's is the result
+// In a scatter and an all_to_all only the parts for this member have come: the root's is the result
 // as that of a broadcast would be, and those of an all_to_all are strung together.
 Values Collective::result() {
   const auto typed = [this](std::span<const std::byte> bytes) {

@@ -20,7 +20,7 @@ class CollectiveWindows {
   /// `op` outlives the windows.
   CollectiveWindows(const Op& op, int64_t members, int64_t self, int64_t root);
 
-  /// What `from` moves to `to`; one of the two is this member.
+  /// The part that `from` sends to `to`; one of the two is this member.
   Window window(int64_t from, int64_t to) const;
   /// Bytes of the parts of an all_to_all: to each member, from each.
   const std::vector<int64_t>& sent() const { return sent_; }

@@ -27,7 +27,7 @@ bool is_space(char letter) {
 // Longest first.
 constexpr std::array<std::string_view, 18> symbols{
     "==", "!=", "<=", ">=", "//", "**", "<", ">", "+", "-", "*", "/", "%", "(", ")", "[", "]", ","};
-// What other languages write, and what it is called here.
+// Operators of other languages, and their names here.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> foreign{{
     {"&&", "write `and`"},
     {"||", "write `or`"},

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What a buffer is for; memory is accounted by it.
+/// The purpose of a buffer; memory is accounted by purpose.
 enum class Purpose : uint8_t {
   parameter,
   gradient,

@@ -9,7 +9,7 @@ namespace lockstep {
 
 /// MeanMetric, SumMetric, MaxMetric, MinMetric and CatMetric (TorchMetrics aggregation.py).
 enum class Aggregation : uint8_t { mean, sum, max, min, cat };
-/// What becomes of nan: dropped (`warn`, `ignore`), raised on, let through, or replaced.
+/// Treatment of nan: dropped (`warn`, `ignore`), raised on, let through, or replaced.
 struct NanStrategy {
   enum class Kind : uint8_t { drop, error, disable, replace };
   Kind kind = Kind::drop;

@@ -17,7 +17,7 @@ enum class Averaging : uint8_t {
   never                       ///< F-beta, macro averages, areas, correlations
 };
 
-/// What `docs/metrics.md` says about a class of TorchMetrics, or a function of a mean (exp, log):
+/// The averaging rule of a TorchMetrics class, or of a function of a mean (exp, log):
 /// `is_micro` of a multiclass or
 /// multilabel one. Nothing for classes whose values are no scores (counts, matrices, sums).
 std::optional<Averaging> averaging_of(std::string_view class_name, bool is_micro);

@@ -54,7 +54,7 @@ float threshold_of(MetricArguments& arguments) {
 }
 
 ClassAverage average_of(MetricArguments& arguments, bool has_micro) {
-  // `null` is `none`, which `find` does not tell from an absent argument.
+  // `null` is `none`, which `find` does not distinguish from an absent argument.
   const PlainValue* given = arguments.object().find("average");
   if (given != nullptr && given->is_null()) {
     arguments.find("average");

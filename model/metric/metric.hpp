@@ -28,7 +28,7 @@ using StateValue = std::vector<Tensor>;
 /// In the order of the declarations.
 using MetricState = std::vector<StateValue>;
 
-/// What one update is given; null where a metric takes none.
+/// Inputs of one update; null if the metric does not take one.
 struct MetricInputs {
   const Tensor* predictions = nullptr;  ///< `preds`; of MeanMetric and the like the value
   const Tensor* target = nullptr;
@@ -53,7 +53,7 @@ class Metric {
   /// `forward` then updates twice instead of merging the state of the batch.
   virtual bool full_state_update() const { return false; }
   virtual void update(const MetricInputs& inputs, MetricState& state) const = 0;
-  /// Of a state of one rank, or of one that `merged` gave.
+  /// Computes the metric from the state of one rank, or from a state that `merged` returned.
   virtual Tensor compute(const MetricState& state) const = 0;
 
  protected:
@@ -63,10 +63,10 @@ class Metric {
   std::vector<MetricStateSpec> states_;
 };
 
-/// What a rank sends for a list that is to be joined and has no entry (TorchMetrics `_sync_dist`):
+/// Placeholder that a rank sends for an empty list that is joined (TorchMetrics `_sync_dist`):
 /// a placeholder of shape [0] and type fp32 from torch 2.1 on; before, nothing.
 enum class EmptyList : uint8_t { placeholder, nothing };
-/// What one state sends to the other ranks: a list that is to be joined goes as one tensor.
+/// Tensors that one state sends to the other ranks: a list that is joined goes as one tensor.
 StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state,
                        EmptyList empty = EmptyList::placeholder);
 /// One state out of what each exchange gave: `gathered[k]` holds the k-th tensor of every rank.
@@ -74,7 +74,7 @@ StateValue merged(const MetricStateSpec& spec, const std::vector<std::vector<Ten
 /// All states of all ranks become one. Lists without a reduction have equally many entries.
 MetricState merged(const Metric& metric, const std::vector<MetricState>& ranks);
 
-/// What `forward` makes of the state before a batch and that of the batch (`_reduce_states`);
+/// Merges the state before a batch with that of the batch, as `forward` does (`_reduce_states`);
 /// `updates` counts the batch.
 void merge_batch(const Metric& metric, MetricState before, int64_t updates, MetricState& batch);
 

@@ -19,7 +19,7 @@ class StateExchange {
   /// A collective.
   virtual Task<Gathered> gather(Tensor own, SiteId site) = 0;
   /// A value that depends on what was gathered alone, so that it is the same on all ranks. `metric`
-  /// tells it from others.
+  /// distinguishes it from others.
   virtual Tensor common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
                               const std::function<Tensor()>& compute) = 0;
   virtual EmptyList empty_list() const = 0;
@@ -46,10 +46,10 @@ class MetricObject {
                        const StateSites* sites);
   Task<Tensor> compute(StateExchange* exchange, const StateSites* sites);
   void reset();
-  /// What the next update is given lies in the host's memory, and so will what lists keep of it.
+  /// The inputs of the next update are in host memory, and so are the list entries made of them.
   void note_host_inputs() { holds_host_entries_ = true; }
 
-  /// What the last forward gave, for a logger; nothing before.
+  /// The value of the last forward, for a logger; nothing before the first.
   const std::optional<Tensor>& batch_value() const { return batch_value_; }
   int64_t updates() const { return leader_ == nullptr ? updates_ : leader_->updates_; }
   const MetricState& state() const { return leader_ == nullptr ? state_ : leader_->state_; }

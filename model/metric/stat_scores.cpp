@@ -248,7 +248,7 @@ class ConfusionMatrix final : public Metric {
     return {};
   }
 
-  // Of the row, the column or the whole matrix that element `i` stands in.
+  // The total of the row, the column or the whole matrix that element `i` is in.
   double total(const Tensor& counts, int64_t i, int64_t side) const {
     const int64_t matrix = i / (side * side) * side * side;
     double sum = 0;

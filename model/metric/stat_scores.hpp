@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// What is made of the counts of true and false positives and negatives.
+/// Result computed from the counts of true and false positives and negatives.
 enum class CountFormula : uint8_t { accuracy, precision, recall, specificity, f_beta, counts };
 
 struct CountOptions {

@@ -17,7 +17,7 @@ namespace lockstep {
 
 enum class Until : uint8_t { all, any };
 
-/// What was free when a choice was made.
+/// The kind of a choice.
 /// (branch: which way an `if` went, 1 = then; repeat: how often a `repeat` will run.)
 enum class ChoiceKind : uint8_t { any_source, settle_any, branch, repeat };
 std::string_view name_of(ChoiceKind kind);
@@ -76,7 +76,7 @@ class Port {
   /// recorded and may be overruled by a replay or an explorer.
   virtual uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) = 0;
 
-  /// Said by a trainer as it goes: here the program stands now. Recorded nowhere and changes
+  /// A trainer reports the position of the program. This is recorded nowhere and changes
   /// nothing, unless the world (or a decorator) has something in store for this place. Gives the
   /// signal that has come since: Python runs its handlers between two steps of the program, never
   /// within a call that waits.

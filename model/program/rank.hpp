@@ -96,7 +96,7 @@ class SettleAll {
   std::span<const Ticket> tickets_;
 };
 
-/// What one rank can do: the typed face of its Port, which strategies hold. Shapes are in elements,
+/// The typed interface of one rank over its Port, used by strategies. Shapes are in elements,
 /// `group` names a communicator as this rank numbers them, ranks are global.
 class Rank {
  public:
@@ -179,7 +179,7 @@ class Rank {
 
  private:
   friend class GroupedCall;
-  /// Past the decorators that a single operation of its kind does not concern.
+  /// Skips decorators that do not handle a single operation of this kind.
   Ticket submit(const Op& op) { return entrances_[static_cast<size_t>(op.kind)]->submit({&op, 1}); }
   Ticket communicate(Op op, const Slice* read, const Slice* write, std::span<const int64_t> splits,
                      const CommunicationOptions& options);

@@ -12,8 +12,8 @@ inline constexpr std::array<std::string_view, 29> finding_codes = {
     "LS202", "LS203", "LS301", "LS302", "LS303", "LS304", "LS305", "LS306", "LS307", "LS308",
     "LS309", "LS310", "LS311", "LS312", "LS313", "LS401", "LS402", "LS501", "LS502"};
 
-/// Codes with a meaning and no check yet: a scenario may name them, and is told that nothing looks
-/// for them.
+/// Codes with a meaning and no check yet: a scenario may name them, and a note says that nothing
+/// checks them.
 inline constexpr std::array<std::string_view, 1> planned_codes = {"LS403"};
 
 constexpr bool is_planned_code(std::string_view code) {

@@ -105,7 +105,7 @@ Value apply_shape(Arguments arguments, const EvaluationLimits&) {
   return list;
 }
 
-// What a reduction goes over: the items of the one list, or the arguments themselves.
+// The operands of a reduction: the items of the one list, or the arguments themselves.
 Arguments items_of(Arguments arguments) {
   return arguments.size() == 1 && arguments[0].is(Kind::list) ? Arguments(arguments[0].list())
                                                               : arguments;

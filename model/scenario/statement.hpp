@@ -100,7 +100,7 @@ struct CommunicationSpec {
   std::vector<Placed<Expression>> output_split_sizes;
 };
 
-/// What `log` and `log_dict` hand to Lightning's `self.log`.
+/// Arguments of Lightning's `self.log`, from `log` and `log_dict`.
 struct LogSpec {
   Given<std::string> name;
   Given<Expression> value;
@@ -116,7 +116,7 @@ struct LogSpec {
   Given<bool> add_dataloader_idx;
 };
 
-/// What `kernel`, `host`, `copy` and the stream statements say.
+/// Arguments of `kernel`, `host`, `copy` and the stream statements.
 struct DeviceWork {
   Given<Expression> time;
   Given<Expression> flops;

@@ -131,7 +131,7 @@ DataParallel::Views DataParallel::send_coalesced(Rank& rank, const std::vector<S
   return views;
 }
 
-// 4. One loss a replica comes to device 0, 5. where their plain mean is the loss: every chunk
+// 4. One loss per replica comes to device 0, 5. where their plain mean is the loss: every chunk
 // counts the same, also a short last one.
 void DataParallel::gather_losses(Rank& rank) {
   if (copies_.size() == 1) {
@@ -181,7 +181,7 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
   for (size_t device = 0; device < used_devices(); ++device) {
     copies_[device].replica.forget_forward(rank);
   }
-  // What a replica's forward assigned to itself is lost with it.
+  // Attributes that a replica's forward set are lost with it.
   for (size_t device = 1; device < used_devices(); ++device) {
     throw_away(rank, copies_[device]);
   }

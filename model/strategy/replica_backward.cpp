@@ -73,7 +73,7 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
   return done;
 }
 
-// What never needs a gradient the network knows; what this forward leaves out, its modules tell.
+// The network knows what never needs a gradient; its modules know what this forward leaves out.
 Replica::Cost Replica::backward_cost(size_t index) const {
   const Layer& layer = network().layers[index];
   const bool changes = !network().modules.empty();

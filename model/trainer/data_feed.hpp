@@ -13,7 +13,7 @@ class DataFeed {
  public:
   DataFeed(Rank& rank, const LoaderSettings& loader) : rank_(rank), loader_(loader) {}
 
-  /// Returns when batch `number` of `batches` is there.
+  /// Returns when batch `number` of `batches` has been loaded.
   Program next(int64_t samples, int64_t number, int64_t batches);
 
  private:

@@ -56,15 +56,15 @@ class RankBatches {
   const LoaderSettings* settings_;
   int64_t replicas_ = 1;
   int64_t index_ = 0;
-  /// Of this rank, or of all; none: batches are given, samples are numbered through.
+  /// Samplers of this rank, or of all ranks; empty if `batches` are given and samples are numbered.
   std::vector<Sampler> samplers_;
   int64_t size_ = 0;
 };
 
-/// What Lightning inserts (data_connector.py): a distributed sampler unless the data are iterable,
-/// the strategy is not distributed or injection is off; the train sampler shuffles whatever the
-/// loader says; predict uses the unrepeated one. Iterable data are whole on every rank, unless they
-/// shard themselves (`sampler: unrepeated`).
+/// The sampler that Lightning inserts (data_connector.py): distributed unless the data are
+/// iterable, the strategy is not distributed or injection is off; the train sampler shuffles
+/// whatever the loader says; predict uses the unrepeated one. Iterable data are whole on every
+/// rank, unless they shard themselves (`sampler: unrepeated`).
 Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPolicy& policy,
                                  int64_t epoch);
 

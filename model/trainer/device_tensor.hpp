@@ -15,7 +15,7 @@ struct PendingWork {
   Ticket ticket{};
   StreamId stream{};
   bool waited = false;
-  bool told = false;  ///< a use before the wait was told: one missing wait, one finding
+  bool told = false;  ///< a use before the wait was reported: one missing wait, one finding
 };
 
 /// Which memory holds a tensor.
@@ -60,7 +60,7 @@ class TensorStore {
 
   /// The host knows that `ticket` and all before it on this stream, from its lane, have finished.
   void settled(StreamId on, Ticket ticket);
-  /// What is put on `later` from now on comes after what `earlier` held up to `ticket`.
+  /// Orders later work on `later` after the work that `earlier` held up to `ticket`.
   void ordered(StreamId later, StreamId earlier, Ticket ticket);
   /// Whether the host knows that a ticket has finished, by what it waited for and what that
   /// followed.

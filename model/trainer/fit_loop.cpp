@@ -158,7 +158,7 @@ bool FitLoop::reached_max_steps() const {
 
 bool FitLoop::stops_early() const { return stops_; }
 
-// What the user's `should_stop` leads to, whenever the loops look; a row of the journal, so that
+// The effect of the user's `should_stop`, whenever the loops look; a row of the journal, so that
 // whoever asks why a rank has left finds the statement.
 void FitLoop::decide_to_stop() {
   stops_ = training_.progress.should_stop && training_.can_stop_early();

@@ -41,7 +41,7 @@ bool holds_gradient(const Variable& variable) {
   return variable.gradient != nullptr;
 }
 
-// Of all that a gradient may have to go through, what was made last first.
+// Visits everything that a gradient may pass through, the most recent first.
 std::vector<GradientPointer> reachable(const GradientPointer& from) {
   std::vector<GradientPointer> nodes = {from};
   std::set<const GradientNode*> seen = {from.get()};
@@ -155,8 +155,8 @@ GradientPointer Interpreter::recorded(const Expression& expression, int64_t elem
   return node;
 }
 
-// What PyTorch's collectives do to a graph: those that write their data know nothing of it, and of
-// all others only all_gather with sync_grads has a backward.
+// The effect of PyTorch's collectives on a graph: those that write their data know nothing of it,
+// and of all others only all_gather with sync_grads has a backward.
 GradientPointer Interpreter::gradient_through(const Statement& statement, const Group& group,
                                               const Call& call, GradientPointer data) {
   if (call.in_place && call.op.kind != OpKind::recv) {

@@ -19,7 +19,7 @@ namespace lockstep {
 /// How a list of statements ended.
 enum class Flow : uint8_t { next, returned };
 
-/// What a trainer adds to a program: the statements that need one, and the names that it knows.
+/// Trainer-specific parts of a program: statements that need a trainer, and the names it defines.
 class TrainerScope {
  public:
   virtual ~TrainerScope() = default;
@@ -66,13 +66,13 @@ class Interpreter {
   /// before a strategy puts work on it, and counted as such work.
   void hand_over_compute_stream();
 
-  /// What is bound on the module from here on is lost when the copy ends: the module is a replica.
+  /// From here on the module is a replica: names bound on it are lost when the copy ends.
   void begin_replica();
   void end_replica();
   bool in_replica() const { return module_before_replica_.has_value(); }
   /// Tensors that are made from here on are in host memory: the module has not been moved yet.
   void make_on_host(bool on_host) { makes_on_host_ = on_host; }
-  /// The same in a process that Lightning has made: what was bound there is told where it is read.
+  /// Like begin_replica, for a spawned process; reading a lost name is LS308.
   void begin_child();
   void end_child();
 
@@ -84,7 +84,7 @@ class Interpreter {
   void bind(const std::string& name, Variable variable, Frame& frame);
   /// `name` is a registered buffer from here on: what is bound to it becomes the buffer's content.
   void register_buffer(const std::string& name, TensorPointer buffer);
-  /// What is recorded from here on belongs to a new batch.
+  /// Starts a new batch for gradient recording.
   void begin_graph() { ++graph_; }
   /// The loss of a forward, from which gradients flow.
   GradientPointer new_loss();
@@ -242,7 +242,7 @@ class Interpreter {
   std::optional<Frame> module_before_replica_;
   std::optional<Frame> module_before_child_;
   std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
-  std::set<std::string> lost_;            ///< with a child, and not bound anew since
+  std::set<std::string> lost_;            ///< with a child, and not bound again since
   GlooQueues gloo_queues_;
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;

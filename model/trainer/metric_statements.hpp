@@ -21,7 +21,7 @@ class MetricStatements {
   MetricInstance* named(const Expression& expression, Frame& frame);
   MetricInstance* find(const std::string& written);
 
-  /// A pass over data begins: an epoch of training, or an evaluation, whose end brings back the
+  /// A pass over data begins: an epoch of training, or an evaluation, whose end restores the
   /// pass before it.
   void begin_pass(Stage stage);
   void end_evaluation() { stage_ = Stage::fit; }

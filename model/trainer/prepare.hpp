@@ -38,7 +38,7 @@ struct Problem {
   bool stops() const { return kind != Kind::note && kind != Kind::warning; }
 };
 
-/// What the world around the program gives meaning to, so that `prepare` need not name it.
+/// What the target world supports; anything else in the scenario is reported as unsupported.
 struct WorldAbilities {
   std::set<FaultKind> faults;  ///< kinds that the world injects
   bool calibration = false;
@@ -57,7 +57,7 @@ struct WorldAbilities {
   std::function<bool()> stop_asked{};
 };
 
-/// What the scenario says of how its learning rate was found and is scaled.
+/// How the scenario found and scales its learning rate.
 struct LearningRate {
   bool told = false;  ///< it says something: then the rate is judged
   double base_rate = 0;

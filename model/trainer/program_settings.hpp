@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// What the statements of all ranks share. Outlives the run.
+/// Data that the statements of all ranks share. Outlives the run.
 struct ProgramSettings {
   bool gloo = false;  ///< collectives hold the host until they are done
   Version torch{2, 11, 0};

@@ -1,4 +1,4 @@
-// What loops share: stages, hooks, names, and the collectives that Lightning itself calls.
+// Shared parts of the loops: stages, hooks, names, and the collectives that Lightning itself calls.
 #include "model/trainer/training.hpp"
 
 #include <algorithm>

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// Where a loop stands, as the names of expressions see it.
+/// The position of a loop, as the names of expressions see it.
 struct Progress {
   int64_t global_step = 0;           ///< optimizer steps
   int64_t batches_that_stepped = 0;  ///< disregarding several optimizers: what loggers count
@@ -56,7 +56,7 @@ class Training final : public TrainerScope {
   RankLog& log() { return log_; }
   bool distributed() const { return strategy_->replicas(rank_) > 1; }
   bool has_hook(std::string_view name) const;
-  /// Tells the world that the next training epoch, or a batch of the next step, begins.
+  /// Reports to the world that the next training epoch, or a batch of the next step, begins.
   Program begin_epoch();
   /// A pass over a loader that is not of training, within a fit or alone.
   void begin_evaluation(Stage stage) { metrics_.begin_pass(stage); }
@@ -64,9 +64,9 @@ class Training final : public TrainerScope {
   Program begin_batch();
   /// Runs the user's hook of this name, if there is one, with names that die with it.
   Task<Flow> hook(std::string_view name);
-  /// The same with names that outlive it, for steps.
+  /// Like hook, with names that outlive it, for steps.
   Task<Flow> hook_with(std::string_view name, Frame& frame);
-  /// The same with `outputs` bound: the epoch-end hooks of 1.x.
+  /// Like hook, with `outputs` bound, for the epoch-end hooks of 1.x.
   Program hook_with_outputs(std::string_view name);
   /// The hooks of epochs and batches of any kind, which 1.8 removed.
   Program hook_of_1_x(std::string_view name);
@@ -74,9 +74,9 @@ class Training final : public TrainerScope {
   Program transfer_batch();
   Program barrier(SiteId site);
   Program send_int(SiteId site);
-  /// From 2.5.3 on: rank 0 tells all whether it got a SIGTERM; then all leave.
+  /// From 2.5.3 on: rank 0 broadcasts whether it received SIGTERM; then all leave.
   Program share_termination();
-  /// Leaves by SIGTERMException where this rank has got one and there is more to do.
+  /// Leaves by SIGTERMException where this rank has received one and there is more to do.
   void leave_if_terminated(bool is_done) const;
   /// Room for an object as Python pickles it.
   TensorPointer object_tensor(int64_t bytes);
@@ -88,15 +88,15 @@ class Training final : public TrainerScope {
   Program save_checkpoint(SiteId site, bool weights_only);
   /// reduce(SUM) of one int64, the length of a loader; raises where this rank alone has none.
   Program reduce_length(int64_t length);
-  /// What comes before the loop of a stage: barriers, hooks, the strategy's setup.
+  /// Runs what precedes the loop of a stage: barriers, hooks, the strategy's setup.
   Program begin_stage(Stage stage);
-  /// What comes between a stage's set-up and its loop: barriers, and the handlers of signals.
+  /// Runs what is between a stage's set-up and its loop: barriers, and the handlers of signals.
   Program begin_loop();
-  /// Of the stage that runs.
+  /// Returns the sites of the current stage.
   const TrainerSites& sites() const;
   /// The strategy's teardown, and the hooks after it.
   Program end_stage();
-  /// The batch is there, for hooks and their columns, until it is left. Both outlive that.
+  /// Makes the batch available to hooks and their columns until `leave_batch`. Both outlive that.
   void enter_batch(const Batch& batch, const LoaderSettings& loader);
   void leave_batch();
   /// One training batch, which has been entered: forward, backward, update, in the order of
@@ -115,7 +115,7 @@ class Training final : public TrainerScope {
   Stage stage() const { return stage_; }
   Callbacks& callbacks() { return callbacks_; }
   Schedulers& schedulers() { return schedulers_; }
-  /// Of an optimizer, by its index in the plan.
+  /// Returns the learning rate of an optimizer, by its index in the plan.
   double learning_rate(size_t optimizer) const;
   void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
   /// Where schedulers change them.
@@ -145,7 +145,7 @@ class Training final : public TrainerScope {
   Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
-  /// Tells the world that a hook begins, whether or not the user has written it, and runs the
+  /// Reports to the world that a hook begins, whether or not the user has written it, and runs the
   /// handler of a signal that has come.
   Program begin_hook(std::string_view name);
   Program stand_at(Position position);
@@ -153,7 +153,7 @@ class Training final : public TrainerScope {
   Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
   void check_may_skip(const Hook* training_step) const;
-  /// What automatic optimization hands to the optimizer's step.
+  /// The closure that automatic optimization passes to the optimizer's step.
   struct Closure {
     bool begins_window = false;  ///< of accumulation
     bool has_run = false;
@@ -163,7 +163,7 @@ class Training final : public TrainerScope {
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
-  /// Of a multiple of the loss.
+  /// Runs backward from `factor * loss`.
   Program backward(double factor, SiteId site);
   Program backward_of(const Statement& statement, Frame& frame);
   /// d(what the step hook returns) / d(the loss of its forward).

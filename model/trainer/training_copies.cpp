@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-// What a step hook returns: `output`, else `loss`.
+// The return value of a step hook: `output`, else `loss`.
 const Variable* result_of(const Frame& frame) {
   for (const char* name : {"output", "loss"}) {
     const auto found = frame.find(name);
@@ -23,7 +23,7 @@ const Variable* result_of(const Frame& frame) {
 }  // namespace
 
 // Each copy has names and a part of the batch of its own; what it binds to the module goes with it.
-// `once`: the first stands for all, with the whole batch.
+// `once`: the first represents all, with the whole batch.
 Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool once) {
   const int64_t whole_size = progress.batch_size;
   const std::vector<Batch> parts =

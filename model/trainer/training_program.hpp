@@ -70,7 +70,7 @@ struct TrainerSites {
 /// reached statements that the others never did.
 TrainerSites add_trainer_sites(Sites& sites, Stage stage);
 
-/// What all ranks of a training run share. Read only but the log; outlives the run.
+/// Data that all ranks of a training run share. Read-only except the log; outlives the run.
 struct TrainingProgram {
   std::shared_ptr<const Scenario> scenario;
   std::shared_ptr<const Network> network;

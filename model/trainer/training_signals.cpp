@@ -1,4 +1,4 @@
-// Where the program stands, and what Lightning does on a SIGTERM that comes there
+// Where the program is, and what Lightning does on a SIGTERM that comes there
 // (trainer/connectors/signal_connector.py).
 #include "model/program/fault_port.hpp"
 #include "model/trainer/training.hpp"
@@ -28,7 +28,7 @@ Program Training::stand_at(Position position) {
   }
 }
 
-// From 2.5.3 on the handler itself broadcasts, wherever the rank stands and whatever the others
+// From 2.5.3 on the handler itself broadcasts, wherever the rank is and whatever the others
 // call next. Outside of a stage nobody handles the signal, and it ends the process.
 Program Training::handle_termination() {
   if (!handles_signals_) {

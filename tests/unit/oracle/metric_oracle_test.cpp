@@ -17,8 +17,8 @@ using nlohmann::json;
 
 namespace {
 
-// Results are fp32, or sums of at most 20 fp32 terms in another order than torch's, each rounded at
-// most a few times on the way.
+// Results are fp32, or sums of at most 20 fp32 terms in a different order than torch's, each
+// rounded at most a few times on the way.
 constexpr double relative_bound = 32 * 0x1p-24;
 
 std::vector<std::filesystem::path> recordings() {
