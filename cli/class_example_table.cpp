@@ -142,10 +142,9 @@ constexpr AddedArgument arguments[] = {
      "  validation_step: [forward, {log: {name: val_loss, value: loss, sync_dist: true}}]"},
     {lr_scheduler, "interval", "epoch", "epoch or step: when it is stepped",
      "lr_scheduler: {StepLR: {step_size: 2, interval: step}}"},
-    {lr_scheduler, "frequency", "1", "every so many of these",
+    {lr_scheduler, "frequency", "1", "how many of these between two steps",
      "lr_scheduler: {StepLR: {step_size: 2, interval: step, frequency: 2}}"},
-    {lr_scheduler, "strict", "true",
-     "false: a key that is not there is a warning, not an exception",
+    {lr_scheduler, "strict", "true", "false: a missing key is a warning, not an exception",
      "lr_scheduler: {ReduceLROnPlateau: {monitor: val_loss, strict: false}}"},
 
     {launcher, "nnodes", "1", "how many nodes, or \"least:most\"",

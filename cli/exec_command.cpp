@@ -1,5 +1,5 @@
-// `exec` and `compare`: a real run, made now or left by ranks that were started elsewhere, held
-// against its simulation.
+// `exec` and `compare`: a real run, made now or left by ranks that were started elsewhere, compared
+// with its simulation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace lockstep::cli {
 
 namespace {
 
-// Of a run that this command made: what others started began at another time.
+// Only for a run that this command started: other runs began at a different time.
 std::optional<Time> time_to_first_collective(const OneRun& run, const Request& request) {
   constexpr int64_t picoseconds_per_ns = 1000;
   return run.first_collective_clock_ns
@@ -133,8 +133,8 @@ Answer compare_command(const Request& request, const Style& style) {
     const auto ranks = std::views::iota(0, preparation.options.world_size);
     if (std::ranges::all_of(ranks, did_nothing)) {
       throw RealRunFailed(fmt::format(
-          "all ranks of {} were ended before their first operation, and left nothing to compare; "
-          "what they printed says why",
+          "all ranks of {} ended before their first operation, so there is nothing to compare; "
+          "see their output for the reason",
           request.reports));
     }
     return real;

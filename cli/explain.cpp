@@ -47,7 +47,7 @@ std::string lines_of(const std::vector<std::string>& names) {
 
 std::string overview() {
   return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) + list_of(metric_pages()) +
-         list_of(setup_pages()) + "\nFindings that Lockstep does not look for yet\n" +
+         list_of(setup_pages()) + "\nFindings that Lockstep does not check yet\n" +
          list_of(later_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
          "\nKeys of a scenario (trainer.devices, ..), hooks (program.setup, ..), and statements\n" +
          lines_of(key_page_names()) +
@@ -55,7 +55,7 @@ std::string overview() {
          "theirs\n" +
          lines_of(added_argument_names()) +
          "\n  presets                known clusters, GPUs and models\n"
-         "  guides                 what public guides say, and what is so\n"
+         "  guides                 common claims in multi-GPU guides, checked\n"
          "\nlockstep explain NAME shows a page.\n";
 }
 

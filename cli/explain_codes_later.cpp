@@ -1,13 +1,13 @@
-// Codes with a meaning that nothing looks for yet: a run without them says nothing about them.
+// Codes with a meaning that nothing checks yet: a run without them says nothing about them.
 #include "cli/explain_tables.hpp"
 
 namespace lockstep::cli {
 
 constexpr Page later_pages_table[] = {
-    {"LS403", "a resource is never given back",
+    {"LS403", "a resource is never released",
      R"page(
 What   Groups, handles or memory that grow from step to step.
-Note   Lockstep does not look for this yet: that it is not reported means nothing.
+Note   Lockstep does not check this yet, so its absence means nothing.
 )page"},
 };
 

@@ -131,7 +131,7 @@ class Explorer {
       text = fmt::format("in the order drawn from seed {}", *schedule.tie_seed);
     } else if (!schedule.sources.empty() || schedule.sources_last) {
       text += (text.empty() ? "" : ", ") +
-              std::string("when receives from any source take other senders first");
+              std::string("if receives from any source take other senders first");
     }
     return text;
   }
@@ -184,7 +184,8 @@ class Explorer {
 
   // One more deviation behind those that the schedule already holds.
   void add_flips(const OneRun& run, const Schedule& schedule) {
-    // Where all that may come to a receive is there, every way that it may go is among the choices.
+    // Where every candidate message of a receive has arrived, every way that it may go is among the
+    // choices.
     const bool elsewhere = any_source_ && !schedule.sources_last;
     if (elsewhere || schedule.late_rank >= 0 || schedule.tie_seed || request_.schedules_max <= 1) {
       return;
@@ -221,25 +222,25 @@ class Explorer {
   void tell_ways() {
     if (unknowns_) {
       explored_.ways.push_back(explored_.complete
-                                   ? "both ways of every `unknown` on each rank"
-                                   : "both ways of `unknown` on each rank, as far as it went");
+                                   ? "both values of every `unknown` on each rank"
+                                   : "both values of `unknown` on each rank, up to the limit");
     }
     if (any_source_) {
-      explored_.ways.push_back(fmt::format(
-          "each order of all that may come to receives from any source, ranks 0-{} late "
-          "in turn",
-          late_ranks_ - 1));
-      explored_.left_out.push_back("other delays of single messages");
+      explored_.ways.push_back(
+          fmt::format("each order of messages to receives from any source, ranks 0-{} late in "
+                      "turn",
+                      late_ranks_ - 1));
+      explored_.left_out.push_back("other delays of individual messages");
       explored_.left_out.push_back(
-          "receives from any source that take the message of a named one posted after them");
+          "receives from any source that take a message of a later receive with a source");
     }
     if (lanes_) {
       explored_.ways.push_back(
-          fmt::format("{} drawn orders of what lanes do at the same time", drawn_orders));
-      explored_.left_out.push_back("other interleavings of lanes");
+          fmt::format("{} random interleavings of host threads", drawn_orders));
+      explored_.left_out.push_back("other interleavings of host threads");
     }
     if (!explored_.complete && first_error_ != 0 && !queue_.empty()) {
-      explored_.left_out.push_back("the schedules behind the one that shows the error");
+      explored_.left_out.push_back("the schedules after the one that shows the error");
     }
   }
 

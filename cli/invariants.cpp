@@ -152,7 +152,7 @@ StageSamples samples_taken(const OneRun& run, std::string_view stage) {
   return samples;
 }
 
-// What a sampler that drops the rest leaves over is dropped, not cut short.
+// Samples that a dropping sampler leaves over are dropped, not cut short.
 bool sampler_dropped_rest(const OneRun& run, const char* stage, int64_t samples, int64_t taken) {
   const LoaderSpec* const loader = loader_of(run, stage);
   const auto ranks = static_cast<int64_t>(run.preparation.log->ranks.size());
@@ -230,8 +230,8 @@ std::vector<Finding> replica_findings(const OneRun& run) {
   return run.result.hung ? std::vector<Finding>() : replicas_agree(replicas);
 }
 
-// Of scenarios that say how their rate was found or is scaled; a rate without a history is nobody's
-// business.
+// Only for scenarios that say how their rate was found or is scaled; a rate without a history is
+// nobody's business.
 std::vector<Finding> learning_rate_findings(const OneRun& run) {
   const LearningRate& rate = run.preparation.learning_rate;
   const Results results = configuration_of(run);
@@ -283,7 +283,7 @@ bool has_uneven_samples(const OneRun& run) {
   return counts.size() > 1;
 }
 
-// A statement that uses data too early is told by its name; the search for races sees it too.
+// A statement that uses data too early is reported by its name; the search for races sees it too.
 void drop_races_told_by_name(const std::vector<Finding>& statements,
                              std::vector<Finding>& findings) {
   std::erase_if(findings, [&statements](const Finding& race) {
@@ -298,8 +298,8 @@ void drop_races_told_by_name(const std::vector<Finding>& statements,
   });
 }
 
-// An error that ends some ranks is told with what the others then wait for: one defect. What could
-// be done about it is known where it was raised.
+// An error that ends some ranks is reported with what the others then wait for: one defect. What
+// could be done about it is known where it was raised.
 void drop_errors_told_as_ends(std::vector<Finding>& statements, std::vector<Finding>& findings) {
   std::erase_if(statements, [&findings](const Finding& error) {
     const auto tells = [&error](const Finding& finding) {
@@ -369,7 +369,7 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
     site.file = problem.place.file;
     site.line = problem.place.line;
     site.column = problem.place.column;
-    const char* const label = refused ? "no training starts with this" : "something else happens";
+    const char* const label = refused ? "training cannot start" : "something else happens";
     finding.sites.push_back({sites.add(site), SiteRole::subject, label});
     finding.when = "before training";
     if (!problem.remedy.empty()) {

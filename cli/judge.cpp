@@ -42,8 +42,12 @@ class ResultScope final : public Environment {
     }
     return std::nullopt;
   }
-  double random(const SourcePlace&) override { throw Unknown("an expectation draws no numbers"); }
-  bool unknown(const SourcePlace&) override { throw Unknown("an expectation knows no `unknown`"); }
+  double random(const SourcePlace&) override {
+    throw Unknown("an expectation cannot draw random numbers");
+  }
+  bool unknown(const SourcePlace&) override {
+    throw Unknown("an expectation cannot use `unknown`");
+  }
 
   /// "step_time is 41.2 ms": what every name stood for.
   std::string told() const {
@@ -76,7 +80,7 @@ class ResultScope final : public Environment {
     return value;
   }
 
-  // Of the metric that the same expectation names.
+  // The value of the metric that the same expectation names.
   std::variant<Value, NoValue> single_device(const Rehearsal& of) const {
     if (!of.results.single_device) {
       return NoValue{"the case was not compared with one device", true};
@@ -225,7 +229,7 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
   if (is_planned_code(expectation.code)) {
     judged.judged = false;
     judged.met = false;
-    judged.actual = "nothing looks for " + expectation.code + " yet";
+    judged.actual = expectation.code + " is not checked yet";
     return judged;
   }
   const bool positive =

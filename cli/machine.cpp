@@ -71,7 +71,7 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
   override_with(node.devices, spec.gpus);
   if (spec.gpus && !node.nvlink_pairs.empty() && node.devices != 8) {
     node.nvlink_pairs.clear();
-    machine.assumptions.push_back("links: with another number of GPUs, all NVLinks meet");
+    machine.assumptions.push_back("links: with a different number of GPUs, all NVLinks meet");
   }
   override_with(node.nvlink, spec.nvlink);
   if (spec.nvlink) {
@@ -93,7 +93,7 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
   }
 }
 
-// Ranks stand on the GPUs that `devices` names, so those between them are nobody's place.
+// Ranks use the GPUs that `devices` names, so those between them stay unused.
 void leave_out_unused(Cluster& cluster, const Preparation& preparation) {
   const Placement& placement = preparation.placement;
   const std::vector<int64_t>& used = placement.devices;
@@ -178,7 +178,7 @@ Machine machine_of(const Preparation& preparation) {
   machine.cluster = *known;
   if (!named) {
     machine.assumptions.push_back(
-        fmt::format("machine: the scenario names no preset; {} was taken", preset));
+        fmt::format("machine: the scenario names no preset; {} is used", preset));
   }
   if (scenario.cluster) {
     apply_spec(machine, *scenario.cluster);

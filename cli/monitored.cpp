@@ -84,7 +84,7 @@ void tell_in(Finding& finding, const std::string& line) {
   }
 }
 
-/// Whether another finding tells it.
+/// Whether a different finding explains it.
 bool is_told_elsewhere(const Finding& finding, const MonitoredDecision& decision,
                        std::vector<Finding>& findings) {
   const std::string line = finding.title.starts_with("ranks disagree")
@@ -127,7 +127,7 @@ std::vector<MonitoredDecision> monitored_decisions(const OneRun& run) {
                              logged_at(ranks, monitor.monitor),
                              {}});
       }
-      // A second fit goes on with what monitors, or makes it anew: the turns of both are the
+      // A second fit continues with what monitors, or makes it again: the turns of both are the
       // rank's.
       std::vector<RankDecisions>& known = decisions[at->second].ranks;
       RankDecisions own = decisions_of(static_cast<int32_t>(rank), monitor, ranks[rank]);
@@ -156,7 +156,7 @@ std::optional<Finding> of_no_number(const MonitorLog& monitor) {
                  fmt::format("{} monitors `{}`, which is {} from epoch {} on", monitor.name,
                              monitor.monitor, value_text(turn->value), turn->epoch));
   finding.sites.push_back({monitor.site, SiteRole::subject, "monitors it"});
-  finding.fix = {"log a value that is finite: find where it is divided by zero or overflows"};
+  finding.fix = {"log a finite value: look for a division by zero or an overflow"};
   return finding;
 }
 
@@ -180,7 +180,7 @@ std::vector<Finding> idle_monitors(const OneRun& run) {
     }
     Finding finding =
         finding_of("", Level::warning,
-                   fmt::format("{} monitors `{}`, which nothing logs: it never decides",
+                   fmt::format("{} monitors `{}`, which nothing logs, so it never decides",
                                monitor.name, monitor.monitor));
     finding.sites.push_back({monitor.site, SiteRole::subject, "monitors it"});
     finding.fix = {

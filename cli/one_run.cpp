@@ -51,8 +51,8 @@ SourcePlace place_of_machine(const Scenario& scenario) {
 
 std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& costs) {
   if (machine.is_flat) {
-    return {"network: bandwidth and latency as the scenario states them, alike for every pair",
-            "compute: times as the scenario states them; flops and bytes by the cpu preset, "
+    return {"network: bandwidth and latency from the scenario, the same for every pair",
+            "compute: times from the scenario; flops and bytes by the cpu preset, "
             "UNCALIBRATED",
             machine.algorithms == sim::CollectiveAlgorithms::tree
                 ? "collectives: double binary trees for all_reduce, else rings"
@@ -63,7 +63,7 @@ std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& cost
   return basis;
 }
 
-// Of the measurements, and of what they lack.
+// Describes the measurements, and what they lack.
 void tell_calibration(OneRun& run, const NamedCalibration& named, const sim::Costs& costs) {
   CalibrationUse use{named.file, named.calibration->origin, costs.ranks_on_node, {}};
   for (const auto& lacking :
@@ -146,10 +146,11 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
 void run_on_threads(OneRun& run, const ProgramOfRank& program) {
   const int32_t ranks = run.preparation.options.world_size;
   if (!has_thread_world()) {
-    run.problems.push_back({Problem::Kind::unsupported,
-                            {run.preparation.scenario->file, 0, 0},
-                            "this program was built without Gloo: there are no threads to run on",
-                            "install libgloo and build again, or use --world simulated"});
+    run.problems.push_back(
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
+         "this program was built without Gloo, so --world threads is not available",
+         "install libgloo and build again, or use --world simulated"});
     return;
   }
   if (ranks > thread_ranks_max) {

@@ -132,7 +132,7 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
   }
 }
 
-// The same training on one device, which joins the batches of all ranks (RunRequest::stands_for).
+// Runs the training on one device, which joins the batches of all ranks (RunRequest::stands_for).
 // `whole`: what is evaluated goes through in one batch, so that metrics are those of all samples.
 std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool whole) {
   std::vector<std::string> settings = {"trainer.devices=1",
@@ -192,7 +192,7 @@ bool has_raised(const OneRun& run) {
                      [](const RankEnd& end) { return end.kind == RankEnd::Kind::raised; });
 }
 
-// What logged values are, told once more with what one device gives.
+// Judges logged values again, now with what one device gives.
 void judge_metrics(Rehearsal& rehearsal, bool network_is_alike) {
   const SingleDevice single{*rehearsal.results.single_device, network_is_alike};
   std::vector<Finding> found = metric_findings(rehearsal.run, single);
@@ -214,7 +214,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   };
   const LoaderSpec* loader = loader_of(rehearsal.run, "train");
   if (loader == nullptr || loader->batches || !rehearsal.results.effective_batch_size) {
-    return leave_out("ranks have batches of their own");
+    return leave_out("each rank has its own batches");
   }
   bool whole = wants_reference(rehearsal.run);
   LoadedScenarios loaded = load_for_one_device(source, rehearsal, whole);
@@ -238,7 +238,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   }
   if (single.preparation.log->ranks.front().epochs !=
       rehearsal.run.preparation.log->ranks.front().epochs) {
-    return leave_out("it stops in another epoch");
+    return leave_out("it stops in a different epoch");
   }
   rehearsal.results.single_device = single.preparation.log->ranks.front().metrics;
   const bool same_steps = single.preparation.log->ranks.front().steps ==
@@ -247,13 +247,13 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
       same_steps ? single_device_findings(rehearsal.run, single) : std::vector<Finding>();
   judge_metrics(rehearsal, whole && same_steps && different.empty());
   if (!same_steps) {
-    return leave_out("it takes another number of steps");
+    return leave_out("it takes a different number of steps");
   }
   rehearsal.coverage.looked_at.push_back("the same samples on one device");
   const auto apart = std::find_if(rehearsal.findings.begin(), rehearsal.findings.end(),
                                   [](const Finding& known) { return known.code == "LS305"; });
   if (apart != rehearsal.findings.end() && !different.empty()) {
-    apart->follows.push_back("none of them is what one device computes from the same samples");
+    apart->follows.push_back("all differ from what one device computes from the same samples");
     return;
   }
   merge_findings(rehearsal, std::move(different), "after training");
@@ -262,7 +262,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
 // One real run takes one way, and its times are those of this machine.
 void tell_limits_of_threads(Rehearsal& rehearsal) {
   std::vector<std::string>& texts = rehearsal.coverage.not_looked_at;
-  texts.push_back("orders that did not come up (--world simulated)");
+  texts.push_back("schedules that did not occur (use --world simulated)");
   texts.push_back("not judged in this world: LS402 (times are those of this machine)");
   if (!unknown_sites(*rehearsal.scenario).empty()) {
     texts.push_back("not judged in this world: LS109 (`unknown` is taken as false)");
@@ -295,7 +295,7 @@ void check_transfers(Rehearsal& rehearsal, const ResultName& result) {
   }
 }
 
-// What only the prepared run can tell: expectations that nothing will ever meet.
+// Checks that need the prepared run: expectations that can never pass.
 void check_expectations(Rehearsal& rehearsal) {
   const int32_t ranks = rehearsal.run.preparation.options.world_size;
   for (const Expectation& expectation : rehearsal.scenario->expectations) {
@@ -307,7 +307,7 @@ void check_expectations(Rehearsal& rehearsal) {
     }
     if (is_planned_code(expectation.code)) {
       rehearsal.problems.push_back({Problem::Kind::unsupported, expectation.place,
-                                    fmt::format("nothing looks for {} yet", expectation.code),
+                                    fmt::format("{} is not checked yet", expectation.code),
                                     "remove the expectation"});
     }
     for (const ResultName& result : expectation.results) {
@@ -315,14 +315,14 @@ void check_expectations(Rehearsal& rehearsal) {
       if (of_range && !is_real(rehearsal.world) && !rehearsal.run.calibration) {
         rehearsal.problems.push_back(
             {Problem::Kind::unsupported, result.place,
-             fmt::format("nothing gives `{}`: without a calibration a prediction has no range",
+             fmt::format("`{}` is not available: without a calibration a prediction has no range",
                          result.name),
              "measure this machine: lockstep calibrate -o this-machine.json, and name the file: "
              "cluster: {calibration: this-machine.json}"});
       }
       if (const std::string why = not_there_yet(result.name); !why.empty()) {
         rehearsal.problems.push_back({Problem::Kind::unsupported, result.place,
-                                      fmt::format("nothing gives `{}`: {}", result.name, why),
+                                      fmt::format("`{}` is not available: {}", result.name, why),
                                       "remove the expectation"});
       }
       check_transfers(rehearsal, result);
@@ -365,7 +365,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   if (is_real(rehearsal.world)) {
     tell_limits_of_threads(rehearsal);
   }
-  // What a run has given until it was stopped is no result.
+  // Figures of a stopped run are not a result.
   rehearsal.results =
       rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
   if (rehearsal.run.calibration && !rehearsal.hung && rehearsal.undecided.empty()) {

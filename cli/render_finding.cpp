@@ -176,7 +176,7 @@ std::string render_finding(const Finding& finding, const Sites& sites, const Sou
   out += why_of(finding, sites);
   out += rows("follows", finding.follows);
   if (!finding.smallest.empty()) {
-    out += row("smallest", finding.smallest + " shows the same");
+    out += row("minimal", "reproduction: " + finding.smallest);
   }
   out += rows("fix", finding.fix);
   if (!finding.more.empty() && !finding.code.empty()) {
@@ -191,7 +191,7 @@ std::string render_problems(const std::vector<Problem>& problems, const Sources&
   for (const Problem& problem : problems) {
     const SourcePlace& place = problem.place;
     if (problem.kind == Problem::Kind::refused || problem.kind == Problem::Kind::warning) {
-      continue;  // told as a finding
+      continue;  // reported as a finding
     }
     const std::string where =
         place.line > 0 ? fmt::format("{}:{}:{}", place.file, place.line, place.column) : place.file;

@@ -36,7 +36,7 @@ std::string understood(const Rehearsal& rehearsal) {
                       backend, lightning.major, lightning.minor);
   const Results& results = rehearsal.results;
   if (results.effective_batch_size && results.device_batch_size) {
-    text += fmt::format("{} a step ({} a device x {})\n",
+    text += fmt::format("{} per step ({} per device x {})\n",
                         plural(*results.effective_batch_size, "sample"), *results.device_batch_size,
                         plural(results.devices, "device"));
   }
@@ -68,7 +68,7 @@ std::string largest_batch(const Advice& advice) {
     return "";
   }
   return *advice.largest_batch_size == 0
-             ? line("", "not even data.train.batch_size 1 fits")
+             ? line("", "batch_size 1 does not fit either")
              : line("", fmt::format("largest data.train.batch_size that fits: {}",
                                     *advice.largest_batch_size));
 }
@@ -120,7 +120,7 @@ std::string where_time_goes(const Prediction& prediction, const Style& style) {
   std::string hidden;
   if (parts.communication > Time{}) {
     const double share = 1 - seconds(parts.exposed_communication) / seconds(parts.communication);
-    hidden = fmt::format("{} in all, {} hidden", time_text(parts.communication.count()),
+    hidden = fmt::format("{} total, {} overlapped", time_text(parts.communication.count()),
                          percent_text(share));
   }
   std::string out = prediction.step_time ? (prediction.steady ? "\nWhere a step goes (rank 0, "
@@ -129,7 +129,7 @@ std::string where_time_goes(const Prediction& prediction, const Style& style) {
                                                                 "0, from the start)\n")
                                          : "\nWhere the time goes (rank 0)\n";
   out += part("compute", parts.compute, whole, style);
-  out += part("communication not hidden", parts.exposed_communication, whole, style, hidden);
+  out += part("exposed communication", parts.exposed_communication, whole, style, hidden);
   if (prediction.step_time) {
     out += part("optimizer", parts.optimizer, whole, style);
   }
@@ -178,9 +178,10 @@ std::string what_would_help(const Advice& advice) {
     return "";
   }
   if (advice.changes.empty()) {
-    return fmt::format("\nWhat would help: none of {} tried\n", plural(advice.tried, "change"));
+    return fmt::format("\nSuggestions: none ({} tried, none was faster or smaller)\n",
+                       plural(advice.tried, "change"));
   }
-  std::string out = fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", "What would help", "samples/s",
+  std::string out = fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", "Suggestions", "samples/s",
                                 "step time", "memory");
   for (const Advice::Change& change : advice.changes) {
     out += fmt::format("  {:<30}{:>12}  {:>10}  {:>10}\n", change.text,
@@ -197,16 +198,16 @@ std::string calibrated_basis(const CalibrationUse& use) {
                        plural(use.ranks_on_node, "rank"));
   }
   if (!use.not_measured.empty()) {
-    out += fmt::format(". By data sheet, not measured and outside the range: {}",
+    out += fmt::format(". From data sheets, not measured and outside the range: {}",
                        fmt::join(use.not_measured, ", "));
   }
-  return out + " (-v says each figure).\n      ";
+  return out + " (-v shows the source of each figure).\n      ";
 }
 
 std::string not_modelled(const Rehearsal& rehearsal) {
   if (rehearsal.run.calibration) {
-    return " Not modelled: what kernels and exchanges at the same time take from each other beside "
-           "links, batches made on the host, fragmentation, disk.\n";
+    return " Not modelled: contention between concurrent kernels and communication other than for "
+           "links, batches built on the host, fragmentation, disk.\n";
   }
   return rehearsal.scenario->is_bare_program()
              ? " Not modelled: launch and protocol overhead of the library.\n"
@@ -225,8 +226,8 @@ std::string basis(const Rehearsal& rehearsal, bool verbose) {
     }
   } else {
     out += fmt::format(
-        " UNCALIBRATED: data-sheet figures of {}; no range, because nothing was "
-        "measured (-v says each figure).\n      ",
+        " Estimates use vendor data sheets of {} (not calibrated), so no error range is given. "
+        "Use -v for details.\n      ",
         rehearsal.run.machine.cluster.node.device.name);
   }
   return out + not_modelled(rehearsal);

@@ -12,23 +12,23 @@ namespace lockstep::cli {
 
 enum class World : uint8_t {
   simulated,
-  threads,    ///< a thread a rank in this process, over Gloo
-  processes,  ///< a rank program a rank, over LibTorch and Gloo or NCCL
+  threads,    ///< one thread per rank in this process, over Gloo
+  processes,  ///< one rank program per rank, over LibTorch and Gloo or NCCL
 };
 /// Whether time passes there as it does, so that nothing can be said of predicted times.
 constexpr bool is_real(World world) { return world != World::simulated; }
 constexpr std::string_view description_of(World world) {
   switch (world) {
     case World::simulated: return "simulated";
-    case World::threads: return "a thread a rank over Gloo";
-    case World::processes: return "a process a rank, over LibTorch";
+    case World::threads: return "one thread per rank over Gloo";
+    case World::processes: return "one process per rank, over LibTorch";
   }
   return "";
 }
 
 enum class Format : uint8_t { text, json, junit };
 
-/// What the user asked for: one command with its options.
+/// The user's request: one command with its options.
 struct Request {
   std::string command;
   std::vector<std::string> arguments;  ///< files, folders, or what `explain` explains

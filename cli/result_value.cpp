@@ -190,7 +190,7 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
     return NoValue{"the run hangs"};
   }
   if (is_real(rehearsal.world) && is_time(name)) {
-    return NoValue{"ranks on one machine do not tell the time of a cluster", true};
+    return NoValue{"times of ranks on one machine say nothing about a cluster", true};
   }
   const Results& results = rehearsal.results;
   if (static_cast<size_t>(rank) >= results.ranks.size()) {

@@ -100,7 +100,7 @@ std::string failure_of(const Rehearsal& rehearsal, bool strict) {
   return "";
 }
 
-// What this world cannot judge.
+// Expectations that this world cannot judge.
 std::string not_judged(const Rehearsal& rehearsal) {
   std::string text;
   for (const Judged& one : rehearsal.expectations) {
@@ -314,7 +314,7 @@ Answer test_command(const Request& request, const Style& style) {
   Answer answer;
   answer.diagnostics = work.diagnostics;
   if (lines.empty()) {
-    answer.diagnostics += "error: there is no scenario (*.yaml) here\n";
+    answer.diagnostics += "error: no scenario (*.yaml) found here\n";
     answer.code = ExitCode::bad_input;
   }
   for (const Line& line : lines) {

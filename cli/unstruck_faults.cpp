@@ -83,7 +83,7 @@ std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan
                              : ranks.size() == 1 ? fmt::format(" rank {}", ranks.front())
                                                  : fmt::format(" ranks {}", fmt::join(ranks, ", "));
     notes.push_back({Problem::Kind::note, fault.place,
-                     fmt::format("fault {}, `{}`, never struck{}: {}", number + 1,
+                     fmt::format("fault {}, `{}`, never took effect{}: {}", number + 1,
                                  name_of(fault.kind), whom, reason_not_to_strike(fault)),
                      ""});
   }

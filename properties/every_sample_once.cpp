@@ -50,12 +50,17 @@ std::vector<std::string> remedy_of(std::span<const RankSamples> taken, int64_t s
           "(`sampler: unrepeated`) and log metric objects, which merge unequal parts"};
 }
 
+std::string skipped_text(int64_t missed) {
+  return missed == 0 ? "none is skipped"
+                     : fmt::format("{} {} skipped", missed, missed == 1 ? "is" : "are");
+}
+
 Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t samples,
                    const SampleCounts& counts) {
   Finding finding = lockstep::finding_of(
       "LS304", Level::error,
-      fmt::format("epoch {}: of {} samples {} are counted more than once and {} never", epoch,
-                  samples, counts.repeated, counts.missed));
+      fmt::format("epoch {}: {} of {} samples {} used more than once; {}", epoch, counts.repeated,
+                  samples, counts.repeated == 1 ? "is" : "are", skipped_text(counts.missed)));
   const auto by_sample = takers(taken, epoch);
   for (const auto& [sample, ranks] : by_sample) {
     if (ranks.size() > 1) {
@@ -72,7 +77,7 @@ Finding finding_of(std::span<const RankSamples> taken, int32_t epoch, int64_t sa
       finding.why.text = fmt::format("sample {} is taken by no rank", sample);
     }
   }
-  finding.follows.push_back(fmt::format("a figure over this epoch counts {} samples",
+  finding.follows.push_back(fmt::format("metrics of this epoch count {} samples",
                                         samples + counts.repeated - counts.missed));
   finding.fix = remedy_of(taken, samples, counts);
   return finding;
@@ -83,7 +88,7 @@ int64_t distinct_by_sorting(std::vector<int64_t> numbers) {
   return std::unique(numbers.begin(), numbers.end()) - numbers.begin();
 }
 
-// Of numbers in [0, bound). Where many of them occur it takes a fraction of the time of sorting.
+// Counts numbers in [0, bound). If many of them occur, this is much faster than sorting.
 int64_t distinct_by_marking(const std::vector<int64_t>& numbers, int64_t bound) {
   std::vector<bool> occurs(static_cast<size_t>(bound));
   for (const int64_t number : numbers) {
@@ -144,7 +149,9 @@ std::vector<Finding> samples_divided(std::span<const RankSamples> taken, int64_t
   }
   Finding finding = finding_of(taken, epoch, samples, counts);
   finding.level = Level::warning;
-  finding.follows = {"an epoch is as many epochs as there are ranks"};
+  finding.follows = {
+      fmt::format("every rank reads the whole data set, so one epoch processes it {}",
+                  times_text(std::ssize(taken)))};
   finding.fix = {
       "give each rank its part: a DistributedSampler, or for iterable data islice by rank"};
   return {finding};
@@ -178,7 +185,7 @@ std::vector<Finding> order_changes(std::span<const RankSamples> taken) {
       fmt::format("epoch {} repeats the order of epoch {}: set_epoch is not called", second.first,
                   first.first));
   finding.why.text =
-      "DistributedSampler draws its order from its seed and the epoch that it is told";
+      "DistributedSampler draws its order from its seed and the epoch given to set_epoch";
   finding.follows = {"all epochs have the same batches"};
   finding.fix = {
       "call sampler.set_epoch(epoch) before each epoch, or let Lightning insert the sampler"};

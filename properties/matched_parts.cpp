@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-/// One rank sends another something else than that expects.
+/// One rank sends something that its receiver does not expect.
 struct Misfit {
   size_t sender = 0;  ///< operations
   size_t receiver = 0;
@@ -71,7 +71,7 @@ std::optional<Misfit> exchange_misfit(const OperationTable& table, size_t first)
   const Operation& operation = table[first];
   const auto& call = table.call(operation.communicator, operation.position);
   if (call.front() != first) {
-    return std::nullopt;  // told once a call
+    return std::nullopt;  // reported once per call
   }
   const std::vector<int32_t> members = members_in_order(table, operation);
   std::map<int32_t, size_t> part_of;
@@ -126,7 +126,7 @@ Finding finding_of(const OperationTable& table, const Misfit& misfit) {
   finding.why = {"the sizes or dtypes differ",
                  no_site,
                  {{RankSet{sender.rank}, misfit.sent}, {RankSet{receiver.rank}, misfit.expected}}};
-  finding.follows = {"what arrives is cut, padded with old data, or never completes"};
+  finding.follows = {"the data received is cut, padded with old data, or never arrives"};
   finding.fix = remedy_for("LS104", {kind, "", false});
   return finding;
 }

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-// What is read too early is worth telling before what else the same two uses do.
+// A read that is too early is reported before anything else about the same two uses.
 std::string code_of(const Race& race) {
   if (race.first.writes && race.second.reads) {
     return "LS201";
@@ -39,19 +39,19 @@ std::string title_of(const std::string& code, const Group& group) {
     return fmt::format("{}: {} {} a buffer that {} may still be using", ranks, race.second.text,
                        race.second.releases ? "frees" : "overwrites", race.first.text);
   }
-  return fmt::format("{}: {} and {} write the same buffer in no order", ranks, race.first.text,
+  return fmt::format("{}: {} and {} write the same buffer without an order", ranks, race.first.text,
                      race.second.text);
 }
 
 std::string follows_of(const std::string& code) {
   if (code == "LS201") {
-    return "the value read is the old one, the new one or a mixture, whichever timing makes it";
+    return "the value read is the old one, the new one or a mixture, depending on timing";
   }
   if (code == "LS202") {
     return "the earlier operation may see or leave data of the later one; the result depends on "
            "timing";
   }
-  return "which of the two values stays depends on timing";
+  return "which of the two values remains depends on timing";
 }
 
 Finding finding_of(const std::string& code, const Group& group) {
@@ -84,7 +84,7 @@ std::vector<Finding> no_race(const RunResult& run) {
   if (run.journal == nullptr || !run.journal->options().lists) {
     return {};
   }
-  // Where no statement is known the texts tell uses apart.
+  // Where no statement is known, the texts distinguish uses.
   using Key = std::tuple<std::string, SiteId, SiteId, std::string, std::string>;
   std::map<Key, Group> groups;
   for (int32_t rank = 0; rank < run.journal->ranks(); ++rank) {

@@ -225,8 +225,8 @@ class Launch {
     if (silent == children_.size()) {
       const size_t first = children_.first_ended().value_or(0);
       end_of_silent(static_cast<int32_t>(first));  // throws where it says more
-      throw RealRunFailed(fmt::format("no rank came to its end; the first to go was rank {}, {}",
-                                      first, how_it_ended(first)));
+      throw RealRunFailed(fmt::format("no rank finished; the first to end was rank {}, {}", first,
+                                      how_it_ended(first)));
     }
   }
 

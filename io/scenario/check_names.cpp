@@ -303,7 +303,7 @@ class NameCheck {
       const std::vector<std::string_view> legal(bound.names().begin(), bound.names().end());
       nearest = nearest_spelling(name, legal);
     }
-    reader_.fail_at(place, fmt::format("nothing has bound `{}` here", name),
+    reader_.fail_at(place, fmt::format("`{}` is not defined here", name),
                     nearest.empty() ? fmt::format("bind it first: - let: {{{}: ..}}", name)
                                     : fmt::format("did you mean `{}`?", nearest));
   }
@@ -368,7 +368,7 @@ class NameCheck {
     }
     if (std::find(legal.begin(), legal.end(), plain) == legal.end()) {
       reader_.fail_at(name.place, fmt::format("there is no {} `{}`", what, name.value),
-                      legal.empty() ? fmt::format("the scenario names no {}", what)
+                      legal.empty() ? fmt::format("the scenario has no {}", what)
                                     : spelling_remedy(plain, legal));
     }
   }

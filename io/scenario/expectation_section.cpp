@@ -136,7 +136,7 @@ void collect_results(const Source& source, std::string_view part, const Expressi
     result.place = source.at(offset);
     const std::string remedy = remedy_for_result_name(result);
     if (!remedy.empty()) {
-      source.fail(offset, fmt::format("no command gives a result `{}`", name), remedy);
+      source.fail(offset, fmt::format("there is no result `{}`", name), remedy);
       continue;
     }
     results.push_back(std::move(result));
@@ -184,7 +184,7 @@ void read_comparison(const Source& source, std::string_view rest, Expectation& e
   const std::string_view compared = trimmed(rest.substr(0, tolerance));
   const size_t equals = find_outside_quotes(compared, "==");
   if (equals == std::string_view::npos) {
-    source.fail(offset_of(source, rest) + tolerance, "`+-` stands behind `left == right`",
+    source.fail(offset_of(source, rest) + tolerance, "`+-` must follow `left == right`",
                 "write `step_time == 400 ms +- 5 %`");
     return;
   }

@@ -94,7 +94,7 @@ std::string no_arguments_remedy(std::string_view name, const std::string& argume
   if (row == nullptr) {
     return fmt::format("`{}` takes no arguments", name);
   }
-  return fmt::format("the short name takes no arguments, the class does: {{{}: {{{}: ..}}}}",
+  return fmt::format("the short name takes no arguments, but the class does: {{{}: {{{}: ..}}}}",
                      row->name, argument);
 }
 
@@ -113,7 +113,7 @@ std::optional<ObjectNode> take_object(Reader& reader, const Node& node, std::str
   }
   if (node.entries.size() > 1) {
     reader.fail(node.entries[1].mark,
-                fmt::format("`{}` takes one object, and `{}` stands beside `{}`", key,
+                fmt::format("`{}` takes one object, but `{}` was written beside `{}`", key,
                             node.entries[1].key, node.entries[0].key),
                 fmt::format("arguments go inside: {{{}: {{{}: ..}}}}", node.entries[0].key,
                             node.entries[1].key));

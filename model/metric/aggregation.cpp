@@ -91,7 +91,7 @@ class Aggregator final : public Metric {
     bool all = true;
   };
 
-  // Without the nans, or with what stands for them.
+  // Without the nans, or with what replaces them.
   Kept kept_of(const MetricInputs& inputs) const {
     const std::vector<float> values = numbers_of<float>(inputs.predictions->values);
     const std::vector<float> weights =
@@ -185,8 +185,7 @@ Tensor RetrievalMap::compute(const MetricState& state) const {
   const Tensor scores = joined(state[1]);
   const Tensor targets = joined(state[2]);
   if (indexes.values.empty()) {
-    throw OperationError("no samples have come: there is nothing to concatenate",
-                         "call update before compute");
+    throw OperationError("there are no samples to concatenate", "call update before compute");
   }
   std::map<int64_t, std::vector<int64_t>> queries;
   for (int64_t i = 0; i < indexes.values.size(); ++i) {

@@ -6,7 +6,7 @@ namespace lockstep {
 
 std::optional<Averaging> averaging_of(std::string_view class_name, bool is_micro) {
   const bool one_score = class_name.starts_with("Binary") || is_micro;
-  // Of one label out of several, each wrong one is a false positive and a false negative: micro
+  // With one label out of several, each wrong one is a false positive and a false negative: micro
   // precision, recall and F are the accuracy.
   const bool is_accuracy = is_micro && class_name.starts_with("Multiclass") &&
                            (class_name.ends_with("Precision") || class_name.ends_with("Recall") ||
@@ -49,20 +49,20 @@ std::optional<Averaging> averaging_of(std::string_view class_name, bool is_micro
 std::string text_of(Averaging averaging, std::string_view metric) {
   switch (averaging) {
     case Averaging::equal_counts:
-      return fmt::format("{} is the mean of its parts only where each counts by its samples",
-                         metric);
-    case Averaging::equal_predicted_positives:
       return fmt::format(
-          "{} is the mean of its parts only where all predict equally many positives", metric);
+          "{} is the mean of its parts only if each is weighted by its number of samples", metric);
+    case Averaging::equal_predicted_positives:
+      return fmt::format("{} is the mean of its parts only if all predict equally many positives",
+                         metric);
     case Averaging::equal_positives:
-      return fmt::format("{} is the mean of its parts only where all hold equally many positives",
+      return fmt::format("{} is the mean of its parts only if all hold equally many positives",
                          metric);
     case Averaging::equal_negatives:
-      return fmt::format("{} is the mean of its parts only where all hold equally many negatives",
+      return fmt::format("{} is the mean of its parts only if all hold equally many negatives",
                          metric);
     case Averaging::equal_queries:
       return fmt::format(
-          "{} is the mean of its parts only where all hold equally many queries, "
+          "{} is the mean of its parts only if all hold equally many queries, "
           "and no query is in two of them",
           metric);
     case Averaging::never_by_mean:

@@ -182,7 +182,7 @@ void CurveMetric::check(const Tensor& predictions, const Tensor& target) const {
         fmt::format(
             "`preds` has the shape {} and `target` {}: they are [samples, {}] and [samples]",
             text_of_shape(predictions.shape), text_of_shape(target.shape), classes_.classes),
-        "give as many scores a sample as `num_classes` says");
+        "give as many scores per sample as `num_classes` says");
   }
   check_class_target(target, classes_.classes, classes_.ignore_index);
 }
@@ -334,8 +334,7 @@ Tensor CurveMetric::averaged(const std::vector<float>& values,
 
 Tensor CurveMetric::compute(const MetricState& state) const {
   if (!options_.thresholds && joined(state[1]).values.empty()) {
-    throw OperationError("no samples have come: there is nothing to concatenate",
-                         "call update before compute");
+    throw OperationError("there are no samples to concatenate", "call update before compute");
   }
   std::vector<float> values;
   std::vector<int64_t> support;

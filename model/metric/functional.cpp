@@ -90,7 +90,7 @@ PlainValue plain_of(const Value& value) {
       }
       return {std::move(items)};
     }
-    default: throw OperationError(fmt::format("{} is no argument of a metric", type_of(value)));
+    default: throw OperationError(fmt::format("{} is not an argument of a metric", type_of(value)));
   }
 }
 

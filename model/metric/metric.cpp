@@ -135,7 +135,7 @@ StateValue merged(const MetricStateSpec& spec, const std::vector<std::vector<Ten
   for (const Tensor& part : all) {
     if (part.shape != all.front().shape) {
       throw OperationError(
-          fmt::format("the state `{}` has another shape on another rank: {} and "
+          fmt::format("the state `{}` has different shapes on two ranks: {} and "
                       "{} cannot be stacked",
                       spec.name, text_of_shape(all.front().shape), text_of_shape(part.shape)));
     }

@@ -139,7 +139,7 @@ class Pearson final : public Metric {
                                     : target.shape.size() == 2 && target.shape[1] == outputs_;
     if (!fits || target.values.empty()) {
       throw OperationError(fmt::format(
-          "`target` has the shape {}, and {} is due", text_of_shape(target.shape),
+          "`target` has the shape {}, and {} is expected", text_of_shape(target.shape),
           outputs_ == 1 ? std::string("[samples]") : fmt::format("[samples, {}]", outputs_)));
     }
     for (int64_t output = 0; output < outputs_; ++output) {

@@ -20,8 +20,8 @@ bool orders_with_compute(StreamId on) {
 
 }  // namespace
 
-// All of NCCL's calls stand in the order of one stream, so that two groups that are entered in
-// another order are told: their kernels may each hold what the other's need.
+// All of NCCL's calls are issued on one stream, so that two groups that are entered in
+// a different order are reported: their kernels may each hold what the other's need.
 StreamId Interpreter::stream_of_call(const Statement& statement, const Op& op) {
   const bool has_queue = settings_.gloo && !statement.stream;
   return has_queue ? gloo_queues_.of(op) : stream_of(statement, communication_stream);
@@ -149,7 +149,7 @@ Program Interpreter::communicate_grouped(const Statement& statement, Frame& fram
   }
 }
 
-// What torch 2.11 refuses, in its words; taken to hold from 2.6 on.
+// Checks of torch 2.11, with its messages; assumed to hold from 2.6 on.
 void Interpreter::check_batch(const Statement& statement) const {
   if (statement.kind != StatementKind::batch_isend_irecv) {
     return;
@@ -299,7 +299,7 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
     }
     for (const Value& item : list.list()) {
       if (!item.is(Value::Kind::integer)) {
-        fail(site, "`ranks` holds something else than ranks", "write [0, 1]");
+        fail(site, "`ranks` holds values that are not ranks", "write [0, 1]");
       }
       members.push_back(item.integer());
     }
@@ -364,7 +364,7 @@ Program Interpreter::wait(const Statement& statement, Frame& frame) {
         open.push_back(&item);
       }
     } else {
-      fail(site, fmt::format("`{}` is nothing to wait for", name), "");
+      fail(site, fmt::format("`{}` is not something to wait for", name), "");
     }
   }
   if (variable == nullptr) {

@@ -1,4 +1,4 @@
-// What one communication statement asks for: its data, peers, parts and result.
+// Reads one communication statement: its data, peers, parts and result.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ Group Interpreter::group_of(const Statement& statement, Frame& frame) {
   const Variable* variable = find(statement.group->value, frame);
   const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
   if (group == nullptr) {
-    fail(site_of(statement), fmt::format("`{}` is no group here", statement.group->value),
+    fail(site_of(statement), fmt::format("`{}` is not a group here", statement.group->value),
          "make it first with `new_group`");
   }
   return *group;
@@ -165,7 +165,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   if (!is_member(group)) {
     call.does_nothing = true;
     log_.add({"LS105", site,
-              fmt::format("rank {} is no member of group `{}`: PyTorch warns and does nothing",
+              fmt::format("rank {} is not a member of group `{}`: PyTorch warns and does nothing",
                           rank_.id(), statement.group->value),
               "call it on the members only"});
     co_return call;
@@ -283,7 +283,7 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
   if (!given || call.op.kind == OpKind::scatter) {
     if (rows % ranks != 0) {
       fail(site, fmt::format("{} rows cannot be divided into {} equal parts", rows, ranks),
-           "give split sizes, or another number of elements");
+           "give split sizes, or a different number of elements");
     }
     co_return;
   }

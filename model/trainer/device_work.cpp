@@ -30,7 +30,7 @@ TensorPointer Interpreter::named_tensor(const Placed<std::string>& name, Frame& 
   const TensorPointer* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
   if (tensor == nullptr) {
-    fail(site, fmt::format("`{}` is no tensor here", name.value), "bind it first with `let`");
+    fail(site, fmt::format("`{}` is not a tensor here", name.value), "bind it first with `let`");
   }
   return *tensor;
 }
@@ -123,7 +123,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   }
   const TensorPointer* given = std::get_if<TensorPointer>(&source.content);
   if (given == nullptr) {
-    fail(site, fmt::format("`{}` is no tensor", expression.text()), "");
+    fail(site, fmt::format("`{}` is not a tensor", expression.text()), "");
   }
   const TensorPointer from = *given;
   const bool is_name = expression.root().kind == ExpressionNode::Kind::name;

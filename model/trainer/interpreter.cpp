@@ -1,4 +1,4 @@
-// The statements themselves, in order; what belongs to a family stands in its own file.
+// The statements themselves, in order; each family of statements has its own file.
 #include "model/trainer/interpreter.hpp"
 
 #include <fmt/core.h>
@@ -250,7 +250,7 @@ void Interpreter::register_buffer(const std::string& name, TensorPointer buffer)
 }
 
 // torch nn/modules/module.py, __setattr__: the name of a registered buffer takes tensors alone, and
-// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up anew for
+// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up again for
 // every broadcast since 1.10; before, it went on with the tensors that it had found at first.
 TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& variable,
                                        TensorPointer buffer) {
@@ -269,9 +269,10 @@ TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& 
                      from->slice.buffer != no_buffer;
   if (!alike) {
     lack(site_,
-         fmt::format("a tensor of another shape, type or device for the registered buffer `{}` is "
-                     "not modelled",
-                     name),
+         fmt::format(
+             "a tensor of a different shape, type or device for the registered buffer `{}` is "
+             "not modelled",
+             name),
          "give it a tensor like the one that it has");
   }
   std::vector<Ticket> after = take_waits(compute_stream);

@@ -190,7 +190,7 @@ void MetricStatements::note_update(const Statement& statement, const MetricInsta
   }
 }
 
-// What is logged as an object Lightning resets; what is computed by hand nobody does.
+// Lightning resets a metric that is logged as an object, but not one that is computed by hand.
 void MetricStatements::check_reset(const Statement& statement, const MetricInstance& metric) {
   const auto oldest = oldest_.find(&metric);
   const bool counts = oldest != oldest_.end() && metric.objects().front().updates() > 0;
@@ -203,7 +203,7 @@ void MetricStatements::check_reset(const Statement& statement, const MetricInsta
        fmt::format("the metric `{}` still counts batches of an earlier epoch, or of the sanity "
                    "check: nothing has reset it",
                    name),
-       fmt::format("add `- reset: {}` behind this, or log the object itself, which Lightning "
+       fmt::format("add `- reset: {}` after this, or log the object itself, which Lightning "
                    "resets",
                    name)});
 }

@@ -116,7 +116,7 @@ void check_known(Preparation& preparation, const LibraryVersion& library, const 
   const bool newer = minor > known->newest;
   const Version& nearest = newer ? known->newest : known->oldest;
   add_problem(preparation, Problem::Kind::note, library.place,
-              fmt::format("{} {} is {} than what is modelled, and taken to behave like {}.{}",
+              fmt::format("{} {} is {} than what is modelled, and assumed to behave like {}.{}",
                           library.library, library.version, newer ? "newer" : "older",
                           nearest.major, nearest.minor));
 }
@@ -132,7 +132,7 @@ ProgramSettings prepare_common(Preparation& preparation) {
     const std::optional<Version> version = version_of(library.version);
     if (!version) {
       add_problem(preparation, Problem::Kind::invalid, library.place,
-                  fmt::format("`{}` is no version", library.version), "write \"2.6\"");
+                  fmt::format("`{}` is not a version", library.version), "write \"2.6\"");
       continue;
     }
     check_known(preparation, library, *version);

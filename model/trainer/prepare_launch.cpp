@@ -78,12 +78,11 @@ void check_size(Preparation& preparation, const Object& launcher) {
     return;
   }
   if (started.processes != launch.world_size() || started.nodes != launch.nodes) {
-    add_problem(
-        preparation, Kind::refused, launcher.place,
-        fmt::format("{} starts {} processes on {} node{}, and the trainer counts on {} on {}",
-                    launcher.name, started.processes, started.nodes, started.nodes == 1 ? "" : "s",
-                    launch.world_size(), launch.nodes),
-        "make devices x num_nodes what the launcher starts", refused_code);
+    add_problem(preparation, Kind::refused, launcher.place,
+                fmt::format("{} starts {} processes on {} node{}, but the trainer expects {} on {}",
+                            launcher.name, started.processes, started.nodes,
+                            started.nodes == 1 ? "" : "s", launch.world_size(), launch.nodes),
+                "make devices x num_nodes what the launcher starts", refused_code);
   }
 }
 
@@ -98,15 +97,17 @@ void check_detection(Preparation& preparation, const Object& launcher) {
   }
   if (launcher.name == "mpirun" && placement.lightning < v2_0) {
     contradiction(
-        "Lightning reads what mpirun sets from 2.0 on: each process would start all again",
+        "Lightning reads what mpirun sets from 2.0 on: each process would start all processes "
+        "again",
         "use torchrun or srun");
   } else if (launcher.name == "horovodrun" && placement.strategy.name != "horovod") {
     contradiction(
-        fmt::format("{} does not read what horovodrun sets: each process would start all again",
-                    placement.strategy.name),
+        fmt::format(
+            "{} does not read what horovodrun sets: each process would start all processes again",
+            placement.strategy.name),
         "use strategy: horovod, or launcher: torchrun");
   } else if (placement.launch.start != StartMethod::script) {
-    contradiction(fmt::format("{} has started the processes, and {} starts them again",
+    contradiction(fmt::format("{} has started the processes, but {} starts them again",
                               launcher.name, placement.strategy.name),
                   "use strategy: ddp, or launcher: lightning");
   }
@@ -137,7 +138,7 @@ void check_pickling(Preparation& preparation) {
                   refused_code);
     } else {
       add_problem(preparation, Kind::note, culprit.place,
-                  fmt::format("`unpicklable: {}` changes nothing here: {} pickles nothing",
+                  fmt::format("`unpicklable: {}` has no effect here: {} pickles nothing",
                               name_of(culprit.value), placement.strategy.name));
     }
   }

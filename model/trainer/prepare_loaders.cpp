@@ -32,7 +32,7 @@ void check_columns(Preparation& preparation, const LoaderSettings& settings) {
       add_problem(preparation, Kind::invalid, entry.expression.place(),
                   fmt::format("the column `{}` has {} entries for {} samples", entry.name, items,
                               settings.samples),
-                  "give one entry a sample");
+                  "give one entry per sample");
     }
   }
 }
@@ -84,8 +84,8 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
   for (const Given<bool>* key : {&spec.pin_memory, &spec.persistent_workers}) {
     if (*key && is_written((*key)->place)) {
       add_problem(preparation, Kind::note, (*key)->place,
-                  key == &spec.pin_memory ? "`pin_memory` changes nothing here"
-                                          : "`persistent_workers` changes nothing here");
+                  key == &spec.pin_memory ? "`pin_memory` has no effect here"
+                                          : "`persistent_workers` has no effect here");
     }
   }
   return settings;

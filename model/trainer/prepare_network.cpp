@@ -171,11 +171,11 @@ void NetworkReader::mark_segments(const ModelSpec& model, NetworkDescription& de
   if (asked.value == ActivationCheckpointing::full) {
     if (checkpoint_blocks(description.layers) == 0) {
       note(
-          "`activation_checkpointing: full` changes nothing: the model has no block that repeats; "
+          "`activation_checkpointing: full` has no effect: the model has no repeated block; "
           "mark layers with `checkpoint: true`");
     }
   } else if (checkpoint_attention(description.layers) == 0) {
-    note("`activation_checkpointing: selective` changes nothing: the model has no attention");
+    note("`activation_checkpointing: selective` has no effect: the model has no attention");
   }
 }
 

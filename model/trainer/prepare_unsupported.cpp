@@ -22,7 +22,7 @@ void find_functions(Preparation& preparation, const ProgramSpec& program) {
       for (const std::string& name : expression.functions()) {
         if (find_function(name) == nullptr && !is_metric_function(name)) {
           add_problem(preparation, Kind::unsupported, expression.place(),
-                      fmt::format("the function `{}` is not there yet", name));
+                      fmt::format("the function `{}` is not supported yet", name));
         }
       }
     });

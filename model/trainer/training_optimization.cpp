@@ -1,4 +1,4 @@
-// What a training batch does to the weights, and the hooks that may take its place
+// The effect of a training batch on the weights, and the hooks that may replace it
 // (loops/optimization/automatic.py, plugins/precision/precision.py, core/module.py).
 #include <fmt/core.h>
 
@@ -157,7 +157,7 @@ Program Training::step_of(const Statement& statement) {
 Program Training::closure_of(const Statement& statement) {
   if (!closure_ || hook_ != "optimizer_step") {
     throw ProgramException(site_of(statement),
-                           "the closure is there in the hook `optimizer_step` alone");
+                           "the closure exists only in the hook `optimizer_step`");
   }
   co_await run_closure();
 }

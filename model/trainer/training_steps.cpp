@@ -143,7 +143,7 @@ Program Training::forward(const Statement* statement, Frame& frame) {
   entered_wrapper_ = entered_wrapper_ || options.enters_wrapper;
   if (batch_ == nullptr) {
     throw ProgramException(statement == nullptr ? no_site : site_of(*statement),
-                           "forward has no batch here; it belongs into a step hook");
+                           "forward has no batch here; move it to a step hook");
   }
   if (!forwarded_ || part_ == 0) {  // of all copies at once
     interpreter_.hand_over_compute_stream();

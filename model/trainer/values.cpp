@@ -193,7 +193,7 @@ Task<Value> Interpreter::read(const Variable& variable, const std::string& name,
   }
   const Value* value = std::get_if<Value>(&variable.content);
   if (value == nullptr) {
-    fail(site, fmt::format("`{}` is no value", name), "");
+    fail(site, fmt::format("`{}` is not a value", name), "");
   }
   co_return *value;
 }

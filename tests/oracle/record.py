@@ -4,11 +4,11 @@ scenario of lightning_settings.py.
 
   ./dev oracle [--check] [NAME...]
 
-Each setting runs over Gloo on loopback, a process a rank. The flight recorder says which
+Each setting runs over Gloo on loopback, one process per rank. The flight recorder says which
 collectives every rank issued; losses, gradients and final state are written beside them, to
 tests/data/oracle/NAME.json, of metrics to metrics/NAME.json there, of Lightning to
 lightning/NAME.json. With --check nothing is written: what runs now must equal what the files hold,
-up to rounding where a setting is not exact (another processor may add in another order).
+up to rounding where a setting is not exact (another processor may add in a different order).
 """
 
 import argparse
@@ -201,7 +201,7 @@ def run(setting):
         processes = [start_rank(setting, r, folder) for r in range(setting["world_size"])]
         statuses = [os.waitpid(process, 0)[1] for process in processes]
         if setting.get("fails"):
-            # Gloo ends a process whose calls do not fit; how far the others come is left to chance.
+            # Gloo ends a process whose calls do not fit; how far the others come depends on timing.
             return [{"ended": ended(folder / f"{r}.json")} for r in range(len(processes))]
         if any(statuses):
             raise SystemExit(f"oracle: a rank of {setting['name']} failed")

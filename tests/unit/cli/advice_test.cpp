@@ -52,7 +52,7 @@ TEST_CASE("the largest batch size is the last whose own run fits") {
   CHECK(peak_with(largest + 1) > memory);
 }
 
-TEST_CASE("a batch that does not fit is told the largest that does") {
+TEST_CASE("a batch that does not fit is reported the largest that does") {
   const Rehearsal ran = advised(training("100 MiB", 4096));
   REQUIRE(ran.results.advice.largest_batch_size);
   CHECK(ran.results.advice.largest_batch_size ==

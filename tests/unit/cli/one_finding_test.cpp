@@ -91,7 +91,7 @@ TEST_CASE("another order inside of a grouped call is LS103") {
 )yaml") == Codes{"LS103"});
 }
 
-TEST_CASE("groups made in another order are LS105, told by their members") {
+TEST_CASE("groups made in a different order are LS105, reported by their members") {
   const Rehearsal ran = only(bare_text(4, R"yaml(
     - if: rank == 0
       then: [{new_group: {ranks: [0, 1], as: p}}, {new_group: {ranks: [2, 3], as: q}}]
@@ -237,7 +237,7 @@ TEST_CASE("a non_blocking copy to the host is not to be read before something wa
             .empty());
 }
 
-TEST_CASE("streams are told by the names that the scenario gives them") {
+TEST_CASE("streams are reported by the names that the scenario gives them") {
   const Rehearsal ran = only(bare_text(2, R"yaml(
     - let: {x: "full(4, 1.0)"}
     - kernel: {time: 1 ms, stream: side, reads: [x]}
@@ -257,11 +257,11 @@ program:
 )yaml");
   REQUIRE(codes_of(ran) == Codes{"LS305"});
   CHECK(ran.findings[0].follows.back() ==
-        "none of them is what one device computes from the same samples");
+        "all differ from what one device computes from the same samples");
 }
 
 TEST_CASE("a window of accumulation that the epoch cuts short steps as on one device") {
-  // 6 batches a rank in windows of 4: the last step sees 2 of them, divided by 4 everywhere.
+  // 6 batches per rank in windows of 4: the last step sees 2 of them, divided by 4 everywhere.
   const Rehearsal ran = only(R"yaml(
 version: 1
 versions: {lightning: "2.4"}
@@ -277,7 +277,7 @@ expect: [steps == 2]
                    "the same samples on one device") == 1);
 }
 
-TEST_CASE("memory that runs out is told with its statement, or with the model") {
+TEST_CASE("memory that runs out is reported with its statement, or with the model") {
   const Rehearsal ran = only(R"yaml(version: 1
 cluster: {ranks: 2, gpu: {memory: 1 MiB}, network: {bandwidth: 1 GB/s, latency: 1 us}}
 program:
@@ -316,7 +316,7 @@ TEST_CASE("a run that was stopped says nothing about findings") {
   REQUIRE(!ran.undecided.empty());
   const std::string text = render_verify(ran, {});
   CHECK(text.find("findings") == std::string::npos);
-  CHECK(text.find("all orders") == std::string::npos);
+  CHECK(text.find("all schedules") == std::string::npos);
   CHECK(text.find("undecided: ") != std::string::npos);
 }
 

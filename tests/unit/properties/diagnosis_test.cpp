@@ -73,7 +73,7 @@ TEST_CASE("a rank that raises while others receive from it is one finding") {
   const auto findings = diagnose(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS101");
-  CHECK(findings[0].title == "rank 1 waits for ever in recv from rank 0: rank 0 raised 'bad file'");
+  CHECK(findings[0].title == "rank 1 waits forever in recv from rank 0: rank 0 raised 'bad file'");
 }
 
 TEST_CASE("values exchanged on the way to an unrelated hang are two findings") {

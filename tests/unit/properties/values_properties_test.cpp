@@ -71,7 +71,7 @@ TEST_CASE("a NaN is never equal to a number") {
   CHECK(equals_single_device(run, single, {100}).size() == 1);
 }
 
-TEST_CASE("numbers that overflowed in both runs are not held against each other") {
+TEST_CASE("numbers that overflowed in both runs are not compared with each other") {
   const double infinity = std::numeric_limits<double>::infinity();
   CHECK_FALSE(beyond_rounding(infinity, std::nan(""), 1));
   CHECK(beyond_rounding(infinity, 1, 1));
@@ -97,7 +97,7 @@ TEST_CASE("dropped samples are missed") {
   CHECK(count_samples(dropped, 1, 2).missed == 1);
   REQUIRE(every_sample_once(dropped, 2).size() == 1);
   CHECK(every_sample_once(dropped, 2)[0].title ==
-        "epoch 1: of 2 samples 0 are counted more than once and 1 never");
+        "epoch 1: 0 of 2 samples are used more than once; 1 is skipped");
 }
 
 TEST_CASE("few of very many samples, and indices of no sample, are counted") {

@@ -149,7 +149,7 @@ program: {validation_step: [{update: f1}, {log: {name: val_f1, value: f1}}]}
   CHECK(gathers(ran) == 0);
 }
 
-TEST_CASE("arguments of metrics that are wrong, and metrics that are not modelled, are told") {
+TEST_CASE("arguments of metrics that are wrong, and metrics that are not modelled, are reported") {
   const Preparation preparation = prepare(scenario_of(validated(ddp() + R"yaml(
 metrics:
   no_classes: MulticlassF1Score
