@@ -105,8 +105,8 @@ class Adviser {
   }
 
   std::optional<Results> results_of(const Scenario& variant) {
-    tell(request_.progress, "looking for what would help");
-    const OneRun run = run_once(variant, {World::simulated, false, {}, request_.deadline});
+    tell(request_.progress.get(), "looking for what would help");
+    const OneRun run = run_once(variant, {World::simulated, false, {}, request_.deadline.get()});
     spent_ += run.result.operations;
     stopped_ = stopped_ || !run.undecided.empty();
     return ended_well(run) ? std::optional(measure(run)) : std::nullopt;

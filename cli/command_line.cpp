@@ -13,6 +13,7 @@
 #include "cli/launch/interruption.hpp"
 #include "cli/output.hpp"
 #include "cli/shell_words.hpp"
+#include "io/expression/quantity.hpp"
 #include "io/journal/temporary_store.hpp"
 #include "io/scenario/scalar.hpp"
 
@@ -63,6 +64,18 @@ CLI::Validator seconds_between(double least, double most) {
         return value != nullptr && *value >= least && *value <= most
                    ? std::string()
                    : fmt::format("takes seconds from {} to {}, not `{}`", least, most, text);
+      },
+      "");
+}
+
+CLI::Validator memory_size() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const auto size = parse_bytes(text);
+        const auto* value = std::get_if<Bytes>(&size);
+        return value != nullptr && *value > Bytes()
+                   ? std::string()
+                   : fmt::format("takes a size above 0, such as 8GiB, not `{}`", text);
       },
       "");
 }
@@ -163,6 +176,12 @@ class Parser {
     made->add_flag("--strict", request_.strict);
     made->add_flag("-v,--verbose", request_.verbose);
     made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
+    made->add_option_function<std::string>("--value-memory",
+                                           [this](const std::string& text) {
+                                             request_.value_memory =
+                                                 std::get<Bytes>(parse_bytes(text));
+                                           })
+        ->check(memory_size());
     made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
     made->add_flag("--progress", request_.progress);
     made->add_option("--calibration", request_.calibration);

@@ -84,11 +84,11 @@ Answer compare_cases(const Request& request, const RealWorld* real, const Style&
   if (!collected.diagnostics.empty()) {
     return bad_input(request, collected);
   }
-  const Deadline deadline(request.time_limit_s);
+  const auto deadline = std::make_shared<const Deadline>(request.time_limit_s);
   RehearseRequest how;
   how.world = World::processes;
   how.explore = false;
-  how.deadline = &deadline;
+  how.deadline = deadline;
   how.real = real;
   how.device = request.device;
   how.hang_after = std::chrono::milliseconds(static_cast<int64_t>(request.hang_after_s * 1e3));
@@ -98,7 +98,7 @@ Answer compare_cases(const Request& request, const RealWorld* real, const Style&
   for (const Job& job : collected.jobs) {
     const Rehearsal& rehearsal = job.result;
     all.push_back({&rehearsal, compare(*job.scenario, rehearsal.run, rehearsal.findings,
-                                       request.skip_values, &deadline)});
+                                       request.skip_values, deadline.get())});
     if (real == nullptr && all.size() == 1) {
       all.back().comparison.time_to_first_collective =
           time_to_first_collective(rehearsal.run, request);

@@ -43,7 +43,7 @@ class Explorer {
     add({});
     while (!queue_.empty() && !stopped()) {
       if (request_.deadline != nullptr && request_.deadline->passed()) {
-        explored_.undecided = time_limit_reached;
+        explored_.undecided = request_.deadline->reason();
         break;
       }
       const Schedule schedule = std::move(queue_.front());

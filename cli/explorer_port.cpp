@@ -19,8 +19,8 @@ void add_unknowns(const ExpressionNode& node, std::set<SiteId>& sites) {
 }
 
 // In place of the program of a rank that is not to begin.
-Program stopped(Rank&) {
-  throw TimeLimitReached();
+Program stopped(Rank&, const Deadline& deadline) {
+  throw TimeLimitReached(deadline);
   co_return;
 }
 
@@ -61,7 +61,7 @@ bool Exploration::must_stop() {
 
 void ExplorerPort::watch() {
   if (exploration_.must_stop()) {
-    throw TimeLimitReached();
+    throw TimeLimitReached(*exploration_.deadline);
   }
 }
 
@@ -89,7 +89,7 @@ ProgramOfRank explored(const ProgramOfRank& program, Exploration& exploration,
                        std::vector<std::unique_ptr<RankView>>& views, const Schedule& schedule) {
   return [&program, &exploration, &views, &schedule](Rank& rank) {
     if (exploration.must_stop()) {
-      return stopped(rank);
+      return stopped(rank, *exploration.deadline);
     }
     auto& view = views[rank.place().rank.value];
     view = std::make_unique<RankView>(rank.port(), exploration);

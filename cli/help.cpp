@@ -54,6 +54,7 @@ Without :CASE, every case of the file runs in order. Expectations about quantiti
   -o FILE               write the result to a file, complete or not at all
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --value-memory SIZE   memory for the values of one case (4GiB; beyond it exit 4)
   --jobs N              cases at the same time; the output does not depend on it
   --progress            show it on stderr also where that is no terminal
   -v                    say what each figure rests on
@@ -79,6 +80,7 @@ in words (no_hang, finding LS101) and about metrics are judged.
   -o FILE               write the result to a file, complete or not at all
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --value-memory SIZE   memory for the values of one case (4GiB; beyond it exit 4)
   --jobs N              cases at the same time; the output does not depend on it
   --progress            show it on stderr also where that is no terminal
 
@@ -186,6 +188,7 @@ that no case expects is a failure.
   --seed N              seed of data, values and ties
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --value-memory SIZE   memory for the values of one case (4GiB; beyond it exit 4)
   --progress            show it on stderr also where that is no terminal
   -v                    print the findings of what did not pass
 

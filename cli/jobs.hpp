@@ -38,9 +38,13 @@ Answer bad_input(const Request& request, const Collected& collected);
 /// fill the machine.
 int threads_of(const Request& request);
 
+/// Where the user has interrupted the command: says that what is shown is partial, and exits 130.
+void mark_interrupted(Answer& answer, const Deadline& deadline);
+
 /// Rehearses all jobs on this many threads and judges their expectations. Results do not depend on
-/// the number of threads. An exception of one job is thrown once all have ended.
-void rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
-                  int threads);
+/// the number of threads. An exception of one job is thrown once all have ended. False: some job
+/// did not notice the end of its time, and threads still run (Answer::leaves_threads).
+bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request,
+                                Judges judges, int threads);
 
 }  // namespace lockstep::cli

@@ -72,5 +72,9 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   const lockstep::cli::Answer answer =
       lockstep::cli::execute_command_line(arguments, lockstep::cli::style_of_terminal());
-  return static_cast<int>(print(answer));
+  const ExitCode code = print(answer);
+  if (answer.leaves_threads) {
+    _exit(static_cast<int>(code));
+  }
+  return static_cast<int>(code);
 }

@@ -8,6 +8,7 @@
 #include "cli/explorer_port.hpp"
 #include "cli/faults.hpp"
 #include "cli/process_run.hpp"
+#include "properties/finding.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -27,6 +28,7 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.stands_for = request.stands_for;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
+    abilities.value_budget = request.deadline->values();
   }
   return abilities;
 }
@@ -92,6 +94,13 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   return options;
 }
 
+std::string text_of_exceeded(const ValueBudget& budget, const Sites& sites) {
+  return fmt::format(
+      "the values of this run take more than {} of memory, at {}; use smaller tensors or fewer "
+      "ranks, or allow more: --value-memory SIZE",
+      bytes_text(budget.most().count()), sites.place(budget.exceeded_at()));
+}
+
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
               const FaultPlan& faults, const ProgramOfRank& program) {
   const NamedCalibration named = calibration_of(scenario, run.machine);
@@ -127,7 +136,8 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   run.preparation.options.device_memory = costs.device_memory;
   simulation.stop_asked = [deadline = request.deadline, store = run.store] {
-    return !store->failure().empty() || (deadline != nullptr && deadline->passed());
+    return !store->failure().empty() ||
+           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
   };
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
@@ -139,7 +149,9 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     }
     run.ran = true;
   } catch (const sim::WorldGivenUp&) {
-    run.undecided = time_limit_reached;
+    run.undecided = request.deadline->reason();
+  } catch (const ValueBudgetExceeded&) {
+    run.undecided = text_of_exceeded(*request.deadline->values(), run.preparation.sites);
   }
 }
 
@@ -179,9 +191,13 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
   if (!run.store->failure().empty()) {
     return run.store->failure();
   }
-  if (exploration.deadline_passed ||
-      (exploration.deadline != nullptr && exploration.deadline->passed())) {
-    return time_limit_reached;
+  if (const Deadline* const deadline = exploration.deadline) {
+    if (deadline->values()->exceeded()) {
+      return text_of_exceeded(*deadline->values(), run.preparation.sites);
+    }
+    if (exploration.deadline_passed || deadline->passed()) {
+      return deadline->reason();
+    }
   }
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
   const auto stopped = std::find_if(
@@ -263,6 +279,9 @@ const StrategyRegistry& strategies() {
 
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   OneRun run;
+  if (request.deadline != nullptr) {
+    request.deadline->values()->begin_run();
+  }
   run.preparation = prepare(scenario, strategies(), abilities_of(request));
   add_problems(run, run.preparation.problems);
   if (!may_run(run)) {
@@ -280,6 +299,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   }
   RunOptions& options = run.preparation.options;
   options.faults = faults.planned;
+  options.value_budget = request.deadline == nullptr ? nullptr : request.deadline->values();
   run.store = std::make_shared<TemporaryStore>();
   options.journal = {request.lists, true, run.store, request.journal_bytes_max};
   options.replay = request.replay;

@@ -21,6 +21,8 @@ class Progress {
   void expect_cases(size_t count);
   void case_begins(const std::string& name);
   void case_ends();
+  /// Takes the line away; nothing is shown from now on.
+  void end();
   /// What is done within the case: "schedule 12".
   void step(const std::string& what);
 

@@ -42,10 +42,10 @@ ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& 
   return {request.world,
           schedules_max(scenario, request),
           lists,
-          request.deadline,
+          request.deadline.get(),
           request.hang_after,
           request.real,
-          request.progress,
+          request.progress.get(),
           request.journal_bytes_max,
           request.device};
 }
@@ -110,7 +110,7 @@ void explore_world_sizes(const CaseSource& source, const RehearseRequest& reques
                                     loaded.diagnostics.front().remedy});
       continue;
     }
-    tell(request.progress, fmt::format("with {} ranks", size.value));
+    tell(request.progress.get(), fmt::format("with {} ranks", size.value));
     const Scenario& variant = loaded.scenarios.front();
     Explored explored = explore(variant, explore_request(variant, request));
     if (!explored.first.ran) {
@@ -221,8 +221,8 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   if (!loaded.ok()) {
     return leave_out(loaded.diagnostics.front().message);
   }
-  tell(request.progress, "on one device");
-  RunRequest once{World::simulated, false, {}, request.deadline};
+  tell(request.progress.get(), "on one device");
+  RunRequest once{World::simulated, false, {}, request.deadline.get()};
   once.stands_for = rehearsal.run.preparation.options.world_size;
   OneRun single = run_once(loaded.scenarios.front(), once);
   if (whole && single.ran && has_raised(single)) {  // a batch of all samples is too large
@@ -369,8 +369,8 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   rehearsal.results =
       rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
   if (rehearsal.run.calibration && !rehearsal.hung && rehearsal.undecided.empty()) {
-    tell(request.progress, "the range");
-    add_range(*rehearsal.scenario, {World::simulated, false, {}, request.deadline},
+    tell(request.progress.get(), "the range");
+    add_range(*rehearsal.scenario, {World::simulated, false, {}, request.deadline.get()},
               rehearsal.results.prediction);
   }
   check_expectations(rehearsal);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/launch/device_choice.hpp"
+#include "model/core/units.hpp"
 
 namespace lockstep::cli {
 
@@ -43,6 +44,7 @@ struct Request {
   std::string timeline;   ///< empty: none
   std::string junit;      ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
+  std::optional<Bytes> value_memory;  ///< for the values of one case; none: as usual
   World world = World::simulated;
   std::string calibration;        ///< a file, beside what the scenario says; empty: none
   int32_t ranks = 0;              ///< of `calibrate`; 0: as many as are usual

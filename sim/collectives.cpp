@@ -143,20 +143,34 @@ void Engine::complete_call(uint32_t first, Time start, Time finish) {
 
 using Splits = std::vector<std::span<const int64_t>>;
 
+namespace {
+
+// What is made once for all members takes at most.
+Bytes whole_bytes(OpKind kind, const std::vector<const Values*>& contributions) {
+  const bool joins = kind == OpKind::all_gather || kind == OpKind::gather;
+  Bytes bytes{};
+  for (const Values* const values : contributions) {
+    bytes = joins ? bytes + values->byte_size() : std::max(bytes, values->byte_size());
+  }
+  return bytes;
+}
+
+}  // namespace
+
 void Engine::exchange_values(const std::vector<uint32_t>& by_member,
                              const std::vector<int32_t>& members) {
-  std::vector<Values> inputs;
+  std::vector<SharedValues> inputs;
   Splits splits;
   for (const uint32_t index : by_member) {
     const Part& part = parts_[index];
     const OpLists& lists = part.op.list();
-    inputs.push_back(lists.reads.empty() ? Values()
-                                         : ranks[part.rank].buffers->load(lists.reads[0]));
+    inputs.push_back(lists.reads.empty() ? std::make_shared<const Values>()
+                                         : ranks[part.rank].buffers->share(lists.reads[0]));
     splits.push_back(lists.splits);
   }
   std::vector<const Values*> contributions;
-  for (const Values& input : inputs) {
-    contributions.push_back(&input);
+  for (const SharedValues& input : inputs) {
+    contributions.push_back(input.get());
   }
   const bool uneven =
       std::any_of(splits.begin(), splits.end(), [](const auto& list) { return !list.empty(); });
@@ -179,8 +193,9 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
     }
     const auto [place, fresh] = wholes.try_emplace({part.op.dtype, part.op.reduction});
     if (fresh) {
-      place->second = std::make_shared<const Values>(
-          collective_whole(part.op, options_.average_order, gathered));
+      place->second = charged(options_.value_budget, whole_bytes(part.op.kind, contributions), [&] {
+        return collective_whole(part.op, options_.average_order, gathered);
+      });
     }
     const SharedValues& whole = place->second;
     if (gives_whole(part.op.kind)) {

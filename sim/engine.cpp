@@ -33,7 +33,8 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
     }
     RankState& rank = ranks[static_cast<size_t>(number)];
     rank.place = place_of(options, number);
-    rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory);
+    rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory,
+                                                 options.value_budget);
     rank.groups.push_back({0, number, 0});
     rank.port = std::make_unique<SimPort>(*this, rank);
     rank.stack =

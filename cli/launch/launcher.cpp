@@ -168,7 +168,7 @@ class Launch {
       throw Interrupted(partial_report());
     }
     if (stopped && out_of_time()) {
-      throw TimeLimitReached();
+      throw TimeLimitReached(*options_.deadline);
     }
   }
 

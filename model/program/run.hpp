@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/core/update_sensitivity.hpp"
+#include "model/core/value_budget.hpp"
 #include "model/program/buffer_table.hpp"
 #include "model/program/decorators.hpp"
 #include "model/program/fault_port.hpp"
@@ -32,6 +33,7 @@ struct RunOptions {
   uint64_t seed = 0;
   bool numerics = false;  ///< parameters, gradients and activations carry values
   Bytes device_memory = Bytes::max();
+  std::shared_ptr<ValueBudget> value_budget{};  ///< of all ranks of this process; null: no limit
   AverageOrder average_order = AverageOrder::scale_then_sum;
   bool any_source = false;           ///< whether a receive may name no source (NCCL: no, Gloo: yes)
   Bytes eager_limit{};               ///< a send of at most this size returns before it is received

@@ -67,6 +67,9 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
 Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
   using Kind = StatementKind;
   site_ = site_of(statement);
+  if (settings_.value_budget != nullptr) {
+    settings_.value_budget->executing(site_);
+  }
   switch (statement.kind) {
     case Kind::all_reduce:
     case Kind::reduce_scatter:

@@ -196,6 +196,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   preparation.scenario = std::make_shared<const Scenario>(std::move(resolved.scenario));
   ProgramSettings settings = prepare_common(preparation);
   settings.stop_asked = world.stop_asked;
+  settings.value_budget = world.value_budget;
   settings.stands_for = world.stands_for;
   if (scenario.program) {
     preparation.sites.merge(sites_of(*scenario.program));

@@ -54,6 +54,7 @@ struct WorldAbilities {
   bool has_arithmetic = true;
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to
   /// give up. Null: never.
+  std::shared_ptr<ValueBudget> value_budget{};  ///< what values count against
   std::function<bool()> stop_asked{};
 };
 

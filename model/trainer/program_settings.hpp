@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "model/core/ids.hpp"
+#include "model/core/value_budget.hpp"
 #include "model/trainer/version.hpp"
 
 namespace lockstep {
@@ -25,7 +27,8 @@ struct ProgramSettings {
   /// One device in place of so many ranks: it trains on the batches of all of them, joined, and
   /// all_gather keeps its shape.
   int32_t stands_for = 1;
-  std::function<bool()> stop_asked{};  ///< whether to give up; null: never
+  std::function<bool()> stop_asked{};           ///< whether to give up; null: never
+  std::shared_ptr<ValueBudget> value_budget{};  ///< is told what is executed; null: nobody
 };
 
 /// "comm" and "compute", else the scenario's own stream of that name.

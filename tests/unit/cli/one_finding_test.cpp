@@ -303,14 +303,13 @@ data: {train: {samples: 32, batch_size: 4}}
 }
 
 TEST_CASE("a run that was stopped says nothing about findings") {
-  // Whichever limit comes first: this much time, or ten million statements.
-  const Deadline deadline(0.05);
   Collected collected = collect(source_of_text(bare_text(1, R"yaml(
     - repeat: 1_000_000_000
       do: [{let: {x: 1}}]
 )yaml")));
   RehearseRequest request;
-  request.deadline = &deadline;
+  // Whichever limit comes first: this much time, or ten million statements.
+  request.deadline = std::make_shared<const Deadline>(0.05);
   rehearse_all(collected.jobs, request, Judges::all, 1);
   const Rehearsal& ran = collected.jobs.front().result;
   REQUIRE(!ran.undecided.empty());
