@@ -1,5 +1,5 @@
 // How fast the simulated world is, on workloads whose simulated time is known by hand: every run is
-// held against its formula, and a wrong time is an error of the benchmark.
+// compared with its formula, and a wrong time is an error of the benchmark.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr Bytes layer_gradient = 64_MiB;
 constexpr BytesPerSecond bandwidth = 50_GBps;
 constexpr Time latency = 500_ns;
 
-/// Which decorators stand between the programs and the world.
+/// Which decorators are between the programs and the world.
 enum class Wrapping : uint8_t { none, journal, three };
 
 using Network = std::unique_ptr<sim::CommunicationCost>;

@@ -61,8 +61,8 @@ Ended run(std::vector<std::string> words) {
   return ended;
 }
 
-// The expectation in the bare scenario is about 512 ranks: another number is a clean answer with
-// exit code 1, and everything above that an error of the benchmark.
+// The expectation in the bare scenario is about 512 ranks: a different number is a clean answer
+// with exit code 1, and everything above that an error of the benchmark.
 void whole_command(benchmark::State& state, const char* verb, Workload workload) {
   double peak_mebibytes = 0;
   double cpu_s = 0;

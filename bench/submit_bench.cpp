@@ -19,7 +19,7 @@ constexpr int64_t elements = 16;
 using Clock = std::chrono::steady_clock;
 using Submit = Ticket (*)(Rank&, const Slice&);
 
-/// What rank 0 tells.
+/// What rank 0 measured.
 struct Told {
   double seconds = 0;
   double value = 0;

@@ -25,7 +25,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// Ends a calibration, with what is told.
+/// Ends a calibration with an error and its remedy.
 struct Stopped {
   std::string message;
   std::string remedy;
@@ -69,7 +69,7 @@ Target target_of(const Request& request) {
   return target;
 }
 
-/// What a run gave, and what it says that it ran on: libraries, then device.
+/// What a run gave, and what it ran on: libraries, then device.
 struct Measured {
   OneRun run;
   std::vector<std::string> basis;
@@ -77,10 +77,10 @@ struct Measured {
 
 void ensure_ended_well(const OneRun& run, const std::string& name) {
   if (!run.world_failure.empty()) {
-    throw Stopped{fmt::format("{}: {}", name, run.world_failure), "lockstep doctor tells more"};
+    throw Stopped{fmt::format("{}: {}", name, run.world_failure), "lockstep doctor says more"};
   }
   if (!run.undecided.empty()) {
-    throw Stopped{run.undecided, "give it longer: --time-limit, or measure less: --quick",
+    throw Stopped{run.undecided, "allow more time with --time-limit, or measure less with --quick",
                   ExitCode::undecided};
   }
   for (const Problem& problem : run.problems) {
@@ -89,10 +89,10 @@ void ensure_ended_well(const OneRun& run, const std::string& name) {
                     ExitCode::missing_capability};
     }
   }
-  ensure(run.ran, "a scenario of the calibration is a legal one");
+  ensure(run.ran, "a scenario of the calibration is valid");
   for (const RankEnd& end : run.result.ends) {
     if (run.result.hung || end.kind != RankEnd::Kind::finished) {
-      throw Stopped{fmt::format("{}: a rank did not come to its end: {}", name, end.message),
+      throw Stopped{fmt::format("{}: a rank did not finish: {}", name, end.message),
                     "try again on a quieter machine"};
     }
   }
@@ -102,7 +102,7 @@ Measured measure_once(const SweepRun& sweep, const Target& target, const Tempora
                       const Deadline& deadline) {
   const std::string path = folder.path() + "/scenario.yaml";
   if (!(std::ofstream(path) << sweep.text << std::flush)) {
-    throw RealRunFailed("no room for a scenario: " + path);
+    throw RealRunFailed("no space for a scenario: " + path);
   }
   CaseSource source;
   source.path = path;
@@ -196,7 +196,7 @@ std::string summary(const Calibration& calibration, const std::string& file) {
   std::string text = fmt::format(
       "calibrated on {} ({}), {} ranks, load {:.1f}\n"
       "  {} kinds of kernels, {} curves of communication\n"
-      "  steps of held-out trainings took {} of their prediction (kernels), {} (communication)\n",
+      "  held-out trainings: measured / predicted {} (kernels), {} (communication)\n",
       origin.device, origin.libraries, origin.ranks, origin.load_average,
       calibration.kernels.size(), calibration.transfers.size(),
       factors(sim::compute_range(calibration)), factors(sim::communication_range(calibration)));

@@ -29,7 +29,7 @@ std::string mismatch(const CalibrationOrigin& origin, const DeviceModel& device)
   if (measured_gpu == has_gpu && same) {
     return "";
   }
-  return fmt::format("it was measured on {} ({}), and the scenario's cluster is made of {}",
+  return fmt::format("it was measured on {} ({}), but the scenario's cluster uses {}",
                      origin.device, origin.preset.empty() ? origin.backend : origin.preset,
                      device.name);
 }
@@ -70,7 +70,7 @@ NamedCalibration calibration_of(const Scenario& scenario, const Machine& machine
                               fmt::format("calibration `{}`: {}", given.value, what), remedy});
   };
   if (machine.is_flat) {
-    refuse("the cluster is a network alone, without a device that could have been measured",
+    refuse("the cluster is only a network, without a device that could have been measured",
            "name a machine, such as cluster: {gpu: cpu}, or leave the calibration out");
     return named;
   }

@@ -11,7 +11,7 @@
 
 namespace lockstep::cli {
 
-/// The calibration that a run's times rest on.
+/// The calibration that a run's times are based on.
 struct CalibrationUse {
   std::string file;  ///< its name without folders
   CalibrationOrigin origin{};

@@ -44,7 +44,7 @@ std::string rendered(const Rehearsal& rehearsal, const Request& request, const S
 void add_case(Answer& answer, const Job& job, const Request& request, const Style& style,
               bool heading) {
   const Rehearsal& rehearsal = job.result;
-  // What never ran has no result to print; what is wrong with it is a diagnostic.
+  // A case that never ran has no result to print; its errors are diagnostics.
   const bool told_beside = !rehearsal.ran() && !rehearsal.refused();
   std::string& to = told_beside ? answer.diagnostics : answer.text;
   if (heading) {
@@ -57,7 +57,7 @@ void write_timeline(const std::vector<Job>& jobs, const Request& request, Answer
   if (!request.timeline.empty() && jobs.front().result.ran()) {
     try {
       answer.diagnostics += write_timeline(jobs.front().result, request.timeline);
-    } catch (const OutputError& error) {  // what the run gave is still told
+    } catch (const OutputError& error) {  // what the run gave is still reported
       answer.diagnostics += fmt::format("error: {}\n", error.what());
       answer.code = ExitCode::output_failed;
     } catch (const StoreError& error) {
@@ -74,7 +74,7 @@ struct DrawnFaults {
 };
 
 // Reads each case again with its faults, so that smaller variants and other world sizes have them
-// too. A case that does not run keeps none: rehearsing it tells why.
+// too. A case that does not run keeps none: rehearsing it shows why.
 DrawnFaults add_drawn_faults(std::vector<Job>& jobs, const Request& request,
                              const Deadline* deadline) {
   DrawnFaults drawn;
@@ -123,15 +123,15 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
                         collected.jobs.front().scenario->name),
             ExitCode::usage};
   }
-  DrawnFaults drawn = add_drawn_faults(collected.jobs, request, how.deadline);
+  DrawnFaults drawn = add_drawn_faults(collected.jobs, request, how.deadline.get());
   if (!drawn.error.empty()) {
     return {"", drawn.error, ExitCode::usage};
   }
-  Progress progress(request.progress || style.progress);
   RehearseRequest watched = how;
-  watched.progress = &progress;
-  rehearse_all(collected.jobs, watched, judges, threads_of(request));
+  watched.progress = std::make_shared<Progress>(request.progress || style.progress);
   Answer answer;
+  answer.leaves_threads = !rehearse_all(collected.jobs, watched, judges, threads_of(request));
+  watched.progress->end();
   std::vector<const Rehearsal*> results;
   for (size_t index = 0; index < collected.jobs.size(); ++index) {
     Job& job = collected.jobs[index];
@@ -149,27 +149,26 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
     answer.text = text_of(json_of(results, request));
   }
   write_timeline(collected.jobs, request, answer);
+  mark_interrupted(answer, *how.deadline);
   return answer;
 }
 
 }  // namespace
 
 Answer run_command(const Request& request, const Style& style) {
-  const Deadline deadline(request.time_limit_s);
   RehearseRequest how;
   how.world = request.world;
   how.explore = false;
   how.advise = true;
-  how.deadline = &deadline;
+  how.deadline = std::make_shared<const Deadline>(request.time_limit_s, request.value_memory);
   return rehearse_cases(request, how, Judges::quantities, style);
 }
 
 Answer verify_command(const Request& request, const Style& style) {
-  const Deadline deadline(request.time_limit_s);
   RehearseRequest how;
   how.world = request.world;
   how.find_smallest = true;
-  how.deadline = &deadline;
+  how.deadline = std::make_shared<const Deadline>(request.time_limit_s, request.value_memory);
   return rehearse_cases(request, how, Judges::words, style);
 }
 

@@ -14,7 +14,9 @@ struct ClassExample {
   std::string_view arguments{};  ///< "{step_size: 2}"; empty: the bare name
   std::string_view lines{};
 };
+/// Of all roles but metrics.
 std::span<const ClassExample> class_examples();
+std::span<const ClassExample> metric_examples();
 
 /// An argument that the scenario's language gives to every class of a role that takes it.
 struct AddedArgument {

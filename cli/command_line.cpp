@@ -13,6 +13,7 @@
 #include "cli/launch/interruption.hpp"
 #include "cli/output.hpp"
 #include "cli/shell_words.hpp"
+#include "io/expression/quantity.hpp"
 #include "io/journal/temporary_store.hpp"
 #include "io/scenario/scalar.hpp"
 
@@ -27,7 +28,7 @@ World world_named(const std::string& name) {
   return name == "processes" ? World::processes : World::simulated;
 }
 
-// CLI11's own checks tell a range of 300 digits, and let `nan` pass.
+// CLI11's own checks print a range of 300 digits, and let `nan` pass.
 CLI::Validator whole_number(int64_t least, int64_t most) {
   return CLI::Validator(
       [least, most](const std::string& text) {
@@ -67,6 +68,21 @@ CLI::Validator seconds_between(double least, double most) {
       "");
 }
 
+CLI::Validator memory_size() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const auto size = parse_bytes(text);
+        const auto* value = std::get_if<Bytes>(&size);
+        return value != nullptr && *value > Bytes()
+                   ? std::string()
+                   : fmt::format("takes a size above 0, such as 8GiB, not `{}`", text);
+      },
+      "");
+}
+
+// Each is merged over those before it.
+constexpr size_t settings_max = 1'000;
+
 /// The parser and what it fills; options are shared by the commands that have them.
 class Parser {
  public:
@@ -102,6 +118,10 @@ class Parser {
       const bool asked = help_;
       const std::string text(help_of(request_.command));
       return asked ? Answer{text, "", ExitCode::ok} : Answer{"", text, ExitCode::usage};
+    }
+    if (request_.set.size() > settings_max) {
+      return refused(fmt::format("at most {} --set: write them into a file that includes this one",
+                                 settings_max));
     }
     if (needs_file() && request_.arguments.empty()) {
       return refused("a scenario file is missing");
@@ -163,6 +183,12 @@ class Parser {
     made->add_flag("--strict", request_.strict);
     made->add_flag("-v,--verbose", request_.verbose);
     made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
+    made->add_option_function<std::string>("--value-memory",
+                                           [this](const std::string& text) {
+                                             request_.value_memory =
+                                                 std::get<Bytes>(parse_bytes(text));
+                                           })
+        ->check(memory_size());
     made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
     made->add_flag("--progress", request_.progress);
     made->add_option("--calibration", request_.calibration);

@@ -8,11 +8,13 @@
 
 namespace lockstep::cli {
 
-/// What a command says: the result, and what is told beside it.
+/// The output of a command: the result, and messages for standard error.
 struct Answer {
   std::string text;         ///< standard output, or the file of -o
   std::string diagnostics;  ///< standard error
   ExitCode code = ExitCode::ok;
+  /// Threads that did not end in time still run: the process must end at once when all is written.
+  bool leaves_threads = false;
 };
 
 Answer run_command(const Request& request, const Style& style);

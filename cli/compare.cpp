@@ -10,6 +10,7 @@
 #include "cli/prediction_range.hpp"
 #include "cli/style.hpp"
 #include "properties/equals_single_device.hpp"
+#include "properties/gloo_outcome.hpp"
 #include "properties/rounding.hpp"
 
 namespace lockstep::cli {
@@ -36,7 +37,7 @@ std::string text_of(const RankEnd& end) {
   return "";
 }
 
-// What makes two findings the same: not where time or the text of either world enters.
+// Compares two findings, without times and texts that differ by world.
 std::string key_of(const Finding& finding) {
   std::string key =
       fmt::format("{} {} {} {}", finding.code, finding.group, finding.call, finding.ranks.phrase());
@@ -77,7 +78,7 @@ Point outcome(const OneRun& real, const std::vector<Finding>& real_findings,
   const auto missing = [&point](const std::vector<Finding>& from, const std::vector<Finding>& in,
                                 const char* where) {
     for (const Finding& finding : from) {
-      const bool of_set_up = finding.code.starts_with("LS50");  // told before either world ran
+      const bool of_set_up = finding.code.starts_with("LS50");  // reported before either world ran
       if (!of_set_up && std::none_of(in.begin(), in.end(), [&](const Finding& other) {
             return key_of(other) == key_of(finding);
           })) {
@@ -87,6 +88,11 @@ Point outcome(const OneRun& real, const std::vector<Finding>& real_findings,
   };
   missing(real_findings, expected, "only the real run");
   missing(expected, real_findings, "only the simulation");
+  if (real.result.hung && point.equal &&
+      std::any_of(real_findings.begin(), real_findings.end(), torch_does_not_wait)) {
+    point.not_compared =
+        "both wait; torch over Gloo ends a process there, or goes on: see the finding";
+  }
   return point;
 }
 
@@ -128,7 +134,8 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Nam
   }
   seen.bit_for_bit = false;
   if (real.values.size() != simulated.size() || real.values.dtype() != simulated.dtype()) {
-    return differ(point, fmt::format("rank {}: {} has another type or size", real.rank, real.name));
+    return differ(point,
+                  fmt::format("rank {}: {} has a different type or size", real.rank, real.name));
   }
   double magnitude = 0;
   for (int64_t i = 0; i < simulated.size(); ++i) {
@@ -160,7 +167,7 @@ std::string why_without_values(const Preparation& simulated) {
     return "the simulation has no arithmetic for mixed precision";
   }
   return simulated.network->has_reference_arithmetic()
-             ? "repeating the arithmetic takes long; verify.numerics: true insists"
+             ? "computing the values takes long; verify.numerics: true forces it"
              : "the simulation has no arithmetic for some layers";
 }
 
@@ -179,7 +186,7 @@ Point values(const OneRun& real, const OneRun& simulated) {
       return each.rank == one.rank && each.name == one.name;
     });
     if (other != right.end()) {
-      // A metric is told as a number of 64 bits, and made of what the model computed.
+      // A metric is reported as a number of 64 bits, and made of what the model computed.
       const bool of_model =
           simulated.preparation.network != nullptr && other->values.dtype() == DType::fp64;
       compare_values(
@@ -190,7 +197,7 @@ Point values(const OneRun& real, const OneRun& simulated) {
     }
   }
   if (right.size() > left.size()) {
-    differ(point, "the simulation has values that the real run lacks");
+    differ(point, "the simulation has values that the real run does not have");
   }
   point.extent = !seen.any ? "there are none" : seen.bit_for_bit ? "bit for bit" : seen.text();
   return point;

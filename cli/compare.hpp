@@ -11,7 +11,7 @@
 
 namespace lockstep::cli {
 
-/// One point in which a real run and its simulation are held against each other.
+/// One point in which a real run and its simulation are compared with each other.
 struct Point {
   std::string name;  ///< "outcome", "calls", "values", "memory"
   bool equal = true;

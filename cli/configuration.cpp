@@ -51,6 +51,14 @@ std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view st
                                    : std::optional(count_samples(taken, 0, *samples));
 }
 
+std::optional<SampleCounts> last_sample_counts(const OneRun& run, std::string_view stage) {
+  int64_t last = 0;
+  for (const SampleUse& use : run.preparation.log->ranks.front().samples) {
+    last = use.stage == stage ? std::max(last, use.epoch) : last;
+  }
+  return sample_counts(run, stage, last);
+}
+
 Results configuration_of(const OneRun& run) {
   const Preparation& preparation = run.preparation;
   const Scenario& scenario = *preparation.scenario;

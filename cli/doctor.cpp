@@ -1,4 +1,4 @@
-// `doctor`: what this machine can do with Lockstep, what is missing, and what brings it.
+// `doctor`: what this machine can do with Lockstep, what is missing, and how to install it.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,13 +15,13 @@ namespace lockstep::cli {
 
 namespace {
 
-/// One thing that is there or is missing.
+/// One thing that was found or is missing.
 struct Check {
   std::string name;
   bool found = false;
   std::string detail;
   std::string used_for;
-  std::string remedy;  ///< the command that brings it
+  std::string remedy;  ///< the command that installs it
 };
 
 bool loads(const char* library) {
@@ -33,7 +33,8 @@ bool loads(const char* library) {
 }
 
 Check threads_world() {
-  return {"gloo", has_thread_world(), has_thread_world() ? "a thread a rank, 8 ranks at most" : "",
+  return {"gloo", has_thread_world(),
+          has_thread_world() ? "one thread per rank, 8 ranks at most" : "",
           "verify and test --world threads", "apt-get install libgloo-dev, then ./dev build"};
 }
 
@@ -83,13 +84,12 @@ Check open_files() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   constexpr rlim_t wanted = 1024;
-  return {"open files", limit.rlim_cur >= wanted,
-          fmt::format("{} at a time", static_cast<uint64_t>(limit.rlim_cur)),
-          "exec and threads: one connection a pair of ranks", "ulimit -n 4096"};
+  return {"open-file limit", limit.rlim_cur >= wanted, std::to_string(limit.rlim_cur),
+          "exec and threads: one connection per pair of ranks", "ulimit -n 4096"};
 }
 
 std::string text_of(const Check& check, const Style& style) {
-  const std::string mark = check.found ? style.good("there  ") : style.warning("missing");
+  const std::string mark = check.found ? style.good("found  ") : style.warning("missing");
   std::string line = fmt::format("{}  {:<19} {}", mark, check.name,
                                  check.found ? check.detail : "for " + check.used_for);
   if (!check.found) {
@@ -119,7 +119,7 @@ Answer doctor_command(const Request& request, const Style& style) {
     answer.text = text_of(Json{{"command", "doctor"}, {"checks", list}});
     return answer;
   }
-  answer.text = style.good("there  ") + "  run, verify, test    nothing but this program\n";
+  answer.text = style.good("found  ") + "  run, verify, test    need only this program\n";
   for (const Check& check : checks) {
     answer.text += text_of(check, style);
   }

@@ -20,7 +20,7 @@ std::vector<Finding> empty_training(const OneRun& run) {
     finding.sites.push_back({site_of(loader->place), SiteRole::subject, "gives no batch"});
   }
   if (loader->drop_last && loader->drop_last->value && loader->samples) {
-    finding.why.text = fmt::format("a batch that is not full is dropped, and {} samples fill none",
+    finding.why.text = fmt::format("incomplete batches are dropped, and {} samples do not fill one",
                                    loader->samples->value);
   }
   finding.fix = {"give every rank a batch: more samples, a smaller batch_size, or no drop_last"};

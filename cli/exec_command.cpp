@@ -1,5 +1,5 @@
-// `exec` and `compare`: a real run, made now or left by ranks that were started elsewhere, held
-// against its simulation.
+// `exec` and `compare`: a real run, made now or left by ranks that were started elsewhere, compared
+// with its simulation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace lockstep::cli {
 
 namespace {
 
-// Of a run that this command made: what others started began at another time.
+// Only for a run that this command started: other runs began at a different time.
 std::optional<Time> time_to_first_collective(const OneRun& run, const Request& request) {
   constexpr int64_t picoseconds_per_ns = 1000;
   return run.first_collective_clock_ns
@@ -84,11 +84,11 @@ Answer compare_cases(const Request& request, const RealWorld* real, const Style&
   if (!collected.diagnostics.empty()) {
     return bad_input(request, collected);
   }
-  const Deadline deadline(request.time_limit_s);
+  const auto deadline = std::make_shared<const Deadline>(request.time_limit_s);
   RehearseRequest how;
   how.world = World::processes;
   how.explore = false;
-  how.deadline = &deadline;
+  how.deadline = deadline;
   how.real = real;
   how.device = request.device;
   how.hang_after = std::chrono::milliseconds(static_cast<int64_t>(request.hang_after_s * 1e3));
@@ -98,7 +98,7 @@ Answer compare_cases(const Request& request, const RealWorld* real, const Style&
   for (const Job& job : collected.jobs) {
     const Rehearsal& rehearsal = job.result;
     all.push_back({&rehearsal, compare(*job.scenario, rehearsal.run, rehearsal.findings,
-                                       request.skip_values, &deadline)});
+                                       request.skip_values, deadline.get())});
     if (real == nullptr && all.size() == 1) {
       all.back().comparison.time_to_first_collective =
           time_to_first_collective(rehearsal.run, request);
@@ -133,8 +133,8 @@ Answer compare_command(const Request& request, const Style& style) {
     const auto ranks = std::views::iota(0, preparation.options.world_size);
     if (std::ranges::all_of(ranks, did_nothing)) {
       throw RealRunFailed(fmt::format(
-          "all ranks of {} were ended before their first operation, and left nothing to compare; "
-          "what they printed says why",
+          "all ranks of {} ended before their first operation, so there is nothing to compare; "
+          "see their output for the reason",
           request.reports));
     }
     return real;

@@ -4,7 +4,7 @@
 
 namespace lockstep::cli {
 
-/// What the shell is told. Stable: scripts rely on it.
+/// Exit codes for the shell. Stable: scripts rely on them.
 enum class ExitCode : uint8_t {
   ok = 0,
   findings = 1,  ///< an error finding, or an expectation that was not met
@@ -18,7 +18,7 @@ enum class ExitCode : uint8_t {
   interrupted = 130,
 };
 
-/// What a command over several cases ends with: the first of 3, 1, 6, 5, 4 that any of them had.
+/// Exit code of a command over several cases: the first of 3, 1, 6, 5, 4 that any of them had.
 constexpr ExitCode worse(ExitCode left, ExitCode right) {
   for (const ExitCode code : {ExitCode::bad_input, ExitCode::findings, ExitCode::real_run_failed,
                               ExitCode::missing_capability, ExitCode::undecided}) {

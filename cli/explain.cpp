@@ -47,15 +47,14 @@ std::string lines_of(const std::vector<std::string>& names) {
 
 std::string overview() {
   return "Findings\n" + list_of(hang_pages()) + list_of(value_pages()) + list_of(metric_pages()) +
-         list_of(setup_pages()) + "\nFindings that Lockstep does not look for yet\n" +
-         list_of(later_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
+         list_of(setup_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
          "\nKeys of a scenario (trainer.devices, ..), hooks (program.setup, ..), and statements\n" +
          lines_of(key_page_names()) +
          "\nClasses (EarlyStopping, SGD, torchrun, ..) by name, and what scenarios add to "
          "theirs\n" +
          lines_of(added_argument_names()) +
          "\n  presets                known clusters, GPUs and models\n"
-         "  guides                 what public guides say, and what is so\n"
+         "  guides                 common claims in multi-GPU guides, checked\n"
          "\nlockstep explain NAME shows a page.\n";
 }
 
@@ -82,8 +81,8 @@ std::string presets() {
 
 std::vector<std::string_view> all_names() {
   std::vector<std::string_view> names = {"presets", "guides"};
-  for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages(),
-                           later_pages(), result_pages()}) {
+  for (const auto pages :
+       {hang_pages(), value_pages(), metric_pages(), setup_pages(), result_pages()}) {
     for (const Page& page : pages) {
       names.push_back(page.name);
     }
@@ -188,8 +187,7 @@ Json presets_json() {
 
 std::vector<const Page*> finding_pages() {
   std::vector<const Page*> all;
-  for (const auto pages :
-       {hang_pages(), value_pages(), metric_pages(), setup_pages(), later_pages()}) {
+  for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages()}) {
     for (const Page& page : pages) {
       all.push_back(&page);
     }
@@ -198,8 +196,8 @@ std::vector<const Page*> finding_pages() {
 }
 
 const Page* find_page(std::string_view name) {
-  for (const auto pages : {hang_pages(), value_pages(), metric_pages(), setup_pages(),
-                           later_pages(), result_pages()}) {
+  for (const auto pages :
+       {hang_pages(), value_pages(), metric_pages(), setup_pages(), result_pages()}) {
     if (const Page* page = find_in(pages, name)) {
       return page;
     }

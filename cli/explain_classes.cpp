@@ -6,6 +6,7 @@
 
 #include "cli/class_example_table.hpp"
 #include "cli/key_examples.hpp"
+#include "model/metric/torchmetrics_names.hpp"
 
 namespace lockstep::cli {
 
@@ -16,10 +17,12 @@ constexpr ObjectRole roles[] = {ObjectRole::optimizer, ObjectRole::lr_scheduler,
                                 ObjectRole::strategy,  ObjectRole::metric};
 
 const ClassExample* example_of(ObjectRole role, std::string_view name) {
-  const auto found = std::ranges::find_if(class_examples(), [&](const ClassExample& example) {
+  const std::span<const ClassExample> examples =
+      role == ObjectRole::metric ? metric_examples() : class_examples();
+  const auto found = std::ranges::find_if(examples, [&](const ClassExample& example) {
     return example.role == role && example.name == name;
   });
-  return found == class_examples().end() ? nullptr : &*found;
+  return found == examples.end() ? nullptr : &*found;
 }
 
 const AddedArgument* added_argument(ObjectRole role, std::string_view name) {
@@ -57,17 +60,46 @@ struct MetricInput {
   std::string_view values{};  ///< of the validation's samples
 };
 
+constexpr std::string_view columns_of_positive = "{score: random() + 0.1, target: sample % 3 + 1}";
+
+struct InputOfMetric {
+  std::string_view name;
+  MetricInput input;
+};
+
+constexpr InputOfMetric inputs_of_metrics[] = {
+    {"Perplexity",
+     {"{metric: quality, preds: \"[output]\", target: \"[target]\"}", "{target: sample % 3}"}},
+    {"MulticlassExactMatch",
+     {"{metric: quality, preds: \"[target]\", target: \"[target]\"}", "{target: sample % 3}"}},
+    {"CosineSimilarity", {"{metric: quality, preds: output, target: output}"}},
+    {"ContinuousRankedProbabilityScore", {"{metric: quality, preds: output, target: target}"}},
+    {"KLDivergence", {"{metric: quality, preds: softmax(output), target: softmax(output * 0.5)}"}},
+    {"JensenShannonDivergence",
+     {"{metric: quality, preds: softmax(output), target: softmax(output * 0.5)}"}},
+    {"MeanSquaredLogError", {"quality", columns_of_positive}},
+    {"TweedieDevianceScore", {"quality", columns_of_positive}},
+    {"NormalizedRootMeanSquaredError",
+     {"{metric: quality, preds: score, target: target * 1.0}", columns_of_positive}},
+    {"SpearmanCorrCoef",
+     {"{metric: quality, preds: score, target: target * 1.0}", columns_of_positive}},
+};
+
 MetricInput input_of(std::string_view metric) {
+  const auto* const own = std::ranges::find(inputs_of_metrics, metric, &InputOfMetric::name);
+  if (own != std::end(inputs_of_metrics)) {
+    return own->input;
+  }
+  if (metric == "ExactMatch") {
+    return input_of("MulticlassExactMatch");
+  }
   if (metric.starts_with("Multiclass")) {
     return {"{metric: quality, preds: output}", "{target: sample % 3}"};
   }
   if (metric.starts_with("Multilabel")) {
     return {"{metric: quality, preds: output, target: output > 0}"};
   }
-  if (metric == "Perplexity") {
-    return {"{metric: quality, preds: \"[output]\", target: \"[target]\"}", "{target: sample % 3}"};
-  }
-  if (metric == "RetrievalMAP") {
+  if (metric.starts_with("Retrieval")) {
     return {"{metric: quality, indexes: query}",
             "{score: random(), target: sample % 2 == 0, query: sample // 4}"};
   }
@@ -147,6 +179,15 @@ KeyPage page_of_class(ObjectRole role, const ClassRow& row) {
   return page;
 }
 
+KeyPage page_of_unsupported(const TorchMetricsName& metric) {
+  KeyPage page;
+  page.name = metric.name;
+  page.meaning = fmt::format("a metric of torchmetrics.{}: {}; {}", metric.package, metric.why_not,
+                             remedy_of_unsupported(metric));
+  page.is_modelled = false;
+  return page;
+}
+
 KeyPage page_of_argument(std::string_view of, const AddedArgument& added,
                          const ArgumentRow& argument) {
   KeyPage page;
@@ -173,6 +214,10 @@ std::optional<KeyPage> page_of_added(std::string_view of, const AddedArgument& a
 std::vector<ObjectRole> explained_roles() { return {std::begin(roles), std::end(roles)}; }
 
 std::optional<KeyPage> find_class_page(std::string_view name) {
+  const std::optional<TorchMetricsName> metric = find_torchmetrics_class(name);
+  if (metric && !metric->why_not.empty()) {
+    return page_of_unsupported(*metric);
+  }
   const size_t dot = name.find('.');
   const std::string_view holder = name.substr(0, dot);
   const std::string_view argument =

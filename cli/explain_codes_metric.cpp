@@ -4,15 +4,15 @@
 namespace lockstep::cli {
 
 constexpr Page metric_pages_table[] = {
-    {"LS301", "an average of values that cannot be averaged",
+    {"LS301", "an average that is not the value of all samples",
      R"page(
-What   A key is logged as the mean over batches and ranks of a metric that is no mean over samples:
-       F1, an area under a curve, R2, a macro average, a root, a perplexity. All ranks show the
-       same number, and it is not that of all samples.
+What   The logged value is a mean over batches and ranks, but the metric is not a mean over
+       samples: F1, area under a curve, R2, a macro average, a root, a perplexity. All ranks show
+       the same number, and it is not the value of all samples.
 Seen   A metric that changes with the number of ranks and with the batch size.
-Fix    Log the metric object; it exchanges its states and computes once. Or gather scores and
+Fix    Log the metric object, which exchanges its states and computes once. Or gather scores and
        targets on all ranks, and compute from them.
-Judged With verify.single_device: against one device that takes each loader in one batch.
+Judged With verify.single_device: compared with one device that takes each loader in one batch.
 )page",
      R"page(
 version: 1
@@ -25,13 +25,13 @@ program:
   validation_step:
     - log: {name: val_f1, value: "binary_f1_score(score, target)", sync_dist: true}
 )page"},
-    {"LS302", "a value of one rank is logged as if it were the whole",
+    {"LS302", "a value of one rank is logged as the global value",
      R"page(
 What   A key is logged without sync_dist under a strategy with several processes, and the ranks
-       have different values. Loggers write rank 0's: the other samples do not count.
-Beware Checkpoints, early stopping and schedulers that monitor it see another number on each rank.
-Fix    sync_dist: true for a loss; a metric object for what cannot be averaged (LS301).
-Note   Of training batches it is a note: a sample of the loss is what most want to see.
+       have different values. Loggers write only rank 0's; the other samples do not count.
+Beware Checkpoints, early stopping and schedulers that monitor it see a different value per rank.
+Fix    sync_dist: true for a loss; a metric object for metrics that cannot be averaged (LS301).
+Note   For training batches this is only a note: one rank's loss is usually enough to see.
 )page",
      R"page(
 version: 1
@@ -45,9 +45,9 @@ program:
     {"LS303", "reductions pair values of different keys",
      R"page(
 What   At one place ranks reduce the values of different keys of `log` with sync_dist: the calls are
-       alike in all else, so they complete, and each rank gets a mixture. The same keys in another
-       order are LS103, a key that some ranks lack LS101 or LS102.
-Seen   No error and no hang; keys that exist on some ranks only, with values of nothing.
+       otherwise equal, so they complete, and each rank gets a mixture. The same keys in a
+       different order are LS103, a key that some ranks lack LS101 or LS102.
+Seen   No error and no hang; keys that exist only on some ranks, with meaningless values.
 Fix    Log the same keys in the same order on every rank; choose the value by the condition.
 )page",
      R"page(

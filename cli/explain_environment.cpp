@@ -24,7 +24,7 @@ struct RankStart {
   std::string line;
 };
 
-// An external launcher overwrites what is there; Lightning's own keeps it.
+// An external launcher overwrites existing values; Lightning's own keeps them.
 Entries environment_with(const std::vector<EnvironmentVariable>& own, const Launch& launch,
                          const Place& place) {
   Entries entries = environment_of(launch, static_cast<int32_t>(place.rank.value));
@@ -191,7 +191,7 @@ Answer explain_environment(const Request& request) {
                       ? lockstep::cli::text_of(json_of(preparation, starts))
                       : text_of(preparation, starts);
   } catch (const EvaluationError&) {
-    answer.code = ExitCode::bad_input;  // told below, with its place
+    answer.code = ExitCode::bad_input;  // reported below, with its place
   }
   answer.diagnostics = contradictions(preparation);
   const bool contradicts = std::any_of(

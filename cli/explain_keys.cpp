@@ -167,7 +167,7 @@ namespace {
 
 std::string shown(const std::string& value) { return value.empty() ? "none" : value; }
 
-// What a class takes of itself; its own documentation says the meaning.
+// Arguments of the class itself; its own documentation describes them.
 std::string own_arguments(const KeyPage& page) {
   std::string names;
   for (const KeyPage::Key& key : page.keys) {

@@ -9,7 +9,7 @@
 
 namespace lockstep::cli {
 
-/// What there is to say of a key of the scenario's language, or of a table of keys.
+/// Explanation of a key of the scenario format, or of a table of keys.
 struct KeyPage {
   struct Key {
     std::string name;  ///< "devices"
@@ -22,7 +22,7 @@ struct KeyPage {
   std::vector<Key> keys;            ///< of a table and of a statement all, of a key itself
   bool is_modelled = true;          ///< false: a scenario that gives it is refused
   std::string scenario;             ///< the smallest that shows it; empty: none
-  std::vector<std::string> others;  ///< a bare key of several tables: where it stands
+  std::vector<std::string> others;  ///< a bare key of several tables: where it is
 };
 
 /// By "trainer.devices", "trainer", "fault.signal" or "signal", "all_gather", or a key alone.

@@ -9,7 +9,6 @@ std::span<const Page> hang_pages();
 std::span<const Page> value_pages();
 std::span<const Page> setup_pages();
 std::span<const Page> metric_pages();
-std::span<const Page> later_pages();  ///< codes that nothing looks for yet
 std::span<const Page> result_pages();
 
 }  // namespace lockstep::cli

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -19,10 +20,31 @@ constexpr int32_t late_ranks_max = 16;
 constexpr uint64_t drawn_orders = 8;
 // Once an error is found, this many further schedules look for others.
 constexpr int64_t schedules_after_error = 64;
+constexpr size_t choices_tried_in_turn = 6;  // 2^6 schedules
 
-using Key = std::tuple<std::vector<uint32_t>, std::vector<uint32_t>, bool>;
+using Key = std::tuple<std::vector<uint32_t>, uint32_t, std::vector<uint32_t>, bool>;
+
+// The first `unknown` that ranks took otherwise in the same turn; none where all that came there
+// took it alike.
+SiteId unknown_taken_apart(const OneRun& run) {
+  std::map<std::pair<SiteId, int32_t>, int64_t> turns;
+  std::map<std::pair<SiteId, int64_t>, uint32_t> taken;
+  for (const FreeChoice& choice : run.free_choices) {
+    const int64_t turn = turns[{choice.site, choice.rank}]++;
+    const auto [known, fresh] = taken.try_emplace({choice.site, turn}, choice.taken);
+    if (!fresh && known->second != choice.taken) {
+      return choice.site;
+    }
+  }
+  return no_site;
+}
 
 std::string rank_choices(const OneRun& run, const Sites& sites) {
+  const bool all = std::ranges::all_of(run.free_choices,
+                                       [](const FreeChoice& choice) { return choice.taken != 0; });
+  if (all && run.free_choices.size() > 1) {
+    return "if every `unknown` is true";
+  }
   std::string text;
   size_t told = 0;
   for (const FreeChoice& choice : run.free_choices) {
@@ -43,7 +65,7 @@ class Explorer {
     add({});
     while (!queue_.empty() && !stopped()) {
       if (request_.deadline != nullptr && request_.deadline->passed()) {
-        explored_.undecided = time_limit_reached;
+        explored_.undecided = request_.deadline->reason();
         break;
       }
       const Schedule schedule = std::move(queue_.front());
@@ -56,6 +78,13 @@ class Explorer {
       explored_.undecided =
           fmt::format("verify.max_schedules: {} schedules were not enough", request_.schedules_max);
     }
+    for (auto& [site, finding] : apart_) {
+      const bool known = std::ranges::any_of(
+          explored_.findings, [&](const Finding& other) { return same_defect(finding, other); });
+      if (!known) {
+        explored_.findings.push_back(std::move(finding));
+      }
+    }
     sort_findings(explored_.findings);
     tell_ways();
     return std::move(explored_);
@@ -63,12 +92,15 @@ class Explorer {
 
  private:
   bool stopped() const {
-    return explored_.schedules >= request_.schedules_max || !explored_.undecided.empty() ||
+    return begun_ >= request_.schedules_max || !explored_.undecided.empty() ||
            (first_error_ != 0 && explored_.schedules >= first_error_ + schedules_after_error);
   }
 
   void add(Schedule schedule) {
-    if (seen_.insert({schedule.free_choices, schedule.sources, schedule.sources_last}).second) {
+    if (seen_
+            .insert({schedule.free_choices, schedule.other_choices, schedule.sources,
+                     schedule.sources_last})
+            .second) {
       queue_.push_back(std::move(schedule));
     }
   }
@@ -83,6 +115,11 @@ class Explorer {
     request.device = request_.device;
     request.journal_bytes_max = request_.journal_bytes_max;
     OneRun run = run_once(scenario_, request);
+    ++begun_;
+    if (!run.source_alternatives.empty() && run.source_alternatives.back() == 0) {
+      add_flips(run, schedule);
+      return;
+    }
     ++explored_.schedules;
     if (!run.ran) {
       explored_.undecided = run.undecided;
@@ -107,6 +144,7 @@ class Explorer {
 
   void collect(const OneRun& run, const Schedule& schedule) {
     explored_.hung = explored_.hung || run.result.hung;
+    const SiteId apart = unknown_taken_apart(run);
     for (Finding& finding : findings_of(run, request_.world)) {
       const bool known =
           std::any_of(explored_.findings.begin(), explored_.findings.end(),
@@ -119,7 +157,23 @@ class Explorer {
       if (finding.level == Level::error && first_error_ == 0) {
         first_error_ = explored_.schedules;
       }
-      explored_.findings.push_back(std::move(finding));
+      if (apart == no_site) {
+        explored_.findings.push_back(std::move(finding));
+      } else {
+        keep_one(apart, std::move(finding));
+      }
+    }
+  }
+
+  // What comes of an `unknown` that ranks take apart is one defect, however many pairs of calls it
+  // shows in. It is a finding of its own where some schedule shows that.
+  void keep_one(SiteId apart, Finding finding) {
+    const auto [known, fresh] = apart_.try_emplace(apart, std::move(finding));
+    const auto weight = [](const Finding& told) {
+      return std::pair(told.code == "LS109", told.level == Level::error);
+    };
+    if (!fresh && weight(finding) > weight(known->second)) {
+      known->second = std::move(finding);
     }
   }
 
@@ -131,7 +185,7 @@ class Explorer {
       text = fmt::format("in the order drawn from seed {}", *schedule.tie_seed);
     } else if (!schedule.sources.empty() || schedule.sources_last) {
       text += (text.empty() ? "" : ", ") +
-              std::string("when receives from any source take other senders first");
+              std::string("if receives from any source take other senders first");
     }
     return text;
   }
@@ -149,6 +203,12 @@ class Explorer {
     any_source_ = !run.source_alternatives.empty() || waits_for_any(journal);
     unknowns_ = !unknown_sites(scenario_).empty();
     explored_.free = lanes_ || any_source_ || unknowns_;
+    // Fewer choices are all tried in turn, before the search ends behind the first error.
+    if (unknowns_ && run.free_choices.size() > choices_tried_in_turn) {
+      Schedule alike;
+      alike.other_choices = 1;
+      add(std::move(alike));
+    }
     if (any_source_) {
       Schedule last;
       last.sources_last = true;
@@ -184,9 +244,11 @@ class Explorer {
 
   // One more deviation behind those that the schedule already holds.
   void add_flips(const OneRun& run, const Schedule& schedule) {
-    // Where all that may come to a receive is there, every way that it may go is among the choices.
+    // Where every candidate message of a receive has arrived, every way that it may go is among the
+    // choices.
     const bool elsewhere = any_source_ && !schedule.sources_last;
-    if (elsewhere || schedule.late_rank >= 0 || schedule.tie_seed || request_.schedules_max <= 1) {
+    if (elsewhere || schedule.late_rank >= 0 || schedule.tie_seed || schedule.other_choices != 0 ||
+        request_.schedules_max <= 1) {
       return;
     }
     for (size_t turn = schedule.free_choices.size(); turn < run.free_choices.size(); ++turn) {
@@ -215,31 +277,31 @@ class Explorer {
 
   // The queue holds at most one schedule more than may be run.
   bool room() const {
-    return explored_.schedules + static_cast<int64_t>(queue_.size()) <= request_.schedules_max;
+    return begun_ + static_cast<int64_t>(queue_.size()) <= request_.schedules_max;
   }
 
   void tell_ways() {
     if (unknowns_) {
       explored_.ways.push_back(explored_.complete
-                                   ? "both ways of every `unknown` on each rank"
-                                   : "both ways of `unknown` on each rank, as far as it went");
+                                   ? "both values of every `unknown` on each rank"
+                                   : "both values of `unknown` on each rank, up to the limit");
     }
     if (any_source_) {
-      explored_.ways.push_back(fmt::format(
-          "each order of all that may come to receives from any source, ranks 0-{} late "
-          "in turn",
-          late_ranks_ - 1));
-      explored_.left_out.push_back("other delays of single messages");
+      explored_.ways.push_back(
+          fmt::format("each order of messages to receives from any source, ranks 0-{} late in "
+                      "turn",
+                      late_ranks_ - 1));
+      explored_.left_out.push_back("other delays of individual messages");
       explored_.left_out.push_back(
-          "receives from any source that take the message of a named one posted after them");
+          "receives from any source that take a message of a later receive with a source");
     }
     if (lanes_) {
       explored_.ways.push_back(
-          fmt::format("{} drawn orders of what lanes do at the same time", drawn_orders));
-      explored_.left_out.push_back("other interleavings of lanes");
+          fmt::format("{} random interleavings of host threads", drawn_orders));
+      explored_.left_out.push_back("other interleavings of host threads");
     }
     if (!explored_.complete && first_error_ != 0 && !queue_.empty()) {
-      explored_.left_out.push_back("the schedules behind the one that shows the error");
+      explored_.left_out.push_back("the schedules after the one that shows the error");
     }
   }
 
@@ -248,7 +310,9 @@ class Explorer {
   Explored explored_;
   std::deque<Schedule> queue_;
   std::set<Key> seen_;
-  int64_t first_error_ = 0;  ///< number of the schedule, from 1
+  std::map<SiteId, Finding> apart_;  ///< by the `unknown` that ranks took apart
+  int64_t begun_ = 0;                ///< schedules, with those that came to the order of another
+  int64_t first_error_ = 0;          ///< number of the schedule, from 1
   int32_t late_ranks_ = 0;
   bool lanes_ = false;
   bool any_source_ = false;

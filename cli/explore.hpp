@@ -21,14 +21,14 @@ struct ExploreRequest {
   DeviceRequest device{};  ///< of World::processes
 };
 
-/// What all explored schedules of one scenario gave together.
+/// Combined result of all explored schedules of one scenario.
 struct Explored {
   OneRun first;
   Sites sites;                    ///< of all runs
   std::vector<Finding> findings;  ///< each defect once, as the first schedule that has it shows it
   bool hung = false;
   int64_t schedules = 0;
-  bool free = false;                  ///< something is left to chance
+  bool free = false;                  ///< several schedules are possible
   bool complete = true;               ///< every way of what is free was taken
   std::vector<std::string> ways;      ///< what was varied
   std::vector<std::string> left_out;  ///< what is free and was not varied

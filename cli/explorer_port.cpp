@@ -11,7 +11,7 @@ constexpr uint32_t steps_between_looks = 256;
 
 void add_unknowns(const ExpressionNode& node, std::set<SiteId>& sites) {
   if (node.kind == ExpressionNode::Kind::unknown) {
-    sites.insert(site_of(node.place));
+    sites.insert(unknown_site_of(node.place));
   }
   for (const ExpressionNodePointer& part : node.parts) {
     add_unknowns(*part, sites);
@@ -19,8 +19,8 @@ void add_unknowns(const ExpressionNode& node, std::set<SiteId>& sites) {
 }
 
 // In place of the program of a rank that is not to begin.
-Program stopped(Rank&) {
-  throw TimeLimitReached();
+Program stopped(Rank&, const Deadline& deadline) {
+  throw TimeLimitReached(deadline);
   co_return;
 }
 
@@ -37,10 +37,6 @@ std::set<SiteId> unknown_sites(const Scenario& scenario) {
     return sites;
   }
   for_each_statement(*scenario.program, [&](const Statement& statement) {
-    if (statement.kind == StatementKind::branch && statement.expression &&
-        statement.expression->value.uses_unknown()) {
-      sites.insert(site_of(statement));
-    }
     for_each_expression(statement, [&](const Expression& expression) {
       if (expression.uses_unknown()) {
         add_unknowns(expression.root(), sites);
@@ -61,7 +57,7 @@ bool Exploration::must_stop() {
 
 void ExplorerPort::watch() {
   if (exploration_.must_stop()) {
-    throw TimeLimitReached();
+    throw TimeLimitReached(*exploration_.deadline);
   }
 }
 
@@ -72,13 +68,13 @@ Ticket ExplorerPort::submit(std::span<const Op> ops) {
 
 uint32_t ExplorerPort::choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) {
   watch();
-  if (kind != ChoiceKind::branch || !exploration_.scripted ||
-      exploration_.free_sites.count(site) == 0) {
+  if (kind != ChoiceKind::unknown || !exploration_.scripted) {
     return inner_.choose(site, kind, alternatives, local);
   }
   const size_t turn = exploration_.taken.size();
-  const uint32_t wanted =
-      turn < exploration_.script.size() ? exploration_.script[turn] % alternatives : local;
+  const uint32_t wanted = turn < exploration_.script.size()
+                              ? exploration_.script[turn] % alternatives
+                              : exploration_.other_choices;
   const uint32_t taken = inner_.choose(site, kind, alternatives, wanted);
   exploration_.taken.push_back(
       {static_cast<int32_t>(place().rank.value), site, alternatives, taken});
@@ -89,7 +85,7 @@ ProgramOfRank explored(const ProgramOfRank& program, Exploration& exploration,
                        std::vector<std::unique_ptr<RankView>>& views, const Schedule& schedule) {
   return [&program, &exploration, &views, &schedule](Rank& rank) {
     if (exploration.must_stop()) {
-      return stopped(rank);
+      return stopped(rank, *exploration.deadline);
     }
     auto& view = views[rank.place().rank.value];
     view = std::make_unique<RankView>(rank.port(), exploration);

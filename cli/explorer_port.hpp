@@ -13,14 +13,14 @@
 
 namespace lockstep::cli {
 
-/// The statements and `unknown`s of a scenario whose outcome depends on data that it does not say.
+/// The `unknown`s of a scenario: what depends on data that it does not say.
 std::set<SiteId> unknown_sites(const Scenario& scenario);
 
-/// What the ports of one run share. Only a world of one thread may be scripted; in a world of
+/// State that the ports of one run share. Only a world of one thread may be scripted; in a world of
 /// threads, `script` stays unused and `taken` empty.
 struct Exploration {
-  std::set<SiteId> free_sites;
   std::vector<uint32_t> script;
+  uint32_t other_choices = 0;  ///< behind the script
   std::vector<FreeChoice> taken;
   bool scripted = true;
   const Deadline* deadline = nullptr;

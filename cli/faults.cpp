@@ -79,7 +79,7 @@ class Planner {
     const bool slows = fault_.kind == FaultKind::straggler || fault_.kind == FaultKind::slow_data ||
                        fault_.kind == FaultKind::slow_link;
     if (is_real(world_) && slows) {
-      complain(Kind::unsupported, "only a simulated world has times that can be made longer",
+      complain(Kind::unsupported, "times can be made longer only in a simulated world",
                "use --world simulated");
     }
   }
@@ -108,8 +108,8 @@ class Planner {
       case FaultKind::lost_node:
       case FaultKind::signal:
         return complain(Kind::unsupported,
-                        "a rank that comes back is restarted by its launcher, which is not "
-                        "modelled yet",
+                        "a returning rank is restarted by its launcher, which is not modelled "
+                        "yet",
                         "remove `for`");
       default: return complain(Kind::invalid, "it happens once and has no `for`", "remove `for`");
     }
@@ -126,7 +126,7 @@ class Planner {
     }
     const bool by_rank = fault_.kind != FaultKind::slow_link && fault_.kind != FaultKind::lost_node;
     if (!by_rank && (fault_.rank || fault_.ranks)) {
-      complain(Kind::invalid, "it strikes no single rank", "remove `rank` and `ranks`");
+      complain(Kind::invalid, "it affects no single rank", "remove `rank` and `ranks`");
     }
   }
 
@@ -154,9 +154,9 @@ class Planner {
                    ? fmt::format("what Lightning does on {} under Slurm (a checkpoint, and the "
                                  "job queued again) is not modelled",
                                  name)
-                   : "what Lightning does on SIGINT (an end of its own, by version) is not "
+                   : "Lightning's handling of SIGINT (which differs by version) is not "
                      "modelled",
-               "SIGKILL ends the process without a word");
+               "SIGKILL ends the process immediately");
     } else if (!ends_process(name)) {
       complain(Kind::invalid, fmt::format("there is no signal {} that ends a process", name),
                "write SIGKILL");
@@ -254,9 +254,9 @@ class Planner {
       plan_.problems.push_back(
           {Kind::note, fault_.place,
            fmt::format("Lightning's launcher passes SIGTERM on from the first rank of a node: each "
-                       "of the ranks {} is taken to get it {}",
+                       "of the ranks {} is assumed to receive it {}",
                        fmt::join(struck, ", "),
-                       noted.hook.empty() ? "where its own program has come to `at`"
+                       noted.hook.empty() ? "when its own program has reached `at`"
                                           : "where its own `" + noted.hook + "` begins"),
            "launcher: torchrun passes nothing on"});
     }
@@ -324,7 +324,7 @@ void note_missing_values(const Scenario& scenario, const Preparation& preparatio
   for (const FaultSpec& fault : scenario.faults) {
     if (fault.kind == FaultKind::corrupted_value) {
       plan.problems.push_back({Problem::Kind::note, fault.place,
-                               "`corrupted_value` changes nothing in gradients and parameters: "
+                               "`corrupted_value` has no effect on gradients and parameters: "
                                "they carry no values here",
                                "write verify: {numerics: true}"});
     }

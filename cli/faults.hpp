@@ -38,7 +38,7 @@ struct FaultPlan {
 };
 FaultPlan plan_faults(const Scenario& scenario, const Preparation& preparation, World world);
 
-/// Of slow links: ends that are not on this cluster.
+/// Reports slow links whose ends are not on this cluster.
 std::vector<Problem> problems_of_links(const Scenario& scenario, const Cluster& cluster);
 
 /// Slow links need the routes of the finished topology. Both directions of every link on the way

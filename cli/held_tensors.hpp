@@ -14,16 +14,16 @@ struct HeldTensors {
   Bytes held{};
   Bytes accounted{};  ///< the peaks of the rank's devices and host: what strategy and trainer
                       ///< allocate
-  /// What may come on top, for each device: what graphs save beside the outputs that are accounted
+  /// Additional memory that is allowed on each device: what graphs save beside accounted outputs
   /// (no more than what the network keeps by PyTorch's derivatives, and three matrices of scores
   /// where attention draws dropout), and for the largest kernel a copy of all that it reads and
-  /// writes, in 8 bytes an element: of a layer, with the patches of a convolution, or of the four
+  /// writes, in 8 bytes per element: of a layer, with the patches of a convolution, or of the four
   /// arrays of weights that an optimizer has.
   Bytes allowance{};
   bool explained() const { return held <= accounted + allowance; }
 };
 
-/// Of the rank whose tensors exceed its accounts most. Nothing where nobody counted, where nothing
+/// Returns the rank whose tensors exceed its accounts most. Nothing if nobody counted, if nothing
 /// computed, and for several modules, of which a step may run any number.
 std::optional<HeldTensors> held_tensors(const OneRun& real);
 

@@ -5,12 +5,12 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view program_help = R"(
-lockstep rehearses a distributed training run before anyone pays for it.
+lockstep simulates a distributed training run, described in YAML, before you pay for the GPUs.
 
   lockstep verify train.yaml        can it hang, mismatch, race, or log a wrong number?
   lockstep run train.yaml           how fast, how much memory, where does the step time go?
 
-train.yaml is a scenario, one YAML file: what is trained, on what, with which user code.
+train.yaml is a scenario: one YAML file with the model, cluster, strategy and your hooks.
   version: 1
   model: {preset: gpt2}
   trainer: {strategy: ddp, devices: 8, max_steps: 20}
@@ -21,19 +21,19 @@ train.yaml is a scenario, one YAML file: what is trained, on what, with which us
 
 Commands
   run       predict time and memory of a scenario
-  verify    look for hangs and wrong numbers in every order that can happen
-  exec      run the same scenario for real, a process a rank, and hold it against run
-  compare   hold what ranks under torchrun, mpirun or srun have left against the simulation
-  calibrate measure this machine, so that predictions rest on it
-  test      judge every case of files and folders; for CI
-  explain   a page about a finding (LS101), a result (step_time), the presets, or what guides
-            claim (guides); with --env what each rank of a scenario is started with
-  schema    the scenario format as JSON Schema, for editors
-  doctor    what this machine can run for real, and what brings the rest
+  verify    look for hangs and wrong numbers under every possible ordering of events
+  exec      run the scenario for real, one process per rank, and compare it with the prediction
+  compare   compare the reports of ranks under torchrun, mpirun or srun with the simulation
+  calibrate measure this machine, for predictions based on measurements
+  test      check every case of files and folders against its expectations; for CI
+  explain   print a page about a finding (LS101), a result (step_time), the presets, or common
+            claims of guides (guides); --env: show each rank's environment and launch command
+  schema    print the scenario format as JSON Schema, for editors
+  doctor    check what this machine can execute, and how to install what is missing
 
-lockstep COMMAND --help shows a command. lockstep --version
-Exit codes: 0 fine, 1 findings or failed expectations, 2 usage, 3 bad input, 4 undecided,
-5 a capability is missing, 6 the real run failed for an outside reason, 70 a bug of ours,
+lockstep COMMAND --help describes a command. lockstep --version prints the version.
+Exit codes: 0 ok, 1 findings or failed expectations, 2 usage, 3 bad input, 4 undecided,
+5 not supported, 6 the real run failed for an external reason, 70 internal error,
 74 the result could not be written.
 )";
 
@@ -46,19 +46,20 @@ lockstep run FILE[:CASE]     predict time and memory of a scenario
 
 Without :CASE, every case of the file runs in order. Expectations about quantities are judged.
 
-  --set KEY=VALUE       change the scenario, as often as wanted: --set data.batch_size=4
-  --seed N              seed of data, values and ties
-  --calibration FILE    predict with what lockstep calibrate has measured, and with a range
-  --timeline FILE       Chrome trace of one case, for ui.perfetto.dev
-  --format text|json    json is stable: seconds and bytes, with the unit in the key
-  -o FILE               write the result to a file, complete or not at all
+  --set KEY=VALUE       override a key (repeatable): --set data.batch_size=4
+  --seed N              seed of data, values and tie-breaking
+  --calibration FILE    predict from measurements of lockstep calibrate, with an error range
+  --timeline FILE       write a Chrome trace of one case, for ui.perfetto.dev
+  --format text|json    json has stable keys; values in seconds and bytes, with the unit in the key
+  -o FILE               write the result to a file (atomically)
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --value-memory SIZE   memory for the values of one case (4GiB; beyond it exit 4)
   --jobs N              cases at the same time; the output does not depend on it
   --progress            show it on stderr also where that is no terminal
-  -v                    say what each figure rests on
+  -v                    show the source of each figure
 
-Exit codes: 0 fine, 1 an error or a failed expectation, 3 bad input, 4 undecided, 5 not supported.
+Exit codes: 0 ok, 1 an error or a failed expectation, 3 bad input, 4 undecided, 5 not supported.
 )";
 
 constexpr std::string_view verify_help = R"(
@@ -68,124 +69,128 @@ lockstep verify FILE[:CASE]     look for hangs and wrong numbers
   lockstep verify train.yaml:guarded --set 'verify.world_sizes=[2,8]'
   lockstep verify train.yaml --world threads
 
-Runs every order that is really free, and says what was looked at and what was not. Expectations
-in words (no_hang, finding LS101) and about metrics are judged.
+Explores every possible ordering of events, and reports what was checked and what was not.
+Evaluates expectations in words (no_hang, finding LS101) and about metrics.
 
-  --world simulated|threads|processes  for real: a thread a rank over Gloo, or as exec does
-  --set KEY=VALUE       change the scenario, as often as wanted
-  --seed N              seed of data, values, ties and drawn faults
-  --draw-faults N       inject N faults drawn from the seed, and print the lines that repeat them
+  --world simulated|threads|processes  threads: real ranks over Gloo; processes: as exec does
+  --set KEY=VALUE       override a key (repeatable)
+  --seed N              seed of data, values, tie-breaking and drawn faults
+  --draw-faults N       inject N faults drawn from the seed, and print how to repeat them
   --format text|json    json: one object with findings, places and coverage
-  -o FILE               write the result to a file, complete or not at all
+  -o FILE               write the result to a file (atomically)
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --value-memory SIZE   memory for the values of one case (4GiB; beyond it exit 4)
   --jobs N              cases at the same time; the output does not depend on it
   --progress            show it on stderr also where that is no terminal
 
 Exit codes: 0 nothing found, 1 an error was found, 3 bad input, 4 undecided, 5 not supported.
-`lockstep explain LS101` tells more about a finding.
+`lockstep explain LS101` describes a finding.
 )";
 
 constexpr std::string_view exec_help = R"(
-lockstep exec FILE[:CASE]     run a scenario for real, then hold it against its simulation
+lockstep exec FILE[:CASE]     run a scenario for real, then compare it with its simulation
 
   lockstep exec train.yaml
   lockstep exec train.yaml:guarded --hang-after 5
   lockstep exec train.yaml --format json -o real.json
 
-Starts one process a rank on this machine: the same strategy code, kernels by LibTorch, messages by
-Gloo on the CPU and by NCCL on GPUs. A rank that waits longer than --hang-after ends the run; the
-journals of all ranks then go through the same diagnosis as in `verify`. The last lines compare:
-outcome, calls, values, memory.
+Starts one process per rank on this machine. It runs the same strategy code, with LibTorch kernels
+and messages by Gloo (CPU) or NCCL (GPU). A rank that waits longer than --hang-after ends the run.
+The recorded calls of all ranks are then diagnosed as by `verify`. The last lines compare outcome,
+calls, values and memory with the simulation.
 
   --hang-after SECONDS  how long a rank may wait (10)
-  --device auto|cpu|cuda  auto: GPUs where the scenario has some and this machine enough of them
-  --oversubscribe       ranks may share a GPU: slow, for trying things out
-  --calibration FILE    hold it against a prediction that rests on what calibrate measured
-  --skip-values         compare no values: the simulation of a large model need not compute them
-  --timeline FILE       Chrome trace of one case, as it really ran
-  --set KEY=VALUE       change the scenario, as often as wanted
-  --seed N              seed of data, values and ties
+  --device auto|cpu|cuda  auto: GPUs if the scenario uses them and this machine has enough
+  --oversubscribe       let ranks share a GPU (slow; for experiments)
+  --calibration FILE    compare with a prediction based on this calibration
+  --skip-values         do not compare values, for models that are too large to compute twice
+  --timeline FILE       write a Chrome trace of one case, as measured
+  --set KEY=VALUE       override a key (repeatable)
+  --seed N              seed of data, values and tie-breaking
   --format text|json
-  -o FILE               write the result to a file, complete or not at all
+  -o FILE               write the result to a file (atomically)
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
 
-Exit codes: 0 fine and equal, 1 an error was found or the worlds differ, 3 bad input, 4 undecided,
-5 LibTorch or a GPU is missing (lockstep doctor), 6 the real run failed for an outside reason.
+Exit codes: 0 ok and equal, 1 an error was found or the real run differs from the simulation,
+3 bad input, 4 undecided, 5 LibTorch or a GPU is missing (lockstep doctor), 6 the real run failed
+for an external reason.
 )";
 
 constexpr std::string_view compare_help = R"(
-lockstep compare FILE[:CASE] --reports FOLDER     a real run against its simulation
+lockstep compare FILE[:CASE] --reports FOLDER     compare a real run with its simulation
 
   torchrun --no-python --nproc-per-node 4 lockstep-rank train.yaml --report-folder reports
   lockstep compare train.yaml --reports reports
 
 The ranks may also be started by mpirun or srun. Prints the findings of the real run, then whether
-outcome, calls, values and memory are those of the simulation given the same choices.
+its outcome, calls, values and memory equal those of the simulation.
 
-  --reports FOLDER      where lockstep-rank left rank-0.report, rank-1.report ..
+  --reports FOLDER      the folder with rank-0.report, rank-1.report .. of lockstep-rank
   --calibration FILE    as for exec
   --skip-values         as for exec
-  --timeline FILE       Chrome trace of the real run
-  --set KEY=VALUE       as the ranks were told
-  --seed N              as the ranks were told
+  --timeline FILE       write a Chrome trace of the real run
+  --set KEY=VALUE       as given to the ranks
+  --seed N              as given to the ranks
   --format text|json
-  -o FILE               write the result to a file, complete or not at all
+  -o FILE               write the result to a file (atomically)
 
-Exit codes: 0 equal, 1 an error was found or the worlds differ, 3 bad input, 6 a report is missing
-or damaged.
+Exit codes: 0 equal, 1 an error was found or the real run differs from the simulation, 3 bad input,
+6 a report is missing or damaged.
 )";
 
 constexpr std::string_view calibrate_help = R"(
-lockstep calibrate -o FILE     measure this machine, so that predictions rest on it
+lockstep calibrate -o FILE     measure this machine, for predictions based on measurements
 
   lockstep calibrate -o this-machine.json
   lockstep run train.yaml --calibration this-machine.json
   lockstep exec train.yaml --calibration this-machine.json
 
-Runs small trainings and communication for real, a process a rank, and keeps what kernels, messages
-and submissions took, by size. One to two minutes; other work on the machine shows in the figures.
-A scenario may name the file: cluster: {calibration: this-machine.json}, relative to itself.
+Runs small trainings and communication for real, one process per rank, and stores how long kernels,
+messages and submissions took, by size. This takes one to two minutes. Other work on the machine
+distorts the results. A scenario may name the file: cluster: {calibration: this-machine.json}; the
+path is relative to the scenario.
 
-  --ranks N             as many ranks as share this machine (2; on GPUs: one a GPU)
-  --quick               fewer sizes and repetitions: seconds
-  --device auto|cpu|cuda  auto: cpu
-  --oversubscribe       ranks may share a GPU
-  -o FILE               where the measurements go, complete or not at all; else standard output
+  --ranks N             number of ranks on this machine (default 2; on GPUs one per GPU)
+  --quick               fewer sizes and repetitions; takes seconds
+  --device auto|cpu|cuda  auto is cpu
+  --oversubscribe       let ranks share a GPU
+  -o FILE               write the measurements to a file (atomically); default: standard output
   --time-limit SECONDS  give up after this time (900; exit 4)
-  --progress            show it on stderr also where that is no terminal
+  --progress            show progress even if stderr is not a terminal
 
 Exit codes: 0 measured, 4 undecided, 5 LibTorch or a GPU is missing (lockstep doctor), 6 a real run
-failed for an outside reason.
+failed for an external reason.
 )";
 
 constexpr std::string_view doctor_help = R"(
-lockstep doctor     what this machine can run for real, and the command that brings the rest
+lockstep doctor     check what this machine can execute, and how to install what is missing
 
   lockstep doctor
   lockstep doctor --format json
 )";
 
 constexpr std::string_view test_help = R"(
-lockstep test FILE|FOLDER..     judge every case against what it expects
+lockstep test FILE|FOLDER..     check every case against its expectations
 
   lockstep test scenarios/
   lockstep test train.yaml:guarded --seed 3
   lockstep test scenarios/ --format junit -o report.xml
 
-Judges all expectations of every *.yaml below the folders. An expected finding is a success; one
-that no case expects is a failure.
+Evaluates all expectations of every *.yaml file below the folders. An expected finding is a success;
+an error that the case does not expect is a failure.
 
-  --jobs N              cases at the same time; the output does not depend on it
-  --world simulated|threads|processes  for real: a thread a rank over Gloo, or as exec does
+  --jobs N              number of cases to run in parallel; does not change the output
+  --world simulated|threads|processes  threads: real ranks over Gloo; processes: as exec does
   --format text|json|junit
-  --junit FILE          write JUnit too, whatever the format
-  -o FILE               write the result to a file, complete or not at all
-  --set KEY=VALUE       change every scenario
-  --seed N              seed of data, values and ties
+  --junit FILE          also write JUnit XML
+  -o FILE               write the result to a file (atomically)
+  --set KEY=VALUE       override a key in every scenario (repeatable)
+  --seed N              seed of data, values and tie-breaking
   --strict              warnings count as errors
   --time-limit SECONDS  give up after this time (exit 4)
+  --value-memory SIZE   memory for the values of one case (4GiB; beyond it exit 4)
   --progress            show it on stderr also where that is no terminal
   -v                    print the findings of what did not pass
 
@@ -194,29 +199,29 @@ The last line is "N passed, N failed". Exit codes: 0 all passed, 1 a case failed
 )";
 
 constexpr std::string_view explain_help = R"(
-lockstep explain [NAME]     a page about a finding, a result, the presets, or what guides claim
+lockstep explain [NAME]     print a page about a finding, result, key, statement, class or preset
 
-  lockstep explain LS101        what it means, what is seen, how to fix it, an example
+  lockstep explain LS101        meaning, symptoms, fix and an example
   lockstep explain step_time    what an expectation about it compares
   lockstep explain trainer.devices
-                                a key of a scenario, with the smallest one that shows it; so also
-                                `trainer`, `fault.signal`, and statements: `all_gather`
+                                a key of the scenario format, with a minimal example; likewise
+                                `trainer`, `fault.signal`, and statements such as `all_gather`
   lockstep explain presets      known clusters, GPUs and models
-  lockstep explain guides       what public guides say about several GPUs, right or wrong, and why;
-                                with a NAME of the list also the scenario that shows it
-  lockstep explain              lists all pages; all of these also with --format json
+  lockstep explain guides       common claims in multi-GPU guides, checked; with a NAME of the
+                                list also the scenario that shows it
+  lockstep explain              list all pages; every page is also available as --format json
   lockstep explain ddp.yaml --env
-                                the environment and start line of every rank, as launcher and
-                                Lightning set them, and what the scenario's own `env` contradicts;
-                                also with --format json, --set KEY=VALUE
+                                show each rank's environment and launch command, and where the
+                                scenario's own `env` contradicts them; also with --format json,
+                                --set KEY=VALUE
 )";
 
 constexpr std::string_view schema_help = R"(
-lockstep schema     the scenario format as JSON Schema
+lockstep schema     print the scenario format as JSON Schema
 
   lockstep schema -o scenario.schema.json
 
-Then put this line at the head of a scenario, and editors complete and check it:
+Put this line at the top of a scenario; editors then complete and check its keys:
   # yaml-language-server: $schema=scenario.schema.json
 )";
 

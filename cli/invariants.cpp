@@ -8,14 +8,17 @@
 #include <tuple>
 
 #include "cli/configuration.hpp"
+#include "cli/device_reserve.hpp"
 #include "cli/empty_training.hpp"
+#include "cli/finding_place.hpp"
 #include "cli/launcher_end.hpp"
 #include "cli/logged_metrics.hpp"
 #include "cli/monitored.hpp"
+#include "cli/sample_findings.hpp"
+#include "cli/stale_names.hpp"
 #include "model/trainer/sites.hpp"
 #include "properties/diagnosis.hpp"
 #include "properties/equals_single_device.hpp"
-#include "properties/every_sample_once.hpp"
 #include "properties/learning_rate_scaled.hpp"
 #include "properties/memory_fits.hpp"
 #include "properties/remedy.hpp"
@@ -37,9 +40,12 @@ std::string title_of(const StatementFinding& finding, const RankSet& ranks) {
   return fmt::format("{}: {}", ranks.phrase(), finding.message);
 }
 
-// A metric that counts several epochs may be meant to.
-Level level_of(const StatementFinding& finding) {
-  return finding.code == "LS312" ? Level::warning : Level::error;
+// What counts several epochs may be meant to, as long as it is not logged as the value of one. Work
+// that no statement waits for may have finished in time.
+Level level_of(const OneRun& run, const StatementFinding& finding) {
+  const bool may_be_meant =
+      finding.code == "LS312" && !logs_one_of(run, stale_names_at(run, finding.site));
+  return may_be_meant || finding.code == "LS403" ? Level::warning : Level::error;
 }
 
 // Codes of our own list stay; `assert` and `evaluation` have none.
@@ -73,7 +79,7 @@ std::vector<Finding> statement_findings(const OneRun& run) {
     if (is_lost_attribute(told)) {
       continue;
     }
-    Finding finding = lockstep::finding_of(code_of(told), level_of(told), title_of(told, on));
+    Finding finding = lockstep::finding_of(code_of(told), level_of(run, told), title_of(told, on));
     finding.ranks = on;
     finding.sites.push_back({told.site, SiteRole::subject, fmt::format("on {}", on.phrase())});
     finding.fix = told.remedy.empty() ? remedy_for(told.code) : std::vector{told.remedy};
@@ -120,66 +126,6 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
     finding.sites.push_back({key.first, SiteRole::exception, fmt::format("on {}", ranks.phrase())});
     findings.push_back(std::move(finding));
   }
-  return findings;
-}
-
-/// What one stage took from its first loader: by rank and epoch, and in the first epoch in all.
-struct StageSamples {
-  std::vector<RankSamples> taken;
-  int64_t first_epoch = 0;
-};
-
-StageSamples samples_taken(const OneRun& run, std::string_view stage) {
-  std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const SampleUse& use : ranks[rank].samples) {
-      if (use.stage == stage && use.dataloader == 0) {
-        const auto number = static_cast<int32_t>(rank);
-        RankSamples& pass = passes[{number, use.epoch}];
-        pass.rank = number;
-        pass.epoch = static_cast<int32_t>(use.epoch);
-        pass.indices = use.samples;
-      }
-    }
-  }
-  StageSamples samples;
-  for (auto& [key, pass] : passes) {
-    samples.first_epoch +=
-        pass.epoch == passes.begin()->second.epoch ? static_cast<int64_t>(pass.indices.size()) : 0;
-    samples.taken.push_back(std::move(pass));
-  }
-  return samples;
-}
-
-// What a sampler that drops the rest leaves over is dropped, not cut short.
-bool sampler_dropped_rest(const OneRun& run, const char* stage, int64_t samples, int64_t taken) {
-  const LoaderSpec* const loader = loader_of(run, stage);
-  const auto ranks = static_cast<int64_t>(run.preparation.log->ranks.size());
-  return loader != nullptr && value_or(loader->sampler_drop_last, false) &&
-         taken == samples / ranks * ranks;
-}
-
-// Evaluation loops give figures that count every sample; a run cut short by a limit is not judged.
-std::vector<Finding> sample_findings(const OneRun& run) {
-  std::vector<Finding> findings;
-  if (run.result.hung) {
-    return findings;
-  }
-  for (const char* stage : {"validation", "test", "predict"}) {
-    const std::optional<int64_t> samples = samples_of_stage(run, stage);
-    const StageSamples taken = samples_taken(run, stage);
-    if (samples && !taken.taken.empty() &&
-        (taken.first_epoch >= *samples ||
-         sampler_dropped_rest(run, stage, *samples, taken.first_epoch))) {
-      append(findings, every_sample_once(taken.taken, *samples));
-    }
-  }
-  const StageSamples trained = samples_taken(run, "train");
-  if (const std::optional<int64_t> samples = samples_of_stage(run, "train")) {
-    append(findings, samples_divided(trained.taken, *samples));
-  }
-  append(findings, order_changes(trained.taken));
   return findings;
 }
 
@@ -230,8 +176,8 @@ std::vector<Finding> replica_findings(const OneRun& run) {
   return run.result.hung ? std::vector<Finding>() : replicas_agree(replicas);
 }
 
-// Of scenarios that say how their rate was found or is scaled; a rate without a history is nobody's
-// business.
+// Only for scenarios that say how their rate was found or is scaled; a rate without a history is
+// nobody's business.
 std::vector<Finding> learning_rate_findings(const OneRun& run) {
   const LearningRate& rate = run.preparation.learning_rate;
   const Results results = configuration_of(run);
@@ -283,7 +229,7 @@ bool has_uneven_samples(const OneRun& run) {
   return counts.size() > 1;
 }
 
-// A statement that uses data too early is told by its name; the search for races sees it too.
+// A statement that uses data too early is reported by its name; the search for races sees it too.
 void drop_races_told_by_name(const std::vector<Finding>& statements,
                              std::vector<Finding>& findings) {
   std::erase_if(findings, [&statements](const Finding& race) {
@@ -298,8 +244,8 @@ void drop_races_told_by_name(const std::vector<Finding>& statements,
   });
 }
 
-// An error that ends some ranks is told with what the others then wait for: one defect. What could
-// be done about it is known where it was raised.
+// An error that ends some ranks is reported with what the others then wait for: one defect. What
+// could be done about it is known where it was raised.
 void drop_errors_told_as_ends(std::vector<Finding>& statements, std::vector<Finding>& findings) {
   std::erase_if(statements, [&findings](const Finding& error) {
     const auto tells = [&error](const Finding& finding) {
@@ -337,7 +283,11 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   options.backend = run.preparation.gloo ? Backend::gloo : Backend::nccl;
   options.timeout = run.preparation.timeout;
   options.world = is_real(world) ? description_of(world) : "";
+  for (const LibraryVersion& version : run.preparation.scenario->versions) {
+    options.nccl = version.library == "nccl" ? version.version : options.nccl;
+  }
   std::vector<Finding> findings = diagnose(run.result, options);
+  append(findings, tight_memory(run));
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);
   drop_races_told_by_name(statements, findings);
@@ -351,6 +301,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, idle_monitors(run));
   append(findings, empty_training(run));
   tell_decisions(run, findings);
+  place_findings(run, findings);
   sort_findings(findings);
   return findings;
 }
@@ -369,8 +320,9 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
     site.file = problem.place.file;
     site.line = problem.place.line;
     site.column = problem.place.column;
-    const char* const label = refused ? "no training starts with this" : "something else happens";
-    finding.sites.push_back({sites.add(site), SiteRole::subject, label});
+    const char* const label = refused ? "training cannot start" : "something else happens";
+    finding.place = sites.add(site);
+    finding.sites.push_back({finding.place, SiteRole::subject, label});
     finding.when = "before training";
     if (!problem.remedy.empty()) {
       finding.fix = {problem.remedy};
@@ -391,7 +343,10 @@ EqualityRule equality_rule(const OneRun& run) {
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
   EqualityRule rule = equality_rule(run);
   rule.uneven_samples = has_uneven_samples(run);
-  return equals_single_device(parameters_of(run), parameters_of(single), rule);
+  std::vector<Finding> findings =
+      equals_single_device(parameters_of(run), parameters_of(single), rule);
+  place_findings(run, findings);
+  return findings;
 }
 
 }  // namespace lockstep::cli

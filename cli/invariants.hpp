@@ -9,14 +9,14 @@
 
 namespace lockstep::cli {
 
-/// What is wrong with one run: communication, memory, statements, raised exceptions, samples and
+/// Findings of one run: communication, memory, statements, raised exceptions, samples and
 /// replicas. One defect, one finding; sorted.
 std::vector<Finding> findings_of(const OneRun& run, World world);
 
-/// What the framework refuses or takes for something else (LS5xx), as findings.
+/// Findings for settings that the framework refuses or silently changes (LS5xx).
 std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& sites);
 
-/// What the run computed against one device that saw the same samples (LS306).
+/// Compares the run with one device that saw the same samples (LS306).
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single);
 
 /// The final parameters of all ranks, by name.

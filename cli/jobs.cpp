@@ -1,46 +1,52 @@
 #include "cli/jobs.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <thread>
+
+#include "cli/case_workers.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
 // What input can do to us and no reader can know beforehand becomes a problem of that case.
-Rehearsal rehearse_job(const Job& job, const RehearseRequest& request) {
+Rehearsal rehearse_case(const CaseWork& work) {
+  const RehearseRequest& request = work.request;
   const auto failed = [&](const char* message, const char* remedy) {
-    Rehearsal rehearsal;
-    rehearsal.scenario = job.scenario;
-    rehearsal.sources = job.sources;
+    Rehearsal rehearsal = undecided_rehearsal(work, "");
     rehearsal.problems.push_back(
-        {Problem::Kind::invalid, {job.scenario->file, 0, 0}, message, remedy});
-    return rehearsal;
-  };
-  const auto undecided = [&](const std::string& why) {
-    Rehearsal rehearsal;
-    rehearsal.scenario = job.scenario;
-    rehearsal.sources = job.sources;
-    rehearsal.undecided = why;
+        {Problem::Kind::invalid, {work.scenario->file, 0, 0}, message, remedy});
     return rehearsal;
   };
   if (request.deadline != nullptr && request.deadline->passed()) {
-    return undecided(time_limit_reached);
+    return undecided_rehearsal(work, request.deadline->reason());
   }
   try {
-    return rehearse(job.source, job.scenario, job.sources, request);
+    return rehearse(work.source, work.scenario, work.sources, request);
   } catch (const QuantityOverflow& error) {
     return failed(error.what(), "make the sizes, counts or times of the scenario smaller");
   } catch (const StoreError& error) {
-    return undecided(error.what());
+    return undecided_rehearsal(work, error.what());
   } catch (const std::bad_alloc&) {
     return failed("the scenario needs more memory than this machine has",
                   "use fewer ranks, steps or samples");
   }
+}
+
+Rehearsal rehearse_with_progress(const CaseWork& work) {
+  const std::shared_ptr<Progress> progress = work.request.progress;
+  if (progress != nullptr) {
+    const Scenario& scenario = *work.scenario;
+    progress->case_begins(scenario.name.empty() ? scenario.file
+                                                : scenario.file + ":" + scenario.name);
+  }
+  Rehearsal rehearsal = rehearse_case(work);
+  if (progress != nullptr) {
+    progress->case_ends();
+  }
+  return rehearsal;
 }
 
 void judge_all(std::vector<Job>& jobs, Judges judges) {
@@ -92,6 +98,13 @@ Collected collect(const CaseSource& source) {
   return collected;
 }
 
+void mark_interrupted(Answer& answer, const Deadline& deadline) {
+  if (deadline.interrupted()) {
+    answer.diagnostics += "interrupted: the result is partial\n";
+    answer.code = ExitCode::interrupted;
+  }
+}
+
 int threads_of(const Request& request) {
   if (is_real(request.world)) {
     return 1;
@@ -100,46 +113,39 @@ int threads_of(const Request& request) {
   return request.jobs > 0 ? request.jobs : static_cast<int>(cores);
 }
 
-void rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
+bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
                   int threads) {
-  std::atomic<size_t> next = 0;
-  std::mutex guard;
-  std::exception_ptr failure;
-  const auto work = [&] {
-    for (size_t index = next++; index < jobs.size(); index = next++) {
-      try {
-        if (request.progress != nullptr) {
-          const Scenario& scenario = *jobs[index].scenario;
-          request.progress->case_begins(
-              scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name);
-        }
-        jobs[index].result = rehearse_job(jobs[index], request);
-        if (request.progress != nullptr) {
-          request.progress->case_ends();
-        }
-      } catch (...) {
-        const std::lock_guard lock(guard);
-        failure = failure ? failure : std::current_exception();
-        next = jobs.size();
-      }
-    }
-  };
   if (request.progress != nullptr) {
     request.progress->expect_cases(jobs.size());
   }
-  const size_t count = std::min(jobs.size(), static_cast<size_t>(std::max(1, threads)));
-  std::vector<std::thread> helpers;
-  for (size_t helper = 1; helper < count; ++helper) {
-    helpers.emplace_back(work);
+  std::vector<CaseWork> cases;
+  for (const Job& job : jobs) {
+    cases.push_back({job.source, job.scenario, job.sources, request});
+    if (request.deadline != nullptr) {
+      cases.back().request.deadline =
+          std::make_shared<const Deadline>(request.deadline->for_another_case());
+    }
   }
-  work();
-  for (std::thread& helper : helpers) {
-    helper.join();
-  }
-  if (failure) {
-    std::rethrow_exception(failure);
+  bool leaves_threads = false;
+  if (request.world == World::processes) {  // has its own way to end ranks in time
+    for (size_t index = 0; index < jobs.size(); ++index) {
+      jobs[index].result = rehearse_with_progress(cases[index]);
+    }
+  } else {
+    const Deadline unlimited;
+    CaseResults results =
+        run_cases(std::move(cases), rehearse_with_progress,
+                  request.deadline == nullptr ? unlimited : *request.deadline, threads);
+    if (results.failure) {
+      std::rethrow_exception(results.failure);
+    }
+    leaves_threads = results.leaves_threads;
+    for (size_t index = 0; index < jobs.size(); ++index) {
+      jobs[index].result = std::move(results.rehearsals[index]);
+    }
   }
   judge_all(jobs, judges);
+  return !leaves_threads;
 }
 
 }  // namespace lockstep::cli

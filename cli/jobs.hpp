@@ -31,16 +31,20 @@ Collected collect(const CaseSource& source);
 /// The file and case that an argument of a command names, with the request's settings.
 CaseSource source_of(const Request& request, const std::string& argument);
 
-/// What a command says of a file that is no scenario.
+/// The output of a command for a file that is not a scenario.
 Answer bad_input(const Request& request, const Collected& collected);
 
 /// How many cases run at the same time: as asked, else one a core; ranks that are threads already
 /// fill the machine.
 int threads_of(const Request& request);
 
+/// Where the user has interrupted the command: says that what is shown is partial, and exits 130.
+void mark_interrupted(Answer& answer, const Deadline& deadline);
+
 /// Rehearses all jobs on this many threads and judges their expectations. Results do not depend on
-/// the number of threads. An exception of one job is thrown once all have ended.
-void rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
+/// the number of threads. An exception of one job is thrown once all have ended. False: some job
+/// did not notice the end of its time, and threads still run (Answer::leaves_threads).
+bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
                   int threads);
 
 }  // namespace lockstep::cli

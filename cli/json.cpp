@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "cli/device_reserve.hpp"
 #include "cli/json_logged.hpp"
 #include "cli/render.hpp"
 
@@ -80,16 +81,24 @@ Json prediction_json(const Prediction& prediction) {
   return json;
 }
 
+Json change_json(const Advice::Change& change) {
+  return {{"change", change.text},
+          {"step_time_s", seconds(change.step_time)},
+          {"samples_per_s", number(change.samples_per_s)},
+          {"peak_bytes", change.peak.count()}};
+}
+
 Json advice_json(const Advice& advice) {
   Json json;
   json["largest_batch_size"] = optional(advice.largest_batch_size);
+  json["why_no_batch_size"] = advice.why_no_batch_size;
   json["tried"] = advice.tried;
+  json["steps"] = advice.steps;
+  json["base"] = advice.base ? change_json(*advice.base) : Json(nullptr);
+  json["why_no_base"] = advice.why_no_base;
   json["changes"] = Json::array();
   for (const Advice::Change& change : advice.changes) {
-    json["changes"].push_back({{"change", change.text},
-                               {"step_time_s", seconds(change.step_time)},
-                               {"samples_per_s", number(change.samples_per_s)},
-                               {"peak_bytes", change.peak.count()}});
+    json["changes"].push_back(change_json(change));
   }
   return json;
 }
@@ -119,11 +128,14 @@ Json transfers_json(const std::vector<TransferCount>& transfers) {
   return all;
 }
 
-Json classes_json(const Results& results) {
+Json classes_json(const Rehearsal& rehearsal) {
   std::vector<Json> by_rank;
-  for (const auto& rank : results.ranks) {
+  for (const auto& rank : rehearsal.results.ranks) {
     Json json;
     json["memory"] = memory_json(rank.memory);
+    const DeviceReserve reserve = reserve_of(rehearsal.run, static_cast<int32_t>(by_rank.size()));
+    json["memory"]["cuda_context_bytes"] = reserve.cuda_context.count();
+    json["memory"]["nccl_bytes"] = reserve.nccl.count();
     json["transfers"] = transfers_json(rank.transfers);
     by_rank.push_back(std::move(json));
   }
@@ -223,6 +235,9 @@ Json json_of(const Finding& finding, const Sites& sites) {
   json["follows"] = finding.follows;
   json["smallest"] = finding.smallest;
   json["fix"] = finding.fix;
+  json["python"] = finding.python;
+  json["place"] = site_json(sites, finding.place);
+  json["also"] = finding.also;
   return json;
 }
 
@@ -250,12 +265,13 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["world_size"] = rehearsal.run.preparation.options.world_size;
   json["strategy"] = results.strategy;
   // Threads take the time of this machine at this moment: no prediction, and never twice the same.
-  const bool predicts = !rehearsal.hung && rehearsal.world == World::simulated;
+  const bool predicts =
+      rehearsal.why_no_prediction().empty() && rehearsal.world == World::simulated;
   json["prediction"] = !predicts ? Json(nullptr) : prediction_json(results.prediction);
   if (request.command == "run") {
     json["advice"] = advice_json(results.advice);
   }
-  json["ranks"] = classes_json(results);
+  json["ranks"] = classes_json(rehearsal);
   json["metrics"] = metrics_json(results);
   json["logged"] = logged_json(rehearsal.logged);
   json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks);

@@ -7,7 +7,7 @@
 
 namespace lockstep::cli {
 
-/// What a command is able to judge: `run` quantities, `verify` words and metrics, `test` all.
+/// Expectations that a command can judge: `run` quantities, `verify` words and metrics, `test` all.
 enum class Judges : uint8_t { quantities, words, all };
 
 /// Another case of the same file that has run; null when it has not.

@@ -16,7 +16,7 @@ struct JunitCase {
   std::string details;
 };
 
-/// A JUnit XML report: one suite a file. Without times, so that equal runs give equal bytes.
+/// A JUnit XML report: one suite per file. Without times, so that equal runs give equal bytes.
 std::string junit_of(const std::vector<JunitCase>& cases);
 
 /// Text as XML may hold it; what XML 1.0 has no character for becomes U+FFFD.

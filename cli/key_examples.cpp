@@ -14,7 +14,7 @@ namespace lockstep::cli {
 
 namespace {
 
-// What an example does not say itself, by top-level key.
+// Defaults of an example, by top-level key.
 constexpr std::pair<std::string_view, std::string_view> otherwise[] = {
     {"version", "1"},
     {"cluster", "{preset: dgx-a100, nodes: 1}"},
@@ -31,7 +31,7 @@ bool has_top_level(std::string_view lines, std::string_view key) {
   return lines.starts_with(begin) || lines.find("\n" + begin) != std::string_view::npos;
 }
 
-// "{a: 1, b: 2}" with one key more, or another value of it.
+// "{a: 1, b: 2}" with one key more, or a different value of it.
 std::string with_key(std::string_view map, std::string_view key, std::string_view value) {
   const std::string begin = std::string(key) + ": ";
   std::string text(map.substr(1, map.size() - 2));
@@ -50,7 +50,7 @@ std::string_view value_otherwise(std::string_view key) {
   return found == std::end(otherwise) ? std::string_view() : found->second;
 }
 
-// Where a key of a table stands.
+// The place of a key in a table.
 std::string placed(std::string_view table, std::string_view key, std::string_view value) {
   const auto in = [&](std::string_view map) { return with_key(map, key, value); };
   if (table == "scenario") {

@@ -8,6 +8,8 @@
 
 #include "cli/configuration.hpp"
 #include "cli/logged_origin.hpp"
+#include "cli/program_bindings.hpp"
+#include "cli/stale_names.hpp"
 #include "model/metric/averaging.hpp"
 #include "model/scenario/expressions_of.hpp"
 
@@ -42,9 +44,9 @@ void add_rule(const Origin& origin, bool is_mean, GlobalMetric& metric) {
   } else if (origin.is_ratio && is_mean && !origin.is_gathered) {
     metric.rule = "a ratio of sums is not the mean of the ratios of its parts";
     metric.remedy =
-        "log what it is made of as sums (reduce_fx: sum) and compute it once; or a metric object";
+        "log its parts as sums (reduce_fx: sum) and compute it once; or use a metric object";
   } else if (origin.is_gathered && origin.is_mean) {
-    metric.rule = "a mean of gathered means counts each alike, however many samples it is of";
+    metric.rule = "a mean of gathered means weights each alike, however many samples it covers";
     metric.remedy =
         "gather sums and numbers of samples, and divide once; or log the value of each batch in "
         "its step with sync_dist: true";
@@ -69,14 +71,14 @@ void add_rule_of_reduction(const LoggedOrigins& origins, const Expression& expre
   } else if (origins.is_linear(expression)) {
     metric.other_remedy = "log it in the step with sync_dist: true and the default reduce_fx, mean";
   } else {
-    metric.other_remedy = "log what it is made of, and compute it once of that; or a metric object";
+    metric.other_remedy = "log its parts, and compute it once from them; or use a metric object";
   }
   if (is_reduction(root) || root == "mean") {
     metric.averaging = metric.other_rule;
   }
 }
 
-// What may be wrong with a key that has no rule of its own.
+// Possible defects of a key without its own rule.
 void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
                     const LoggedKey& logged, bool has_batch_size, GlobalMetric& metric) {
   if (!metric.rule.empty() || !origins.is_of_samples_alone(expression)) {
@@ -89,30 +91,32 @@ void add_other_rule(const LoggedOrigins& origins, const Expression& expression,
   const std::string root(origins.root_function(expression));
   const bool is_mean = logged.reduce_fx == "mean";
   if (origins.sums_over_ranks(expression)) {
-    metric.other_rule = "what the ranks give is summed, and nothing divides by their number";
+    metric.other_rule = "the values of the ranks are summed, and nothing divides by their number";
     metric.other_remedy =
-        "take the mean of what is gathered, or divide what all_reduce sums by world_size";
+        "take the mean of the gathered values, or divide the sum of all_reduce by world_size";
     metric.averaging = metric.other_rule;
   } else if (origins.is_scaled_by_ranks(expression)) {
-    metric.other_rule = "it is scaled by world_size, and is no sum over the ranks";
+    metric.other_rule = "it is scaled by world_size, but it is not a sum over the ranks";
     metric.other_remedy = "leave world_size out: sync_dist: true takes the mean";
     metric.averaging = metric.other_rule;
   } else if (is_mean && is_reduction(root)) {
     metric.other_rule =
-        fmt::format("a {} is the {} of its parts, and they are averaged here", root, root);
+        fmt::format("a {} is the {} of its parts, but here they are averaged", root, root);
     metric.other_remedy = fmt::format("log it with reduce_fx: {}, sync_dist: true", root);
     metric.averaging = metric.other_rule;
   } else if (is_mean && has_batch_size) {
-    metric.other_rule = "each value counts by the `batch_size` that it is logged with";
+    metric.other_rule = "each value is weighted by the `batch_size` that it is logged with";
     metric.other_remedy = "leave `batch_size` out, or give the number of samples of the value";
   } else if (!origins.is_linear(expression)) {
-    metric.other_rule = "it is no mean over samples: what parts give is not averaged to the whole";
+    metric.other_rule =
+        "it is not a mean over samples: the values of parts do not average to the value of the "
+        "whole";
     metric.other_remedy =
         "log the means or sums that it is made of, and compute it once of those; or a metric "
         "object";
     metric.averaging = is_mean ? metric.other_rule : metric.averaging;
   } else {
-    metric.other_rule = "a mean of means counts each alike, however many samples it is of";
+    metric.other_rule = "a mean of means weights each alike, however many samples it covers";
     metric.other_remedy =
         "log it in the step with sync_dist: true, where it is weighted by samples";
   }
@@ -127,8 +131,7 @@ std::string averaging_of(const LoggedKey& logged, const GlobalMetric& metric) {
   if (is_reduction(logged.reduce_fx)) {
     return fmt::format("the {} of its parts", logged.reduce_fx);
   }
-  return metric.rule.empty() ? "the mean of its parts where each counts by its samples"
-                             : metric.rule;
+  return metric.rule.empty() ? "mean weighted by batch size" : metric.rule;
 }
 
 bool is_evaluation(const std::string& hook) {
@@ -141,16 +144,11 @@ const char* stage_of(const std::string& hook) {
 
 // Whether the ranks take some sample of the stage twice or never, in its last epoch.
 bool samples_differ(const OneRun& run, const std::string& hook) {
-  const char* const stage = stage_of(hook);
-  int64_t last = 0;
-  for (const SampleUse& use : run.preparation.log->ranks.front().samples) {
-    last = use.stage == stage ? std::max(last, use.epoch) : last;
-  }
-  const std::optional<SampleCounts> counts = sample_counts(run, stage, last);
+  const std::optional<SampleCounts> counts = last_sample_counts(run, stage_of(hook));
   return !counts || counts->repeated > 0 || counts->missed > 0;
 }
 
-// What is wrong has lost what replicas or children bound, has taken batches by two scales, or
+// A wrong value has lost what replicas or children bound, has mixed logits and probabilities, or
 // counts earlier epochs.
 bool tells_why(const RankLog& log) {
   return std::any_of(log.findings.begin(), log.findings.end(), [](const auto& finding) {
@@ -187,7 +185,7 @@ std::set<std::string> keys_with_batch_size(const Scenario& scenario) {
   return keys;
 }
 
-// Of a key that is logged for steps and for epochs each has a name of its own.
+// A key that is logged for steps and for epochs has a separate name for each.
 std::string without_fork(const std::string& key) {
   for (const std::string_view fork : {"_step", "_epoch"}) {
     if (key.ends_with(fork)) {
@@ -229,8 +227,11 @@ class LoggedReader {
       : run_(run),
         scenario_(*run.preparation.scenario),
         network_is_alike_(single == nullptr || single->network_is_alike),
+        knows_taken_samples_(single != nullptr && !single->of_taken_samples.empty()),
         origins_(scenario_, knows_loss(run)),
+        bindings_(*scenario_.program),
         expressions_(logged_expressions(scenario_)),
+        stale_names_(stale_names(run)),
         monitored_(monitored_keys(run.preparation.log->ranks.front())),
         with_batch_size_(keys_with_batch_size(scenario_)) {
     const std::vector<RankLog>& ranks = run.preparation.log->ranks;
@@ -247,8 +248,8 @@ class LoggedReader {
     metric.synchronised = logged.synchronised;
     metric.rank_zero_only = logged.rank_zero_only;
     metric.world_size = run_.preparation.options.world_size;
-    metric.is_told_already =
-        any_rank_tells_why_ || (metric.is_object && samples_differ(run_, logged.hook));
+    metric.is_told_already = any_rank_tells_why_ || (metric.is_object && !knows_taken_samples_ &&
+                                                     samples_differ(run_, logged.hook));
     metric.is_out_of_reach = logged.is_out_of_reach;
     metric.of_last_batch = logged.of_last_batch;
     metric.in_training = !is_evaluation(logged.hook);
@@ -256,6 +257,8 @@ class LoggedReader {
     metric.chunks =
         logged.hook.ends_with("_step") ? run_.preparation.options.devices_per_rank : int64_t{1};
     const auto expression = expressions_.find(without_loader(logged.key));
+    metric.is_stale =
+        expression != expressions_.end() && bindings_.is_made_of(*expression->second, stale_names_);
     if (expression == expressions_.end()) {
       metric.averaging = averaging_of(logged, metric);
     } else if (logged.is_object) {
@@ -270,7 +273,8 @@ class LoggedReader {
  private:
   void add_object(const Expression& expression, GlobalMetric& metric) const {
     if (origins_.is_given_bare_means(expression.root().name)) {
-      metric.remedy = "say of how many samples each mean is: `weight: batch_size` beside `preds`";
+      metric.remedy =
+          "weight each mean by its number of samples: `weight: batch_size` beside `preds`";
     }
   }
 
@@ -289,6 +293,9 @@ class LoggedReader {
         metric.averaging = averaging_of(logged, metric);
       }
     }
+    metric.is_of_gathered =
+        !metric.rule.empty() && bindings_.is_of_gathered(expression, origins_) &&
+        origins_.is_of_samples_alone(expression) && (network_is_alike_ || !of_network);
     if (origins_.is_computed(expression)) {
       metric.averaging = "computed over all ranks: no values are averaged";
     }
@@ -308,8 +315,11 @@ class LoggedReader {
   const OneRun& run_;
   const Scenario& scenario_;
   bool network_is_alike_;
+  bool knows_taken_samples_;
   LoggedOrigins origins_;
+  ProgramBindings bindings_;
   std::map<std::string, const Expression*> expressions_;
+  std::set<std::string> stale_names_;
   std::set<std::string> monitored_;
   std::set<std::string> with_batch_size_;
   bool any_rank_tells_why_ = false;
@@ -332,6 +342,9 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* 
         metrics.push_back(reader.metric_of(logged));
         if (single_device != nullptr && single_device->metrics.count(logged.key) != 0) {
           metrics.back().single_device = single_device->metrics.at(logged.key);
+        }
+        if (single_device != nullptr && single_device->of_taken_samples.count(logged.key) != 0) {
+          metrics.back().of_taken_samples = single_device->of_taken_samples.at(logged.key);
         }
       }
       metrics[place->second].ranks.push_back({static_cast<int32_t>(rank), logged.value, logged.own,

@@ -9,9 +9,11 @@
 
 namespace lockstep::cli {
 
-/// What one device logged that takes the batches of all ranks, and evaluates each loader in one.
+/// Values logged by one device that takes all ranks' batches, and evaluates each loader in one.
 struct SingleDevice {
   std::map<std::string, double> metrics;
+  /// The same where it evaluates each sample as often as the ranks do; empty: they do so once.
+  std::map<std::string, double> of_taken_samples{};
   /// Its training came to the same parameters, so that what the network gives may be compared.
   bool network_is_alike = false;
 };
@@ -22,13 +24,13 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* 
 
 /// LS301, LS302 and LS307 of a run that all ranks ended well; without values of one device.
 std::vector<Finding> metric_findings(const OneRun& run);
-/// The same with them.
+/// Findings that need the values of one device.
 std::vector<Finding> metric_findings(const OneRun& run, const SingleDevice& single_device);
 
 /// Whether something is logged at the end of an epoch of this stage.
 bool logs_in_stage(const OneRun& run, std::string_view stage);
 
-/// Whether comparing with one device would tell more about some key.
+/// Whether comparing with one device would say more about some key.
 bool wants_reference(const OneRun& run);
 
 }  // namespace lockstep::cli

@@ -8,7 +8,7 @@
 
 namespace lockstep::cli {
 
-/// What a value is made of: the first metric in it, and whether ranks' values were gathered.
+/// The origin of a value: the first metric in it, and whether ranks' values were gathered.
 struct Origin {
   std::string class_name;
   std::string declaration;   ///< of the same as an object: "{BinaryF1Score: {threshold: 0.2}}"
@@ -38,7 +38,7 @@ class LoggedOrigins {
   bool is_of_network(const Expression& expression) const;
   /// At its root ranks' values are summed, by a function or by all_reduce, and nothing divides.
   bool sums_over_ranks(const Expression& expression) const;
-  /// `world_size` stands in it, and nothing that comes from other ranks.
+  /// `world_size` occurs in it, and nothing that comes from other ranks.
   bool is_scaled_by_ranks(const Expression& expression) const;
   /// It is what `compute` has bound: that of all ranks already.
   bool is_computed(const Expression& expression) const;

@@ -39,6 +39,27 @@ void set_speeds(DeviceModel& device, const GpuSpec& spec) {
   }
 }
 
+// What the scenario changes is no longer what the preset names.
+void name_own_figures(DeviceModel& device, const GpuSpec& spec) {
+  std::vector<std::string> own;
+  if (spec.memory) {
+    own.emplace_back("memory");
+  }
+  if (spec.memory_bandwidth) {
+    own.emplace_back("memory_bandwidth");
+  }
+  if (!spec.flops.empty()) {
+    own.emplace_back("flops");
+  }
+  if (own.size() == 3 && !spec.preset) {
+    device.name = "the scenario's GPU";
+    device.source = "as the scenario states them";
+  } else if (!own.empty()) {
+    device.source += fmt::format("; {} as the scenario states", fmt::join(own, ", "));
+    device.name += fmt::format(" with own {}", fmt::join(own, ", "));
+  }
+}
+
 void apply_gpu(Machine& machine, const GpuSpec& spec) {
   DeviceModel& device = machine.cluster.node.device;
   if (spec.preset) {
@@ -53,6 +74,7 @@ void apply_gpu(Machine& machine, const GpuSpec& spec) {
     device.memory_bandwidth = spec.memory_bandwidth->value;
   }
   set_speeds(device, spec);
+  name_own_figures(device, spec);
 }
 
 template <class Target, class Source>
@@ -71,7 +93,7 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
   override_with(node.devices, spec.gpus);
   if (spec.gpus && !node.nvlink_pairs.empty() && node.devices != 8) {
     node.nvlink_pairs.clear();
-    machine.assumptions.push_back("links: with another number of GPUs, all NVLinks meet");
+    machine.assumptions.push_back("links: with a different number of GPUs, all NVLinks meet");
   }
   override_with(node.nvlink, spec.nvlink);
   if (spec.nvlink) {
@@ -93,7 +115,7 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
   }
 }
 
-// Ranks stand on the GPUs that `devices` names, so those between them are nobody's place.
+// Ranks use the GPUs that `devices` names, so those between them stay unused.
 void leave_out_unused(Cluster& cluster, const Preparation& preparation) {
   const Placement& placement = preparation.placement;
   const std::vector<int64_t>& used = placement.devices;
@@ -178,7 +200,7 @@ Machine machine_of(const Preparation& preparation) {
   machine.cluster = *known;
   if (!named) {
     machine.assumptions.push_back(
-        fmt::format("machine: the scenario names no preset; {} was taken", preset));
+        fmt::format("machine: the scenario names no preset; {} is used", preset));
   }
   if (scenario.cluster) {
     apply_spec(machine, *scenario.cluster);

@@ -15,7 +15,7 @@ namespace {
 
 using lockstep::cli::ExitCode;
 
-// Kept for a handler, which may not allocate. The first call tells the line.
+// Kept for a handler, which may not allocate. The first call sets the line.
 const std::string& line_that_repeats(const std::vector<std::string>& arguments) {
   static const std::string line =
       "please report this bug of lockstep with the scenario and this line:\n  " +
@@ -37,7 +37,7 @@ extern "C" void aborted(int) {
 void hold_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) == -1) {
-      // For reading alone: writing to it still fails, and is told.
+      // For reading alone: writing to it still fails, and is reported.
       static_cast<void>(open("/dev/null", O_RDONLY));
     }
   }
@@ -68,9 +68,13 @@ int main(int argc, char** argv) {
   line_that_repeats(arguments);
   std::signal(SIGINT, interrupted);
   std::signal(SIGABRT, aborted);
-  std::signal(SIGPIPE, SIG_IGN);  // a write that fails is told where it fails
+  std::signal(SIGPIPE, SIG_IGN);  // a write that fails is reported where it fails
   std::signal(SIGXFSZ, SIG_IGN);
   const lockstep::cli::Answer answer =
       lockstep::cli::execute_command_line(arguments, lockstep::cli::style_of_terminal());
-  return static_cast<int>(print(answer));
+  const ExitCode code = print(answer);
+  if (answer.leaves_threads) {
+    _exit(static_cast<int>(code));
+  }
+  return static_cast<int>(code);
 }

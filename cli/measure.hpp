@@ -16,14 +16,22 @@ struct StepMark {
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
 
 /// The step of median length among all but the first; of the only step, that one. Nothing without
-/// steps. `begin` is the end of the step before.
+/// steps. `begin` is the end of the step before. Where `samples` gives the samples of each step,
+/// the median is of those that took the most: the end of an epoch may cut a batch or a window of
+/// accumulation short.
 struct SteadyStep {
   Time begin{};
   Time end{};
   RowRange rows;
   bool steady = true;
+  size_t index = 0;  ///< of the step
 };
-std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps);
+std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
+                                      const std::vector<int64_t>& samples = {});
+
+/// The samples of each step, over all ranks; of a number of steps that the ranks' programs did not
+/// count, their average. Empty where no rank counted any.
+std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps);
 
 /// Where [begin, end) of this rank went.
 Breakdown breakdown_of(const Journal& journal, int32_t rank, Time begin, Time end);

@@ -9,13 +9,12 @@
 #include <optional>
 
 #include "cli/render_finding.hpp"
+#include "properties/metric_is_global.hpp"
 #include "properties/value_text.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-constexpr const char* decides_apart = "what monitors it";  ///< begins a line of LS302
 
 std::string deed_of(const std::string& name) {
   if (name == "EarlyStopping") {
@@ -78,13 +77,13 @@ Finding* find_of(std::vector<Finding>& findings, const std::string& code, SiteId
 
 void tell_in(Finding& finding, const std::string& line) {
   std::erase_if(finding.follows,
-                [](const std::string& text) { return text.starts_with(decides_apart); });
+                [](const std::string& text) { return text.starts_with(callbacks_that_monitor); });
   if (std::count(finding.follows.begin(), finding.follows.end(), line) == 0) {
     finding.follows.push_back(line);
   }
 }
 
-/// Whether another finding tells it.
+/// Whether a different finding explains it.
 bool is_told_elsewhere(const Finding& finding, const MonitoredDecision& decision,
                        std::vector<Finding>& findings) {
   const std::string line = finding.title.starts_with("ranks disagree")
@@ -127,7 +126,7 @@ std::vector<MonitoredDecision> monitored_decisions(const OneRun& run) {
                              logged_at(ranks, monitor.monitor),
                              {}});
       }
-      // A second fit goes on with what monitors, or makes it anew: the turns of both are the
+      // A second fit continues with what monitors, or makes it again: the turns of both are the
       // rank's.
       std::vector<RankDecisions>& known = decisions[at->second].ranks;
       RankDecisions own = decisions_of(static_cast<int32_t>(rank), monitor, ranks[rank]);
@@ -156,7 +155,7 @@ std::optional<Finding> of_no_number(const MonitorLog& monitor) {
                  fmt::format("{} monitors `{}`, which is {} from epoch {} on", monitor.name,
                              monitor.monitor, value_text(turn->value), turn->epoch));
   finding.sites.push_back({monitor.site, SiteRole::subject, "monitors it"});
-  finding.fix = {"log a value that is finite: find where it is divided by zero or overflows"};
+  finding.fix = {"log a finite value: look for a division by zero or an overflow"};
   return finding;
 }
 
@@ -180,7 +179,7 @@ std::vector<Finding> idle_monitors(const OneRun& run) {
     }
     Finding finding =
         finding_of("", Level::warning,
-                   fmt::format("{} monitors `{}`, which nothing logs: it never decides",
+                   fmt::format("{} monitors `{}`, which nothing logs, so it never decides",
                                monitor.name, monitor.monitor));
     finding.sites.push_back({monitor.site, SiteRole::subject, "monitors it"});
     finding.fix = {

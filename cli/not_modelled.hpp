@@ -7,7 +7,7 @@
 
 namespace lockstep::cli {
 
-/// What ranks met that is not modelled, each once. Where there is any, what came of the run says
+/// Unmodelled features that ranks met, each once. If there is any, the result of the run says
 /// nothing.
 std::vector<Problem> not_modelled(const OneRun& run);
 

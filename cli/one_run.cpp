@@ -8,6 +8,8 @@
 #include "cli/explorer_port.hpp"
 #include "cli/faults.hpp"
 #include "cli/process_run.hpp"
+#include "cli/scenario_places.hpp"
+#include "properties/finding.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -25,8 +27,10 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.repeats_operations = request.repeats_processes;
   abilities.has_arithmetic = request.computes;
   abilities.stands_for = request.stands_for;
+  abilities.joins_evaluation = request.joins_evaluation;
   if (request.deadline != nullptr) {
     abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
+    abilities.value_budget = request.deadline->values();
   }
   return abilities;
 }
@@ -51,8 +55,8 @@ SourcePlace place_of_machine(const Scenario& scenario) {
 
 std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& costs) {
   if (machine.is_flat) {
-    return {"network: bandwidth and latency as the scenario states them, alike for every pair",
-            "compute: times as the scenario states them; flops and bytes by the cpu preset, "
+    return {"network: bandwidth and latency from the scenario, the same for every pair",
+            "compute: times from the scenario; flops and bytes by the cpu preset, "
             "UNCALIBRATED",
             machine.algorithms == sim::CollectiveAlgorithms::tree
                 ? "collectives: double binary trees for all_reduce, else rings"
@@ -63,7 +67,7 @@ std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& cost
   return basis;
 }
 
-// Of the measurements, and of what they lack.
+// Describes the measurements, and what they lack.
 void tell_calibration(OneRun& run, const NamedCalibration& named, const sim::Costs& costs) {
   CalibrationUse use{named.file, named.calibration->origin, costs.ranks_on_node, {}};
   for (const auto& lacking :
@@ -85,11 +89,19 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   options.ranks_per_node = run.machine.ranks_per_node;
   options.devices_per_rank = run.preparation.options.devices_per_rank;
   options.algorithms = run.machine.algorithms;
+  options.on_gpus = !run.preparation.placement.cpu;
   options.stragglers = faults.stragglers;
   options.calibration = calibration;
   options.network = run.preparation.network.get();
   options.end = request.end;
   return options;
+}
+
+std::string text_of_exceeded(const ValueMemory& budget, const Sites& sites) {
+  return fmt::format(
+      "the values of this run take more than {} of memory, at {}; use smaller tensors or fewer "
+      "ranks, or allow more: --value-memory SIZE",
+      bytes_text(budget.most().count()), sites.place(budget.exceeded_at()));
 }
 
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
@@ -127,7 +139,8 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   run.preparation.options.device_memory = costs.device_memory;
   simulation.stop_asked = [deadline = request.deadline, store = run.store] {
-    return !store->failure().empty() || (deadline != nullptr && deadline->passed());
+    return !store->failure().empty() ||
+           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
   };
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
@@ -139,17 +152,20 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     }
     run.ran = true;
   } catch (const sim::WorldGivenUp&) {
-    run.undecided = time_limit_reached;
+    run.undecided = request.deadline->reason();
+  } catch (const ValueBudgetExceeded&) {
+    run.undecided = text_of_exceeded(*request.deadline->values(), run.preparation.sites);
   }
 }
 
 void run_on_threads(OneRun& run, const ProgramOfRank& program) {
   const int32_t ranks = run.preparation.options.world_size;
   if (!has_thread_world()) {
-    run.problems.push_back({Problem::Kind::unsupported,
-                            {run.preparation.scenario->file, 0, 0},
-                            "this program was built without Gloo: there are no threads to run on",
-                            "install libgloo and build again, or use --world simulated"});
+    run.problems.push_back(
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
+         "this program was built without Gloo, so --world threads is not available",
+         "install libgloo and build again, or use --world simulated"});
     return;
   }
   if (ranks > thread_ranks_max) {
@@ -179,9 +195,13 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
   if (!run.store->failure().empty()) {
     return run.store->failure();
   }
-  if (exploration.deadline_passed ||
-      (exploration.deadline != nullptr && exploration.deadline->passed())) {
-    return time_limit_reached;
+  if (const Deadline* const deadline = exploration.deadline) {
+    if (deadline->values()->exceeded()) {
+      return text_of_exceeded(*deadline->values(), run.preparation.sites);
+    }
+    if (exploration.deadline_passed || deadline->passed()) {
+      return deadline->reason();
+    }
   }
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
   const auto stopped = std::find_if(
@@ -191,19 +211,6 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
   }
   return fmt::format("rank {} was stopped after {} statements, perhaps in an endless loop",
                      stopped - ranks.begin(), stopped->statements - 1);
-}
-
-// Where memory belongs that is taken before any statement.
-void add_place_of_model(OneRun& run) {
-  const std::optional<ModelSpec>& model = run.preparation.scenario->model;
-  if (model && model->place.line > 0) {
-    Site site;
-    site.description = "model";
-    site.file = model->place.file;
-    site.line = model->place.line;
-    site.column = model->place.column;
-    run.preparation.sites.add(site);
-  }
 }
 
 // A program ends by whatever it throws; this only the sizes of the scenario can cause.
@@ -261,8 +268,22 @@ const StrategyRegistry& strategies() {
   return registry;
 }
 
+namespace {
+
+void set_limits(OneRun& run, const RunRequest& request) {
+  RunOptions& options = run.preparation.options;
+  options.value_budget = request.deadline == nullptr ? nullptr : request.deadline->values();
+  run.store = std::make_shared<TemporaryStore>();
+  options.journal = {request.lists, true, run.store, request.journal_bytes_max};
+}
+
+}  // namespace
+
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   OneRun run;
+  if (request.deadline != nullptr) {
+    request.deadline->values()->begin_run();
+  }
   run.preparation = prepare(scenario, strategies(), abilities_of(request));
   add_problems(run, run.preparation.problems);
   if (!may_run(run)) {
@@ -280,12 +301,11 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   }
   RunOptions& options = run.preparation.options;
   options.faults = faults.planned;
-  run.store = std::make_shared<TemporaryStore>();
-  options.journal = {request.lists, true, run.store, request.journal_bytes_max};
+  set_limits(run, request);
   options.replay = request.replay;
   Exploration exploration;
-  exploration.free_sites = unknown_sites(scenario);
   exploration.script = request.schedule.free_choices;
+  exploration.other_choices = request.schedule.other_choices;
   exploration.scripted = request.world == World::simulated;
   exploration.deadline = request.deadline;
   std::vector<std::unique_ptr<RankView>> views(static_cast<size_t>(options.world_size));
@@ -312,7 +332,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   add_problems(run, run.unstruck);
   run.free_choices = std::move(exploration.taken);
   run.undecided = limit_reached(run, exploration);
-  add_place_of_model(run);
+  add_places_of_keys(*run.preparation.scenario, run.preparation.sites);
   if (run.result.journal) {
     run.result.journal->sites.merge(run.preparation.sites);
     run.result.journal->stream_names = run.preparation.stream_names;

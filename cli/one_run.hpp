@@ -25,14 +25,16 @@ struct RunRequest {
   Schedule schedule{};
   const Deadline* deadline = nullptr;            ///< outlives the run; null: none
   std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
-  /// Of World::processes: what runs it instead of a launch of rank programs. Outlives the run.
+  /// With World::processes, replaces the launch of rank programs. Outlives the run.
   const RealWorld* real = nullptr;
   const Journal* replay = nullptr;  ///< simulated: choices to repeat; outlives the run
   DeviceRequest device{};           ///< of World::processes
   /// Simulated: the operations of World::processes, which computes layers of every kind.
   bool repeats_processes = false;
   int32_t stands_for = 1;  ///< one device, in place of so many ranks
-  bool computes = true;    ///< simulated: false counts operations and memory, without values
+  /// The one device evaluates every sample as often as the ranks do that it stands for.
+  bool joins_evaluation = false;
+  bool computes = true;  ///< simulated: false counts operations and memory, without values
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range
 };
@@ -44,7 +46,7 @@ struct OneRun {
   std::vector<Problem> problems;  ///< of preparation, machine and faults
   std::vector<Problem> unstruck;  ///< notes on faults that took no effect; also among `problems`
   std::vector<std::string> basis;
-  std::optional<CalibrationUse> calibration;  ///< simulated: what its times rest on
+  std::optional<CalibrationUse> calibration;  ///< simulated: what its times are based on
   bool ran = false;
   RunResult result;                                  ///< with a journal that knows all sites
   std::shared_ptr<TemporaryStore> store;             ///< where the journal spills to

@@ -33,7 +33,7 @@ std::string remedy_for(int reason) {
       fmt::format("cannot write {}: {}\n   = {}", path, std::strerror(reason), remedy_for(reason)));
 }
 
-// What a path names in the end: writing through a link keeps the link.
+// Resolves links: writing through a link keeps the link.
 std::string target_of(const std::string& path) {
   std::error_code error;
   const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);

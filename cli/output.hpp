@@ -13,7 +13,7 @@ class OutputError final : public std::runtime_error {
 };
 
 /// A file that appears under its name only when it is complete: written beside it, then renamed.
-/// What was there before stays until then, and stays for good when writing fails.
+/// The old content stays until then, and is kept if writing fails.
 class AtomicFile {
  public:
   /// Throws OutputError, as do all others.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "backend/gloo/collective_workspace.hpp"
 #include "cli/launch/host_memory.hpp"
 #include "cli/launch/launcher.hpp"
 #include "cli/style.hpp"
@@ -32,14 +33,14 @@ DeviceChoice device_of(const OneRun& run, const DeviceRequest& request) {
                        request.wish == DeviceWish::cpu ? GpuInventory{} : find_gpus());
 }
 
-// What all ranks hold at their peaks, where they carry values; nothing where nobody knows.
+// The peak memory of all ranks, if they carry values; nothing if unknown.
 Lack lack_of_memory(const OneRun& run, const OneRun& counted) {
   const std::optional<Bytes> available = available_host_memory();
   if (!available || !run.preparation.options.numerics) {
     return {};
   }
   const int64_t ranks = run.preparation.options.world_size;
-  Bytes needed = rank_program_memory * ranks;
+  Bytes needed = (rank_program_memory + backend::collective_workspace) * ranks;
   for (const auto& devices : counted.result.memory) {
     for (const auto& [device, memory] : devices) {
       needed += memory.peak;
@@ -48,13 +49,14 @@ Lack lack_of_memory(const OneRun& run, const OneRun& counted) {
   if (needed <= *available) {
     return {};
   }
-  return {fmt::format("{} need {} of this host's memory, and {} is free", plural(ranks, "rank"),
-                      bytes_text(needed.count()), bytes_text(available->count())),
-          "use fewer ranks, a smaller model or batch, verify.numerics: false, or several hosts "
-          "(torchrun, then lockstep compare)"};
+  return {
+      fmt::format("{} need {} of this host's memory, but only {} is free", plural(ranks, "rank"),
+                  bytes_text(needed.count()), bytes_text(available->count())),
+      "use fewer ranks, a smaller model or batch, verify.numerics: false, or several hosts "
+      "(torchrun, then lockstep compare)"};
 }
 
-// What a scenario prices and a real rank does not do: nobody shall take its times for the whole.
+// Names statements that only have a cost and are not executed, so that times are not misread.
 void tell_what_was_not_done(OneRun& run) {
   bool priced = false;
   bool sized = false;
@@ -79,8 +81,8 @@ void tell_what_was_not_done(OneRun& run) {
 Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
                            const std::string& remedy_for_too_many) {
   if (program.empty()) {
-    return {"the rank program lockstep-rank is not there: it is built with LibTorch",
-            "./dev libtorch fetches LibTorch and builds it; lockstep doctor tells what is missing"};
+    return {"the rank program lockstep-rank was not found: it is built with LibTorch",
+            "./dev libtorch fetches LibTorch and builds it; lockstep doctor lists what is missing"};
   }
   const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
   if (const int32_t most = cores * process_ranks_per_core; ranks > most) {
@@ -135,7 +137,7 @@ void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& coun
     tell_what_was_not_done(run);
     run.ran = true;
   } catch (const CapabilityMissing& error) {
-    add_unsupported(run, error.what(), "lockstep doctor tells what is missing");
+    add_unsupported(run, error.what(), "lockstep doctor lists what is missing");
   } catch (const RealRunFailed& error) {
     run.world_failure = error.what();
   } catch (const TimeLimitReached& error) {

@@ -4,12 +4,12 @@
 
 namespace lockstep::cli {
 
-/// What to answer where a capability is missing: what it is, and how to get it.
+/// A missing capability, and how to install it.
 struct Lack {
   std::string problem;  ///< empty: nothing is missing
   std::string remedy;
 };
-/// Whether a rank program is there (its path is not empty), and this host takes so many of it.
+/// Whether a rank program is installed (its path is not empty), and this host takes so many of it.
 Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
                            const std::string& remedy_for_too_many);
 
@@ -17,9 +17,9 @@ Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
 /// reason is among the run's problems.
 bool refuses_processes(OneRun& run);
 
-/// Runs a prepared scenario with a process a rank on this host, on the device that was asked for,
-/// or takes what `request.real` brings. `counted`: its simulation, which says how much memory it
-/// needs. What keeps it from running is among the run's problems.
+/// Runs a prepared scenario with one process per rank on this host, on the device that was asked
+/// for, or takes what `request.real` holds. `counted`: its simulation, which says how much memory
+/// it needs. What keeps it from running is among the run's problems.
 void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& counted,
                       const ProgramOfRank& program);
 

@@ -45,7 +45,9 @@ Progress::Progress(bool shown) {
   }
 }
 
-Progress::~Progress() {
+Progress::~Progress() { end(); }
+
+void Progress::end() {
   if (!thread_.joinable()) {
     return;
   }

@@ -9,7 +9,7 @@
 namespace lockstep::cli {
 
 /// How far a command is: one line on standard error, written again and again once a second has
-/// gone by, and taken away in the end. Many threads may tell it something.
+/// gone by, and taken away in the end. Many threads may report to it.
 class Progress {
  public:
   /// Not shown: nothing is ever written.
@@ -21,6 +21,8 @@ class Progress {
   void expect_cases(size_t count);
   void case_begins(const std::string& name);
   void case_ends();
+  /// Takes the line away; nothing is shown from now on.
+  void end();
   /// What is done within the case: "schedule 12".
   void step(const std::string& what);
 

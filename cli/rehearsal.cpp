@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "properties/shrink.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -22,6 +24,24 @@ int64_t Rehearsal::count(Level level) const {
                        [level](const Finding& finding) { return finding.level == level; });
 }
 
+bool ran_out_of_memory(const OneRun& run) {
+  return std::any_of(run.result.ends.begin(), run.result.ends.end(),
+                     [](const RankEnd& end) { return end.out_of_memory; });
+}
+
+std::string Rehearsal::why_no_prediction() const {
+  if (ran_out_of_memory(run)) {
+    return "this run is out of memory";
+  }
+  if (hung || run.result.hung) {
+    return "this run hangs";
+  }
+  const bool finished =
+      std::all_of(run.result.ends.begin(), run.result.ends.end(),
+                  [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
+  return finished ? "" : "this run ends with an error";
+}
+
 std::string ignore_reason(const Scenario& scenario, const std::string& code) {
   if (scenario.verify) {
     for (const VerifySpec::Ignored& ignored : scenario.verify->ignore) {
@@ -31,6 +51,19 @@ std::string ignore_reason(const Scenario& scenario, const std::string& code) {
     }
   }
   return "";
+}
+
+void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when) {
+  for (Finding& finding : more) {
+    const bool known =
+        std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
+                    [&](const Finding& other) { return same_defect(finding, other); });
+    if (!known) {
+      finding.when = when + (finding.when.empty() ? "" : ", " + finding.when);
+      rehearsal.findings.push_back(std::move(finding));
+    }
+  }
+  sort_findings(rehearsal.findings);
 }
 
 bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict) {

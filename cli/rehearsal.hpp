@@ -13,11 +13,11 @@
 
 namespace lockstep::cli {
 
-/// What an exploration covered, and what it did not.
+/// Coverage of an exploration.
 struct Coverage {
   int64_t schedules = 0;
   bool complete = true;  ///< every schedule of what is free was run
-  bool free = false;     ///< something was left to chance
+  bool free = false;     ///< several schedules were possible
   std::vector<int32_t> world_sizes;
   int64_t epochs = 0;
   std::vector<std::string> looked_at;
@@ -48,14 +48,22 @@ struct Rehearsal {
   std::vector<Judged> expectations;
   std::vector<std::string> drawn_faults;  ///< beside the scenario, as objects of its list
   std::string undecided;                  ///< a limit was hit; empty: the answer stands
+  std::string sizes_left_out;  ///< the first of `verify.world_sizes` not explored, and why
 
   bool hung = false;  ///< some explored order hangs
   bool invalid() const;
   bool unsupported() const;
   bool refused() const;
   bool ran() const { return run.ran; }
+  /// Why what was measured is no prediction: "this run hangs"; empty: it is one.
+  std::string why_no_prediction() const;
   int64_t count(Level level) const;
 };
+
+/// Some rank ran out of device memory.
+bool ran_out_of_memory(const OneRun& run);
+/// Adds those that are not known yet, with what was different about the run that shows them.
+void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when);
 
 /// Whether a finding counts as a failure: not silenced by `verify.ignore`; warnings when strict.
 bool fails(const Rehearsal& rehearsal, const Finding& finding, bool strict);

@@ -14,10 +14,10 @@ struct RehearseRequest {
   bool explore = true;         ///< all orders, world sizes and one device; else one run
   bool find_smallest = false;  ///< of an error, the smallest settings that show it
   bool advise = false;         ///< rehearse variants that may be better
-  const Deadline* deadline = nullptr;
+  std::shared_ptr<const Deadline> deadline{};
   std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
   const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
-  Progress* progress = nullptr;
+  std::shared_ptr<Progress> progress{};
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run
   DeviceRequest device{};                                      ///< of World::processes
 };

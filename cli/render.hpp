@@ -7,10 +7,10 @@
 
 namespace lockstep::cli {
 
-/// What `run` prints of a case: what was understood, the four answers, the parts, the basis.
+/// Renders a case for `run`: the configuration, the four answers, the breakdown, the basis.
 std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verbose);
 
-/// What `verify` prints of a case: findings, and what was looked at and what was not.
+/// Renders a case for `verify`: findings, and what was checked and what was not.
 std::string render_verify(const Rehearsal& rehearsal, const Style& style);
 
 /// Findings, problems and expectations, common to both.

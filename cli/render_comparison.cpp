@@ -28,7 +28,7 @@ std::string summary(const Comparison& comparison, const Style& style) {
 
 std::string first_collective(const Comparison& comparison) {
   return comparison.time_to_first_collective
-             ? fmt::format("first collective done {} after the command\n",
+             ? fmt::format("time to first collective: {}\n",
                            time_text(comparison.time_to_first_collective->count()))
              : "";
 }
@@ -40,13 +40,13 @@ std::string step_times(const Comparison& comparison) {
   }
   const double ratio = seconds(*comparison.real_step) / seconds(*comparison.predicted_step);
   if (!comparison.calibration.empty()) {
-    return fmt::format("step time {} here, {} predicted{} with {}, ratio {:.2f}\n",
+    return fmt::format("step time {} measured, {} predicted{} with {}, ratio {:.2f}\n",
                        time_text(comparison.real_step->count()),
                        time_text(comparison.predicted_step->count()),
                        range_text(comparison.predicted_low, comparison.predicted_high),
                        comparison.calibration, ratio);
   }
-  return fmt::format("step time {} here, {} predicted for {}, ratio {:.2f}; no calibration\n",
+  return fmt::format("step time {} measured, {} predicted for {}, ratio {:.2f}; no calibration\n",
                      time_text(comparison.real_step->count()),
                      time_text(comparison.predicted_step->count()), comparison.predicted_for,
                      ratio);

@@ -44,7 +44,8 @@ Mark mark_of(const FindingSite& place, const Site& site) {
   mark.line = site.line;
   mark.column = site.column;
   mark.label = place.label;
-  mark.subject = place.role == SiteRole::subject || place.role == SiteRole::exception;
+  mark.subject = place.role == SiteRole::subject || place.role == SiteRole::exception ||
+                 place.role == SiteRole::cause;
   if (place.role == SiteRole::guard) {
     mark.underlined = site.condition;
   }
@@ -95,6 +96,16 @@ std::string rows(std::string_view key, const std::vector<std::string>& texts) {
       out += out.empty() ? fmt::format("   = {:<{}} {}\n", key, key_width, line)
                          : fmt::format("     {:<{}} {}\n", "", key_width, line);
     }
+  }
+  return out;
+}
+
+// Code keeps its lines, however long.
+std::string code_rows(std::string_view key, const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) {
+    out += out.empty() ? fmt::format("   = {:<{}} {}\n", key, key_width, line)
+                       : fmt::format("     {:<{}} {}\n", "", key_width, line);
   }
   return out;
 }
@@ -165,7 +176,8 @@ std::string why_of(const Finding& finding, const Sites& sites) {
 std::string render_finding(const Finding& finding, const Sites& sites, const Sources& sources,
                            const Style& style, const std::string& ignored) {
   std::string out = head_of(finding, style, ignored);
-  if (const Site* site = sites.find(finding.site())) {
+  const Site* const place = sites.find(finding.place);
+  if (const Site* site = place != nullptr ? place : sites.find(finding.site())) {
     out += arrow_of(*site);
   }
   out += excerpts_of(finding, sites, sources, style);
@@ -176,9 +188,10 @@ std::string render_finding(const Finding& finding, const Sites& sites, const Sou
   out += why_of(finding, sites);
   out += rows("follows", finding.follows);
   if (!finding.smallest.empty()) {
-    out += row("smallest", finding.smallest + " shows the same");
+    out += row("minimal", "reproduction: " + finding.smallest);
   }
   out += rows("fix", finding.fix);
+  out += code_rows("python", finding.python);
   if (!finding.more.empty() && !finding.code.empty()) {
     out += row("more", finding.more);
   }
@@ -191,7 +204,7 @@ std::string render_problems(const std::vector<Problem>& problems, const Sources&
   for (const Problem& problem : problems) {
     const SourcePlace& place = problem.place;
     if (problem.kind == Problem::Kind::refused || problem.kind == Problem::Kind::warning) {
-      continue;  // told as a finding
+      continue;  // reported as a finding
     }
     const std::string where =
         place.line > 0 ? fmt::format("{}:{}:{}", place.file, place.line, place.column) : place.file;

@@ -17,7 +17,7 @@ std::string render_finding(const Finding& finding, const Sites& sites, const Sou
 std::string render_problems(const std::vector<Problem>& problems, const Sources& sources,
                             const Style& style);
 
-/// What every rank logged, and what one device would; a line a key. Empty: nothing was logged.
+/// Renders the logged values of ranks and of one device, one line per key; empty without any.
 std::string render_logged(const Rehearsal& rehearsal);
 /// The learning rates of a rank at the end: "0.1 and 0.02" of two optimizers; "none".
 std::string rates_text(const RankLog& log);

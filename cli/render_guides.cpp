@@ -59,7 +59,7 @@ Json object_of(const GuideClaim& claim) {
 }  // namespace
 
 std::string guides_text() {
-  std::string out = "What guides to training on several GPUs say, and what is so\n";
+  std::string out = "Common claims in multi-GPU guides, checked\n";
   for (const GuideClaim& claim : guide_claims()) {
     out += "\n" + text_of_claim(claim);
   }

@@ -35,7 +35,7 @@ std::string values_of(const GlobalMetric& metric) {
   return text + (metric.ranks.size() > ranks_listed_max ? ", .." : "");
 }
 
-// Of what rank 0's logger writes; nothing of values that agree, which most do.
+// The error of the value that rank 0's logger writes; empty if it agrees.
 std::string agreement(const GlobalMetric& metric) {
   const std::optional<bool> agrees = agrees_with_one_device(metric);
   if (!agrees || *agrees) {
@@ -45,7 +45,7 @@ std::string agreement(const GlobalMetric& metric) {
   return fmt::format(" (error {:+.3g})", error);
 }
 
-// What ranks believe of a thing: "A on all ranks", "A on rank 0, B on ranks 1-3".
+// Collects one text per rank: "A on all ranks", "A on rank 0, B on ranks 1-3".
 class Beliefs {
  public:
   void add(size_t rank, const std::string& text) {
@@ -84,7 +84,7 @@ std::string best_text(const CheckpointLog& checkpoint) {
 
 }  // namespace
 
-// Of checkpoints that the scenario asks for, and of rates that schedulers change.
+// Renders the scenario's checkpoints, and rates that schedulers change.
 std::string render_decided(const Rehearsal& rehearsal) {
   const std::vector<RankLog>& ranks = rehearsal.run.preparation.log->ranks;
   if (ranks.empty()) {
@@ -137,7 +137,7 @@ std::string values_text(const std::map<std::string, double>& values) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// Of rank 0: the loggers of other ranks write nothing, and their progress bars are not shown.
+// Only rank 0: the loggers of other ranks write nothing, and their progress bars are hidden.
 std::string render_shown(const RankLog& log) {
   std::string out;
   if (!log.logger_rows.empty()) {
@@ -155,9 +155,9 @@ std::string render_shown(const RankLog& log) {
 }  // namespace
 
 namespace {
-constexpr std::string_view stand_in =
-    "a stand-in: numerics are off, and the loss is not computed; what decides by it may decide "
-    "otherwise";
+constexpr std::string_view stand_in_note =
+    "placeholder value: losses are not computed for this model, so decisions based on it may "
+    "differ";
 }  // namespace
 
 std::string render_logged(const Rehearsal& rehearsal) {
@@ -178,8 +178,11 @@ std::string render_logged(const Rehearsal& rehearsal) {
     if (metric.of_last_batch) {
       out += " (of the last batch)";
     }
-    out += fmt::format(" ({})", metric.is_stand_in ? stand_in : metric.averaging);
+    out += fmt::format(" ({})", metric.is_stand_in ? "placeholder value" : metric.averaging);
     out += "\n";
+  }
+  if (std::ranges::any_of(rehearsal.logged, &GlobalMetric::is_stand_in)) {
+    out += fmt::format("  {}\n", stand_in_note);
   }
   return out + render_shown(rehearsal.run.preparation.log->ranks.front());
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/configuration.hpp"
+#include "cli/device_reserve.hpp"
 #include "cli/render.hpp"
 #include "properties/finding.hpp"
 #include "properties/rank_set.hpp"
@@ -14,6 +16,28 @@ namespace {
 std::string line(std::string_view key, const std::string& value, const std::string& beside = "") {
   return beside.empty() ? fmt::format("  {:<12}  {}\n", key, value)
                         : fmt::format("  {:<12}  {:<22}  {}\n", key, value, beside);
+}
+
+// Of the fullest step: where even that has fewer than the settings say, why.
+std::string samples_of_step(const Rehearsal& rehearsal) {
+  const Results& results = rehearsal.results;
+  if (!results.effective_batch_size || !results.device_batch_size) {
+    return "";
+  }
+  const std::optional<TrainerSpec>& trainer = rehearsal.run.preparation.scenario->trainer;
+  const int64_t accumulated =
+      trainer ? value_or(trainer->accumulate_grad_batches, int64_t{1}) : int64_t{1};
+  const int64_t asked = configuration_of(rehearsal.run).effective_batch_size.value_or(0);
+  std::string parts = fmt::format("{} per device x {}", *results.device_batch_size,
+                                  plural(results.devices, "device"));
+  if (*results.effective_batch_size >= asked) {
+    parts += accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : "";
+  } else if (accumulated > 1) {
+    parts += fmt::format("; the epoch ends before {} batches are accumulated", accumulated);
+  } else {
+    parts += " at most";
+  }
+  return fmt::format("{} per step ({})\n", plural(*results.effective_batch_size, "sample"), parts);
 }
 
 std::string understood(const Rehearsal& rehearsal) {
@@ -34,13 +58,7 @@ std::string understood(const Rehearsal& rehearsal) {
   text += fmt::format("{} · {} · {} · {} · lightning {}.{}\n", preparation.strategy,
                       rehearsal.run.machine.name, name_of(preparation.plan.activation_dtype),
                       backend, lightning.major, lightning.minor);
-  const Results& results = rehearsal.results;
-  if (results.effective_batch_size && results.device_batch_size) {
-    text += fmt::format("{} a step ({} a device x {})\n",
-                        plural(*results.effective_batch_size, "sample"), *results.device_batch_size,
-                        plural(results.devices, "device"));
-  }
-  return text;
+  return text + samples_of_step(rehearsal);
 }
 
 std::string memory_line(const Rehearsal& rehearsal) {
@@ -64,11 +82,15 @@ std::string memory_line(const Rehearsal& rehearsal) {
 }
 
 std::string largest_batch(const Advice& advice) {
+  if (!advice.why_no_batch_size.empty()) {
+    return line("", "largest data.train.batch_size that fits: unknown, as a short run " +
+                        advice.why_no_batch_size);
+  }
   if (!advice.largest_batch_size) {
     return "";
   }
   return *advice.largest_batch_size == 0
-             ? line("", "not even data.train.batch_size 1 fits")
+             ? line("", "data.train.batch_size 1 does not fit either")
              : line("", fmt::format("largest data.train.batch_size that fits: {}",
                                     *advice.largest_batch_size));
 }
@@ -120,7 +142,7 @@ std::string where_time_goes(const Prediction& prediction, const Style& style) {
   std::string hidden;
   if (parts.communication > Time{}) {
     const double share = 1 - seconds(parts.exposed_communication) / seconds(parts.communication);
-    hidden = fmt::format("{} in all, {} hidden", time_text(parts.communication.count()),
+    hidden = fmt::format("{} total, {} overlapped", time_text(parts.communication.count()),
                          percent_text(share));
   }
   std::string out = prediction.step_time ? (prediction.steady ? "\nWhere a step goes (rank 0, "
@@ -129,7 +151,7 @@ std::string where_time_goes(const Prediction& prediction, const Style& style) {
                                                                 "0, from the start)\n")
                                          : "\nWhere the time goes (rank 0)\n";
   out += part("compute", parts.compute, whole, style);
-  out += part("communication not hidden", parts.exposed_communication, whole, style, hidden);
+  out += part("exposed communication", parts.exposed_communication, whole, style, hidden);
   if (prediction.step_time) {
     out += part("optimizer", parts.optimizer, whole, style);
   }
@@ -140,6 +162,19 @@ std::string where_time_goes(const Prediction& prediction, const Style& style) {
     out += part("host", parts.host, whole, style);
   }
   return out + part("idle", parts.idle, whole, style);
+}
+
+std::string beside_peak(const Rehearsal& rehearsal) {
+  const DeviceReserve reserve = reserve_of(rehearsal.run, 0);
+  if (reserve.total() == Bytes{}) {
+    return "";
+  }
+  std::string out = fmt::format("  beside the peak, estimated: CUDA context {}",
+                                bytes_text(reserve.cuda_context.count()));
+  if (reserve.nccl > Bytes{}) {
+    out += fmt::format(" · NCCL {}", bytes_text(reserve.nccl.count()));
+  }
+  return out + "\n";
 }
 
 std::string where_memory_goes(const Rehearsal& rehearsal) {
@@ -156,7 +191,7 @@ std::string where_memory_goes(const Rehearsal& rehearsal) {
       parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", name, bytes_text(bytes.count()));
     }
   }
-  return "\nWhere memory goes (rank 0, at its peak)\n  " + parts + "\n";
+  return "\nWhere memory goes (rank 0, at its peak)\n  " + parts + "\n" + beside_peak(rehearsal);
 }
 
 std::string transfers(const Rehearsal& rehearsal) {
@@ -166,26 +201,37 @@ std::string transfers(const Rehearsal& rehearsal) {
   std::string out = rehearsal.results.prediction.step_time ? "\nTransfers of a step (rank 0)\n"
                                                            : "\nTransfers (rank 0)\n";
   for (const TransferCount& transfer : rehearsal.results.ranks.front().transfers) {
-    out += fmt::format("  {:<16} {:>8}  {:>10}  group {}\n", name_of(transfer.kind),
+    const bool copies = transfer.kind == OpKind::copy;
+    out += fmt::format("  {:<16} {:>8}  {:>10}  {}\n", name_of(transfer.kind),
                        fmt::format("{} x", transfer.count), bytes_text(transfer.bytes),
-                       transfer.group);
+                       copies ? "between " + transfer.group : "group " + transfer.group);
   }
   return out;
 }
 
+std::string row_of(const Advice::Change& change) {
+  return fmt::format("  {:<30}{:>12}  {:>10}  {:>10}\n", change.text,
+                     number_text(change.samples_per_s), time_text(change.step_time.count()),
+                     bytes_text(change.peak.count()));
+}
+
 std::string what_would_help(const Advice& advice) {
+  if (!advice.why_no_base.empty()) {
+    return "\nSuggestions: unknown, because a short run " + advice.why_no_base + "\n";
+  }
   if (advice.tried == 0) {
     return "";
   }
-  if (advice.changes.empty()) {
-    return fmt::format("\nWhat would help: none of {} tried\n", plural(advice.tried, "change"));
+  if (advice.changes.empty() || !advice.base) {
+    return fmt::format("\nSuggestions: none ({} tried, none was faster or smaller)\n",
+                       plural(advice.tried, "change"));
   }
-  std::string out = fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", "What would help", "samples/s",
-                                "step time", "memory");
+  const std::string title = fmt::format("Suggestions ({} each)", plural(advice.steps, "step"));
+  std::string out =
+      fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", title, "samples/s", "step time", "memory");
+  out += row_of(*advice.base);
   for (const Advice::Change& change : advice.changes) {
-    out += fmt::format("  {:<30}{:>12}  {:>10}  {:>10}\n", change.text,
-                       number_text(change.samples_per_s), time_text(change.step_time.count()),
-                       bytes_text(change.peak.count()));
+    out += row_of(change);
   }
   return out;
 }
@@ -197,21 +243,20 @@ std::string calibrated_basis(const CalibrationUse& use) {
                        plural(use.ranks_on_node, "rank"));
   }
   if (!use.not_measured.empty()) {
-    out += fmt::format(". By data sheet, not measured and outside the range: {}",
+    out += fmt::format(". From data sheets, not measured and outside the range: {}",
                        fmt::join(use.not_measured, ", "));
   }
-  return out + " (-v says each figure).\n      ";
+  return out + " (-v shows the source of each figure).\n      ";
 }
 
 std::string not_modelled(const Rehearsal& rehearsal) {
   if (rehearsal.run.calibration) {
-    return " Not modelled: what kernels and exchanges at the same time take from each other beside "
-           "links, batches made on the host, fragmentation, disk.\n";
+    return " Not modelled: contention between concurrent kernels and communication other than for "
+           "links, batches built on the host, fragmentation, disk.\n";
   }
   return rehearsal.scenario->is_bare_program()
              ? " Not modelled: launch and protocol overhead of the library.\n"
-             : " Not modelled: memory of the CUDA context and of NCCL, fragmentation, disk, clock "
-               "changes.\n";
+             : " Not modelled: fragmentation of memory, disk, clock changes.\n";
 }
 
 std::string basis(const Rehearsal& rehearsal, bool verbose) {
@@ -225,8 +270,8 @@ std::string basis(const Rehearsal& rehearsal, bool verbose) {
     }
   } else {
     out += fmt::format(
-        " UNCALIBRATED: data-sheet figures of {}; no range, because nothing was "
-        "measured (-v says each figure).\n      ",
+        " Estimates use vendor data sheets of {} (not calibrated), so no error range is given. "
+        "Use -v for details.\n      ",
         rehearsal.run.machine.cluster.node.device.name);
   }
   return out + not_modelled(rehearsal);
@@ -245,15 +290,17 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
            render_expectations(rehearsal, style);
   }
   std::string out = understood(rehearsal);
-  const bool predicts = !rehearsal.hung && rehearsal.undecided.empty();
+  const std::string why_not = rehearsal.why_no_prediction();
+  const bool predicts = why_not.empty() && rehearsal.undecided.empty();
   if (predicts) {
     out += answers(rehearsal);
     out += where_time_goes(rehearsal.results.prediction, style);
     out += where_memory_goes(rehearsal);
     out += transfers(rehearsal);
     out += what_would_help(rehearsal.results.advice);
-  } else if (rehearsal.hung) {
-    out += "\n  no prediction: this run hangs\n" + largest_batch(rehearsal.results.advice);
+  } else if (!why_not.empty()) {
+    out +=
+        fmt::format("\n  no prediction: {}\n", why_not) + largest_batch(rehearsal.results.advice);
   }
   const std::string findings = render_findings(rehearsal, style);
   out += (findings.empty() ? "" : "\n" + findings);

@@ -40,7 +40,7 @@ std::string looked_at(const Rehearsal& rehearsal) {
   } else if (is_real(rehearsal.world)) {
     texts.push_back("one real run, " + std::string(description_of(rehearsal.world)));
   } else if (!coverage.free) {
-    texts.push_back("all orders (1 schedule is enough: nothing is left to chance)");
+    texts.push_back("all schedules (only one: this run is deterministic)");
   } else {
     texts.push_back(plural(coverage.schedules, "schedule"));
   }
@@ -51,7 +51,7 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
   const Scenario& scenario = *rehearsal.scenario;
   std::vector<std::string> texts = rehearsal.coverage.not_looked_at;
   if (!scenario.verify || scenario.verify->world_sizes.empty()) {
-    texts.push_back("other world sizes (--set verify.world_sizes=[2,8])");
+    texts.push_back("other world sizes (--set 'verify.world_sizes=[2,8]')");
   }
   if (!scenario.is_bare_program()) {
     const bool values = rehearsal.run.preparation.options.numerics;
@@ -59,7 +59,7 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
       texts.push_back("values of parameters, gradients and losses (numerics are off)");
     }
   }
-  texts.push_back("anything that the real program does and the scenario does not say");
+  texts.push_back("code that is not described in the scenario");
   return joined(texts, ", ");
 }
 
@@ -68,7 +68,7 @@ std::string drawn_faults(const Rehearsal& rehearsal) {
   if (rehearsal.drawn_faults.empty()) {
     return "";
   }
-  std::string out = fmt::format("drawn from seed {}; these lines repeat it:\nfaults:\n",
+  std::string out = fmt::format("drawn from seed {}; add these lines to repeat it:\nfaults:\n",
                                 value_or(rehearsal.scenario->seed, int64_t{0}));
   for (const std::string& fault : rehearsal.drawn_faults) {
     out += "  - " + fault + "\n";
@@ -164,8 +164,8 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   out += rehearsal.findings.empty()
              ? nothing
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));
-  out += fmt::format(" Looked at: {}.\n", looked_at(rehearsal));
-  out += fmt::format("Not looked at: {}.\n", not_looked_at(rehearsal));
+  out += fmt::format(" Checked: {}.\n", looked_at(rehearsal));
+  out += fmt::format("Not checked: {}.\n", not_looked_at(rehearsal));
   if (!rehearsal.findings.empty()) {
     out += render_undecided(rehearsal, style);
   }

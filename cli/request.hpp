@@ -7,28 +7,29 @@
 #include <vector>
 
 #include "cli/launch/device_choice.hpp"
+#include "model/core/units.hpp"
 
 namespace lockstep::cli {
 
 enum class World : uint8_t {
   simulated,
-  threads,    ///< a thread a rank in this process, over Gloo
-  processes,  ///< a rank program a rank, over LibTorch and Gloo or NCCL
+  threads,    ///< one thread per rank in this process, over Gloo
+  processes,  ///< one rank program per rank, over LibTorch and Gloo or NCCL
 };
 /// Whether time passes there as it does, so that nothing can be said of predicted times.
 constexpr bool is_real(World world) { return world != World::simulated; }
 constexpr std::string_view description_of(World world) {
   switch (world) {
     case World::simulated: return "simulated";
-    case World::threads: return "a thread a rank over Gloo";
-    case World::processes: return "a process a rank, over LibTorch";
+    case World::threads: return "one thread per rank over Gloo";
+    case World::processes: return "one process per rank, over LibTorch";
   }
   return "";
 }
 
 enum class Format : uint8_t { text, json, junit };
 
-/// What the user asked for: one command with its options.
+/// The user's request: one command with its options.
 struct Request {
   std::string command;
   std::vector<std::string> arguments;  ///< files, folders, or what `explain` explains
@@ -43,6 +44,7 @@ struct Request {
   std::string timeline;   ///< empty: none
   std::string junit;      ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
+  std::optional<Bytes> value_memory;  ///< for the values of one case; none: as usual
   World world = World::simulated;
   std::string calibration;        ///< a file, beside what the scenario says; empty: none
   int32_t ranks = 0;              ///< of `calibrate`; 0: as many as are usual

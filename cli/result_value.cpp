@@ -31,6 +31,9 @@ Found memory_value(const std::string& part, const RankResults& rank) {
   if (part == "peak") {
     return Value(rank.memory.peak);
   }
+  if (part == "context") {
+    return Value(rank.reserve);
+  }
   for (int purpose = 0; purpose < purpose_count; ++purpose) {
     if (part == name_of(static_cast<Purpose>(purpose))) {
       return Value(rank.memory.peak_by_purpose[static_cast<size_t>(purpose)]);
@@ -42,7 +45,8 @@ Found memory_value(const std::string& part, const RankResults& rank) {
 std::vector<std::string> operation_names() {
   std::vector<std::string> names = {"total"};
   for (int kind = 0; kind < op_kind_count; ++kind) {
-    if (is_communication(static_cast<OpKind>(kind))) {
+    const auto operation = static_cast<OpKind>(kind);
+    if (is_communication(operation) || operation == OpKind::copy) {
       names.emplace_back(name_of(static_cast<OpKind>(kind)));
     }
   }
@@ -111,7 +115,9 @@ Found prediction_value(const std::string& name, const Prediction& prediction) {
   if (name == "steps") return Value(prediction.steps);
   if (name == "throughput") return some(prediction.samples_per_s, no_step);
   if (name == "tokens_per_s") return some(prediction.tokens_per_s, "the model takes no tokens");
-  if (name == "mfu") return some(prediction.mfu, no_step);
+  if (name == "mfu") {
+    return some(prediction.mfu, prediction.implausible_mfu ? "it came out above 1" : no_step);
+  }
   if (name == "gpu_utilization") {
     const Breakdown& parts = prediction.breakdown;
     const Time span = parts.compute + parts.optimizer + parts.exposed_communication + parts.data +
@@ -186,11 +192,12 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   if (!rehearsal.run.ran) {
     return NoValue{"the case did not run"};
   }
-  if (rehearsal.run.result.hung && is_quantity(name)) {
-    return NoValue{"the run hangs"};
+  if (const std::string why_not = rehearsal.why_no_prediction();
+      !why_not.empty() && (is_time(name) || rehearsal.run.result.hung) && is_quantity(name)) {
+    return NoValue{why_not};
   }
   if (is_real(rehearsal.world) && is_time(name)) {
-    return NoValue{"ranks on one machine do not tell the time of a cluster", true};
+    return NoValue{"times of ranks on one machine say nothing about a cluster", true};
   }
   const Results& results = rehearsal.results;
   if (static_cast<size_t>(rank) >= results.ranks.size()) {

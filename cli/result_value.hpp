@@ -22,7 +22,7 @@ std::variant<Value, NoValue> value_of(const ResultName& name, const Rehearsal& r
 /// Why nothing gives the result of this name in any run so far; "" for all others.
 std::string not_there_yet(const std::string& name);
 
-/// What `transfers.NAME` may name in these results: `total`, operations, labels of the strategy.
+/// Valid names in `transfers.NAME` for these results: `total`, operations, labels of the strategy.
 std::vector<std::string> transfer_names(const Results& results);
 
 /// Whether ranks may have different values.

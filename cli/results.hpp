@@ -12,7 +12,8 @@
 namespace lockstep::cli {
 
 /// Where a span of time of one rank went. Every moment counts once, for the first of these that is
-/// under way: compute, optimizer, communication, data, host; else the rank is idle.
+/// under way: compute, optimizer, communication, data that the rank itself loads, host, data that
+/// workers load; else the rank is idle.
 struct Breakdown {
   Time compute{};
   Time optimizer{};
@@ -28,7 +29,7 @@ struct Prediction {
   Time total_time{};
   int64_t steps = 0;              ///< optimizer steps of rank 0
   std::optional<Time> step_time;  ///< steady: between the ends of two steps; none without a step
-  /// What calibration gives: between these lie 90 % of what was held out. None without.
+  /// Range from calibration: 90 % of the held-out steps are within it. Empty without calibration.
   std::optional<Time> step_time_low;
   std::optional<Time> step_time_high;
   std::optional<Time> total_time_low;
@@ -39,16 +40,19 @@ struct Prediction {
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
   std::optional<double> mfu;  ///< 0 .. 1
+  /// What came out above 1: the peak that the scenario states is less than what its layers use.
+  std::optional<double> implausible_mfu;
 };
 
 struct RankResults {
   DeviceMemory memory;                    ///< of this rank's fullest device
+  Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
   std::map<std::string, double> metrics;  ///< logged last
 };
 
-/// What variants of a training gave.
+/// Results of variants of a training.
 struct Advice {
   struct Change {
     std::string text;  ///< "gradient_as_bucket_view: true"
@@ -56,12 +60,16 @@ struct Advice {
     double samples_per_s = 0;
     Bytes peak{};
   };
+  int64_t steps = 0;  ///< of each variant
   int64_t tried = 0;
+  std::optional<Change> base;                 ///< the scenario itself, measured as its variants
   std::vector<Change> changes;                ///< those that help: fastest first
   std::optional<int64_t> largest_batch_size;  ///< of data.train that fits; 0: not even 1
+  std::string why_no_batch_size;  ///< "raises ..": a short run failed, and not for memory
+  std::string why_no_base;        ///< the same of the scenario itself
 };
 
-/// What came out of a run, as expectations and reports name it.
+/// Results of a run, by the names that expectations and reports use.
 struct Results {
   Prediction prediction;
   std::vector<RankResults> ranks;

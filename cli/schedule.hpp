@@ -12,6 +12,7 @@ namespace lockstep::cli {
 /// One way in which a run may go where that is free. Where the lists end, the first way is taken.
 struct Schedule {
   std::vector<uint32_t> free_choices;  ///< of `unknown` conditions, in the order they come up
+  uint32_t other_choices = 0;          ///< behind them: 1 = every `unknown` is true
   std::vector<uint32_t> sources;       ///< of receives from any source, by turn
   bool sources_last = false;           ///< these take one of all messages that may come
   std::optional<uint64_t> tie_seed;

@@ -9,7 +9,7 @@ namespace lockstep::cli {
 /// The argument as a shell takes it: quoted where it must be.
 std::string shell_word(const std::string& argument);
 
-/// What makes a command load the scenario again: `FILE:CASE --set KEY=VALUE`.
+/// Arguments that load the scenario again: `FILE:CASE --set KEY=VALUE`.
 std::string shell_words(const Scenario& scenario);
 
 }  // namespace lockstep::cli

@@ -55,7 +55,7 @@ std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsa
   if (rehearsal.run.result.operations > operations_max || request.world != World::simulated) {
     return "";
   }
-  tell(request.progress, "looking for a smaller example");
+  tell(request.progress.get(), "looking for a smaller example");
   const StillShows still_shows = [&](std::span<const Setting> settings) {
     std::vector<std::string> set;
     for (const Setting& setting : settings) {
@@ -67,7 +67,7 @@ std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsa
     }
     const Explored variant =
         explore(loaded.scenarios.front(),
-                {World::simulated, schedules_of_variant_max, true, request.deadline});
+                {World::simulated, schedules_of_variant_max, true, request.deadline.get()});
     return std::any_of(variant.findings.begin(), variant.findings.end(),
                        [&](const Finding& other) { return same_defect(finding, other); });
   };

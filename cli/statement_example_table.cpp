@@ -53,7 +53,10 @@ constexpr StatementExample statements[] = {
      "  main:\n    - let: {x: \"full(2, 1.0)\", y: \"full(2, 1.0)\"}\n    - grouped: [{all_reduce: "
      "x}, {all_reduce: y}]",
      true},
-    {"barrier", "  main:\n    - barrier", true},
+    {"barrier",
+     "  main:\n    - barrier: {async: true, as: meeting}\n    - host: 1 ms\n    - wait: "
+     "meeting",
+     true},
     {"new_group",
      "  main:\n    - new_group: {ranks: [0, 1], as: pair}\n    - all_reduce: {elements: 1000, "
      "group: pair}",
@@ -82,6 +85,10 @@ constexpr StatementExample statements[] = {
     {"append",
      "  main:\n    - append: {kept: rank}\n    - append: {kept: rank + 1}\n    - assert: len(kept) "
      "== 2",
+     true},
+    {"del",
+     "  main:\n    - let: {x: \"full(2, 1.0)\"}\n    - kernel: {time: 1 ms, stream: side, reads: "
+     "[x]}\n    - wait_stream: {stream: side, on: compute}\n    - del: x",
      true},
     {"assert", "  main:\n    - assert: world_size == 2", true},
     {"if", "  main:\n    - if: rank == 0\n      then: [{host: 1 ms}]\n    - barrier", true},

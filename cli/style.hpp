@@ -8,7 +8,7 @@
 
 namespace lockstep::cli {
 
-/// What a terminal shows and a file does not.
+/// Output style: colours and bars of a terminal.
 struct Style {
   bool colour = false;
   bool bars = false;
@@ -27,7 +27,7 @@ struct Style {
   }
 };
 
-/// Of standard output: colour and bars on a terminal, no colour where NO_COLOR is set. Progress
+/// Style for standard output: colour and bars on a terminal, no colour if NO_COLOR is set. Progress
 /// where standard error is one.
 Style style_of_terminal();
 

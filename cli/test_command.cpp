@@ -100,7 +100,7 @@ std::string failure_of(const Rehearsal& rehearsal, bool strict) {
   return "";
 }
 
-// What this world cannot judge.
+// Expectations that this world cannot judge.
 std::string not_judged(const Rehearsal& rehearsal) {
   std::string text;
   for (const Judged& one : rehearsal.expectations) {
@@ -299,22 +299,21 @@ std::vector<Line> lines_of(const Work& work, World world, bool strict) {
 }  // namespace
 
 Answer test_command(const Request& request, const Style& style) {
-  const Deadline deadline(request.time_limit_s);
   Work work = collect_all(request);
   RehearseRequest how;
   how.world = request.world;
-  how.deadline = &deadline;
+  how.deadline = std::make_shared<const Deadline>(request.time_limit_s, request.value_memory);
   how.hang_after = std::chrono::seconds(3);  // as threads have
-  Progress progress(request.progress || style.progress);
-  how.progress = &progress;
+  how.progress = std::make_shared<Progress>(request.progress || style.progress);
   // Real ranks take as long as this machine takes: that is no prediction to hold against anything.
   const Judges judges = is_real(request.world) ? Judges::words : Judges::all;
-  rehearse_all(work.jobs, how, judges, threads_of(request));
-  const std::vector<Line> lines = lines_of(work, request.world, request.strict);
   Answer answer;
+  answer.leaves_threads = !rehearse_all(work.jobs, how, judges, threads_of(request));
+  how.progress->end();
+  const std::vector<Line> lines = lines_of(work, request.world, request.strict);
   answer.diagnostics = work.diagnostics;
   if (lines.empty()) {
-    answer.diagnostics += "error: there is no scenario (*.yaml) here\n";
+    answer.diagnostics += "error: no scenario (*.yaml) found here\n";
     answer.code = ExitCode::bad_input;
   }
   for (const Line& line : lines) {
@@ -330,6 +329,7 @@ Answer test_command(const Request& request, const Style& style) {
   } else {
     answer.text = table_of(lines, style, request.verbose) + closing_of(lines, request);
   }
+  mark_interrupted(answer, *how.deadline);
   return answer;
 }
 

@@ -6,10 +6,10 @@
 
 namespace lockstep::cli {
 
-/// Writes a run as Chrome trace JSON (ui.perfetto.dev, chrome://tracing): a process a rank, a track
-/// a stream, a slice an operation, memory by purpose as counters, arrows from sends to receives.
-/// Streamed to the file; ranks and events are bounded. Returns what was left out, as sentences for
-/// the user; empty: nothing. Throws OutputError.
+/// Writes a run as Chrome trace JSON (ui.perfetto.dev, chrome://tracing): one process per rank, a
+/// track a stream, a slice per operation, memory by purpose as counters, arrows from sends to
+/// receives. Streamed to the file; ranks and events are bounded. Returns what was left out, as
+/// sentences for the user; empty: nothing. Throws OutputError.
 std::string write_timeline(const Rehearsal& rehearsal, const std::string& path);
 
 }  // namespace lockstep::cli

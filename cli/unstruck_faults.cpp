@@ -79,11 +79,12 @@ std::vector<Problem> notes_on_unstruck(const Scenario& scenario, const FaultPlan
   std::vector<Problem> notes;
   for (const auto& [number, ranks] : missed) {
     const FaultSpec& fault = scenario.faults[static_cast<size_t>(number)];
-    const std::string whom = ranks.front() < 0   ? std::string()
-                             : ranks.size() == 1 ? fmt::format(" rank {}", ranks.front())
-                                                 : fmt::format(" ranks {}", fmt::join(ranks, ", "));
+    const std::string whom = ranks.front() < 0 ? std::string()
+                             : ranks.size() == 1
+                                 ? fmt::format(" on rank {}", ranks.front())
+                                 : fmt::format(" on ranks {}", fmt::join(ranks, ", "));
     notes.push_back({Problem::Kind::note, fault.place,
-                     fmt::format("fault {}, `{}`, never struck{}: {}", number + 1,
+                     fmt::format("fault {}, `{}`, never took effect{}: {}", number + 1,
                                  name_of(fault.kind), whom, reason_not_to_strike(fault)),
                      ""});
   }

@@ -29,7 +29,7 @@ struct Access {
   bool writes = false;
   bool releases = false;
   size_t component = 0;  ///< lane or stream that did it
-  uint32_t count = 0;    ///< the how-manieth of that component
+  uint32_t count = 0;    ///< Nth access by that component
   SiteId site{};
   std::string text;  ///< "all_reduce on stream communication"
 

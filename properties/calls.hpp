@@ -21,12 +21,12 @@ struct Call {
   Ticket ticket{};
   int64_t row = 0;  ///< in the journal of the ticket's lane
 
-  /// What members of a group must agree about. Sites may differ: both ways of a branch may call.
+  /// Call properties that members of a group must agree on. Sites may differ by branch.
   bool same_arguments(const Call& other) const;
   uint64_t arguments_hash() const;
 };
 
-/// What the user called: NCCL has no barrier, so c10d's is an all_reduce of one number.
+/// The call that the user wrote: NCCL has no barrier, so c10d's is an all_reduce of one number.
 OpKind called_kind(const Journal& journal, const Row& row);
 
 /// "all_gather fp32 [1280]", "broadcast fp32 [4] from rank 0", "all_reduce avg fp32 [25]".

@@ -32,7 +32,7 @@ bool continues_word(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.';
 }
 
-// Names that are the same on every rank or say only where a rank stands and how far it is.
+// Names that are the same on every rank or give only the place and the progress of a rank.
 bool tells_place_or_progress(std::string_view word) {
   constexpr std::array<std::string_view, 19> names = {
       "rank",          "world_size",     "local_rank",      "node_rank",  "is_global_zero",

@@ -15,11 +15,11 @@ struct Decision {
   SiteId site{};
   ChoiceKind kind = ChoiceKind::branch;
   uint32_t value = 0;  ///< branch: 1 = then; repeat: how often
-  int64_t turn = 0;    ///< the how-manieth at this site, from 0
+  int64_t turn = 0;    ///< counts the evaluations at this site, from 0
   int64_t row = 0;
 };
 
-/// What one lane decided, in order.
+/// The decisions of one lane, in order.
 class Decisions {
  public:
   explicit Decisions(const LaneJournal& lane);

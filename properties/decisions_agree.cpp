@@ -96,7 +96,7 @@ void tell_why(const MonitoredDecision& decision, size_t turn, bool DecisionTurn:
   finding.why.text = "each rank compares its own value";
 }
 
-// Some ranks decide nothing, and the others all see one value: no value has to be mended.
+// Some ranks decide nothing, and the others all see one value: no value has to be fixed.
 bool is_skipped(const MonitoredDecision& decision, size_t turn) {
   std::optional<double> seen;
   bool skipped = false;
@@ -112,7 +112,7 @@ bool is_skipped(const MonitoredDecision& decision, size_t turn) {
 }
 
 void tell_skipped(const MonitoredDecision& decision, Finding& finding) {
-  finding.why.text = "some ranks do not ask it at all";
+  finding.why.text = "some ranks do not step it at all";
   finding.fix = {
       fmt::format("let every rank step {}: it is under a condition that holds on some ranks only",
                   decision.name)};
@@ -143,7 +143,7 @@ std::optional<Finding> judged(const MonitoredDecision& decision) {
   if (results.size() > 1 || deed) {
     const std::string title =
         results.size() > 1 ? fmt::format("{} differs by rank: {}", decision.result, listed(results))
-                           : fmt::format("{} does not do the same on all ranks", decision.name);
+                           : fmt::format("{} acts differently by rank", decision.name);
     Finding finding = finding_for(decision, Level::error, title);
     const size_t turn = telling_turn(decision, deed);
     tell_why(decision, turn, &DecisionTurn::done, finding);
@@ -161,8 +161,8 @@ std::optional<Finding> judged(const MonitoredDecision& decision) {
                   fmt::format("ranks disagree whether {} {}", decision.name, decision.deed));
   tell_why(decision, *wish, &DecisionTurn::own, finding);
   const bool done = turn_of(decision.ranks.front(), *wish)->done;
-  finding.follows.push_back(done ? "it does on all ranks, because of some"
-                                 : "it does not on any rank, because of some");
+  finding.follows.push_back(done ? "it does so on all ranks, because some ranks decide so"
+                                 : "it does so on no rank, because some ranks decide against it");
   return finding;
 }
 

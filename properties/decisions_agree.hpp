@@ -23,7 +23,7 @@ struct RankDecisions {
   std::string result;  ///< "epoch=1-step=4.ckpt", "0.125"
 };
 
-/// What decides by a metric, as all ranks saw it: a callback or a scheduler.
+/// A decision by a metric, as all ranks saw it: of a callback or a scheduler.
 struct MonitoredDecision {
   std::string name;     ///< "ModelCheckpoint"
   std::string monitor;  ///< "val_loss"

@@ -50,7 +50,7 @@ std::vector<JournalDifference> deterministic(const RunResult& left, const RunRes
     const bool both = rank < left.ends.size() && rank < right.ends.size();
     if (!both || left.ends[rank].kind != right.ends[rank].kind ||
         left.ends[rank].message != right.ends[rank].message) {
-      found.push_back({static_cast<int32_t>(rank), 0, 0, "the rank ended otherwise"});
+      found.push_back({static_cast<int32_t>(rank), 0, 0, "the rank ended differently"});
     }
   }
   return found;

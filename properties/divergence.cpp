@@ -1,20 +1,21 @@
 #include "properties/divergence.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <tuple>
 
 #include "properties/call_meaning.hpp"
 #include "properties/echoes.hpp"
 #include "properties/edit.hpp"
 #include "properties/member_class.hpp"
+#include "properties/silent_exchange.hpp"
+#include "properties/skipped_turn.hpp"
+#include "properties/stop_decision.hpp"
 
 namespace lockstep {
 
 namespace {
 
-// Of two parts of one statement, which comes first: negative the left one; 0 where there is none.
+// Orders two parts of one statement: negative if the left one is first; 0 if there is no order.
 int order_of(const Sites& sites, SiteId left, SiteId right) {
   const Site* a = sites.find(left);
   const Site* b = sites.find(right);
@@ -53,8 +54,12 @@ class Pair {
     return smallest_edit({left_.calls, left_.open()}, {right_.calls, right_.open()}, judges);
   }
 
+  struct Separation {
+    Decision decision;
+    bool stops = false;
+  };
   // What led the side that makes the call `own` there, and the other side elsewhere.
-  std::optional<Decision> decision(bool on_left, size_t own) const {
+  std::optional<Separation> separation(bool on_left, size_t own) const {
     const MemberClass& caller = on_left ? left_ : right_;
     const Decisions& mine = on_left ? left_decisions_ : right_decisions_;
     const Decisions& theirs = on_left ? right_decisions_ : left_decisions_;
@@ -62,14 +67,23 @@ class Pair {
     if (call.ticket.lane != lane_) {
       return std::nullopt;
     }
-    if (auto guard = guard_that_differs(run_.journal->sites, call.site, mine, call.row, theirs)) {
-      return guard;
+    const Sites& sites = run_.journal->sites;
+    if (auto guard = guard_that_differs(sites, call.site, mine, call.row, theirs)) {
+      return Separation{*guard};
+    }
+    if (auto stop = decision_to_stop(sites, mine, call.row, theirs)) {
+      return Separation{*stop, true};
     }
     const bool same_lane = own > 0 && caller.calls[own - 1].ticket.lane == lane_;
     const int64_t begin = same_lane ? caller.calls[own - 1].row : 0;
-    return first_that_differs(mine, begin, call.row, theirs);
+    const auto first = first_that_differs(mine, begin, call.row, theirs);
+    return first ? std::optional(Separation{*first}) : std::nullopt;
   }
   LaneId lane() const { return lane_; }
+  std::optional<SkippedTurn> skipped_before(size_t position) const {
+    return skipped_turn({left_.calls, left_decisions_, lane_},
+                        {right_.calls, right_decisions_, lane_}, position);
+  }
 
  private:
   static LaneId lane_at(const MemberClass& left, const MemberClass& right, size_t position) {
@@ -103,8 +117,8 @@ class Pair {
     return !differs || other_way ? 0 : left_differs ? -1 : 1;
   }
 
-  // Where both wait and nothing tells: one more turn of a loop that both know; then the user's own
-  // statement rather than a library's; then what fewer ranks do.
+  // Where both wait and nothing decides: one more turn of a loop that both know; then the user's
+  // own statement rather than a library's; then what fewer ranks do.
   int habit(size_t i, size_t j) const {
     const Call& a = left_.calls[i];
     const Call& b = right_.calls[j];
@@ -164,7 +178,7 @@ class Classifier {
   std::optional<Divergence> first() const {
     const size_t position = first_difference(classes_);
     if (position == no_difference) {
-      return silent_exchange();
+      return exchanged_silently();
     }
     const std::vector<const MemberClass*> sides = sides_at(classes_, position);
     std::optional<Divergence> ended;
@@ -185,31 +199,63 @@ class Classifier {
     const std::vector<Edit> edits = pair.edits();
     const auto paid =
         std::find_if(edits.begin(), edits.end(), [](const Edit& edit) { return !edit.free; });
-    if (paid == edits.end()) {
-      return rank_that_ended(left, right, position);
+    std::optional<Divergence> edited;
+    if (paid != edits.end()) {
+      edited = by_edit(pair, edits, *paid, left, right);
     }
+    // A rank that left the loop skips turns, too: then the stop is the cause.
+    const auto skipped = pair.skipped_before(position);
+    if (skipped && !(edited && edited->stops)) {
+      return left_out(skipped->left_calls ? left : right, skipped->left_calls ? right : left,
+                      *skipped, position, pair.lane());
+    }
+    return edited ? edited : rank_that_ended(left, right, position);
+  }
+
+  Divergence by_edit(const Pair& pair, const std::vector<Edit>& edits, const Edit& paid,
+                     const MemberClass& left, const MemberClass& right) const {
     // Before the first edit all calls are paired, so both positions are the same.
-    const bool on_left = paid->kind != EditKind::only_right;
+    const bool on_left = paid.kind != EditKind::only_right;
     const MemberClass& caller = on_left ? left : right;
     const MemberClass& lacker = on_left ? right : left;
-    const size_t own = on_left ? paid->left : paid->right;
+    const size_t own = on_left ? paid.left : paid.right;
     Divergence found = at(caller, lacker, own);
-    found.decision = pair.decision(on_left, own);
-    if (!found.decision && own < lacker.calls.size()) {
-      found.decision = pair.decision(!on_left, own);
+    auto separation = pair.separation(on_left, own);
+    if (!separation && own < lacker.calls.size()) {
+      separation = pair.separation(!on_left, own);
+    }
+    if (separation) {
+      found.decision = separation->decision;
+      found.stops = separation->stops;
     }
     found.decision_lane = pair.lane();
-    if (exchanged(edits, *paid, left, right)) {
+    if (found.stops) {
+      name_missing_calls(found);
+    } else if (exchanged(edits, paid, left, right)) {
       const bool groups = found.odd.kind == OpKind::new_group;
       found.code = groups ? "LS105" : "LS103";
       found.repair = groups ? Repair::same_group : Repair::exchange_calls;
-    } else if (paid->kind == EditKind::arguments) {
+    } else if (paid.kind == EditKind::arguments) {
       const bool groups = found.odd.kind == OpKind::new_group;
       found.code = groups ? "LS105" : "LS104";
       found.repair = groups ? Repair::same_group : Repair::change_arguments;
     } else {
       name_missing_calls(found);
     }
+    return found;
+  }
+
+  // One side left out a turn, and made the calls of the next one in its place.
+  Divergence left_out(const MemberClass& caller, const MemberClass& lacker,
+                      const SkippedTurn& skipped, size_t position, LaneId lane) const {
+    Divergence found = at(caller, lacker, skipped.position);
+    found.callers = caller.ranks;
+    found.lackers = lacker.ranks;
+    found.parties = {{caller.ranks, found.odd}, {lacker.ranks, std::nullopt}};
+    found.decision = skipped.decision;
+    found.decision_lane = lane;
+    found.shows_at = static_cast<int64_t>(position);
+    name_missing_calls(found);
     return found;
   }
 
@@ -266,48 +312,19 @@ class Classifier {
     return found;
   }
 
-  // Equal calls of other statements, so that every pair completes: in another order the values are
-  // exchanged, and of different keys of a log they are mixed.
-  std::optional<Divergence> silent_exchange() const {
-    const MemberClass& reference = classes_.front();
-    for (size_t i = 1; i < std::min(classes_.size(), pairs_max + 1); ++i) {
-      const MemberClass& other = classes_[i];
-      std::multiset<uint64_t> here;
-      std::multiset<uint64_t> there;
-      size_t first = no_difference;
-      size_t mixed = no_difference;
-      for (size_t k = 0; k < reference.calls.size(); ++k) {
-        const OpKind kind = reference.calls[k].kind;
-        if (kind == OpKind::barrier || kind == OpKind::new_group) {
-          continue;
-        }
-        const uint64_t mine = meaning_of(run_.journal->sites, reference.calls[k]);
-        const uint64_t theirs = meaning_of(run_.journal->sites, other.calls[k]);
-        here.insert(mine);
-        there.insert(theirs);
-        first = first == no_difference && mine != theirs ? k : first;
-        mixed =
-            mixed == no_difference && mixes_keys(reference.calls[k], other.calls[k]) ? k : mixed;
-      }
-      const bool exchanged = first != no_difference && here == there;
-      if (exchanged || mixed != no_difference) {
-        const bool fewer = other.ranks.size() < reference.ranks.size();
-        Divergence found =
-            at(fewer ? other : reference, fewer ? reference : other, exchanged ? first : mixed);
-        found.code = exchanged ? "LS103" : "LS303";
-        found.repair = Repair::exchange_calls;
-        found.silent = true;
-        return found;
-      }
+  std::optional<Divergence> exchanged_silently() const {
+    const auto exchange = silent_exchange(run_.journal->sites, classes_, pairs_max);
+    if (!exchange) {
+      return std::nullopt;
     }
-    return std::nullopt;
-  }
-
-  bool mixes_keys(const Call& left, const Call& right) const {
-    const Site* const a = run_.journal->sites.find(left.site);
-    const Site* const b = run_.journal->sites.find(right.site);
-    return a != nullptr && b != nullptr && !a->logged_key.empty() && !b->logged_key.empty() &&
-           a->logged_key != b->logged_key;
+    const MemberClass& reference = classes_.front();
+    const MemberClass& other = classes_[exchange->other];
+    const bool fewer = other.ranks.size() < reference.ranks.size();
+    Divergence found = at(fewer ? other : reference, fewer ? reference : other, exchange->position);
+    found.code = exchange->exchanged ? "LS103" : "LS303";
+    found.repair = Repair::exchange_calls;
+    found.silent = true;
+    return found;
   }
 
   Divergence at(const MemberClass& caller, const MemberClass& lacker, size_t own) const {
@@ -338,30 +355,6 @@ class Classifier {
   const Communicator& communicator_;
   std::vector<MemberClass> classes_;
 };
-
-// One statement that is wrong in every data-parallel group is one defect.
-std::vector<Divergence> without_twins(const std::vector<Divergence>& all) {
-  std::vector<Divergence> folded;
-  std::map<std::tuple<std::string, SiteId, Repair>, size_t> place;
-  for (const Divergence& divergence : all) {
-    const bool known_site = divergence.odd.site != no_site;
-    const auto [at, fresh] =
-        place.try_emplace({divergence.code, divergence.odd.site, divergence.repair}, folded.size());
-    if (fresh || !known_site) {
-      folded.push_back(divergence);
-      continue;
-    }
-    Divergence& first = folded[at->second];
-    const bool alike = !first.members.intersects(divergence.members);
-    if (alike) {
-      first.members.add(divergence.members);
-      first.twins.push_back(divergence.group);
-    } else {
-      folded.push_back(divergence);
-    }
-  }
-  return folded;
-}
 
 }  // namespace
 

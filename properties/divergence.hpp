@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// What would make the members' calls equal.
+/// The edit that would make the members' calls equal.
 enum class Repair : uint8_t {
   add_calls,         ///< LS101, LS102
   exchange_calls,    ///< LS103
@@ -20,7 +20,7 @@ enum class Repair : uint8_t {
   keep_rank,         ///< LS101: a rank ended by an exception, or was lost
 };
 
-/// What ranks with the same call (or none) at the place of a divergence did.
+/// Ranks with the same call (or none) at the place of a divergence.
 struct Party {
   RankSet ranks;
   std::optional<Call> call;  ///< nothing: they make no call there
@@ -43,19 +43,23 @@ struct Divergence {
   int64_t calls_of_caller = 0;  ///< how often they call the odd call's statement
   int64_t calls_of_lacker = 0;
   std::optional<Decision> decision;  ///< what separated them
+  bool stops = false;                ///< they left a training loop apart, by `should_stop`
   LaneId decision_lane{};
   std::vector<Way> ways;
+  /// Where the calls differ in kind or arguments, when `call` is an earlier one that the lackers
+  /// left out: from there on calls are paired one turn apart. -1: at `call` itself.
+  int64_t shows_at = -1;
   bool silent = false;             ///< nothing waits: the pairs complete with each other's values
   std::vector<std::string> twins;  ///< other groups that differ at the same statement alike
   std::vector<std::pair<std::string, int64_t>> echoes;  ///< groups and calls that differ after it
 };
 
 /// The first divergence of every communicator. Groups that differ alike at the same statement are
-/// told as one. One whose ranks had come past another before is an
-/// echo of that and told there, so that a defect is found once.
+/// reported as one. One whose ranks had come past another before is an
+/// echo of that and reported there, so that a defect is found once.
 std::vector<Divergence> divergences_of(const RunResult& run);
 
-/// How a rank ended: as its main program did, but stuck while any lane waits for ever. A run
+/// How a rank ended: as its main program did, but stuck while any lane waits forever. A run
 /// without ends has finished.
 RankEnd::Kind end_of_rank(const RunResult& run, int32_t rank);
 

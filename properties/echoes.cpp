@@ -1,6 +1,9 @@
 #include "properties/echoes.hpp"
 
 #include <limits>
+#include <map>
+#include <string>
+#include <tuple>
 
 namespace lockstep {
 
@@ -34,6 +37,30 @@ bool leads_to(const Journal& journal, const Divergence& cause, const Divergence&
 }
 
 }  // namespace
+
+// One statement that is wrong in every data-parallel group is one defect.
+std::vector<Divergence> without_twins(const std::vector<Divergence>& all) {
+  std::vector<Divergence> folded;
+  std::map<std::tuple<std::string, SiteId, Repair>, size_t> place;
+  for (const Divergence& divergence : all) {
+    const bool known_site = divergence.odd.site != no_site;
+    const auto [at, fresh] =
+        place.try_emplace({divergence.code, divergence.odd.site, divergence.repair}, folded.size());
+    if (fresh || !known_site) {
+      folded.push_back(divergence);
+      continue;
+    }
+    Divergence& first = folded[at->second];
+    const bool alike = !first.members.intersects(divergence.members);
+    if (alike) {
+      first.members.add(divergence.members);
+      first.twins.push_back(divergence.group);
+    } else {
+      folded.push_back(divergence);
+    }
+  }
+  return folded;
+}
 
 std::vector<Divergence> without_echoes(const Journal& journal, const std::vector<Divergence>& all) {
   const auto causes = [&](size_t cause, size_t effect) {

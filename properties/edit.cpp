@@ -45,7 +45,7 @@ class Alignment {
     if (a.kind != b.kind) {
       return impossible;
     }
-    // Another argument is one edit, whether the calls stand in one statement or in two branches.
+    // A different argument is one edit, whether the calls are in one statement or in two branches.
     if (!a.same_arguments(b)) {
       return at(i + 1, j + 1) + cost_of_call + (a.site == b.site ? 0 : cost_of_other_place);
     }

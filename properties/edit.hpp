@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// The calls of one rank, and whether it might have called more: a rank that waits for ever or was
+/// The calls of one rank, and whether it might have called more: a rank that waits forever or was
 /// cut short is open, one that ended by itself is not.
 struct CallSequence {
   std::span<const Call> calls;

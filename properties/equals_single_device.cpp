@@ -55,21 +55,22 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
                    const EqualityRule& rule) {
   Finding finding = lockstep::finding_of(
       "LS306", Level::error,
-      fmt::format("{} of {} is not what one device computes from the same samples", name,
+      fmt::format("{} of {} differs from what one device computes from the same samples", name,
                   ranks.phrase()));
   finding.ranks = ranks;
   if (difference.element < 0) {
     finding.why.text = "the shapes differ";
   } else {
     finding.why.text =
-        fmt::format("element {}: {} against {} on one device; {}", difference.element,
-                    difference.here, difference.there,
+        fmt::format("element {}: {}, but {} on one device; {}", difference.element, difference.here,
+                    difference.there,
                     rule.operations == 0 ? std::string("must be equal bit for bit")
                                          : fmt::format("rounding explains {:.3g} ({} operations)",
                                                        difference.bound, rule.operations));
     finding.why.ways = {{ranks, fmt::format("{}", difference.here)}};
   }
-  finding.follows.push_back("the run trains with another step than the large batch would give");
+  finding.follows.push_back(
+      "the run takes a different step from the one that the large batch would give");
   finding.fix = rule.uneven_samples
                     ? remedy_for("LS306")
                     : std::vector<std::string>{

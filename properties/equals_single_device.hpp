@@ -15,7 +15,7 @@ struct NamedValues {
   std::string name;
   int32_t rank = 0;
   Values values;
-  /// Of a parameter, where the run noted it and is still there; null: nothing divides by gradients.
+  /// Set for a recorded parameter; null if the optimizer does not divide by gradients.
   const UpdateSensitivity* sensitivity = nullptr;
 };
 
@@ -31,11 +31,11 @@ struct EqualityRule {
 /// The largest difference that rounding explains: 2 gamma_n * magnitude (properties/rounding.hpp);
 /// magnitude: the largest absolute element of both.
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude);
-/// The same for one element, and what its optimizer makes of as large an error of the gradients.
+/// The bound for one element, including the optimizer's response to such an error of gradients.
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,
                       const UpdateSensitivity* sensitivity, int64_t element);
 
-/// What a distributed run computed equals what one device computes from the same samples (LS306).
+/// Checks that a distributed run computes what one device does from the same samples (LS306).
 /// Names that the single-device run does not have are not judged, nor, where rounding counts, are
 /// elements that are finite in neither run. One finding: the first name.
 std::vector<Finding> equals_single_device(std::span<const NamedValues> run,

@@ -21,12 +21,13 @@ struct SampleCounts {
 };
 SampleCounts count_samples(std::span<const RankSamples> taken, int32_t epoch, int64_t samples);
 
-/// Every sample of [0, samples) is taken exactly once in every epoch (LS304). One finding: the
-/// first epoch in which that does not hold.
+/// Every sample of [0, samples) is evaluated exactly once in every epoch (LS304). One finding: the
+/// first epoch in which that does not hold. A warning where a sampler pads: how much that changes
+/// depends on the samples.
 std::vector<Finding> every_sample_once(std::span<const RankSamples> taken, int64_t samples);
 
 /// Every sample is taken by one rank, as far as training needs it: padding is fine, all ranks
-/// taking all samples is a warning (LS304).
+/// taking all samples is an error (LS304).
 std::vector<Finding> samples_divided(std::span<const RankSamples> taken, int64_t samples);
 
 /// A shuffled order differs from epoch to epoch (LS304, a warning): else DistributedSampler's

@@ -26,6 +26,7 @@ std::string_view name_of(SiteRole role) {
     case SiteRole::other: return "other";
     case SiteRole::writer: return "writer";
     case SiteRole::exception: return "exception";
+    case SiteRole::cause: return "cause";
   }
   return "?";
 }

@@ -13,13 +13,14 @@ namespace lockstep {
 enum class Level : uint8_t { error, warning, note };
 std::string_view name_of(Level level);
 
-/// What a site has to do with a finding.
+/// The role of a site in a finding.
 enum class SiteRole : uint8_t {
   subject,    ///< the statement that the finding is about
   guard,      ///< the `if` or `repeat` that separated the ranks
   other,      ///< what the other ranks did instead
   writer,     ///< wrote the data in question
   exception,  ///< where a rank ended
+  cause,      ///< a statement or key of the scenario that explains the difference
 };
 std::string_view name_of(SiteRole role);
 
@@ -29,7 +30,7 @@ struct FindingSite {
   std::string label;  ///< under the mark: "call 9 of group world", "true on rank 0, false on .."
 };
 
-/// What one set of ranks did at the place in question.
+/// The action of one set of ranks at the place in question.
 struct RankAction {
   RankSet ranks;
   int64_t call = 0;       ///< of the finding's group, from 1; 0 = makes no such call
@@ -43,7 +44,7 @@ struct Way {
   std::string value;  ///< "true", "3 times", "0.25"
 };
 
-/// What separated the ranks.
+/// The branch or value that separated the ranks.
 struct Why {
   std::string text;  ///< a sentence, empty when nothing is known
   SiteId site{};     ///< of the decision, or none
@@ -65,13 +66,19 @@ struct Finding {
   std::vector<std::string> follows;
   std::string smallest;  ///< settings that show the same with less; filled in by whoever shrank it
   std::vector<std::string> fix;
+  /// The same as lines of a LightningModule or script; empty: it does not depend on the language.
+  std::vector<std::string> python;
   std::string more;  ///< "lockstep explain LS101"
+  /// The last statement or key of the scenario that explains it, for annotations; none: not known.
+  SiteId place{};
+  /// Codes of its consequences, which have no finding of their own: one defect, one finding.
+  std::vector<std::string> also;
 
   /// The subject's site, or none.
   SiteId site() const { return sites.empty() ? no_site : sites.front().site; }
 };
 
-/// A finding of this code at this level, with the line that says where more is told.
+/// A finding of this code at this level, with the line that says where to read more.
 Finding finding_of(std::string code, Level level, std::string title);
 
 /// Errors first, then by code, call, ranks, site and title: the same order whatever found them.

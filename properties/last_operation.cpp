@@ -28,9 +28,14 @@ LastOperation last_operation(const Journal& journal, int32_t rank) {
 
 std::string lost_text(const RunResult& run, int32_t rank) {
   const LastOperation last = last_operation(*run.journal, rank);
-  return last.count == 0 ? "was lost before its first operation"
+  std::string text = last.count == 0
+                         ? "was lost before its first operation"
                          : fmt::format("was lost after its operation {}{}{}", last.count,
                                        last.name.empty() ? "" : ", ", last.name);
+  const auto at = static_cast<size_t>(rank);
+  const bool says_why =
+      at < run.ends.size() && run.ends[at].message.find("out of memory") != std::string::npos;
+  return says_why ? fmt::format("{} ({})", text, run.ends[at].message) : text;
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 
 #include "properties/last_operation.hpp"
 #include "properties/remedy.hpp"
+#include "properties/stop_decision.hpp"
 
 namespace lockstep {
 
@@ -55,6 +56,11 @@ std::vector<RankAction> actions(const RunResult& run, const Divergence& divergen
                      party.call->site});
       continue;
     }
+    if (divergence.shows_at >= 0) {
+      did.push_back({party.ranks, 0, "leaves it out, and goes on to the next turn",
+                     divergence.decision ? divergence.decision->site : no_site});
+      continue;
+    }
     std::map<std::pair<std::string, SiteId>, RankSet> by_end;
     for (const int32_t rank : party.ranks.ranks()) {
       by_end[{end_text(run, rank), site_of_end(run, rank)}].add(rank);
@@ -79,45 +85,58 @@ std::string keys_text(const RunResult& run, const Divergence& d) {
   return text;
 }
 
+// " of training_step number 3": which batch, counted over the run, when a hook is called once for
+// each.
+std::string turn_text(const RunResult& run, const Divergence& d) {
+  const Site* const guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
+  return guard == nullptr || guard->hook.empty()
+             ? std::string()
+             : fmt::format(" of {} number {}", guard->hook, d.decision->turn + 1);
+}
+
 std::string title_of(const RunResult& run, const Divergence& d) {
   const std::string callers = d.callers.phrase();
   const std::string lackers = d.lackers.phrase();
   const std::string operation(name_of(d.odd.kind));
   const bool waits = never_completed(*run.journal, d.caller, d.odd.ticket);
   const std::string begin =
-      waits ? fmt::format("{} {} for ever in {}", callers, verb(d.callers, "wait"), operation)
+      waits ? fmt::format("{} {} forever in {}", callers, verb(d.callers, "wait"), operation)
             : fmt::format("{} {} {}", callers, verb(d.callers, "call"), operation);
   switch (d.repair) {
     case Repair::keep_rank:
       return fmt::format("{}: {} {}", begin, lackers, end_text(run, d.lackers.first()));
     case Repair::add_calls:
+      if (d.shows_at >= 0) {
+        return fmt::format("{} {} out {}{} that {} {}", lackers, verb(d.lackers, "leave"),
+                           operation, turn_text(run, d), callers, verb(d.callers, "make"));
+      }
       if (d.code == "LS102") {
         return fmt::format("{} is called {} by {} and {} by {}", operation,
                            times_text(d.calls_of_caller), callers, times_text(d.calls_of_lacker),
                            lackers);
       }
       return fmt::format("{}: {} never {} it{}", begin, lackers, verb(d.lackers, "call"),
-                         d.code == "LS109" ? ", having decided otherwise" : "");
+                         d.code == "LS109" ? " because it took the other branch" : "");
     case Repair::exchange_calls:
       if (d.code == "LS303") {
         return "values of different keys are reduced into one: " + keys_text(run, d);
       }
       return fmt::format("{} and {} do not call {} in the same order", callers, lackers, operation);
     case Repair::change_arguments:
-      return fmt::format("{} {} {} with other arguments than {}", callers, verb(d.callers, "call"),
-                         operation, lackers);
+      return fmt::format("{} {} {} with different arguments from {}", callers,
+                         verb(d.callers, "call"), operation, lackers);
     case Repair::same_group:
       return fmt::format("{} and {} do not make the same group", callers, lackers);
   }
   return operation;
 }
 
-// "ranks 0, 1", "parts 2, 3, 3": what stands in the list of a call.
+// "ranks 0, 1", "parts 2, 3, 3": the list of a call.
 std::string list_text(const Journal& journal, int32_t rank, const Call& call) {
   const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
   const RowLists lists = lane.lists_of(lane.row(call.row));
   if (lists.splits.empty()) {
-    return call.splits == 0 ? "none" : "another list";
+    return call.splits == 0 ? "none" : "a different list";
   }
   const bool members = call.kind == OpKind::new_group;
   if (members && lists.splits.size() > 8) {
@@ -222,9 +241,27 @@ void add_sites(Finding& finding, const Divergence& d) {
   }
 }
 
+// "all_gather with barrier", or empty where all parties call one kind.
+std::string kinds_text(const Divergence& d) {
+  std::vector<std::string_view> kinds;
+  for (const Party& party : d.parties) {
+    if (party.call && std::ranges::find(kinds, name_of(party.call->kind)) == kinds.end()) {
+      kinds.push_back(name_of(party.call->kind));
+    }
+  }
+  return kinds.size() < 2 ? std::string() : fmt::format("{}", fmt::join(kinds, " with "));
+}
+
 std::string pairing_text(const RunResult& run, const Divergence& d) {
   if (d.repair == Repair::keep_rank || d.lackers.empty()) {
     return {};
+  }
+  if (d.shows_at >= 0) {
+    return fmt::format(
+        "calls are paired by position: from call {} on each is paired with one of the next turn, "
+        "and "
+        "call {} is the first that differs",
+        d.call + 1, d.shows_at + 1);
   }
   const bool paired = std::any_of(d.parties.begin(), d.parties.end(), [&d](const Party& party) {
     return party.call && !d.callers.intersects(party.ranks);
@@ -235,10 +272,12 @@ std::string pairing_text(const RunResult& run, const Divergence& d) {
                ? ""
                : fmt::format("call {} of group {} is left without a partner", d.call + 1, d.group);
   }
+  const std::string kinds = kinds_text(d);
   return fmt::format("calls are paired by position: call {} {}", d.call + 1,
-                     waits ? "pairs what does not belong together and never completes"
-                           : "completes and gives each rank what the others meant for something "
-                             "else");
+                     !waits ? "completes, but each rank receives data meant for another call"
+                     : kinds.empty() ? "matches different calls with each other and never completes"
+                                     : fmt::format("matches {}, so {} completes", kinds,
+                                                   d.parties.size() > 2 ? "none" : "neither"));
 }
 
 }  // namespace
@@ -281,11 +320,15 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
     return site != nullptr && site->answers_signal;
   });
   if (d.repair == Repair::keep_rank && !by_signal) {
-    finding.fix = {"mend what ended the rank; an error on one rank must end all of them"};
+    finding.fix = {"fix what ended the rank; make sure that an error on one rank stops all ranks"};
   } else {
-    finding.fix =
-        remedy_for(d.code, {std::string(name_of(d.odd.kind)),
-                            guard == nullptr ? std::string() : guard->condition, by_signal});
+    RemedyContext context{std::string(name_of(d.odd.kind)),
+                          guard == nullptr ? std::string() : guard->condition, by_signal, d.stops};
+    if (d.stops && guard != nullptr) {
+      const std::string own = stop_condition(run.journal->sites, d.decision->site);
+      context.condition = own.empty() ? context.condition : own;
+    }
+    finding.fix = remedy_for(d.code, context);
   }
   return finding;
 }

@@ -9,10 +9,10 @@ namespace lockstep {
 
 /// All members of a communicator make the same calls with the same arguments in the same order
 /// (LS101..LS105, LS109). One finding a defect: differences that follow from an earlier one are
-/// told under its consequences.
+/// reported under its consequences.
 std::vector<Finding> matched_collectives(const RunResult& run);
 
-/// The finding that tells one divergence.
+/// The finding that describes one divergence.
 Finding finding_of(const RunResult& run, const Divergence& divergence);
 
 /// Whether an operation of this rank never came to a good end.

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "properties/gloo_outcome.hpp"
 #include "properties/operation_table.hpp"
 #include "properties/remedy.hpp"
 
@@ -12,12 +13,14 @@ namespace lockstep {
 
 namespace {
 
-/// One rank sends another something else than that expects.
+/// One rank sends something that its receiver does not expect.
 struct Misfit {
   size_t sender = 0;  ///< operations
   size_t receiver = 0;
   std::string sent;
   std::string expected;
+  int64_t bytes_sent = 0;
+  int64_t bytes_expected = 0;
 };
 
 std::string amount_text(DType dtype, int64_t elements) {
@@ -51,8 +54,12 @@ std::optional<Misfit> message_misfit(const OperationTable& table, size_t send) {
   if (sent.dtype == expected.dtype && sent.bytes == expected.bytes) {
     return std::nullopt;
   }
-  return Misfit{send, receive, amount_text(sent.dtype, sent.bytes / size_of(sent.dtype)),
-                amount_text(expected.dtype, expected.bytes / size_of(expected.dtype))};
+  return Misfit{send,
+                receive,
+                amount_text(sent.dtype, sent.bytes / size_of(sent.dtype)),
+                amount_text(expected.dtype, expected.bytes / size_of(expected.dtype)),
+                sent.bytes,
+                expected.bytes};
 }
 
 std::vector<int32_t> members_in_order(const OperationTable& table, const Operation& operation) {
@@ -71,7 +78,7 @@ std::optional<Misfit> exchange_misfit(const OperationTable& table, size_t first)
   const Operation& operation = table[first];
   const auto& call = table.call(operation.communicator, operation.position);
   if (call.front() != first) {
-    return std::nullopt;  // told once a call
+    return std::nullopt;  // reported once per call
   }
   const std::vector<int32_t> members = members_in_order(table, operation);
   std::map<int32_t, size_t> part_of;
@@ -92,17 +99,39 @@ std::optional<Misfit> exchange_misfit(const OperationTable& table, size_t first)
       const size_t splits = 2 * members.size();
       if (sent.splits.size() == splits && expected.splits.size() == splits &&
           sent.splits[to] != expected.splits[members.size() + from]) {
-        return Misfit{
-            sender->second, receiver->second,
-            amount_text(table[sender->second].row.dtype, sent.splits[to]),
-            amount_text(table[receiver->second].row.dtype, expected.splits[members.size() + from])};
+        const auto elements_expected = expected.splits[members.size() + from];
+        const DType of_sender = table[sender->second].row.dtype;
+        const DType of_receiver = table[receiver->second].row.dtype;
+        return Misfit{sender->second,
+                      receiver->second,
+                      amount_text(of_sender, sent.splits[to]),
+                      amount_text(of_receiver, elements_expected),
+                      sent.splits[to] * size_of(of_sender),
+                      elements_expected * size_of(of_receiver)};
       }
     }
   }
   return std::nullopt;
 }
 
-Finding finding_of(const OperationTable& table, const Misfit& misfit) {
+std::string consequence(const Misfit& misfit, const Operation& sender, const Operation& receiver,
+                        bool over_gloo) {
+  if (!over_gloo) {
+    return "what arrives is cut, padded with old data, or never completes";
+  }
+  if (misfit.bytes_sent > misfit.bytes_expected) {
+    return fmt::format(
+        "{} of rank {} (SIGABRT) within milliseconds: more bytes come than were asked for; rank {} "
+        "gets no error from this {}",
+        gloo_ends_process, receiver.rank, sender.rank, name_of(sender.row.kind));
+  }
+  return fmt::format("{}: rank {} {}", gloo_goes_on, receiver.rank,
+                     misfit.bytes_sent < misfit.bytes_expected
+                         ? "goes on, and the rest of its data keeps what it held"
+                         : "takes the bytes as its own type");
+}
+
+Finding finding_of(const OperationTable& table, const Misfit& misfit, bool over_gloo) {
   const Operation& sender = table[misfit.sender];
   const Operation& receiver = table[misfit.receiver];
   const bool message = sender.row.kind == OpKind::send;
@@ -126,14 +155,14 @@ Finding finding_of(const OperationTable& table, const Misfit& misfit) {
   finding.why = {"the sizes or dtypes differ",
                  no_site,
                  {{RankSet{sender.rank}, misfit.sent}, {RankSet{receiver.rank}, misfit.expected}}};
-  finding.follows = {"what arrives is cut, padded with old data, or never completes"};
+  finding.follows = {consequence(misfit, sender, receiver, over_gloo)};
   finding.fix = remedy_for("LS104", {kind, "", false});
   return finding;
 }
 
 }  // namespace
 
-std::vector<Finding> matched_parts(const RunResult& run) {
+std::vector<Finding> matched_parts(const RunResult& run, bool over_gloo) {
   if (run.journal == nullptr || !has_parts(*run.journal)) {
     return {};
   }
@@ -153,7 +182,7 @@ std::vector<Finding> matched_parts(const RunResult& run) {
   }
   std::vector<Finding> findings;
   for (const auto& [sites, misfit] : first) {
-    findings.push_back(finding_of(table, misfit));
+    findings.push_back(finding_of(table, misfit, over_gloo));
   }
   sort_findings(findings);
   return findings;

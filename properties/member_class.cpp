@@ -29,7 +29,7 @@ std::vector<Side> split_at(const std::vector<MemberClass>& classes, size_t posit
       side = sides.insert(sides.end(), Side{{RankSet(), call}, &one});
     }
     side->party.ranks.add(one.ranks);
-    // Of those that make no call, one that was not stopped by others tells most.
+    // Among ranks that make no call, prefer one that was not stopped by others.
     const auto weight = [](const MemberClass& candidate) {
       return std::make_tuple(!candidate.open(), candidate.broken(), candidate.ranks.size());
     };

@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-// The device that came nearest to its limit; null when the run does not tell.
+// The device that came nearest to its limit; null when the run does not say.
 const DeviceMemory* fullest(const RunResult& run, int32_t rank) {
   const DeviceMemory* found = nullptr;
   if (static_cast<size_t>(rank) < run.memory.size()) {
@@ -44,7 +44,7 @@ Finding finding_of(const RunResult& run, SiteId site, const RankSet& ranks) {
   }
   const auto all = static_cast<int64_t>(run.ends.size());
   if (ranks.size() < all) {
-    finding.follows.push_back("the other ranks are not told; what they wait for never comes");
+    finding.follows.push_back("the other ranks do not notice; what they wait for never comes");
   }
   finding.fix = remedy_for("LS401");
   return finding;

@@ -26,13 +26,22 @@ double bound_of(const GlobalMetric& metric, int64_t more_roundings = 0) {
   return 2 * gamma(operations, DType::fp32) * magnitude;
 }
 
-// Of values of two runs, which sum in other orders. The roundings of a long sum go up as often as
-// down (Higham, Accuracy and Stability, 2.8): they grow as its root, eight times which no sum in
-// practice reaches.
-bool is_beyond_one_device(const GlobalMetric& metric, double logged) {
+// Compares values of two runs, which sum in different orders. The roundings of a long sum go up as
+// often as down (Higham, Accuracy and Stability, 2.8): they grow as its root, eight times which no
+// sum in practice reaches.
+bool is_beyond(const GlobalMetric& metric, double logged, double right) {
   const double sums = 8 * std::sqrt(static_cast<double>(metric.elements));
-  return beyond_rounding(logged, *metric.single_device,
-                         bound_of(metric, static_cast<int64_t>(sums)));
+  return beyond_rounding(logged, right, bound_of(metric, static_cast<int64_t>(sums)));
+}
+
+bool is_beyond_one_device(const GlobalMetric& metric, double logged) {
+  return is_beyond(metric, logged, *metric.single_device);
+}
+
+// It differs from one device, and by more than the samples that were taken twice or never.
+bool is_wrong(const GlobalMetric& metric, double logged) {
+  return metric.single_device && !metric.is_stale && is_beyond_one_device(metric, logged) &&
+         !(metric.of_taken_samples && !is_beyond(metric, logged, *metric.of_taken_samples));
 }
 
 RankSet ranks_of(const GlobalMetric& metric) {
@@ -77,7 +86,7 @@ bool differ(const GlobalMetric& metric) {
 
 void tell_single_device(const GlobalMetric& metric, double logged, Finding& finding) {
   if (metric.single_device) {
-    finding.follows.push_back(fmt::format("all samples at once give {}: the error is {}",
+    finding.follows.push_back(fmt::format("all samples together give {} (error {})",
                                           value_text(*metric.single_device),
                                           error_text(logged, *metric.single_device)));
   }
@@ -125,7 +134,7 @@ std::optional<Finding> lost_fraction(const GlobalMetric& metric) {
 }
 
 // By its own wish (rank_zero_only), or because only some ranks come to the statement. Where they
-// reduce it, they pair with others or wait for them, which is told as such.
+// reduce it, they pair with others or wait for them, which is reported as such.
 bool is_of_some_ranks(const GlobalMetric& metric) {
   return metric.rank_zero_only ||
          (!metric.synchronised && std::ssize(metric.ranks) < metric.world_size);
@@ -155,9 +164,9 @@ std::vector<std::string> remedy_for_one_rank(const GlobalMetric& metric) {
 
 std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
-  const bool alone = is_of_some_ranks(metric) && metric.single_device &&
+  const bool alone = is_of_some_ranks(metric) &&
                      (metric.rule.empty() || metric.ranks.size() == 1 || differ(metric)) &&
-                     is_beyond_one_device(metric, logged);
+                     is_wrong(metric, logged);
   // A common reduction gives one value, unless ranks reduce different things: LS103, LS303.
   const bool is_common = metric.rank_zero_only || (metric.synchronised && !metric.is_object);
   if (!alone && (is_common || !differ(metric))) {
@@ -168,18 +177,20 @@ std::optional<Finding> of_one_rank(const GlobalMetric& metric) {
                                             : Level::note;
   Finding finding = finding_for(
       "LS302", level, metric,
-      alone ? fmt::format("`{}` is logged by {} and is not that of all samples", metric.key,
-                          ranks_of(metric).phrase())
-            : fmt::format("every rank logs another `{}`; the logger writes rank 0's", metric.key));
+      alone ? fmt::format("`{}` is logged by {} only, and is not the value of all samples",
+                          metric.key, ranks_of(metric).phrase())
+            : fmt::format("each rank logs a different `{}`; only rank 0's value is written",
+                          metric.key));
   finding.why.text = listed(metric, &RankMetric::value);
   tell_single_device(metric, logged, finding);
   finding.follows.push_back(
-      "what monitors it (checkpoints, early stopping, schedulers) decides for each rank apart");
+      fmt::format("{} (checkpoints, early stopping, schedulers) decide separately on each rank",
+                  callbacks_that_monitor));
   finding.fix = remedy_for_one_rank(metric);
   return finding;
 }
 
-// Replicas log into one place, so what stands there in the end is the last one's.
+// Replicas log into one place, so the last one's value remains.
 std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
   if (metric.chunks < 2 || !metric.of_last_batch || metric.is_object || !metric.single_device ||
@@ -188,8 +199,9 @@ std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
   }
   Finding finding = finding_for(
       "LS302", metric.in_training ? Level::note : Level::error, metric,
-      fmt::format("`{}` is logged by each replica of its chunk alone; the last one's stands",
-                  metric.key));
+      fmt::format(
+          "`{}` is logged by each replica from its own chunk; only the last one's value remains",
+          metric.key));
   finding.why.text =
       fmt::format("dp divides each batch into {} chunks, and a step hook sees one", metric.chunks);
   tell_single_device(metric, logged, finding);
@@ -199,20 +211,32 @@ std::optional<Finding> of_one_chunk(const GlobalMetric& metric) {
   return finding;
 }
 
+// One value of what all ranks have gathered, so that no mean has changed it.
+bool is_computed_once(const GlobalMetric& metric) {
+  return metric.is_of_gathered && !differ(metric) &&
+         std::ranges::all_of(metric.ranks,
+                             [](const RankMetric& rank) { return rank.batches == 1; });
+}
+
 // All ranks agree on it, so it is what was given to the objects that is not that of all samples.
 std::optional<Finding> of_other_samples(const GlobalMetric& metric) {
   const double logged = metric.ranks.front().value;
-  if (!metric.is_object || metric.is_told_already || !metric.single_device || metric.in_training ||
-      !is_beyond_one_device(metric, logged)) {
+  const bool is_judged = metric.is_object || is_computed_once(metric);
+  if (!is_judged || metric.is_told_already || metric.in_training || !is_wrong(metric, logged)) {
     return std::nullopt;
   }
-  Finding finding = finding_for("LS302", Level::error, metric,
-                                fmt::format("`{}` is {} on all ranks, and not that of all samples",
-                                            metric.key, value_text(logged)));
+  Finding finding =
+      finding_for("LS302", Level::error, metric,
+                  fmt::format("`{}` is {} on all ranks, which is not the value of all samples",
+                              metric.key, value_text(logged)));
   tell_single_device(metric, logged, finding);
-  finding.fix = {metric.remedy.empty()
-                     ? "update the object on every rank, once with each of its batches"
-                     : metric.remedy};
+  if (metric.is_object) {
+    finding.fix = {metric.remedy.empty()
+                       ? "update the object on every rank, once with each of its batches"
+                       : metric.remedy};
+  } else {
+    finding.fix = {"gather what every rank has of this epoch, all of it and nothing else"};
+  }
   return finding;
 }
 
@@ -221,24 +245,24 @@ std::optional<Finding> averaged(const GlobalMetric& metric) {
   const std::string& rule = metric.rule.empty() ? metric.other_rule : metric.rule;
   const bool is_guess = metric.rule.empty();
   if (metric.is_object || rule.empty() || (is_guess && metric.is_told_already) ||
-      !metric.single_device || !is_beyond_one_device(metric, logged)) {
+      is_computed_once(metric) || !is_wrong(metric, logged)) {
     return std::nullopt;
   }
-  Finding finding =
-      finding_for("LS301", metric.in_training ? Level::note : Level::error, metric,
-                  fmt::format("`{}` is {}, a {} of {}; all samples give {}", metric.key,
-                              value_text(logged), metric.reduction,
-                              metric.reduction == "mean" ? "what cannot be averaged" : "parts",
-                              value_text(*metric.single_device)));
+  Finding finding = finding_for(
+      "LS301", metric.in_training ? Level::note : Level::error, metric,
+      fmt::format("`{}` = {} is the {} of per-batch values, which is not the value of all "
+                  "samples ({})",
+                  metric.key, value_text(logged), metric.reduction,
+                  value_text(*metric.single_device)));
   finding.why.text = rule;
-  finding.follows.push_back("of their own batches: " + listed(metric, &RankMetric::own));
-  finding.follows.push_back(
-      fmt::format("the error here is {}", error_text(logged, *metric.single_device)));
+  finding.follows.push_back("values of each rank's own batches: " +
+                            listed(metric, &RankMetric::own));
+  finding.follows.push_back(fmt::format("error: {}", error_text(logged, *metric.single_device)));
   finding.fix = {metric.rule.empty() ? metric.other_remedy : metric.remedy};
   return finding;
 }
 
-// What is logged once the lost fraction is mended.
+// The logged value once the lost fraction is fixed.
 GlobalMetric with_whole_weight(GlobalMetric metric) {
   const double factor = weight_of(metric).factor();
   for (RankMetric& rank : metric.ranks) {
@@ -274,6 +298,15 @@ std::vector<Finding> findings_of(const GlobalMetric& metric) {
 }
 
 }  // namespace
+
+bool is_explained_by_samples(const GlobalMetric& metric) {
+  return metric.single_device &&
+         std::ranges::any_of(
+             metric.ranks,
+             [&](const RankMetric& rank) { return is_beyond_one_device(metric, rank.value); }) &&
+         std::ranges::none_of(metric.ranks,
+                              [&](const RankMetric& rank) { return is_wrong(metric, rank.value); });
+}
 
 std::optional<bool> agrees_with_one_device(const GlobalMetric& metric) {
   if (!metric.single_device) {

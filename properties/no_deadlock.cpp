@@ -61,7 +61,7 @@ class Teller {
     Finding finding = lockstep::finding_of(
         code, level,
         level == Level::warning
-            ? fmt::format("{} {} before it is received: this ends only while sends are buffered",
+            ? fmt::format("{} {} before it is received: this completes only if sends are buffered",
                           ranks.phrase(), verb(ranks, "send"))
             : fmt::format("{} wait for each other in {}{}", ranks.phrase(), calls, where));
     fill(finding, operations);
@@ -72,7 +72,7 @@ class Teller {
         !tags.empty() && level == Level::error) {
       finding.why.text += "; " + tags + ", so these two do not meet";
       finding.fix.insert(finding.fix.begin(),
-                         "give both the same tag where they are one message; else");
+                         "if both are the same message, give them the same tag; otherwise");
     }
     return finding;
   }
@@ -93,7 +93,7 @@ class Teller {
         operations.empty() ? "for a signal" : "in " + text_of(table_, table_[operations.front()]);
     Finding finding =
         lockstep::finding_of("LS101", Level::error,
-                             fmt::format("{} {} for ever {}: {} {}", waiting.phrase(),
+                             fmt::format("{} {} forever {}: {} {}", waiting.phrase(),
                                          verb(waiting, "wait"), what, ranks.phrase(), reason));
     fill(finding, operations);
     finding.ranks = ranks;
@@ -155,7 +155,7 @@ class Teller {
                        : std::string();
   }
 
-  // "rank 0 waits in send for rank 1, rank 1 waits in send for rank 0".
+  // "rank 0 waits in send for rank 1; rank 1 waits in send for rank 0".
   std::string chain(const std::vector<uint32_t>& cycle) const {
     constexpr size_t steps_max = 8;
     std::string text;
@@ -171,10 +171,10 @@ class Teller {
         next = (next + 1) % cycle.size();
       } while (next != i && graph_.nodes()[cycle[next]].kind == WaitNode::Kind::call);
       const WaitNode& other = graph_.nodes()[cycle[next]];
-      text += fmt::format("{}rank {} waits in {} of group {} for {}", text.empty() ? "" : ", ",
+      text += fmt::format("{}rank {} waits in {} of group {} for {}", text.empty() ? "" : "; ",
                           node.rank, text_of(table_, table_[node.operation]),
                           group_label(table_, table_[node.operation]),
-                          other.rank == node.rank ? "an earlier operation of its own"
+                          other.rank == node.rank ? "its own earlier operation"
                                                   : fmt::format("rank {}", other.rank));
       ++steps;
     }
@@ -276,22 +276,21 @@ Finding lost_message(const RunResult& run, const OperationTable& table, const Ru
   if (!lost.empty()) {
     // A process that is killed in the middle of an exchange leaves it so.
     Finding finding = teller.missing(lost, waiters, lost_text(run, lost.first()));
-    finding.fix = {"mend what ended the rank; an error on one rank must end all of them"};
+    finding.fix = {"fix what ended the rank; make sure that an error on one rank stops all ranks"};
     return finding;
   }
   if (without.empty()) {
     Finding finding = teller.missing(RankSet{operation.rank}, waiters,
-                                     "has come like all others, yet it does not complete");
-    finding.fix = {"look at the arguments: sizes and splits must fit together on all ranks"};
+                                     "has called it like all others, but it does not complete");
+    finding.fix = {"check the arguments: sizes and splits must agree on all ranks"};
     if (run.times_measured) {
-      finding.fix.insert(
-          finding.fix.begin(),
-          "look at the connection of the ranks (a link that went down, a firewall);");
+      finding.fix.insert(finding.fix.begin(),
+                         "check the connection of the ranks (a link that went down, a firewall);");
     }
     return finding;
   }
   Finding finding = teller.missing(without, waiters, "went on: its message was lost");
-  finding.fix = {"the network or the process lost a message; no change of the program mends it"};
+  finding.fix = {"the network or the process lost a message; no change of the program fixes it"};
   return finding;
 }
 
@@ -362,7 +361,7 @@ std::vector<Finding> no_buffering_hazard(const RunResult& run) {
   if (progress.all_done()) {
     return {};
   }
-  // What does not end with buffering either was recorded incompletely: no judgement.
+  // A run that does not end with buffering either was recorded incompletely: no judgement.
   const RunProgress buffered = replay(table, Sends::buffered);
   if (!buffered.all_done()) {
     return {};

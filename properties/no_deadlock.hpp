@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-/// Nobody waits for ever. One finding a reason: a circle of waiting (LS103 within one communicator,
-/// LS106 over several, LS107 between messages, LS108 when buffered sends would have ended it), or
-/// something that never comes (LS101). What merely waits for such a reason is a consequence.
+/// Nobody waits forever. One finding per reason: a circle of waiting (LS103 within one
+/// communicator, LS106 over several, LS107 between messages, LS108 if buffered sends would have
+/// ended it), or something that never comes (LS101). Further waiting is a consequence.
 std::vector<Finding> no_deadlock(const RunResult& run);
 
 /// No run that ended depends on sends that return before they are received (LS108, a warning).

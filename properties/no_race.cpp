@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-// What is read too early is worth telling before what else the same two uses do.
+// A read that is too early is reported before anything else about the same two uses.
 std::string code_of(const Race& race) {
   if (race.first.writes && race.second.reads) {
     return "LS201";
@@ -35,23 +35,27 @@ std::string title_of(const std::string& code, const Group& group) {
     return fmt::format("{}: {} reads data that {} may still be writing", ranks, race.second.text,
                        race.first.text);
   }
-  if (code == "LS202") {
-    return fmt::format("{}: {} {} a buffer that {} may still be using", ranks, race.second.text,
-                       race.second.releases ? "frees" : "overwrites", race.first.text);
+  if (race.second.releases) {
+    return fmt::format("{}: memory is given back that {} may still be using", ranks,
+                       race.first.text);
   }
-  return fmt::format("{}: {} and {} write the same buffer in no order", ranks, race.first.text,
+  if (code == "LS202") {
+    return fmt::format("{}: {} overwrites a buffer that {} may still be using", ranks,
+                       race.second.text, race.first.text);
+  }
+  return fmt::format("{}: {} and {} write the same buffer without an order", ranks, race.first.text,
                      race.second.text);
 }
 
 std::string follows_of(const std::string& code) {
   if (code == "LS201") {
-    return "the value read is the old one, the new one or a mixture, whichever timing makes it";
+    return "the value read is the old one, the new one or a mixture, depending on timing";
   }
   if (code == "LS202") {
     return "the earlier operation may see or leave data of the later one; the result depends on "
            "timing";
   }
-  return "which of the two values stays depends on timing";
+  return "which of the two values remains depends on timing";
 }
 
 Finding finding_of(const std::string& code, const Group& group) {
@@ -69,12 +73,20 @@ Finding finding_of(const std::string& code, const Group& group) {
                            race.first.text});
   finding.did = {{group.ranks, 0, race.first.text, race.first.site},
                  {group.ranks, 0, race.second.text, race.second.site}};
-  finding.why.text = "no stream, `after` or wait orders the second after the first";
+  finding.why.text =
+      race.second.releases
+          ? "the allocator knows only the stream that allocated it, which may get it again at once"
+          : "no stream, `after` or wait orders the second after the first";
   finding.follows.push_back(follows_of(code));
   if (group.buffers.size() > 1) {
     finding.follows.push_back(fmt::format("the same on {} buffers", group.buffers.size()));
   }
   finding.fix = remedy_for(code);
+  if (race.second.releases) {
+    finding.fix = {
+        "let the stream that allocated it wait for the other one before the last name goes:",
+        "  - wait_stream: {stream: USER, on: ALLOCATED}    (in Python also x.record_stream(USER))"};
+  }
   return finding;
 }
 
@@ -84,7 +96,7 @@ std::vector<Finding> no_race(const RunResult& run) {
   if (run.journal == nullptr || !run.journal->options().lists) {
     return {};
   }
-  // Where no statement is known the texts tell uses apart.
+  // Where no statement is known, the texts distinguish uses.
   using Key = std::tuple<std::string, SiteId, SiteId, std::string, std::string>;
   std::map<Key, Group> groups;
   for (int32_t rank = 0; rank < run.journal->ranks(); ++rank) {

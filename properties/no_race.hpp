@@ -13,7 +13,7 @@ namespace lockstep {
 /// (Lamport's happened-before by vector clocks). Needs a journal with lists; without them there is
 /// nothing to judge. A release is ordered as a caching allocator does it: uses on the first stream
 /// of the buffer's device are safe, and all uses of host memory, which is kept until the copies
-/// that use it have ended (PyTorch CachingHostAllocator). One finding a pair of statements, over
+/// that use it have ended (PyTorch CachingHostAllocator). One finding per pair of statements, over
 /// all ranks and buffers.
 std::vector<Finding> no_race(const RunResult& run);
 

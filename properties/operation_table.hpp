@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// One operation of a journal and where it stands in the sequence that it is matched by.
+/// One operation of a journal and where it is in the sequence that it is matched by.
 struct Operation {
   Row row;
   int32_t rank = 0;

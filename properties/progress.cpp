@@ -137,7 +137,7 @@ class Replay {
     }
   }
 
-  // Starts what stands first in a queue, with all parts of its grouped call, and drops what is
+  // Starts what is first in a queue, with all parts of its grouped call, and drops what is
   // done.
   bool advance_queue(std::deque<size_t>& queue) {
     bool moved = false;
@@ -273,7 +273,7 @@ RunProgress progress_of(const RunResult& run, const OperationTable& table) {
     if (end_of_rank(run, waiting.rank) == RankEnd::Kind::lost) {
       continue;
     }
-    // Lanes stand by rank, then by number.
+    // Lanes are ordered by rank, then by number.
     const auto key = [](const auto& lane) { return std::make_pair(lane.rank, lane.lane); };
     const auto lane = std::lower_bound(
         state.lanes.begin(), state.lanes.end(), waiting,

@@ -28,7 +28,7 @@ struct RunProgress {
   bool ticket_done(const OperationTable& table, int32_t rank, Ticket ticket) const;
 };
 
-/// What the world's completions say.
+/// Progress according to the world's completions.
 RunProgress progress_of(const RunResult& run, const OperationTable& table);
 
 /// When a send is done: when the receive has been reached, or as soon as it is reached itself.

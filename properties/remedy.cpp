@@ -8,7 +8,22 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+// An expression as a value inside of braces.
+std::string in_flow(const std::string& expression) {
+  return expression.find_first_of(",[]{}#:\"'") == std::string::npos ? expression
+                                                                     : "\"" + expression + "\"";
+}
+
+std::string deciding(const RemedyContext& context) {
+  return fmt::format("  - {{reduce_boolean_decision: {{value: {}, all: false, as: decided}}}}",
+                     context.condition.empty() ? "condition" : in_flow(context.condition));
+}
+
 Lines for_calls(std::string_view code, const RemedyContext& context) {
+  if (context.stops) {
+    return {"decide once for all ranks (or from a value logged with sync_dist: true), then stop:",
+            deciding(context), "  - {should_stop: decided}"};
+  }
   const std::string operation = context.operation.empty() ? "the call" : context.operation;
   if (code == "LS101") {
     return {
@@ -37,9 +52,7 @@ Lines for_calls(std::string_view code, const RemedyContext& context) {
         "same order,",
         "whether it becomes a member or not"};
   }
-  return {"decide once for all ranks, then branch on the answer:",
-          fmt::format("  - {{reduce_boolean_decision: {{value: {}, all: false, as: decided}}}}",
-                      context.condition.empty() ? "condition" : context.condition),
+  return {"decide once for all ranks, then branch on the result:", deciding(context),
           "  - {if: decided, then: [..]}"};
 }
 
@@ -58,7 +71,7 @@ Lines for_waiting(std::string_view code) {
 
 Lines for_memory_of_streams(std::string_view code) {
   if (code == "LS201") {
-    return {"wait for the operation that writes the data before it is read:", "  - wait: NAME"};
+    return {"wait for the operation that writes the data before reading it:", "  - wait: NAME"};
   }
   if (code == "LS202") {
     return {
@@ -74,7 +87,7 @@ Lines for_memory_of_streams(std::string_view code) {
 std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& context) {
   if (context.by_signal) {
     return {
-        "signal all ranks of a job, never one alone; and as a rank may stand anywhere then, "
+        "signal all ranks of a job, never only one; and as a rank may be anywhere then, "
         "count on checkpoints",
         "at intervals and a restart, not on this end"};
   }
@@ -92,10 +105,13 @@ std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& 
   }
   if (code == "LS303") {
     return {
-        "log the same keys in the same order on every rank: choose the value by `if`, not the log"};
+        "log the same keys in the same order on every rank: use `if` for the value, not for the "
+        "log"};
   }
   if (code == "LS305") {
-    return {"start all ranks from the same values and change them only by what all ranks share"};
+    return {
+        "start all ranks from the same values, and change them only by values that all ranks "
+        "share"};
   }
   if (code == "LS306") {
     return {"weight each rank by its number of samples, or give every rank equally many"};

@@ -6,14 +6,15 @@
 
 namespace lockstep {
 
-/// What a remedy is about, as far as it is known.
+/// The subject of a remedy, as far as it is known.
 struct RemedyContext {
   std::string operation;   ///< "all_gather"
   std::string condition;   ///< of the branch that separated the ranks, or empty
   bool by_signal = false;  ///< the handler of a signal separated them
+  bool stops = false;      ///< the ranks left a training loop apart, by `should_stop`
 };
 
-/// The lines that mend a defect of this code; a statement of a scenario where one helps.
+/// The lines that fix a defect of this code; a statement of a scenario where one helps.
 std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& context = {});
 
 }  // namespace lockstep

@@ -70,7 +70,7 @@ Finding finding_of(const std::string& group, const std::string& name, const Memb
     finding.why.ways.push_back({holders, value});
     finding.did.push_back({holders, 0, fmt::format("{} = {}", name, value), no_site});
   }
-  finding.follows.push_back("each of them trains a model of its own; what is saved is one of them");
+  finding.follows.push_back("each rank trains its own model; only one of them is saved");
   if (names_differing > 1) {
     finding.follows.push_back(fmt::format("{} more differ", names_differing - 1));
   }

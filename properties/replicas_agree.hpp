@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What one rank holds of something that all ranks of its group should hold alike.
+/// One rank's copy of a value that all ranks of its group should hold alike.
 struct ReplicaValues {
   int32_t rank = 0;
   std::string group;  ///< tag of a group of replicas: "data parallel 0"
@@ -17,7 +17,7 @@ struct ReplicaValues {
   Values values;
 };
 
-/// Replicas are equal bit for bit (LS305). One finding a group: its first name that differs.
+/// Replicas are equal bit for bit (LS305). One finding per group: its first name that differs.
 std::vector<Finding> replicas_agree(std::span<const ReplicaValues> replicas);
 
 }  // namespace lockstep

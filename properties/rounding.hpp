@@ -19,7 +19,7 @@ double gamma(int64_t operations, DType dtype);
 /// finite in neither are not apart.
 bool beyond_rounding(double here, double there, double bound);
 
-/// What a training run sums over.
+/// Lengths of the sums in a training run.
 struct TrainingSize {
   int64_t steps = 1;        ///< optimizer steps
   int64_t samples = 1;      ///< of one step, over all ranks and micro-batches
@@ -43,7 +43,7 @@ struct TrainingSize {
 ///   optimizer  at most 16: Adam with weight decay
 /// Each step starts from the parameters of the one before, so the steps add up. Both runs have
 /// this bound, which gamma turns into a distance of 2 gamma times the sum of the terms' absolute
-/// values. That sum is not known after a run; the largest element of the parameter stands for it,
+/// values. That sum is not known after a run; the largest element of the parameter replaces it,
 /// which is near enough while updates are small beside the weights, as in the few steps of a
 /// rehearsal. Activations are taken to stretch no difference (ReLU does not).
 int64_t rounded_operations(const Network& network, const TrainingSize& size);

@@ -35,7 +35,7 @@ struct Shrunk {
 Shrunk shrink(std::span<const Setting> candidates, const StillShows& still_shows,
               int64_t runs_max = 200);
 
-/// The same defect: equal code and equal statement. Ranks and call numbers may differ.
+/// True if code and statement are equal. Ranks and call numbers may differ.
 bool same_defect(const Finding& left, const Finding& right);
 
 }  // namespace lockstep

@@ -47,11 +47,12 @@ std::vector<Arrival> arrivals_of(const Journal& journal, const Communicator& com
 
 Finding finding_of(const std::string& group, int64_t position, const Arrival& arrival, Time timeout,
                    bool measured) {
-  const std::string wait = measured ? "too" : time_text(arrival.wait().count());
+  const std::string wait =
+      measured ? "too late" : time_text(arrival.wait().count()) + " after the others";
   Finding finding = lockstep::finding_of(
-      "LS402", Level::warning,
-      fmt::format("rank {} comes {} late to {}: the timeout is {}", arrival.last_rank, wait,
-                  name_of(arrival.call.kind), time_text(timeout.count())));
+      "LS402", Level::error,
+      fmt::format("rank {} reaches {} {}: the timeout is {}", arrival.last_rank,
+                  name_of(arrival.call.kind), wait, time_text(timeout.count())));
   finding.ranks = RankSet{arrival.last_rank};
   finding.group = group;
   finding.call = position + 1;
@@ -60,7 +61,8 @@ Finding finding_of(const std::string& group, int64_t position, const Arrival& ar
   finding.did.push_back(
       {RankSet{arrival.last_rank}, position + 1, text_of(arrival.call), arrival.call.site});
   finding.when = measured ? "" : fmt::format("at {}", time_text(arrival.first.count()));
-  finding.follows.push_back("the others are ended by the timeout although nothing is wrong");
+  finding.follows.push_back(
+      fmt::format("the timeout ends the other ranks after {}", time_text(timeout.count())));
   finding.fix = remedy_for("LS402");
   return finding;
 }

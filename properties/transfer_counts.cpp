@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "model/strategy/device_copy.hpp"
 #include "properties/rank_set.hpp"
 
 namespace lockstep {
@@ -35,6 +36,11 @@ std::map<Key, TransferCount> by_key(const std::vector<TransferCount>& counts) {
 
 }  // namespace
 
+bool moves_between_gpus(const Row& row) {
+  return row.row == RowKind::op &&
+         (is_communication(row.kind) || (row.kind == OpKind::copy && row.tag == between_devices));
+}
+
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
                                         const RowRange& range) {
   std::vector<TransferCount> all;
@@ -43,8 +49,11 @@ std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
     journal.lane(rank, lane).for_each([&](const Row& row) {
       ++index;
       const bool counts = lane != 0 || (index >= range.begin && index < range.end);
-      if (counts && row.row == RowKind::op && is_communication(row.kind)) {
-        all.push_back({row.kind, label_of(journal, rank, row.group), 1, row.bytes});
+      if (counts && moves_between_gpus(row)) {
+        const bool copies = row.kind == OpKind::copy;
+        all.push_back({row.kind,
+                       copies ? std::string("own GPUs") : label_of(journal, rank, row.group), 1,
+                       row.bytes});
       }
     });
   }

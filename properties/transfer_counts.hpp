@@ -10,10 +10,11 @@
 namespace lockstep {
 
 /// How often one rank called an operation on a group, and with how much payload in all. The payload
-/// is that of Op::bytes: of all_gather and gather the rank's own part, else all of it.
+/// is that of Op::bytes: of all_gather and gather the rank's own part, else all of it. Copies
+/// between GPUs of the rank count too.
 struct TransferCount {
   OpKind kind = OpKind::event;
-  std::string group;  ///< "world", or "ranks 0-3"
+  std::string group;  ///< "world", "ranks 0-3", or "own GPUs" of copies
   int64_t count = 0;
   int64_t bytes = 0;
   bool operator==(const TransferCount&) const = default;
@@ -25,11 +26,14 @@ struct RowRange {
   int64_t end = std::numeric_limits<int64_t>::max();
 };
 
+/// Whether data leave a GPU by this operation: to another rank, or to another GPU of this one.
+bool moves_between_gpus(const Row& row);
+
 /// The communication of one rank within these rows, by kind and group.
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
                                         const RowRange& rows = {});
 
-/// The same of one step out of `steps` equal ones; nothing when the counts cannot be divided, so
+/// The counts of one step out of `steps` equal ones; empty when the counts cannot be divided, so
 /// that steps were not equal.
 std::vector<TransferCount> transfers_per_step(std::vector<TransferCount> counts, int64_t steps);
 

@@ -141,7 +141,7 @@ class WaitGraph::Builder {
     return call;
   }
 
-  // A part that stands behind others in its queue, or behind its `after` list, has not come yet.
+  // A part that follows others in its queue, or behind its `after` list, has not come yet.
   void wait_for_part(uint32_t from, size_t part) {
     const auto node = operations_.find(part);
     if (node == operations_.end()) {

@@ -42,7 +42,7 @@ class WaitGraph {
 
   const std::vector<WaitNode>& nodes() const { return nodes_; }
   /// The strongly connected components that wait for nothing outside (Boost.Graph), by their
-  /// smallest node. Lanes that ended are told only when something waits for them.
+  /// smallest node. Lanes that ended are included only when something waits for them.
   std::vector<WaitKnot> knots() const;
   /// Lanes and operations that wait, directly or not, for this knot.
   RankSet ranks_waiting_for(const WaitKnot& knot) const;

@@ -34,7 +34,8 @@ std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
     const std::string group = communicator == 0 ? "world" : table.members(communicator).phrase();
     if (sentences.size() < limit) {
       sentences.push_back(
-          position < 0 ? fmt::format("{} {} in {}", ranks.phrase(), verb(ranks, "wait"), name)
+          position < 0 ? fmt::format("{} {} {}", ranks.phrase(), verb(ranks, "wait"),
+                                     name == name_of(OpKind::event) ? "for a stream" : "in " + name)
                        : fmt::format("{} {} in {} (call {} of group {})", ranks.phrase(),
                                      verb(ranks, "wait"), name, position + 1, group));
     }

@@ -55,6 +55,16 @@ std::string sentence_of_collectives(CollectiveAlgorithms algorithms) {
   return {};
 }
 
+std::string sentence_of_staging(const Cluster& tcp, bool on_gpus) {
+  const char* copies = on_gpus ? "c10d copies tensors from the GPU to host memory and back "
+                                 "(ProcessGroupGloo.cpp), and Gloo "
+                               : "Gloo ";
+  return fmt::format(
+      "transport: {}sends over TCP: {:g} GB/s per rank, between nodes over one NIC with {:g} us; "
+      "UNCALIBRATED: assumed",
+      copies, gigabytes(tcp.node.pcie), seconds(tcp.network.latency) * 1e6);
+}
+
 }  // namespace
 
 DeviceModel host_share(const NodeModel& node, int32_t ranks_per_node) {
@@ -76,7 +86,7 @@ DeviceModel host_share(const NodeModel& node, int32_t ranks_per_node) {
 
 namespace {
 
-// Of the ranks that share a host, where they really are: occupied GPUs leave room for fewer.
+// Counts the ranks that share a host, as placed: occupied GPUs leave room for fewer.
 int32_t most_ranks_on_a_node(const Placement& placement, int32_t devices_per_node) {
   std::map<uint32_t, int32_t> ranks_on;
   int32_t most = 1;
@@ -89,16 +99,15 @@ int32_t most_ranks_on_a_node(const Placement& placement, int32_t devices_per_nod
 }
 
 std::string sentence_of_range(const RangeFactors& range) {
-  return fmt::format(
-      "steps of held-out trainings took {:.2f} to {:.2f} of their prediction (5 to 95 %)",
-      range.low, range.high);
+  return fmt::format("held-out trainings: measured / predicted {:.2f} to {:.2f} (5 to 95 %)",
+                     range.low, range.high);
 }
 
 // Measured costs in front of those of data sheets.
 void use_calibration(Costs& costs, const MeasuredChoice& choice) {
   const Calibration& calibration = *choice.calibration;
   for (std::string& sentence : costs.basis) {
-    sentence = "what was not measured: " + sentence;
+    sentence = "not measured: " + sentence;
   }
   auto compute = std::make_unique<MeasuredComputeCost>(choice, std::move(costs.compute));
   costs.measured_compute = compute.get();
@@ -115,8 +124,8 @@ void use_calibration(Costs& costs, const MeasuredChoice& choice) {
                   calibration.origin.device, sentence_of_range(communication_range(calibration)))};
   if (const std::optional<Time> launch = measured_launch_overhead(choice)) {
     costs.launch_overhead = *launch;
-    measured.push_back(
-        fmt::format("launch: {:g} us of host time an operation, measured", seconds(*launch) * 1e6));
+    measured.push_back(fmt::format("launch: {:g} us of host time per operation, measured",
+                                   seconds(*launch) * 1e6));
   }
   costs.basis.insert(costs.basis.begin(), measured.begin(), measured.end());
 }
@@ -146,15 +155,23 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
       sentence_of_device(device),
       sentence_of_links(cluster),
       sentence_of_collectives(options.algorithms),
-      fmt::format("launch: {:g} us of host time an operation; host work: {} core(s) a rank, {:g} "
-                  "GB/s of memory; UNCALIBRATED: assumed",
-                  seconds(device.launch_overhead) * 1e6,
-                  std::max(1, cluster.node.cpu_cores / std::max(1, ranks_per_node)),
-                  gigabytes(host.memory_bandwidth)),
+      fmt::format(
+          "launch: {:g} us of host time per operation; host work: {} core(s) per rank, {:g} "
+          "GB/s of memory; UNCALIBRATED: assumed",
+          seconds(device.launch_overhead) * 1e6,
+          std::max(1, cluster.node.cpu_cores / std::max(1, ranks_per_node)),
+          gigabytes(host.memory_bandwidth)),
   };
   costs.compute = std::make_unique<RooflineComputeCost>(device, host);
+  const bool staged =
+      options.algorithms == CollectiveAlgorithms::gloo && device.compute_capability > 0;
   costs.communication = std::make_unique<TopologyCommunicationCost>(
-      cluster, std::move(placed.placement), options.algorithms, host);
+      staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host);
+  if (staged) {
+    costs.staged = std::make_unique<StagedCommunicationCost>(*costs.communication, cluster, host,
+                                                             options.on_gpus);
+    costs.basis.push_back(sentence_of_staging(over_tcp(cluster), options.on_gpus));
+  }
   if (options.calibration != nullptr) {
     use_calibration(costs, {options.calibration, options.network, ranks_per_node, options.end});
   }

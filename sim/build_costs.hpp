@@ -8,15 +8,17 @@
 #include "sim/cost.hpp"
 #include "sim/measured_cost.hpp"
 #include "sim/roofline_cost.hpp"
+#include "sim/staged_cost.hpp"
 #include "sim/topology_cost.hpp"
 
 namespace lockstep::sim {
 
-/// How a run stands on its cluster.
+/// How a run is placed on its cluster.
 struct CostOptions {
   int32_t world_size = 1;
   int32_t ranks_per_node = 0;  ///< 0: as many as fit
   int32_t devices_per_rank = 1;
+  bool on_gpus = true;  ///< tensors live there, if the cluster has any
   CollectiveAlgorithms algorithms = CollectiveAlgorithms::nccl;
   std::vector<Straggler> stragglers{};
   const Calibration* calibration = nullptr;  ///< null: data sheets alone; outlives the costs
@@ -24,18 +26,22 @@ struct CostOptions {
   RangeEnd end = RangeEnd::nominal;          ///< of a calibrated prediction
 };
 
-/// What a simulation of one cluster needs, and what its figures rest on.
+/// Inputs of a simulation of one cluster, and the sources of its figures.
 struct Costs {
   std::unique_ptr<ComputeCost> compute;
   SlowedComputeCost* slowed = nullptr;  ///< `compute`, where it has stragglers
   std::unique_ptr<TopologyCommunicationCost> communication;
+  /// In front of `communication`, where Gloo communicates tensors on GPUs.
+  std::unique_ptr<StagedCommunicationCost> staged;
   /// In front of `compute` and `communication`, where there is a calibration.
   const MeasuredComputeCost* measured_compute = nullptr;
   std::unique_ptr<MeasuredCommunicationCost> measured_communication;
-  /// What prices communication.
+  /// The cost model of communication.
   CommunicationCost& pricing() {
-    return measured_communication ? static_cast<CommunicationCost&>(*measured_communication)
-                                  : *communication;
+    if (measured_communication) {
+      return *measured_communication;
+    }
+    return staged ? static_cast<CommunicationCost&>(*staged) : *communication;
   }
   Time launch_overhead{};
   int32_t ranks_on_node = 1;       ///< the most that share a host

@@ -49,8 +49,8 @@ void Engine::retire_calls(Communicator& communicator) {
 
 namespace {
 
-// What must be the same for a call to complete at all. Reduction and type may differ: then it
-// completes, and every member makes its own of the bytes.
+// The properties that must agree for a call to complete at all. Reduction and type may differ: then
+// it completes, and every member makes its own of the bytes.
 bool same_shape(const Op& a, const Op& b) {
   if (a.kind != b.kind || a.bytes != b.bytes || (has_root(a.kind) && a.peer != b.peer)) {
     return false;
@@ -77,7 +77,7 @@ bool Engine::fits(const CallSlot& here) {
     }
   }
   if (first.kind == OpKind::all_to_all) {
-    // What each sends to another is what that one expects from it.
+    // Each must send to a peer what that peer expects from it.
     std::vector<const Part*> by_member(here.arrived);
     for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
       const auto member = static_cast<size_t>(parts_[index].member);
@@ -143,26 +143,40 @@ void Engine::complete_call(uint32_t first, Time start, Time finish) {
 
 using Splits = std::vector<std::span<const int64_t>>;
 
+namespace {
+
+// What is made once for all members takes at most.
+Bytes whole_bytes(OpKind kind, const std::vector<const Values*>& contributions) {
+  const bool joins = kind == OpKind::all_gather || kind == OpKind::gather;
+  Bytes bytes{};
+  for (const Values* const values : contributions) {
+    bytes = joins ? bytes + values->byte_size() : std::max(bytes, values->byte_size());
+  }
+  return bytes;
+}
+
+}  // namespace
+
 void Engine::exchange_values(const std::vector<uint32_t>& by_member,
                              const std::vector<int32_t>& members) {
-  std::vector<Values> inputs;
+  std::vector<SharedValues> inputs;
   Splits splits;
   for (const uint32_t index : by_member) {
     const Part& part = parts_[index];
     const OpLists& lists = part.op.list();
-    inputs.push_back(lists.reads.empty() ? Values()
-                                         : ranks[part.rank].buffers->load(lists.reads[0]));
+    inputs.push_back(lists.reads.empty() ? std::make_shared<const Values>()
+                                         : ranks[part.rank].buffers->share(lists.reads[0]));
     splits.push_back(lists.splits);
   }
   std::vector<const Values*> contributions;
-  for (const Values& input : inputs) {
-    contributions.push_back(&input);
+  for (const SharedValues& input : inputs) {
+    contributions.push_back(input.get());
   }
   const bool uneven =
       std::any_of(splits.begin(), splits.end(), [](const auto& list) { return !list.empty(); });
   const int32_t peer = parts_[by_member.front()].op.peer;
   const auto root = std::find(members.begin(), members.end(), peer) - members.begin();
-  // What members make alike is made once, for each way of reading and reducing the bytes.
+  // Results that members share are computed once, for each way of reading and reducing the bytes.
   std::map<std::pair<DType, Reduction>, SharedValues> wholes;
   for (size_t member = 0; member < by_member.size(); ++member) {
     const Part& part = parts_[by_member[member]];
@@ -179,8 +193,9 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
     }
     const auto [place, fresh] = wholes.try_emplace({part.op.dtype, part.op.reduction});
     if (fresh) {
-      place->second = std::make_shared<const Values>(
-          collective_whole(part.op, options_.average_order, gathered));
+      place->second = charged(options_.value_budget, whole_bytes(part.op.kind, contributions), [&] {
+        return collective_whole(part.op, options_.average_order, gathered);
+      });
     }
     const SharedValues& whole = place->second;
     if (gives_whole(part.op.kind)) {

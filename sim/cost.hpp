@@ -14,11 +14,11 @@ namespace lockstep::sim {
 class ComputeCost {
  public:
   virtual ~ComputeCost() = default;
-  /// Of a compute operation that starts at `start` on a device of `rank`.
+  /// Duration of a compute operation that starts at `start` on a device of `rank`.
   virtual Time duration(const Op& op, RankId rank, Time start) const = 0;
 };
 
-/// Is told where ranks stand and what time it is on their hosts.
+/// Observes the position of ranks and the time on their hosts.
 class PositionObserver {
  public:
   virtual ~PositionObserver() = default;
@@ -28,10 +28,10 @@ class PositionObserver {
 /// A directed link of the cluster, as a number below link_capacities().size().
 using LinkIndex = uint32_t;
 
-/// What a transfer asks of the network: it moves `volume` over every one of `links` at once, at the
-/// rate that max-min fair sharing leaves it, and takes `latency` beside. No links: it shares with
-/// nobody and takes `latency` alone. A link that several of its messages cross carries a multiple
-/// of the volume, its weight: at a rate r it uses weight * r of that link's capacity.
+/// The demand of a transfer on the network: it moves `volume` over every one of `links` at once, at
+/// the rate that max-min fair sharing leaves it, and takes `latency` beside. No links: it shares
+/// with nobody and takes `latency` alone. A link that several of its messages cross carries a
+/// multiple of the volume, its weight: at a rate r it uses weight * r of that link's capacity.
 struct TransferPlan {
   Time latency{};
   Bytes volume{};
@@ -48,7 +48,7 @@ struct CollectiveCall {
   int32_t root = 0;           ///< global rank
 };
 
-/// What communication asks of the network. One collective is one fluid job.
+/// The demand of communication on the network. One collective is one fluid job.
 class CommunicationCost {
  public:
   virtual ~CommunicationCost() = default;
@@ -57,7 +57,7 @@ class CommunicationCost {
   /// Between two devices of one rank (host_device: the host's memory).
   virtual TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) = 0;
   virtual const std::vector<BytesPerSecond>& link_capacities() const = 0;
-  /// What is planned from here on takes so much longer on its way over this link; less than zero
+  /// Adds this latency to transfers planned from here on over this link; less than zero
   /// takes back what was added.
   virtual void add_latency(LinkIndex link, Time latency) = 0;
 };

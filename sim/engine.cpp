@@ -33,7 +33,8 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
     }
     RankState& rank = ranks[static_cast<size_t>(number)];
     rank.place = place_of(options, number);
-    rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory);
+    rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory,
+                                                 options.value_budget);
     rank.groups.push_back({0, number, 0});
     rank.port = std::make_unique<SimPort>(*this, rank);
     rank.stack =
@@ -66,8 +67,7 @@ void Engine::run(const ProgramOfRank& program) {
   for (uint64_t handled = 1; !must_stop(simulation_, handled); ++handled) {
     if (!events_.empty()) {
       handle(events_.pop());
-    } else if (!held_receivers_.empty()) {
-      match_any_source(held_receivers_.extract(held_receivers_.begin()).value());
+    } else if (simulation_.any_source_last && match_held_receiver()) {
       drain();
     } else {
       break;
@@ -154,7 +154,7 @@ void Engine::push_forecasts() {
   forecasts_.clear();
 }
 
-// What is ready
+// Ready operations
 
 void Engine::drain() {
   while (!ready_parts_.empty()) {
@@ -186,8 +186,8 @@ void Engine::launch(uint32_t index) {
   }
 }
 
-// What a kernel throws is told to whoever settles its ticket, and to what comes after it: the host
-// is elsewhere by now, or would be on a real device.
+// What a kernel throws is reported to whoever settles its ticket, and to what comes after it: the
+// host is elsewhere by now, or would be on a real device.
 void Engine::note_broken(RankState& rank, SiteId site) {
   if (!rank.broken) {
     rank.broken = end_of(std::current_exception());

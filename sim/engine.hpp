@@ -18,14 +18,14 @@
 
 namespace lockstep::sim {
 
-/// What a slow link does, from when and how long. Of a step or an epoch: from when the first rank's
+/// A slow link: its effect, start and duration. Of a step or an epoch: from when the first rank's
 /// host begins it. Latency is added to transfers that start while it lasts.
 struct LinkFault {
   LinkIndex link = 0;
   Instant at{};
   Time duration = Time::max();
   double bandwidth =
-      1;               ///< what is left of it, as a fraction > 0; of several faults, their product
+      1;               ///< the remaining share, as a fraction > 0; of several faults, their product
   Time latency{};      ///< added
   int32_t number = 0;  ///< the caller's own, for Engine::struck_faults
 };
@@ -37,14 +37,16 @@ struct SimulationOptions {
   std::optional<uint64_t> tie_seed;            ///< draw the order of what happens at the same time
   /// Which of several waiting sends an any-source receive takes, by turn; empty: the first come.
   std::vector<uint32_t> any_source_choices;
-  /// Such a receive takes a message only when nothing else can happen, one at a time: then all that
-  /// may come without it is there.
+  /// Defers any-source receives until the world is otherwise idle, so that every candidate sender
+  /// is present.
   bool any_source_last = false;
-  /// Filled in for an explorer, by turn: how many waiting sends there were to take. May be null.
+  /// Filled in for an explorer, by turn: how many ways there were to go on, first those of taking a
+  /// waiting send. A last 0: the run was left, because its choices lead to an order that others
+  /// lead to as well. May be null.
   std::vector<uint32_t>* any_source_alternatives = nullptr;
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
-  PositionObserver* observer = nullptr;  ///< is told where ranks stand; may be null
+  PositionObserver* observer = nullptr;  ///< observes the position of ranks; may be null
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.
   std::function<bool()> stop_asked{};
 };
@@ -97,7 +99,7 @@ class Engine {
 
   /// Gives every rank its program and runs until nothing can happen any more.
   void run(const ProgramOfRank& program);
-  /// Ends the programs that wait for ever. What their unwinding still does changes nothing: neither
+  /// Ends the programs that wait forever. What their unwinding still does changes nothing: neither
   /// memory nor the journal.
   void unwind();
 
@@ -111,7 +113,7 @@ class Engine {
   void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
   Lane& start_lane(RankState& rank, Program program);
   void reached(RankState& rank, const Position& position);
-  /// Waits for ever: for tickets, or for room in the launch queue.
+  /// Waits forever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {
     return held(rank, lane) || !lane.lane.done();  // `held` first: it forgets holds that ended
   }
@@ -206,7 +208,16 @@ class Engine {
   void leave_eagerly(Part& part);
   void begin_message(uint32_t send, uint32_t receive);
   void deliver(uint32_t send, uint32_t receive, Time start, Time finish);
-  void match_any_source(uint32_t rank);
+  void match_any_source(uint32_t destination);
+  struct HeldReceive {
+    size_t place = 0;                  ///< among the open receives of its rank
+    std::vector<uint32_t> candidates;  ///< empty: there is none
+  };
+  HeldReceive held_receive_of(uint32_t destination);
+  bool match_held_receiver();
+  std::vector<uint32_t> candidates_of(uint32_t destination, const Part& receive);
+  size_t take_source_choice(size_t ways);
+  void take_from_any_source(uint32_t destination, size_t place, uint32_t send);
   Channel& channel(uint32_t communicator, int32_t source, int32_t destination, int32_t tag);
 
   // Slow links (link_faults.cpp).
@@ -255,6 +266,8 @@ class Engine {
   std::map<uint32_t, std::vector<uint32_t>> unmatched_sends_;      ///< by destination, ready ones
   size_t any_source_turn_ = 0;
   std::set<uint32_t> held_receivers_;  ///< ranks whose receives take a message last
+  /// By rank: sends that it might have taken when another rank's receive went first.
+  std::map<uint32_t, std::set<std::pair<uint32_t, Time>>> passed_over_;
   std::vector<Transfer> transfers_;
   std::vector<uint32_t> free_transfers_;
   std::vector<uint32_t> transfer_of_flow_;

@@ -39,7 +39,7 @@ class FlowNetwork {
     const std::vector<LinkIndex>* links = nullptr;
     const std::vector<uint32_t>* weights = nullptr;
     double remaining_bytes = 0;
-    double rate = 0;  ///< bytes a second
+    double rate = 0;  ///< bytes per second
     Time since{};     ///< when `remaining_bytes` was right
     uint32_t generation = 0;
     bool active = false;

@@ -79,7 +79,7 @@ MeasuredComputeCost::MeasuredComputeCost(const MeasuredChoice& choice,
   }
 }
 
-// Without values an operation of a layer has no operand that tells its type.
+// Without values an operation of a layer has no operand that shows its type.
 MeasuredComputeCost::Key MeasuredComputeCost::key_of(const Op& op) const {
   const bool of_loss = op.kernel == Kernel::loss_forward || op.kernel == Kernel::loss_backward;
   if (network_ != nullptr && is_layer_kernel(op.kernel)) {

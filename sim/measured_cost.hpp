@@ -17,7 +17,7 @@ namespace lockstep::sim {
 /// Which end of the range of a prediction is computed.
 enum class RangeEnd : uint8_t { nominal, low, high };
 
-/// What a run takes from a calibration.
+/// The parts of a calibration that a run uses.
 struct MeasuredChoice {
   const Calibration* calibration = nullptr;  ///< outlives the costs
   const Network* network = nullptr;          ///< of layer kernels, may be null; outlives the costs
@@ -27,7 +27,7 @@ struct MeasuredChoice {
 
 /// The factor of one end.
 double factor_of(const RangeFactors& range, RangeEnd end);
-/// Of kernels, and of communication.
+/// Range factors of kernels and of communication.
 RangeFactors compute_range(const Calibration& calibration);
 RangeFactors communication_range(const Calibration& calibration);
 

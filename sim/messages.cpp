@@ -89,13 +89,15 @@ void Engine::leave_eagerly(Part& part) {
   close_part(rank, std::exchange(part.ticket, Ticket{}), part.ready);
 }
 
+// A receive from any source may take a message long after both were ready: never before now, or
+// the clock would go back behind what has happened since.
 void Engine::begin_message(uint32_t send, uint32_t receive) {
   const Part& from = parts_[send];
   const Part& to = parts_[receive];
   if (from.op.bytes != to.op.bytes) {
     return;  // the sizes do not fit: neither gets on
   }
-  begin_transfer(std::max(from.ready, to.ready), send, receive, false);
+  begin_transfer(std::max({from.ready, to.ready, now_}), send, receive, false);
 }
 
 void Engine::deliver(uint32_t send, uint32_t receive, Time start, Time finish) {
@@ -125,57 +127,126 @@ void Engine::deliver(uint32_t send, uint32_t receive, Time start, Time finish) {
   part_done(receive, start, finish);
 }
 
+// The sends that this receive may take now, those that came first in front.
+std::vector<uint32_t> Engine::candidates_of(uint32_t destination, const Part& receive) {
+  const uint32_t communicator = ranks[destination].groups[receive.op.group.value].communicator;
+  std::vector<uint32_t> candidates;
+  for (const uint32_t index : unmatched_sends_[destination]) {
+    const Part& send = parts_[index];
+    const bool same_group =
+        ranks[send.rank].groups[send.op.group.value].communicator == communicator;
+    if (send.partner != no_index || send.ready > now_ || send.op.tag != receive.op.tag ||
+        send.op.bytes != receive.op.bytes || !same_group) {
+      continue;
+    }
+    // Messages of one sender and tag keep their order.
+    const auto& of_sender = channel(communicator, static_cast<int32_t>(send.rank),
+                                    static_cast<int32_t>(destination), send.op.tag)
+                                .sends;
+    if (of_sender.front() == index) {
+      candidates.push_back(index);
+    }
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [this](uint32_t a, uint32_t b) { return parts_[a].ready < parts_[b].ready; });
+  return candidates;
+}
+
+// Which of so many ways this turn takes.
+size_t Engine::take_source_choice(size_t ways) {
+  const auto& choices = simulation_.any_source_choices;
+  const size_t turn = any_source_turn_++;
+  if (simulation_.any_source_alternatives != nullptr) {
+    simulation_.any_source_alternatives->push_back(static_cast<uint32_t>(ways));
+  }
+  return turn < choices.size() ? choices[turn] % ways : 0;
+}
+
+void Engine::take_from_any_source(uint32_t destination, size_t place, uint32_t send) {
+  auto& receives = any_source_receives_[destination];
+  auto& sends = unmatched_sends_[destination];
+  const uint32_t receive = receives[place];
+  const uint32_t communicator =
+      ranks[destination].groups[parts_[receive].op.group.value].communicator;
+  receives.erase(receives.begin() + static_cast<std::ptrdiff_t>(place));
+  sends.erase(std::find(sends.begin(), sends.end(), send));
+  auto& queued = channel(communicator, static_cast<int32_t>(parts_[send].rank),
+                         static_cast<int32_t>(destination), parts_[send].op.tag)
+                     .sends;
+  queued.erase(std::find(queued.begin(), queued.end(), send));
+  parts_[send].partner = receive;
+  parts_[receive].partner = send;
+  begin_message(send, receive);
+}
+
 // An event at the time when a send to this rank, or its own open receive, became ready.
 void Engine::match_any_source(uint32_t destination) {
   auto& receives = any_source_receives_[destination];
-  auto& sends = unmatched_sends_[destination];
   for (size_t next = 0; next < receives.size();) {
-    Part& receive = parts_[receives[next]];
-    const uint32_t communicator = ranks[destination].groups[receive.op.group.value].communicator;
-    std::vector<uint32_t> candidates;
-    for (const uint32_t index : sends) {
-      const Part& send = parts_[index];
-      const bool same_group =
-          ranks[send.rank].groups[send.op.group.value].communicator == communicator;
-      if (send.partner != no_index || send.ready > now_ || send.op.tag != receive.op.tag ||
-          send.op.bytes != receive.op.bytes || !same_group) {
-        continue;
-      }
-      // Messages of one sender and tag keep their order.
-      const auto& of_sender = channel(communicator, static_cast<int32_t>(send.rank),
-                                      static_cast<int32_t>(destination), send.op.tag)
-                                  .sends;
-      if (of_sender.front() == index) {
-        candidates.push_back(index);
-      }
-    }
-    if (receive.next != receives[next] || receive.ready > now_ || candidates.empty()) {
+    const Part& receive = parts_[receives[next]];
+    const bool is_ready = receive.next == receives[next] && receive.ready <= now_;
+    const std::vector<uint32_t> candidates =
+        is_ready ? candidates_of(destination, receive) : std::vector<uint32_t>();
+    if (candidates.empty()) {
       ++next;
       continue;
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [this](uint32_t a, uint32_t b) { return parts_[a].ready < parts_[b].ready; });
-    const auto& choices = simulation_.any_source_choices;
-    const size_t turn = any_source_turn_++;
-    if (simulation_.any_source_alternatives != nullptr) {
-      simulation_.any_source_alternatives->push_back(static_cast<uint32_t>(candidates.size()));
+    take_from_any_source(destination, next, candidates[take_source_choice(candidates.size())]);
+  }
+}
+
+// The first open receive of this rank with sends that it may take and was not passed over with.
+Engine::HeldReceive Engine::held_receive_of(uint32_t destination) {
+  const auto& receives = any_source_receives_[destination];
+  const auto& passed = passed_over_[destination];
+  for (size_t place = 0; place < receives.size(); ++place) {
+    const Part& receive = parts_[receives[place]];
+    if (receive.next != receives[place] || receive.ready > now_) {
+      continue;
     }
-    const uint32_t send = candidates[turn < choices.size() ? choices[turn] % candidates.size() : 0];
-    const uint32_t matched = receives[next];
-    receives.erase(receives.begin() + static_cast<std::ptrdiff_t>(next));
-    sends.erase(std::find(sends.begin(), sends.end(), send));
-    auto& queued = channel(communicator, static_cast<int32_t>(parts_[send].rank),
-                           static_cast<int32_t>(destination), parts_[send].op.tag)
-                       .sends;
-    queued.erase(std::find(queued.begin(), queued.end(), send));
-    parts_[send].partner = matched;
-    receive.partner = send;
-    begin_message(send, matched);
-    if (simulation_.any_source_last) {
-      held_receivers_.insert(destination);
-      return;
+    std::vector<uint32_t> candidates = candidates_of(destination, receive);
+    std::erase_if(candidates, [&](uint32_t send) {
+      return passed.contains({send, parts_[send].issue});
+    });
+    if (!candidates.empty()) {
+      return {place, std::move(candidates)};
     }
   }
+  return {};
+}
+
+// Nothing else can happen. The first of the ranks whose receives may take a message takes one; or
+// another goes first, and then this one waits until it may take a message that was not here yet:
+// with those that were, it would do what it does in the way where it goes first (sleep sets:
+// Godefroid 1996). False where no receive may take anything.
+bool Engine::match_held_receiver() {
+  while (!held_receivers_.empty()) {
+    const uint32_t destination = held_receivers_.extract(held_receivers_.begin()).value();
+    const HeldReceive held = held_receive_of(destination);
+    if (held.candidates.empty()) {
+      continue;
+    }
+    const bool another =
+        std::any_of(held_receivers_.begin(), held_receivers_.end(),
+                    [this](uint32_t other) { return !held_receive_of(other).candidates.empty(); });
+    const size_t way = take_source_choice(held.candidates.size() + (another ? 1 : 0));
+    if (way == held.candidates.size()) {
+      for (const uint32_t send : held.candidates) {
+        passed_over_[destination].insert({send, parts_[send].issue});
+      }
+      continue;
+    }
+    passed_over_.erase(destination);
+    take_from_any_source(destination, held.place, held.candidates[way]);
+    held_receivers_.insert(destination);
+    return true;
+  }
+  const bool repeats = std::any_of(passed_over_.begin(), passed_over_.end(),
+                                   [](const auto& entry) { return !entry.second.empty(); });
+  if (repeats && simulation_.any_source_alternatives != nullptr) {
+    simulation_.any_source_alternatives->push_back(0);
+  }
+  return false;
 }
 
 }  // namespace lockstep::sim

@@ -14,7 +14,7 @@
 namespace lockstep::sim {
 
 /// The groups that one collective call makes. MemberList that name the same list or colour share
-/// one, so that a group costs its size once and not once a member.
+/// one, so that a group costs its size once and not once per member.
 class NewGroups {
  public:
   struct Made {

@@ -65,7 +65,7 @@ struct RankState {
   RankEnd end;
   LaunchQueue launched;
   std::vector<Ticket> open_promises;
-  /// What the first kernel that broke said; who settles its ticket ends by it.
+  /// Message of the first failed kernel; a lane that settles its ticket ends with it.
   std::optional<RankEnd> broken;
   UpdateSensitivities sensitivities;
 

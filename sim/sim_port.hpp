@@ -15,7 +15,7 @@ class SimPort final : public Port, public HostTime {
     return rank_.running == nullptr ? LaneId{} : rank_.running->lane.id();
   }
   BufferId allocate(const BufferSpec& spec) override { return rank_.buffers->allocate(spec); }
-  void release(BufferId buffer) override {
+  void release(BufferId buffer, SiteId) override {
     if (!rank_.sealed) {
       rank_.buffers->release(buffer);
     }

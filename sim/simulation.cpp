@@ -24,7 +24,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
         continue;
       }
       if (rank.lost_at != Time::max()) {
-        // It waits for ever, so its end comes while it does.
+        // It waits forever, so its end comes while it does.
         end = {RankEnd::Kind::lost, no_site, RankLost().what(), false};
         continue;
       }
@@ -40,7 +40,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
       }
       if (lane->lane.id().value == 0) {
         end.kind = RankEnd::Kind::stuck;
-        end.message = "waits for ever";
+        end.message = "waits forever";
       }
     }
     result.ends.push_back(std::move(end));

@@ -1,4 +1,4 @@
-// What a submission becomes: a time at once where all that it comes after is known, else a part
+// A submission becomes a time at once if everything before it is known, else a part
 // that waits.
 #include <algorithm>
 
@@ -179,7 +179,7 @@ void Engine::compute_values(RankState& rank, const Op& op) {
   }
 }
 
-// What becomes of a ticket
+// Outcomes of tickets
 
 bool Engine::has_failed(const RankState& rank, Ticket ticket) const {
   if (!rank.broken) [[likely]] {

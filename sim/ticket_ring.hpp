@@ -11,7 +11,7 @@ namespace lockstep::sim {
 
 inline constexpr uint32_t no_index = 0xffffffffu;
 
-/// What is known of one submission. `finish` is right once no part is open; it may lie in the
+/// State of one submission. `finish` is valid once no part is open; it may lie in the
 /// future.
 struct TicketState {
   Time finish{};
@@ -52,7 +52,7 @@ class TicketRing {
     }
   }
 
-  /// What is told of tickets beside that they settled well.
+  /// Statuses of the tickets that did not simply succeed.
   std::unordered_map<uint32_t, Status> told;
 
  private:

@@ -33,7 +33,7 @@ PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t 
   if (per_node > fit || int64_t{per_node} * cluster.nodes < world_size) {
     return {
         {},
-        {{fmt::format("{} ranks of {} device(s), {} a node, do not fit on {} node(s) with {} "
+        {{fmt::format("{} ranks of {} device(s), {} per node, do not fit on {} node(s) with {} "
                       "free device(s) each",
                       world_size, devices_per_rank, per_node, cluster.nodes, free_places.size()),
           "ask for fewer devices, or give the cluster more nodes or GPUs"}}};

@@ -30,7 +30,7 @@ struct PlacementResult {
 PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t ranks_per_node,
                             int32_t devices_per_rank);
 
-/// Whose collective algorithms are priced.
+/// The collective algorithms whose cost is predicted.
 enum class CollectiveAlgorithms : uint8_t {
   ring,  ///< every reduction, gather and broadcast is a (pipelined) ring
   tree,  ///< as ring, but all_reduce and barrier over double binary trees

@@ -33,7 +33,7 @@ size_t channel_count(const Nodes& nodes) {
   return least;
 }
 
-// Each node's devices begin at another place in every channel.
+// Each node's devices begin at a different place in every channel.
 std::vector<DeviceNumber> rotated(const std::vector<DeviceNumber>& node, size_t channel,
                                   size_t channels) {
   std::vector<DeviceNumber> order = node;

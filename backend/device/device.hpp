@@ -79,7 +79,7 @@ class Device {
 
   /// A new place at the end of what the stream holds by now.
   virtual Mark mark(StreamNumber stream) = 0;
-  /// What the stream gets from here on starts when the place is reached.
+  /// Later work of the stream starts when the place is reached.
   virtual void wait_for(StreamNumber stream, Mark mark) = 0;
   virtual bool reached(Mark mark) = 0;
   /// When it was; only of marks that are reached.
@@ -94,7 +94,7 @@ class Device {
   /// Starts to connect the members that open a link of this name, `self` being one of them.
   virtual LinkId open_link(const std::string& name, int32_t self, int32_t size) = 0;
   virtual LinkState state_of(LinkId link) = 0;
-  /// What the library said of a link that is broken; empty: nothing.
+  /// The library's message about a broken link; may be empty.
   virtual std::string trouble_of(LinkId link) = 0;
   /// Launches communications as one grouped call; their links are ready, and then busy until the
   /// stream holds all of it.

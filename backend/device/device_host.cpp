@@ -224,7 +224,7 @@ BufferId DeviceHost::allocate(const BufferSpec& spec) {
 }
 
 // Destructors release buffers, also while an abort unwinds the lane and the device still uses them.
-void DeviceHost::release(BufferId buffer) {
+void DeviceHost::release(BufferId buffer, SiteId) {
   if (!lanes_.sealed()) {
     buffers_.release(buffer);
     if (!buffers_.knows(buffer)) {

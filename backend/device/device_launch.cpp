@@ -68,7 +68,7 @@ bool DeviceHost::launch_ready(DeviceStream& stream) {
   return moved;
 }
 
-// What follows something that ended badly fails, in its turn. What the device holds already may be
+// Operations after a failed one fail in turn. Work that the device holds already may be
 // waited for there; all else is waited for here.
 bool DeviceHost::dependencies_allow(const DeviceStream& stream, DeviceWork& work) {
   const bool here = waits_for_device(work);

@@ -37,7 +37,7 @@ inline uint64_t key_of(Ticket ticket) {
   return uint64_t{ticket.lane.value} << 32 | uint64_t{ticket.sequence};
 }
 
-/// What one call of submit asked for, on its way through its stream.
+/// The operations of one call of submit, on their way through a stream.
 struct DeviceWork {
   enum class State : uint8_t {
     queued,     ///< the host holds it
@@ -70,7 +70,7 @@ struct DeviceWork {
   int64_t call = 0;                     ///< of new_group
 };
 
-/// One stream: what the host still holds, and what the device has got, both in order.
+/// One stream: what the host still holds, and what the device has received, both in order.
 struct DeviceStream {
   std::deque<std::unique_ptr<DeviceWork>> queued;
   std::deque<std::unique_ptr<DeviceWork>> launched;

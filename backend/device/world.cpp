@@ -8,7 +8,7 @@ namespace lockstep::backend {
 
 namespace {
 
-// What is still in flight when every lane has ended has this long to move.
+// Time for operations still in flight when every lane has ended.
 constexpr std::chrono::milliseconds drain_limit{500};
 
 }  // namespace

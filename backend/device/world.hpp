@@ -21,11 +21,11 @@ struct DeviceSeat {
   /// How long one call of the device may hold the host, say while it loads a library, before the
   /// links are aborted: it may stand behind a communication that waits for a peer.
   std::chrono::milliseconds held_limit{60'000};
-  /// Is told what the rank does; outlives the run. Null: nobody.
+  /// Observes what the rank does; outlives the run; may be null.
   JournalFollower* follower = nullptr;
   /// Called when a fault took the rank away, after what it had submitted; null: nothing.
   std::function<void()> when_lost{};
-  /// Is told, each text once, what the device or its library said where it failed; empty: nobody.
+  /// Takes, each text once, what the device or its library said where it failed; may be empty.
   std::function<void(const std::string&)> tell{};
 };
 
@@ -36,7 +36,7 @@ struct DeviceSeat {
 ///
 /// Matching is the library's. The collectives of a group are launched on every member in the order
 /// in which they were submitted, over all streams: one that waits for a promise holds back the
-/// later ones. Members whose calls differ are not compared: as in reality they wait for ever, or
+/// later ones. Members whose calls differ are not compared: as in reality they wait forever, or
 /// end with values that nobody asked for. Each direction, tag and group has a communicator of its
 /// own for point-to-point, which is exact in who meets whom; sizes are not compared. There is no
 /// receive from any source: it throws ProgramException. A call of a rank that is no member, or

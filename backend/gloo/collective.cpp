@@ -4,6 +4,7 @@
 
 #include "backend/gloo/collective_windows.hpp"
 #include "backend/gloo/exchange.hpp"
+#include "backend/gloo/payloads.hpp"
 #include "backend/gloo/sum_in_parts.hpp"
 #include "model/core/ensure.hpp"
 #include "model/core/random.hpp"
@@ -12,7 +13,7 @@ namespace lockstep::backend {
 
 namespace {
 
-// What every member tells every other one, before the payload.
+// The header that every member sends to every other one before the payload.
 struct Header {
   int64_t carries_values = 0;
   int32_t by_color = 0;
@@ -27,7 +28,7 @@ static_assert(sizeof(Header) == 24);
 // Payloads of at most this size travel with the header, whether they carry values or not.
 constexpr int64_t inline_limit = 4096;
 
-// What is sent in several steps once the headers say that all members agree.
+// Data that is sent in several steps once the headers show that all members agree.
 bool is_long_sum(const Op& op) {
   return op.kind == OpKind::all_reduce && op.bytes.count() > inline_limit;
 }
@@ -42,7 +43,7 @@ class Collective final : public Exchange {
 
   void post() override;
   void receive(Status& status) override;
-  void deliver() override;
+  void deliver() override { await_sends(); }
   bool hears_from_all() const override { return true; }
 
  private:
@@ -60,15 +61,17 @@ class Collective final : public Exchange {
   void send_payload_to(int64_t member);
   void send_payloads();
   void take_header(int64_t member);
-  void take_payload(int64_t member);
+  bool comes_as_payload(int64_t member) const;
+  void drop_payloads();
   void ensure_splits_meet();
   void await_sends();
   bool all_carry_values() const;
   ReductionRule rule() const;
   bool keeps_result() const;
   bool store_sum_in_parts();
-  void store_sum();
-  Values result();
+  bool is_complete() const;
+  void reduce_into(std::span<std::byte> memory);
+  void place_in(std::span<std::byte> memory);
   void make_group();
 
   const Part& part_;
@@ -78,6 +81,7 @@ class Collective final : public Exchange {
   int64_t self_;
   int64_t root_;
   CollectiveWindows windows_;
+  Payloads payloads_;
   ValueView input_;
   // By member, from here on.
   std::vector<Header> headers_;
@@ -98,7 +102,8 @@ Collective::Collective(const Part& part, RankState& rank)
       members_(static_cast<int64_t>(part.members().size())),
       self_(index_of(part, rank.rank)),
       root_(has_root(op_.kind) ? index_of(part, op_.peer) : 0),
-      windows_(op_, members_, self_, root_) {
+      windows_(op_, members_, self_, root_),
+      payloads_(part.members(), reduces(op_.kind), payload_slot(), rank.mailbox) {
   const auto count = static_cast<size_t>(members_);
   headers_.resize(count);
   splits_.resize(count);
@@ -106,7 +111,7 @@ Collective::Collective(const Part& part, RankState& rank)
   incoming_.resize(count);
 }
 
-// Members whose calls differ in what must agree use different slots, and so wait for ever.
+// Members whose calls differ in what must agree use different slots, and so wait forever.
 uint64_t Collective::header_slot() const {
   uint64_t slot = random_key(rank_.shared.run, part_.communicator());
   slot = random_key(slot, static_cast<uint64_t>(part_.call()));
@@ -165,6 +170,13 @@ void Collective::post() {
   } else if (works_in_place(op_.kind) && !lists.writes.empty()) {
     input_ = rank_.view(lists.writes.front());
   }
+  if (!lists.reads.empty() && !lists.writes.empty() && !input_.bytes.empty() &&
+      lists.reads.front().buffer == lists.writes.front().buffer) {
+    // What comes is put into the buffer while the input goes out from it.
+    const auto copy =
+        std::make_shared<std::vector<std::byte>>(input_.bytes.begin(), input_.bytes.end());
+    input_ = {*copy, copy};
+  }
   const auto self = static_cast<size_t>(self_);
   headers_[self] = {input_.bytes.empty() ? 0 : 1,
                     (op_.flags & flag_color) != 0 ? 1 : 0,
@@ -203,9 +215,7 @@ void Collective::send_to(int64_t member) {
 
 void Collective::send_payload_to(int64_t member) {
   if (!input_.bytes.empty()) {
-    outgoing_.push_back(rank_.mailbox.send(part_.members()[static_cast<size_t>(member)],
-                                           payload_slot(),
-                                           own_payload(windows_.window(self_, member))));
+    payloads_.send(member, own_payload(windows_.window(self_, member)));
   }
 }
 
@@ -232,15 +242,18 @@ void Collective::take_header(int64_t member) {
   }
 }
 
-void Collective::take_payload(int64_t member) {
-  const auto index = static_cast<size_t>(member);
-  const Window got = windows_.window(member, self_);
-  if (is_inline(got) || headers_[index].carries_values == 0) {
-    return;
+bool Collective::comes_as_payload(int64_t member) const {
+  return member != self_ && !is_inline(windows_.window(member, self_)) &&
+         headers_[static_cast<size_t>(member)].carries_values != 0;
+}
+
+// Whoever sends waits until it is taken.
+void Collective::drop_payloads() {
+  for (int64_t member = 0; member < members_; ++member) {
+    if (comes_as_payload(member)) {
+      payloads_.drop(member, windows_.window(member, self_).bytes);
+    }
   }
-  auto payload = rank_.mailbox.receive(part_.members()[index], payload_slot(), got.bytes);
-  rank_.mailbox.wait(*payload);
-  contributions_[index] = {payload->bytes(), std::move(payload)};
 }
 
 // Every member sees the same splits, so all of them complete or none.
@@ -271,20 +284,23 @@ void Collective::receive(Status&) {
     }
     send_payloads();
   }
-  for (int64_t member = 0; member < members_; ++member) {
-    if (member != self_) {
-      take_payload(member);
-    }
-  }
   if (op_.kind == OpKind::new_group) {
     make_group();
-  } else if (op_.list().writes.empty()) {
-    return;
-  } else if (op_.kind == OpKind::all_reduce) {
-    store_sum();
-  } else if (const Values values = result(); !values.empty()) {
-    rank_.store(op_.list().writes.front(), values);
+  } else if (!windows_.takes_result() || !keeps_result() || !is_complete()) {
+    drop_payloads();
+  } else {
+    Slice output = op_.list().writes.front();
+    output.elements = windows_.result_bytes(members_) / size_of(output.dtype);
+    rank_.change(output, [this](std::span<std::byte> memory) {
+      reduces(op_.kind) ? reduce_into(memory) : place_in(memory);
+    });
   }
+}
+
+bool Collective::is_complete() const {
+  return op_.kind == OpKind::broadcast || op_.kind == OpKind::scatter
+             ? headers_[static_cast<size_t>(root_)].carries_values != 0
+             : all_carry_values();
 }
 
 bool Collective::all_carry_values() const {
@@ -316,52 +332,37 @@ bool Collective::store_sum_in_parts() {
   return true;
 }
 
-// Into the buffer itself: what it holds must be gone out to the others before.
-void Collective::store_sum() {
-  if (!all_carry_values()) {
-    return;
-  }
-  await_sends();
-  std::vector<std::span<const std::byte>> contributions;
+// Into the buffer itself, chunk by chunk: what a chunk held has gone out to the others before.
+void Collective::reduce_into(std::span<std::byte> memory) {
+  Payloads::Contributions here;
   for (const ValueView& contribution : contributions_) {
-    contributions.push_back(contribution.bytes);
+    here.push_back(contribution.bytes);
   }
-  rank_.change(op_.list().writes.front(), [&](std::span<std::byte> memory) {
-    reduce(op_.dtype, rule(), contributions, memory);
-  });
+  payloads_.gather_chunks(static_cast<int64_t>(memory.size()), here,
+                          [&](size_t begin, const Payloads::Contributions& parts) {
+                            const size_t size = parts.front().size();
+                            reduce(op_.dtype, rule(), parts, memory.subspan(begin, size));
+                          });
 }
 
-// Of a scatter and an all_to_all only the parts for this member have come: the root's is the result
-// as that of a broadcast would be, and those of an all_to_all are strung together.
-Values Collective::result() {
-  const auto typed = [this](std::span<const std::byte> bytes) {
-    Values values(op_.dtype, static_cast<int64_t>(bytes.size()) / size_of(op_.dtype));
-    std::copy_n(bytes.begin(), values.bytes().size(), values.bytes().begin());
-    return values;
-  };
-  Op op = op_;
-  if (op_.kind == OpKind::scatter) {
-    op.kind = OpKind::broadcast;
-  } else if (op_.kind == OpKind::all_to_all) {
-    if (!all_carry_values()) {
-      return {};
+// The parts of the others one after the other; of a scatter or a broadcast the root's.
+void Collective::place_in(std::span<std::byte> memory) {
+  const bool from_root = op_.kind == OpKind::scatter || op_.kind == OpKind::broadcast;
+  size_t begin = 0;
+  for (int64_t member = 0; member < members_; ++member) {
+    const auto bytes = static_cast<size_t>(windows_.window(member, self_).bytes);
+    if (bytes == 0 || (from_root && member != root_)) {
+      continue;
     }
-    std::vector<std::byte> bytes;
-    for (const ValueView& part : contributions_) {
-      bytes.insert(bytes.end(), part.bytes.begin(), part.bytes.end());
+    const std::span<std::byte> place = memory.subspan(begin, bytes);
+    if (comes_as_payload(member)) {
+      payloads_.receive_into(member, place);
+    } else {
+      std::ranges::copy(contributions_[static_cast<size_t>(member)].bytes, place.begin());
     }
-    return typed(bytes);
+    begin += bytes;
   }
-  std::vector<Values> values;
-  for (const ValueView& contribution : contributions_) {
-    values.push_back(typed(contribution.bytes));
-  }
-  std::vector<const Values*> contributions;
-  for (const Values& contribution : values) {
-    contributions.push_back(&contribution);
-  }
-  return collective_result(op, rank_.shared.options.average_order, {contributions, self_, root_},
-                           {});
+  payloads_.wait_for_received();
 }
 
 void Collective::make_group() {
@@ -382,13 +383,12 @@ void Collective::make_group() {
   rank_.add_group(GroupId{static_cast<uint32_t>(op_.tag)}, key, std::move(members));
 }
 
-void Collective::deliver() { await_sends(); }
-
 void Collective::await_sends() {
   for (const auto& message : outgoing_) {
     rank_.mailbox.wait(*message);
   }
   outgoing_.clear();
+  payloads_.wait_for_sent();
 }
 
 }  // namespace

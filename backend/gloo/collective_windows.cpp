@@ -13,6 +13,8 @@ CollectiveWindows::CollectiveWindows(const Op& op, int64_t members, int64_t self
   if (op.kind == OpKind::all_to_all) {
     sent_ = bytes_of_parts(splits.first(splits.size() / 2), members);
     got_ = bytes_of_parts(splits.subspan(splits.size() / 2), members);
+  } else if (op.kind == OpKind::reduce_scatter) {
+    sent_ = bytes_of_parts(splits, members);
   }
 }
 
@@ -37,8 +39,8 @@ Window CollectiveWindows::window(int64_t from, int64_t to) const {
   };
   switch (op_.kind) {
     case OpKind::all_reduce:
-    case OpKind::reduce_scatter:
     case OpKind::all_gather: return {0, bytes};
+    case OpKind::reduce_scatter: return part_to(to);  // each member sums its own part
     case OpKind::reduce:
     case OpKind::gather: return to == root_ ? Window{0, bytes} : Window{};
     case OpKind::broadcast: return from == root_ ? Window{0, bytes} : Window{};
@@ -47,6 +49,26 @@ Window CollectiveWindows::window(int64_t from, int64_t to) const {
       return from == self_ ? part_to(to) : Window{0, got_[static_cast<size_t>(from)]};
     default: return {};
   }
+}
+
+bool CollectiveWindows::takes_result() const {
+  switch (op_.kind) {
+    case OpKind::reduce:
+    case OpKind::gather: return self_ == root_;
+    case OpKind::broadcast: return self_ != root_;
+    default: return true;
+  }
+}
+
+int64_t CollectiveWindows::result_bytes(int64_t members) const {
+  if (reduces(op_.kind)) {
+    return window(self_, self_).bytes;
+  }
+  int64_t bytes = 0;
+  for (int64_t member = 0; member < members; ++member) {
+    bytes += window(member, self_).bytes;
+  }
+  return bytes;
 }
 
 }  // namespace lockstep::backend

@@ -20,9 +20,13 @@ class CollectiveWindows {
   /// `op` outlives the windows.
   CollectiveWindows(const Op& op, int64_t members, int64_t self, int64_t root);
 
-  /// What `from` moves to `to`; one of the two is this member.
+  /// The part that `from` sends to `to`; one of the two is this member.
   Window window(int64_t from, int64_t to) const;
-  /// Bytes of the parts of an all_to_all: to each member, from each.
+  /// Whether something is written on this member. What a broadcast gives its root is there already.
+  bool takes_result() const;
+  /// Of what is written then, from the begin of the output.
+  int64_t result_bytes(int64_t members) const;
+  /// Bytes of the parts of an all_to_all (to each member, from each) or a reduce_scatter (of each).
   const std::vector<int64_t>& sent() const { return sent_; }
   const std::vector<int64_t>& got() const { return got_; }
 

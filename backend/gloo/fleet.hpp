@@ -22,7 +22,7 @@ class WorldUnavailable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-/// Of ranks on this host.
+/// Error for ranks on this host that could not be connected.
 inline WorldUnavailable loopback_unavailable(const std::string& reason) {
   return WorldUnavailable("the ranks could not be connected over 127.0.0.1: " + reason +
                           "; check the loopback interface and the limit of open files");

@@ -41,7 +41,7 @@ class Mailbox {
   ~Mailbox();
 
   std::unique_ptr<Message> send(int32_t to, uint64_t slot, std::vector<std::byte> bytes);
-  /// Of memory that nobody writes to before the message was taken.
+  /// Sends memory that nobody may write to until the message has been taken.
   std::unique_ptr<Message> send(int32_t to, uint64_t slot, ValueView bytes);
   std::unique_ptr<Message> receive(int32_t from, uint64_t slot, int64_t bytes);
   /// Into memory that outlives the message.
@@ -93,7 +93,7 @@ class Message {
   Message(const Message&) = delete;
   Message& operator=(const Message&) = delete;
 
-  /// What came, once the receive has been waited for.
+  /// The received bytes, once the receive has been waited for.
   std::span<const std::byte> bytes() const { return memory_.bytes; }
 
  private:

@@ -12,7 +12,7 @@
 
 namespace lockstep::backend {
 
-/// What a send tells its receiver before the payload comes.
+/// The header that a send transmits before its payload.
 struct Offer {
   uint64_t communicator = 0;
   uint64_t payload_slot = 0;
@@ -36,12 +36,12 @@ struct WantedMessage {
   std::unique_ptr<Message> payload{};  ///< once started and offered, when the sizes agree
 };
 
-/// Brings the receives of one rank together with what other ranks offer: per communicator, source
+/// Matches the receives of one rank with the offers of other ranks: per communicator, source
 /// and tag in order; a receive without source takes the first offer of its size that no named one
 /// wants. A thread of its own takes offers as they come, so that no receive holds up another.
 class Matcher {
  public:
-  /// `mailbox` outlives the matcher; `run` tells runs over the same connections apart.
+  /// `mailbox` outlives the matcher; `run` distinguishes runs over the same connections.
   Matcher(int32_t rank, int32_t world_size, uint64_t run, Mailbox& mailbox, Progress& progress);
   /// Joins the listening thread; `dismiss` or an abort came before.
   ~Matcher();
@@ -58,7 +58,7 @@ class Matcher {
 
   void abort();
   bool listens() const { return listener_.joinable(); }
-  /// Tells the matcher of another rank to stop listening, and waits until it knows.
+  /// Asks the matcher of another rank to stop listening, and waits until it knows.
   void dismiss(int32_t other);
   /// Whether no offer is left without a receive, and no peer is gone.
   bool is_clean();

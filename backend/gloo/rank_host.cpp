@@ -67,7 +67,7 @@ BufferId RankHost::allocate(const BufferSpec& spec) {
 }
 
 // Destructors release buffers, also while an abort unwinds the lane and workers still use them.
-void RankHost::release(BufferId buffer) {
+void RankHost::release(BufferId buffer, SiteId) {
   if (!lanes_.sealed()) {
     const std::lock_guard lock(state_.mutex);
     state_.buffers.release(buffer);

@@ -28,7 +28,7 @@ class RankHost final : public Port {
   const Place& place() const override { return place_; }
   LaneId lane() const override { return lanes_.current(); }
   BufferId allocate(const BufferSpec& spec) override;
-  void release(BufferId buffer) override;
+  void release(BufferId buffer, SiteId site) override;
   void write(const Slice& to, const Values& values) override;
   Values read(const Slice& from) override;
   Ticket submit(std::span<const Op> ops) override;

@@ -16,7 +16,8 @@ RankState::RankState(int32_t rank_number, RunShared& shared_by_all,
               shared_by_all.progress),
       kernels(shared_by_all.gloo.kernels ? shared_by_all.gloo.kernels() : nullptr),
       kept_values(kernels ? kernels->store() : nullptr),
-      buffers(shared_by_all.options.numerics, shared_by_all.options.device_memory, kept_values) {
+      buffers(shared_by_all.options.numerics, shared_by_all.options.device_memory,
+              shared_by_all.options.value_budget, kept_values) {
   tickets.follow(shared.follower);
   Communicator& world = groups[world_group];
   world.members.resize(static_cast<size_t>(shared.options.world_size));

@@ -19,7 +19,7 @@
 
 namespace lockstep::backend {
 
-/// What is one for all ranks of a run.
+/// State shared by all ranks of a run.
 struct RunShared {
   RunOptions options;
   GlooOptions gloo;
@@ -37,8 +37,8 @@ struct Waiter {
   Lane* lane = nullptr;
 };
 
-/// What the threads of one rank share: its host thread, its stream workers and the watching thread.
-/// Everything is guarded by `mutex` but what says otherwise.
+/// State that the threads of one rank share: its host thread, its stream workers and the watching
+/// thread. Everything is guarded by `mutex` but what says otherwise.
 class RankState final : public Operands {
  public:
   RankState(int32_t rank_number, RunShared& shared_by_all, std::shared_ptr<gloo::Context> context);
@@ -47,19 +47,19 @@ class RankState final : public Operands {
   Values load(const Slice& from) override;
   void store(const Slice& to, const Values& values) override;
   bool carries_values(const Slice& slice);
-  /// What the slice holds, or a copy of it; no bytes where its buffer carries no values.
+  /// The content of the slice, or a copy of it; empty if its buffer carries no values.
   ValueView view(const Slice& of);
   /// Calls `fill` with memory that the slice then holds; not where its buffer carries no values.
   void change(const Slice& slice, const std::function<void(std::span<std::byte>)>& fill);
   void started(Ticket ticket);
-  /// Notes what the exception that is being handled says about a kernel; the first one stands.
+  /// Notes what the exception that is being handled says about a kernel; the first one is kept.
   void note_broken(SiteId site);
   /// Ends the submission, whose operands are held no longer.
   void settle(const Submission& submission, const Status& status);
   void add_group(GroupId group, uint64_t key, std::vector<int32_t> members);
   void keep(std::unique_ptr<Message> eager_send);
   uint64_t next_payload_slot();
-  /// Ends all waits of this rank; pending tickets get `outcome`. Tells what its lanes waited for.
+  /// Ends all waits of this rank; pending tickets get `outcome`. Returns what its lanes waited for.
   std::vector<WaitingLane> abort(Outcome outcome);
   bool any_failed();
   /// These connections serve no further run.

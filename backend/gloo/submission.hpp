@@ -35,7 +35,7 @@ class Part {
   std::span<const int32_t> members() const { return members_; }
   int64_t call() const { return call_; }
 
-  /// Of a receive with a source: takes part in the matching from its submission on.
+  /// Set for a receive with a source, which takes part in matching from its submission on.
   std::shared_ptr<WantedMessage> wanted;
 
  private:
@@ -45,7 +45,7 @@ class Part {
   int64_t call_ = 0;
 };
 
-/// What one call of submit asked for.
+/// The operations of one call of submit.
 struct Submission {
   Ticket ticket;
   std::vector<Ticket> after;

@@ -1,5 +1,6 @@
 #include "backend/gloo/sum_in_parts.hpp"
 
+#include "backend/gloo/payloads.hpp"
 #include "model/core/random.hpp"
 
 namespace lockstep::backend {
@@ -49,26 +50,19 @@ void sum_in_parts(const PartedSum& sum, Mailbox& mailbox, const ValueView& input
     }
   };
 
-  const uint64_t scatter = random_key(sum.slot, 1);
-  Messages incoming;
-  Messages outgoing;
-  for_each_other([&](int64_t, int32_t rank) {
-    incoming.push_back(mailbox.receive(rank, scatter, static_cast<int64_t>(own.size())));
-  });
-  for_each_other([&](int64_t member, int32_t rank) {
-    outgoing.push_back(
-        mailbox.send(rank, scatter, ValueView{parts.of(input.bytes, member), input.owner}));
-  });
-  wait_for_all(mailbox, incoming);
-  std::vector<std::span<const std::byte>> contributions(static_cast<size_t>(count));
-  contributions[static_cast<size_t>(sum.self)] = parts.of(input.bytes, sum.self);
-  auto came = incoming.begin();
+  Payloads summed(sum.members, true, random_key(sum.slot, 1), mailbox);
   for_each_other([&](int64_t member, int32_t) {
-    contributions[static_cast<size_t>(member)] = (*came++)->bytes();
+    summed.send(member, ValueView{parts.of(input.bytes, member), input.owner});
   });
-  reduce(sum.dtype, sum.rule, contributions, own);
+  Payloads::Contributions here(static_cast<size_t>(count));
+  here[static_cast<size_t>(sum.self)] = parts.of(input.bytes, sum.self);
+  summed.gather_chunks(static_cast<int64_t>(own.size()), here,
+                       [&](size_t begin, const Payloads::Contributions& chunk) {
+                         reduce(sum.dtype, sum.rule, chunk,
+                                own.subspan(begin, chunk.front().size()));
+                       });
   // Sums of the others go where this member's contributions were.
-  wait_for_all(mailbox, outgoing);
+  summed.wait_for_sent();
 
   const uint64_t gather = random_key(sum.slot, 2);
   Messages sums;

@@ -22,9 +22,9 @@ struct GlooOptions {
   std::function<std::unique_ptr<KernelExecutor>()> kernels{};
 };
 
-/// Runs the program in this process for real: a thread a rank, a thread a stream, messages by Gloo
-/// over TCP on 127.0.0.1, kernels by the reference arithmetic (execute.hpp) or as told. Returns
-/// when every lane has ended or the deadline has passed; then no thread is left.
+/// Runs the program in this process for real: one thread per rank, a thread per stream, messages by
+/// Gloo over TCP on 127.0.0.1, kernels by the reference arithmetic (execute.hpp) unless given
+/// otherwise. Returns when every lane has ended or the deadline has passed; then no thread is left.
 ///
 /// Reductions move the contributions to the members that need them and add them in group order by
 /// `collective_result`: floating-point results are bit-equal to those of every world that uses it.
@@ -40,10 +40,10 @@ struct GlooOptions {
 /// are ordered by `after` alone, also where they share a communicator: only sends to one rank with
 /// one tag keep their order over streams.
 ///
-/// What never completes ends as timed_out after the deadline; the rows of the journal end there. So
-/// does an operation whose connection broke: its peer is gone. A kernel that throws, and what comes
-/// after it, ends as failed; a rank that settles it, or ends, ends by what the kernel said.
-/// Operations that are still in flight when every lane has ended get a grace of `drain_limit`
+/// Operations that never complete end as timed_out after the deadline; the rows of the journal end
+/// there. So does an operation whose connection broke: its peer is gone. A kernel that throws, and
+/// what comes after it, ends as failed; a rank that settles it, or ends, ends by what the kernel
+/// said. Operations that are still in flight when every lane has ended get a grace of `drain_limit`
 /// without progress and end as aborted. Journals stay in memory: JournalOptions::store is not used.
 /// Times are those of a steady clock since the start of the run.
 ///
@@ -52,7 +52,7 @@ struct GlooOptions {
 RunResult run(const RunOptions& options, const GlooOptions& gloo,
               const ProgramOfRank& program_of_rank);
 
-/// What a run leaves in the connections of one rank.
+/// State that a run leaves in the connections of one rank.
 struct Leftovers {
   bool usable = false;   ///< it ended by itself, nothing failed, and no message waits for a receive
   bool listens = false;  ///< for messages, until its neighbour dismisses it
@@ -60,7 +60,7 @@ struct Leftovers {
   int64_t eager_received = 0;
 };
 
-/// What all ranks have agreed about their connections.
+/// Agreement of all ranks about their connections.
 struct Agreement {
   bool keep = false;              ///< they serve another run
   bool dismisses_before = false;  ///< the rank before this one listens
@@ -80,7 +80,7 @@ struct Seat {
   std::function<void()> when_lost{};
 };
 
-/// The same for one rank alone, in this process. Of the result's lists by rank only this rank's
+/// Runs only one rank, in this process. Of the result's lists by rank only this rank's
 /// entries are filled, and its journal holds this rank's lanes. What hangs is ended when nothing
 /// has happened on this rank for the deadline while it waits.
 /// `kept`, where not null: whether the connections may serve another run.

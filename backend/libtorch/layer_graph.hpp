@@ -27,7 +27,7 @@ struct Leaf {
   int64_t version;
 };
 
-/// What a forward of a layer leaves for its backward.
+/// Tensors that a layer's forward keeps for its backward.
 struct LayerGraph {
   std::vector<Leaf> leaves{};  ///< input, parameters..
   at::Tensor output{};

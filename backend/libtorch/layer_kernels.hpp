@@ -9,7 +9,7 @@
 
 namespace lockstep::backend {
 
-/// What the layers of one rank share.
+/// State that the layers of one rank share.
 struct LayerState {
   uint64_t dropout_seed = 0;
   KeptGraphs graphs{};

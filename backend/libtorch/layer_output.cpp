@@ -63,7 +63,7 @@ at::Tensor batch_norm(const Layer& layer, const LayerTensors& tensors) {
   const bool has_buffers = !tensors.buffers.empty();
   const bool of_batch = tensors.training || !arguments.track_running_stats;
   if (of_batch && tensors.input.numel() <= arguments.num_features) {
-    throw ArithmeticError("batch norm in training needs more than one value a channel",
+    throw ArithmeticError("batch norm in training needs more than one value per channel",
                           "use a batch size of at least 2, or drop_last");
   }
   // Copies: autograd keeps what batch_norm was given, and must not see it change.

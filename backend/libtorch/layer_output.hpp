@@ -10,7 +10,7 @@
 
 namespace lockstep::backend {
 
-/// What one forward of a layer takes. The batch is dimension 0 of the input; parameters and buffers
+/// Inputs of a layer's forward. The batch is dimension 0 of the input; parameters and buffers
 /// are in the layer's order, a tied weight first.
 struct LayerTensors {
   at::Tensor input{};
@@ -32,7 +32,7 @@ bool draws(const Layer& layer);
 /// One layer as torch.nn.functional computes it, of every kind but those that `passes_on`, in the
 /// widest floating type of input, parameters and `output_type`, but for `products_in`;
 /// normalisation over the batch in fp32 at least, since its statistics are. Updates running
-/// statistics in place. Throws ArithmeticError for an index beyond its table and for one value a
+/// statistics in place. Throws ArithmeticError for an index beyond its table and for one value per
 /// channel.
 at::Tensor layer_output(const Layer& layer, const LayerTensors& tensors,
                         at::ScalarType output_type);

@@ -19,7 +19,7 @@ struct MeetingOptions {
   std::optional<int> listening_socket;
   bool launched = false;  ///< one command starts all ranks: what to do is not to start one
   std::chrono::milliseconds join_timeout{60'000};  ///< until all ranks have come
-  /// Of waiting for the slowest at the end: one that does not come by then will never come.
+  /// Time to wait for the slowest rank at the end; a rank that misses it is lost.
   std::chrono::milliseconds end_timeout{30'000};
 };
 
@@ -34,7 +34,7 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Drawn by rank 0 and the same on all ranks: another run has another.
+  /// Drawn by rank 0 and the same on all ranks: a second run has a different one.
   uint64_t run_number() const { return run_number_; }
 
   /// Connects this rank to all others by Gloo over TCP; null in a world of one. Over 127.0.0.1

@@ -10,7 +10,7 @@
 namespace lockstep::backend {
 
 void quieten_libtorch() {
-  // What is an error of ours comes as an exception, and is told once, without a trace of the stack.
+  // An error of ours comes as an exception, and is reported once, without a stack trace.
   setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);
   c10::initLogging();
 }

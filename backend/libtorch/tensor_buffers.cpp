@@ -105,7 +105,7 @@ void add_into(const at::Tensor& place, const at::Tensor& values) {
   place.add_(values.detach().reshape({-1}));
 }
 
-// A graph that was made of the old values is told by the tensor's version.
+// A graph that was made of the old values is recognised by the tensor's version.
 void TensorBuffers::written_by_others(const Slice& to) {
   if (to.buffer == no_buffer) {
     return;

@@ -19,7 +19,7 @@ class TensorBuffers : public TensorOperands {
  public:
   explicit TensorBuffers(BufferMemory kind = BufferMemory::fixed) : kind_(kind) {}
 
-  /// Of zeros where it carries values, else of whatever is there. Throws c10::Error.
+  /// Allocates zeros if it carries values, else uninitialised memory. Throws c10::Error.
   void add_buffer(BufferId buffer, const BufferSpec& spec, const at::TensorOptions& where,
                   bool carries_values);
   void remove(BufferId buffer) { buffers_.erase(buffer.value); }

@@ -7,7 +7,7 @@
 
 namespace lockstep::backend {
 
-/// What the tensors of this process hold on the CPU: our buffers, what LibTorch's graphs save, and
+/// Memory of the tensors of this process on the CPU: our buffers, what LibTorch's graphs save, and
 /// what its kernels use while they run. Not what its libraries take without an allocator of tensors
 /// (oneDNN's scratch).
 class TensorMemory {

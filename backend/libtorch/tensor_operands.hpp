@@ -18,14 +18,14 @@ class TensorOperands {
   virtual at::Tensor load(const Slice& from) = 0;
   /// Writes all elements of `values` from the slice's begin on, each rounded once to its type.
   virtual void store(const Slice& to, const at::Tensor& values) = 0;
-  /// The same of a tensor that nobody else needs unchanged: it may become the buffer's memory.
+  /// Like store, for a tensor that nobody else needs: it may become the buffer's memory.
   virtual void give(const Slice& to, const at::Tensor& values) { store(to, values); }
   /// Adds to what the first elements of the slice hold, each sum rounded once to its type. The
   /// slice may take the tensor itself, as in `give`, where it holds zeros.
   virtual void add(const Slice& to, const at::Tensor& values) = 0;
 };
 
-/// What all slices hold. Empty where one of them carries no values.
+/// The content of all slices. Empty if one of them carries no values.
 std::vector<at::Tensor> load_all(std::span<const Slice> slices, TensorOperands& operands);
 
 }  // namespace lockstep::backend

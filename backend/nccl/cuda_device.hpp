@@ -62,7 +62,7 @@ class CudaDevice final : public Device {
   CudaBuffers buffers_;
   TensorKernels kernels_;
   NcclLinks links_;
-  /// Of operations without buffers, while their stream takes them.
+  /// Tensors of operations without buffers, kept while their stream uses them.
   std::map<StreamNumber, std::vector<at::Tensor>> scratch_;
 };
 

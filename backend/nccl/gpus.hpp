@@ -6,7 +6,7 @@
 
 namespace lockstep::backend {
 
-/// No GPU, a driver that is too old, or fewer GPUs than are asked for; says what brings it.
+/// No GPU, a driver that is too old, or fewer GPUs than are asked for; says how to get it.
 class NoGpu : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -97,7 +97,7 @@ LinkState NcclLinks::state_of(LinkId number) {
   const ncclResult_t asked = ncclCommGetAsyncError(link.communicator, &error);
   if (asked != ncclSuccess || (error != ncclSuccess && error != ncclInProgress)) {
     // Its memory is given back with that of the others: freeing waits for the GPU, where a kernel
-    // of another link may wait for ever.
+    // of another link may wait forever.
     link.broken = true;
     link.trouble = text_of(asked != ncclSuccess ? asked : error);
     return LinkState::broken;

@@ -12,7 +12,7 @@
 
 namespace lockstep::backend {
 
-/// Throws DeviceError where a call of NCCL neither succeeded nor goes on by itself.
+/// Throws DeviceError where a call of NCCL neither succeeded nor makes progress by itself.
 void check_nccl(ncclResult_t result, const char* call);
 
 /// The communicators of one rank. All are non-blocking (ncclConfig_t::blocking = 0): connecting and

@@ -10,10 +10,10 @@
 
 namespace lockstep::backend {
 
-/// Where the ranks of one world find each other, and when they last did so anew.
+/// Where the ranks of one world find each other, and the number of their current connection.
 struct MeetingFolder {
   std::string path;     ///< a folder that all ranks see, used by no earlier connection
-  uint64_t number = 0;  ///< of the connection: another one than before, and they connect anew
+  uint64_t number = 0;  ///< of the connection: a different number means that they connect again
 };
 
 /// The connections of one rank process that takes part in run after run: kept by world size as long

@@ -9,7 +9,7 @@ namespace lockstep::backend {
 
 namespace {
 
-/// How one starter names what it tells.
+/// The names of the variables that one launcher sets.
 struct Starter {
   const char* name;
   const char* rank;

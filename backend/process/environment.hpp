@@ -9,7 +9,7 @@
 
 namespace lockstep::backend {
 
-/// Where a process stands among those that were started together, and where they meet.
+/// The place of a process among those that were started together, and where they meet.
 struct ProcessPlace {
   int32_t rank = 0;
   int32_t local_rank = 0;

@@ -11,7 +11,7 @@
 
 namespace lockstep::backend {
 
-/// What all threads of a run tell the one that watches for a hang.
+/// Progress that all threads of a run report to the one that watches for a hang.
 class Progress {
  public:
   Progress() : start_(std::chrono::steady_clock::now()) {}
@@ -22,7 +22,7 @@ class Progress {
     return Time(std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count()) * 1000;
   }
 
-  /// What the steady clock said at the start of the run.
+  /// Steady-clock time at the start of the run.
   int64_t clock_at_start_ns() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(start_.time_since_epoch()).count();
   }

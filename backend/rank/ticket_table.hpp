@@ -13,11 +13,11 @@ namespace lockstep::backend {
 /// The tickets of one rank: per lane, numbered from 1. Not thread-safe.
 class TicketTable {
  public:
-  /// Who is told what became of tickets; null: nobody.
+  /// Observer of what became of tickets; may be null.
   void follow(JournalFollower* follower) { follower_ = follower; }
   Ticket add(LaneId lane, Time issue);
   void start(Ticket ticket, Time now);
-  /// The first outcome stands; false when there was one already.
+  /// The first outcome is kept; false when there was one already.
   bool settle(Ticket ticket, const Status& status, Time now);
   /// Gives every pending ticket this outcome. Their finish stays zero: they never did.
   void end_pending(Outcome outcome);

@@ -43,7 +43,7 @@ std::vector<KernelCurve> Samples::curves(std::optional<int32_t> without_training
   return curves;
 }
 
-// What the other trainings do not know is left out of both sums.
+// Kernels that the other trainings did not measure are left out of both sums.
 void Samples::hold_out_kernels(int32_t training, std::vector<HeldOut>& held_out) const {
   using Key = std::tuple<Kernel, std::optional<LayerKind>, DType, int32_t>;
   std::map<Key, sim::KernelFit> fits;

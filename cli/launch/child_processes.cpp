@@ -196,7 +196,7 @@ void ChildProcesses::reap() {
     if (child.end.ended || waitpid(child.process, &status, WNOHANG) != child.process) {
       continue;
     }
-    // What it wrote before it ended is still in its pipes.
+    // Output written before it ended is still in its pipes.
     for (int which = 0; which < 2; ++which) {
       for (int64_t turn = 0; child.output[which] >= 0 && turn < 256; ++turn) {
         read_from(index, which);

@@ -26,7 +26,7 @@ struct ChildEnd {
   std::string last_line{};  ///< of its error output
 };
 
-/// Children that belong together. Their output goes line by line to `output`, with the number of
+/// A group of child processes. Their output goes line by line to `output`, with the number of
 /// the child. The destructor ends and reaps what is left, so no orphan stays.
 class ChildProcesses {
  public:
@@ -42,7 +42,7 @@ class ChildProcesses {
   void start(const ChildCommand& command);
   /// Passes output on until `done` says so, all children have ended, or the time has come.
   void run_until(Clock::time_point time, const std::function<bool()>& done);
-  /// Passes on what is there, and sees who has ended; never waits.
+  /// Passes on the available output, and sees who has ended; never waits.
   void look();
   /// Asks what still runs to end (SIGTERM), and ends it after `grace` (SIGKILL).
   void end_all(std::chrono::milliseconds grace);

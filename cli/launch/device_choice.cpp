@@ -19,12 +19,12 @@ std::string version_text(int version) {
 Lack lack_of(const DeviceRequest& request, const DeviceFacts& facts,
              const GpuInventory& inventory) {
   if (!facts.has_cuda_program) {
-    return {"the rank program lockstep-rank-cuda is not there",
+    return {"the rank program lockstep-rank-cuda was not found",
             "install a CUDA Toolkit 13 and NCCL, then ./dev libtorch and ./dev build; lockstep "
-            "doctor tells what is missing"};
+            "doctor lists what is missing"};
   }
   if (!inventory.problem.empty()) {
-    return {"there is no GPU here: " + inventory.problem,
+    return {"no GPU found: " + inventory.problem,
             "use --device cpu, or a machine with a GPU and its driver"};
   }
   if (inventory.cuda_version < cuda_version_needed) {
@@ -37,13 +37,13 @@ Lack lack_of(const DeviceRequest& request, const DeviceFacts& facts,
   const int64_t wanted = int64_t{facts.ranks} * facts.devices_per_rank;
   if (gpus < facts.devices_per_rank) {
     return {
-        fmt::format("a rank drives {} GPUs, and this machine has {}", facts.devices_per_rank, gpus),
+        fmt::format("a rank drives {} GPUs, but this machine has {}", facts.devices_per_rank, gpus),
         "use --device cpu, or a strategy with fewer devices"};
   }
   if (wanted > gpus && !request.oversubscribe) {
-    return {fmt::format("{} GPUs are needed, and this machine has {}", wanted, gpus),
-            "let ranks share a GPU with --oversubscribe (slow, for trying things out), or start "
-            "them on several hosts with torchrun, mpirun or srun"};
+    return {fmt::format("{} GPUs are needed, but this machine has {}", wanted, gpus),
+            "let ranks share a GPU with --oversubscribe (slow; for experiments), or start them "
+            "on several hosts with torchrun, mpirun or srun"};
   }
   return {};
 }

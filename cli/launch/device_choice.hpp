@@ -16,7 +16,7 @@ struct DeviceRequest {
   bool oversubscribe = false;  ///< ranks may share a GPU
 };
 
-/// What the choice rests on besides.
+/// Further inputs of the choice.
 struct DeviceFacts {
   bool scenario_has_gpus = false;  ///< its cluster is made of devices with CUDA
   bool has_cuda_program = false;   ///< lockstep-rank-cuda was built
@@ -30,7 +30,7 @@ inline constexpr int cuda_version_needed = 13000;
 struct DeviceChoice {
   bool cuda = false;
   std::string told;     ///< why this one; empty: nothing to say
-  std::string problem;  ///< what is missing for what was asked for; empty: it is there
+  std::string problem;  ///< what is missing for what was asked for; empty: nothing is missing
   std::string remedy;
 };
 

@@ -280,7 +280,7 @@ RealRun RankFleet::Members::gather(const Preparation& preparation) {
   });
 }
 
-// Who died is started anew at once, so that it loads while others work.
+// Who died is started again at once, so that it loads while others work.
 void RankFleet::Members::clear_up() {
   bool died = false;
   for (size_t rank = 0; rank < answers_.size(); ++rank) {

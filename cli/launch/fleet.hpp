@@ -21,9 +21,9 @@ struct FleetCase {
   bool lists = true;  ///< journals keep what operations read and write
 };
 
-/// Rank programs that stay up and take case after case: loaded once, and connected anew only after
+/// Rank programs that stay up and take case after case: loaded once, and connected again only after
 /// a case that did not end well. Every wait has a deadline; a rank that dies, or does not answer,
-/// is lost to its case and started anew. The ranks end with the fleet, and with its process.
+/// is lost to its case and started again. The ranks end with the fleet, and with its process.
 class RankFleet {
  public:
   /// `program`: the rank program. Starts nothing yet.
@@ -39,7 +39,7 @@ class RankFleet {
 
   /// The processes by rank, of those that have been started; other threads may ask during a run.
   std::vector<pid_t> processes() const;
-  /// How often ranks were connected anew, and how often a rank was started.
+  /// How often ranks were connected again, and how often a rank was started.
   int64_t connections() const;
   int64_t starts() const;
   /// Where journals and meeting places lie.

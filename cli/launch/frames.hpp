@@ -23,7 +23,7 @@ void send_frame(int socket, const Frame& frame);
 /// Puts frames together from what comes.
 class FrameReader {
  public:
-  /// Takes what is there, or waits for something where the socket blocks. False at the end of the
+  /// Takes the available bytes, or waits for some where the socket blocks. False at the end of the
   /// stream. Throws FrameError when a frame is longer than `frame_bytes_max`.
   bool fill(int socket);
   /// The next whole frame. Throws FrameError where it is none.

@@ -24,7 +24,7 @@ class Nvml {
  public:
   Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL)) {
     if (library_ == nullptr) {
-      problem_ = "libnvidia-ml.so.1, a part of NVIDIA's driver, is not there";
+      problem_ = "libnvidia-ml.so.1, a part of NVIDIA's driver, was not found";
       return;
     }
     if (const int result = call<int()>("nvmlInit_v2"); result != 0) {

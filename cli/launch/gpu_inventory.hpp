@@ -9,10 +9,10 @@
 
 namespace lockstep::cli {
 
-/// What NVML, the library that nvidia-smi asks, says of the GPUs of this machine.
+/// GPUs of this machine according to NVML, the library behind nvidia-smi.
 struct GpuInventory {
   std::string driver;              ///< its version; empty: none answers
-  int cuda_version = 0;            ///< the newest that the driver can run, as 13000; 0: not told
+  int cuda_version = 0;            ///< the newest that the driver can run, as 13000; 0: unknown
   std::vector<std::string> names;  ///< of each GPU
   std::string problem;             ///< why there is none; empty: there are some
 };

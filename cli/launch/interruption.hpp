@@ -11,7 +11,7 @@ namespace lockstep::cli {
 class Interruption {
  public:
   Interruption();
-  /// What has arrived since and was never asked for takes effect now.
+  /// A signal that arrived in between and was not polled takes effect now.
   ~Interruption();
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -163,12 +164,15 @@ class Launch {
     const auto last = Clock::now() + 2 * options_.hang_after + coming_down;
     children_.run_until(last, [this] { return gives_up(); });
     const bool stopped = !children_.all_ended();
+    for (size_t rank = 0; rank < children_.size(); ++rank) {
+      ended_by_others_.push_back(children_.end(rank).ended);
+    }
     children_.end_all(end_grace);
     if (stopped && interruption_.arrived()) {
       throw Interrupted(partial_report());
     }
     if (stopped && out_of_time()) {
-      throw TimeLimitReached();
+      throw TimeLimitReached(*options_.deadline);
     }
   }
 
@@ -206,9 +210,20 @@ class Launch {
 
   std::string how_it_ended(size_t rank) const {
     const ChildEnd& end = children_.end(rank);
-    return end.signal != 0
-               ? fmt::format("ended by signal {} ({})", end.signal, strsignal(end.signal))
-               : fmt::format("ended with exit code {}: {}", end.exit_code, end.last_line);
+    if (end.signal == 0) {
+      return fmt::format("ended with exit code {}: {}", end.exit_code, end.last_line);
+    }
+    return fmt::format("ended by signal {} ({}){}", end.signal, strsignal(end.signal),
+                       is_killed_for_memory(rank) ? ", probably by the kernel because this host is "
+                                                    "out of memory"
+                                                  : "");
+  }
+
+  // Neither the scenario nor this launcher sent the signal that the kernel sends then.
+  bool is_killed_for_memory(size_t rank) const {
+    return children_.end(rank).signal == SIGKILL && rank < ended_by_others_.size() &&
+           ended_by_others_[rank] &&
+           !preparation_.options.faults.contains(static_cast<int32_t>(rank));
   }
 
   void tell_silent() const {
@@ -225,8 +240,8 @@ class Launch {
     if (silent == children_.size()) {
       const size_t first = children_.first_ended().value_or(0);
       end_of_silent(static_cast<int32_t>(first));  // throws where it says more
-      throw RealRunFailed(fmt::format("no rank came to its end; the first to go was rank {}, {}",
-                                      first, how_it_ended(first)));
+      throw RealRunFailed(fmt::format("no rank finished; the first to end was rank {}, {}", first,
+                                      how_it_ended(first)));
     }
   }
 
@@ -250,7 +265,8 @@ class Launch {
   Interruption interruption_;
   TemporaryFolder folder_;
   ListeningSocket socket_;
-  ChildProcesses children_;  // last: ends the children before what they use is gone
+  std::vector<bool> ended_by_others_;  ///< by rank: before this launcher ended those that were left
+  ChildProcesses children_;            // last: ends the children before what they use is gone
 };
 
 }  // namespace

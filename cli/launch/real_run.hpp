@@ -15,7 +15,7 @@ namespace lockstep::cli {
 struct RealRun {
   RunResult result;
   std::vector<std::string> basis;  ///< "LibTorch 2.11.0, Gloo"; "Intel Xeon", "1 host"
-  /// What the steady clock of the one host said when the first collective was done on some rank.
+  /// Steady-clock time of the host when the first collective finished on some rank.
   std::optional<int64_t> first_collective_clock_ns{};
 };
 

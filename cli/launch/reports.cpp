@@ -41,11 +41,12 @@ class OneRunAlone {
   void add(const std::string& name, const RunIdentity& identity) {
     if (identity.scenario != scenario_) {
       throw ReportError(
-          "it is of another scenario or case, of other --set, or of a text that was changed since: "
+          "it is of a different scenario or case, of other --set, or of a text that was changed "
+          "since: "
           "compare with what the ranks were given, or run them again");
     }
     if (!first_.empty() && identity.run != run_) {
-      throw ReportError("it is of another run than " + first_ +
+      throw ReportError("it is not of the same run as " + first_ +
                         ": start all ranks together, into an empty folder");
     }
     first_ = name;

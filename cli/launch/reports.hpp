@@ -26,7 +26,7 @@ RealRun gather_reports(const std::string& folder, const Preparation& preparation
 /// The report of a rank; nothing: it left none.
 using ReportOf = std::function<std::optional<std::vector<uint8_t>>(int32_t rank)>;
 
-/// The same for reports that lie elsewhere. `folder` holds the journals.
+/// Combines reports from other places. `folder` holds the journals.
 RealRun put_together(const ReportOf& report_of, const std::string& folder,
                      const Preparation& preparation, const EndOfSilent& end_of_silent);
 

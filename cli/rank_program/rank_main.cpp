@@ -53,7 +53,7 @@ Arguments parse(int argc, char** argv, const RankWorld& world) {
       "MASTER_PORT say which, or the variables of mpirun or srun.",
       world.program);
   auto* scenario = application.add_option("SCENARIO", arguments.scenario, "FILE[:CASE]");
-  application.add_option("--set", arguments.set, "change the scenario: KEY=VALUE")
+  application.add_option("--set", arguments.set, "override a key (repeatable): KEY=VALUE")
       ->expected(1)
       ->take_all();
   application.add_option("--report-folder", arguments.report_folder,
@@ -64,21 +64,21 @@ Arguments parse(int argc, char** argv, const RankWorld& world) {
       ->check(CLI::Range(0.01, 1e6));
   application
       .add_option("--join-timeout", arguments.join_timeout_s,
-                  "seconds within which all ranks must have come")
+                  "seconds within which all ranks must join")
       ->check(CLI::Range(0.01, 1e6));
-  application.add_flag("--lists", arguments.lists, "the journal keeps what operations use");
+  application.add_flag("--lists", arguments.lists, "record the operands of operations");
   application.add_option(
       "--launched-by", arguments.launched_by,
       "ends with this process, which started it; descriptor 3 of rank 0 listens");
   if (world.serve) {
     application
         .add_flag("--serve", arguments.serve,
-                  "takes case after case from the launcher, over descriptor 3")
+                  "run one case after another for the launcher, over descriptor 3")
         ->excludes(scenario);
   }
   if (world.shares_devices) {
     application.add_flag("--oversubscribe", arguments.oversubscribe,
-                         "ranks may share a GPU; slow, and only for trying things out");
+                         "let ranks share a GPU (slow; for experiments)");
   }
   try {
     application.parse(argc, argv);
@@ -134,7 +134,7 @@ RealRun run_here(const Arguments& arguments, const RankWorld& world,
   const int32_t world_size = preparation.options.world_size;
   if (world_size != place.world_size) {
     throw RealRunFailed(fmt::format(
-        "the scenario has {} ranks, and {} were started: start {}, or change its devices or nodes",
+        "the scenario has {} ranks, but {} were started: start {}, or change its devices or nodes",
         world_size, place.world_size, world_size));
   }
   backend::MeetingOptions options;
@@ -173,12 +173,12 @@ void write_report(const Arguments& arguments, const RankWorld& world, const OneR
   const std::vector<uint8_t> report = encode_rank_report(run.result, log, rank, origin);
   write_atomically(path_in(arguments, report_name(rank)),
                    std::string(report.begin(), report.end()));
-  // What the report holds as well.
+  // Also part of the report.
   std::error_code ignored;
   std::filesystem::remove(path_in(arguments, journal_name(rank)), ignored);
 }
 
-// What an earlier run left must not be taken for this one's.
+// Files of an earlier run must not be mistaken for this one's.
 void clear_report_folder(const Arguments& arguments, int32_t rank) {
   std::error_code error;
   std::filesystem::create_directories(arguments.report_folder, error);
@@ -197,10 +197,9 @@ void clear_report_folder(const Arguments& arguments, int32_t rank) {
 
 // Whoever started the ranks sees no report, only what they print.
 void tell_hang(const Arguments& arguments, const Scenario& scenario, int32_t rank) {
-  fmt::print(
-      stderr,
-      "rank {} waited in vain for {} s and gave up; next: lockstep compare {} --reports {}\n", rank,
-      arguments.hang_after_s, shell_words(scenario), shell_word(arguments.report_folder));
+  fmt::print(stderr, "rank {} waited {} s and gave up; next: lockstep compare {} --reports {}\n",
+             rank, arguments.hang_after_s, shell_words(scenario),
+             shell_word(arguments.report_folder));
 }
 
 void run_rank(const Arguments& arguments, const RankWorld& world) {
@@ -235,7 +234,7 @@ void end_with(int64_t launcher) {
   if (launcher != 0 && getppid() != launcher) {
     fmt::print(stderr,
                "error: process {}, which started this rank, is not its parent: gone, or {}\n",
-               launcher, "another program stands between them, which has to exec the rank");
+               launcher, "a program in between must exec the rank");
     std::_Exit(static_cast<int>(ExitCode::real_run_failed));
   }
 }

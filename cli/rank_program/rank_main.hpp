@@ -12,7 +12,7 @@
 
 namespace lockstep::cli {
 
-/// What one rank shall run.
+/// The task of one rank.
 struct RankOrder {
   const backend::ProcessPlace& place;
   std::chrono::milliseconds deadline;
@@ -23,7 +23,7 @@ struct RankOrder {
   std::function<void()> when_lost{};  ///< called when a fault took the rank away; null: nothing
 };
 
-/// What a rank program is made of.
+/// The parts of a rank program.
 struct RankWorld {
   const char* program;                   ///< its name
   std::function<std::string()> library;  ///< that messages go over, with its version

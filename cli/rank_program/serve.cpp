@@ -103,7 +103,7 @@ class Server {
   RealRun run_here(const Case& asked, const Preparation& preparation,
                    const ProgramOfRank& program) {
     if (preparation.options.world_size != asked.world_size) {
-      throw RealRunFailed("the scenario has another number of ranks than were asked");
+      throw RealRunFailed("the scenario does not have the requested number of ranks");
     }
     backend::GlooOptions gloo;
     gloo.deadline = asked.hang_after;

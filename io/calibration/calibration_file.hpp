@@ -29,7 +29,7 @@ std::string text_of(const Calibration& calibration);
 /// "/kernels/3/points/0/low_s".
 Calibration calibration_of(std::string_view text);
 
-/// The same from a file. Throws CalibrationError.
+/// Reads a calibration from a file. Throws CalibrationError.
 Calibration read_calibration(const std::string& path);
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* make_it_anew = "make it anew: lockstep calibrate -o FILE";
+constexpr const char* make_it_anew = "recreate it: lockstep calibrate -o FILE";
 constexpr double longest_s = 1e6;
 constexpr int64_t largest_size = int64_t{1} << 60;
 constexpr int32_t most_ranks = 1 << 20;
@@ -30,7 +30,7 @@ class ObjectReader {
  public:
   ObjectReader(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
     if (!json.is_object()) {
-      refuse(place_, "is no object");
+      refuse(place_, "is not an object");
     }
   }
 
@@ -47,7 +47,7 @@ class ObjectReader {
   std::string text(const char* key) {
     const Json& value = at(key);
     if (!value.is_string() || value.get_ref<const std::string&>().size() > longest_text) {
-      refuse(place_of(key), "is no text, or too long");
+      refuse(place_of(key), "is not a text, or is too long");
     }
     return value.get<std::string>();
   }
@@ -55,7 +55,7 @@ class ObjectReader {
     const Json& value = at(key);
     const double given = value.is_number() ? value.get<double>() : -1;
     if (!std::isfinite(given) || given < 0 || given > most) {
-      refuse(place_of(key), fmt::format("is no number from 0 to {:g}", most));
+      refuse(place_of(key), fmt::format("is not a number from 0 to {:g}", most));
     }
     return given;
   }
@@ -64,7 +64,7 @@ class ObjectReader {
     const bool fits = value.is_number_unsigned() ? value.get<uint64_t>() <= largest_size
                                                  : value.is_number_integer();
     if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most) {
-      refuse(place_of(key), fmt::format("is no whole number from {} to {}", least, most));
+      refuse(place_of(key), fmt::format("is not a whole number from {} to {}", least, most));
     }
     return value.get<int64_t>();
   }
@@ -81,7 +81,7 @@ class ObjectReader {
   void each(const char* key, const Read& read) {
     const Json& list = at(key);
     if (!list.is_array() || list.size() > most_entries) {
-      refuse(place_of(key), "is no list, or too long");
+      refuse(place_of(key), "is not a list, or is too long");
     }
     for (size_t index = 0; index < list.size(); ++index) {
       ObjectReader item(list[index], fmt::format("{}/{}", place_of(key), index));
@@ -113,7 +113,7 @@ MeasuredTime measured_time_of(ObjectReader& reader) {
   time.median = time_of(reader, "median_s");
   time.high = time_of(reader, "high_s");
   if (time.low > time.median || time.median > time.high) {
-    refuse(reader.place(), "low_s, median_s and high_s do not rise");
+    refuse(reader.place(), "low_s, median_s and high_s must not decrease");
   }
   return time;
 }
@@ -256,7 +256,7 @@ Calibration calibration_of(std::string_view text) {
   }
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) {
-    refuse("", "is no JSON");
+    refuse("", "is not JSON");
   }
   ObjectReader reader(json, "");
   check_version(reader);

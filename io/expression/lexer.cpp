@@ -27,7 +27,7 @@ bool is_space(char letter) {
 // Longest first.
 constexpr std::array<std::string_view, 18> symbols{
     "==", "!=", "<=", ">=", "//", "**", "<", ">", "+", "-", "*", "/", "%", "(", ")", "[", "]", ","};
-// What other languages write, and what it is called here.
+// Operators of other languages, and their names here.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> foreign{{
     {"&&", "write `and`"},
     {"||", "write `or`"},
@@ -44,7 +44,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> foreign{
 
 class Lexer {
  public:
-  Lexer(std::string_view text, const SourcePlace& place) : text_(text), place_(place) {}
+  Lexer(std::string_view text, const SourcePlace& place, TooLarge too_large)
+      : text_(text), place_(place), too_large_(too_large) {}
   Tokens run() &&;
 
  private:
@@ -62,6 +63,7 @@ class Lexer {
 
   std::string_view text_;
   const SourcePlace& place_;
+  TooLarge too_large_;
   size_t offset_ = 0;
   Tokens result_;
 };
@@ -143,6 +145,10 @@ void Lexer::quantity(const DecimalText& decimal, size_t begin, size_t unit_begin
     const QuantityError wrong = unknown_unit(spelling, std::nullopt);
     error(unit_begin, wrong.message, wrong.remedy);
   } else if (const auto count = count_of(decimal, *unit); count.index() == 1) {
+    if (too_large_ == TooLarge::largest) {
+      token.value = AnyQuantity{unit->kind, std::numeric_limits<int64_t>::max()};
+      return add(std::move(token));
+    }
     const auto& wrong = std::get<QuantityError>(count);
     error(begin, wrong.message, wrong.remedy);
   } else {
@@ -237,8 +243,8 @@ SourcePlace place_at(const SourcePlace& place, size_t offset) {
   return result;
 }
 
-Tokens tokens_of(std::string_view text, const SourcePlace& place) {
-  return Lexer(text, place).run();
+Tokens tokens_of(std::string_view text, const SourcePlace& place, TooLarge too_large) {
+  return Lexer(text, place, too_large).run();
 }
 
 }  // namespace lockstep

@@ -23,7 +23,8 @@ struct Tokens {
 };
 
 /// Splits the text; all errors of the text are found at once. Keywords are names here.
-Tokens tokens_of(std::string_view text, const SourcePlace& place);
+Tokens tokens_of(std::string_view text, const SourcePlace& place,
+                 TooLarge too_large = TooLarge::refused);
 /// The place of an offset in a text that begins at `place`.
 SourcePlace place_at(const SourcePlace& place, size_t offset);
 

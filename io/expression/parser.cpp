@@ -137,10 +137,10 @@ ExpressionNodePointer Parser::whole() {
     return root;
   }
   if (at_symbol(",")) {
-    fail(token, "a comma is legal in brackets only", "write a list: [a, b]");
+    fail(token, "a comma is allowed only in brackets", "write a list: [a, b]");
   }
   if (at_symbol(")") || at_symbol("]")) {
-    fail(token, fmt::format("nothing is open that `{}` closes", token.text));
+    fail(token, fmt::format("`{}` has no matching opening bracket", token.text));
   }
   if (token.kind == Token::Kind::name && (token.text == "if" || token.text == "else")) {
     fail(token, "there are no conditional expressions",
@@ -170,7 +170,7 @@ ExpressionNodePointer Parser::infix(ExpressionNodePointer left, const Infix& inf
   // `**` groups to the right, and its right operand may have a sign: 2 ** -1.
   const Level right_level = infix.level == Level::power ? Level::sign : above(infix.level);
   if (infix.operation == Operator::modulo && !begins_operand(next())) {
-    fail(token, "a percentage is not legal inside an expression", "write the fraction: 0.1");
+    fail(token, "a percentage is not allowed inside an expression", "write the fraction: 0.1");
   }
   ExpressionNodePointer right = expression(right_level);
   ExpressionNodePointer result = node(token, {.kind = Node::Kind::binary,
@@ -267,14 +267,14 @@ std::vector<ExpressionNodePointer> Parser::items(std::string_view closing, const
 
 }  // namespace
 
-ParsedExpression parse_expression(std::string_view text, SourcePlace place) {
+ParsedExpression parse_expression(std::string_view text, SourcePlace place, TooLarge too_large) {
   if (text.size() > expression_size_limit) {
     return std::vector<SyntaxError>{{place,
                                      fmt::format("the expression has {} bytes; the limit is {}",
                                                  text.size(), expression_size_limit),
                                      "split it with `let`, or use full, arange and range"}};
   }
-  Tokens tokens = tokens_of(text, place);
+  Tokens tokens = tokens_of(text, place, too_large);
   if (!tokens.errors.empty()) {
     return std::move(tokens.errors);
   }

@@ -44,7 +44,7 @@ std::variant<size_t, QuantityError> read_digits(std::string_view text, std::stri
     const bool between = length > 0 && text[length - 1] != '_' && length + 1 < text.size() &&
                          is_digit(text[length + 1]);
     if (text[length] == '_' && !between) {
-      return QuantityError{"an `_` in a number stands between two digits", "write 100_000"};
+      return QuantityError{"an `_` in a number must be between two digits", "write 100_000"};
     }
     if (text[length] != '_') {
       digits += text[length];
@@ -271,13 +271,13 @@ QuantityError unknown_unit(std::string_view spelling, std::optional<QuantityKind
       }
     }
   }
-  return {fmt::format("{} is no unit", quoted(spelling)),
+  return {fmt::format("unknown unit {}", quoted(spelling)),
           nearest == nullptr ? all : fmt::format("did you mean `{}`?", nearest->name)};
 }
 
 namespace {
 
-// What follows the number: nothing, or a unit of that kind, or why it is none.
+// Reads what follows the number: nothing, a unit of that kind, or an error.
 std::variant<const Unit*, QuantityError> read_unit(std::string_view spelling, QuantityKind kind) {
   const Unit* named = find_unit(spelling);
   if (named == nullptr || named->kind != kind) {
@@ -301,8 +301,9 @@ std::variant<DecimalText, QuantityError> read_magnitude(std::string_view text,
   }
   const auto& decimal = std::get<std::optional<DecimalText>>(number);
   if (!decimal) {
-    return QuantityError{fmt::format("{} is no {}: it begins with no number", quoted(text), what),
-                         fmt::format("write {}", example)};
+    return QuantityError{
+        fmt::format("{} is not a {}: it does not begin with a number", quoted(text), what),
+        fmt::format("write {}", example)};
   }
   return *decimal;
 }
@@ -375,7 +376,7 @@ std::variant<double, QuantityError> parse_percent(std::string_view text) {
   const auto& number = std::get<DecimalText>(magnitude);
   const std::string_view sign = trimmed(text.substr(number.length));
   if (sign != "%" && !(sign.empty() && is_zero(number))) {
-    return QuantityError{fmt::format("{} is no percentage", quoted(text)),
+    return QuantityError{fmt::format("{} is not a percentage", quoted(text)),
                          fmt::format("write {} %", number.digits)};
   }
   double percent = 0;

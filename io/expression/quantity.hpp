@@ -45,7 +45,7 @@ std::variant<int64_t, QuantityError> count_of(const DecimalText& number, const U
 /// Length of the longest unit spelling, legal or not, at the begin of `text`: letters, then
 /// perhaps `/s`.
 size_t unit_length(std::string_view text);
-/// For a spelling that is no unit (of that kind, if one is given): says what it is or which unit
+/// For a spelling that is not a unit (of that kind, if one is given): says what it is or which unit
 /// is nearest.
 QuantityError unknown_unit(std::string_view spelling, std::optional<QuantityKind> kind);
 

@@ -41,7 +41,8 @@ TemporaryStore::~TemporaryStore() {
 
 void TemporaryStore::fail(int reason) {
   failure_ = fmt::format(
-      "the journal outgrew its memory and {} does not hold it ({}): set TMPDIR to a folder with "
+      "the journal does not fit in memory, and {} cannot store it ({}): set TMPDIR to a folder "
+      "with "
       "room, or use fewer ranks or steps",
       folder_, std::strerror(reason));
 }

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// What was saved could not be read again.
+/// Thrown when saved data cannot be read again.
 class StoreError final : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

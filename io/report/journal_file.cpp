@@ -44,7 +44,7 @@ struct GroupHead {
 
 }  // namespace
 
-/// One thing that is told. A record counts once its kind is there, which is written last.
+/// One event. A record counts once its kind is present, which is written last.
 struct JournalFile::Record {
   uint8_t kind = none;
   uint8_t count = 0;  ///< values of a list in this record
@@ -198,7 +198,7 @@ class Told {
     }
   }
 
-  // What was told of tickets may precede the rows that made them.
+  // Records of tickets may precede the rows that made them.
   void finish() {
     for (const auto& [ticket, told] : completions_) {
       const auto& [lane, sequence] = ticket;
@@ -273,7 +273,7 @@ std::optional<RunIdentity> add_journal_file(std::span<const std::byte> file, int
       const Head expected;
       if (kind != head || first.magic != expected.magic || first.version != expected.version ||
           first.rank != rank || first.world_size != journal.ranks()) {
-        throw ReportError("this is no journal of this rank and number of ranks");
+        throw ReportError("this is not a journal of this rank and number of ranks");
       }
       identity = first.identity;
       continue;

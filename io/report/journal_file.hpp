@@ -16,7 +16,7 @@ namespace lockstep {
 /// was written stays when the process is killed. When the disk is full it stops growing.
 class JournalFile final : public JournalFollower {
  public:
-  /// Makes the file anew. Throws std::system_error.
+  /// Creates the file. Throws std::system_error.
   JournalFile(const std::string& path, int32_t rank, int32_t world_size,
               const RunIdentity& identity = {});
   ~JournalFile() override;
@@ -41,10 +41,10 @@ class JournalFile final : public JournalFollower {
   int64_t mapped_to_ = 0;  ///< bytes of the file before the end of the window
 };
 
-/// Adds what such a file tells to the rank's part of the journal; it ends where a record is torn.
+/// Adds what such a file records to the rank's part of the journal; it ends where a record is torn.
 /// Of the lists of operations only splits are there. Says which run it is of;
 /// nothing of an empty one. Trusts nothing:
-/// throws ReportError where this is no such file, or one of another rank or number of ranks.
+/// throws ReportError where this is no such file, or one of a different rank or number of ranks.
 std::optional<RunIdentity> add_journal_file(std::span<const std::byte> file, int32_t rank,
                                             Journal& journal);
 

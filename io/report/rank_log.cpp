@@ -186,6 +186,7 @@ Json json_of_log(const RankLog& log) {
           {"stopped_epoch", log.stopped_epoch.value_or(-1)},
           {"learning_rates", rates_json(log.learning_rates)},
           {"samples", json_of_all(log.samples)},
+          {"samples_of_steps", binary_of(std::span(log.samples_of_steps))},
           {"transfers", json_of_all(log.transfers)},
           {"final_parameters", json_of_all(log.final_parameters)},
           {"steps", log.steps},
@@ -212,6 +213,7 @@ RankLog log_of_json(const Json& json) {
   }
   log.learning_rates = all_of_json(json.at("learning_rates"), values_of_binary<double>);
   log.samples = all_of_json(json.at("samples"), samples_of);
+  log.samples_of_steps = values_of_binary<int64_t>(json.at("samples_of_steps"));
   log.transfers = all_of_json(json.at("transfers"), transfer_of);
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
   log.steps = json.at("steps");

@@ -81,7 +81,7 @@ MemoryByPurpose purposes_of(const Json& json) {
   const auto values = values_of_binary<Bytes>(json);
   MemoryByPurpose purposes{};
   if (values.size() != purposes.size()) {
-    throw ReportError("the report knows other purposes of memory");
+    throw ReportError("the report has unknown purposes of memory");
   }
   std::copy(values.begin(), values.end(), purposes.begin());
   return purposes;
@@ -120,7 +120,7 @@ void add_lane(const Json& json, LaneJournal& lane) {
     lane.append(row);
     if (has_ticket(row)) {
       if (next == completions.size() || completions[next].outcome > Outcome::aborted) {
-        throw ReportError("the report lacks what became of an operation");
+        throw ReportError("the outcome of an operation is missing in the report");
       }
       lane.complete(row.sequence, completions[next++]);
     }
@@ -143,10 +143,10 @@ void add_journal(const Json& json, int32_t rank, Journal& journal) {
 
 void add(const Json& json, int32_t rank, RunResult& result, RankLog& log) {
   if (json.at("format") != report_format || json.at("version") != report_version) {
-    throw ReportError("this is no report of this version of the rank program");
+    throw ReportError("this is not a report of this version of the rank program");
   }
   if (json.at("rank") != rank || json.at("world_size") != result.ends.size()) {
-    throw ReportError("the report is of another rank or another run");
+    throw ReportError("the report is of a different rank or run");
   }
   result.hung = result.hung || json.at("hung").get<bool>();
   result.total_time = std::max(result.total_time, Time(json.at("total_time_ps").get<int64_t>()));

@@ -12,13 +12,13 @@
 
 namespace lockstep {
 
-/// A rank's report is not one, is cut short, or is of another run.
+/// A rank's report is not one, is cut short, or is of a different run.
 class ReportError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What a rank ran on.
+/// Software and hardware that a rank ran on.
 struct RankOrigin {
   std::string libraries;  ///< "LibTorch 2.11.0, Gloo"
   std::string device;     ///< "Intel Xeon Platinum 8481C"
@@ -27,7 +27,7 @@ struct RankOrigin {
   RunIdentity identity{};
 };
 
-/// What the process of one rank leaves behind, as CBOR: how its program ended, what it waited for,
+/// The report of one rank's process, as CBOR: how its program ended, what it waited for,
 /// its memory, its log and its part of the journal with times and outcomes. Numbers are stored as
 /// the machine has them, so writer and reader run on machines of one kind.
 std::vector<uint8_t> encode_rank_report(const RunResult& result, const RankLog& log, int32_t rank,

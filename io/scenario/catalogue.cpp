@@ -54,6 +54,9 @@ std::vector<ArgumentRow> arguments_of(const ClassRow& row) {
     const size_t space = rest.find(' ');
     const std::string_view word = rest.substr(0, space);
     rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
+    if (word.empty()) {
+      continue;  // the table joins words of several rows
+    }
     const size_t colon = word.find(':');
     arguments.push_back(
         {word.substr(0, colon), colon == std::string_view::npos ? "" : word.substr(colon + 1)});

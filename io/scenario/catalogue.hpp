@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// What an object stands for; each role has its own list of classes.
+/// The role of an object; each role has its own list of classes.
 enum class ObjectRole {
   strategy,
   callback,

@@ -31,10 +31,11 @@ class StandIns final : public Environment {
     return std::nullopt;
   }
   double random(const SourcePlace&) override {
-    throw OperationError("an expectation draws no numbers", "compare results with constants");
+    throw OperationError("an expectation cannot draw random numbers",
+                         "compare results with constants");
   }
   bool unknown(const SourcePlace&) override {
-    throw OperationError("an expectation knows no `unknown`", "compare results with constants");
+    throw OperationError("an expectation cannot use `unknown`", "compare results with constants");
   }
 
  private:
@@ -89,7 +90,7 @@ bool names_results_only(const Expectation& expectation) {
 
 void check_types(Reader& reader, const Expectation& expectation) {
   if (!names_results_only(expectation)) {
-    return;  // and is told so
+    return;  // and a note says so
   }
   StandIns values(expectation);
   try {
@@ -119,7 +120,7 @@ void add_member_keys(const Scenario& scenario, const std::string& name,
         keys.push_back(definition.key_of(member));
       }
     } catch (const MetricError&) {
-      // Told where metrics are prepared.
+      // Reported where metrics are prepared.
     }
   }
 }
@@ -160,7 +161,7 @@ void check_metric(Reader& reader, const ResultName& result, const Scenario& scen
   }
   const std::vector<std::string_view> legal(logged.begin(), logged.end());
   reader.fail_at(result.place, fmt::format("no statement logs `{}`", result.key),
-                 legal.empty() ? "the program logs nothing: add - log: {name: .., value: ..}"
+                 legal.empty() ? "the program logs nothing; add - log: {name: .., value: ..}"
                                : spelling_remedy(result.key, legal));
 }
 
@@ -168,7 +169,7 @@ void check_metric(Reader& reader, const ResultName& result, const Scenario& scen
 
 void check_code(Reader& reader, const std::string& code, const SourcePlace& place) {
   const std::vector<std::string_view> legal(finding_codes.begin(), finding_codes.end());
-  if (std::find(legal.begin(), legal.end(), code) == legal.end() && !is_planned_code(code)) {
+  if (std::find(legal.begin(), legal.end(), code) == legal.end()) {
     reader.fail_at(place, fmt::format("no finding has the code `{}`", code),
                    spelling_remedy(code, legal) + "; `lockstep explain` lists them");
   }

@@ -3,37 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <set>
 
-#include "io/scenario/catalogue.hpp"
 #include "io/scenario/known_names.hpp"
+#include "io/scenario/name_scope.hpp"
 #include "io/scenario/spelling.hpp"
-#include "model/metric/functional.hpp"
+#include "model/metric/torchmetrics_names.hpp"
 #include "model/scenario/function.hpp"
 
 namespace lockstep {
 namespace {
 
-using Names = std::set<std::string, std::less<>>;
-
-/// BinaryF1Score is binary_f1_score in torchmetrics.functional, MulticlassAUROC multiclass_auroc.
-std::string functional_name(std::string_view class_name) {
-  std::string out;
-  for (size_t i = 0; i < class_name.size(); ++i) {
-    const auto upper = [&](size_t at) {
-      return at < class_name.size() && std::isupper(static_cast<unsigned char>(class_name[at]));
-    };
-    const bool lower_after =
-        i + 1 < class_name.size() && std::islower(static_cast<unsigned char>(class_name[i + 1]));
-    if (i > 0 && upper(i) && (!upper(i - 1) || lower_after)) {
-      out += '_';
-    }
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(class_name[i])));
-  }
-  return out;
-}
+using Names = NameScope::Names;
 
 // `register_buffer`: a buffer with a name is the module's own.
 void add_buffers(const std::vector<LayerSpec>& layers, Names& names) {
@@ -96,36 +78,6 @@ bool add_columns(const Scenario& scenario, Names& names) {
   return known;
 }
 
-/// The names that some path to a statement has bound. Binding is remembered, so that a branch can
-/// be taken back without a copy.
-class Scope {
- public:
-  explicit Scope(const Names& names) : names_(names) {}
-
-  void bind(const std::string& name) {
-    if (names_.insert(name).second) {
-      bound_.push_back(name);
-    }
-  }
-  bool contains(const std::string& name) const { return names_.count(name) > 0; }
-  const Names& names() const { return names_; }
-
-  size_t mark() const { return bound_.size(); }
-  /// Unbinds what was bound since the mark, and gives it.
-  std::vector<std::string> hide_since(size_t mark) {
-    std::vector<std::string> hidden(bound_.begin() + static_cast<ptrdiff_t>(mark), bound_.end());
-    for (const std::string& name : hidden) {
-      names_.erase(name);
-    }
-    bound_.resize(mark);
-    return hidden;
-  }
-
- private:
-  Names names_;
-  std::vector<std::string> bound_;
-};
-
 class NameCheck {
  public:
   NameCheck(Reader& reader, const Scenario& scenario) : reader_(reader), scenario_(scenario) {
@@ -135,11 +87,8 @@ class NameCheck {
       functions_.emplace(name);
     }
     if (!scenario.is_bare_program()) {
-      for (const ClassRow& metric : classes(ObjectRole::metric)) {
-        functions_.insert(functional_name(metric.name));
-      }
-      for (std::string& name : metric_function_names()) {
-        functions_.insert(std::move(name));
+      for (const TorchMetricsName& function : torchmetrics_functions()) {
+        functions_.emplace(function.name);
       }
     }
     base_.insert("world");
@@ -159,7 +108,7 @@ class NameCheck {
       collect_self(hook.statements);
     }
     for (const Hook& hook : scenario_.program->hooks) {
-      Scope bound(base_);
+      NameScope bound(base_);
       if (hook.name == "lr_scheduler_step") {
         bound.bind("metric");  // its argument
       }
@@ -189,7 +138,7 @@ class NameCheck {
     }
   }
 
-  static void bind(const Statement& statement, Scope& bound) {
+  static void bind(const Statement& statement, NameScope& bound) {
     for (const Binding& binding : statement.bindings) {
       bound.bind(binding.name);
     }
@@ -202,7 +151,7 @@ class NameCheck {
   }
 
   /// Everything that some path of these statements may bind.
-  static void bind_all(const std::vector<Statement>& statements, Scope& bound) {
+  static void bind_all(const std::vector<Statement>& statements, NameScope& bound) {
     for (const Statement& statement : statements) {
       bind(statement, bound);
       bind_all(statement.body, bound);
@@ -210,21 +159,29 @@ class NameCheck {
     }
   }
 
-  void check(const std::vector<Statement>& statements, Scope& bound) {
+  void check(const std::vector<Statement>& statements, NameScope& bound) {
     for (const Statement& statement : statements) {
+      const size_t unbound = bound.unbound();
       if (statement.kind == StatementKind::repeat) {
         // The second turn sees what the first has bound.
         use(statement.expression, bound);
         bind(statement, bound);
         bind_all(statement.body, bound);
         check(statement.body, bound);
+        bound.restore(unbound);
         continue;
       }
       check_one(statement, bound);
       const size_t before = bound.mark();
       check(statement.body, bound);
+      if (statement.kind == StatementKind::branch) {
+        bound.restore(unbound);
+      }
       const std::vector<std::string> taken = bound.hide_since(before);
       check(statement.otherwise, bound);
+      if (statement.kind == StatementKind::branch) {
+        bound.restore(unbound);
+      }
       for (const std::string& name : taken) {
         bound.bind(name);
       }
@@ -232,7 +189,7 @@ class NameCheck {
     }
   }
 
-  void check_one(const Statement& statement, Scope& bound) {
+  void check_one(const Statement& statement, NameScope& bound) {
     const CommunicationSpec& data = statement.communication;
     const DeviceWork& work = statement.work;
     for (const auto* expression :
@@ -264,18 +221,28 @@ class NameCheck {
     if (statement.kind == StatementKind::wait && statement.name) {
       require(statement.name->value, statement.name->place, bound);
     }
+    if (statement.names) {
+      for (const std::string& name : statement.names->value) {
+        require(name, statement.names->place, bound);
+        if (!name.starts_with("self.")) {
+          bound.unbind(name);
+        }
+      }
+    }
     check_references(statement);
   }
 
-  void use(const Given<Expression>& expression, const Scope& bound) {
+  void use(const Given<Expression>& expression, const NameScope& bound) {
     if (expression) {
       use(expression->value, bound);
     }
   }
 
-  void use(const Expression& expression, const Scope& bound) { use_node(expression.root(), bound); }
+  void use(const Expression& expression, const NameScope& bound) {
+    use_node(expression.root(), bound);
+  }
 
-  void use_node(const ExpressionNode& node, const Scope& bound) {
+  void use_node(const ExpressionNode& node, const NameScope& bound) {
     if (node.kind == ExpressionNode::Kind::name) {
       require(node.name, node.place, bound);
     }
@@ -289,7 +256,7 @@ class NameCheck {
     }
   }
 
-  void require(const std::string& name, const SourcePlace& place, const Scope& bound) {
+  void require(const std::string& name, const SourcePlace& place, const NameScope& bound) {
     if (!columns_known_ && name.find('.') == std::string::npos) {
       return;
     }
@@ -303,7 +270,7 @@ class NameCheck {
       const std::vector<std::string_view> legal(bound.names().begin(), bound.names().end());
       nearest = nearest_spelling(name, legal);
     }
-    reader_.fail_at(place, fmt::format("nothing has bound `{}` here", name),
+    reader_.fail_at(place, fmt::format("`{}` is not defined here", name),
                     nearest.empty() ? fmt::format("bind it first: - let: {{{}: ..}}", name)
                                     : fmt::format("did you mean `{}`?", nearest));
   }
@@ -368,7 +335,7 @@ class NameCheck {
     }
     if (std::find(legal.begin(), legal.end(), plain) == legal.end()) {
       reader_.fail_at(name.place, fmt::format("there is no {} `{}`", what, name.value),
-                      legal.empty() ? fmt::format("the scenario names no {}", what)
+                      legal.empty() ? fmt::format("the scenario has no {}", what)
                                     : spelling_remedy(plain, legal));
     }
   }

@@ -14,7 +14,7 @@ void check_bare_statements(Reader& reader, const std::vector<Statement>& stateme
     const StatementRow* row = find_statement(name_of(statement.kind));
     if (row != nullptr && !row->bare()) {
       reader.fail_at(statement.place,
-                     fmt::format("`{}` needs a trainer, and a program of `cluster.ranks` has none",
+                     fmt::format("`{}` needs a trainer, but a program of `cluster.ranks` has none",
                                  row->name()),
                      "replace `cluster.ranks` by `trainer.devices`");
     }
@@ -34,11 +34,12 @@ void check_bare_program(Reader& reader, const Scenario& scenario) {
       {"metrics", !scenario.metrics.empty()}};
   for (const auto& [section, given] : sections) {
     if (given) {
-      reader.fail_at(ranks,
-                     fmt::format("`cluster.ranks` is a program without a trainer, and `{}` is "
-                                 "there too",
-                                 section),
-                     fmt::format("remove `ranks` or `{}`", section));
+      reader.fail_at(
+          ranks,
+          fmt::format("`cluster.ranks` describes a program without a trainer, but `{}` is "
+                      "given too",
+                      section),
+          fmt::format("remove `ranks` or `{}`", section));
     }
   }
   if (!scenario.program || scenario.program->find("main") == nullptr) {
@@ -49,8 +50,8 @@ void check_bare_program(Reader& reader, const Scenario& scenario) {
   for (const Hook& hook : scenario.program->hooks) {
     if (hook.name != "main") {
       reader.fail_at(hook.place,
-                     fmt::format("`{}` is a hook of a trainer, and a program of `cluster.ranks` "
-                                 "has none",
+                     fmt::format("`{}` is a hook of a trainer, but a program of `cluster.ranks` "
+                                 "has no trainer",
                                  hook.name),
                      "it has `main` only");
     }
@@ -62,7 +63,8 @@ void check_loader(Reader& reader, const LoaderSpec& loader) {
   const auto exclude = [&](bool both, const SourcePlace& place, std::string_view a,
                            std::string_view b) {
     if (both) {
-      reader.fail_at(place, fmt::format("`{}` excludes `{}`", a, b), "keep one of the two");
+      reader.fail_at(place, fmt::format("`{}` and `{}` cannot be combined", a, b),
+                     "keep one of the two");
     }
   };
   exclude(loader.batches && loader.samples, loader.batches ? loader.batches->place : SourcePlace{},

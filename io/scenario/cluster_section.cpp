@@ -77,7 +77,8 @@ Table<NetworkSpec> network_table() {
           field<&NetworkSpec::bandwidth>({"bandwidth", "preset's", "of one NIC, one direction", 1}),
           field<&NetworkSpec::latency>({"latency", "preset's", "one way, between two nodes"}),
           field<&NetworkSpec::oversubscription>(
-              {"oversubscription", "1", "how much narrower the core is than the edge", 1, 1e6}),
+              {"oversubscription", "1", "bandwidth of the edge divided by that of the core", 1,
+               1e6}),
       }};
 }
 
@@ -92,7 +93,7 @@ Table<ClusterSpec> cluster_table() {
               in_table({"gpu", "preset's", "the GPU of every node"}, "cluster.gpu")),
           field<&ClusterSpec::gpus>({"gpus", "preset's", "in each node", 0, 1024}),
           field<&ClusterSpec::occupied>(
-              {"occupied", "[]", "GPUs that others hold (exclusive mode)", 0, 1023}),
+              {"occupied", "[]", "GPUs that other processes hold (exclusive mode)", 0, 1023}),
           field<&ClusterSpec::nvlink>(
               {"nvlink", "preset's",
                "of one GPU, one direction: half of a data sheet's \"bidirectional\"; 0 = none"}),
@@ -103,13 +104,13 @@ Table<ClusterSpec> cluster_table() {
           field<&ClusterSpec::cpu_cores>({"cpu_cores", "preset's", "of each node", 1, 1e5}),
           field<&ClusterSpec::memory>({"memory", "preset's", "host memory of each node"}),
           field<&ClusterSpec::disk>({"disk", "preset's", "reading rate of each node", 1}),
-          field<&ClusterSpec::ranks>({"ranks", "",
-                                      "a bare program of that many ranks; excludes `trainer`", 1,
-                                      ranks_limit}),
+          field<&ClusterSpec::ranks>(
+              {"ranks", "", "a bare program of that many ranks; not together with `trainer`", 1,
+               ranks_limit}),
           field<&ClusterSpec::collectives>(
               {"collectives", "the backend's",
-               "whose cost model; `ring` and `tree` are plain latency and bandwidth of `network`; "
-               "`ring` where only `ranks` and `network` are given"}),
+               "which cost model; `ring` and `tree` use only latency and bandwidth of `network`; "
+               "`ring` is used if only `ranks` and `network` are given"}),
           field<&ClusterSpec::nccl_xml, PathForm>(
               {"nccl_xml", "", "topology of a real machine, as NCCL dumps it"}),
           field<&ClusterSpec::nvidia_smi, PathForm>(
@@ -123,7 +124,7 @@ Table<ProcessGroupSpec> process_group_table() {
   return {"process_group",
           {
               field<&ProcessGroupSpec::backend>(
-                  {"backend", "from the accelerator", "what carries the collectives"}),
+                  {"backend", "from the accelerator", "communication library"}),
               field<&ProcessGroupSpec::timeout>(
                   {"timeout", "nccl 10 min, gloo 30 min", "when the watchdog gives up"}),
               field<&ProcessGroupSpec::eager_limit>(

@@ -14,7 +14,7 @@ Field<Statement> data_field(KeyRow row) {
 }
 
 Field<Statement> op_field() {
-  return data_field<&CommunicationSpec::op>({"op", "sum", "how values are combined"});
+  return data_field<&CommunicationSpec::op>({"op", "sum", "reduction operator"});
 }
 Field<Statement> source_field() {
   return data_field<&CommunicationSpec::src>({"src", "0", "the root"});
@@ -83,10 +83,11 @@ StatementRow collective(Kind kind, StatementFields own, std::string_view meaning
 StatementFields communication_fields(StatementFields own) {
   StatementFields fields = {
       data_field<&CommunicationSpec::tensor>({"tensor", "", "the data"}),
-      data_field<&CommunicationSpec::elements>({"elements", "", "only how many; see `dtype`"}),
+      data_field<&CommunicationSpec::elements>(
+          {"elements", "", "number of elements, without values; see `dtype`"}),
       data_field<&CommunicationSpec::dtype>({"dtype", "fp32", "of `elements`"}),
-      field<&Statement::group, NameForm>({"group", "world", "who takes part"}),
-      field<&Statement::stream, NameForm>({"stream", "comm", "the queue that it runs on"}),
+      field<&Statement::group, NameForm>({"group", "world", "the group of ranks that take part"}),
+      field<&Statement::stream, NameForm>({"stream", "comm", "the stream that it runs on"}),
       field<&Statement::asynchronous>({"async", "false", "the result is pending until `wait`"}),
       field<&Statement::result, NameForm>({"as", "replaces the data", "the name of the result"}),
   };
@@ -130,7 +131,7 @@ std::vector<StatementRow> communication_rows() {
       {Kind::grouped,
        "statements",
        {"statements"},
-       "one grouped call (ncclGroupStart/End): no order inside, one result to wait for",
+       "one grouped call (ncclGroupStart/End): unordered inside, with one result to wait for",
        {field<&Statement::body, StatementsForm>(
             {"statements", "required", "communication statements"}),
         field<&Statement::asynchronous>({"async", "false", "pending until `wait`"}),
@@ -138,8 +139,11 @@ std::vector<StatementRow> communication_rows() {
       {Kind::barrier,
        "group",
        {},
-       "until every rank of the group is here",
-       {field<&Statement::group, NameForm>({"group", "world", "who takes part"})}},
+       "waits until every rank of the group has reached it",
+       {field<&Statement::group, NameForm>(
+            {"group", "world", "the group of ranks that take part"}),
+        field<&Statement::asynchronous>({"async", "false", "pending until `wait`"}),
+        field<&Statement::result, NameForm>({"as", "", "the name to wait for"})}},
       {Kind::new_group,
        "ranks",
        {"ranks|color", "as"},

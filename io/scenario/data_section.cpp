@@ -72,8 +72,7 @@ struct ValuesForm : FormWithoutWords {
       read_one_column(reader, entry, one, values);
     }
     if (values.csv && !values.columns.empty()) {
-      reader.fail(node.mark, "`values` names a CSV file and columns of its own",
-                  "keep one of the two");
+      reader.fail(node.mark, "`values` has both a CSV file and columns", "keep one of the two");
     }
     return values;
   }
@@ -89,8 +88,8 @@ struct ValuesForm : FormWithoutWords {
     }
     if (is_known_name(entry.key)) {
       reader.fail(entry.mark,
-                  fmt::format("no column can be named `{}`: programs know it as something "
-                              "else",
+                  fmt::format("no column can be named `{}`: the name has a different "
+                              "meaning in programs",
                               entry.key),
                   "choose another name");
       return;
@@ -141,7 +140,7 @@ Table<LoaderSpec> loader_table() {
               {"tokens", "", "instead of `samples`; divided by `seq_len`", 0, most_samples}),
           field<&LoaderSpec::batches>(
               {"batches", "from `samples`",
-               "batches of *this rank*, for uneven loaders: `10 + (rank == 0)`; excludes "
+               "batches of *this rank*, for uneven loaders: `10 + (rank == 0)`; not together with "
                "`samples`"}),
           field<&LoaderSpec::batch_size>(
               {"batch_size", "8", "the argument of the user's DataLoader", 1, 1e12}),
@@ -149,17 +148,20 @@ Table<LoaderSpec> loader_table() {
           field<&LoaderSpec::drop_last>({"drop_last", "false", "as DataLoader"}),
           field<&LoaderSpec::pin_memory>({"pin_memory", "false", "as DataLoader"}),
           field<&LoaderSpec::persistent_workers>({"persistent_workers", "false", "as DataLoader"}),
-          field<&LoaderSpec::num_workers>({"num_workers", "0", "as DataLoader", 0, 4096}),
+          field<&LoaderSpec::num_workers>(
+              {"num_workers", "0", "processes that load; 0: the rank's own thread does", 0, 4096}),
           field<&LoaderSpec::prefetch_factor>({"prefetch_factor", "2", "as DataLoader", 1, 4096}),
           field<&LoaderSpec::iterable>(
               {"iterable", "false",
-               "an IterableDataset: no sampler; `sampler: unrepeated` shards it"}),
-          field<&LoaderSpec::sampler>({"sampler", "auto", "auto = what Lightning inserts"}),
+               "an IterableDataset, without a sampler; `sampler: unrepeated` shards it"}),
+          field<&LoaderSpec::sampler>(
+              {"sampler", "auto", "auto: the sampler that Lightning inserts"}),
           field<&LoaderSpec::sampler_drop_last>(
               {"sampler_drop_last", "false",
                "of a DistributedSampler of your own: leaves samples out "
                "instead of repeating some"}),
-          field<&LoaderSpec::set_epoch>({"set_epoch", "true", "false = forgotten"}),
+          field<&LoaderSpec::set_epoch>(
+              {"set_epoch", "true", "false: the script does not call it"}),
           field<&LoaderSpec::sample_time>({"sample_time", "0", "CPU work of one sample"}),
           field<&LoaderSpec::sample_size>(
               {"sample_size", "from the model", "host bytes of one sample"}),

@@ -20,7 +20,7 @@ struct Diagnostic {
 using Sources = std::map<std::string, std::string>;
 
 /// Each diagnostic as "error: message", the place, the line with a caret below it, and the remedy.
-/// Columns count bytes; the caret stands below the right character of a UTF-8 line all the same.
+/// Columns count bytes; the caret is below the right character of a UTF-8 line all the same.
 std::string render(const std::vector<Diagnostic>& diagnostics, const Sources& sources);
 
 }  // namespace lockstep

@@ -40,7 +40,7 @@ uint64_t digest_of(const Node& node, bool in_order) {
   return random_key(digest, sum);
 }
 
-// Of a map the keys that count, of anything else all.
+// Digest of the relevant keys of a map, or of the whole of any other node.
 uint64_t digest_of_some(const Node& node, const std::function<bool(const std::string&)>& counts) {
   uint64_t sum = digest_of(node.kind == Node::Kind::map ? Node{} : node, false);
   for (const Entry& entry : node.entries) {

@@ -11,7 +11,7 @@ std::variant<std::string, FileError> read_file_from_disk(const std::string& path
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) {
-    return FileError{"there is no such file"};
+    return FileError{"file not found"};
   }
   if (error) {
     return FileError{"the file cannot be read: " + error.message()};

@@ -62,6 +62,7 @@ const std::vector<std::string_view>& result_names() {
       "memory.activation",
       "memory.communication",
       "memory.workspace",
+      "memory.context",
       "world_size",
       "devices",
       "strategy",
@@ -113,7 +114,7 @@ std::string remedy_for_result_name(const ResultName& result) {
 }
 
 Value stand_in_of(std::string_view name, int64_t index) {
-  // What no scenario would write, and no difference of two of which is.
+  // Values that no scenario would write, nor any difference of two of them.
   const int64_t number = 10'007 * (index + 1) + 13 * index * index;
   switch (type_of_result(name)) {
     case ResultType::time: return Value(Time(number * picoseconds_per_second));

@@ -112,7 +112,8 @@ std::string name_metrics(const Source& source, std::string_view part,
 std::optional<Expression> parse_part(const Source& source, std::string_view part,
                                      std::vector<ResultName>& results) {
   const std::string named = name_metrics(source, part, results);
-  ParsedExpression parsed = parse_expression(named, source.at(offset_of(source, part)));
+  ParsedExpression parsed =
+      parse_expression(named, source.at(offset_of(source, part)), TooLarge::largest);
   if (const auto* errors = std::get_if<std::vector<SyntaxError>>(&parsed)) {
     for (const SyntaxError& error : *errors) {
       source.reader.fail_at(error.place, error.message, error.remedy);
@@ -136,7 +137,7 @@ void collect_results(const Source& source, std::string_view part, const Expressi
     result.place = source.at(offset);
     const std::string remedy = remedy_for_result_name(result);
     if (!remedy.empty()) {
-      source.fail(offset, fmt::format("no command gives a result `{}`", name), remedy);
+      source.fail(offset, fmt::format("there is no result `{}`", name), remedy);
       continue;
     }
     results.push_back(std::move(result));
@@ -184,7 +185,7 @@ void read_comparison(const Source& source, std::string_view rest, Expectation& e
   const std::string_view compared = trimmed(rest.substr(0, tolerance));
   const size_t equals = find_outside_quotes(compared, "==");
   if (equals == std::string_view::npos) {
-    source.fail(offset_of(source, rest) + tolerance, "`+-` stands behind `left == right`",
+    source.fail(offset_of(source, rest) + tolerance, "`+-` must follow `left == right`",
                 "write `step_time == 400 ms +- 5 %`");
     return;
   }

@@ -42,7 +42,7 @@ std::optional<Expression> ExpressionForm::read(Reader& reader, const Node& node,
   }
   if (node.kind != Node::Kind::scalar) {
     reader.fail_type(node, row.key, "an expression",
-                     "a map in an expression is a value cut open: quote it");
+                     "quote this expression: YAML reads its braces as a map");
     return std::nullopt;
   }
   return parse(reader, node.text, text_place(reader, node));

@@ -10,8 +10,8 @@ constexpr double last_rank = static_cast<double>(maximum_ranks - 1);
 
 std::vector<Field<FaultSpec>> common_fields() {
   return {
-      field<&FaultSpec::rank>({"rank", "", "the rank that it strikes", 0, last_rank}),
-      field<&FaultSpec::ranks>({"ranks", "", "the ranks that it strikes"}),
+      field<&FaultSpec::rank>({"rank", "", "the rank that it affects", 0, last_rank}),
+      field<&FaultSpec::ranks>({"ranks", "", "the ranks that it affects"}),
       field<&FaultSpec::at>({"at", "0", "when it begins"}),
       field<&FaultSpec::duration>({"for", "to the end", "how long it lasts"}),
   };
@@ -27,19 +27,18 @@ std::vector<Field<FaultSpec>> own_fields(FaultKind kind) {
       return {
           field<&FaultSpec::between>({"between", "required", "two of `node N`, `gpu N`"}),
           field<&FaultSpec::bandwidth, PercentForm>(
-              {"bandwidth", "100 %", "what is left of it", 0, 1}),
+              {"bandwidth", "100 %", "the remaining share", 0, 1}),
           field<&FaultSpec::latency>({"latency", "0", "time added"}),
       };
     case FaultKind::lost_rank:
       return {field<&FaultSpec::call>(
-          {"call", "none", "before the how-manieth of its operations, from 1", 1, 1e15})};
+          {"call", "none", "the operation before which the rank dies, from 1", 1, 1e15})};
     case FaultKind::lost_node:
       return {field<&FaultSpec::node>({"node", "required", "whose ranks end", 0, last_rank})};
     case FaultKind::lost_message:
     case FaultKind::corrupted_value:
-      return {field<&FaultSpec::call>({"call", "required",
-                                       "the how-manieth of its calls that it can strike, from 1", 1,
-                                       1e15})};
+      return {field<&FaultSpec::call>(
+          {"call", "required", "which of the calls that it can affect, from 1", 1, 1e15})};
     case FaultKind::exception:
     case FaultKind::out_of_memory:
       return {field<&FaultSpec::hook, NameForm>({"hook", "training_step", "where it happens"})};

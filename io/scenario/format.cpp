@@ -79,7 +79,7 @@ bool check_range(Reader& reader, const Node& node, const KeyRow& row, double val
   }
   if (row.minimum == row.maximum) {
     reader.fail(node.mark, fmt::format("`{}` is {}, not {}", row.key, row.minimum, node.text),
-                fmt::format("write `{}: {}`: there is no other yet", row.key, row.minimum));
+                fmt::format("write `{}: {}`: the only version so far", row.key, row.minimum));
     return false;
   }
   const bool below = !(value >= row.minimum);
@@ -111,7 +111,7 @@ std::optional<size_t> read_word(Reader& reader, const Node& node, const KeyRow& 
       return index;
     }
   }
-  reader.fail(node.mark, fmt::format("`{}` has no choice `{}`", row.key, node.text),
+  reader.fail(node.mark, fmt::format("unknown value `{1}` for `{0}`", row.key, node.text),
               spelling_remedy(node.text, words));
   return std::nullopt;
 }
@@ -222,10 +222,8 @@ std::optional<std::string> TextForm::read(Reader& reader, const Node& node, cons
   }
   if (const std::string remedy = node.quoted ? "" : remedy_for_foreign_word(node.text);
       !remedy.empty()) {
-    reader.fail(
-        node.mark,
-        fmt::format("`{}` takes a text, and `{}` is none without quotes", row.key, node.text),
-        fmt::format("write \"{}\"", node.text));
+    reader.fail(node.mark, fmt::format("`{}` takes a text; quote `{}`", row.key, node.text),
+                fmt::format("write \"{}\"", node.text));
     return std::nullopt;
   }
   return node.text;
@@ -237,8 +235,9 @@ std::optional<std::string> NameForm::read(Reader& reader, const Node& node, cons
     return std::nullopt;
   }
   if (!is_name(node.text)) {
-    reader.fail(node.mark, fmt::format("`{}` takes a name, and `{}` is none", row.key, node.text),
-                "names are letters, digits and `_`, also behind `self.`");
+    reader.fail(node.mark,
+                fmt::format("`{}` takes a name, but `{}` is not one", row.key, node.text),
+                "a name has letters, digits and `_`, optionally after `self.`");
     return std::nullopt;
   }
   return node.text;
@@ -257,7 +256,7 @@ std::optional<std::vector<std::string>> NamesForm::read(Reader& reader, const No
     }
   }
   if (names.empty()) {
-    reader.fail(node.mark, fmt::format("`{}` names nothing", row.key), "list at least one name");
+    reader.fail(node.mark, fmt::format("`{}` is empty", row.key), "list at least one name");
   }
   return names.size() == node.items.size() && !names.empty() ? std::optional(std::move(names))
                                                              : std::nullopt;

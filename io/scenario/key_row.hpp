@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// What a table says about one key; the page and the schema show it.
+/// Description of one key in a table, used by the reference page and the schema.
 struct KeyRow {
   std::string_view key;
   std::string_view default_text;  ///< as the page shows it; empty: none

@@ -35,7 +35,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"ddp_notebook_find_unused_parameters_true", ""},
     {"ddp_notebook_find_unused_parameters_false", ""},
     // join and divide_by_initial_world_size are those of torch's Join context, which Lightning does
-    // not pass on: here they stand with the strategy that they change.
+    // not pass on: here they belong to the strategy that they change.
     {"DDPStrategy", LOCKSTEP_DDP_ARGUMENTS " join:bool divide_by_initial_world_size:bool"
                                            " throw_on_early_termination:bool"},
     {"DDPSpawnStrategy", LOCKSTEP_DDP_ARGUMENTS},

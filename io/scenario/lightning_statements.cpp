@@ -11,7 +11,7 @@ Field<Statement> log_field(KeyRow row) {
 }
 
 Field<Statement> dictionary_field() {
-  KeyRow row{"dictionary", "required", "what is logged, in this order"};
+  KeyRow row{"dictionary", "required", "the values to log, in this order"};
   row.type = "map KEY: expr, or NAME of a MetricCollection or of what it gave";
   return {row, [](Reader& reader, const Node& node, const KeyRow&, Statement& statement) {
             if (node.kind == Node::Kind::scalar) {
@@ -57,7 +57,7 @@ std::vector<StatementRow> optimization_rows() {
        "loss",
        {},
        "`manual_backward`",
-       {field<&Statement::expression>({"loss", "loss", "what is differentiated"})}},
+       {field<&Statement::expression>({"loss", "loss", "the loss to differentiate"})}},
       {Kind::optimizer_step,
        "optimizer",
        {},
@@ -96,14 +96,14 @@ std::vector<StatementRow> optimization_rows() {
        "do",
        {"do"},
        "gradients stay on the rank",
-       {field<&Statement::body, StatementsForm>({"do", "required", "what is inside"})}},
+       {field<&Statement::body, StatementsForm>({"do", "required", "the statements inside"})}},
       {Kind::toggle_model,
        "",
        {"do"},
        "gradients of one optimizer's parameters only",
        {field<&Statement::optimizer, NameForm>({"optimizer", "the only one", "its name"}),
         field<&Statement::sync_grad>({"sync_grad", "true", "false: as in `no_sync`"}),
-        field<&Statement::body, StatementsForm>({"do", "required", "what is inside"})}},
+        field<&Statement::body, StatementsForm>({"do", "required", "the statements inside"})}},
   };
 }
 

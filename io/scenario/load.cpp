@@ -87,7 +87,7 @@ class Load {
   NodePtr read_with_includes(const std::string& name, const Blame* blame) {
     const std::string normal = std::filesystem::path(name).lexically_normal().string();
     if (std::find(including_.begin(), including_.end(), normal) != including_.end()) {
-      fail_file(name, blame, "it includes itself, directly or by way of others");
+      fail_file(name, blame, "it includes itself, directly or through other files");
       return nullptr;
     }
     const NodePtr root = read_file(name, blame);
@@ -95,7 +95,7 @@ class Load {
       return nullptr;
     }
     if (root->kind != Node::Kind::map) {
-      reader_.fail(root->mark, fmt::format("a scenario is a map, not {}", kind_name(*root)),
+      reader_.fail(root->mark, fmt::format("a scenario must be a map, not {}", kind_name(*root)),
                    "begin with `version: 1`");
       return nullptr;
     }
@@ -175,7 +175,7 @@ class Load {
 
   void read_case(const NodePtr& base, const NodePtr& sets, const Entry& entry) {
     if (!is_name(entry.key) || entry.key.find('.') != std::string::npos) {
-      reader_.fail(entry.mark, fmt::format("`{}` is no name for a case", entry.key),
+      reader_.fail(entry.mark, fmt::format("`{}` is not a name for a case", entry.key),
                    "names are letters, digits and `_`");
     }
     if (entry.value->kind == Node::Kind::null) {
@@ -188,8 +188,8 @@ class Load {
     }
     for (const Entry& section : entry.value->entries) {
       if (section.key == "version" || section.key == "include" || section.key == "cases") {
-        reader_.fail(section.mark, fmt::format("a case has no `{}` of its own", section.key),
-                     "it stands at the head of the file");
+        reader_.fail(section.mark, fmt::format("a case cannot have its own `{}`", section.key),
+                     "write it at the top of the file");
       }
     }
     const NodePtr own = without(entry.value, {"version", "include", "cases"});
@@ -207,8 +207,8 @@ class Load {
     const Entry* version = root->find("version");
     if (version == nullptr ||
         (version->value->kind == Node::Kind::null && !version->value->faulty)) {
-      reader_.fail_at({path_, 1, 1}, "a scenario says its `version`",
-                      "write `version: 1` at its head");
+      reader_.fail_at({path_, 1, 1}, "`version` is missing",
+                      "write `version: 1` at the top of the file");
     }
     check_scenario(reader_, scenario, case_names_);
     loaded_.scenarios.push_back(std::move(scenario));

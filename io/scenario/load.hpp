@@ -36,7 +36,7 @@ using FileReader = std::function<std::variant<std::string, FileError>(const std:
 
 /// Reads, merges and checks a scenario file and what it includes.
 LoadedScenarios load_scenario_file(const std::string& path, const LoadOptions& options = {});
-/// The same with another file system: for tests.
+/// Loads from another file system, for tests.
 LoadedScenarios load_scenario_file(const std::string& path, const LoadOptions& options,
                                    const FileReader& read_file);
 /// The file system itself. Directories, devices and unreadable files are errors.

@@ -51,16 +51,16 @@ Field<ModelSpec> shape_field(KeyRow row) {
 std::vector<Field<ModelSpec>> shape_fields() {
   return {
       shape_field<IntForm>({"seq_len", "preset's", "tokens of one sample", 1, 1e12}),
-      shape_field<IntForm>({"vocab_size", "preset's", "tokens that there are", 1, 1e12}),
+      shape_field<IntForm>({"vocab_size", "preset's", "size of the vocabulary", 1, 1e12}),
       shape_field<FloatForm>({"dropout", "preset's", "probability", 0, 1}),
       shape_field<IntForm>({"image_size", "preset's", "pixels of one edge", 1, 1e6}),
       shape_field<IntForm>({"num_classes", "preset's", "classes of the last layer", 1, 1e12}),
       shape_field<IntForm>({"in_features", "preset's", "of the first layer", 1, 1e12}),
-      shape_field<IntForm>({"hidden_size", "preset's", "width inside", 1, 1e12}),
+      shape_field<IntForm>({"hidden_size", "preset's", "width of the hidden layers", 1, 1e12}),
   };
 }
 
-/// A preset must exist and take the shape arguments that stand beside it.
+/// A preset must exist and take the shape arguments beside it.
 void check_preset(Reader& reader, const Node& node, const ModelSpec& model) {
   if (!model.preset) {
     return;
@@ -127,11 +127,11 @@ Table<ModelSpec> model_table() {
           field<&ModelSpec::loss, ObjectForm<ObjectRole::loss>>(
               {"loss", "CrossEntropyLoss", "of output and target"}),
           field<&ModelSpec::activation_checkpointing>(
-              {"activation_checkpointing", "none", "what is computed again in backward"}),
+              {"activation_checkpointing", "none", "what to recompute in backward"}),
           field<&ModelSpec::compile>({"compile", "false", "torch.compile"}),
           field<&ModelSpec::attention>({"attention", "flash", "which attention kernel"}),
           field<&ModelSpec::unpicklable>(
-              {"unpicklable", "[]", "what a spawned process cannot be sent"}),
+              {"unpicklable", "[]", "attributes that cannot be pickled"}),
       }};
   const auto shapes = shape_fields();
   table.fields.insert(table.fields.end(), shapes.begin(), shapes.end());

@@ -133,7 +133,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
     if (static_cast<int>(stack_.size()) + height > limits_.depth) {
       fail(mark_at(mark), fmt::format("values are nested deeper than {} levels", limits_.depth),
-           "no scenario needs that: look for a bracket too many");
+           "no scenario needs that: check for an extra bracket");
       throw Stop();
     }
   }
@@ -233,7 +233,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
     map.key_is_merge = node.text == "<<" && !node.quoted;
     if (!map.keys.insert(node.text).second && !map.key_is_merge) {
-      fail(node.mark, fmt::format("the key `{}` stands twice in this map", node.text),
+      fail(node.mark, fmt::format("duplicate key `{}` in this map", node.text),
            "keep one of the two");
     }
   }

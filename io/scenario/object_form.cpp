@@ -7,6 +7,7 @@
 
 #include "io/scenario/plain.hpp"
 #include "io/scenario/spelling.hpp"
+#include "model/metric/torchmetrics_names.hpp"
 
 namespace lockstep {
 namespace {
@@ -94,7 +95,7 @@ std::string no_arguments_remedy(std::string_view name, const std::string& argume
   if (row == nullptr) {
     return fmt::format("`{}` takes no arguments", name);
   }
-  return fmt::format("the short name takes no arguments, the class does: {{{}: {{{}: ..}}}}",
+  return fmt::format("the short name takes no arguments, but the class does: {{{}: {{{}: ..}}}}",
                      row->name, argument);
 }
 
@@ -113,7 +114,7 @@ std::optional<ObjectNode> take_object(Reader& reader, const Node& node, std::str
   }
   if (node.entries.size() > 1) {
     reader.fail(node.entries[1].mark,
-                fmt::format("`{}` takes one object, and `{}` stands beside `{}`", key,
+                fmt::format("`{}` takes one object, but `{}` was written beside `{}`", key,
                             node.entries[1].key, node.entries[0].key),
                 fmt::format("arguments go inside: {{{}: {{{}: ..}}}}", node.entries[0].key,
                             node.entries[1].key));
@@ -189,13 +190,25 @@ std::optional<Object> read_object(Reader& reader, const Node& node, std::string_
     return std::nullopt;
   }
   const ClassRow* known = find_class(role, object->name);
+  if (known == nullptr && role == ObjectRole::metric && find_torchmetrics_class(object->name)) {
+    // Its arguments are not looked at: what prepares metrics says that the class is not supported.
+    return Object{object->name, {}, reader.place(object->mark)};
+  }
   if (known == nullptr) {
     std::vector<std::string_view> legal;
     for (const ClassRow& row : classes(role)) {
       legal.push_back(row.name);
     }
+    const std::vector<TorchMetricsName> others =
+        role == ObjectRole::metric ? torchmetrics_classes() : std::vector<TorchMetricsName>();
+    for (const TorchMetricsName& other : others) {
+      legal.push_back(other.name);
+    }
     reader.fail(object->mark, fmt::format("there is no {} `{}`", name_of(role), object->name),
                 spelling_remedy(object->name, legal));
+    if (role == ObjectRole::metric) {
+      return Object{object->name, {}, reader.place(object->mark)};  // so that its name is known
+    }
     return std::nullopt;
   }
   return Object{object->name, read_arguments(reader, *object, *known), reader.place(object->mark)};

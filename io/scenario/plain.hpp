@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// An argument's value: null, bool, int, float, text, list or map, told by its spelling. `key`
-/// names it in complaints.
+/// An argument's value: null, bool, int, float, text, list or map, distinguished by its spelling.
+/// `key` names it in complaints.
 std::optional<PlainValue> read_plain(Reader& reader, const Node& node, std::string_view key);
 
 }  // namespace lockstep

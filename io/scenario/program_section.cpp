@@ -27,7 +27,7 @@ void check_group(Reader& reader, const Statement& group) {
     if (!legal) {
       reader.fail_at(
           member.place,
-          fmt::format("`{}` has no place in `{}`", name_of(member.kind), name_of(group.kind)),
+          fmt::format("`{}` is not allowed in `{}`", name_of(member.kind), name_of(group.kind)),
           group.kind == StatementKind::grouped ? "it holds collectives, send and recv"
                                                : "it holds send and recv");
     }
@@ -62,8 +62,7 @@ void check_forms(Reader& reader, const std::vector<Statement>& statements, bool 
                      "keep one of the two");
     }
     if (statement.work.time && (statement.work.flops || statement.work.bytes)) {
-      reader.fail_at(statement.work.time->place,
-                     "`kernel` has a time, and work that would give another",
+      reader.fail_at(statement.work.time->place, "`kernel` has both a time and an amount of work",
                      "keep `time`, or `flops` and `bytes`");
     }
     check_forms(reader, statement.body, in_main);

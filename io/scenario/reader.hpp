@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-/// What every reading function shares: the names of the files and the list of complaints. A
-/// function that cannot read a value complains and goes on, so that one load shows every error.
+/// State that all reading functions share: the names of the files and the list of complaints. A
+/// function that cannot read a value complains and continues, so that one load shows every error.
 class Reader {
  public:
   Reader(const std::vector<std::string>& files, std::vector<Diagnostic>& diagnostics)

@@ -83,12 +83,12 @@ std::optional<Decimal> take_apart(std::string_view text) {
 std::optional<ScalarError> spelling_error(const Decimal& number, std::string_view text,
                                           std::string_view wanted) {
   if (number.stray_underscore) {
-    return ScalarError{fmt::format("takes {}, and `{}` has a stray underscore", wanted, text),
-                       "underscores stand between digits: 100_000"};
+    return ScalarError{fmt::format("takes {}, but `{}` has a stray underscore", wanted, text),
+                       "underscores are allowed only between digits: 100_000"};
   }
   if (number.whole.size() > 1 && number.whole[0] == '0') {
     const size_t first = std::min(number.whole.find_first_not_of('0'), number.whole.size() - 1);
-    return ScalarError{fmt::format("takes {}, and `{}` has a leading zero", wanted, text),
+    return ScalarError{fmt::format("takes {}, but `{}` has a leading zero", wanted, text),
                        fmt::format("write {}{}; it is decimal", number.negative ? "-" : "",
                                    number.whole.substr(first))};
   }
@@ -164,10 +164,10 @@ std::variant<int64_t, ScalarError> parse_int(std::string_view text) {
   bool overflow = false;
   const std::optional<int64_t> value = whole_value(*number, overflow);
   if (overflow) {
-    return ScalarError{fmt::format("takes an int of 64 bits, and `{}` is too large", text), ""};
+    return ScalarError{fmt::format("takes an int of 64 bits, but `{}` is too large", text), ""};
   }
   if (!value || (number->point && !number->has_exponent)) {
-    return ScalarError{fmt::format("takes an int, and `{}` is not one", text),
+    return ScalarError{fmt::format("takes an int, but `{}` is not one", text),
                        "write a whole number without a point"};
   }
   return *value;
@@ -179,7 +179,7 @@ std::variant<double, ScalarError> parse_float(std::string_view text) {
     return text[0] == '-' ? -infinity : infinity;
   }
   if (lower(text) == "nan" || lower(text) == ".nan") {
-    return ScalarError{"takes a number, not nan", "nan is legal in `values` only"};
+    return ScalarError{"takes a number, not nan", "nan is allowed only in `values`"};
   }
   const std::optional<Decimal> number = take_apart(text);
   if (!number) {
@@ -194,7 +194,7 @@ std::variant<double, ScalarError> parse_float(std::string_view text) {
   double value = 0;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (result.ec == std::errc::result_out_of_range && number->exponent > 0) {
-    return ScalarError{fmt::format("takes a number, and `{}` is too large", text), "write inf"};
+    return ScalarError{fmt::format("takes a number, but `{}` is too large", text), "write inf"};
   }
   return value;
 }

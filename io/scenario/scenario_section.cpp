@@ -120,10 +120,11 @@ struct MetricsForm : FormWithoutWords {
         continue;
       }
       if (is_known_name(entry.key)) {
-        reader.fail(entry.mark,
-                    fmt::format("no metric can be named `{}`: programs know it as something else",
-                                entry.key),
-                    "choose another name");
+        reader.fail(
+            entry.mark,
+            fmt::format("no metric can be named `{}`: the name has a different meaning in programs",
+                        entry.key),
+            "choose another name");
         continue;
       }
       if (auto metric = read_object(reader, *entry.value, entry.key, ObjectRole::metric)) {
@@ -171,7 +172,7 @@ struct IgnoreForm : FormWithoutWords {
     for (const Entry& entry : node.entries) {
       constexpr size_t code_length = 5;
       if (!entry.key.starts_with("LS") || entry.key.size() != code_length) {
-        reader.fail(entry.mark, fmt::format("`{}` is no code of a finding", entry.key),
+        reader.fail(entry.mark, fmt::format("`{}` is not the code of a finding", entry.key),
                     "write LS402: reason");
         continue;
       }
@@ -192,15 +193,18 @@ Table<VerifySpec> verify_table() {
   return {
       "verify",
       {
-          field<&VerifySpec::world_sizes>({"world_sizes", "the scenario's", "each is explored", 1,
-                                           static_cast<double>(maximum_ranks)}),
+          field<&VerifySpec::world_sizes>(
+              {"world_sizes", "the scenario's",
+               "numbers of ranks to explore beside its own; the cluster grows by nodes", 1,
+               static_cast<double>(maximum_ranks)}),
           field<&VerifySpec::max_schedules>(
-              {"max_schedules", "10_000", "where it stops, undecided", 1, 1e15}),
+              {"max_schedules", "10_000", "limit; beyond it the answer is undecided", 1, 1e15}),
           field<&VerifySpec::numerics, NumericsForm>(
               {"numerics", "auto",
                "auto: on when parameters fit in 64 MiB and the arithmetic takes seconds"}),
           field<&VerifySpec::single_device>({"single_device", "true", "compare with one device"}),
-          field<&VerifySpec::ignore, IgnoreForm>({"ignore", "{}", "still printed, no failure"}),
+          field<&VerifySpec::ignore, IgnoreForm>(
+              {"ignore", "{}", "still printed, but not a failure"}),
       }};
 }
 
@@ -209,21 +213,24 @@ Table<Scenario> scenario_table() {
       "scenario",
       {
           field<&Scenario::version>({"version", "required", "1", 1, 1}),
-          field<&Scenario::versions, VersionsForm>({"versions",
-                                                    "newest that has all that is asked, printed",
-                                                    "texts such as `\"1.6\"`"}),
-          field<&Scenario::seed>({"seed_everything", "0", "the seed of data, values and ties", 0}),
+          field<&Scenario::versions, VersionsForm>(
+              {"versions", "newest versions that support the scenario; printed",
+               "texts such as `\"1.6\"`"}),
+          field<&Scenario::seed>(
+              {"seed_everything", "0", "the seed of data, values and tie-breaking", 0}),
           field<&Scenario::env, EnvironmentForm>(
               {"env", "{}", "environment of every rank; a value may hold `{expr}`"}),
           field<&Scenario::launcher, ObjectForm<ObjectRole::launcher>>(
               {"launcher", "lightning", "what starts the processes"}),
-          field<&Scenario::cluster, TableForm<ClusterSpec, cluster_table>>(in_table(
-              {"cluster", "one `dgx-h100` per node, said in `basis`", "the machine"}, "cluster")),
+          field<&Scenario::cluster, TableForm<ClusterSpec, cluster_table>>(
+              in_table({"cluster", "one `dgx-h100` per node, reported in `basis`", "the machine"},
+                       "cluster")),
           field<&Scenario::process_group, TableForm<ProcessGroupSpec, process_group_table>>(
-              in_table({"process_group", "from the accelerator", "what carries the collectives"},
+              in_table({"process_group", "from the accelerator", "communication library"},
                        "process_group")),
-          field<&Scenario::model, SectionForm<ModelSpec, read_model>>(in_table(
-              {"model", "a two-layer perceptron, said in `basis`", "what is trained"}, "model")),
+          field<&Scenario::model, SectionForm<ModelSpec, read_model>>(
+              in_table({"model", "a two-layer perceptron, reported in `basis`", "what is trained"},
+                       "model")),
           field<&Scenario::data, SectionForm<DataSpec, read_data>>(
               in_table({"data", "as the table of loaders says", "on what"}, "data")),
           field<&Scenario::optimizers, ObjectsForm<ObjectRole::optimizer>>(
@@ -241,11 +248,11 @@ Table<Scenario> scenario_table() {
           field<&Scenario::program, SectionForm<ProgramSpec, read_program>>(
               in_table({"program", "what Lightning does", "map HOOK: statements"}, "program")),
           field<&Scenario::faults, ItemsForm<FaultSpec, read_faults>>(
-              {"faults", "[]", "what goes wrong"}),
+              {"faults", "[]", "faults to inject"}),
           field<&Scenario::verify, TableForm<VerifySpec, verify_table>>(
               in_table({"verify", "as its table says", "what to explore"}, "verify")),
           field<&Scenario::expectations, ItemsForm<Expectation, read_expectations>>(
-              {"expect", "[]", "what must come out"}),
+              {"expect", "[]", "expected findings and results"}),
       }};
 }
 

@@ -37,11 +37,11 @@ std::optional<ProgramSpec> read_program(Reader& reader, const Node& node);
 
 /// Complains about a code that no finding has.
 void check_code(Reader& reader, const std::string& code, const SourcePlace& place);
-/// Results that nothing gives, types that do not fit, cases that are not there.
+/// Results that nothing gives, types that do not fit, missing cases.
 void check_expectations(Reader& reader, const Scenario& scenario,
                         const std::vector<std::string>& cases);
 
-/// What can be told wrong of a whole scenario from the file alone: keys that exclude each other,
+/// Finds errors of a whole scenario in the file alone: keys that cannot be combined,
 /// names that nothing binds.
 /// `cases` are the names of all cases of the file.
 void check_scenario(Reader& reader, const Scenario& scenario,

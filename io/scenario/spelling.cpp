@@ -63,9 +63,9 @@ std::string spelling_remedy(std::string_view word, const std::vector<std::string
   constexpr size_t shown = 24;
   if (legal.size() > shown) {
     const std::vector<std::string_view> first(legal.begin(), legal.begin() + shown);
-    return fmt::format("legal here: {}, ..", fmt::join(first, ", "));
+    return fmt::format("expected one of: {}, ..", fmt::join(first, ", "));
   }
-  return legal.empty() ? std::string() : fmt::format("legal here: {}", fmt::join(legal, ", "));
+  return legal.empty() ? std::string() : fmt::format("expected one of: {}", fmt::join(legal, ", "));
 }
 
 }  // namespace lockstep

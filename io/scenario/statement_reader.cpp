@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-/// The keys of one statement and its own; `at` may stand in each map.
+/// The keys of one statement and its own; `at` may be in each map.
 Table<Statement> table_of(const StatementRow& row) {
   Table<Statement> table{row.name(), row.fields};
   table.fields.push_back(
@@ -48,7 +48,7 @@ void check_required(Reader& reader, const Mark& mark, const Node& map, const Sta
   }
 }
 
-/// The map form of whatever stands behind the statement's name.
+/// The map form of whatever follows the statement's name.
 Node argument_map(Reader& reader, const Entry& entry, const StatementRow& row) {
   const Node& argument = *entry.value;
   Node map;
@@ -99,8 +99,7 @@ Statement read_with_siblings(Reader& reader, const Node& node, const Entry& head
 void fail_unknown_statement(Reader& reader, const Entry& entry) {
   if (entry.key == "then" || entry.key == "else" || entry.key == "do") {
     const std::string_view owner = entry.key == "do" ? "repeat" : "if";
-    reader.fail(entry.mark,
-                fmt::format("`{}` stands alone: it belongs beside `{}`", entry.key, owner),
+    reader.fail(entry.mark, fmt::format("`{}` must be written beside `{}`", entry.key, owner),
                 owner == "if" ? "in brackets write braces: [{if: .., then: [..]}]"
                               : "in brackets write braces: [{repeat: 3, do: [..]}]");
     return;
@@ -138,11 +137,12 @@ std::optional<Statement> read_statement_map(Reader& reader, const Node& node) {
   statement.place = reader.place(head.mark);
   if (node.entries.size() > 1) {
     const Entry& second = node.entries[1];
-    reader.fail(second.mark,
-                fmt::format("`{}` stands beside `{}`: only `if` and `repeat` have keys beside "
-                            "their own",
-                            second.key, head.key),
-                fmt::format("indent it below `{}`, or begin a new item with `-`", head.key));
+    reader.fail(
+        second.mark,
+        fmt::format("`{}` cannot be written beside `{}`: only `if` and `repeat` have keys beside "
+                    "their own",
+                    second.key, head.key),
+        fmt::format("indent it below `{}`, or begin a new item with `-`", head.key));
   }
   if (row->kind == StatementKind::let || row->kind == StatementKind::append) {
     read_named_bindings(reader, head, statement);
@@ -228,9 +228,9 @@ std::vector<Binding> read_bindings(Reader& reader, const Node& node, std::string
         log_keys ? !entry.key.empty() && entry.key.find_first_of(" \t\n") == std::string::npos
                  : is_name(entry.key);
     if (!legal) {
-      reader.fail(entry.mark, fmt::format("`{}` is no name", entry.key),
-                  log_keys ? "a log key holds no white space"
-                           : "names are letters, digits and `_`, also behind `self.`");
+      reader.fail(entry.mark, fmt::format("`{}` is not a name", entry.key),
+                  log_keys ? "a log key cannot contain white space"
+                           : "a name has letters, digits and `_`, optionally after `self.`");
       continue;
     }
     KeyRow row{entry.key, "", ""};

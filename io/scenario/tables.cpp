@@ -11,7 +11,7 @@ namespace {
 /// Keys that the loader itself follows before anything is read.
 std::vector<KeyRow> root_rows() {
   std::vector<KeyRow> rows = rows_of(scenario_table());
-  KeyRow include{"include", "", "read first, in order; then this file is merged over it"};
+  KeyRow include{"include", "", "read first, in order; this file is then merged over them"};
   include.type = "path or list";
   KeyRow cases{"cases", "", "each case is this file with the case merged over it"};
   cases.type = "map NAME: scenario";

@@ -65,7 +65,7 @@ std::optional<Diagnostic> check_text(std::string_view text, const std::string& n
     const bool control = static_cast<unsigned char>(first) < 0x20 || first == 0x7f;
     if (control && first != '\n' && first != '\t' && first != '\r') {
       return Diagnostic{place_at(text, name, position), 1,
-                        "control characters have no place in a scenario", "remove it"};
+                        "a scenario cannot contain control characters", "remove it"};
     }
     position += length;
   }

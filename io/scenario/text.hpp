@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-/// What keeps a text from being read at all: too long, not UTF-8, control characters.
+/// Finds errors that make a text unreadable: too long, not UTF-8, control characters.
 std::optional<Diagnostic> check_text(std::string_view text, const std::string& name,
                                      size_t limit_bytes);
 
-/// Whether the word `null` stands at this position.
+/// Whether the word `null` is at this position.
 bool spelled_null(std::string_view text, size_t position);
 
 /// Parentheses opened and not closed outside of single quotes; negative when more are closed.

@@ -2,8 +2,8 @@
 
 #include "io/scenario/catalogue_tables.hpp"
 
-// Constructors of torch.optim, torch.optim.lr_scheduler and torch.nn (PyTorch 2.6), TorchMetrics
-// 1.9, and the options of the launchers that decide how many processes there are.
+// Constructors of torch.optim, torch.optim.lr_scheduler and torch.nn (PyTorch 2.6), and the options
+// of the launchers that decide how many processes there are.
 
 namespace lockstep {
 namespace {
@@ -68,88 +68,6 @@ constexpr auto schedulers = std::to_array<ClassRow>({
     {"ReduceLROnPlateau",
      "mode:text factor:float patience:int threshold:float threshold_mode:text cooldown:int "
      "min_lr:float eps:float" LOCKSTEP_SCHEDULER},
-});
-
-#define LOCKSTEP_METRIC                                               \
-  " dist_sync_on_step:bool sync_on_compute:bool compute_on_cpu:bool " \
-  "compute_with_cache:bool"
-#define LOCKSTEP_BINARY                                                        \
-  "threshold:float multidim_average:text ignore_index:int validate_args:bool " \
-  "zero_division:int" LOCKSTEP_METRIC
-#define LOCKSTEP_MULTICLASS                                                   \
-  "num_classes:int top_k:int average multidim_average:text ignore_index:int " \
-  "validate_args:bool zero_division:int" LOCKSTEP_METRIC
-#define LOCKSTEP_MULTILABEL                                       \
-  "num_labels:int threshold:float average multidim_average:text " \
-  "ignore_index:int validate_args:bool zero_division:int" LOCKSTEP_METRIC
-#define LOCKSTEP_CURVE " thresholds ignore_index:int validate_args:bool" LOCKSTEP_METRIC
-#define LOCKSTEP_CONFUSION " ignore_index:int normalize:text validate_args:bool" LOCKSTEP_METRIC
-
-#define LOCKSTEP_TASK                                                    \
-  "task:text threshold:float num_classes:int num_labels:int average "    \
-  "multidim_average:text top_k:int ignore_index:int validate_args:bool " \
-  "zero_division:int" LOCKSTEP_METRIC
-#define LOCKSTEP_TASK_CURVE                                                    \
-  "task:text thresholds num_classes:int num_labels:int average max_fpr:float " \
-  "ignore_index:int validate_args:bool" LOCKSTEP_METRIC
-
-constexpr auto metrics = std::to_array<ClassRow>({
-    {"Accuracy", LOCKSTEP_TASK},
-    {"Precision", LOCKSTEP_TASK},
-    {"Recall", LOCKSTEP_TASK},
-    {"Specificity", LOCKSTEP_TASK},
-    {"F1Score", LOCKSTEP_TASK},
-    {"FBetaScore", "beta:float " LOCKSTEP_TASK},
-    {"StatScores", LOCKSTEP_TASK},
-    {"ConfusionMatrix", "normalize:text " LOCKSTEP_TASK},
-    {"AUROC", LOCKSTEP_TASK_CURVE},
-    {"AveragePrecision", LOCKSTEP_TASK_CURVE},
-    {"MatthewsCorrCoef", LOCKSTEP_TASK},
-    {"BinaryAccuracy", LOCKSTEP_BINARY},
-    {"BinaryPrecision", LOCKSTEP_BINARY},
-    {"BinaryRecall", LOCKSTEP_BINARY},
-    {"BinarySpecificity", LOCKSTEP_BINARY},
-    {"BinaryF1Score", LOCKSTEP_BINARY},
-    {"BinaryFBetaScore", "beta:float " LOCKSTEP_BINARY},
-    {"BinaryStatScores", LOCKSTEP_BINARY},
-    {"BinaryConfusionMatrix", "threshold:float" LOCKSTEP_CONFUSION},
-    {"BinaryMatthewsCorrCoef", "threshold:float ignore_index:int" LOCKSTEP_METRIC},
-    {"BinaryAUROC", "max_fpr:float" LOCKSTEP_CURVE},
-    {"BinaryAveragePrecision", "thresholds ignore_index:int validate_args:bool" LOCKSTEP_METRIC},
-    {"MulticlassAccuracy", LOCKSTEP_MULTICLASS},
-    {"MulticlassPrecision", LOCKSTEP_MULTICLASS},
-    {"MulticlassRecall", LOCKSTEP_MULTICLASS},
-    {"MulticlassF1Score", LOCKSTEP_MULTICLASS},
-    {"MulticlassFBetaScore", "beta:float " LOCKSTEP_MULTICLASS},
-    {"MulticlassStatScores", LOCKSTEP_MULTICLASS},
-    {"MulticlassAUROC", "num_classes:int average" LOCKSTEP_CURVE},
-    {"MulticlassAveragePrecision", "num_classes:int average" LOCKSTEP_CURVE},
-    {"MulticlassConfusionMatrix", "num_classes:int" LOCKSTEP_CONFUSION},
-    {"MultilabelAccuracy", LOCKSTEP_MULTILABEL},
-    {"MultilabelPrecision", LOCKSTEP_MULTILABEL},
-    {"MultilabelRecall", LOCKSTEP_MULTILABEL},
-    {"MultilabelF1Score", LOCKSTEP_MULTILABEL},
-    {"MultilabelFBetaScore", "beta:float " LOCKSTEP_MULTILABEL},
-    {"MultilabelStatScores", LOCKSTEP_MULTILABEL},
-    {"MultilabelConfusionMatrix", "num_labels:int threshold:float" LOCKSTEP_CONFUSION},
-    {"MeanMetric", "nan_strategy" LOCKSTEP_METRIC},
-    {"SumMetric", "nan_strategy" LOCKSTEP_METRIC},
-    {"MaxMetric", "nan_strategy" LOCKSTEP_METRIC},
-    {"MinMetric", "nan_strategy" LOCKSTEP_METRIC},
-    {"CatMetric", "nan_strategy" LOCKSTEP_METRIC},
-    {"MeanSquaredError", "squared:bool num_outputs:int" LOCKSTEP_METRIC},
-    {"MeanAbsoluteError", "num_outputs:int" LOCKSTEP_METRIC},
-    {"R2Score", "adjusted:int multioutput:text" LOCKSTEP_METRIC},
-    {"PearsonCorrCoef", "num_outputs:int" LOCKSTEP_METRIC},
-    {"SpearmanCorrCoef", "num_outputs:int" LOCKSTEP_METRIC},
-    {"ExplainedVariance", "multioutput:text" LOCKSTEP_METRIC},
-    {"Perplexity", "ignore_index:int" LOCKSTEP_METRIC},
-    {"RetrievalMAP",
-     "empty_target_action:text ignore_index:int top_k:int aggregation:text" LOCKSTEP_METRIC},
-    {"MeanAveragePrecision",
-     "box_format:text iou_type:text iou_thresholds:list rec_thresholds:list "
-     "max_detection_thresholds:list class_metrics:bool" LOCKSTEP_METRIC},
-    {"MetricCollection", "metrics:each prefix:text postfix:text compute_groups:bool"},
 });
 
 constexpr auto losses = std::to_array<ClassRow>({
@@ -226,18 +144,11 @@ constexpr auto launchers = std::to_array<ClassRow>({
 
 #undef LOCKSTEP_OPTIMIZER
 #undef LOCKSTEP_SCHEDULER
-#undef LOCKSTEP_METRIC
-#undef LOCKSTEP_BINARY
-#undef LOCKSTEP_MULTICLASS
-#undef LOCKSTEP_MULTILABEL
-#undef LOCKSTEP_CURVE
-#undef LOCKSTEP_CONFUSION
 
 }  // namespace
 
 std::span<const ClassRow> optimizer_classes() { return optimizers; }
 std::span<const ClassRow> scheduler_classes() { return schedulers; }
-std::span<const ClassRow> metric_classes() { return metrics; }
 std::span<const ClassRow> loss_classes() { return losses; }
 std::span<const ClassRow> layer_classes() { return layers; }
 std::span<const ClassRow> launcher_classes() { return launchers; }

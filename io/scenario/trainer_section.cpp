@@ -19,11 +19,11 @@ struct CountOrNullForm : FormWithoutWords {
 std::vector<Field<TrainerSpec>> duration_fields() {
   return {
       field<&TrainerSpec::max_epochs>(
-          {"max_epochs", "1000 where nothing else ends it", "-1: no limit", -1, forever}),
-      field<&TrainerSpec::min_epochs>({"min_epochs", "", "at least so many", 0, forever}),
+          {"max_epochs", "1000 if nothing else ends it", "-1: no limit", -1, forever}),
+      field<&TrainerSpec::min_epochs>({"min_epochs", "", "minimum", 0, forever}),
       field<&TrainerSpec::max_steps>(
           {"max_steps", "-1", "optimizer steps; -1: no limit", -1, forever}),
-      field<&TrainerSpec::min_steps>({"min_steps", "", "at least so many", 0, forever}),
+      field<&TrainerSpec::min_steps>({"min_steps", "", "minimum", 0, forever}),
       field<&TrainerSpec::max_time>({"max_time", "", "\"DD:HH:MM:SS\" or a map of timedelta"}),
       field<&TrainerSpec::limit_train_batches>(
           {"limit_train_batches", "1.0", "int: batches; float: a part"}),
@@ -34,7 +34,7 @@ std::vector<Field<TrainerSpec>> duration_fields() {
       field<&TrainerSpec::limit_predict_batches>(
           {"limit_predict_batches", "1.0", "int: batches; float: a part"}),
       field<&TrainerSpec::overfit_batches>(
-          {"overfit_batches", "0.0", "train and validate on so many batches"}),
+          {"overfit_batches", "0.0", "train and validate on this number of batches"}),
       field<&TrainerSpec::fast_dev_run>({"fast_dev_run", "false", "bool, or a number of batches"}),
       field<&TrainerSpec::val_check_interval>(
           {"val_check_interval", "1.0", "int: batches; float: a part of the epoch"}),
@@ -61,7 +61,10 @@ std::vector<Field<TrainerSpec>> device_fields() {
       field<&TrainerSpec::num_nodes>({"num_nodes", "1", "machines", 1, ranks_limit}),
       field<&TrainerSpec::num_processes>(
           {"num_processes", "", "processes on CPU, in 1.x", 1, ranks_limit}),
-      field<&TrainerSpec::precision>({"precision", "32-true", "`16-mixed`, `bf16-mixed`, 16, .."}),
+      field<&TrainerSpec::precision>(
+          {"precision", "32-true",
+           "number type: `32-true`, `64-true`, `16-mixed`, `bf16-mixed`, `16-true`, `bf16-true`; "
+           "in 1.x 16, bf16, 32, 64"}),
       field<&TrainerSpec::accumulate_grad_batches>(
           {"accumulate_grad_batches", "1", "batches in one optimizer step", 1, forever}),
       field<&TrainerSpec::gradient_clip_val>({"gradient_clip_val", "", "largest norm or value", 0}),
@@ -94,7 +97,7 @@ std::vector<Field<TrainerSpec>> around_fields() {
       field<&TrainerSpec::profiler, ObjectForm<ObjectRole::profiler>>(
           {"profiler", "", "a profiler, or its short name"}),
       field<&TrainerSpec::enable_checkpointing>(
-          {"enable_checkpointing", "true", "a ModelCheckpoint where none is given"}),
+          {"enable_checkpointing", "true", "adds a ModelCheckpoint if none is given"}),
       field<&TrainerSpec::enable_progress_bar>({"enable_progress_bar", "true", "a progress bar"}),
       field<&TrainerSpec::enable_model_summary>(
           {"enable_model_summary", "true", "a table of the layers"}),

@@ -64,7 +64,7 @@ class BracketScan {
     }
   }
 
-  // Past the text, onto its closing quote.
+  // Moves past the text, onto its closing quote.
   void skip_quoted(char quote) {
     for (advance(); at_ < text_.size() && text_[at_] != quote; advance()) {
       if (quote == '"' && text_[at_] == '\\' && at_ + 1 < text_.size()) {
@@ -112,8 +112,8 @@ std::optional<Diagnostic> find_tab(std::string_view text, const std::string& nam
     if (tab != std::string_view::npos && indents) {
       return Diagnostic{{name, line, static_cast<int>(tab) + 1},
                         1,
-                        "a tab indents this line",
-                        "YAML indents with blanks: write two blanks for the tab"};
+                        "this line is indented by a tab",
+                        "use spaces: replace the tab by two spaces"};
     }
     const size_t end = text.find('\n', begin);
     begin = end == std::string_view::npos ? text.size() : end + 1;
@@ -137,7 +137,7 @@ Diagnostic explain_yaml_fault(std::string_view text, const std::string& name, in
   }
   return {{name, line, column},
           1,
-          fmt::format("this is not YAML: {}", message),
+          fmt::format("this is not valid YAML: {}", message),
           "inside braces and brackets, quote values that hold a comma, a bracket or a colon"};
 }
 

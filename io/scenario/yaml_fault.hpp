@@ -12,7 +12,7 @@ namespace lockstep {
 /// kind; nothing where brackets are not at fault.
 std::optional<Diagnostic> find_bracket_fault(std::string_view text, const std::string& name);
 
-/// What is wrong with a text that the parser refuses at this line and column (from 1): a bracket,
+/// Explains why the parser refuses a text at this line and column (from 1): a bracket,
 /// a tab that indents, else the parser's own words.
 Diagnostic explain_yaml_fault(std::string_view text, const std::string& name, int line, int column,
                               const std::string& message);

@@ -262,7 +262,7 @@ Json program_definition() {
   return closed_map(std::move(properties));
 }
 
-/// Layers nest, and `repeat` stands beside its layers.
+/// Layers nest, and `repeat` comes beside its layers.
 void add_layers(Json& definitions) {
   const Json own = properties_of(find_rows("layer")->rows);
   Json extras = own;

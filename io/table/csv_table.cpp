@@ -46,7 +46,7 @@ class StoredTable final : public SampleTable {
   NumberStore numbers;
 };
 
-/// Lines of a file, without their ends; a line that is too long is cut and told.
+/// Lines of a file, without their ends; a line that is too long is cut and reported.
 class Lines {
  public:
   explicit Lines(std::ifstream& stream) : stream_(stream), buffer_(buffer_bytes, '\0') {}
@@ -111,7 +111,7 @@ class CsvReader {
   CsvTable run() {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path_, error)) {
-      fail(0, 0, 1, "there is no such file of values", "paths are relative to the scenario file");
+      fail(0, 0, 1, "file of values not found", "paths are relative to the scenario file");
       return std::move(result_);
     }
     std::ifstream stream(path_, std::ios::binary);
@@ -168,12 +168,13 @@ class CsvReader {
         name = name.substr(1, name.size() - 2);
       }
       if (!is_name(std::string(name)) || name.find('.') != std::string_view::npos) {
-        fail_at(cell, fmt::format("`{}` is no name for a column", name),
+        fail_at(cell, fmt::format("`{}` is not a name for a column", name),
                 "the first line names the columns: letters, digits and `_`");
       } else if (is_known_name(name)) {
         fail_at(
             cell,
-            fmt::format("no column can be named `{}`: programs know it as something else", name),
+            fmt::format("no column can be named `{}`: the name has a different meaning in programs",
+                        name),
             "choose another name");
       } else if (!names.insert(name).second) {
         fail_at(cell, fmt::format("two columns are named `{}`", name), "rename one of them");
@@ -207,7 +208,7 @@ class CsvReader {
       return true;
     }
     if (first_empty_ != 0) {
-      fail(0, 1, 1, "the line is empty, and others follow", "remove it, or fill it in");
+      fail(0, 1, 1, "the line is empty, but others follow", "remove it, or fill it in");
       result_.diagnostics.back().place.line = std::exchange(first_empty_, 0);
       return true;
     }
@@ -221,15 +222,14 @@ class CsvReader {
     });
     if (cells != table_->columns_.size()) {
       fail(1, 1, line_.size(),
-           fmt::format("the line has {} value{}, and the first names {} column{}", cells,
+           fmt::format("the line has {} value{}, but the first line names {} column{}", cells,
                        cells == 1 ? "" : "s", table_->columns_.size(),
                        table_->columns_.size() == 1 ? "" : "s"),
            "give one value for each column");
       return true;
     }
     if (result_.diagnostics.empty() && !table_->numbers.append(row_)) {
-      fail(0, 0, 1, "there is no room to keep the values aside",
-           "set TMPDIR to a folder with room");
+      fail(0, 0, 1, "no space to store the values temporarily", "set TMPDIR to a folder with room");
       return false;
     }
     return true;
@@ -248,7 +248,7 @@ class CsvReader {
       return fail_at(text, fmt::format("{} does not fit in fp32", text), "scale the column");
     }
     if (error != std::errc() || end != text.data() + text.size()) {
-      return fail_at(text, fmt::format("`{}` is no number", text), "columns hold numbers only");
+      return fail_at(text, fmt::format("`{}` is not a number", text), "columns hold numbers only");
     }
     if (!std::isfinite(value)) {
       return fail_at(text, fmt::format("`{}` holds {}", column.name, text),
@@ -270,8 +270,7 @@ class CsvReader {
     } else if (result_.diagnostics.empty() && table_->rows() == 0) {
       fail(0, 0, 1, "the file of values has no values", "give one line for each sample");
     } else if (result_.diagnostics.empty() && !table_->numbers.finish()) {
-      fail(0, 0, 1, "there is no room to keep the values aside",
-           "set TMPDIR to a folder with room");
+      fail(0, 0, 1, "no space to store the values temporarily", "set TMPDIR to a folder with room");
     }
     if (result_.diagnostics.empty()) {
       result_.table = table_;

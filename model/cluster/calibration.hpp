@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// What the repetitions of one thing took: 5th, 50th and 95th percentile, in this order of size.
+/// Durations of repeated measurements: 5th, 50th and 95th percentile, in ascending order.
 struct MeasuredTime {
   Time low{};
   Time median{};
@@ -52,7 +52,7 @@ struct LaunchOverhead {
   MeasuredTime time{};
 };
 
-/// One step of a training against what all other trainings say of it: what its range rests on.
+/// One step of a training against what all other trainings say of it: what its range is based on.
 struct HeldOut {
   enum class Part : uint8_t {
     compute,        ///< the kernels of one rank, added up, by fits without any of this training
@@ -90,8 +90,8 @@ struct Calibration {
   std::vector<HeldOut> held_out{};
 };
 
-/// Of all that were measured with some number of ranks, the number nearest to `ranks`, by ratio; of
-/// two the larger, which is measured under more load. `measured` is not empty.
+/// Returns the measured number of ranks that is nearest to `ranks` by ratio; of two the
+/// larger, which is measured under more load. `measured` is not empty.
 int32_t nearest_ranks(const std::vector<int32_t>& measured, int32_t ranks);
 
 }  // namespace lockstep

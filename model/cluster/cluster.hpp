@@ -23,18 +23,18 @@ struct LinkLatencies {
   Time host_memory = 500_ns;  ///< a rank on CPU to its host
 };
 
-/// What all nodes of a cluster are. Every rate is for one direction.
+/// Description of every node of a cluster. Every rate is for one direction.
 struct NodeModel {
   std::string name{};
   DeviceModel device{};
   int devices = 1;
-  /// Of one GPU over all of its links; 0: none.
+  /// Rate of one GPU over all of its links; 0: none.
   BytesPerSecond nvlink{};
   /// NVLinks of one GPU; one link carries nvlink / nvlinks.
   int nvlinks = 0;
   /// Empty: all GPUs of the node meet at NVSwitches, which have no limit of their own.
   std::vector<NvlinkPair> nvlink_pairs{};
-  /// Of one device; for ranks on CPU, of their way through host memory.
+  /// Rate of one device; for ranks on CPU, the rate through host memory.
   BytesPerSecond pcie{};
   /// GPUs that share one PCIe switch and its uplink to the CPU.
   int devices_per_pcie_switch = 1;
@@ -69,7 +69,7 @@ struct Cluster {
   int64_t devices() const { return int64_t{nodes} * node.devices; }
 };
 
-/// What makes a cluster impossible, and the remedy.
+/// An error in a cluster, and its remedy.
 struct ClusterError {
   std::string message{};
   std::string remedy{};

@@ -25,7 +25,7 @@ struct ComputeSpeed {
   EfficiencyCurve efficiency{};
 };
 
-/// What a device is able to do. Peaks are dense (no sparsity); memory is what the data sheet says.
+/// Capabilities of a device. Peaks are dense (no sparsity); memory is that of the data sheet.
 struct DeviceModel {
   std::string name{};
   /// CUDA compute capability times 10 (80 = Ampere A100); 0 for a device without CUDA.

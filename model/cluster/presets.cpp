@@ -14,7 +14,7 @@ constexpr FlopsPerSecond gigaflops_per_second(int64_t count) {
   return FlopsPerSecond(1'000'000'000) * count;
 }
 
-/// PCI Express base specifications: 8, 16, 32 GT/s a lane, 128b/130b coding, 16 lanes.
+/// PCI Express base specifications: 8, 16, 32 GT/s per lane, 128b/130b coding, 16 lanes.
 constexpr BytesPerSecond pcie_x16(int64_t gigatransfers) {
   return BytesPerSecond(gigatransfers * 16 * 1'000'000'000 / 8 * 128 / 130);
 }
@@ -79,7 +79,7 @@ DeviceModel h100() {
   return device;
 }
 
-/// A stand-in for one rank on a host without GPU; a calibration replaces it.
+/// A placeholder for one rank on a host without GPU; a calibration replaces it.
 DeviceModel cpu() {
   DeviceModel device{.name = "cpu",
                      .memory = 16_GiB,
@@ -111,8 +111,8 @@ NodeModel dgx(const char* name, DeviceModel device, const char* source) {
           .assumption = "latencies of links and network"};
 }
 
-/// NVLink of DGX-1V: six links of 25 GB/s a GPU in a hybrid cube mesh. The link between sockets is
-/// what NCCL's src/graph/topo.h counts for the Xeon E5 v4 (Broadwell).
+/// NVLink of DGX-1V: six links of 25 GB/s per GPU in a hybrid cube mesh. The link between sockets
+/// is what NCCL's src/graph/topo.h counts for the Xeon E5 v4 (Broadwell).
 Cluster dgx_1v(const char* name, DeviceModel device) {
   Cluster cluster{
       .name = name,

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What a buffer is for; memory is accounted by it.
+/// The purpose of a buffer; memory is accounted by purpose.
 enum class Purpose : uint8_t {
   parameter,
   gradient,
@@ -31,6 +31,7 @@ struct BufferSpec {
   Purpose purpose = Purpose::workspace;
   DeviceId device{};
   int64_t elements = 0;
+  uint8_t home_queue = queue::compute;  ///< of the device: the stream on which it was allocated
 };
 
 /// A window of one buffer: elements [begin, begin + elements) of type dtype. What operations read

@@ -13,7 +13,7 @@ namespace lockstep {
 enum class Outcome : uint8_t { pending, ok, failed, timed_out, aborted };
 std::string_view name_of(Outcome outcome);
 
-/// What became of a ticket. `source` and `bytes` say what a receive without a source got; of all
+/// The status of a ticket. `source` and `bytes` say what a receive without a source got; of all
 /// others the caller knows both.
 struct Status {
   Outcome outcome = Outcome::pending;
@@ -35,7 +35,7 @@ class RankFailure : public std::runtime_error {
 };
 
 /// An exception of the user's own program (`raise`, an injected fault, an error while evaluating).
-/// Ends the lane; the other ranks are not told, as in reality.
+/// Ends the lane; the other ranks do not learn of it, as in reality.
 class ProgramException : public std::runtime_error {
  public:
   ProgramException(SiteId site, const std::string& what) : std::runtime_error(what), site_(site) {}

@@ -14,7 +14,7 @@ struct Instant {
   Time time{};        ///< of `time`
   int64_t count = 0;  ///< of `step` and `epoch`, from 0
 
-  /// Whether a rank that stands there, at `now` on its host, has come to this instant.
+  /// Whether a rank at that position, at `now` on its host, has reached this instant.
   bool has_come(const Position& position, Time now) const {
     switch (kind) {
       case Kind::time: return now >= time;

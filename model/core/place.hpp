@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// Where a rank stands. Equal in every world.
+/// The place of a rank. Equal in every world.
 struct Place {
   RankId rank{};
   int32_t world_size = 1;

@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-/// Where the program of a rank stands, as its trainer says it. A step begins with its first batch,
-/// so a hook that runs after the update of step 3 still stands in step 3.
+/// The position of a rank's program, as its trainer reports it. A step begins with its first batch,
+/// so a hook that runs after the update of step 3 still belongs to step 3.
 struct Position {
   std::string_view hook{};  ///< that begins now; empty: a batch or an epoch begins
   int64_t step = -1;        ///< optimizer step (from 0) that began last; -1: none yet

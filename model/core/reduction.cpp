@@ -168,7 +168,7 @@ void accumulate(Reduction reduction, Values& accumulator, const Values& contribu
     accumulate_bytes(accumulator.dtype(), reduction, accumulator.bytes(), contribution.bytes());
     return;
   }
-  // Of another type: each number is brought to the accumulator's arithmetic, rounded with the sum.
+  // Numbers of a different type use the accumulator's arithmetic and are rounded with the sum.
   with_numbers(accumulator.dtype(), [&](auto numbers) {
     using Wide = typename decltype(numbers)::wide_type;
     using Stored = typename decltype(numbers)::stored_type;

@@ -24,10 +24,13 @@ constexpr SiteId site_id(std::string_view key) {
   return SiteId{hash == 0 ? 1u : hash};
 }
 
-/// Of all loading of data, in every program: so that whoever watches a port can tell it apart.
+/// The site of all data loading, in every program, so that an observer of a port recognises it.
 inline constexpr SiteId data_loading_site = site_id("data loading");
 
-/// What is known of a site. Sites of a scenario have a file and a line; sites of a strategy or of
+/// What a place has to do with `trainer.should_stop`.
+enum class StopRole : uint8_t { none, sets, looks };
+
+/// Description of a site. Sites of a scenario have a file and a line; sites of a strategy or of
 /// the trainer only say what they do ("ddp: all_reduce of a bucket").
 struct Site {
   std::string description;  ///< "all_gather", "ddp: broadcast of buffers", "Lightning, fit barrier"
@@ -40,11 +43,12 @@ struct Site {
   std::string condition;    ///< of an `if` or `repeat`: the text of its expression
   bool in_else = false;     ///< stands in the `else` of its guard
   std::string data{};       ///< what a call moves, as the user wrote it: "x", "mean(loss)"
-  std::string part{};       ///< tells calls of one statement apart: "at the end of the epoch"
+  std::string part{};       ///< distinguishes the calls of one statement: "at the end of the epoch"
   int order = 0;            ///< of parts that one statement calls in this order, from 1; 0: none
   std::string logged_key{};     ///< whose value a reduction is of; empty: no logged key's
   bool answers_signal = false;  ///< a handler of SIGTERM, or what follows from it
   bool is_barrier = false;      ///< an all_reduce of one number stands for a barrier, as in c10d
+  StopRole stop = StopRole::none;
 };
 
 /// The table from id to site. Filled before a run or by one rank; merged after it.

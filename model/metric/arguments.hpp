@@ -35,7 +35,7 @@ class MetricArguments {
                          const std::string& remedy = "") const;
   [[noreturn]] void fail_unsupported(const SourcePlace& place, const std::string& message,
                                      const std::string& remedy = "") const;
-  /// Of the argument, or of the object where it is absent.
+  /// Returns the place of the argument, or of the object if it is absent.
   SourcePlace place_of(std::string_view name) const;
 
  private:

@@ -27,7 +27,7 @@ struct MetricDefinition {
   SourcePlace place{};
 
   bool is_collection() const { return metric == nullptr; }
-  /// Of a member: the key under which a collection gives its value.
+  /// Returns the key under which a collection gives the value of a member.
   std::string key_of(const MetricDefinition& member) const {
     return prefix + member.name + postfix;
   }

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
-#include "model/metric/aggregation.hpp"
 #include "model/metric/definition.hpp"
+#include "model/metric/function_table.hpp"
 #include "model/scenario/evaluation_error.hpp"
 #include "model/scenario/tensor.hpp"
 
@@ -15,60 +14,8 @@ namespace lockstep {
 
 namespace {
 
-struct FunctionEntry {
-  std::string_view name;
-  std::string_view class_name;
-  std::string_view arguments;  ///< behind `preds` and `target`, in order
-};
-
-constexpr std::string_view binary = "threshold multidim_average ignore_index";
-constexpr std::string_view multiclass = "num_classes average top_k multidim_average ignore_index";
-constexpr std::string_view multilabel =
-    "num_labels threshold average multidim_average ignore_index";
-constexpr std::string_view multiclass_beta =
-    "beta num_classes average top_k multidim_average ignore_index";
-
-constexpr auto functions = std::to_array<FunctionEntry>({
-    {"binary_accuracy", "BinaryAccuracy", binary},
-    {"binary_precision", "BinaryPrecision", binary},
-    {"binary_recall", "BinaryRecall", binary},
-    {"binary_specificity", "BinarySpecificity", binary},
-    {"binary_f1_score", "BinaryF1Score", binary},
-    {"binary_fbeta_score", "BinaryFBetaScore", "beta threshold multidim_average ignore_index"},
-    {"binary_stat_scores", "BinaryStatScores", binary},
-    {"binary_confusion_matrix", "BinaryConfusionMatrix", "threshold normalize ignore_index"},
-    {"binary_auroc", "BinaryAUROC", "max_fpr thresholds ignore_index"},
-    {"binary_average_precision", "BinaryAveragePrecision", "thresholds ignore_index"},
-    {"multiclass_accuracy", "MulticlassAccuracy", multiclass},
-    {"multiclass_precision", "MulticlassPrecision", multiclass},
-    {"multiclass_recall", "MulticlassRecall", multiclass},
-    {"multiclass_f1_score", "MulticlassF1Score", multiclass},
-    {"multiclass_fbeta_score", "MulticlassFBetaScore", multiclass_beta},
-    {"multiclass_stat_scores", "MulticlassStatScores", multiclass},
-    {"multiclass_confusion_matrix", "MulticlassConfusionMatrix",
-     "num_classes normalize ignore_index"},
-    {"multiclass_auroc", "MulticlassAUROC", "num_classes average thresholds ignore_index"},
-    {"multiclass_average_precision", "MulticlassAveragePrecision",
-     "num_classes average thresholds ignore_index"},
-    {"multilabel_accuracy", "MultilabelAccuracy", multilabel},
-    {"multilabel_precision", "MultilabelPrecision", multilabel},
-    {"multilabel_recall", "MultilabelRecall", multilabel},
-    {"multilabel_f1_score", "MultilabelF1Score", multilabel},
-    {"multilabel_fbeta_score", "MultilabelFBetaScore",
-     "beta num_labels threshold average multidim_average ignore_index"},
-    {"multilabel_stat_scores", "MultilabelStatScores", multilabel},
-    {"multilabel_confusion_matrix", "MultilabelConfusionMatrix",
-     "num_labels threshold normalize ignore_index"},
-    {"mean_squared_error", "MeanSquaredError", "squared num_outputs"},
-    {"mean_absolute_error", "MeanAbsoluteError", "num_outputs"},
-    {"r2_score", "R2Score", "adjusted multioutput"},
-    {"pearson_corrcoef", "PearsonCorrCoef", ""},
-    {"perplexity", "Perplexity", "ignore_index"},
-    {"retrieval_average_precision", "RetrievalMAP", "top_k"},
-});
-
-const FunctionEntry* find_entry(std::string_view name) {
-  for (const FunctionEntry& entry : functions) {
+const MetricFunction* find_entry(std::string_view name) {
+  for (const MetricFunction& entry : metric_functions()) {
     if (entry.name == name) {
       return &entry;
     }
@@ -90,39 +37,84 @@ PlainValue plain_of(const Value& value) {
       }
       return {std::move(items)};
     }
-    default: throw OperationError(fmt::format("{} is no argument of a metric", type_of(value)));
+    default:
+      throw OperationError(
+          fmt::format("a metric takes no argument of this type: {}", type_of(value)));
   }
 }
 
-Object object_of(const FunctionEntry& entry, std::span<const Value> values) {
+std::vector<std::string_view> words_of(std::string_view rest) {
+  std::vector<std::string_view> words;
+  while (!rest.empty()) {
+    words.push_back(rest.substr(0, rest.find(' ')));
+    rest.remove_prefix(std::min(rest.size(), words.back().size() + 1));
+  }
+  return words;
+}
+
+// These take as many outputs as their inputs have columns.
+bool infers_outputs(std::string_view class_name) {
+  constexpr std::array<std::string_view, 6> classes = {
+      "LogCoshError",     "PearsonCorrCoef",     "ConcordanceCorrCoef",
+      "SpearmanCorrCoef", "KendallRankCorrCoef", "RelativeSquaredError"};
+  return std::find(classes.begin(), classes.end(), class_name) != classes.end();
+}
+
+Object object_of(const MetricFunction& entry, std::span<const Value> values,
+                 const Tensor& predictions) {
   Object object;
   object.name = entry.class_name;
-  const std::vector<std::string_view> names = metric_arguments_of(entry.name);
-  for (const Value& value : values) {
-    if (object.arguments.size() == names.size()) {
-      throw OperationError(fmt::format("`{}` takes at most {} arguments here", entry.name,
-                                       2 + object.arguments.size()),
-                           fmt::format("they are preds, target{}{}",
-                                       entry.arguments.empty() ? "" : ", ", entry.arguments));
+  const std::vector<std::string_view> words = words_of(entry.arguments);
+  if (values.size() > words.size()) {
+    const std::vector<std::string_view> names = metric_arguments_of(entry.name);
+    throw OperationError(
+        fmt::format("`{}` takes at most {} arguments here", entry.name, 2 + words.size()),
+        fmt::format("they are preds, target{}{}", names.empty() ? "" : ", ",
+                    fmt::join(names, ", ")));
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string name(words[i].substr(0, words[i].find('=')));
+    if (i < values.size()) {
+      object.arguments.push_back({name, plain_of(values[i]), {}});
+    } else if (name.size() < words[i].size()) {
+      object.arguments.push_back({name, {std::string(words[i].substr(name.size() + 1))}, {}});
     }
-    const std::string_view name = names[object.arguments.size()];
-    object.arguments.push_back({std::string(name), plain_of(value), {}});
+  }
+  if (infers_outputs(entry.class_name) && predictions.shape.size() == 2) {
+    object.arguments.push_back({"num_outputs", {predictions.shape[1]}, {}});
+  }
+  if (object.name.starts_with("Retrieval")) {
+    object.arguments.push_back({"empty_target_action", {std::string("neg")}, {}});
   }
   return object;
 }
 
-Value squeezed(const Tensor& tensor) {
-  if (!tensor.shape.empty() && tensor.values.size() == 1) {
-    return Value(Tensor{{}, tensor.values});
+// Of one query all items are given, so that its index does not matter.
+Value value_of_query(const MetricDefinition& definition, const Tensor& predictions,
+                     const Tensor& target) {
+  Tensor indexes = zeros(DType::int64, predictions.shape);
+  MetricState state = definition.metric->initial_state();
+  definition.metric->update({&predictions, &target, &indexes}, state);
+  return definition.metric->value(state);
+}
+
+Value squeezed(const Value& value) {
+  if (value.is(Value::Kind::list)) {
+    List items;
+    for (const Value& item : value.list()) {
+      items.push_back(squeezed(item));
+    }
+    return Value(std::move(items));
   }
-  return Value(tensor);
+  const Tensor& tensor = value.tensor();
+  return tensor.values.size() == 1 ? Value(Tensor{{}, tensor.values}) : value;
 }
 
 }  // namespace
 
 std::vector<std::string> metric_function_names() {
   std::vector<std::string> names;
-  for (const FunctionEntry& entry : functions) {
+  for (const MetricFunction& entry : metric_functions()) {
     names.emplace_back(entry.name);
   }
   return names;
@@ -131,23 +123,22 @@ std::vector<std::string> metric_function_names() {
 bool is_metric_function(std::string_view name) { return find_entry(name) != nullptr; }
 
 std::string metric_class_of(std::string_view function) {
-  const FunctionEntry* entry = find_entry(function);
+  const MetricFunction* entry = find_entry(function);
   return entry == nullptr ? "" : std::string(entry->class_name);
 }
 
 std::vector<std::string_view> metric_arguments_of(std::string_view function) {
-  std::vector<std::string_view> names;
-  const FunctionEntry* entry = find_entry(function);
-  std::string_view rest = entry == nullptr ? std::string_view() : entry->arguments;
-  while (!rest.empty()) {
-    names.push_back(rest.substr(0, rest.find(' ')));
-    rest.remove_prefix(std::min(rest.size(), names.back().size() + 1));
+  const MetricFunction* entry = find_entry(function);
+  std::vector<std::string_view> names =
+      entry == nullptr ? std::vector<std::string_view>() : words_of(entry->arguments);
+  for (std::string_view& name : names) {
+    name = name.substr(0, name.find('='));
   }
   return names;
 }
 
 Value call_metric_function(std::string_view name, std::span<const Value> arguments) {
-  const FunctionEntry* entry = find_entry(name);
+  const MetricFunction* entry = find_entry(name);
   ensure(entry != nullptr, "the function is one of torchmetrics.functional");
   if (arguments.size() < 2) {
     throw OperationError(fmt::format("`{}` was given {} argument{}", name, arguments.size(),
@@ -158,16 +149,13 @@ Value call_metric_function(std::string_view name, std::span<const Value> argumen
   const Tensor target = tensor_of(arguments[1]);
   try {
     const MetricDefinition definition =
-        define_metric(std::string(name), object_of(*entry, arguments.subspan(2)));
-    if (definition.class_name == "RetrievalMAP") {
-      check_equal_shapes(predictions, target);
-      const std::optional<int64_t> top_k =
-          arguments.size() > 2 ? std::optional(arguments[2].integer()) : std::nullopt;
-      return squeezed(scalar(query_average_precision(predictions, target, top_k)));
+        define_metric(std::string(name), object_of(*entry, arguments.subspan(2), predictions));
+    if (definition.metric->input_kind() == MetricInputKind::queries) {
+      return squeezed(value_of_query(definition, predictions, target));
     }
     MetricState state = definition.metric->initial_state();
     definition.metric->update({&predictions, &target}, state);
-    return squeezed(definition.metric->compute(state));
+    return squeezed(definition.metric->value(state));
   } catch (const MetricError& error) {
     throw OperationError(error.what(), error.remedy());
   }

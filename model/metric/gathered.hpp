@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// What all ranks have sent of one tensor (TorchMetrics' gather_all_tensors): the shapes one behind
-/// the other, and the values, each padded to the largest shape.
+/// Contributions of all ranks to one tensor (TorchMetrics' gather_all_tensors): the shapes one
+/// behind the other, and the values, each padded to the largest shape.
 struct Gathered {
   SharedValues shapes;  ///< int64; null for scalars
   SharedValues values;

@@ -61,7 +61,7 @@ std::vector<int64_t> classes_of_scores(const Classification& classification,
                     "{}, ..]",
                     text_of_shape(predictions.shape), text_of_shape(target.shape),
                     classification.classes, classification.classes),
-        "give as many scores a sample as `num_classes` says");
+        "give as many scores per sample as `num_classes` says");
   }
   const int64_t inner = product(shape.subspan(2));
   const std::vector<double> scores = numbers_of<double>(predictions.values);
@@ -89,7 +89,7 @@ std::vector<int64_t> class_labels(const Classification& classification, const Te
   }
   check_equal_shapes(predictions, target);
   if (is_floating(predictions.values.dtype())) {
-    throw OperationError("`preds` holds one float a sample, and classes or scores are due",
+    throw OperationError("`preds` holds one float per sample, and classes or scores are expected",
                          "give int labels, or one score for each class");
   }
   std::vector<int64_t> labels = numbers_of<int64_t>(predictions.values);
@@ -98,7 +98,7 @@ std::vector<int64_t> class_labels(const Classification& classification, const Te
       throw OperationError(fmt::format("`preds` holds the class {}, and there are {} classes, from "
                                        "0",
                                        label, classification.classes),
-                           "raise `num_classes`, or mend the labels");
+                           "raise `num_classes`, or fix the labels");
     }
   }
   return labels;
@@ -158,7 +158,7 @@ void check_class_target(const Tensor& target, int64_t classes,
     if (value != std::floor(value) || value < 0 || value >= static_cast<double>(classes)) {
       throw OperationError(
           fmt::format("`target` holds {}, and there are {} classes, from 0", value, classes),
-          "raise `num_classes`, or mend the labels");
+          "raise `num_classes`, or fix the labels");
     }
   }
 }
@@ -178,7 +178,7 @@ std::vector<LabelPair> label_pairs(const Classification& classification, const T
         fmt::format("`target` has the shape {}, and of {} labels it is [samples, "
                     "{}, ..]",
                     text_of_shape(target.shape), classification.classes, classification.classes),
-        "give as many labels a sample as `num_labels` says");
+        "give as many labels per sample as `num_labels` says");
   }
   const std::vector<int64_t> predicted = multiclass
                                              ? class_labels(classification, predictions, target)

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-/// What a classification metric takes for positive, and which averages it forms.
+/// Settings of a classification metric: what counts as positive, and which averages it forms.
 enum class ClassificationTask : uint8_t { binary, multiclass, multilabel };
 enum class ClassAverage : uint8_t { micro, macro, weighted, none };
 
@@ -39,7 +39,7 @@ std::vector<LabelPair> label_pairs(const Classification& classification, const T
 bool are_probabilities(std::span<const float> scores);
 /// The scores of a batch in [0, 1]: as they are, or sigmoid of all (normalize_logits_if_needed).
 std::vector<float> probabilities(std::vector<float> scores);
-/// Of rows of `classes` scores: as they are, or softmax of all rows.
+/// Returns rows of `classes` scores as they are, or the softmax of all rows.
 std::vector<float> row_probabilities(std::vector<float> scores, int64_t classes);
 /// Throws unless every target is 0, 1 or the ignored one.
 void check_binary_target(const Tensor& target, const std::optional<int64_t>& ignore_index);

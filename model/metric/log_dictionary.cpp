@@ -22,7 +22,7 @@ std::map<std::string, Keys> keys_of_collections(const Scenario& scenario) {
         keys[metric.name].push_back(definition.key_of(member));
       }
     } catch (const MetricError&) {
-      // Told where metrics are prepared.
+      // Reported where metrics are prepared.
     }
   }
   return keys;

@@ -29,6 +29,15 @@ MetricState Metric::initial_state() const {
   return state;
 }
 
+Tensor MetricOfSeveral::compute(const MetricState&) const {
+  ensure(false, "the value of this metric is a list");
+  return {};
+}
+
+float single(const StateValue& state, int64_t index) {
+  return static_cast<float>(state.front().values.number(index));
+}
+
 Tensor zeros(DType dtype, std::vector<int64_t> shape) {
   const int64_t elements = element_count(shape);
   return {std::move(shape), Values(dtype, elements)};
@@ -69,6 +78,14 @@ Tensor joined(const StateValue& list) {
     return zeros(DType::fp32, {0});
   }
   return list.size() == 1 && !list.front().shape.empty() ? list.front() : concat(list);
+}
+
+Tensor joined_samples(const StateValue& list) {
+  if (list.empty()) {
+    throw OperationError("the metric has seen no samples: there is nothing to concatenate",
+                         "call update before compute");
+  }
+  return joined(list);
 }
 
 StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state, EmptyList empty) {
@@ -135,7 +152,7 @@ StateValue merged(const MetricStateSpec& spec, const std::vector<std::vector<Ten
   for (const Tensor& part : all) {
     if (part.shape != all.front().shape) {
       throw OperationError(
-          fmt::format("the state `{}` has another shape on another rank: {} and "
+          fmt::format("the state `{}` has different shapes on two ranks: {} and "
                       "{} cannot be stacked",
                       spec.name, text_of_shape(all.front().shape), text_of_shape(part.shape)));
     }
@@ -147,10 +164,14 @@ StateValue merged(const MetricStateSpec& spec, const std::vector<std::vector<Ten
 
 MetricState merged(const Metric& metric, const std::vector<MetricState>& ranks) {
   MetricState result;
-  for (size_t i = 0; i < metric.states().size(); ++i) {
-    const MetricStateSpec& spec = metric.states()[i];
+  std::vector<MetricState> sent;
+  for (const MetricState& rank : ranks) {
+    sent.push_back(metric.exchanged(rank));
+  }
+  for (size_t i = 0; i < metric.exchanged_states().size(); ++i) {
+    const MetricStateSpec& spec = metric.exchanged_states()[i];
     std::vector<std::vector<Tensor>> gathered;
-    for (const MetricState& rank : ranks) {
+    for (const MetricState& rank : sent) {
       const StateValue parts = to_exchange(spec, rank[i]);
       gathered.resize(std::max(gathered.size(), parts.size()));
       for (size_t k = 0; k < parts.size(); ++k) {

@@ -28,7 +28,7 @@ using StateValue = std::vector<Tensor>;
 /// In the order of the declarations.
 using MetricState = std::vector<StateValue>;
 
-/// What one update is given; null where a metric takes none.
+/// Inputs of one update; null if the metric does not take one.
 struct MetricInputs {
   const Tensor* predictions = nullptr;  ///< `preds`; of MeanMetric and the like the value
   const Tensor* target = nullptr;
@@ -53,8 +53,17 @@ class Metric {
   /// `forward` then updates twice instead of merging the state of the batch.
   virtual bool full_state_update() const { return false; }
   virtual void update(const MetricInputs& inputs, MetricState& state) const = 0;
-  /// Of a state of one rank, or of one that `merged` gave.
+  /// Of a state that is exchanged: of one rank, or of one that `merged` gave.
   virtual Tensor compute(const MetricState& state) const = 0;
+  /// The same; a list of tensors, or of lists of them, where TorchMetrics gives a tuple.
+  virtual Value value(const MetricState& state) const { return Value(compute(state)); }
+
+  /// What other ranks are sent and `compute` takes: the states themselves, or what the window of a
+  /// wrapper adds up to.
+  virtual const std::vector<MetricStateSpec>& exchanged_states() const { return states_; }
+  virtual MetricState exchanged(MetricState own) const { return own; }
+  /// A WrapperMetric: it caches no value and leaves none of a batch to loggers.
+  virtual bool is_wrapper() const { return false; }
 
  protected:
   explicit Metric(std::vector<MetricStateSpec> states) : states_(std::move(states)) {}
@@ -63,9 +72,19 @@ class Metric {
   std::vector<MetricStateSpec> states_;
 };
 
-/// What a rank sends for a list that is to be joined and has no entry (TorchMetrics `_sync_dist`):
+/// Placeholder that a rank sends for an empty list that is joined (TorchMetrics `_sync_dist`):
 /// a placeholder of shape [0] and type fp32 from torch 2.1 on; before, nothing.
 enum class EmptyList : uint8_t { placeholder, nothing };
+/// A metric whose value is a list, so that it has no single tensor.
+class MetricOfSeveral : public Metric {
+ public:
+  Tensor compute(const MetricState& state) const final;
+  Value value(const MetricState& state) const override = 0;
+
+ protected:
+  using Metric::Metric;
+};
+
 /// What one state sends to the other ranks: a list that is to be joined goes as one tensor.
 StateValue to_exchange(const MetricStateSpec& spec, const StateValue& state,
                        EmptyList empty = EmptyList::placeholder);
@@ -74,13 +93,15 @@ StateValue merged(const MetricStateSpec& spec, const std::vector<std::vector<Ten
 /// All states of all ranks become one. Lists without a reduction have equally many entries.
 MetricState merged(const Metric& metric, const std::vector<MetricState>& ranks);
 
-/// What `forward` makes of the state before a batch and that of the batch (`_reduce_states`);
+/// Merges the state before a batch with that of the batch, as `forward` does (`_reduce_states`);
 /// `updates` counts the batch.
 void merge_batch(const Metric& metric, MetricState before, int64_t updates, MetricState& batch);
 
 /// Entries of a list state as one tensor; [0] of fp32 where there are none. An entry of shape []
 /// counts as [1].
 Tensor joined(const StateValue& list);
+/// The same; throws OperationError where there is no entry, as TorchMetrics' dim_zero_cat.
+Tensor joined_samples(const StateValue& list);
 
 // Tensors as metrics use them.
 Tensor zeros(DType dtype, std::vector<int64_t> shape);
@@ -90,5 +111,7 @@ void add_to(Tensor& state, const Tensor& more);
 /// fp32 of these numbers.
 Tensor floats(std::vector<int64_t> shape, const std::vector<float>& numbers);
 void check_equal_shapes(const Tensor& predictions, const Tensor& target);
+/// An fp32 or int64 element of a state as fp32.
+float single(const StateValue& state, int64_t index = 0);
 
 }  // namespace lockstep

@@ -44,11 +44,17 @@ bool have_equal_states(const MetricObject& a, const MetricObject& b) {
   return true;
 }
 
-Tensor without_last_dimension(Tensor value) {
-  if (value.values.size() == 1) {
-    value.shape.clear();  // _squeeze_if_scalar
+// _squeeze_if_scalar
+Value squeezed(const Value& value) {
+  if (value.is(Value::Kind::list)) {
+    List items;
+    for (const Value& item : value.list()) {
+      items.push_back(squeezed(item));
+    }
+    return Value(std::move(items));
   }
-  return value;
+  const Tensor& tensor = value.tensor();
+  return tensor.values.size() == 1 ? Value(Tensor{{}, tensor.values}) : value;
 }
 
 }  // namespace
@@ -78,7 +84,7 @@ void MetricObject::reset() {
 Task<MetricObject::GatheredStates> MetricObject::gathered(MetricState own, StateExchange* exchange,
                                                           const StateSites* sites) {
   GatheredStates result(own.size());
-  const std::vector<MetricStateSpec>& specs = definition_->metric->states();
+  const std::vector<MetricStateSpec>& specs = definition_->metric->exchanged_states();
   for (size_t i = 0; i < own.size(); ++i) {
     const SiteId site = sites->at(i);
     const bool on_host = definition_->compute_on_cpu || holds_host_entries_;
@@ -96,25 +102,26 @@ Task<MetricObject::GatheredStates> MetricObject::gathered(MetricState own, State
 
 namespace {
 
-Tensor value_of_gathered(const Metric& metric, const std::vector<std::vector<Gathered>>& gathered) {
+Value value_of_gathered(const Metric& metric, const std::vector<std::vector<Gathered>>& gathered) {
   MetricState state;
   for (size_t i = 0; i < gathered.size(); ++i) {
     std::vector<std::vector<Tensor>> parts;
     for (const Gathered& each : gathered[i]) {
       parts.push_back(each.parts());
     }
-    state.push_back(merged(metric.states()[i], parts));
+    state.push_back(merged(metric.exchanged_states()[i], parts));
   }
-  return without_last_dimension(metric.compute(state));
+  return squeezed(metric.value(state));
 }
 
 }  // namespace
 
-Task<Tensor> MetricObject::value_of(MetricState state, StateExchange* exchange,
-                                    const StateSites* sites) {
+Task<Value> MetricObject::value_of(MetricState state, StateExchange* exchange,
+                                   const StateSites* sites) {
   const Metric& metric = *definition_->metric;
+  state = metric.exchanged(std::move(state));
   if (exchange == nullptr) {
-    co_return without_last_dimension(metric.compute(state));
+    co_return squeezed(metric.value(state));
   }
   const GatheredStates states = co_await gathered(std::move(state), exchange, sites);
   std::vector<SharedValues> values;
@@ -124,16 +131,16 @@ Task<Tensor> MetricObject::value_of(MetricState state, StateExchange* exchange,
       values.push_back(each.values);
     }
   }
-  const std::function<Tensor()> compute = [&] { return value_of_gathered(metric, states); };
+  const std::function<Value()> compute = [&] { return value_of_gathered(metric, states); };
   co_return exchange->common_value(metric, values, compute);
 }
 
-Task<Tensor> MetricObject::compute(StateExchange* exchange, const StateSites* sites) {
+Task<Value> MetricObject::compute(StateExchange* exchange, const StateSites* sites) {
   if (computed_) {
     co_return *computed_;
   }
   StateExchange* const used = definition_->sync_on_compute ? exchange : nullptr;
-  Tensor value = co_await value_of(state(), used, sites);
+  Value value = co_await value_of(state(), used, sites);
   if (definition_->compute_with_cache) {
     computed_ = value;
   }
@@ -142,13 +149,13 @@ Task<Tensor> MetricObject::compute(StateExchange* exchange, const StateSites* si
 
 // With the full state, or to exchange the batch's, forward updates twice; else it updates the state
 // of the batch and merges. An object that follows another leaves the accumulation to that one.
-Task<Tensor> MetricObject::forward(const MetricInputs* inputs, StateExchange* exchange,
-                                   const StateSites* sites) {
+Task<Value> MetricObject::forward(const MetricInputs* inputs, StateExchange* exchange,
+                                  const StateSites* sites) {
   const Metric& metric = *definition_->metric;
   StateExchange* const used = definition_->dist_sync_on_step ? exchange : nullptr;
   MetricState batch = metric.initial_state();
   metric.update(*inputs, batch);
-  Tensor value = co_await value_of(batch, used, sites);
+  Value value = co_await value_of(batch, used, sites);
   if (leader_ == nullptr) {
     ++updates_;
     if (metric.full_state_update() || definition_->dist_sync_on_step) {
@@ -159,7 +166,9 @@ Task<Tensor> MetricObject::forward(const MetricInputs* inputs, StateExchange* ex
     }
   }
   computed_.reset();
-  batch_value_ = value;
+  if (!metric.is_wrapper()) {
+    batch_value_ = value;
+  }
   co_return value;
 }
 

@@ -20,8 +20,8 @@ class StateExchange {
   virtual Task<Gathered> gather(Tensor own, SiteId site) = 0;
   /// A value that depends on what was gathered alone, so that it is the same on all ranks. `metric`
   /// tells it from others.
-  virtual Tensor common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
-                              const std::function<Tensor()>& compute) = 0;
+  virtual Value common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
+                             const std::function<Value()>& compute) = 0;
   virtual EmptyList empty_list() const = 0;
   /// Throws where a state in the host's memory cannot be sent.
   virtual void check_host_memory(SiteId site) = 0;
@@ -42,15 +42,14 @@ class MetricObject {
   void update(const MetricInputs& inputs);
   /// Update, and the value of this batch alone: without exchange unless `dist_sync_on_step`.
   /// `exchange` is null where the run is not distributed. The inputs outlive the call.
-  Task<Tensor> forward(const MetricInputs* inputs, StateExchange* exchange,
-                       const StateSites* sites);
-  Task<Tensor> compute(StateExchange* exchange, const StateSites* sites);
+  Task<Value> forward(const MetricInputs* inputs, StateExchange* exchange, const StateSites* sites);
+  Task<Value> compute(StateExchange* exchange, const StateSites* sites);
   void reset();
-  /// What the next update is given lies in the host's memory, and so will what lists keep of it.
+  /// The inputs of the next update are in host memory, and so are the list entries made of them.
   void note_host_inputs() { holds_host_entries_ = true; }
 
-  /// What the last forward gave, for a logger; nothing before.
-  const std::optional<Tensor>& batch_value() const { return batch_value_; }
+  /// What the last forward gave, for a logger; nothing before, and nothing of a wrapper.
+  const std::optional<Value>& batch_value() const { return batch_value_; }
   int64_t updates() const { return leader_ == nullptr ? updates_ : leader_->updates_; }
   const MetricState& state() const { return leader_ == nullptr ? state_ : leader_->state_; }
 
@@ -61,7 +60,7 @@ class MetricObject {
   void forget_value() { computed_.reset(); }
 
  private:
-  Task<Tensor> value_of(MetricState state, StateExchange* exchange, const StateSites* sites);
+  Task<Value> value_of(MetricState state, StateExchange* exchange, const StateSites* sites);
   using GatheredStates = std::vector<std::vector<Gathered>>;
   Task<GatheredStates> gathered(MetricState own, StateExchange* exchange, const StateSites* sites);
 
@@ -69,8 +68,8 @@ class MetricObject {
   MetricState state_;
   int64_t updates_ = 0;
   bool holds_host_entries_ = false;
-  std::optional<Tensor> computed_;
-  std::optional<Tensor> batch_value_;
+  std::optional<Value> computed_;
+  std::optional<Value> batch_value_;
   const MetricObject* leader_ = nullptr;
 };
 

@@ -1,5 +1,7 @@
 #include "model/metric/metric_of_task.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -27,6 +29,8 @@ constexpr std::string_view of_all =
     "ignore_index validate_args dist_sync_on_step sync_on_compute compute_on_cpu "
     "compute_with_cache";
 
+constexpr std::string_view no_task = "-";  ///< no class of this task
+
 constexpr auto entries = std::to_array<TaskEntry>({
     {"Accuracy", of_binary, of_classes, of_labels},
     {"Precision", of_binary, of_classes, of_labels},
@@ -43,7 +47,30 @@ constexpr auto entries = std::to_array<TaskEntry>({
      "num_labels average thresholds", false},
     {"AveragePrecision", "thresholds", "num_classes average thresholds",
      "num_labels average thresholds", false},
+    {"NegativePredictiveValue", of_binary, of_classes, of_labels},
+    {"HammingDistance", of_binary, of_classes, of_labels},
     {"MatthewsCorrCoef", "threshold", "num_classes", "num_labels threshold", false},
+    {"CohenKappa", "threshold weights", "num_classes weights", no_task, false},
+    {"JaccardIndex", "threshold zero_division", "num_classes average zero_division",
+     "num_labels threshold average zero_division", false},
+    {"HingeLoss", "squared", "num_classes squared multiclass_mode", no_task, false},
+    {"CalibrationError", "n_bins norm", "num_classes n_bins norm", no_task, false},
+    {"ExactMatch", no_task, "num_classes multidim_average", "num_labels threshold multidim_average",
+     false},
+    {"ROC", "thresholds", "num_classes thresholds average", "num_labels thresholds", false},
+    {"PrecisionRecallCurve", "thresholds", "num_classes thresholds average",
+     "num_labels thresholds", false},
+    {"EER", "thresholds", "num_classes thresholds average", "num_labels thresholds", false},
+    {"LogAUC", "thresholds fpr_range", "num_classes thresholds fpr_range average",
+     "num_labels thresholds fpr_range average", false},
+    {"RecallAtFixedPrecision", "min_precision thresholds", "num_classes min_precision thresholds",
+     "num_labels min_precision thresholds", false},
+    {"PrecisionAtFixedRecall", "min_recall thresholds", "num_classes min_recall thresholds",
+     "num_labels min_recall thresholds", false},
+    {"SensitivityAtSpecificity", "min_specificity thresholds",
+     "num_classes min_specificity thresholds", "num_labels min_specificity thresholds", false},
+    {"SpecificityAtSensitivity", "min_sensitivity thresholds",
+     "num_classes min_sensitivity thresholds", "num_labels min_sensitivity thresholds", false},
 });
 
 bool holds_word(std::string_view words, std::string_view word) {
@@ -65,15 +92,24 @@ Object metric_of_task(const Object& object) {
     return object;
   }
   MetricArguments arguments(object);
-  const std::vector<std::string> tasks = {"binary", "multiclass", "multilabel"};
+  const std::array<std::string_view, 3> taken_by = {entry->binary, entry->multiclass,
+                                                    entry->multilabel};
+  constexpr std::array<const char*, 3> names = {"binary", "multiclass", "multilabel"};
+  std::vector<std::string> tasks;
+  std::vector<size_t> which;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (taken_by[i] != no_task) {
+      tasks.emplace_back(names[i]);
+      which.push_back(i);
+    }
+  }
   if (arguments.find("task") == nullptr) {
     arguments.fail(object.place, "`task` is missing",
-                   "write {" + object.name + ": {task: binary}}, or multiclass, multilabel");
+                   fmt::format("write {{{}: {{task: {}}}}}; the tasks are {}", object.name,
+                               tasks.front(), fmt::join(tasks, ", ")));
   }
-  const size_t task = arguments.choice("task", tasks, 0);
-  const std::string_view taken = task == 0   ? entry->binary
-                                 : task == 1 ? entry->multiclass
-                                             : entry->multilabel;
+  const size_t task = which[arguments.choice("task", tasks, 0)];
+  const std::string_view taken = taken_by[task];
   constexpr std::array<const char*, 3> prefixes = {"Binary", "Multiclass", "Multilabel"};
   Object specific;
   specific.name = prefixes[task] + object.name;

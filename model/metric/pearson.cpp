@@ -126,9 +126,18 @@ float correlation(const Moments& moments) {
   return std::clamp(xy / std::sqrt(x * y), -1.0F, 1.0F);
 }
 
+// Lin 1989.
+float concordance(const Moments& moments) {
+  const float x = moments.variance_x / (moments.count - 1);
+  const float y = moments.variance_y / (moments.count - 1);
+  const float apart = moments.mean_x - moments.mean_y;
+  return 2 * correlation(moments) * std::sqrt(x) * std::sqrt(y) / (x + y + apart * apart);
+}
+
 class Pearson final : public Metric {
  public:
-  explicit Pearson(int64_t outputs) : Metric(pearson_states(outputs)), outputs_(outputs) {}
+  Pearson(CorrelationFormula formula, int64_t outputs)
+      : Metric(pearson_states(outputs)), formula_(formula), outputs_(outputs) {}
 
   bool full_state_update() const override { return true; }
 
@@ -139,7 +148,7 @@ class Pearson final : public Metric {
                                     : target.shape.size() == 2 && target.shape[1] == outputs_;
     if (!fits || target.values.empty()) {
       throw OperationError(fmt::format(
-          "`target` has the shape {}, and {} is due", text_of_shape(target.shape),
+          "`target` has the shape {}, and {} is expected", text_of_shape(target.shape),
           outputs_ == 1 ? std::string("[samples]") : fmt::format("[samples, {}]", outputs_)));
     }
     for (int64_t output = 0; output < outputs_; ++output) {
@@ -160,19 +169,21 @@ class Pearson final : public Metric {
       for (int64_t rank = 1; rank < ranks; ++rank) {
         all = merged_moments(all, moments_at(state, rank * outputs_ + output));
       }
-      results.push_back(correlation(all));
+      results.push_back(formula_ == CorrelationFormula::pearson ? correlation(all)
+                                                                : concordance(all));
     }
     return outputs_ == 1 ? scalar(results.front()) : floats({outputs_}, results);
   }
 
  private:
+  CorrelationFormula formula_;
   int64_t outputs_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Metric> make_pearson(int64_t outputs) {
-  return std::make_unique<Pearson>(outputs);
+std::unique_ptr<const Metric> make_correlation(CorrelationFormula formula, int64_t outputs) {
+  return std::make_unique<Pearson>(formula, outputs);
 }
 
 }  // namespace lockstep

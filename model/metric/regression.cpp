@@ -60,66 +60,6 @@ class MeanError final : public Metric {
   int64_t outputs_;
 };
 
-class R2Score final : public Metric {
- public:
-  explicit R2Score(int64_t adjusted)
-      : Metric({{"sum_squared_error", StateReduction::sum, false, scalar(0)},
-                {"sum_error", StateReduction::sum, false, scalar(0)},
-                {"residual", StateReduction::sum, false, scalar(0)},
-                {"total", StateReduction::sum, false, scalar(0, DType::int64)}}),
-        adjusted_(adjusted) {}
-
-  void update(const MetricInputs& inputs, MetricState& state) const override {
-    check_equal_shapes(*inputs.predictions, *inputs.target);
-    if (inputs.target->shape.size() != 1) {
-      throw OperationError(
-          fmt::format("`target` has the shape {}, and R2Score is modelled for one "
-                      "output: [samples]",
-                      text_of_shape(inputs.target->shape)));
-    }
-    double squares = 0;
-    double sum = 0;
-    double residual = 0;
-    const std::vector<double> given = numbers_of<double>(inputs.predictions->values);
-    const std::vector<double> wanted = numbers_of<double>(inputs.target->values);
-    const auto samples = static_cast<int64_t>(wanted.size());
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const double error = narrow(wanted[i] - given[i]);
-      squares += narrow(wanted[i] * wanted[i]);
-      sum += wanted[i];
-      residual += narrow(error * error);
-    }
-    add_to(state[0].front(), scalar(squares));
-    add_to(state[1].front(), scalar(sum));
-    add_to(state[2].front(), scalar(residual));
-    add_to(state[3].front(), scalar(static_cast<double>(samples), DType::int64));
-  }
-
-  Tensor compute(const MetricState& state) const override {
-    const int64_t samples = state[3].front().values.integer(0);
-    if (samples < 2) {
-      throw OperationError(fmt::format("R2Score needs at least two samples, and has {}", samples));
-    }
-    const float sum = narrow(state[1].front().values.number(0));
-    const float mean = sum / static_cast<float>(samples);
-    const float total = narrow(state[0].front().values.number(0)) - sum * mean;
-    const float residual = narrow(state[2].front().values.number(0));
-    constexpr float near_zero = 1e-4F;
-    float score = 1;
-    if (std::abs(residual) > near_zero) {
-      score = std::abs(total) > near_zero ? 1 - residual / total : 0;
-    }
-    if (adjusted_ != 0 && adjusted_ < samples - 1) {
-      score = 1 - (1 - score) * static_cast<float>(samples - 1) /
-                      static_cast<float>(samples - adjusted_ - 1);
-    }
-    return scalar(score);
-  }
-
- private:
-  int64_t adjusted_;
-};
-
 class Perplexity final : public Metric {
  public:
   explicit Perplexity(std::optional<int64_t> ignore_index)
@@ -195,10 +135,6 @@ class Perplexity final : public Metric {
 
 std::unique_ptr<const Metric> make_mean_error(ErrorFormula formula, int64_t outputs) {
   return std::make_unique<MeanError>(formula, outputs);
-}
-
-std::unique_ptr<const Metric> make_r2_score(int64_t adjusted) {
-  return std::make_unique<R2Score>(adjusted);
 }
 
 std::unique_ptr<const Metric> make_perplexity(std::optional<int64_t> ignore_index) {

@@ -13,13 +13,12 @@ namespace lockstep {
 enum class ErrorFormula : uint8_t { squared, root_of_squared, absolute };
 std::unique_ptr<const Metric> make_mean_error(ErrorFormula formula, int64_t outputs);
 
-/// R2Score of one output: sums of targets, of their squares and of squared errors, so large means
-/// cost fp32 its digits (functional/regression/r2.py). `adjusted`: number of regressors, or 0.
-std::unique_ptr<const Metric> make_r2_score(int64_t adjusted);
-
 /// PearsonCorrCoef: means, variances, covariance and number of samples of each rank, kept apart and
-/// merged pairwise in rank order (regression/pearson.py; Chan, Golub, LeVeque 1979).
-std::unique_ptr<const Metric> make_pearson(int64_t outputs);
+/// merged pairwise in rank order (regression/pearson.py; Chan, Golub, LeVeque 1979). Its child
+/// ConcordanceCorrCoef computes a different number from the same states
+/// (regression/concordance.py).
+enum class CorrelationFormula : uint8_t { pearson, concordance };
+std::unique_ptr<const Metric> make_correlation(CorrelationFormula formula, int64_t outputs);
 
 /// Perplexity: exp of the mean of -log p of the targets; `preds` [batch, tokens, vocabulary] are
 /// logits (functional/text/perplexity.py).

@@ -121,6 +121,12 @@ float CountMetric::score(int64_t tp, int64_t fp, int64_t tn, int64_t fn) const {
     case CountFormula::precision: return ratio(number(tp), number(tp + fp), otherwise);
     case CountFormula::recall: return ratio(number(tp), number(tp + fn), otherwise);
     case CountFormula::specificity: return ratio(number(tn), number(tn + fp));
+    // The classes read `zero_division` and make nothing of it.
+    case CountFormula::negative_predictive_value: return ratio(number(tn), number(tn + fn));
+    case CountFormula::hamming_distance:
+      return 1 - (classes_.task == ClassificationTask::multiclass
+                      ? ratio(number(tp), number(tp + fn))
+                      : ratio(number(tp + tn), number(tp + tn + fp + fn)));
     case CountFormula::f_beta:
       return ratio((1 + beta_squared) * number(tp),
                    (1 + beta_squared) * number(tp) + beta_squared * number(fn) + number(fp),
@@ -206,77 +212,11 @@ Tensor CountMetric::compute(const MetricState& state) const {
   return averaged(all);
 }
 
-class ConfusionMatrix final : public Metric {
- public:
-  ConfusionMatrix(const Classification& classification, ConfusionNormalization normalization)
-      : Metric({{"confmat", StateReduction::sum, false,
-                 zeros(DType::int64, shape_of(classification))}}),
-        classes_(classification),
-        normalization_(normalization) {}
-
-  void update(const MetricInputs& inputs, MetricState& state) const override {
-    Values& counts = state.front().front().values;
-    const int64_t side = classes_.task == ClassificationTask::multiclass ? classes_.classes : 2;
-    for (const LabelPair& pair : label_pairs(classes_, *inputs.predictions, *inputs.target)) {
-      const int64_t at = (pair.label * side + pair.target) * side + pair.predicted;
-      counts.set_integer(at, counts.integer(at) + 1);
-    }
-  }
-
-  Tensor compute(const MetricState& state) const override {
-    const Tensor& counts = state.front().front();
-    if (normalization_ == ConfusionNormalization::none) {
-      return counts;
-    }
-    const int64_t side = counts.shape.back();
-    Tensor result = zeros(DType::fp32, counts.shape);
-    for (int64_t i = 0; i < counts.values.size(); ++i) {
-      const double sum = total(counts, i, side);
-      result.values.set(i, sum == 0 ? 0 : counts.values.number(i) / sum);
-    }
-    return result;
-  }
-
- private:
-  static std::vector<int64_t> shape_of(const Classification& classification) {
-    const int64_t classes = classification.classes;
-    switch (classification.task) {
-      case ClassificationTask::binary: return {2, 2};
-      case ClassificationTask::multiclass: return {classes, classes};
-      case ClassificationTask::multilabel: return {classes, 2, 2};
-    }
-    return {};
-  }
-
-  // Of the row, the column or the whole matrix that element `i` stands in.
-  double total(const Tensor& counts, int64_t i, int64_t side) const {
-    const int64_t matrix = i / (side * side) * side * side;
-    double sum = 0;
-    for (int64_t k = matrix; k < matrix + side * side; ++k) {
-      const bool same_row = (k - matrix) / side == (i - matrix) / side;
-      const bool same_column = (k - matrix) % side == (i - matrix) % side;
-      const bool counted = normalization_ == ConfusionNormalization::by_all ||
-                           (normalization_ == ConfusionNormalization::by_target && same_row) ||
-                           (normalization_ == ConfusionNormalization::by_prediction && same_column);
-      sum += counted ? counts.values.number(k) : 0;
-    }
-    return sum;
-  }
-
-  Classification classes_;
-  ConfusionNormalization normalization_;
-};
-
 }  // namespace
 
 std::unique_ptr<const Metric> make_count_metric(const Classification& classification,
                                                 const CountOptions& options) {
   return std::make_unique<CountMetric>(classification, options);
-}
-
-std::unique_ptr<const Metric> make_confusion_matrix(const Classification& classification,
-                                                    ConfusionNormalization normalization) {
-  return std::make_unique<ConfusionMatrix>(classification, normalization);
 }
 
 }  // namespace lockstep

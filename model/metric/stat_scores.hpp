@@ -7,7 +7,16 @@
 namespace lockstep {
 
 /// What is made of the counts of true and false positives and negatives.
-enum class CountFormula : uint8_t { accuracy, precision, recall, specificity, f_beta, counts };
+enum class CountFormula : uint8_t {
+  accuracy,
+  precision,
+  recall,
+  specificity,
+  negative_predictive_value,
+  hamming_distance,
+  f_beta,
+  counts
+};
 
 struct CountOptions {
   CountFormula formula = CountFormula::accuracy;
@@ -19,10 +28,5 @@ struct CountOptions {
 /// class unless the average is micro (functional/classification/stat_scores.py and its neighbours).
 std::unique_ptr<const Metric> make_count_metric(const Classification& classification,
                                                 const CountOptions& options);
-
-/// ConfusionMatrix: one int64 state `confmat` that is summed. `normalize`: none, true, pred, all.
-enum class ConfusionNormalization : uint8_t { none, by_target, by_prediction, by_all };
-std::unique_ptr<const Metric> make_confusion_matrix(const Classification& classification,
-                                                    ConfusionNormalization normalization);
 
 }  // namespace lockstep

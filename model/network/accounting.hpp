@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-/// Where a network stands among several.
+/// The place of a network among several.
 struct ModuleBorders {
   bool input_has_gradient = false;  ///< it is the output of another module
   bool output_is_input = false;     ///< of another module

@@ -216,7 +216,7 @@ void ArgumentReader::finish() {
     const std::string what =
         names_[i].empty() ? fmt::format("{} is given too many values", description_.kind)
                           : fmt::format("{} has no argument `{}`", description_.kind, names_[i]);
-    complain(what, fmt::format("legal are: {}", legal));
+    complain(what, fmt::format("expected one of: {}", legal));
   }
 }
 

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What is wrong with a description and what to write instead.
+/// An error in a description, and its remedy.
 struct NetworkError {
   /// Position in the flattened network; the loss stands behind the last layer.
   size_t layer = 0;

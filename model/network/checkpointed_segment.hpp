@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-/// What a checkpointed segment runs again, and which of the two runs counts for batch norm.
+/// The part that a checkpointed segment recomputes, and which run counts for batch norm.
 enum class Recomputation : uint8_t {
   /// torch.utils.checkpoint: the whole forward, each time with its effects, so that running
   /// statistics are updated twice.
@@ -13,7 +13,7 @@ enum class Recomputation : uint8_t {
   /// FairScale's checkpoint_wrapper: the same, but batch norm tracks statistics in the second run
   /// only (patch_batchnorm in fairscale/nn/misc/checkpoint_activations.py).
   fairscale,
-  /// Of one attention layer its scores, softmax, dropout and weighted sum: selective recomputation
+  /// Scores, softmax, dropout and weighted sum of one attention layer: selective recomputation
   /// (Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models").
   attention_core,
 };

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// Of the words that a description's `checkpoint` takes: "true" and "torch", "fairscale",
+/// Reads a word of a description's `checkpoint`: "true" and "torch", "fairscale",
 /// "attention_core"; "false" is no recomputation. Nothing for any other word.
 struct CheckpointMark {
   std::optional<Recomputation> recomputation{};

@@ -32,19 +32,19 @@ class KernelExecutor {
   virtual ValueStore* store() { return nullptr; }
 };
 
-/// What a collective leaves on one member. `contributions` are the inputs of all members in group
+/// The result of a collective on one member. `contributions` are the inputs of all members in group
 /// order (empty where a buffer carries none); `self` is this member's index.
 struct CollectiveInputs {
   std::span<const Values* const> contributions;
   int64_t self = 0;
   int64_t root = 0;  ///< index in the group
 };
-/// What members make alike before each takes its own: the sum, the concatenation, the root's data.
+/// The intermediate that all members share: the sum, the concatenation, the root's data.
 /// Empty: a contribution is missing, or every member makes its own (all_to_all).
 Values collective_whole(const Op& op, AverageOrder order, const CollectiveInputs& inputs);
 /// Whether what a member gets is `whole` itself.
 bool gives_whole(OpKind kind);
-/// What a member gets of `whole`: all, its own part, or nothing.
+/// The part of `whole` that a member receives: all, its own part, or nothing.
 Values collective_share(const Op& op, const Values& whole, const CollectiveInputs& inputs);
 
 /// The new content of the op's output (writes[0]); empty: nothing is written. An uneven

@@ -9,7 +9,7 @@ namespace lockstep {
 
 namespace {
 
-// The same bytes as another type: what a member whose type differs makes of a peer's message.
+// Reads the bytes as a different type, as a member of a different type reads a peer's message.
 Values reinterpret(const Values& values, DType dtype) {
   if (values.dtype() == dtype) {
     return values;

@@ -20,7 +20,7 @@ int64_t elements_of(const Shape& shape);
 /// "[3, 224, 224]"
 std::string text_of(const Shape& shape);
 
-/// What a layer computes. Names and arguments are those of torch.nn; the residual kinds mark where
+/// The kind of a layer. Names and arguments are those of torch.nn; the residual kinds mark where
 /// a skip connection of the flattened network leaves, changes branch and returns.
 enum class LayerKind : uint8_t {
   linear,
@@ -40,7 +40,7 @@ enum class LayerKind : uint8_t {
   multihead_attention,    ///< self-attention: query = key = value = input
   causal_self_attention,  ///< the same with a causal mask, parameters named as in GPT-2
   residual_begin,         ///< remembers its input
-  residual_shortcut,      ///< puts the result aside and goes on from what was remembered
+  residual_shortcut,      ///< puts the result aside and continues from what was remembered
   residual_add,           ///< adds what was remembered, or put aside
   buffer,                 ///< only holds a buffer (register_buffer)
   cost,                   ///< known only by its price
@@ -140,22 +140,22 @@ using LayerArguments =
                  AdaptivePool2dArguments, GeluArguments, DropoutArguments, AttentionArguments,
                  CostArguments, LossArguments>;
 
-/// The kernels of a layer: one forward, and of the backward the part that goes on to the layer
+/// The kernels of a layer: one forward, and of the backward the part that is passed to the layer
 /// before and the part that fills the gradient buffers.
 enum class Pass : uint8_t { forward, input_gradient, weight_gradient };
 
-/// What one pass costs for one sample.
+/// Cost of one pass for one sample.
 struct Work {
-  /// Of matrix products and convolutions only, a multiply-add is 2: the convention of model FLOPs
+  /// Counts only matrix products and convolutions; a multiply-add is 2, as in model FLOPs
   /// (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters").
   Flops flops{};
   /// Elements of activations and their gradients read and written in memory: what the time of a
-  /// pointwise layer rests on. Parameters come on top, once for a whole batch.
+  /// pointwise layer is based on. Parameters come on top, once for a whole batch.
   int64_t elements = 0;
   bool runs = true;  ///< false: autograd has nothing to do in this pass
 };
 
-/// What a layer's backward needs from its forward, as PyTorch's derivatives.yaml states it.
+/// Tensors that a layer's backward needs from its forward, as PyTorch's derivatives.yaml states.
 struct Saves {
   bool input = false;
   bool output = false;
@@ -186,12 +186,12 @@ struct Layer {
   std::array<Work, 3> work{};  ///< by Pass
   Saves saves{};
   std::optional<AttentionCore> attention_core{};
-  /// What this layer adds to the memory kept between forward and backward: `kept_elements` of the
+  /// Memory that this layer keeps between forward and backward: `kept_elements` of the
   /// compute type and `kept_fixed`. A tensor that several layers need is counted once, at the layer
   /// that made it; the network's own input is the batch and is not counted.
   int64_t kept_elements = 0;
   Bytes kept_fixed{};
-  /// The same of the forward that a checkpointed segment runs again, until this layer's backward.
+  /// Kept by the forward that a checkpointed segment runs again, until this layer's backward.
   int64_t recomputed_elements = 0;
   Bytes recomputed_fixed{};
   std::optional<int> device{};  ///< the stage or device that holds it, if the user said so

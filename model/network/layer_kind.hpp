@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-/// What a layer may know of its surroundings while it is built.
+/// The surroundings of a layer while it is built.
 struct LayerContext {
   const Shape& input;
   bool flash_attention;

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// Where a parameter stands: tensor `tensor` of layer `layer`.
+/// The place of a parameter: tensor `tensor` of layer `layer`.
 struct ParameterPlace {
   size_t layer = 0;
   size_t tensor = 0;
@@ -46,7 +46,7 @@ struct Network {
   /// the whole are then those of the first and of the last.
   std::vector<NetworkModule> modules;
 
-  /// What a kernel of the loss computes: Op::tag is the index of its module.
+  /// The computation of a loss kernel; Op::tag is the index of its module.
   const Layer& loss_of(int32_t module) const;
 
   const Shape& input_of(size_t module) const {

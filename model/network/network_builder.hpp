@@ -18,11 +18,11 @@ inline constexpr int64_t most_layers = 1'000'000;
 
 bool is_container(std::string_view kind);
 
-/// Where the next layer of a list stands: what its name begins with and how it is numbered.
+/// The place of the next layer in a list: the prefix of its name and its number.
 struct LayerLevel {
   std::string prefix{};  ///< "" or "layer1.0."
   std::string path{};    ///< "layers", "layers[2].shortcut"
-  std::string suffix{};  ///< of explicit names: tells the turns of a repeat apart
+  std::string suffix{};  ///< of explicit names: distinguishes the turns of a repeat
   int64_t next_number = 0;
 };
 

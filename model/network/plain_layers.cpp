@@ -128,7 +128,7 @@ void fill_cross_entropy(const LayerContext& context, ArgumentReader& arguments, 
     arguments.complain(fmt::format("CrossEntropyLoss takes [classes] or [positions, classes], the "
                                    "network's output has shape {}",
                                    text_of(context.input)),
-                       "end the network in a Linear with one output a class, or use MSELoss");
+                       "end the network in a Linear with one output per class, or use MSELoss");
     return;
   }
   const int64_t elements = elements_of(context.input);

@@ -6,8 +6,14 @@
 
 namespace lockstep {
 
+namespace {
+
+Bytes byte_size(DType dtype, int64_t elements) { return Bytes(size_of(dtype)) * elements; }
+
+}  // namespace
+
 BufferId BufferTable::allocate(const BufferSpec& spec) {
-  const Bytes bytes = Bytes(size_of(spec.dtype)) * spec.elements;
+  const Bytes bytes = byte_size(spec.dtype, spec.elements);
   DeviceMemory& device =
       memory_
           .try_emplace(
@@ -36,7 +42,7 @@ void BufferTable::release(BufferId buffer) {
   Entry& released = entry(buffer);
   ensure(!released.released, "a buffer is released once");
   released.released = true;
-  const Bytes bytes = Bytes(size_of(released.spec.dtype)) * released.spec.elements;
+  const Bytes bytes = byte_size(released.spec.dtype, released.spec.elements);
   DeviceMemory& device = memory_.at(released.spec.device);
   device.held -= bytes;
   device.held_by_purpose[static_cast<size_t>(released.spec.purpose)] -= bytes;
@@ -111,15 +117,21 @@ Values BufferTable::load(const Slice& from) const {
 SharedValues BufferTable::share(const Slice& from) const {
   const Entry& found = entry(from.buffer);
   const bool whole = from.begin == 0 && from.elements == found.spec.elements;
-  return whole && found.values ? SharedValues(found.values)
-                               : std::make_shared<const Values>(load(from));
+  if (whole && found.values) {
+    return found.values;
+  }
+  return charged(budget_,
+                 found.carries_values ? byte_size(found.spec.dtype, from.elements) : Bytes(),
+                 [&] { return load(from); });
 }
 
 Values& BufferTable::own_values(Entry& entry) {
+  const Bytes bytes = byte_size(entry.spec.dtype, entry.spec.elements);
   if (!entry.values) {
-    entry.values = std::make_shared<Values>(entry.spec.dtype, entry.spec.elements);
+    entry.values =
+        charged(budget_, bytes, [&] { return Values(entry.spec.dtype, entry.spec.elements); });
   } else if (entry.values.use_count() > 1) {
-    entry.values = std::make_shared<Values>(*entry.values);
+    entry.values = charged(budget_, bytes, [&] { return *entry.values; });
   }
   return *entry.values;
 }

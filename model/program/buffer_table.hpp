@@ -8,6 +8,7 @@
 
 #include "model/core/buffer.hpp"
 #include "model/core/failure.hpp"
+#include "model/core/value_budget.hpp"
 #include "model/core/values.hpp"
 #include "model/program/shared_values.hpp"
 #include "model/program/value_store.hpp"
@@ -28,9 +29,14 @@ struct DeviceMemory {
 class BufferTable {
  public:
   /// `numerics`: parameters, gradients and activations carry values; metric buffers always do.
-  /// `elsewhere`: where values are kept, instead of here; it outlives the table.
-  BufferTable(bool numerics, Bytes capacity_of_each_device, ValueStore* elsewhere = nullptr)
-      : numerics_(numerics), capacity_(capacity_of_each_device), elsewhere_(elsewhere) {}
+  /// `budget`: what values here count against; null: nothing. `elsewhere`: where values are kept,
+  /// instead of here; it outlives the table.
+  BufferTable(bool numerics, Bytes capacity_of_each_device,
+              std::shared_ptr<ValueBudget> budget = nullptr, ValueStore* elsewhere = nullptr)
+      : numerics_(numerics),
+        capacity_(capacity_of_each_device),
+        budget_(std::move(budget)),
+        elsewhere_(elsewhere) {}
 
   /// Throws OutOfMemory.
   BufferId allocate(const BufferSpec& spec);
@@ -52,7 +58,8 @@ class BufferTable {
   Values load(const Slice& from) const;
   /// The same, without a copy where the slice is the whole buffer.
   SharedValues share(const Slice& from) const;
-  /// Does nothing when the buffer carries no values. Released buffers are written to no more.
+  /// Does nothing when the buffer carries no values. Released buffers are written to no more. Like
+  /// all that makes values, throws ValueBudgetExceeded.
   void store(const Slice& to, const Values& values);
   /// The same; takes no copy where they are the whole buffer, until somebody writes to it.
   void store_shared(const Slice& to, const SharedValues& values);
@@ -71,10 +78,11 @@ class BufferTable {
   const Entry& entry(BufferId buffer) const;
   Entry& entry(BufferId buffer);
   void forget(BufferId buffer);
-  static Values& own_values(Entry& entry);
+  Values& own_values(Entry& entry);
 
   bool numerics_;
   Bytes capacity_;
+  std::shared_ptr<ValueBudget> budget_;
   ValueStore* elsewhere_;
   uint32_t allocated_ = 0;
   std::unordered_map<uint32_t, Entry> entries_;  ///< by BufferId; looked up only, never walked

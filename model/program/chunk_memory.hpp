@@ -13,7 +13,7 @@ namespace lockstep {
 struct Chunk {
   std::shared_ptr<std::byte[]> bytes;  ///< null: only in the store
   int64_t size = 0;                    ///< of `bytes`
-  uint64_t stored = 0;                 ///< its number in the store plus one; 0: not there
+  uint64_t stored = 0;                 ///< its number in the store plus one; 0: not stored
   uint32_t settled = 0;                ///< of completions: how many have come
   bool may_spill = false;
 };
@@ -27,7 +27,7 @@ class ChunkMemory {
 
   /// The chunk is complete: from now on it may be spilled. It keeps its address until `remove`.
   void add(Chunk& chunk);
-  /// Brings the chunk back where it is spilled. Throws what the store throws.
+  /// Loads the chunk where it is spilled. Throws what the store throws.
   void load(Chunk& chunk);
   /// Its bytes are about to change: they are in memory, and what the store has of them is void.
   void load_to_change(Chunk& chunk);

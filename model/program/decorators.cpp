@@ -30,16 +30,17 @@ BufferId RecordingPort::allocate(const BufferSpec& spec) {
   row.dtype = spec.dtype;
   row.tag = static_cast<int32_t>(buffer.value);
   row.peer = static_cast<int32_t>(spec.purpose);
-  row.stream = stream(0, spec.device);
+  row.stream = stream(spec.home_queue, spec.device);
   row.bytes = (Bytes(size_of(spec.dtype)) * spec.elements).count();
   append(row);
   return buffer;
 }
 
-void RecordingPort::release(BufferId buffer) {
-  inner_.release(buffer);
+void RecordingPort::release(BufferId buffer, SiteId site) {
+  inner_.release(buffer, site);
   Row row;
   row.row = RowKind::release;
+  row.site = site;
   row.tag = static_cast<int32_t>(buffer.value);
   append(row);
 }

@@ -21,7 +21,7 @@ class PortDecorator : public Port {
   const Place& place() const override { return inner_.place(); }
   LaneId lane() const override { return inner_.lane(); }
   BufferId allocate(const BufferSpec& spec) override { return inner_.allocate(spec); }
-  void release(BufferId buffer) override { inner_.release(buffer); }
+  void release(BufferId buffer, SiteId site) override { inner_.release(buffer, site); }
   void write(const Slice& to, const Values& values) override { inner_.write(to, values); }
   Values read(const Slice& from) override { return inner_.read(from); }
   SharedValues read_shared(const Slice& from) override { return inner_.read_shared(from); }
@@ -55,7 +55,7 @@ class RecordingPort final : public PortDecorator {
   RecordingPort(Port& inner, Journal& journal);
 
   BufferId allocate(const BufferSpec& spec) override;
-  void release(BufferId buffer) override;
+  void release(BufferId buffer, SiteId site) override;
   Values read(const Slice& from) override;
   SharedValues read_shared(const Slice& from) override;
   Ticket submit(std::span<const Op> ops) override;
@@ -75,7 +75,7 @@ class RecordingPort final : public PortDecorator {
   mutable std::map<uint64_t, SiteId> any_source_receives_;  ///< by lane and sequence
 };
 
-/// What must agree over a group about the k-th call of it.
+/// The properties of a group's k-th call that must agree on all members.
 struct Fingerprint {
   OpKind kind = OpKind::event;
   DType dtype = DType::uint8;
@@ -132,7 +132,7 @@ class FingerprintBoard {
 
 /// Holds each collective of the world group against those of the other ranks before it is
 /// submitted, and throws ProgramException at the first difference. Groups made by the program are
-/// numbered by each rank for itself; only the world is compared.
+/// numbered by each rank separately; only the world is compared.
 class CheckingPort final : public PortDecorator {
  public:
   CheckingPort(Port& inner, FingerprintBoard& board)
@@ -149,7 +149,7 @@ class CheckingPort final : public PortDecorator {
 };
 
 /// Makes the choices that a recorded rank made: sources of any-source receives, settle_any,
-/// branches. Where the record ends, the world's own choice stands.
+/// branches. Where the record ends, the world makes its own choice.
 class ReplayPort final : public PortDecorator {
  public:
   ReplayPort(Port& inner, const Journal& recorded);

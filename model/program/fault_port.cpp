@@ -136,7 +136,7 @@ bool FaultPort::is_due(Entry& entry, std::span<const Op> ops) const {
          entry.seen++ == fault.submission;
 }
 
-// Of a broadcast or a scatter only the root's data goes anywhere.
+// In a broadcast or a scatter only the root's data is sent.
 bool FaultPort::sends_data(const Op& op) const {
   if (!sends_message(op) || op.bytes == Bytes{} || data_of(op).buffer == no_buffer) {
     return false;
@@ -159,7 +159,7 @@ void FaultPort::corrupt(std::span<const Op> ops) {
   inner_.submit({&change, 1});
 }
 
-// What the rank receives still comes; without anything left, a mark keeps the stream's order and
+// The rank still receives its data; without anything left, a mark keeps the stream's order and
 // the count of tickets.
 Ticket FaultPort::submit_without_messages(std::span<const Op> ops) {
   std::vector<Op> left;

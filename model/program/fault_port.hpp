@@ -13,7 +13,7 @@ namespace lockstep {
 /// A fault of one rank that its own port can inject, in every world.
 struct PlannedFault {
   enum class Kind : uint8_t {
-    lost_message,     ///< what the call would have sent is lost; the rank itself goes on
+    lost_message,     ///< what the call would have sent is lost; the rank itself continues
     corrupted_value,  ///< what the call sends changes its sign first
     exception,
     out_of_memory,
@@ -25,7 +25,7 @@ struct PlannedFault {
   static constexpr int64_t at_position = -1;
 
   Kind kind = Kind::lost_message;
-  /// The how-manieth submission since `at`, from 0. For lost_message and corrupted_value only those
+  /// Counts submissions since `at`, from 0. For lost_message and corrupted_value only those
   /// count that they can strike: that send a message, that send data.
   int64_t submission = 0;
   SiteId site{};  ///< that the rank's end names; none: that of the operation
@@ -42,7 +42,7 @@ class RankLost final : public std::exception {
   const char* what() const noexcept override { return "the rank was lost"; }
 };
 
-/// What time it is on a rank's host. A simulated world knows; a real one has none to give.
+/// The time on a rank's host. A simulated world has it; a real one does not.
 class HostTime {
  public:
   virtual ~HostTime() = default;

@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-/// Is told what one rank does when it does it, so that it can outlive the rank's process. Threads
-/// of the rank may call at the same time. Implemented outside the model.
+/// Observes what one rank does as it does it, so that the record can outlive the rank's process.
+/// Threads of the rank may call at the same time. Implemented outside the model.
 class JournalFollower {
  public:
   virtual ~JournalFollower() = default;
@@ -29,7 +29,7 @@ struct JournalOptions {
   bool lists = false;                   ///< keep after, reads, writes and splits of every operation
   bool completions = true;              ///< keep times and outcomes
   std::shared_ptr<ChunkStore> store{};  ///< null: everything stays in memory
-  /// Of full chunks in memory, over all lanes, before the oldest go to the store. What a lane
+  /// Limit of full chunks in memory, over all lanes, before the oldest go to the store. What a lane
   /// writes to just now (up to 160 KiB of rows, and 128 KiB each of lists and completions) is not
   /// counted, nor are completions of which some are still pending.
   int64_t resident_bytes_max = int64_t{2} << 30;
@@ -44,7 +44,7 @@ struct Membership {
 /// Names the communicator that call number `call` (from 0) of the parent made for these members.
 uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t> members);
 
-/// The common currency: what every rank did. One a run.
+/// The common currency: what every rank did. One per run.
 class Journal {
  public:
   Journal(int32_t ranks, const JournalOptions& options);
@@ -61,7 +61,7 @@ class Journal {
 
   /// Every sites table that a reader needs to name the rows' places.
   Sites sites;
-  /// What the scenario calls the queues of a device that are not the usual ones.
+  /// Names in the scenario of additional queues of a device.
   std::map<uint8_t, std::string> stream_names;
   /// The groups that each rank made: index = GroupId; index 0, the world, stays empty.
   std::vector<std::vector<Membership>> groups;
@@ -75,7 +75,7 @@ class Journal {
   bool closed_ = false;
 };
 
-/// The row that tells an operation.
+/// The row that describes an operation.
 Row row_of(const Op& op, Ticket ticket);
 
 /// The first place where two journals differ in their host-order rows, rank by rank and lane by

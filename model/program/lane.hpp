@@ -25,7 +25,7 @@ class Lane {
   RankId rank() const { return rank_; }
   LaneId id() const { return id_; }
   bool done() const { return !top_; }
-  /// What ended the program, or null. Only when done.
+  /// The exception that ended the program, or null. Only when done.
   std::exception_ptr failure() const { return program_.handle_.promise().failure; }
 
   /// Runs until the innermost coroutine waits for the world or the program has ended. A flat loop:

@@ -20,7 +20,7 @@ static_assert(alignof(Slice) <= word_bytes && sizeof(Slice) % word_bytes == 0);
 static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Completion> &&
               std::is_trivially_copyable_v<Ticket> && std::is_trivially_copyable_v<Slice>);
 
-// Lists stand one after the other behind how many elements each of them has.
+// Lists follow one another, each after its number of elements.
 struct ListSizes {
   uint32_t after;
   uint32_t reads;

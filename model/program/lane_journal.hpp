@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// What a row of a journal tells. The first kinds are those of Op; the others are host order.
+/// What a row of a journal records. The first kinds are those of Op; the others are host order.
 enum class RowKind : uint8_t {
   op,        ///< kind and arguments of an Op
   promise,   ///< a ticket settled by hand was made
@@ -21,8 +21,8 @@ enum class RowKind : uint8_t {
   settle,    ///< the host waited for ticket `sequence` of lane `peer`
   read,      ///< the host read `bytes` of buffer `tag`
   choice,    ///< ChoiceKind `tag`, alternatives `bytes`, taken `peer`
-  allocate,  ///< buffer `tag`, `bytes`, purpose `peer`, device `stream`
-  release,   ///< buffer `tag`
+  allocate,  ///< buffer `tag`, `bytes`, purpose `peer`, on `stream` of its device
+  release,   ///< buffer `tag`, given up at `site`
   raise,     ///< the lane ended by an exception at `site`
   finish,    ///< the lane's program ended
 };
@@ -46,7 +46,7 @@ struct Row {
 };
 static_assert(sizeof(Row) == 40);
 
-/// What became of a ticket: filled in by the world, no part of what makes journals equal.
+/// The outcome of a ticket. The world sets it; it does not affect the equality of journals.
 struct Completion {
   Time issue{};
   Time start{};
@@ -84,7 +84,7 @@ class LaneJournal {
     open_rows_[size_ % chunk_rows] = row;
     ++size_;
   }
-  /// What goes into Row::lists. Throws std::length_error beyond 32 GiB of lists.
+  /// Returns the value for Row::lists. Throws std::length_error beyond 32 GiB of lists.
   uint32_t append_lists(const OpLists& lists);
   void complete(uint32_t sequence, const Completion& completion);
   /// Forgets all rows from `size` on.
@@ -115,7 +115,7 @@ class LaneJournal {
   int64_t room_ = 0;          ///< rows for which there is memory
   Row* open_rows_ = nullptr;  ///< of the last chunk
   Chunks completions_;        ///< null: all pending
-  Chunks lists_;              ///< by word; null: goes on from the chunk before
+  Chunks lists_;              ///< by word; null: continues the chunk before
   uint64_t next_word_ = 0;
   uint32_t last_lists_ = 0;  ///< as in Row
 };

@@ -17,9 +17,10 @@ namespace lockstep {
 
 enum class Until : uint8_t { all, any };
 
-/// What was free when a choice was made.
-/// (branch: which way an `if` went, 1 = then; repeat: how often a `repeat` will run.)
-enum class ChoiceKind : uint8_t { any_source, settle_any, branch, repeat };
+/// The kind of a choice.
+/// (branch: which way an `if` went, 1 = then; repeat: how often a `repeat` will run; unknown: the
+/// value of data that a scenario does not give.)
+enum class ChoiceKind : uint8_t { any_source, settle_any, branch, repeat, unknown };
 std::string_view name_of(ChoiceKind kind);
 
 /// The world as one rank's host program sees it: the narrow waist. Implemented by the simulator and
@@ -38,7 +39,9 @@ class Port {
   /// Memory is accounted here, in host order, as by a caching allocator.
   /// Throws OutOfMemory when the device's capacity is exceeded.
   virtual BufferId allocate(const BufferSpec& spec) = 0;
-  virtual void release(BufferId buffer) = 0;
+  /// `site`: the statement that gave the buffer up, or none. Operations that were submitted before
+  /// may still use it: the world keeps it for them, where a caching allocator need not.
+  virtual void release(BufferId buffer, SiteId site) = 0;
   /// The slice must be within the buffer and of its type.
   virtual void write(const Slice& to, const Values& values) = 0;
   /// The slice's writers must have settled. Empty when the buffer carries no values.
@@ -76,7 +79,7 @@ class Port {
   /// recorded and may be overruled by a replay or an explorer.
   virtual uint32_t choose(SiteId site, ChoiceKind kind, uint32_t alternatives, uint32_t local) = 0;
 
-  /// Said by a trainer as it goes: here the program stands now. Recorded nowhere and changes
+  /// A trainer reports the position of the program. This is recorded nowhere and changes
   /// nothing, unless the world (or a decorator) has something in store for this place. Gives the
   /// signal that has come since: Python runs its handlers between two steps of the program, never
   /// within a call that waits.

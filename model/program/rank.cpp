@@ -45,6 +45,7 @@ std::string_view name_of(ChoiceKind kind) {
     case ChoiceKind::settle_any: return "settle_any";
     case ChoiceKind::branch: return "branch";
     case ChoiceKind::repeat: return "repeat";
+    case ChoiceKind::unknown: return "unknown";
   }
   return "?";
 }
@@ -73,8 +74,9 @@ void SettleAll::await_resume() const {
   }
 }
 
-Slice Rank::allocate(Purpose purpose, DType dtype, int64_t elements, DeviceId device) {
-  const BufferId buffer = port_->allocate({dtype, purpose, device, elements});
+Slice Rank::allocate(Purpose purpose, DType dtype, int64_t elements, DeviceId device,
+                     uint8_t home_queue) {
+  const BufferId buffer = port_->allocate({dtype, purpose, device, elements, home_queue});
   return {buffer, dtype, 0, elements};
 }
 

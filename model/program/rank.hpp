@@ -96,7 +96,7 @@ class SettleAll {
   std::span<const Ticket> tickets_;
 };
 
-/// What one rank can do: the typed face of its Port, which strategies hold. Shapes are in elements,
+/// The typed interface of one rank over its Port, used by strategies. Shapes are in elements,
 /// `group` names a communicator as this rank numbers them, ranks are global.
 class Rank {
  public:
@@ -108,8 +108,10 @@ class Rank {
   Port& port() const { return *port_; }
 
   // Memory. The slice covers the whole buffer.
-  Slice allocate(Purpose purpose, DType dtype, int64_t elements, DeviceId device = DeviceId{0});
-  void release(const Slice& slice) { port_->release(slice.buffer); }
+  // `home_queue`: of the device, whose later work may use the memory as soon as it is released.
+  Slice allocate(Purpose purpose, DType dtype, int64_t elements, DeviceId device = DeviceId{0},
+                 uint8_t home_queue = queue::compute);
+  void release(const Slice& slice, SiteId site = {}) { port_->release(slice.buffer, site); }
   void write(const Slice& to, const Values& values) { port_->write(to, values); }
   Values read(const Slice& from) { return port_->read(from); }
   SharedValues read_shared(const Slice& from) { return port_->read_shared(from); }
@@ -179,7 +181,7 @@ class Rank {
 
  private:
   friend class GroupedCall;
-  /// Past the decorators that a single operation of its kind does not concern.
+  /// Skips decorators that do not handle a single operation of this kind.
   Ticket submit(const Op& op) { return entrances_[static_cast<size_t>(op.kind)]->submit({&op, 1}); }
   Ticket communicate(Op op, const Slice* read, const Slice* write, std::span<const int64_t> splits,
                      const CommunicationOptions& options);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/core/update_sensitivity.hpp"
+#include "model/core/value_budget.hpp"
 #include "model/program/buffer_table.hpp"
 #include "model/program/decorators.hpp"
 #include "model/program/fault_port.hpp"
@@ -20,11 +21,11 @@ namespace lockstep {
 
 struct Network;
 
-/// Makes the program of one rank. Called once a rank; in a world of threads on that rank's thread,
-/// so it must touch only what belongs to that rank.
+/// Makes the program of one rank. Called once per rank; in a world of threads on that rank's
+/// thread, so it must touch only what belongs to that rank.
 using ProgramOfRank = std::function<Program(Rank&)>;
 
-/// What every world is told, whatever it is made of.
+/// Inputs that every kind of world takes.
 struct RunOptions {
   int32_t world_size = 1;
   int32_t ranks_per_node = 0;    ///< 0: all on one node
@@ -32,6 +33,7 @@ struct RunOptions {
   uint64_t seed = 0;
   bool numerics = false;  ///< parameters, gradients and activations carry values
   Bytes device_memory = Bytes::max();
+  std::shared_ptr<ValueBudget> value_budget{};  ///< of all ranks of this process; null: no limit
   AverageOrder average_order = AverageOrder::scale_then_sum;
   bool any_source = false;           ///< whether a receive may name no source (NCCL: no, Gloo: yes)
   Bytes eager_limit{};               ///< a send of at most this size returns before it is received
@@ -60,7 +62,7 @@ struct RankEnd {
   bool out_of_memory = false;
 };
 
-/// A lane that waits for ever.
+/// A lane that waits forever.
 struct WaitingLane {
   int32_t rank = 0;
   LaneId lane{};
@@ -68,13 +70,13 @@ struct WaitingLane {
   std::vector<Ticket> tickets;
 };
 
-/// Of one rank's parameters, by buffer and the element of it that their slice begins with.
+/// Sensitivities of one rank's parameters, by buffer and first element of their slice.
 using UpdateSensitivities = std::map<std::pair<uint32_t, int64_t>, UpdateSensitivity>;
 
 struct RunResult {
-  bool hung = false;                 ///< some lane waits for ever
+  bool hung = false;                 ///< some lane waits forever
   Time total_time{};                 ///< simulated, or measured by a real world
-  bool times_measured = false;       ///< by the clock of this machine: another run has others
+  bool times_measured = false;       ///< by the clock of this machine: a second run has others
   int64_t clock_at_start_ns = 0;     ///< measured: what the host's steady clock said at time 0
   std::vector<RankEnd> ends;         ///< by rank, of lane 0
   std::vector<WaitingLane> waiting;  ///< by rank and lane; only when hung

@@ -13,7 +13,7 @@ class Lane;
 
 namespace detail {
 
-/// What every coroutine of a lane carries: its lane and the coroutine that awaits it.
+/// State of every coroutine of a lane: its lane and the coroutine that awaits it.
 struct PromiseBase {
   Lane* lane = nullptr;
   std::coroutine_handle<> parent;
@@ -119,7 +119,7 @@ class [[nodiscard]] Task<void> {
   Handle handle_ = nullptr;
 };
 
-/// What a rank (or one of its lanes) does, from start to end.
+/// The program of a rank, or of one of its lanes, from start to end.
 using Program = Task<void>;
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What a slice holds, as bytes that stay there as long as the view.
+/// The bytes of a slice, valid as long as the view.
 struct ValueView {
   std::span<const std::byte> bytes{};
   std::shared_ptr<const void> owner{};

@@ -217,7 +217,8 @@ bool condition_of(const Value& value) {
   if (value.is(Value::Kind::tensor)) {
     if (value.tensor().values.size() != 1) {
       throw OperationError(
-          fmt::format("a {} is no condition: it has more or less than one element", type_of(value)),
+          fmt::format("a {} cannot be a condition: it does not have exactly one element",
+                      type_of(value)),
           "reduce it first: min(x) is true if all are, max(x) if any is");
     }
     return value.tensor().values.number(0) != 0;

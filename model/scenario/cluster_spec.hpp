@@ -31,7 +31,7 @@ struct NetworkSpec {
   SourcePlace place{};
 };
 
-/// Whose cost model collectives follow.
+/// The cost model of collectives.
 enum class CollectiveModel : uint8_t { nccl, gloo, ring, tree };
 
 /// The machine. What is absent comes from the preset.

@@ -15,7 +15,7 @@ namespace lockstep {
 /// `auto` is what Lightning inserts.
 enum class SamplerKind : uint8_t { automatic, distributed, unrepeated, none };
 
-/// One column of the per-sample values: a list with one entry a sample, or an expression in which
+/// One column of the per-sample values: a list with one entry per sample, or an expression in which
 /// `sample` is the index.
 struct Column {
   std::string name;
@@ -24,7 +24,7 @@ struct Column {
 };
 
 struct ColumnValues {
-  Given<std::string> csv;  ///< path, relative to the scenario file; excludes `columns`
+  Given<std::string> csv;  ///< path, relative to the scenario file; not together with `columns`
   std::vector<Column> columns;
   std::shared_ptr<const SampleTable> table{};  ///< what the file holds
   SourcePlace place{};
@@ -34,7 +34,7 @@ struct ColumnValues {
 struct LoaderSpec {
   Given<int64_t> samples;     ///< in the whole data set
   Given<int64_t> tokens;      ///< in the whole data set; divided by `seq_len`
-  Given<Expression> batches;  ///< of each rank; excludes `samples` and `tokens`
+  Given<Expression> batches;  ///< of each rank; not together with `samples` or `tokens`
   Given<int64_t> batch_size;
   Given<bool> shuffle;
   Given<bool> drop_last;

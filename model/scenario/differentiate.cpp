@@ -16,7 +16,7 @@ namespace {
 using Node = ExpressionNode;
 using Kind = ExpressionNode::Kind;
 
-// What gives a number that knows nothing of where it came from.
+// Functions whose result is a plain number, without a history for gradients.
 bool leaves_graph(const Node& node) {
   static const std::set<std::string_view> functions = {"len",   "shape", "isnan",  "int",
                                                        "float", "range", "arange", "random"};
@@ -129,7 +129,7 @@ void Reverse::pull_list(const Node& node, const Adjoint& adjoint) {
   }
 }
 
-// What was extended to the other operand's shape gets the sum.
+// An operand that was extended to the other's shape receives the sum.
 void Reverse::pull_operand(const ExpressionNodePointer& operand, const Adjoint& adjoint,
                            size_t size) {
   pull(operand, size == adjoint.size()

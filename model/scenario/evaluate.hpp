@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// What an expression is evaluated in: one rank at one moment. A function of it may throw
+/// The context of an evaluation: one rank at one moment. Its functions may throw
 /// OperationError; the evaluator adds the place.
 class Environment {
  public:

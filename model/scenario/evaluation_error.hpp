@@ -27,7 +27,7 @@ class EvaluationError : public std::runtime_error {
       : std::runtime_error(message), place_(std::move(place)), remedy_(std::move(remedy)) {}
   const SourcePlace& place() const { return place_; }
   std::string message() const { return what(); }
-  /// What to write instead; empty where the message says it all.
+  /// The remedy; empty if the message already says it.
   const std::string& remedy() const { return remedy_; }
 
  private:
@@ -35,7 +35,7 @@ class EvaluationError : public std::runtime_error {
   std::string remedy_;
 };
 
-/// The expression uses a name that nothing has bound.
+/// The expression uses a name that is not defined.
 class UnboundNameError : public EvaluationError {
  public:
   using EvaluationError::EvaluationError;

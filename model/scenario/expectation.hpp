@@ -36,7 +36,7 @@ struct Tolerance {
   std::optional<Expression> absolute;  ///< a constant quantity: `+- 2 ms`
 };
 
-/// What must come out: a word, or an expression over results that gives a bool.
+/// An expectation: a word, or an expression over results that gives a bool.
 struct Expectation {
   ExpectationKind kind = ExpectationKind::no_hang;
   std::string text;                      ///< as written
@@ -50,7 +50,7 @@ struct Expectation {
   SourcePlace place{};
 };
 
-/// What `verify` explores.
+/// Settings of `verify`.
 struct VerifySpec {
   std::vector<Placed<int64_t>> world_sizes;
   Given<int64_t> max_schedules;

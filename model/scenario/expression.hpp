@@ -56,7 +56,7 @@ struct ExpressionNode {
 inline constexpr int expression_height_limit = 1000;
 /// Sets the height from the parts; it must be within the limit.
 ExpressionNodePointer make_expression_node(ExpressionNode node);
-/// Of a node with these parts.
+/// Returns the height of a node with these parts.
 int height_above(const std::vector<ExpressionNodePointer>& parts);
 
 /// An immutable expression of a scenario; copies share the tree.

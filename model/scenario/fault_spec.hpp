@@ -34,7 +34,7 @@ struct LinkEnd {
   int64_t number = 0;
 };
 
-/// What goes wrong, where and when. Which fields a kind has, the table of faults says.
+/// A fault: kind, place and time. The table of faults lists the fields of each kind.
 struct FaultSpec {
   FaultKind kind = FaultKind::straggler;
   Given<int64_t> rank;
@@ -43,7 +43,7 @@ struct FaultSpec {
   Given<Time> duration;  ///< key `for`; absent: to the end
   Given<double> slowdown;
   std::vector<Placed<LinkEnd>> between;
-  Given<double> bandwidth;  ///< what is left of it, as a fraction
+  Given<double> bandwidth;  ///< the remaining share, as a fraction
   Given<Time> latency;      ///< added
   Given<int64_t> node;
   Given<int64_t> call;      ///< which submission of that rank

@@ -105,7 +105,7 @@ Value apply_shape(Arguments arguments, const EvaluationLimits&) {
   return list;
 }
 
-// What a reduction goes over: the items of the one list, or the arguments themselves.
+// The operands of a reduction: the items of the one list, or the arguments themselves.
 Arguments items_of(Arguments arguments) {
   return arguments.size() == 1 && arguments[0].is(Kind::list) ? Arguments(arguments[0].list())
                                                               : arguments;
@@ -143,6 +143,10 @@ Value apply_mean(Arguments arguments, const EvaluationLimits&) {
   const Arguments items = items_of(arguments);
   if (items.empty()) {
     throw OperationError("the mean of an empty list", "guard it: if len(x) > 0");
+  }
+  if (std::ranges::any_of(items, [](const Value& item) { return item.is(Kind::tensor); })) {
+    throw OperationError("mean takes one tensor, not a list of tensors: torch.mean raises",
+                         "join them first: mean(concat(x)); or take the mean of each");
   }
   return apply(Operator::divide, sum_of("mean", items), static_cast<int64_t>(items.size()));
 }

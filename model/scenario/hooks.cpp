@@ -11,7 +11,7 @@ namespace {
 constexpr auto hooks = std::to_array<HookName>({
     {"main", true, "the script: what calls the trainer"},
     {"__init__", true, "once on every rank, before the trainer; tensors are on the CPU"},
-    {"prepare_data", true, "once on each node, before the others go on"},
+    {"prepare_data", true, "once on each node, before the others continue"},
     {"setup", true, "at the beginning of every stage, on every rank"},
     {"teardown", true, "at the end of every stage"},
     {"configure_model", true, "after setup, from 2.1 on"},

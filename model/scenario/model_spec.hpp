@@ -18,7 +18,7 @@ struct LayerCost {
   Given<Bytes> activation;
 };
 
-/// Whose activation checkpointing a layer is under; `checkpoint: true` is torch's.
+/// The library whose activation checkpointing a layer uses; `checkpoint: true` is torch's.
 enum class LayerCheckpoint : uint8_t { none, torch, fairscale };
 
 /// One entry of `layers`: a torch.nn module with its arguments, a container, or a price.
@@ -39,12 +39,12 @@ struct LayerSpec {
 
 enum class ActivationCheckpointing : uint8_t { none, selective, full };
 enum class AttentionKind : uint8_t { flash, math };
-/// What cannot be pickled, and so cannot be sent to a spawned process.
+/// An object that cannot be pickled, and so cannot be sent to a spawned process.
 enum class Unpicklable : uint8_t { model, transform, optimizer, dataloader, callback };
 
 struct NamedModel;
 
-/// What is trained: exactly one of `preset`, `hf`, `layers`, `modules`.
+/// The model: exactly one of `preset`, `hf`, `layers`, `modules`.
 struct ModelSpec {
   Given<std::string> preset;
   Given<std::string> hf;  ///< path of a config.json, relative to the scenario file

@@ -89,7 +89,7 @@ Value divided(Operator operation, AnyQuantity quantity, const Value& number) {
   return AnyQuantity{quantity.kind, nearest_quotient(quantity.count, whole.integer())};
 }
 
-// What moves or computes that much at that speed takes a time.
+// A quantity divided by its rate is a time.
 std::optional<Value> duration(AnyQuantity amount, AnyQuantity speed) {
   const bool moves = amount.kind == QuantityKind::bytes && speed.kind == QuantityKind::rate;
   const bool computes =

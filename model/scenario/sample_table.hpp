@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// Values of samples by column, a row a sample, wherever they are kept. May be read by several
+/// Values of samples by column, a row per sample, wherever they are kept. May be read by several
 /// threads.
 class SampleTable {
  public:
@@ -31,7 +31,7 @@ struct ColumnGroup {
   std::vector<size_t> columns;
 };
 std::vector<ColumnGroup> column_groups(const std::vector<std::string>& names);
-/// Of columns and groups.
+/// Returns the names of columns and of groups of columns.
 std::vector<std::string> column_names(const SampleTable& table);
 
 }  // namespace lockstep

@@ -48,9 +48,9 @@ struct NamedMetric {
 struct Scenario {
   std::string file;  ///< as given to the loader
   std::string name;  ///< of the case; empty when the file has none
-  /// What was changed on the command line ("a.b=v"): with file and name, it loads the same again.
+  /// Overrides of the command line ("a.b=v"); with file and name they load the same scenario again.
   std::vector<std::string> settings;
-  /// Of what the merged file says of the run: equal where ranks do the same (io/scenario/digest).
+  /// Digest of the keys that decide what ranks do; equal if they are (io/scenario/digest).
   uint64_t digest = 0;
   int64_t version = 1;
   std::vector<LibraryVersion> versions;

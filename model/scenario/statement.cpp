@@ -30,6 +30,7 @@ std::string_view name_of(StatementKind kind) {
       "copy",
       "let",
       "append",
+      "del",
       "assert",
       "if",
       "repeat",

@@ -38,6 +38,7 @@ enum class StatementKind : uint8_t {
   copy,
   let,
   append,
+  del,
   assertion,
   branch,
   repeat,
@@ -100,7 +101,7 @@ struct CommunicationSpec {
   std::vector<Placed<Expression>> output_split_sizes;
 };
 
-/// What `log` and `log_dict` hand to Lightning's `self.log`.
+/// Arguments of Lightning's `self.log`, from `log` and `log_dict`.
 struct LogSpec {
   Given<std::string> name;
   Given<Expression> value;
@@ -116,7 +117,7 @@ struct LogSpec {
   Given<bool> add_dataloader_idx;
 };
 
-/// What `kernel`, `host`, `copy` and the stream statements say.
+/// Arguments of `kernel`, `host`, `copy` and the stream statements.
 struct DeviceWork {
   Given<Expression> time;
   Given<Expression> flops;
@@ -157,7 +158,8 @@ struct Statement {
   std::vector<Statement> body;       ///< then, do, no_sync, and what grouped statements hold
   std::vector<Statement> otherwise;  ///< else
 
-  Given<std::string> name;         ///< wait: result; update, compute, reset: metric
+  Given<std::string> name;                ///< wait: result; update, compute, reset: metric
+  Given<std::vector<std::string>> names;  ///< del
   Given<std::string> optimizer;    ///< optimizer_step, zero_grad, toggle_model, clip_gradients
   Given<ClipAlgorithm> algorithm;  ///< clip_gradients
   Given<int64_t> scheduler;        ///< lr_scheduler_step: its number

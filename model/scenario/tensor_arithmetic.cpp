@@ -55,7 +55,7 @@ Operand operand(const Value& value) {
 
 int category(DType dtype) { return is_floating(dtype) ? 2 : dtype == DType::int64 ? 1 : 0; }
 
-// What has dimensions decides, then tensors, then numbers; the others only lift the category.
+// Operands with dimensions decide the type, then scalar tensors, then numbers.
 DType common_type(const Operand& a, const Operand& b) {
   const auto priority = [](const Operand& x) {
     return x.tensor == nullptr ? 0 : x.dimensioned ? 2 : 1;

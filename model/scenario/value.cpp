@@ -109,7 +109,7 @@ int64_t element_count(const std::vector<int64_t>& shape) {
   int64_t elements = 1;
   for (const int64_t extent : shape) {
     if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements)) {
-      throw OperationError(fmt::format("{} is no shape of a tensor", text_of_shape(shape)));
+      throw OperationError(fmt::format("{} is not a shape of a tensor", text_of_shape(shape)));
     }
   }
   return elements;

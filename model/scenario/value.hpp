@@ -38,7 +38,7 @@ using List = std::vector<Value>;
 /// Text keys in the order in which they were written.
 using Map = std::vector<std::pair<std::string, Value>>;
 
-/// What an expression evaluates to. Immutable; copies of tensors, lists and maps share them.
+/// The value of an expression. Immutable; copies of tensors, lists and maps share them.
 /// A list or map nested deeper than `depth_limit`, or with more than `size_limit` values in all,
 /// throws OperationError, so that whoever walks a value need not fear for stack or time.
 class Value {
@@ -101,8 +101,8 @@ class Value {
   /// A bool, int or float as a float.
   double number() const;
 
-  /// The same kind and content, floats bit for bit (so nan equals itself, and 1 is not 1.0). The
-  /// operator `==` of expressions is `compare` in model/scenario/arithmetic.hpp.
+  /// True for the same kind and content, floats bit for bit (so nan equals itself, and 1 is
+  /// not 1.0). The operator `==` of expressions is `compare` in model/scenario/arithmetic.hpp.
   bool operator==(const Value& other) const;
 
   /// Bytes that this value holds, shared or not; for limits.

@@ -20,13 +20,13 @@ using BucketAssignment = std::vector<std::vector<size_t>>;
 
 /// PyTorch's compute_bucket_assignment_by_size (reducer.cpp): walk the tensors in the given order
 /// and add each to the open bucket of its type; once that holds at least its limit it is closed and
-/// the next limit counts, the last one for ever. So a bucket overshoots its limit by up to a
+/// the next limit counts, the last one forever. So a bucket overshoots its limit by up to a
 /// tensor. What is left over makes the last buckets. No limits: one bucket a type.
 BucketAssignment assign_buckets(std::span<const BucketedTensor> tensors,
                                 std::span<const size_t> order, std::span<const Bytes> limits);
 
-/// The same in definition order, the buckets sorted by their smallest index, as when PyTorch is
-/// given no order.
+/// Assigns in definition order, with buckets sorted by their smallest index, as PyTorch does
+/// without a given order.
 BucketAssignment assign_buckets(std::span<const BucketedTensor> tensors,
                                 std::span<const Bytes> limits);
 

@@ -26,7 +26,7 @@ class SharedNumber {
   Program release(Rank& rank);
   /// Starts the all_reduce of every rank's `own`; the host does not wait for it.
   Program reduce(Rank& rank, GroupId group, int64_t own, Reduction reduction, SiteId site);
-  /// What the last reduce() gave. The host waits for it.
+  /// Returns the result of the last reduce(). The host waits for it.
   Task<int64_t> value(Rank& rank);
 
  private:

@@ -122,7 +122,7 @@ Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
 Program DistributedDataParallel::before_forward(Rank& rank, bool with_gradients) {
   const bool is_shadowed = options_.join && with_gradients;
   if (is_shadowed) {
-    co_await notify_join_context(rank);  // 1. ranks without data learn that this one goes on
+    co_await notify_join_context(rank);  // 1. ranks without data learn that this one continues
   }
   if (with_gradients) {
     reducer_->raise_if_unfinished();

@@ -17,7 +17,7 @@ struct DataParallelOptions : ReducerOptions {
   bool throw_on_early_termination = false;
 };
 
-/// One process a device; gradients are averaged in buckets while backward still runs (PyTorch
+/// One process per device; gradients are averaged in buckets while backward still runs (PyTorch
 /// DistributedDataParallel, distributed.py; VLDB 2020, Li et al.).
 class DistributedDataParallel final : public DistributedStrategy {
  public:
@@ -48,8 +48,8 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program prepare_manual_backward(Rank& rank, bool synchronise);
   bool must_send_buffers() const;
 
-  // Uneven inputs (ddp_join.cpp): what an active rank tells those whose data have ended, and what
-  // these do meanwhile.
+  // Uneven inputs (ddp_join.cpp): what an active rank sends to those whose data have ended, and
+  // what these do meanwhile.
   Program notify_join_context(Rank& rank);
   Program announce_synchronisation(Rank& rank);
   Task<int32_t> common_rank(Rank& rank, int64_t candidate, std::string_view step);

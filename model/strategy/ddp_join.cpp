@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t nobody = -1;
 }
 
-// Of an active rank
+// For an active rank
 
 Program DistributedDataParallel::notify_join_context(Rank& rank) {
   co_await active_.reduce(rank, world_group, 1, Reduction::sum, site_id(count_active));
@@ -38,7 +38,7 @@ Task<int64_t> DistributedDataParallel::dividing_ranks(Rank& rank) {
   co_return co_await active_.value(rank);
 }
 
-// The largest rank that stands as a candidate.
+// The largest rank that is a candidate.
 Task<int32_t> DistributedDataParallel::common_rank(Rank& rank, int64_t candidate,
                                                    std::string_view step) {
   co_await candidate_.reduce(rank, world_group, candidate, Reduction::max, site_id(step));
@@ -46,7 +46,7 @@ Task<int32_t> DistributedDataParallel::common_rank(Rank& rank, int64_t candidate
   co_return static_cast<int32_t>(chosen);
 }
 
-// Of a rank without data
+// For a rank without data
 
 Program DistributedDataParallel::join(Rank& rank) {
   if (!options_.join || !is_wrapped()) {
@@ -73,7 +73,7 @@ Program DistributedDataParallel::join(Rank& rank) {
   co_await broadcast_coalesced(rank, world_group, module_state(), last, site_id(final_model));
 }
 
-// The same collectives as an active rank's iteration, contributing nothing.
+// Runs the collectives of an active rank's iteration, contributing nothing.
 Program DistributedDataParallel::shadow_iteration(Rank& rank) {
   co_await reducer_->rebuild_buckets(rank);
   if (must_send_buffers()) {

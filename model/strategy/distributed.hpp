@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-/// What strategies with one process a device have in common: how values cross ranks, and that data
-/// are divided over all of them.
+/// Common base of strategies with one process per device: how values cross ranks, and that
+/// data are divided over all of them.
 class DistributedStrategy : public Strategy {
  public:
   explicit DistributedStrategy(const TrainingPlan& plan) : plan_(&plan) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/strategy/coalesced.hpp"
+#include "model/strategy/device_copy.hpp"
 
 namespace lockstep {
 
@@ -115,7 +116,7 @@ DataParallel::Views DataParallel::send_coalesced(Rank& rank, const std::vector<S
     for (size_t device = 1; device < used_devices(); ++device) {
       Copy& copy = copies_[device];
       const Slice there = rank.allocate(Purpose::parameter, dtype, elements, copy.replica.device());
-      copy.arrived = rank.copy(packed, there, {from_root, {}, site});
+      copy.arrived = copy_between_devices(rank, packed, there, {from_root, {}, site});
       copy.chunks.push_back(there);
       const std::vector<Slice> parts = parts_of(there, chunk);
       for (size_t i = 0; i < indices.size(); ++i) {
@@ -131,7 +132,7 @@ DataParallel::Views DataParallel::send_coalesced(Rank& rank, const std::vector<S
   return views;
 }
 
-// 4. One loss a replica comes to device 0, 5. where their plain mean is the loss: every chunk
+// 4. One loss per replica comes to device 0, 5. where their plain mean is the loss: every chunk
 // counts the same, also a short last one.
 void DataParallel::gather_losses(Rank& rank) {
   if (copies_.size() == 1) {
@@ -141,12 +142,15 @@ void DataParallel::gather_losses(Rank& rank) {
   std::vector<Ticket> gathered;
   for (size_t device = 0; device < used_devices(); ++device) {
     const Slice own = copies_[device].replica.loss();
-    gathered.push_back(rank.copy(
-        own, gathered_.part(static_cast<int64_t>(device), 1),
-        {stream(queue::copy, root), {copies_[device].computed}, site_id(gather_outputs)}));
-    if (device > 0) {
-      transfers_.add(outputs_to_root, own.bytes());
+    const Slice there = gathered_.part(static_cast<int64_t>(device), 1);
+    const CommunicationOptions options{
+        stream(queue::copy, root), {copies_[device].computed}, site_id(gather_outputs)};
+    if (device == 0) {
+      gathered.push_back(rank.copy(own, there, options));
+      continue;
     }
+    gathered.push_back(copy_between_devices(rank, own, there, options));
+    transfers_.add(outputs_to_root, own.bytes());
   }
   const Slice all = gathered_.part(0, static_cast<int64_t>(used_devices()));
   KernelCall call;
@@ -181,7 +185,7 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
   for (size_t device = 0; device < used_devices(); ++device) {
     copies_[device].replica.forget_forward(rank);
   }
-  // What a replica's forward assigned to itself is lost with it.
+  // Attributes that a replica's forward set are lost with it.
   for (size_t device = 1; device < used_devices(); ++device) {
     throw_away(rank, copies_[device]);
   }
@@ -192,8 +196,8 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
 Ticket DataParallel::scatter_output_gradient(Rank& rank, const Copy& to) {
   const Slice gradient = Slice::of_size(DType::fp32, 1);
   transfers_.add(output_gradients_to_devices, gradient.bytes());
-  return rank.copy(
-      gradient, gradient,
+  return copy_between_devices(
+      rank, gradient, gradient,
       {stream(queue::copy, to.replica.device()), {loss_ready_}, site_id(scatter_gradients)});
 }
 
@@ -239,7 +243,7 @@ void DataParallel::add_to_root(Rank& rank, Copy& from,
     const Slice here = rank.allocate(Purpose::communication, dtype, elements, root);
     copy_each(rank, chunk, parts_of(packed, chunk), {there, all_computed, site});
     // On the stream of the device it leaves, as torch does: the replica is released after it.
-    const Ticket came = rank.copy(packed, here, {there, {}, site});
+    const Ticket came = copy_between_devices(rank, packed, here, {there, {}, site});
     const std::vector<Slice> terms = parts_of(here, chunk);
     KernelCall call;
     call.kernel = Kernel::add;

@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-/// What strategies of a single process have in common, whatever number of devices it drives: there
+/// Common base of strategies with a single process and any number of devices: there
 /// is nobody to agree with, and a gather gives what was put in.
 class OneProcessStrategy : public Strategy {
  public:

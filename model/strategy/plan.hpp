@@ -22,22 +22,22 @@ struct OptimizerPlan {
   double eps = 1e-8;
   double weight_decay = 0;
   bool set_to_none = true;  ///< what its zero_grad does where nothing else is said
-  /// Whose parameters it holds: layers [first_layer, end_layer).
+  /// It holds the parameters of layers [first_layer, end_layer).
   size_t first_layer = 0;
   size_t end_layer = std::numeric_limits<size_t>::max();
   bool holds(size_t layer) const { return first_layer <= layer && layer < end_layer; }
 };
 
-/// What every rank trains, whatever the strategy. Shared by all ranks, outlives the run.
+/// The training of every rank, for any strategy. Shared by all ranks; outlives the run.
 struct TrainingPlan {
   const Network* network = nullptr;
   DType parameter_dtype = DType::fp32;   ///< of parameters, gradients and optimizer state
   DType activation_dtype = DType::fp32;  ///< what layers compute in
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
-  /// Every tensor of a layer is an operand of its own, as where values are computed.
+  /// Makes every tensor of a layer its own operand, as when values are computed.
   bool numerics = false;
-  /// With numerics: the same operations, but nothing carries values.
+  /// With numerics: the operations of a run with values, but no buffer carries values.
   bool valueless = false;
   bool barrier_is_all_reduce = true;  ///< NCCL has no barrier of its own
   /// Rank 0's parameters and buffers become everybody's also where nothing will be fitted:
@@ -66,6 +66,9 @@ struct StepOptions {
   std::vector<size_t> modules;           ///< that this forward runs, ascending; empty: all layers
   std::optional<size_t> only_optimizer;  ///< no other parameters get a gradient: toggle_model
   std::optional<double> target;          ///< what the loss compares every output with
+  /// d(loss) / d(each element of the output) of a loss that the program computes of the output
+  /// itself: the backward begins with it. Empty: it begins at the network's loss.
+  std::vector<double> output_gradient{};
 };
 
 }  // namespace lockstep

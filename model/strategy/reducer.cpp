@@ -203,7 +203,7 @@ Program Reducer::finish(Rank& rank) {
   }
   if (next_bucket_ < buckets_.size()) {
     // A parameter got no gradient: nobody waits, and local gradients are used as they are. The
-    // next backward under no_sync may bring it.
+    // next backward under no_sync may produce it.
     co_return;
   }
   wants_gradients_ = false;

@@ -35,7 +35,7 @@ class Reducer {
   Program rebuild_buckets(Rank& rank);
   /// After the forward: the gradients of the next backward are wanted.
   void prepare_for_backward();
-  /// What each gradient is divided by.
+  /// The divisor of each gradient.
   void divide_by(int64_t ranks) { divisor_ = static_cast<double>(ranks); }
   /// The gradients of a layer are there, once `done`. Also called in backwards under no_sync, as
   /// torch's hooks are: they fill what an earlier backward has left unfilled. Throws

@@ -14,7 +14,7 @@ namespace {
 constexpr Bytes default_cap{25 * 1024 * 1024};
 constexpr Bytes first_bucket_cap{1024 * 1024};
 
-// What rank 0 has sent may have been corrupted on the way.
+// The data of rank 0 may have been corrupted on the way.
 std::vector<size_t> order_in(const Values& received, int64_t count) {
   std::vector<size_t> order;
   std::vector<bool> named(static_cast<size_t>(count));

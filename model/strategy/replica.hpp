@@ -48,6 +48,8 @@ class Replica {
   /// The backward of the last forward, in pieces so that a strategy decides when each gradient is
   /// exchanged: first the loss, then the layers that ran, last to first.
   Ticket backward_of_loss(Rank& rank, const StepOptions& options, After after = {});
+  /// The same of a loss that the program computes of the output.
+  Ticket backward_of_own_loss(Rank& rank, const StepOptions& options, After after);
   /// Layers of the last forward through which its backward goes, last first.
   std::vector<size_t> layers_last_to_first() const;
   /// Whether the parameter gets a gradient by the backward of the last forward, if its layer ran.
@@ -79,7 +81,7 @@ class Replica {
   /// Parameters, buffers: their values in definition order.
   std::vector<Slice> parameter_values() const;
   std::vector<Slice> buffer_values() const;
-  /// Of the trainable parameters, in definition order; no_buffer where they are None.
+  /// Gradients of the trainable parameters, in definition order; no_buffer if None.
   std::vector<Slice> gradients() const;
   /// Makes the gradient exist, if it is None.
   void ensure_gradient(Rank& rank, Parameter& parameter);
@@ -87,16 +89,16 @@ class Replica {
   void fill_missing_gradients(Rank& rank);
   /// Makes it None.
   void forget_gradient(Rank& rank, Parameter& parameter);
-  /// What the last forward brought to the device: inputs and targets.
+  /// The inputs and targets that the last forward moved to the device.
   Bytes batch_bytes() const { return input_.bytes() + target_.bytes(); }
   /// The loss of the last forward: one element, fp32.
   Slice loss() const { return loss_; }
-  /// Of one sample of the last forward.
+  /// The output shape of one sample in the last forward.
   const Shape& output_shape() const;
   Slice output() const { return trace_.empty() ? Slice{} : trace_.back().output; }
 
  private:
-  /// What the forward of one layer left.
+  /// Buffers that the forward of one layer left.
   struct LayerRun {
     size_t layer = 0;
     Slice input;

@@ -21,7 +21,24 @@ const Shape& Replica::output_shape() const {
   return trace_.empty() ? network().input_of(0) : network().layers[trace_.back().layer].output;
 }
 
+Ticket Replica::backward_of_own_loss(Rank& rank, const StepOptions& options, After after) {
+  if (plan_->numerics) {
+    ensure(std::ssize(options.output_gradient) == current_.elements,
+           "a gradient of each element of the output");
+    gradient_ = transient(rank, current_.elements, plan_->activation_dtype);
+    Values values(plan_->activation_dtype, current_.elements);
+    for (int64_t i = 0; i < values.size(); ++i) {
+      values.set(i, options.loss_factor * options.output_gradient[static_cast<size_t>(i)]);
+    }
+    rank.write(gradient_, values);
+  }
+  return rank.event({compute(), after, site_id(replica_sites::loss_backward)});
+}
+
 Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After after) {
+  if (!options.output_gradient.empty()) {
+    return backward_of_own_loss(rank, options, after);
+  }
   const Layer& loss = network().loss_of(static_cast<int32_t>(last_module_));
   const Slice reads[] = {current_, target_};
   KernelCall call;
@@ -73,7 +90,7 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
   return done;
 }
 
-// What never needs a gradient the network knows; what this forward leaves out, its modules tell.
+// The network knows what never needs a gradient; its modules know what this forward leaves out.
 Replica::Cost Replica::backward_cost(size_t index) const {
   const Layer& layer = network().layers[index];
   const bool changes = !network().modules.empty();

@@ -260,7 +260,7 @@ std::span<Replica::LayerRun> Replica::runs_of(const CheckpointedSegment& segment
   return {begin, end};
 }
 
-// What came out of the segment stays: it is the input of what follows.
+// The output of the segment is kept: it is the input of the next layer.
 void Replica::forget_inside(Rank& rank, const CheckpointedSegment& segment) {
   const std::span<LayerRun> runs = runs_of(segment);
   for (size_t i = 0; i + 1 < runs.size(); ++i) {

@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-/// What the script asked the trainer for (Lightning's TrainerFn).
+/// The trainer function that the script called (Lightning's TrainerFn).
 enum class Stage : uint8_t { fit, validate, test, predict };
 
 }  // namespace lockstep

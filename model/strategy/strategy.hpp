@@ -13,9 +13,9 @@ namespace lockstep {
 
 class Replica;
 
-/// How a training run is spread over devices: Lightning's Strategy, one object a rank. The trainer
-/// calls it; it talks to the world through its Rank alone. Every coroutine may be awaited once the
-/// one before has ended.
+/// How a training run is spread over devices: Lightning's Strategy, one object per rank. The
+/// trainer calls it; it talks to the world through its Rank alone. Every coroutine may be awaited
+/// once the one before has ended.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -30,9 +30,9 @@ class Strategy {
   /// The backward of the last forward, with whatever exchange of gradients goes with it.
   virtual Program backward(Rank& rank, const StepOptions& options) = 0;
   virtual Program optimizer_step(Rank& rank, const UpdateOptions& options) = 0;
-  /// Of the parameters of one optimizer: an index into TrainingPlan::optimizers.
+  /// Clears the gradients of one optimizer, an index into TrainingPlan::optimizers.
   virtual Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) = 0;
-  /// What a rank does once its data have ended before the others' (DDP: join's shadow collectives).
+  /// Runs on a rank whose data end before the others' (DDP: join's shadow collectives).
   virtual Program join(Rank& rank);
   /// Ends the run that setup() began, and undoes what it did for this stage alone.
   virtual Program teardown(Rank& rank);
@@ -54,12 +54,12 @@ class Strategy {
 
   /// The mean loss of the last forward: one element, on the first device.
   virtual Slice loss() const = 0;
-  /// What later operations that read the loss must come after.
+  /// Tickets that later readers of the loss must wait for.
   virtual Ticket loss_ready() const = 0;
   /// This rank's copy of the model; the first, where a rank holds several.
   virtual Replica& replica() = 0;
 
-  /// What the last optimizer step moved, for transfers.LABEL; empty where a strategy does not say.
+  /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }
 
   /// True where a step hook runs on copies of the module that are thrown away after it, and what it

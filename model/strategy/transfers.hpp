@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What went one way between memories in one step, for transfers.LABEL of a scenario.
+/// Transfers in one direction between memories in one step, for transfers.LABEL of a scenario.
 struct Transfer {
   std::string label;
   int64_t count = 0;
@@ -19,8 +19,8 @@ struct Transfer {
 /// The transfers of one optimizer step, its micro-batches together, counted as they are submitted.
 class Transfers {
  public:
-  /// `guides`: the labels that introductions to data parallelism count as one transfer each ("3
-  /// steps for DP, 2 for DDP"); all() tells how many of them took place as `counted_by_guides`.
+  /// `guides`: labels reported as `transfers.counted_by_guides`; tutorials count 3 for DP, 2 for
+  /// DDP.
   explicit Transfers(std::vector<std::string_view> guides) : guides_(std::move(guides)) {}
 
   /// A forward begins. One that is not for training belongs to no step and is not counted.

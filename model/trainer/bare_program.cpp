@@ -12,6 +12,7 @@ Program run(Rank& rank, std::shared_ptr<const BareProgram> program) {
   Frame frame;
   rank.reached({"main"});
   co_await interpreter.run(program->scenario->program->find("main")->statements, frame);
+  interpreter.tell_unwaited();
   co_await interpreter.synchronize();
 }
 

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What the ranks of a bare program share; all of it is read only but the log.
+/// Data that the ranks of a bare program share; read-only except the log.
 struct BareProgram {
   std::shared_ptr<const Scenario> scenario;
   ProgramSettings settings;

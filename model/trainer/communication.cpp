@@ -20,8 +20,8 @@ bool orders_with_compute(StreamId on) {
 
 }  // namespace
 
-// All of NCCL's calls stand in the order of one stream, so that two groups that are entered in
-// another order are told: their kernels may each hold what the other's need.
+// All of NCCL's calls are issued on one stream, so that two groups that are entered in
+// a different order are reported: their kernels may each hold what the other's need.
 StreamId Interpreter::stream_of_call(const Statement& statement, const Op& op) {
   const bool has_queue = settings_.gloo && !statement.stream;
   return has_queue ? gloo_queues_.of(op) : stream_of(statement, communication_stream);
@@ -149,7 +149,7 @@ Program Interpreter::communicate_grouped(const Statement& statement, Frame& fram
   }
 }
 
-// What torch 2.11 refuses, in its words; taken to hold from 2.6 on.
+// Checks of torch 2.11, with its messages; assumed to hold from 2.6 on.
 void Interpreter::check_batch(const Statement& statement) const {
   if (statement.kind != StatementKind::batch_isend_irecv) {
     return;
@@ -233,7 +233,7 @@ std::shared_ptr<PendingWork> Interpreter::mark(const Statement& statement, Frame
   const StreamId on = calls.front().stream;
   std::shared_ptr<PendingWork> work;
   if (value_or(statement.asynchronous, false)) {
-    work = std::make_shared<PendingWork>(PendingWork{ticket, on, false});
+    work = start_work(statement, ticket, on);
     const bool many = statement.kind == StatementKind::batch_isend_irecv ||
                       statement.kind == StatementKind::grouped;
     const bool nameless = many || statement.kind == StatementKind::send;
@@ -244,6 +244,7 @@ std::shared_ptr<PendingWork> Interpreter::mark(const Statement& statement, Frame
   for (Call& call : calls) {
     if (call.data) {
       call.data->uses[on] = ticket;
+      expose_to_call(statement, *call.data, on, work);
       if (work) {
         call.data->read_by = work;
         // With `as` a copy is reduced; the user's own call would have written the data itself.
@@ -252,6 +253,7 @@ std::shared_ptr<PendingWork> Interpreter::mark(const Statement& statement, Frame
     }
     if (call.result) {
       call.result->uses[on] = ticket;
+      expose_to_call(statement, *call.result, on, work);
       call.result->ready = ticket;
       call.result->ready_on = on;
       call.result->written_by = work;
@@ -282,7 +284,15 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
                                        : rank_.all_reduce(group.id, Slice::of_size(DType::fp32, 1),
                                                           Reduction::sum, options);
   submitted(on, ticket);
-  co_await settle(ticket, on);
+  if (!value_or(statement.asynchronous, false)) {
+    co_await settle(ticket, on);
+    co_return;
+  }
+  const std::shared_ptr<PendingWork> work = start_work(statement, ticket, on);
+  work->holds_host = true;
+  if (statement.result) {
+    bind(statement.result->value, Variable{work}, frame);
+  }
 }
 
 Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, Frame& frame) {
@@ -299,7 +309,7 @@ Task<std::vector<int64_t>> Interpreter::members_of(const Statement& statement, F
     }
     for (const Value& item : list.list()) {
       if (!item.is(Value::Kind::integer)) {
-        fail(site, "`ranks` holds something else than ranks", "write [0, 1]");
+        fail(site, "`ranks` holds values that are not ranks", "write [0, 1]");
       }
       members.push_back(item.integer());
     }
@@ -364,7 +374,7 @@ Program Interpreter::wait(const Statement& statement, Frame& frame) {
         open.push_back(&item);
       }
     } else {
-      fail(site, fmt::format("`{}` is nothing to wait for", name), "");
+      fail(site, fmt::format("`{}` is not something to wait for", name), "");
     }
   }
   if (variable == nullptr) {
@@ -374,7 +384,7 @@ Program Interpreter::wait(const Statement& statement, Frame& frame) {
     if (work && !work->waited) {
       work->waited = true;
       let_wait(compute_stream, work->stream, work->ticket);
-      if (settings_.gloo) {
+      if (settings_.gloo || work->holds_host) {
         co_await settle(work->ticket, work->stream);
       }
     }

@@ -1,4 +1,4 @@
-// What one communication statement asks for: its data, peers, parts and result.
+// Reads one communication statement: its data, peers, parts and result.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -48,6 +48,12 @@ bool is_in_place(OpKind kind) {
          kind == OpKind::recv;
 }
 
+// A stream that the user names is current while the call makes its result.
+uint8_t home_of(StreamId on) {
+  return on.queue() >= queue::first_named && on.queue() < queue::first_group ? on.queue()
+                                                                             : queue::compute;
+}
+
 int64_t row_size(const std::vector<int64_t>& shape) {
   return shape.empty()
              ? 1
@@ -78,7 +84,7 @@ Group Interpreter::group_of(const Statement& statement, Frame& frame) {
   const Variable* variable = find(statement.group->value, frame);
   const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
   if (group == nullptr) {
-    fail(site_of(statement), fmt::format("`{}` is no group here", statement.group->value),
+    fail(site_of(statement), fmt::format("`{}` is not a group here", statement.group->value),
          "make it first with `new_group`");
   }
   return *group;
@@ -165,7 +171,7 @@ Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame
   if (!is_member(group)) {
     call.does_nothing = true;
     log_.add({"LS105", site,
-              fmt::format("rank {} is no member of group `{}`: PyTorch warns and does nothing",
+              fmt::format("rank {} is not a member of group `{}`: PyTorch warns and does nothing",
                           rank_.id(), statement.group->value),
               "call it on the members only"});
     co_return call;
@@ -283,7 +289,7 @@ Program Interpreter::set_splits(const Statement& statement, Frame& frame, const 
   if (!given || call.op.kind == OpKind::scatter) {
     if (rows % ranks != 0) {
       fail(site, fmt::format("{} rows cannot be divided into {} equal parts", rows, ranks),
-           "give split sizes, or another number of elements");
+           "give split sizes, or a different number of elements");
     }
     co_return;
   }
@@ -321,7 +327,7 @@ void Interpreter::set_result(const Statement& statement, const Group& group, Cal
   if (is_in_place(kind)) {
     call.result = call.data;
     if (statement.result && !sized && call.data_is_named) {
-      call.result = tensors_.make(data.dtype, shape, call.data->device);
+      call.result = tensors_.make(data.dtype, shape, call.data->device, home_of(call.stream));
       call.needs_copy = kind != OpKind::recv;
     }
     call.read = kind == OpKind::recv ? Slice{} : call.result->slice;
@@ -347,7 +353,7 @@ void Interpreter::set_result(const Statement& statement, const Group& group, Cal
     return;
   }
   call.result = sized ? tensors_.make_sized(data.dtype, shape)
-                      : tensors_.make(data.dtype, shape, call.data->device);
+                      : tensors_.make(data.dtype, shape, call.data->device, home_of(call.stream));
   call.write = call.result->slice;
   if (kind == OpKind::scatter) {
     call.op.bytes = call.result->slice.bytes();

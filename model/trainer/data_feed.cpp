@@ -1,18 +1,34 @@
 #include "model/trainer/data_feed.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace lockstep {
+
+namespace {
+
+// Of `work`, by so many processes side by side.
+Time time_of(Time work, int64_t processes, double cores) {
+  if (static_cast<double>(processes) <= cores) {
+    return work / processes;
+  }
+  return Time(std::llround(static_cast<double>(work.count()) / cores));
+}
+
+}  // namespace
 
 Program DataFeed::next(int64_t samples, int64_t number, int64_t batches) {
   if (loader_.sample_time == Time{}) {
     co_return;
   }
   if (loader_.workers == 0) {
-    rank_.host(loader_.sample_time * samples, data_loading_site);
+    rank_.host(time_of(loader_.sample_time * samples, 1, loader_.cores), data_loading_site);
     co_return;
   }
   // Workers side by side finish batches at the rate of one worker times their number.
   const int64_t ahead = loader_.workers * loader_.prefetch_factor;
-  const Time one = loader_.sample_time * loader_.batch_size / loader_.workers;
+  const Time one =
+      time_of(loader_.sample_time * loader_.batch_size, loader_.workers, loader_.cores);
   for (; ordered_ < batches && ordered_ < number + ahead; ++ordered_) {
     prepared_.push_back(rank_.compute(one, {stream(queue::data), {}, data_loading_site}));
   }

@@ -8,12 +8,13 @@
 namespace lockstep {
 
 /// How long a rank waits for its batches. Without workers the rank's own thread prepares each
-/// batch; with workers they prepare up to `workers * prefetch_factor` batches ahead, side by side.
+/// batch; with workers they prepare up to `workers * prefetch_factor` batches ahead, side by side
+/// on the cores that the rank has: more workers than cores take turns.
 class DataFeed {
  public:
   DataFeed(Rank& rank, const LoaderSettings& loader) : rank_(rank), loader_(loader) {}
 
-  /// Returns when batch `number` of `batches` is there.
+  /// Returns when batch `number` of `batches` has been loaded.
   Program next(int64_t samples, int64_t number, int64_t batches);
 
  private:

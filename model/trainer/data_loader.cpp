@@ -34,7 +34,7 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
     options.division = predicts ? Division::unrepeated : Division::distributed;
     options.shuffle = policy.role == LoaderRole::train || (settings.shuffle && !predicts);
   } else {
-    options.epoch = epoch;  // RandomSampler draws anew each epoch, with or without set_epoch
+    options.epoch = epoch;  // RandomSampler draws a new order each epoch, with or without set_epoch
     return options;
   }
   options.replicas = policy.replicas;

@@ -22,7 +22,8 @@ struct LoaderSettings {
   bool sampler_drop_last = false;  ///< of a DistributedSampler that the user makes
   bool set_epoch = true;
   Time sample_time{};
-  int64_t workers = 0;
+  int64_t workers = 0;  ///< 0: the rank's own thread loads
+  double cores = 1;     ///< of the node, that each of its ranks has; below 1 where they share
   int64_t prefetch_factor = 2;
   std::shared_ptr<const SampleColumns> columns;
   SourcePlace place{};
@@ -56,15 +57,15 @@ class RankBatches {
   const LoaderSettings* settings_;
   int64_t replicas_ = 1;
   int64_t index_ = 0;
-  /// Of this rank, or of all; none: batches are given, samples are numbered through.
+  /// Samplers of this rank, or of all ranks; empty if `batches` are given and samples are numbered.
   std::vector<Sampler> samplers_;
   int64_t size_ = 0;
 };
 
-/// What Lightning inserts (data_connector.py): a distributed sampler unless the data are iterable,
-/// the strategy is not distributed or injection is off; the train sampler shuffles whatever the
-/// loader says; predict uses the unrepeated one. Iterable data are whole on every rank, unless they
-/// shard themselves (`sampler: unrepeated`).
+/// The sampler that Lightning inserts (data_connector.py): distributed unless the data are
+/// iterable, the strategy is not distributed or injection is off; the train sampler shuffles
+/// whatever the loader says; predict uses the unrepeated one. Iterable data are whole on every
+/// rank, unless they shard themselves (`sampler: unrepeated`).
 Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPolicy& policy,
                                  int64_t epoch);
 

@@ -76,7 +76,7 @@ class Reading {
     }
     return no(Verdict::refused,
               "`accelerator: gpu` without `gpus` or `devices` finds no GPU before Lightning 1.6",
-              "say how many: devices: 1");
+              "give the number: devices: 1");
   }
 
  private:
@@ -100,7 +100,8 @@ class Reading {
                   "name a GPU: [0]");
       }
       if (value.get_if<std::string>() != nullptr) {
-        return named({0}, "\"0\" is the GPU 0 here; from Lightning 1.5 on it is no GPU. Write [0]");
+        return named({0},
+                     "\"0\" is the GPU 0 here; from Lightning 1.5 on it means no GPU. Write [0]");
       }
     }
     if (!situation_.cpu && (argument_ == DeviceArgument::gpus || !since(1, 6))) {
@@ -179,7 +180,7 @@ class Reading {
     }
     if (count > situation_.visible && !unchecked(static_cast<size_t>(count))) {
       return no(Verdict::refused,
-                fmt::format("{} GPUs are asked for, and a node has {}", count, situation_.visible),
+                fmt::format("{} GPUs are requested, but a node has {}", count, situation_.visible),
                 "ask for fewer, or set cluster.gpus");
     }
     return named(first(count).indices, "");
@@ -260,8 +261,8 @@ class Reading {
     for (const int64_t index : indices) {
       if ((index < 0 || index >= situation_.visible) && !unchecked(indices.size())) {
         return no(Verdict::refused,
-                  fmt::format("the GPU {} is asked for, and {}", index, text_of_visible()),
-                  "name GPUs that are there, or set cluster.gpus");
+                  fmt::format("GPU {} is requested, but {}", index, text_of_visible()),
+                  "name existing GPUs, or set cluster.gpus");
       }
       if (is_occupied(index)) {
         return no(Verdict::refused,
@@ -302,7 +303,7 @@ class Reading {
     std::vector<int64_t> free = free_devices();
     if (free.size() < count || free.empty()) {
       return no(Verdict::refused,
-                fmt::format("{} free GPUs are asked for, and of {} visible ones {} can be used",
+                fmt::format("{} free GPUs are requested, but of {} visible ones {} can be used",
                             count, situation_.visible, free.size()),
                 "ask for fewer");
     }

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// What a Trainer finds when it is told which devices of a node to use.
+/// The devices that a Trainer selects on a node for a given `devices` argument.
 struct DeviceSituation {
   Version lightning{2, 6, 0};
   bool cpu = false;               ///< the accelerator is the CPU: devices are processes
@@ -33,7 +33,7 @@ struct DeviceAnswer {
   };
   Verdict verdict = Verdict::accepted;
   std::vector<int64_t> indices;  ///< of GPUs in the order of ranks; on CPU 0 .. processes - 1
-  bool no_gpu = false;           ///< accepted as "no GPU": training goes on on one CPU process
+  bool no_gpu = false;           ///< accepted as "no GPU": training continues on one CPU process
   std::string message{};         ///< why not
   std::string remedy{};
   std::string warning{};  ///< accepted, and Lightning means something else than it looks like

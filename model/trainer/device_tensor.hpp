@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,7 +17,24 @@ struct PendingWork {
   Ticket ticket{};
   StreamId stream{};
   bool waited = false;
-  bool told = false;  ///< a use before the wait was told: one missing wait, one finding
+  bool told = false;        ///< a use before the wait was reported: one missing wait, one finding
+  SiteId site{};            ///< of the statement that started it
+  std::string_view call{};  ///< its name, "all_reduce"
+  bool is_message = false;
+  bool holds_host = false;  ///< a barrier: whoever waits for it holds the host
+};
+
+/// Until when an operation keeps the memory of a tensor that nothing names any more. Without an
+/// entry c10d keeps it until the operation has finished.
+struct Exposure {
+  enum class Until : uint8_t {
+    dropped,    ///< not at all: the allocator hands it out at once
+    waited,     ///< until the work is waited for, or has finished
+    work_dies,  ///< until the work is waited for, or nothing names it either
+  };
+  Until until = Until::dropped;
+  std::shared_ptr<PendingWork> work;    ///< waited
+  std::weak_ptr<PendingWork> handle{};  ///< work_dies
 };
 
 /// Which memory holds a tensor.
@@ -38,6 +57,9 @@ struct DeviceTensor {
   bool arrives_unwaited = false;            ///< `ready` copies it to the host, non_blocking
   bool left_undefined = false;              ///< by a reduce of Gloo to another rank
   bool is_borrowed = false;                 ///< a strategy writes it too, on the compute stream
+  uint8_t home_queue = queue::compute;      ///< the stream of its device that allocated it
+  std::map<StreamId, Exposure> exposed{};   ///< of `uses`, those on other streams
+  SiteId dropped_at{};                      ///< where its last name went
 
   Location location() const { return {device, other_gpu}; }
   bool being_written() const { return written_by && !written_by->waited; }
@@ -52,7 +74,8 @@ class TensorStore {
   explicit TensorStore(Rank& rank) : rank_(rank), dropped_(std::make_shared<Dropped>()) {}
 
   /// Zeros, in memory that always carries values.
-  TensorPointer make(DType dtype, std::vector<int64_t> shape, DeviceId device = DeviceId{0});
+  TensorPointer make(DType dtype, std::vector<int64_t> shape, DeviceId device = DeviceId{0},
+                     uint8_t home_queue = queue::compute);
   /// Only a size: nothing is allocated, values are unknown.
   TensorPointer make_sized(DType dtype, std::vector<int64_t> shape);
   /// Memory that belongs to somebody else, who outlives the tensor.
@@ -60,20 +83,34 @@ class TensorStore {
 
   /// The host knows that `ticket` and all before it on this stream, from its lane, have finished.
   void settled(StreamId on, Ticket ticket);
-  /// What is put on `later` from now on comes after what `earlier` held up to `ticket`.
+  /// Orders later work on `later` after the work that `earlier` held up to `ticket`.
   void ordered(StreamId later, StreamId earlier, Ticket ticket);
   /// Whether the host knows that a ticket has finished, by what it waited for and what that
   /// followed.
   bool known_finished(StreamId on, Ticket ticket) const;
   /// So many dropped tensors still wait for their operations.
-  size_t waiting() const { return dropped_->size(); }
+  size_t waiting() const { return dropped_->tensors.size(); }
   /// The last uses of the tensor that was dropped first.
-  std::map<StreamId, Ticket> oldest_uses() const { return dropped_->front().uses; }
+  std::map<StreamId, Ticket> oldest_uses() const { return dropped_->tensors.front().uses; }
+
+  /// Names that go from here on go at this statement.
+  void drops_at(SiteId site) { dropped_->site = site; }
+  /// The streams whose later work may get memory of dropped tensors that other streams still use.
+  std::vector<StreamId> homes_of_exposed() const;
+  /// Releases these tensors, as an allocator does that knows only the stream of its allocation.
+  void release_exposed();
 
  private:
-  using Dropped = std::vector<DeviceTensor>;
+  struct Dropped {
+    std::vector<DeviceTensor> tensors;
+    size_t exposed = 0;  ///< of them, with such uses
+    SiteId site{};
+  };
+  bool is_exposed(const DeviceTensor& tensor) const;
+  bool finished(StreamId on, Ticket ticket) const;
   bool finished(const DeviceTensor& tensor) const;
   void release_finished();
+  void release_if(const std::function<bool(const DeviceTensor&)>& may_go);
 
   Rank& rank_;
   std::shared_ptr<Dropped> dropped_;  ///< shared with tensors, which may outlive the store

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/scenario/arithmetic.hpp"
+#include "model/strategy/device_copy.hpp"
 #include "model/trainer/interpreter.hpp"
 #include "model/trainer/sites.hpp"
 
@@ -30,7 +31,7 @@ TensorPointer Interpreter::named_tensor(const Placed<std::string>& name, Frame& 
   const TensorPointer* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
   if (tensor == nullptr) {
-    fail(site, fmt::format("`{}` is no tensor here", name.value), "bind it first with `let`");
+    fail(site, fmt::format("`{}` is not a tensor here", name.value), "bind it first with `let`");
   }
   return *tensor;
 }
@@ -94,6 +95,7 @@ Program Interpreter::kernel(const Statement& statement, Frame& frame) {
   submitted(on, ticket);
   for (size_t i = 0; i < used.size(); ++i) {
     used[i]->uses[on] = ticket;
+    expose(*used[i], on);
     if (i >= work.reads.size()) {
       used[i]->ready = ticket;
       used[i]->ready_on = on;
@@ -123,7 +125,7 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
   }
   const TensorPointer* given = std::get_if<TensorPointer>(&source.content);
   if (given == nullptr) {
-    fail(site, fmt::format("`{}` is no tensor", expression.text()), "");
+    fail(site, fmt::format("`{}` is not a tensor", expression.text()), "");
   }
   const TensorPointer from = *given;
   const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
@@ -136,13 +138,18 @@ Program Interpreter::copy(const Statement& statement, Frame& frame) {
     after.push_back(from->written_by->ticket);
   }
   const bool sized = from->slice.buffer == no_buffer;
-  const TensorPointer made = sized ? tensors_.make_sized(from->slice.dtype, from->shape)
-                                   : tensors_.make(from->slice.dtype, from->shape, device);
+  const TensorPointer made =
+      sized ? tensors_.make_sized(from->slice.dtype, from->shape)
+            : tensors_.make(from->slice.dtype, from->shape, device, on.queue());
   made->device = device;
   made->other_gpu = to.cpu || to.own || is_own(to.gpu) ? -1 : to.gpu;
-  const Ticket ticket = rank_.copy(from->slice, made->slice, {on, After(after), site});
+  const CommunicationOptions options{on, After(after), site};
+  const bool between = made->other_gpu >= 0;
+  const Ticket ticket = between ? copy_between_devices(rank_, from->slice, made->slice, options)
+                                : rank_.copy(from->slice, made->slice, options);
   submitted(on, ticket);
   from->uses[on] = ticket;
+  expose(*from, on);
   made->uses[on] = ticket;
   made->ready = ticket;
   made->ready_on = on;

@@ -161,7 +161,7 @@ Program EvaluationLoop::run(int64_t batches_max, bool sanity) {
   LoggedResults* const outer = std::exchange(training_.results, &results_);
   Variable::List outer_outputs = std::move(training_.outputs);
   training_.outputs.clear();
-  training_.begin_evaluation(stage_of(kind_));
+  training_.begin_evaluation(stage_of(kind_), sanity);
   const std::string on = "on_" + prefix();
   const std::string eval = on + "_model_eval";
   const std::string start = on + "_start";

@@ -27,7 +27,7 @@ class EvaluationLoop {
   std::string prefix() const;  ///< "validation", "test", "predict"
   const TrainerSettings::Limit& limit() const;
   LoaderRole role() const;
-  /// What the epoch means for `self.log` and the hooks, once its batches have run.
+  /// Ends the epoch for `self.log` and the hooks, once its batches have run.
   Program end_epoch(bool sanity);
   Program batches(const LoaderSettings& loader, int64_t batches_max, bool sanity);
   Program log_batch(bool sanity);

@@ -158,12 +158,12 @@ bool FitLoop::reached_max_steps() const {
 
 bool FitLoop::stops_early() const { return stops_; }
 
-// What the user's `should_stop` leads to, whenever the loops look; a row of the journal, so that
-// whoever asks why a rank has left finds the statement.
+// The effect of the user's `should_stop`, whenever the loops look; a row of the journal, so that
+// whoever asks why a rank has left finds the statements that set it before.
 void FitLoop::decide_to_stop() {
   stops_ = training_.progress.should_stop && training_.can_stop_early();
-  const SiteId site = training_.program().stop_site;
-  if (site != no_site) {
+  if (training_.program().sets_should_stop) {
+    const SiteId site = training_.sites().should_stop;
     stops_ = training_.rank().choose(site, ChoiceKind::branch, 2, stops_ ? 1 : 0) == 1;
   }
 }

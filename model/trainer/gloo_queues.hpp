@@ -21,7 +21,7 @@ class GlooQueues {
     }
     return of_group(op.group);
   }
-  /// Of its collectives.
+  /// The stream of a group's collectives.
   StreamId of_group(GroupId group) {
     return group == world_group ? communication_stream : groups_.of({group, 0, 0});
   }

@@ -41,7 +41,7 @@ bool holds_gradient(const Variable& variable) {
   return variable.gradient != nullptr;
 }
 
-// Of all that a gradient may have to go through, what was made last first.
+// Visits everything that a gradient may pass through, the most recent first.
 std::vector<GradientPointer> reachable(const GradientPointer& from) {
   std::vector<GradientPointer> nodes = {from};
   std::set<const GradientNode*> seen = {from.get()};
@@ -91,7 +91,11 @@ std::shared_ptr<GradientNode> Interpreter::new_node(Kind kind, SiteId site) {
   return node;
 }
 
-GradientPointer Interpreter::new_loss() { return new_node(Kind::forward, no_site); }
+GradientPointer Interpreter::new_result_of_forward(int64_t elements) {
+  const std::shared_ptr<GradientNode> node = new_node(Kind::forward, no_site);
+  node->elements = elements;
+  return node;
+}
 
 void Interpreter::add_input(GradientNode& node, const std::string& name, GradientPointer input) {
   if (input->graph == graph_) {
@@ -141,7 +145,7 @@ GradientPointer Interpreter::recorded(const Expression& expression, int64_t elem
     const auto known = resolved.find(name);
     const Value value = known != resolved.end()
                             ? known->second
-                            : evaluated(Expression(name_node(name), name), frame, site, {}, false);
+                            : evaluated(Expression(name_node(name), name), frame, site, {});
     node->values.emplace(name, value);
     if (!tracked(name)) {
       continue;
@@ -155,8 +159,8 @@ GradientPointer Interpreter::recorded(const Expression& expression, int64_t elem
   return node;
 }
 
-// What PyTorch's collectives do to a graph: those that write their data know nothing of it, and of
-// all others only all_gather with sync_grads has a backward.
+// The effect of PyTorch's collectives on a graph: those that write their data know nothing of it,
+// and of all others only all_gather with sync_grads has a backward.
 GradientPointer Interpreter::gradient_through(const Statement& statement, const Group& group,
                                               const Call& call, GradientPointer data) {
   if (call.in_place && call.op.kind != OpKind::recv) {
@@ -189,7 +193,8 @@ std::map<std::string, Adjoint> Interpreter::expression_back(const GradientNode& 
   }
 }
 
-Task<double> Interpreter::gradient_of(GradientPointer variable, GradientPointer loss, SiteId site) {
+Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, GradientPointer loss,
+                                             GradientPointer output, SiteId site) {
   if (!variable) {
     throw ProgramException(
         site, "element 0 of tensors does not require grad and does not have a grad_fn");
@@ -200,7 +205,7 @@ Task<double> Interpreter::gradient_of(GradientPointer variable, GradientPointer 
   std::map<const GradientNode*, Adjoint> adjoints = {{variable.get(), {1}}};
   for (const GradientPointer& node : reachable(variable)) {
     const auto found = adjoints.find(node.get());
-    if (found == adjoints.end() || node == loss) {
+    if (found == adjoints.end() || node == loss || node == output) {
       continue;
     }
     if (node->reaches_earlier_graph) {
@@ -218,11 +223,19 @@ Task<double> Interpreter::gradient_of(GradientPointer variable, GradientPointer 
       add_to(adjoints[node->inputs.find(name)->second.get()], back);
     }
   }
-  const auto found = adjoints.find(loss.get());
-  if (found == adjoints.end()) {
+  const auto of_loss = loss ? adjoints.find(loss.get()) : adjoints.end();
+  const auto of_output = output ? adjoints.find(output.get()) : adjoints.end();
+  if (of_loss == adjoints.end() && of_output == adjoints.end()) {
     throw ProgramException(site, "backward of something that does not depend on the last forward");
   }
-  co_return found->second.front();
+  if (of_loss != adjoints.end() && of_output != adjoints.end()) {
+    lack(site, "a loss that is made of the network's loss and of its output is not modelled",
+         "compute all of it from `output`, or from `loss`");
+  }
+  BackwardStart start;
+  start.of_loss = of_loss != adjoints.end() ? of_loss->second.front() : 0;
+  start.of_output = of_output != adjoints.end() ? of_output->second : Adjoint();
+  co_return start;
 }
 
 // torch/distributed/nn/functional.py, _AllGather.backward: reduce_scatter with NCCL, else a scatter

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/core/dtype.hpp"
 #include "model/core/site.hpp"
@@ -15,11 +16,18 @@ namespace lockstep {
 struct GradientNode;
 using GradientPointer = std::shared_ptr<const GradientNode>;
 
+/// Where the backward of a value enters the network: d(value) / d(the loss of the forward), or
+/// d(value) / d(each element of its output).
+struct BackwardStart {
+  double of_loss = 0;
+  std::vector<double> of_output{};  ///< empty: the value does not depend on the output
+};
+
 /// Where a value comes from, back to the loss of a forward: what autograd records, of the
 /// statements of a program.
 struct GradientNode {
   enum class Kind : uint8_t {
-    forward,     ///< the loss of a forward
+    forward,     ///< the loss of a forward, or its output
     expression,  ///< computed from other values
     gathered,    ///< all_gather with sync_grads of one value
   };

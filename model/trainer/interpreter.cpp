@@ -1,4 +1,4 @@
-// The statements themselves, in order; what belongs to a family stands in its own file.
+// The statements themselves, in order; each family of statements has its own file.
 #include "model/trainer/interpreter.hpp"
 
 #include <fmt/core.h>
@@ -57,6 +57,7 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
       // An allocation does not know for which statement it is made.
       throw OutOfMemory(site_of(statement), error.asked(), error.held(), error.capacity());
     }
+    release_exposed();
     if (flow == Flow::returned) {
       co_return Flow::returned;
     }
@@ -67,6 +68,13 @@ Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& fra
 Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
   using Kind = StatementKind;
   site_ = site_of(statement);
+  if (settings_.value_budget != nullptr) {
+    settings_.value_budget->executing(site_);
+    if (settings_.value_budget->exceeded()) {
+      throw StopAsked();
+    }
+  }
+  tensors_.drops_at(site_);
   switch (statement.kind) {
     case Kind::all_reduce:
     case Kind::reduce_scatter:
@@ -98,6 +106,7 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::copy: co_await copy(statement, frame); break;
     case Kind::let: co_await assign(statement, frame); break;
     case Kind::append: co_await append(statement, frame); break;
+    case Kind::del: unbind(statement, frame); break;
     case Kind::assertion: co_await check_assertion(statement, frame); break;
     case Kind::branch: co_return co_await branch(statement, frame);
     case Kind::repeat: co_return co_await repeat(statement, frame);
@@ -168,6 +177,9 @@ Program Interpreter::append(const Statement& statement, Frame& frame) {
       fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
     }
     items->push_back(std::move(item));
+    if (trainer_ != nullptr && binding.name.starts_with("self.")) {
+      trainer_->list_grew(binding.name);
+    }
     if (module_before_child_ && binding.name.starts_with("self.")) {
       bound_in_child_.insert(binding.name);
     }
@@ -241,7 +253,17 @@ void Interpreter::bind(const std::string& name, Variable variable, Frame& frame)
   if (buffer != buffers_.end() && !module_before_replica_) {
     variable.content = into_buffer(name, variable, buffer->second);
   }
+  if (&names == &module_ && trainer_ != nullptr) {
+    trainer_->name_bound(name);
+  }
   names[name] = std::move(variable);
+}
+
+void Interpreter::note_read_list(const Variable& variable, const std::string& name, SiteId site) {
+  if (trainer_ != nullptr && std::holds_alternative<Variable::List>(variable.content) &&
+      name.starts_with("self.")) {
+    trainer_->list_read(name, site);
+  }
 }
 
 void Interpreter::register_buffer(const std::string& name, TensorPointer buffer) {
@@ -250,7 +272,7 @@ void Interpreter::register_buffer(const std::string& name, TensorPointer buffer)
 }
 
 // torch nn/modules/module.py, __setattr__: the name of a registered buffer takes tensors alone, and
-// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up anew for
+// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up again for
 // every broadcast since 1.10; before, it went on with the tensors that it had found at first.
 TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& variable,
                                        TensorPointer buffer) {
@@ -269,9 +291,10 @@ TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& 
                      from->slice.buffer != no_buffer;
   if (!alike) {
     lack(site_,
-         fmt::format("a tensor of another shape, type or device for the registered buffer `{}` is "
-                     "not modelled",
-                     name),
+         fmt::format(
+             "a tensor of a different shape, type or device for the registered buffer `{}` is "
+             "not modelled",
+             name),
          "give it a tensor like the one that it has");
   }
   std::vector<Ticket> after = take_waits(compute_stream);

@@ -19,7 +19,7 @@ namespace lockstep {
 /// How a list of statements ended.
 enum class Flow : uint8_t { next, returned };
 
-/// What a trainer adds to a program: the statements that need one, and the names that it knows.
+/// Trainer-specific parts of a program: statements that need a trainer, and the names it defines.
 class TrainerScope {
  public:
   virtual ~TrainerScope() = default;
@@ -31,6 +31,10 @@ class TrainerScope {
   /// Whether `all_gather` gathers; else it gives its data as they are, as Lightning's does where no
   /// process group was made.
   virtual bool gathers() const = 0;
+  /// A list of the module has a new entry, a name of it is bound, a list of it is read.
+  virtual void list_grew(const std::string& name) = 0;
+  virtual void name_bound(const std::string& name) = 0;
+  virtual void list_read(const std::string& name, SiteId site) = 0;
   /// A column of the batch that runs, which came to the device with it.
   virtual bool is_column(std::string_view name) const = 0;
 };
@@ -61,18 +65,22 @@ class Interpreter {
   /// The host waits for everything on every stream that the program may have used.
   Program synchronize();
   Program settle(Ticket ticket, StreamId on);
+  /// The hook of these names has ended, at this site.
+  void leave(Frame& frame, SiteId hook);
+  /// LS403 where work was started and never waited for. To be called where the program ends.
+  void tell_unwaited();
 
   /// Later work of the compute stream comes after what statements made it wait for. To be called
   /// before a strategy puts work on it, and counted as such work.
   void hand_over_compute_stream();
 
-  /// What is bound on the module from here on is lost when the copy ends: the module is a replica.
+  /// From here on the module is a replica: names bound on it are lost when the copy ends.
   void begin_replica();
   void end_replica();
   bool in_replica() const { return module_before_replica_.has_value(); }
   /// Tensors that are made from here on are in host memory: the module has not been moved yet.
   void make_on_host(bool on_host) { makes_on_host_ = on_host; }
-  /// The same in a process that Lightning has made: what was bound there is told where it is read.
+  /// Like begin_replica, for a spawned process; reading a lost name is LS308.
   void begin_child();
   void end_child();
 
@@ -84,13 +92,14 @@ class Interpreter {
   void bind(const std::string& name, Variable variable, Frame& frame);
   /// `name` is a registered buffer from here on: what is bound to it becomes the buffer's content.
   void register_buffer(const std::string& name, TensorPointer buffer);
-  /// What is recorded from here on belongs to a new batch.
+  /// Starts a new batch for gradient recording.
   void begin_graph() { ++graph_; }
-  /// The loss of a forward, from which gradients flow.
-  GradientPointer new_loss();
-  /// d(variable) / d(the loss that `loss` is), with the communication of gradients that goes with
-  /// it. Raises where PyTorch would.
-  Task<double> gradient_of(GradientPointer variable, GradientPointer loss, SiteId site);
+  /// The loss of a forward, or its output of so many elements, from which gradients flow.
+  GradientPointer new_result_of_forward(int64_t elements);
+  /// The gradient of `variable` with respect to these results of a forward, with the communication
+  /// of gradients that goes with it. Raises where PyTorch would.
+  Task<BackwardStart> gradient_of(GradientPointer variable, GradientPointer loss,
+                                  GradientPointer output, SiteId site);
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
   /// Where the result of an expression lies.
   Location location_for(const Expression& expression, Frame& frame);
@@ -134,8 +143,10 @@ class Interpreter {
   Task<Flow> repeat(const Statement& statement, Frame& frame);
   Program assign(const Statement& statement, Frame& frame);
   Program append(const Statement& statement, Frame& frame);
+  void unbind(const Statement& statement, Frame& frame);
   Program check_assertion(const Statement& statement, Frame& frame);
   void count_statement();
+  void note_read_list(const Variable& variable, const std::string& name, SiteId site);
   void check_replica(const std::string& name, SiteId site);
   void check_lost(const std::string& name, SiteId site);
   TensorPointer into_buffer(const std::string& name, const Variable& variable,
@@ -146,7 +157,7 @@ class Interpreter {
   Task<Value> read_tensor(TensorPointer tensor, const std::string& name, SiteId site);
   Program resolve(const Expression& expression, Frame& frame, SiteId site, NamedValues& values);
   Value evaluated(const Expression& expression, Frame& frame, SiteId site,
-                  const NamedValues& resolved, bool is_condition);
+                  const NamedValues& resolved);
   void found_pending(const std::string& name, SiteId site);
   void check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site);
   void check_use(const DeviceTensor& tensor, const std::string& name, SiteId site, bool writes);
@@ -196,6 +207,13 @@ class Interpreter {
   void check_reduction(const Statement& statement, Call& call);
   Program limit_dropped();
 
+  // tensor_lifetime.cpp
+  void expose(DeviceTensor& tensor, StreamId on);
+  void expose_to_call(const Statement& statement, DeviceTensor& tensor, StreamId on,
+                      const std::shared_ptr<PendingWork>& work) const;
+  void release_exposed();
+  std::shared_ptr<PendingWork> start_work(const Statement& statement, Ticket ticket, StreamId on);
+
   // device_work.cpp
   Program kernel(const Statement& statement, Frame& frame);
   Program copy(const Statement& statement, Frame& frame);
@@ -242,8 +260,10 @@ class Interpreter {
   std::optional<Frame> module_before_replica_;
   std::optional<Frame> module_before_child_;
   std::set<std::string> bound_in_child_;  ///< on the module; lost once the child has ended
-  std::set<std::string> lost_;            ///< with a child, and not bound anew since
+  std::set<std::string> lost_;            ///< with a child, and not bound again since
   GlooQueues gloo_queues_;
+  std::vector<std::shared_ptr<PendingWork>> works_;  ///< started, and not known to be waited for
+  size_t works_to_sort_ = 1024;                      ///< so many, then those waited for go
   std::map<const Statement*, TensorPointer> sized_;  ///< looked up only, never walked
   std::map<SiteId, uint64_t> random_turns_;
   std::map<StreamId, std::vector<Ticket>> waits_;

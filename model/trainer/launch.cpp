@@ -33,7 +33,7 @@ int32_t nodes_of(const Place& place) {
   return (place.world_size + place.local_world_size - 1) / place.local_world_size;
 }
 
-/// A variable that says where a rank stands.
+/// A variable that gives a rank its place.
 struct RankVariable {
   const char* name;
   int64_t (*value)(const Place&);

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// What starts the processes of a training, and how many.
+/// The launcher of a training, and how many processes it starts.
 struct Launch {
   std::string launcher = "lightning";  ///< torchrun, horovodrun, baguarun, srun, mpirun, notebook
   int32_t nodes = 1;
@@ -21,7 +21,7 @@ struct Launch {
   bool gpus = true;
 
   int32_t world_size() const { return nodes * processes_per_node; }
-  /// Whether the launcher itself makes one process a rank; else Lightning does.
+  /// Whether the launcher itself makes one process per rank; else Lightning does.
   bool is_external() const { return launcher != "lightning" && launcher != "notebook"; }
   Place place_of(int32_t rank) const;
 };
@@ -31,7 +31,7 @@ struct EnvironmentEntry {
   std::string value;
 };
 
-/// What launcher and Lightning put into the environment of a rank, in the order of the launcher's
+/// Variables that launcher and Lightning set for a rank, in the order of the launcher's
 /// documentation. Sources: Lightning's subprocess_script.py and plugins/environments, torch's
 /// distributed/elastic/agent/server/local_elastic_agent.py, horovod/runner/gloo_run.py,
 /// bagua/distributed/launch.py, Slurm's srun(1), Open MPI's mpirun(1).
@@ -40,7 +40,7 @@ std::vector<EnvironmentEntry> environment_of(const Launch& launch, int32_t rank)
 /// The command that starts a rank, or who starts it.
 std::string start_line(const Launch& launch, int32_t rank);
 
-/// What a variable of ranks ("LOCAL_RANK", "SLURM_PROCID", ..) has to be; nothing for others.
+/// The required value of a rank variable ("LOCAL_RANK", "SLURM_PROCID", ..); nothing for others.
 std::optional<std::string> expected_value(const std::string& variable, const Place& place);
 
 /// The value of a variable of the scenario on a rank. Throws EvaluationError.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* move_it = "move it first: {copy: {tensor: NAME, to: device}}";
 
-// What an index takes of it is a single number.
+// An index selects a single number of it.
 bool is_vector(const Variable* variable) {
   const auto* tensor =
       variable == nullptr ? nullptr : std::get_if<TensorPointer>(&variable->content);
@@ -64,7 +64,7 @@ std::string Interpreter::location_of(const Location& location) const {
   return fmt::format("cuda:{}", location.other_gpu >= 0 ? location.other_gpu : own_gpu());
 }
 
-// Any GPU of the node can be written to; that it is another rank's is what goes wrong later.
+// Any GPU of the node can be written to; that it belongs to another rank goes wrong later.
 void Interpreter::check_target(const CopyTarget& target, SiteId site, const std::string& name) {
   if (target.cpu || target.own || is_own(target.gpu)) {
     return;
@@ -80,7 +80,7 @@ void Interpreter::check_target(const CopyTarget& target, SiteId site, const std:
   }
   if (settings_.on_gpus) {
     log_.add({"LS310", site,
-              fmt::format("`{}` is put on GPU {}, which is another rank's",
+              fmt::format("`{}` is put on GPU {}, which belongs to another rank",
                           name.empty() ? "the tensor" : name, target.gpu),
               "write `to: device`, the rank's own (`.to(self.device)`, `.type_as(x)`)"});
   }

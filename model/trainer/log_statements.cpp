@@ -95,7 +95,7 @@ Program Training::log_statement(const Statement& statement, Frame& frame) {
       }
     }
     if (metric == nullptr || !metric->definition().is_collection()) {
-      throw ProgramException(site_of(statement), fmt::format("`{}` is no MetricCollection",
+      throw ProgramException(site_of(statement), fmt::format("`{}` is not a MetricCollection",
                                                              statement.log.value->value.text()));
     }
     co_await log_metric(statement, "", metric);
@@ -135,7 +135,7 @@ Program Training::log_value(const Statement& statement, const std::string& name,
 }
 
 // A metric object is computed at the end of the epoch, by itself over all ranks; sync_dist changes
-// nothing. A collection is logged by log_dict, a key a member.
+// nothing. A collection is logged by log_dict, a key per member.
 Program Training::log_metric(const Statement& statement, const std::string& name,
                              MetricInstance* metric) {
   const MetricDefinition& definition = metric->definition();

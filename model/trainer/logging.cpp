@@ -161,20 +161,30 @@ Task<double> LoggedResults::synchronised(double value, DType dtype, Reduction re
   co_return divides ? common / strategy_.replicas(interpreter_.rank()) : common;
 }
 
-double LoggedResults::single_number(const Result& result, const Tensor& value) const {
-  if (value.values.size() != 1) {
+double LoggedResults::single_number(const Result& result, const Value& value) const {
+  if (!value.is(Value::Kind::tensor)) {
+    const std::string message = fmt::format(
+        "The `.compute()` return of the metric logged as '{}' must be a tensor. Found {}",
+        result.call.key(), type_of(value));
+    interpreter_.log().add(
+        {"evaluation", result.call.site, message,
+         "a curve cannot be logged: log an area under it (BinaryAUROC), or bind the value by "
+         "`compute` and log one number of it"});
+    throw ProgramException(result.call.site, message);
+  }
+  if (value.tensor().values.size() != 1) {
     throw ProgramException(result.call.site,
                            fmt::format("The metric `{}` does not contain a single element, thus it "
                                        "cannot be converted to a scalar",
                                        result.call.key()));
   }
-  return value.values.number(0);
+  return value.tensor().values.number(0);
 }
 
 Task<double> LoggedResults::computed(Result& result) {
   try {
-    const Tensor value = co_await result.call.metric->compute(exchange_.where_distributed(),
-                                                              result.call.state_sites);
+    const Value value = co_await result.call.metric->compute(exchange_.where_distributed(),
+                                                             result.call.state_sites);
     co_return single_number(result, value);
   } catch (const OperationError& error) {
     interpreter_.log().add({"evaluation", result.call.site, error.what(), error.remedy()});

@@ -37,13 +37,13 @@ struct LogCall {
   SiteId epoch_site{};  ///< of the reductions at the end of the epoch
 
   std::string key() const { return name + loader_suffix; }
-  /// What distinguishes the two values of a call that is both on_step and on_epoch.
+  /// Suffixes of the two values of a call that is both on_step and on_epoch.
   std::string forked_key(std::string_view fork) const {
     return on_step && on_epoch ? name + std::string(fork) + loader_suffix : key();
   }
 };
 
-/// What a hook may log (Lightning's fx_validator.py), and which of on_step and on_epoch it has by
+/// Rules of logging in a hook (Lightning's fx_validator.py), and its on_step and on_epoch by
 /// default.
 struct LogRules {
   bool may_log = true;
@@ -80,17 +80,17 @@ class LoggedResults {
   /// Reduces what is logged on_epoch for the present loader and is not reduced yet. `keep`: puts
   /// the values into the rank's metrics.
   Program reduce_epoch(bool keep);
-  /// The same for values on_step too; then forgets the epoch. Not `keep`: the sanity check.
+  /// Also reduces values on_step, then forgets the epoch. `keep` is false in the sanity check.
   Program end_epoch(bool keep);
   /// The last values on_step, for whoever reads callback_metrics within the epoch.
   Program publish_steps();
-  /// What the last batch has logged on_step for the loggers, by key.
+  /// Values that the last batch has logged on_step for the loggers, by key.
   Task<std::map<std::string, double>> values_for_loggers();
-  /// What was reduced for the loggers since it was last taken, by key.
+  /// Values reduced for the loggers since the last call, by key.
   std::map<std::string, double> take_epoch_values() { return std::exchange(for_loggers_, {}); }
   /// Reads what the last batch has logged for the progress bar, as Lightning does after each.
   Program show_progress();
-  /// What reading `trainer.callback_metrics` here and now does: within batches it shows values
+  /// Models a read of `trainer.callback_metrics` at this point: within batches it shows values
   /// on_step, else it reduces those of the epoch.
   Program refresh();
 
@@ -124,7 +124,7 @@ class LoggedResults {
   Program reduce_one(Result& result, bool keep);
   bool is_visible(const Result& result) const { return result.in_use && result.loader == loader_; }
   void remember(const Result& result, double value);
-  double single_number(const Result& result, const Tensor& value) const;
+  double single_number(const Result& result, const Value& value) const;
   Task<double> synchronised(double value, DType dtype, Reduction reduction, SiteId site);
 
   Interpreter& interpreter_;

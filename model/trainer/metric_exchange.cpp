@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t most_elements = int64_t{1} << 28;
 
-// Sizes that a call of another meaning has left here would ask for any amount of memory.
+// Sizes that a call of a different meaning has left here would ask for any amount of memory.
 void check_shape(const std::vector<int64_t>& shape, SiteId site) {
   int64_t elements = 1;
   for (const int64_t extent : shape) {
@@ -27,7 +27,7 @@ void check_shape(const std::vector<int64_t>& shape, SiteId site) {
   }
   if (elements > most_elements) {
     throw ProgramException(site, fmt::format("the gathered sizes {} are those of no state: the "
-                                             "ranks' calls do not belong together",
+                                             "ranks' calls do not match",
                                              text_of_shape(shape)));
   }
 }
@@ -90,13 +90,13 @@ Task<Gathered> MetricExchange::gather(Tensor own, SiteId site) {
   co_return gathered;
 }
 
-Tensor MetricExchange::common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
-                                    const std::function<Tensor()>& compute) {
+Value MetricExchange::common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
+                                   const std::function<Value()>& compute) {
   PureCall call;
   call.function = &metric;
   call.arguments = gathered;
-  call.compute = [&] { return std::make_shared<const Tensor>(compute()); };
-  return *std::static_pointer_cast<const Tensor>(interpreter_.rank().result_of(call));
+  call.compute = [&] { return std::make_shared<const Value>(compute()); };
+  return *std::static_pointer_cast<const Value>(interpreter_.rank().result_of(call));
 }
 
 }  // namespace lockstep

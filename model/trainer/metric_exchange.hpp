@@ -16,8 +16,8 @@ class MetricExchange final : public StateExchange {
       : interpreter_(interpreter), strategy_(strategy) {}
 
   Task<Gathered> gather(Tensor own, SiteId site) override;
-  Tensor common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
-                      const std::function<Tensor()>& compute) override;
+  Value common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
+                      const std::function<Value()>& compute) override;
   EmptyList empty_list() const override;
   void check_host_memory(SiteId site) override;
 

@@ -38,7 +38,7 @@ void MetricSites::add(SiteId place, const MetricDefinition& definition, Sites& s
   int order = 0;
   const auto add_states = [&](const MetricDefinition& one) {
     StateSites states;
-    for (const MetricStateSpec& state : one.metric->states()) {
+    for (const MetricStateSpec& state : one.metric->exchanged_states()) {
       Site site = base;
       const std::string of = definition.is_collection()
                                  ? fmt::format("`{}` of `{}`", one.name, definition.name)

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "model/core/numbers.hpp"
@@ -125,9 +127,9 @@ Program MetricStatements::update_with(const Statement& statement, Frame& frame,
   }
   std::vector<MetricObject>& objects = replica.empty() ? metric.objects() : replica;
   const std::vector<StateSites>& sites = program_.metric_sites.of(site, definition.name);
-  std::vector<Tensor> results;
+  std::vector<Value> results;
   for (size_t i = 0; i < objects.size(); ++i) {
-    Tensor value = co_await objects[i].forward(&inputs, exchange_.where_distributed(), &sites[i]);
+    Value value = co_await objects[i].forward(&inputs, exchange_.where_distributed(), &sites[i]);
     results.push_back(std::move(value));
   }
   bind(statement, frame, definition, results);
@@ -137,7 +139,12 @@ namespace {
 
 // utilities/compute.py, normalize_logits_if_needed; scores of classes are compared, not scaled.
 bool scales_logits(const std::string& class_name) {
-  const bool is_curve = class_name.ends_with("AUROC") || class_name.ends_with("AveragePrecision");
+  constexpr std::array<std::string_view, 11> of_scores = {
+      "ROC",           "AveragePrecision", "EER",           "LogAUC",
+      "Curve",         "AtFixedPrecision", "AtFixedRecall", "AtSpecificity",
+      "AtSensitivity", "CalibrationError", "HingeLoss"};
+  const bool is_curve = std::ranges::any_of(
+      of_scores, [&](std::string_view ending) { return class_name.ends_with(ending); });
   return class_name.starts_with("Binary") || class_name.starts_with("Multilabel") ||
          (class_name.starts_with("Multiclass") && is_curve);
 }
@@ -190,7 +197,7 @@ void MetricStatements::note_update(const Statement& statement, const MetricInsta
   }
 }
 
-// What is logged as an object Lightning resets; what is computed by hand nobody does.
+// Lightning resets a metric that is logged as an object, but not one that is computed by hand.
 void MetricStatements::check_reset(const Statement& statement, const MetricInstance& metric) {
   const auto oldest = oldest_.find(&metric);
   const bool counts = oldest != oldest_.end() && metric.objects().front().updates() > 0;
@@ -203,7 +210,7 @@ void MetricStatements::check_reset(const Statement& statement, const MetricInsta
        fmt::format("the metric `{}` still counts batches of an earlier epoch, or of the sanity "
                    "check: nothing has reset it",
                    name),
-       fmt::format("add `- reset: {}` behind this, or log the object itself, which Lightning "
+       fmt::format("add `- reset: {}` after this, or log the object itself, which Lightning "
                    "resets",
                    name)});
 }
@@ -251,11 +258,10 @@ Program MetricStatements::compute(const Statement& statement, Frame& frame,
   const MetricDefinition& definition = metric->definition();
   const std::vector<StateSites>& sites = program_.metric_sites.of(site, definition.name);
   check_reset(statement, *metric);
-  std::vector<Tensor> results;
+  std::vector<Value> results;
   try {
     for (size_t i = 0; i < metric->objects().size(); ++i) {
-      Tensor value =
-          co_await metric->objects()[i].compute(exchange_.where_distributed(), &sites[i]);
+      Value value = co_await metric->objects()[i].compute(exchange_.where_distributed(), &sites[i]);
       results.push_back(std::move(value));
     }
   } catch (const OperationError& error) {
@@ -265,18 +271,21 @@ Program MetricStatements::compute(const Statement& statement, Frame& frame,
 }
 
 void MetricStatements::bind(const Statement& statement, Frame& frame,
-                            const MetricDefinition& definition, const std::vector<Tensor>& values) {
+                            const MetricDefinition& definition, const std::vector<Value>& values) {
   if (!statement.result) {
     return;
   }
   if (!definition.is_collection()) {
-    interpreter_.bind(statement.result->value,
-                      Variable{interpreter_.tensor_from(Value(values.front()))}, frame);
+    const Value& value = values.front();
+    interpreter_.bind(
+        statement.result->value,
+        value.is(Value::Kind::tensor) ? Variable{interpreter_.tensor_from(value)} : Variable{value},
+        frame);
     return;
   }
   Map by_key;
   for (size_t i = 0; i < values.size(); ++i) {
-    by_key.emplace_back(definition.key_of(definition.members[i]), Value(values[i]));
+    by_key.emplace_back(definition.key_of(definition.members[i]), values[i]);
   }
   interpreter_.bind(statement.result->value, Variable{Value(std::move(by_key))}, frame);
 }

@@ -21,7 +21,7 @@ class MetricStatements {
   MetricInstance* named(const Expression& expression, Frame& frame);
   MetricInstance* find(const std::string& written);
 
-  /// A pass over data begins: an epoch of training, or an evaluation, whose end brings back the
+  /// A pass over data begins: an epoch of training, or an evaluation, whose end restores the
   /// pass before it.
   void begin_pass(Stage stage);
   void end_evaluation() { stage_ = Stage::fit; }
@@ -40,7 +40,7 @@ class MetricStatements {
   Task<Tensor> input(const Given<Expression>* given, const Expression* otherwise, Frame* frame,
                      SiteId site);
   void bind(const Statement& statement, Frame& frame, const MetricDefinition& definition,
-            const std::vector<Tensor>& values);
+            const std::vector<Value>& values);
   [[noreturn]] void fail(SiteId site, const MetricDefinition& metric, const OperationError& error);
 
   Interpreter& interpreter_;

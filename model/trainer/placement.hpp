@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-/// What a Trainer's arguments become in its version of Lightning, on this machine and under this
-/// launcher: the first thing that is decided, before any default is filled.
+/// The resolved arguments of a Trainer, for its version of Lightning, on this machine and under
+/// this launcher: the first thing that is decided, before any default is filled.
 struct Placement {
   Version lightning{2, 6, 0};
   bool cpu = false;

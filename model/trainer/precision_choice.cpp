@@ -101,7 +101,7 @@ void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice&
     }
   }
   if (choice.name == "16-mixed" && !situation.cpu) {
-    choice.note = "the gradient scaler of 16-mixed is left out: its unscaling and its look for inf";
+    choice.note = "GradScaler (unscaling and inf check) is not modelled";
   }
 }
 

@@ -17,7 +17,7 @@ struct PrecisionSituation {
   bool apex = false;           ///< amp_backend: apex, of 1.x
 };
 
-/// What `precision` becomes.
+/// The resolved `precision`.
 struct PrecisionChoice {
   std::string name = "32-true";  ///< by the names of 2.x
   DType parameters = DType::fp32;
@@ -28,7 +28,7 @@ struct PrecisionChoice {
   std::string note{};
 };
 
-/// Reads `precision` as the version does, and holds it against strategy and hardware (Lightning's
+/// Reads `precision` as the version does, and compares it with strategy and hardware (Lightning's
 /// accelerator_connector.py, plugins/precision/*.py; torch/amp/autocast_mode.py).
 PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituation& situation);
 

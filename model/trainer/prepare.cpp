@@ -116,7 +116,7 @@ void check_known(Preparation& preparation, const LibraryVersion& library, const 
   const bool newer = minor > known->newest;
   const Version& nearest = newer ? known->newest : known->oldest;
   add_problem(preparation, Problem::Kind::note, library.place,
-              fmt::format("{} {} is {} than what is modelled, and taken to behave like {}.{}",
+              fmt::format("{} {} is {} than what is modelled, and assumed to behave like {}.{}",
                           library.library, library.version, newer ? "newer" : "older",
                           nearest.major, nearest.minor));
 }
@@ -132,7 +132,7 @@ ProgramSettings prepare_common(Preparation& preparation) {
     const std::optional<Version> version = version_of(library.version);
     if (!version) {
       add_problem(preparation, Problem::Kind::invalid, library.place,
-                  fmt::format("`{}` is no version", library.version), "write \"2.6\"");
+                  fmt::format("`{}` is not a version", library.version), "write \"2.6\"");
       continue;
     }
     check_known(preparation, library, *version);
@@ -140,6 +140,10 @@ ProgramSettings prepare_common(Preparation& preparation) {
       settings.torch = *version;
     }
   }
+  settings.avoids_record_streams =
+      std::ranges::any_of(scenario.env, [](const EnvironmentVariable& variable) {
+        return variable.name == "TORCH_NCCL_AVOID_RECORD_STREAMS" && variable.value == "1";
+      });
   number_streams(preparation, settings);
   RunOptions& options = preparation.options;
   options.seed = settings.seed;
@@ -196,7 +200,9 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   preparation.scenario = std::make_shared<const Scenario>(std::move(resolved.scenario));
   ProgramSettings settings = prepare_common(preparation);
   settings.stop_asked = world.stop_asked;
+  settings.value_budget = world.value_budget;
   settings.stands_for = world.stands_for;
+  settings.joins_evaluation = world.joins_evaluation;
   if (scenario.program) {
     preparation.sites.merge(sites_of(*scenario.program));
   }

@@ -38,7 +38,7 @@ struct Problem {
   bool stops() const { return kind != Kind::note && kind != Kind::warning; }
 };
 
-/// What the world around the program gives meaning to, so that `prepare` need not name it.
+/// What the target world supports; anything else in the scenario is reported as unsupported.
 struct WorldAbilities {
   std::set<FaultKind> faults;  ///< kinds that the world injects
   bool calibration = false;
@@ -50,14 +50,16 @@ struct WorldAbilities {
   bool repeats_operations = false;
   /// It runs on one device what is meant for so many ranks, for comparison.
   int32_t stands_for = 1;
+  bool joins_evaluation = false;  ///< there it evaluates each sample as often as those ranks do
   /// False: its operations alone are wanted, and no reference arithmetic.
   bool has_arithmetic = true;
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to
   /// give up. Null: never.
+  std::shared_ptr<ValueBudget> value_budget{};  ///< what values count against
   std::function<bool()> stop_asked{};
 };
 
-/// What the scenario says of how its learning rate was found and is scaled.
+/// How the scenario found and scales its learning rate.
 struct LearningRate {
   bool told = false;  ///< it says something: then the rate is judged
   double base_rate = 0;

@@ -17,8 +17,8 @@ namespace {
 
 using Kind = Problem::Kind;
 
-/// Stands for the working directory, which a scenario does not tell: only its length counts, in the
-/// bytes of a folder that is broadcast.
+/// Stands for the working directory, which a scenario does not state: only its length counts, in
+/// the bytes of a folder that is broadcast.
 std::string working_directory() { return std::string(32, '.'); }
 
 void refuse(Preparation& preparation, const SourcePlace& place, const std::string& message,
@@ -120,7 +120,7 @@ void read_triggers(Preparation& preparation, const Object& callback,
   }
   if (settings.every_n_train_steps > 0 && settings.every_n_epochs > 0) {
     refuse(preparation, callback.place,
-           "ModelCheckpoint: `every_n_train_steps` and `every_n_epochs` exclude each other",
+           "ModelCheckpoint: `every_n_train_steps` and `every_n_epochs` cannot be combined",
            "make two ModelCheckpoints");
   }
 }
@@ -220,14 +220,14 @@ void add_callback(Preparation& preparation, const Object& callback, TrainingProg
     add_learning_rate_monitor(preparation, callback, program);
   } else if (only_shows(callback.name)) {
     add_problem(preparation, Kind::note, callback.place,
-                fmt::format("the callback {} changes nothing here", callback.name));
+                fmt::format("the callback {} has no effect here", callback.name));
   } else {
     add_problem(preparation, Kind::unsupported, callback.place,
                 fmt::format("the callback {} is not modelled yet", callback.name));
   }
 }
 
-// What tells two callbacks apart in a checkpoint (their state_key); the trainer refuses twins.
+// What distinguishes two callbacks in a checkpoint (their state_key); the trainer refuses twins.
 std::string state_key(const CallbackSettings& callback) {
   if (const auto* stopping = std::get_if<EarlyStoppingSettings>(&callback)) {
     return fmt::format("EarlyStopping {} {}", stopping->monitor, static_cast<int>(stopping->mode));
@@ -259,22 +259,12 @@ bool reads_metrics(const CallbackSettings& callback) {
          (checkpoint != nullptr && (!checkpoint->monitor.empty() || !checkpoint->filename.empty()));
 }
 
-SiteId stop_site_of(const Scenario& scenario) {
-  SiteId site = no_site;
-  if (scenario.program) {
-    for_each_statement(*scenario.program, [&](const Statement& statement) {
-      const bool first = site == no_site && statement.kind == StatementKind::should_stop;
-      site = first ? site_of(statement) : site;
-    });
-  }
-  return site;
-}
-
 }  // namespace
 
 void prepare_callbacks(Preparation& preparation, TrainingProgram& program) {
   const Scenario& scenario = *preparation.scenario;
-  program.stop_site = stop_site_of(scenario);
+  program.sets_should_stop =
+      scenario.program && find_statement(*scenario.program, StatementKind::should_stop) != nullptr;
   const TrainerSpec& trainer = *scenario.trainer;
   bool has_checkpoint = false;
   for (const Object& callback : trainer.callbacks) {

@@ -84,11 +84,11 @@ void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer,
               strategy == "dp"
                   ? "`sync_batchnorm` is ignored under dp: each replica has the statistics of its "
                     "own chunk"
-                  : "`sync_batchnorm` changes nothing here: there is one process",
+                  : "`sync_batchnorm` has no effect here: there is one process",
               strategy == "dp" ? "use ddp" : "", strategy == "dp" ? ignored_code : "");
 }
 
-// What a cluster computes with is one kind of device, whatever the Trainer takes of it.
+// A cluster has one kind of device, whatever the Trainer uses of it.
 void check_accelerator(Preparation& preparation) {
   const auto& cluster = preparation.scenario->cluster;
   if (!preparation.placement.cpu || !cluster || !cluster->preset ||
@@ -97,11 +97,12 @@ void check_accelerator(Preparation& preparation) {
   }
   const std::optional<Cluster> preset = cluster_preset(cluster->preset->value);
   if (preset && preset->node.device.compute_capability > 0) {
-    add_problem(preparation, Kind::note, cluster->preset->place,
-                fmt::format("the Trainer leaves the GPUs of {} idle, and times are told as if they "
-                            "computed",
-                            cluster->preset->value),
-                "write cluster: {preset: cpu}");
+    add_problem(
+        preparation, Kind::note, cluster->preset->place,
+        fmt::format("the Trainer leaves the GPUs of {} idle, and times are predicted as if they "
+                    "computed",
+                    cluster->preset->value),
+        "write cluster: {preset: cpu}");
   }
 }
 

@@ -81,7 +81,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   if (entry == nullptr) {
     add_problem(preparation, Kind::unsupported,
                 trainer.strategy ? trainer.strategy->place : trainer.place,
-                fmt::format("the strategy `{}` is not there yet", placement.strategy.name));
+                fmt::format("strategy `{}` is not supported yet", placement.strategy.name));
     return nullptr;
   }
   set_unused_parameters(placement, program.strategy_arguments);

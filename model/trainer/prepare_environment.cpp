@@ -1,4 +1,4 @@
-// The variables of `env`, held against the processes that there are.
+// The variables of `env`, compared with the processes that there are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void tell_unread(Preparation& preparation) {
   for (const EnvironmentVariable& variable : preparation.scenario->env) {
     if (!is_read(preparation, variable.name)) {
       add_problem(preparation, Kind::note, variable.place,
-                  fmt::format("the environment variable {} changes nothing here", variable.name));
+                  fmt::format("the environment variable {} has no effect here", variable.name));
     }
   }
 }
@@ -56,12 +56,12 @@ void check_port(Preparation& preparation) {
   if (local_rank != nullptr && find(preparation, "MASTER_PORT") == nullptr &&
       launch.launcher == "lightning" && launch.world_size() > 1) {
     refuse(preparation, *local_rank,
-           "with LOCAL_RANK and no MASTER_PORT each process looks for a port of its own",
+           "with LOCAL_RANK and no MASTER_PORT each process would choose its own port",
            "set MASTER_PORT to the same on all ranks, or leave LOCAL_RANK to Lightning");
   }
 }
 
-/// What CUDA shows to each process, where it is told so by one variable.
+/// The GPUs that CUDA shows to each process, where one variable restricts them.
 class VisibleDevices {
  public:
   VisibleDevices(Preparation& preparation, const EnvironmentVariable& variable,
@@ -124,7 +124,7 @@ class VisibleDevices {
       return visible[static_cast<size_t>(own)];
     }
     refuse(preparation_, variable_,
-           fmt::format("{} is {} on rank {}: CUDA shows it {} GPU{}, and {} cuda:{}",
+           fmt::format("{} is {} on rank {}: CUDA shows it {} GPU{}, but {} cuda:{}",
                        variable_.name, value_of(rank).empty() ? "empty" : value_of(rank), rank,
                        visible.size(), visible.size() == 1 ? "" : "s",
                        unchecked ? "it trains on" : "the trainer asks for", wanted),

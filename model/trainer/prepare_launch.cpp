@@ -69,6 +69,26 @@ Started started_by(const Object& launcher, const Launch& launch) {
   return {launcher.find("hosts") == nullptr ? launch.nodes : slots(launcher), count};
 }
 
+// Nothing restarts here, and the world keeps its size.
+void note_elastic(Preparation& preparation, const Object& launcher) {
+  const auto place_of = [&launcher](std::string_view name) {
+    const auto argument = std::ranges::find(launcher.arguments, name, &ObjectArgument::name);
+    return argument == launcher.arguments.end() ? launcher.place : argument->place;
+  };
+  if (whole(launcher, "max_restarts", 0) > 0) {
+    add_problem(preparation, Kind::note, place_of("max_restarts"),
+                "`max_restarts` changes nothing here: a rank that ends is not started again");
+  }
+  const PlainValue* const nodes = launcher.find("nnodes");
+  const std::string* const text = nodes == nullptr ? nullptr : nodes->get_if<std::string>();
+  if (text != nullptr && text->find(':') != std::string::npos) {
+    add_problem(preparation, Kind::note, place_of("nnodes"),
+                fmt::format("`nnodes: {}` is taken as the {} that the trainer asks for: no node "
+                            "joins or leaves",
+                            *text, preparation.placement.launch.nodes));
+  }
+}
+
 void check_size(Preparation& preparation, const Object& launcher) {
   const Launch& launch = preparation.placement.launch;
   const Started started = started_by(launcher, launch);
@@ -78,12 +98,11 @@ void check_size(Preparation& preparation, const Object& launcher) {
     return;
   }
   if (started.processes != launch.world_size() || started.nodes != launch.nodes) {
-    add_problem(
-        preparation, Kind::refused, launcher.place,
-        fmt::format("{} starts {} processes on {} node{}, and the trainer counts on {} on {}",
-                    launcher.name, started.processes, started.nodes, started.nodes == 1 ? "" : "s",
-                    launch.world_size(), launch.nodes),
-        "make devices x num_nodes what the launcher starts", refused_code);
+    add_problem(preparation, Kind::refused, launcher.place,
+                fmt::format("{} starts {} processes on {} node{}, but the trainer expects {} on {}",
+                            launcher.name, started.processes, started.nodes,
+                            started.nodes == 1 ? "" : "s", launch.world_size(), launch.nodes),
+                "make devices x num_nodes what the launcher starts", refused_code);
   }
 }
 
@@ -98,15 +117,17 @@ void check_detection(Preparation& preparation, const Object& launcher) {
   }
   if (launcher.name == "mpirun" && placement.lightning < v2_0) {
     contradiction(
-        "Lightning reads what mpirun sets from 2.0 on: each process would start all again",
+        "Lightning reads what mpirun sets from 2.0 on: each process would start all processes "
+        "again",
         "use torchrun or srun");
   } else if (launcher.name == "horovodrun" && placement.strategy.name != "horovod") {
     contradiction(
-        fmt::format("{} does not read what horovodrun sets: each process would start all again",
-                    placement.strategy.name),
+        fmt::format(
+            "{} does not read what horovodrun sets: each process would start all processes again",
+            placement.strategy.name),
         "use strategy: horovod, or launcher: torchrun");
   } else if (placement.launch.start != StartMethod::script) {
-    contradiction(fmt::format("{} has started the processes, and {} starts them again",
+    contradiction(fmt::format("{} has started the processes, but {} starts them again",
                               launcher.name, placement.strategy.name),
                   "use strategy: ddp, or launcher: lightning");
   }
@@ -137,7 +158,7 @@ void check_pickling(Preparation& preparation) {
                   refused_code);
     } else {
       add_problem(preparation, Kind::note, culprit.place,
-                  fmt::format("`unpicklable: {}` changes nothing here: {} pickles nothing",
+                  fmt::format("`unpicklable: {}` has no effect here: {} pickles nothing",
                               name_of(culprit.value), placement.strategy.name));
     }
   }
@@ -198,6 +219,7 @@ void prepare_launch(Preparation& preparation) {
   if (scenario.launcher) {
     launch.launcher = scenario.launcher->name;
     launch.max_restarts = whole(*scenario.launcher, "max_restarts", 0);
+    note_elastic(preparation, *scenario.launcher);
     if (launch.is_external()) {
       check_size(preparation, *scenario.launcher);
     }

@@ -1,6 +1,9 @@
 // The data loaders.
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "model/cluster/presets.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 #include "model/trainer/sites.hpp"
@@ -32,8 +35,34 @@ void check_columns(Preparation& preparation, const LoaderSettings& settings) {
       add_problem(preparation, Kind::invalid, entry.expression.place(),
                   fmt::format("the column `{}` has {} entries for {} samples", entry.name, items,
                               settings.samples),
-                  "give one entry a sample");
+                  "give one entry per sample");
     }
+  }
+}
+
+double cores_of_rank(const Preparation& preparation) {
+  const std::optional<ClusterSpec>& cluster = preparation.scenario->cluster;
+  const std::string name =
+      cluster ? value_or(cluster->preset, std::string("dgx-h100")) : std::string("dgx-h100");
+  const std::optional<Cluster> preset = cluster_preset(name);
+  int64_t cores = preset ? preset->node.cpu_cores : 1;
+  if (cluster) {
+    cores = value_or(cluster->cpu_cores, cores);
+  }
+  return static_cast<double>(cores) / std::max(1, preparation.options.ranks_per_node);
+}
+
+// torch warns of more workers than a process has cores; ranks of one node share them.
+void note_idle_workers(Preparation& preparation, const LoaderSpec& spec,
+                       const LoaderSettings& settings) {
+  if (settings.sample_time > Time{} && spec.num_workers && is_written(spec.num_workers->place) &&
+      static_cast<double>(settings.workers) > settings.cores) {
+    add_problem(preparation, Kind::note, spec.num_workers->place,
+                fmt::format("{} workers per rank have {:.3g} CPU cores: more workers than cores do "
+                            "not load faster",
+                            settings.workers, settings.cores),
+                fmt::format("use at most {}, or set cluster.cpu_cores",
+                            std::max<int64_t>(1, static_cast<int64_t>(settings.cores))));
   }
 }
 
@@ -55,6 +84,8 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
   settings.set_epoch = value_or(spec.set_epoch, true);
   settings.sample_time = value_or(spec.sample_time, Time{});
   settings.workers = value_or(spec.num_workers, int64_t{0});
+  settings.cores = cores_of_rank(preparation);
+  note_idle_workers(preparation, spec, settings);
   settings.prefetch_factor = std::max<int64_t>(1, value_or(spec.prefetch_factor, int64_t{2}));
   const bool written = spec.values && is_written(spec.values->place);
   settings.columns =
@@ -84,8 +115,8 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
   for (const Given<bool>* key : {&spec.pin_memory, &spec.persistent_workers}) {
     if (*key && is_written((*key)->place)) {
       add_problem(preparation, Kind::note, (*key)->place,
-                  key == &spec.pin_memory ? "`pin_memory` changes nothing here"
-                                          : "`persistent_workers` changes nothing here");
+                  key == &spec.pin_memory ? "`pin_memory` has no effect here"
+                                          : "`persistent_workers` has no effect here");
     }
   }
   return settings;

@@ -89,7 +89,7 @@ void check_chain(Preparation& preparation, const Network& network,
       add_problem(preparation, Kind::invalid, names.place,
                   fmt::format("`{}` takes {} and `{}` gives {}", name, text_of(module->input),
                               before->name, text_of(*output)),
-                  "let the last layer of one give what the first of the next takes");
+                  "make the output of the last layer match the input of the next module");
     }
     before = module;
   }

@@ -127,6 +127,13 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
   if (spec.trainable) {
     description.arguments.push_back({"trainable", spec.trainable->value});
   }
+  if (spec.device && spec.device->place.line > 0) {
+    add_problem(preparation_, Problem::Kind::note, spec.device->place,
+                fmt::format("`device` of a layer changes nothing here: {} puts all layers on the "
+                            "rank's own device",
+                            preparation_.placement.strategy.name),
+                "remove it, or move data with {copy: {tensor: NAME, to: gpu 1}}");
+  }
   if (spec.device) {
     description.arguments.push_back({"device", spec.device->value});
   }
@@ -171,11 +178,11 @@ void NetworkReader::mark_segments(const ModelSpec& model, NetworkDescription& de
   if (asked.value == ActivationCheckpointing::full) {
     if (checkpoint_blocks(description.layers) == 0) {
       note(
-          "`activation_checkpointing: full` changes nothing: the model has no block that repeats; "
+          "`activation_checkpointing: full` has no effect: the model has no repeated block; "
           "mark layers with `checkpoint: true`");
     }
   } else if (checkpoint_attention(description.layers) == 0) {
-    note("`activation_checkpointing: selective` changes nothing: the model has no attention");
+    note("`activation_checkpointing: selective` has no effect: the model has no attention");
   }
 }
 

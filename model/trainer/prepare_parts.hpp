@@ -17,22 +17,22 @@ void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace
 /// The version of a library that the scenario asks for, where it asks for one that can be read.
 std::optional<Version> version_asked(const Scenario& scenario, std::string_view library);
 
-/// What is common to bare programs and trainers: backend, versions, seed, streams.
+/// Prepares what bare programs and trainers share: backend, versions, seed, streams.
 ProgramSettings prepare_common(Preparation& preparation);
 /// World size and program of a bare program.
 void prepare_bare(Preparation& preparation, const ProgramSettings& settings);
-/// The same of a trainer.
+/// Prepares a scenario with a trainer.
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
                       const StrategyRegistry& registry, const WorldAbilities& world);
 /// Names everything in the scenario that has no meaning here.
 void find_unsupported(Preparation& preparation, const WorldAbilities& world);
 
-/// What a Trainer's arguments become in its version: accelerator, devices, strategy, precision.
+/// Resolves a Trainer's arguments for its version: accelerator, devices, strategy, precision.
 /// Writes what is decided into the scenario, so that defaults follow it.
 void prepare_placement(Preparation& preparation, Scenario& scenario);
 /// The backend of the process group, where strategy, environment or accelerator say it.
 void prepare_process_group(Preparation& preparation, Scenario& scenario);
-/// Who starts the processes, held against those that the strategy has.
+/// Who starts the processes, compared with those that the strategy has.
 void prepare_launch(Preparation& preparation);
 /// Holds the variables of `env` against the processes that there are; needs the launch.
 void prepare_environment(Preparation& preparation);
@@ -50,7 +50,7 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program);
 /// modules run; needs the network.
 void prepare_modules(Preparation& preparation, TrainingProgram& program);
 void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings);
-/// What `trainer.callbacks` holds, and the ModelCheckpoint that Lightning adds; after schedulers.
+/// Prepares `trainer.callbacks` and the ModelCheckpoint that Lightning adds; after schedulers.
 void prepare_callbacks(Preparation& preparation, TrainingProgram& program);
 void prepare_schedulers(Preparation& preparation, TrainingProgram& program);
 void prepare_loaders(Preparation& preparation, TrainingProgram& program);

@@ -100,7 +100,7 @@ class Placing {
         try {
           return value_on(each, Place{});
         } catch (const EvaluationError&) {
-          return std::nullopt;  // told with the other variables
+          return std::nullopt;  // reported with the other variables
         }
       }
     }
@@ -271,7 +271,8 @@ class Placing {
       warn(trainer_.gpus->place, "`gpus` is ignored: the accelerator is the CPU");
     }
     if (has_processes) {
-      warn(trainer_.num_processes->place, "`num_processes` is ignored: the accelerator is no CPU");
+      warn(trainer_.num_processes->place,
+           "`num_processes` is ignored: the accelerator is not the CPU");
     }
     return is_given(devices) ? &*devices : nullptr;
   }
@@ -367,7 +368,7 @@ class Placing {
         scenario_.cluster ? value_or(scenario_.cluster->nodes, placement_.nodes) : placement_.nodes;
     if (there < placement_.nodes) {
       refuse(trainer_.num_nodes->place,
-             fmt::format("{} nodes are asked for, and the cluster has {}", placement_.nodes, there),
+             fmt::format("{} nodes are requested, but the cluster has {}", placement_.nodes, there),
              "set cluster.nodes");
     }
   }

@@ -15,7 +15,7 @@ void set_number(Preparation& preparation, const ObjectArgument& argument, double
   const std::optional<double> given = argument.value.number();
   if (!given) {
     add_problem(preparation, Kind::invalid, argument.place,
-                fmt::format("`{}` is no number", argument.name));
+                fmt::format("`{}` is not a number", argument.name));
     return;
   }
   number = *given;

@@ -42,7 +42,7 @@ std::optional<Wish> wish_of(const Preparation& preparation, const Scenario& scen
       try {
         return Wish{value_on(variable, Place{}), variable.place};
       } catch (const EvaluationError&) {
-        return std::nullopt;  // told with the other variables
+        return std::nullopt;  // reported with the other variables
       }
     }
   }
@@ -63,7 +63,7 @@ void take(Preparation& preparation, Scenario& scenario, const Wish& wish) {
   Given<ProcessGroupBackend>& given = scenario.process_group->backend;
   if (given && given->value != *backend) {
     add_problem(preparation, Kind::invalid, wish.place,
-                "the backend is another one than process_group.backend", "say it once");
+                "the backend is different from process_group.backend", "give it only once");
     return;
   }
   given = Placed<ProcessGroupBackend>{*backend, wish.place};

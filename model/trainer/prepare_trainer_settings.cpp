@@ -67,7 +67,7 @@ template <class Member>
 void name_if(Preparation& preparation, Kind kind, const Member& member, const char* name) {
   if (member) {
     add_problem(preparation, kind, member->place,
-                kind == Kind::note ? fmt::format("`{}` changes nothing here", name)
+                kind == Kind::note ? fmt::format("`{}` has no effect here", name)
                                    : fmt::format("`{}` is not modelled yet", name));
   }
 }
@@ -133,9 +133,10 @@ void check_end(Preparation& preparation, const TrainerSettings& settings) {
   if (settings.max_epochs == TrainerSettings::no_limit &&
       settings.max_steps == TrainerSettings::no_limit && settings.limit_train.allows_any() &&
       !may_end(*preparation.scenario)) {
-    add_problem(preparation, Kind::invalid, trainer.max_epochs->place,
-                "this training never ends: nothing limits its epochs or steps, or stops it",
-                "give what is rehearsed an end, such as max_steps: 100");
+    add_problem(
+        preparation, Kind::invalid, trainer.max_epochs->place,
+        "this training never ends: nothing limits its epochs or steps, and nothing stops it",
+        "limit the simulation, for example by max_steps: 100");
   }
 }
 
@@ -159,7 +160,7 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   const bool ends_by_default = !trainer.max_epochs && settings.max_steps == no_limit;
   if (ends_by_default) {
     preparation.assumptions.push_back(
-        "trainer: one epoch is rehearsed; Lightning would train 1000");
+        "trainer: one epoch is simulated; Lightning would train 1000");
   }
   settings.max_epochs = limit_of(trainer.max_epochs, ends_by_default ? 1 : -1);
   settings.min_epochs = value_or(trainer.min_epochs, int64_t{0});

@@ -65,7 +65,7 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   const Bytes parameters =
       Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
   const bool wanted = asked == "true" || (asked == "auto" && parameters <= most_valued_parameters);
-  // The reference arithmetic knows one type a layer; mixed precision is computed by LibTorch alone.
+  // The reference arithmetic has one type per layer; only LibTorch computes mixed precision.
   const bool mixed = program.plan.activation_dtype != program.plan.parameter_dtype;
   const bool possible = wanted && (!mixed || world.computes_layers || world.repeats_operations);
   const bool in_time =

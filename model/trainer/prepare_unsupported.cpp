@@ -5,6 +5,7 @@
 
 #include "model/cluster/presets.hpp"
 #include "model/metric/functional.hpp"
+#include "model/metric/torchmetrics_names.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/scenario/function.hpp"
 #include "model/scenario/hooks.hpp"
@@ -21,8 +22,11 @@ void find_functions(Preparation& preparation, const ProgramSpec& program) {
     for_each_expression(statement, [&](const Expression& expression) {
       for (const std::string& name : expression.functions()) {
         if (find_function(name) == nullptr && !is_metric_function(name)) {
+          const std::optional<TorchMetricsName> known = find_torchmetrics_function(name);
           add_problem(preparation, Kind::unsupported, expression.place(),
-                      fmt::format("the function `{}` is not there yet", name));
+                      known ? text_of_unsupported(*known)
+                            : fmt::format("the function `{}` is not supported yet", name),
+                      known ? remedy_of_unsupported(*known) : std::string());
         }
       }
     });

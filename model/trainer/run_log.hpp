@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,7 +17,7 @@
 
 namespace lockstep {
 
-/// What a statement found on one rank. The same one at the same place is kept once and counted.
+/// A finding of a statement on one rank. Repetitions at the same place are kept once and counted.
 struct StatementFinding {
   /// "LS201"; "assert", "evaluation", "unbound" (a name) and "unsupported" have no code of ours.
   std::string code;
@@ -52,13 +53,13 @@ struct LoggedKey {
   int64_t batches = 0;             ///< values that were accumulated
 };
 
-/// What a rank gives its loggers at once. On ranks other than 0 they write nothing of it.
+/// The values that a rank gives its loggers at once. Only rank 0's loggers write them.
 struct LoggerRow {
   int64_t step = 0;  ///< batches that stepped; of evaluation batches, their number
   std::map<std::string, double> values;  ///< by key, `epoch` among them where Lightning adds it
 };
 
-/// What a rank leaves behind beside its journal.
+/// The records of one rank beside its journal.
 struct RankLog {
   static constexpr size_t logger_rows_max = 256;
 
@@ -69,18 +70,22 @@ struct RankLog {
   std::map<std::string, double> progress_bar;  ///< what was logged with prog_bar, by key
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
+  /// Of each run of optimizer steps that no forward parts: the samples of the training batches
+  /// since the one before.
+  std::vector<int64_t> samples_of_steps;
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
   std::optional<int64_t> stopped_epoch;    ///< in which EarlyStopping stopped the training
   /// With schedulers, of each optimizer: at the start of each epoch, and at the end.
   std::vector<std::vector<double>> learning_rates;
-  /// What the strategy moved in the last optimizer step, by its own labels.
+  /// Transfers of the strategy in the last optimizer step, by its labels.
   std::vector<Transfer> transfers;
   std::vector<Values>
       final_parameters;  ///< in definition order; empty where models are too large for it
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   int64_t steps = 0;                          ///< optimizer steps
   int64_t epochs = 0;                         ///< training epochs that ended
+  std::set<std::string> hooks;                ///< of the program, that ran
   bool found_no_batches = false;              ///< a fit ended at once, as its loader has none
   int64_t statements = 0;                     ///< executed
   bool statement_limit_reached = false;
@@ -106,7 +111,7 @@ struct RankLog {
   }
 };
 
-/// One entry a rank. A rank writes only its own, so ranks may be threads.
+/// One entry per rank. A rank writes only its own, so ranks may be threads.
 struct RunLog {
   explicit RunLog(int32_t world_size) : ranks(static_cast<size_t>(world_size)) {}
   std::vector<RankLog> ranks;

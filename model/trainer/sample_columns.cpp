@@ -94,7 +94,7 @@ Value value_of(const SampleColumns::Entry& entry, int64_t sample, SampleScope& s
   if (sample >= static_cast<int64_t>(entry.items.size())) {
     throw OperationError(fmt::format("the column `{}` has {} entries, none for sample {}",
                                      entry.name, entry.items.size(), sample),
-                         "give one entry a sample");
+                         "give one entry per sample");
   }
   return evaluate(entry.items[static_cast<size_t>(sample)], scope);
 }
@@ -116,7 +116,7 @@ Tensor SampleColumns::of_column(size_t column, const std::vector<int64_t>& sampl
     if (sample >= table_->rows()) {
       throw OperationError(fmt::format("the column `{}` has {} rows, none for sample {}",
                                        known.name, table_->rows(), sample),
-                           "give one row a sample");
+                           "give one row per sample");
     }
   }
   std::vector<double> numbers(samples.size());
@@ -127,7 +127,7 @@ Tensor SampleColumns::of_column(size_t column, const std::vector<int64_t>& sampl
 
 Value SampleColumns::values(std::string_view column, const std::vector<int64_t>& samples) const {
   const auto found = column_names_.find(column);
-  ensure(found != column_names_.end(), "the column is there");
+  ensure(found != column_names_.end(), "the column exists");
   const Parts& parts = found->second;
   if (parts.size() == 1) {
     return Value(of_column(parts.front(), samples));

@@ -23,7 +23,7 @@ class SampleColumns {
   bool has(std::string_view column) const { return column_names_.contains(column); }
   /// Whether the scenario itself gives this column.
   bool is_given(std::string_view column) const { return written_ && has(column); }
-  /// One element a sample: fp32, int64 of whole numbers, uint8 of truth values.
+  /// One element per sample: fp32, int64 of whole numbers, uint8 of truth values.
   /// Throws OperationError or EvaluationError.
   Value values(std::string_view column, const std::vector<int64_t>& samples) const;
 

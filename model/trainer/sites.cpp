@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "model/scenario/expressions_of.hpp"
+
 namespace lockstep {
 
 namespace {
 
 constexpr std::string_view in_backward = "in its backward";
+constexpr std::string_view as_unknown = "unknown";
 
 // What a call moves: ranks that move it in two statements, such as the ways of an `if`, mean the
 // same call.
@@ -16,6 +19,9 @@ std::string data_of(const Statement& statement) {
   const CommunicationSpec& communication = statement.communication;
   if (communication.tensor) {
     return communication.tensor->value.text();
+  }
+  if (statement.kind == StatementKind::save_checkpoint) {
+    return "checkpoint";
   }
   return communication.elements ? communication.elements->value.text() + " elements" : "";
 }
@@ -33,14 +39,29 @@ Site describe(const Statement& statement, const std::string& hook, Guard guard) 
   site.guard = guard.site;
   site.in_else = guard.in_else;
   site.data = data_of(statement);
-  site.is_barrier = statement.kind == StatementKind::barrier;
+  site.is_barrier =
+      statement.kind == StatementKind::barrier || statement.kind == StatementKind::save_checkpoint;
   const bool guards =
       statement.kind == StatementKind::branch || statement.kind == StatementKind::repeat;
-  const bool decides = guards || statement.kind == StatementKind::should_stop;
+  const bool stops = statement.kind == StatementKind::should_stop;
+  site.stop = stops ? StopRole::sets : StopRole::none;
+  const bool decides = guards || stops;
   if (decides && statement.expression) {
     site.condition = statement.expression->value.text();
   }
   return site;
+}
+
+void add_unknowns(const ExpressionNode& node, const std::string& hook, Sites& sites) {
+  if (node.kind == ExpressionNode::Kind::unknown) {
+    Site site = site_at(node.place, as_unknown);
+    site.hook = hook;
+    site.part = as_unknown;
+    sites.add(site);
+  }
+  for (const ExpressionNodePointer& part : node.parts) {
+    add_unknowns(*part, hook, sites);
+  }
 }
 
 void add_all(const std::vector<Statement>& statements, const std::string& hook, Guard guard,
@@ -48,6 +69,9 @@ void add_all(const std::vector<Statement>& statements, const std::string& hook, 
   for (const Statement& statement : statements) {
     Site site = describe(statement, hook, guard);
     const SiteId id = sites.add(site);
+    for_each_expression(statement, [&](const Expression& expression) {
+      add_unknowns(expression.root(), hook, sites);
+    });
     if (value_or(statement.communication.sync_grads, false)) {
       site.part = in_backward;
       sites.add(site);
@@ -124,6 +148,10 @@ Site site_at(const SourcePlace& place, std::string_view description) {
   site.line = place.line;
   site.column = place.column;
   return site;
+}
+
+SiteId unknown_site_of(const SourcePlace& place) {
+  return site_id(fmt::format("{}:{}:{}, {}", place.file, place.line, place.column, as_unknown));
 }
 
 SiteId backward_site_of(const Statement& statement) {

@@ -13,6 +13,9 @@ SiteId site_of(const Statement& statement);
 /// Names the place of an expression's part, such as `unknown`.
 SiteId site_of(const SourcePlace& place);
 
+/// Names an `unknown` in an expression.
+SiteId unknown_site_of(const SourcePlace& place);
+
 /// A site at a place of the scenario.
 Site site_at(const SourcePlace& place, std::string_view description);
 

@@ -16,7 +16,7 @@ enum class StartMethod : uint8_t {
   fork,    ///< copies of the main process: nothing is pickled, CUDA must be untouched
 };
 
-/// What decides which strategy a Trainer takes.
+/// The inputs that decide which strategy a Trainer takes.
 struct StrategySituation {
   Version lightning{2, 6, 0};
   bool cpu = false;

@@ -1,4 +1,4 @@
-// What loops share: stages, hooks, names, and the collectives that Lightning itself calls.
+// Shared parts of the loops: stages, hooks, names, and the collectives that Lightning itself calls.
 #include "model/trainer/training.hpp"
 
 #include <algorithm>
@@ -18,6 +18,8 @@ namespace {
 constexpr int64_t typical_log_dir_bytes = 64;
 /// Of columns, by all ranks together.
 constexpr int64_t most_numbers_kept = int64_t{1} << 22;
+
+constexpr std::string_view looks_at_should_stop = "Lightning, look at trainer.should_stop";
 
 std::string_view suffix_of(Stage stage) {
   switch (stage) {
@@ -43,6 +45,7 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
     site.is_barrier = description.find("barrier") != std::string_view::npos;
     site.answers_signal = description == "Lightning, handler of SIGTERM" ||
                           description == "Lightning, barrier before SIGTERMException";
+    site.stop = description == looks_at_should_stop ? StopRole::looks : StopRole::none;
     return sites.add(site);
   };
   TrainerSites known;
@@ -60,7 +63,7 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
   known.sigterm = add("Lightning, broadcast of the SIGTERM flag");
   known.sigterm_handler = add("Lightning, handler of SIGTERM");
   known.sigterm_exit = add("Lightning, barrier before SIGTERMException");
-  known.save_checkpoint = add("Lightning, barrier after save_checkpoint");
+  known.should_stop = add(looks_at_should_stop);
   return known;
 }
 
@@ -115,6 +118,7 @@ Program Training::run_main() {
     co_await hook("on_exception");
     std::rethrow_exception(failure);
   }
+  interpreter_.tell_unwaited();
   co_await interpreter_.synchronize();
   if (is_set_up_ && program_.keeps_parameters) {
     for (const Slice& value : strategy_->replica().parameter_values()) {
@@ -191,7 +195,17 @@ bool Training::has_hook(std::string_view name) const {
 
 Task<Flow> Training::hook(std::string_view name) {
   Frame frame;
-  co_return co_await hook_with(name, frame);
+  const Flow flow = co_await hook_with(name, frame);
+  leave_hook(name, frame);
+  co_return flow;
+}
+
+// The script ends with the process: nothing gets its memory.
+void Training::leave_hook(std::string_view name, Frame& frame) {
+  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
+  if (found != nullptr && name != "main") {
+    interpreter_.leave(frame, site_of(found->place));
+  }
 }
 
 Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
@@ -204,6 +218,7 @@ Task<Flow> Training::run_hook(std::string_view name, Frame& frame) {
   if (found == nullptr) {
     co_return Flow::next;
   }
+  log_.hooks.emplace(name);
   const std::string outer = std::exchange(hook_, std::string(name));
   const Flow flow = co_await interpreter_.run(found->statements, frame);
   hook_ = outer;
@@ -214,6 +229,7 @@ Program Training::hook_with_outputs(std::string_view name) {
   Frame frame;
   frame["outputs"] = Variable{outputs};
   co_await hook_with(name, frame);
+  leave_hook(name, frame);
 }
 
 Program Training::hook_of_1_x(std::string_view name) {
@@ -240,7 +256,9 @@ SamplerPolicy Training::policy(LoaderRole role) const {
   policy.replicas = strategy_->replicas(rank_);
   policy.index = strategy_->replica_index(rank_);
   policy.seed = program_.settings.seed;
-  if (role == LoaderRole::train && program_.settings.stands_for > 1) {
+  const bool joins = role == LoaderRole::train ||
+                     (role == LoaderRole::evaluate && program_.settings.joins_evaluation);
+  if (joins && program_.settings.stands_for > 1) {
     policy.distributed = true;
     policy.replicas = program_.settings.stands_for;
     policy.joins = true;

@@ -11,6 +11,7 @@
 #include "model/trainer/callback/callbacks.hpp"
 #include "model/trainer/column_cache.hpp"
 #include "model/trainer/interpreter.hpp"
+#include "model/trainer/kept_lists.hpp"
 #include "model/trainer/logging.hpp"
 #include "model/trainer/metric_statements.hpp"
 #include "model/trainer/scheduler/schedulers.hpp"
@@ -18,7 +19,7 @@
 
 namespace lockstep {
 
-/// Where a loop stands, as the names of expressions see it.
+/// The position of a loop, as the names of expressions see it.
 struct Progress {
   int64_t global_step = 0;           ///< optimizer steps
   int64_t batches_that_stepped = 0;  ///< disregarding several optimizers: what loggers count
@@ -47,6 +48,9 @@ class Training final : public TrainerScope {
   Program refresh_callback_metrics() override;
   bool gathers() const override;
   bool is_column(std::string_view name) const override;
+  void list_grew(const std::string& name) override;
+  void name_bound(const std::string& name) override { kept_lists_.bound(name); }
+  void list_read(const std::string& name, SiteId site) override;
 
   // For the loops.
   Rank& rank() { return rank_; }
@@ -56,17 +60,19 @@ class Training final : public TrainerScope {
   RankLog& log() { return log_; }
   bool distributed() const { return strategy_->replicas(rank_) > 1; }
   bool has_hook(std::string_view name) const;
-  /// Tells the world that the next training epoch, or a batch of the next step, begins.
+  /// Reports to the world that the next training epoch, or a batch of the next step, begins.
   Program begin_epoch();
   /// A pass over a loader that is not of training, within a fit or alone.
-  void begin_evaluation(Stage stage) { metrics_.begin_pass(stage); }
-  void end_evaluation() { metrics_.end_evaluation(); }
+  void begin_evaluation(Stage stage, bool is_sanity_check);
+  void end_evaluation();
   Program begin_batch();
   /// Runs the user's hook of this name, if there is one, with names that die with it.
   Task<Flow> hook(std::string_view name);
-  /// The same with names that outlive it, for steps.
+  /// Like hook, with names that outlive it, for steps.
   Task<Flow> hook_with(std::string_view name, Frame& frame);
-  /// The same with `outputs` bound: the epoch-end hooks of 1.x.
+  /// Said where a hook has ended: what only its names hold is gone.
+  void leave_hook(std::string_view name, Frame& frame);
+  /// Like hook, with `outputs` bound, for the epoch-end hooks of 1.x.
   Program hook_with_outputs(std::string_view name);
   /// The hooks of epochs and batches of any kind, which 1.8 removed.
   Program hook_of_1_x(std::string_view name);
@@ -74,9 +80,9 @@ class Training final : public TrainerScope {
   Program transfer_batch();
   Program barrier(SiteId site);
   Program send_int(SiteId site);
-  /// From 2.5.3 on: rank 0 tells all whether it got a SIGTERM; then all leave.
+  /// From 2.5.3 on: rank 0 broadcasts whether it received SIGTERM; then all leave.
   Program share_termination();
-  /// Leaves by SIGTERMException where this rank has got one and there is more to do.
+  /// Leaves by SIGTERMException where this rank has received one and there is more to do.
   void leave_if_terminated(bool is_done) const;
   /// Room for an object as Python pickles it.
   TensorPointer object_tensor(int64_t bytes);
@@ -88,15 +94,15 @@ class Training final : public TrainerScope {
   Program save_checkpoint(SiteId site, bool weights_only);
   /// reduce(SUM) of one int64, the length of a loader; raises where this rank alone has none.
   Program reduce_length(int64_t length);
-  /// What comes before the loop of a stage: barriers, hooks, the strategy's setup.
+  /// Runs what precedes the loop of a stage: barriers, hooks, the strategy's setup.
   Program begin_stage(Stage stage);
-  /// What comes between a stage's set-up and its loop: barriers, and the handlers of signals.
+  /// Runs what is between a stage's set-up and its loop: barriers, and the handlers of signals.
   Program begin_loop();
-  /// Of the stage that runs.
+  /// Returns the sites of the current stage.
   const TrainerSites& sites() const;
   /// The strategy's teardown, and the hooks after it.
   Program end_stage();
-  /// The batch is there, for hooks and their columns, until it is left. Both outlive that.
+  /// Makes the batch available to hooks and their columns until `leave_batch`. Both outlive that.
   void enter_batch(const Batch& batch, const LoaderSettings& loader);
   void leave_batch();
   /// One training batch, which has been entered: forward, backward, update, in the order of
@@ -115,7 +121,7 @@ class Training final : public TrainerScope {
   Stage stage() const { return stage_; }
   Callbacks& callbacks() { return callbacks_; }
   Schedulers& schedulers() { return schedulers_; }
-  /// Of an optimizer, by its index in the plan.
+  /// Returns the learning rate of an optimizer, by its index in the plan.
   double learning_rate(size_t optimizer) const;
   void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
   /// Where schedulers change them.
@@ -145,7 +151,7 @@ class Training final : public TrainerScope {
   Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
-  /// Tells the world that a hook begins, whether or not the user has written it, and runs the
+  /// Reports to the world that a hook begins, whether or not the user has written it, and runs the
   /// handler of a signal that has come.
   Program begin_hook(std::string_view name);
   Program stand_at(Position position);
@@ -153,7 +159,7 @@ class Training final : public TrainerScope {
   Task<Flow> run_hook(std::string_view name, Frame& frame);
   bool holds_forward(std::string_view hook) const;
   void check_may_skip(const Hook* training_step) const;
-  /// What automatic optimization hands to the optimizer's step.
+  /// The closure that automatic optimization passes to the optimizer's step.
   struct Closure {
     bool begins_window = false;  ///< of accumulation
     bool has_run = false;
@@ -163,14 +169,15 @@ class Training final : public TrainerScope {
   /// A step hook of the user; forward is put first where it has none.
   Task<Flow> step(std::string_view hook, Frame& frame);
   Program forward(const Statement* statement, Frame& frame);
-  /// Of a multiple of the loss.
-  Program backward(double factor, SiteId site);
+  /// Runs backward from `start`: a multiple of the loss, or what the program made of the output.
+  Program backward(BackwardStart start, SiteId site);
   Program backward_of(const Statement& statement, Frame& frame);
-  /// d(what the step hook returns) / d(the loss of its forward).
-  Task<double> factor_of_returned(std::string_view hook, const Frame& frame);
+  /// d(what the step hook returns) / d(the loss of its forward, or its output).
+  Task<BackwardStart> start_of_returned(std::string_view hook, const Frame& frame);
   Program step_of(const Statement& statement);
   Program closure_of(const Statement& statement);
   Program update(size_t optimizer);
+  void note_update();
   void count_step();
   Program clip(const Statement& statement, Frame& frame);
   Program step_scheduler(const Statement& statement, Frame& frame);
@@ -185,6 +192,7 @@ class Training final : public TrainerScope {
   Program log_value(const Statement& statement, const std::string& name,
                     const Expression& expression, Frame& frame);
   Program log_metric(const Statement& statement, const std::string& name, MetricInstance* metric);
+  Program set_should_stop(const Statement& statement, Frame& frame);
   Program decide(const Statement& statement, Frame& frame);
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
   Task<Flow> run_training(const Statement& statement, Frame& frame);
@@ -201,6 +209,7 @@ class Training final : public TrainerScope {
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
   MetricStatements metrics_;
+  KeptLists kept_lists_;
   ColumnCache columns_;
   Callbacks callbacks_;
   Schedulers schedulers_;
@@ -216,6 +225,8 @@ class Training final : public TrainerScope {
   const Batch* whole_batch_ = nullptr;  ///< of all copies
   size_t part_ = 0;                     ///< the copy whose step runs
   bool forwarded_ = false;              ///< all copies, in this step
+  int64_t samples_since_update_ = 0;    ///< of training batches
+  bool forward_since_update_ = true;    ///< of any stage
   const LoaderSettings* loader_ = nullptr;
   bool forward_done_ = false;      ///< in this batch
   bool graph_is_gone_ = false;     ///< of the last forward: a backward has used it up
@@ -227,6 +238,7 @@ class Training final : public TrainerScope {
   std::optional<Closure> closure_;                ///< of the batch that runs
   std::map<size_t, GradientClipping> clippings_;  ///< of the next step, by optimizer
   GradientPointer loss_gradient_;                 ///< of the last forward
+  GradientPointer output_gradient_;               ///< of the same
   std::optional<double> factor_of_copies_{};      ///< what the hooks of all copies have returned
 };
 

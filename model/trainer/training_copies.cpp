@@ -3,13 +3,14 @@
 
 #include <utility>
 
+#include "model/strategy/device_copy.hpp"
 #include "model/trainer/training.hpp"
 
 namespace lockstep {
 
 namespace {
 
-// What a step hook returns: `output`, else `loss`.
+// The return value of a step hook: `output`, else `loss`.
 const Variable* result_of(const Frame& frame) {
   for (const char* name : {"output", "loss"}) {
     const auto found = frame.find(name);
@@ -23,7 +24,7 @@ const Variable* result_of(const Frame& frame) {
 }  // namespace
 
 // Each copy has names and a part of the batch of its own; what it binds to the module goes with it.
-// `once`: the first stands for all, with the whole batch.
+// `once`: the first represents all, with the whole batch.
 Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool once) {
   const int64_t whole_size = progress.batch_size;
   const std::vector<Batch> parts =
@@ -49,6 +50,7 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
       returned.push_back(*result);
     }
     returns_loss = names.count("output") == 0;
+    leave_hook(hook, names);
   }
   part_ = 0;
   batch_ = whole_batch_;
@@ -68,7 +70,11 @@ Task<Flow> Training::step_on_copies(std::string_view hook, Frame& frame, bool on
 // Strategies have one backward for all copies.
 Program Training::note_factor(std::string_view hook, const Frame& names) {
   const std::optional<double> before = std::exchange(factor_of_copies_, std::nullopt);
-  const double factor = co_await factor_of_returned(hook, names);
+  const BackwardStart start = co_await start_of_returned(hook, names);
+  if (!start.of_output.empty()) {
+    interpreter_.lack(no_site, "a loss of its own on each copy of dp is not modelled", "use ddp");
+  }
+  const double factor = start.of_loss;
   if (before && *before != factor) {
     interpreter_.lack(no_site,
                       "copies that return different multiples of their losses are not modelled");
@@ -99,8 +105,10 @@ Variable Training::gathered(const Variable::List& returned) {
     if (at + elements > whole->slice.elements) {
       return Variable{returned};  // rows of different width
     }
-    whole->ready = rank_.copy(part->slice, whole->slice.part(at, elements),
-                              {compute_stream, {part->ready}, no_site});
+    const Slice there = whole->slice.part(at, elements);
+    const CommunicationOptions options{compute_stream, {part->ready}, no_site};
+    whole->ready = part == parts.front() ? rank_.copy(part->slice, there, options)
+                                         : copy_between_devices(rank_, part->slice, there, options);
     part->uses = {{compute_stream, whole->ready}};  // it came after what made the part
     at += elements;
   }

@@ -1,4 +1,4 @@
-// What callbacks and statements ask of the trainer across ranks: decisions, objects, checkpoints.
+// Collective services of the trainer for callbacks and statements: decisions, objects, files.
 #include "model/strategy/optimizer.hpp"
 #include "model/strategy/replica.hpp"
 #include "model/trainer/training.hpp"

@@ -1,4 +1,4 @@
-// What a training batch does to the weights, and the hooks that may take its place
+// The effect of a training batch on the weights, and the hooks that may replace it
 // (loops/optimization/automatic.py, plugins/precision/precision.py, core/module.py).
 #include <fmt/core.h>
 
@@ -21,6 +21,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
   training_ = true;
   const bool automatic = program_.trainer.automatic_optimization;
   synchronise_ = !automatic || steps;
+  samples_since_update_ += batch_->size();
   loss_factor_ =
       automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
   if (automatic) {
@@ -31,6 +32,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
     Frame frame;
     co_await step("training_step", frame);
     co_await end_step("training_step_end", frame);
+    leave_hook("training_step", frame);
   }
   synchronise_ = true;
   training_ = false;
@@ -47,6 +49,7 @@ Program Training::optimize(bool steps) {
   if (has_hook("optimizer_step")) {
     Frame frame;
     co_await run_hook("optimizer_step", frame);
+    leave_hook("optimizer_step", frame);
   } else {
     co_await run_closure();
     co_await update(0);
@@ -75,31 +78,31 @@ Program Training::run_closure() {
     check_may_skip(own);
   }
   co_await end_step("training_step_end", frame);
-  if (has_backward) {
-    co_return;
+  if (!has_backward) {
+    if (closure_->begins_window) {
+      co_await zero_grad_by_hook();
+    }
+    if (has_loss) {
+      BackwardStart start = co_await start_of_returned("training_step", frame);
+      co_await backward(std::move(start), no_site);
+    }
   }
-  if (closure_->begins_window) {
-    co_await zero_grad_by_hook();
-  }
-  if (has_loss) {
-    const double factor = co_await factor_of_returned("training_step", frame);
-    co_await backward(factor, no_site);
-  }
+  leave_hook("training_step", frame);
 }
 
 // Automatic optimization calls backward on what training_step returns. What training_step_end
 // of 1.x makes of it counts as its loss itself.
-Task<double> Training::factor_of_returned(std::string_view hook, const Frame& frame) {
-  if (factor_of_copies_) {
-    co_return *factor_of_copies_;
-  }
+Task<BackwardStart> Training::start_of_returned(std::string_view hook, const Frame& frame) {
+  BackwardStart start{factor_of_copies_.value_or(1)};
   const auto loss = frame.find("loss");
-  if (loss == frame.end() || has_hook(std::string(hook) + "_end")) {
-    co_return 1;
+  if (factor_of_copies_ || loss == frame.end() || has_hook(std::string(hook) + "_end")) {
+    co_return start;
   }
   const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
   const SiteId site = own == nullptr ? no_site : site_of(own->place);
-  co_return co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, site);
+  start = co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, output_gradient_,
+                                            site);
+  co_return start;
 }
 
 // The others would wait for this rank's gradients.
@@ -117,7 +120,7 @@ void Training::check_may_skip(const Hook* training_step) const {
                          "is not supported (Lightning from 2.3 on)");
 }
 
-Program Training::backward(double factor, SiteId site) {
+Program Training::backward(BackwardStart start, SiteId site) {
   if (std::exchange(graph_is_gone_, true)) {
     throw ProgramException(site, "Trying to backward through the graph a second time");
   }
@@ -125,7 +128,10 @@ Program Training::backward(double factor, SiteId site) {
     interpreter_.lack(site, "a backward between clip_gradients and optimizer_step is not modelled");
   }
   StepOptions options = step_options();
-  options.loss_factor *= factor;
+  if (start.of_output.empty()) {
+    options.loss_factor *= start.of_loss;
+  }
+  options.output_gradient = std::move(start.of_output);
   co_await hook("on_before_backward");
   interpreter_.hand_over_compute_stream();
   co_await strategy_->backward(rank_, options);
@@ -157,7 +163,7 @@ Program Training::step_of(const Statement& statement) {
 Program Training::closure_of(const Statement& statement) {
   if (!closure_ || hook_ != "optimizer_step") {
     throw ProgramException(site_of(statement),
-                           "the closure is there in the hook `optimizer_step` alone");
+                           "the closure exists only in the hook `optimizer_step`");
   }
   co_await run_closure();
 }
@@ -178,6 +184,15 @@ Program Training::update(size_t optimizer) {
   options.learning_rate = learning_rate(options.optimizer);
   co_await strategy_->optimizer_step(rank_, options);
   log_.transfers = strategy_->transfers_per_step();
+  note_update();
+}
+
+// Two optimizers that step one after the other make one step of the training.
+void Training::note_update() {
+  if (std::exchange(forward_since_update_, false) || log_.samples_of_steps.empty()) {
+    log_.samples_of_steps.push_back(0);
+  }
+  log_.samples_of_steps.back() += std::exchange(samples_since_update_, 0);
 }
 
 void Training::count_step() {

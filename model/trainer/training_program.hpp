@@ -64,13 +64,13 @@ struct TrainerSettings {
 struct TrainerSites {
   SiteId log_dir, pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader,
       val_loader, test_loader, predict_loader, loader_length, sigterm, sigterm_handler,
-      sigterm_exit, save_checkpoint;
+      sigterm_exit, should_stop;
 };
 /// Adds the sites of a stage to a table. Every stage has its own: a rank that validates alone has
 /// reached statements that the others never did.
 TrainerSites add_trainer_sites(Sites& sites, Stage stage);
 
-/// What all ranks of a training run share. Read only but the log; outlives the run.
+/// Data that all ranks of a training run share. Read-only except the log; outlives the run.
 struct TrainingProgram {
   std::shared_ptr<const Scenario> scenario;
   std::shared_ptr<const Network> network;
@@ -84,7 +84,7 @@ struct TrainingProgram {
   std::vector<LoaderSettings> validation;
   std::vector<LoaderSettings> test;
   std::vector<LoaderSettings> predict;
-  SiteId stop_site{};  ///< of the first `should_stop`; none: only callbacks stop early
+  bool sets_should_stop = false;  ///< some statement does; else only callbacks stop early
   std::vector<CallbackSettings> callbacks;
   std::vector<SchedulerSettings> schedulers;
   bool monitors_metrics = false;  ///< some callback or scheduler reads callback_metrics

@@ -1,5 +1,7 @@
-// Where the program stands, and what Lightning does on a SIGTERM that comes there
+// Where the program is, and what Lightning does on a SIGTERM that comes there
 // (trainer/connectors/signal_connector.py).
+#include <fmt/core.h>
+
 #include "model/program/fault_port.hpp"
 #include "model/trainer/training.hpp"
 
@@ -8,7 +10,37 @@ namespace lockstep {
 Program Training::begin_epoch() {
   position_.epoch = progress.epoch;
   metrics_.begin_pass(Stage::fit);
+  kept_lists_.begin_pass(Stage::fit, false);
   return stand_at(position_);
+}
+
+void Training::begin_evaluation(Stage stage, bool is_sanity_check) {
+  metrics_.begin_pass(stage);
+  kept_lists_.begin_pass(stage, is_sanity_check);
+}
+
+void Training::end_evaluation() {
+  metrics_.end_evaluation();
+  kept_lists_.end_evaluation();
+}
+
+// Only outputs of batches belong to an epoch: a history of epochs is meant to grow.
+void Training::list_grew(const std::string& name) {
+  if (batch_ != nullptr) {
+    kept_lists_.grew(name);
+  }
+}
+
+void Training::list_read(const std::string& name, SiteId site) {
+  if (batch_ != nullptr) {
+    return;
+  }
+  const std::string leftovers = kept_lists_.ask_for_leftovers(name);
+  if (!leftovers.empty()) {
+    log_.add({"LS312", site,
+              fmt::format("the list `{}` still holds {}: nothing has emptied it", name, leftovers),
+              fmt::format("empty it at the end of this hook: - let: {{{}: \"[]\"}}", name)});
+  }
 }
 
 Program Training::begin_batch() {
@@ -28,7 +60,7 @@ Program Training::stand_at(Position position) {
   }
 }
 
-// From 2.5.3 on the handler itself broadcasts, wherever the rank stands and whatever the others
+// From 2.5.3 on the handler itself broadcasts, wherever the rank is and whatever the others
 // call next. Outside of a stage nobody handles the signal, and it ends the process.
 Program Training::handle_termination() {
   if (!handles_signals_) {

@@ -15,14 +15,15 @@ Program Training::backward_of(const Statement& statement, Frame& frame) {
   if (!forward_done_) {
     throw ProgramException(site_of(statement), "backward without a forward before it");
   }
-  double factor = 1;
+  BackwardStart start{1};
   if (statement.expression) {
     const SiteId site = site_of(statement);
     const Variable variable =
         co_await interpreter_.variable_of(statement.expression->value, frame, site);
-    factor = co_await interpreter_.gradient_of(variable.gradient, loss_gradient_, site);
+    start = co_await interpreter_.gradient_of(variable.gradient, loss_gradient_, output_gradient_,
+                                              site);
   }
-  co_await backward(factor, site_of(statement));
+  co_await backward(std::move(start), site_of(statement));
 }
 
 Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
@@ -42,6 +43,13 @@ Program Training::decide(const Statement& statement, Frame& frame) {
   }
 }
 
+// A row of the journal too: ranks that leave the loops apart were parted here.
+Program Training::set_should_stop(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const bool stops = co_await interpreter_.condition_of(statement.expression->value, frame, site);
+  progress.should_stop = rank_.choose(site, ChoiceKind::branch, 2, stops ? 1 : 0) == 1;
+}
+
 Task<Flow> Training::run(const Statement& statement, Frame& frame) {
   switch (statement.kind) {
     case Kind::fit:
@@ -52,11 +60,8 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
     case Kind::log:
     case Kind::log_dict: co_await log_statement(statement, frame); break;
     case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
-    case Kind::save_checkpoint: co_await save_checkpoint(sites().save_checkpoint, false); break;
-    case Kind::should_stop:
-      progress.should_stop = co_await interpreter_.condition_of(statement.expression->value, frame,
-                                                                site_of(statement));
-      break;
+    case Kind::save_checkpoint: co_await save_checkpoint(site_of(statement), false); break;
+    case Kind::should_stop: co_await set_should_stop(statement, frame); break;
     default: co_return co_await run_training(statement, frame);
   }
   co_return Flow::next;

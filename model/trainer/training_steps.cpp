@@ -66,6 +66,7 @@ Program Training::evaluation_batch(std::string_view step_hook) {
   co_await step(step_hook, frame);
   const std::string step_end = std::string(step_hook) + "_end";
   co_await end_step(step_end, frame);
+  leave_hook(step_hook, frame);
   forward_done_ = false;
 }
 
@@ -143,12 +144,13 @@ Program Training::forward(const Statement* statement, Frame& frame) {
   entered_wrapper_ = entered_wrapper_ || options.enters_wrapper;
   if (batch_ == nullptr) {
     throw ProgramException(statement == nullptr ? no_site : site_of(*statement),
-                           "forward has no batch here; it belongs into a step hook");
+                           "forward has no batch here; move it to a step hook");
   }
   if (!forwarded_ || part_ == 0) {  // of all copies at once
     interpreter_.hand_over_compute_stream();
     co_await strategy_->forward(rank_, *whole_batch_, options);
     forwarded_ = true;
+    forward_since_update_ = true;
   }
   forward_done_ = true;
   graph_is_gone_ = false;
@@ -195,8 +197,9 @@ TensorPointer Training::copied(const Slice& from, std::vector<int64_t> shape) {
 }
 
 Program Training::bind_output(const Statement* statement, Frame& frame) {
+  output_gradient_ = nullptr;
   if (program_.uses_loss) {
-    loss_gradient_ = training_ ? interpreter_.new_loss() : nullptr;
+    loss_gradient_ = training_ ? interpreter_.new_result_of_forward(1) : nullptr;
     interpreter_.bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);
   }
   const bool named = statement != nullptr && statement->result;
@@ -228,7 +231,9 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     output->ready_on = compute_stream;
     output->uses[compute_stream] = output->ready;
   }
-  interpreter_.bind(named ? statement->result->value : "output", Variable{output}, frame);
+  output_gradient_ = training_ ? interpreter_.new_result_of_forward(elements) : nullptr;
+  interpreter_.bind(named ? statement->result->value : "output", Variable{output, output_gradient_},
+                    frame);
 }
 
 }  // namespace lockstep

@@ -17,12 +17,8 @@ namespace lockstep {
 class RankScope final : public Environment {
  public:
   RankScope(Interpreter& interpreter, Frame& frame, const Interpreter::NamedValues& resolved,
-            const Place& place, bool is_condition)
-      : interpreter_(interpreter),
-        frame_(frame),
-        resolved_(resolved),
-        place_(place),
-        is_condition_(is_condition) {}
+            const Place& place)
+      : interpreter_(interpreter), frame_(frame), resolved_(resolved), place_(place) {}
 
   std::optional<Value> lookup(std::string_view name) override {
     const auto resolved = resolved_.find(name);
@@ -51,9 +47,7 @@ class RankScope final : public Environment {
   }
 
   bool unknown(const SourcePlace& place) override {
-    // The condition of an `if` is a choice as a whole.
-    return !is_condition_ &&
-           interpreter_.rank_.choose(site_of(place), ChoiceKind::branch, 2, 0) == 1;
+    return interpreter_.rank_.choose(unknown_site_of(place), ChoiceKind::unknown, 2, 0) == 1;
   }
 
  private:
@@ -76,7 +70,6 @@ class RankScope final : public Environment {
   Frame& frame_;
   const Interpreter::NamedValues& resolved_;
   const Place& place_;
-  bool is_condition_;
 };
 
 namespace {
@@ -193,7 +186,7 @@ Task<Value> Interpreter::read(const Variable& variable, const std::string& name,
   }
   const Value* value = std::get_if<Value>(&variable.content);
   if (value == nullptr) {
-    fail(site, fmt::format("`{}` is no value", name), "");
+    fail(site, fmt::format("`{}` is not a value", name), "");
   }
   co_return *value;
 }
@@ -218,6 +211,9 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
       continue;
     }
     const bool needed = std::find(computed.begin(), computed.end(), name) != computed.end();
+    if (needed) {
+      note_read_list(*variable, name, site);
+    }
     if (needed || is_list) {
       Value value = co_await read(*variable, name, site);
       values.emplace(name, std::move(value));
@@ -232,9 +228,9 @@ Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId 
 }
 
 Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId site,
-                             const NamedValues& resolved, bool is_condition) {
+                             const NamedValues& resolved) {
   try {
-    RankScope scope(*this, frame, resolved, rank_.place(), is_condition);
+    RankScope scope(*this, frame, resolved, rank_.place());
     return evaluate(expression, scope);
   } catch (const UnboundNameError& error) {
     log_.add({"unbound", site, error.message(), error.remedy()});
@@ -247,13 +243,13 @@ Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId 
 Task<Value> Interpreter::value_of(const Expression& expression, Frame& frame, SiteId site) {
   NamedValues resolved;
   co_await resolve(expression, frame, site, resolved);
-  co_return evaluated(expression, frame, site, resolved, false);
+  co_return evaluated(expression, frame, site, resolved);
 }
 
 Task<bool> Interpreter::condition_of(const Expression& expression, Frame& frame, SiteId site) {
   NamedValues resolved;
   co_await resolve(expression, frame, site, resolved);
-  const Value value = evaluated(expression, frame, site, resolved, true);
+  const Value value = evaluated(expression, frame, site, resolved);
   try {
     co_return lockstep::condition_of(value);
   } catch (const OperationError& error) {
@@ -299,7 +295,7 @@ std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, F
     place.rank = RankId{static_cast<uint32_t>(other)};
     place.node = other / place.local_world_size;
     place.local_rank = other % place.local_world_size;
-    RankScope scope(*this, frame, nothing, place, false);
+    RankScope scope(*this, frame, nothing, place);
     try {
       if (evaluate_integer(expression, scope, "`color`") == color) {
         members.push_back(other);
@@ -320,6 +316,7 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   if (root.kind == ExpressionNode::Kind::name) {
     check_lost(root.name, site);
     if (const Variable* variable = find(root.name, frame)) {
+      note_read_list(*variable, root.name, site);
       co_return *variable;
     }
   }
@@ -334,7 +331,7 @@ Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& fra
   }
   NamedValues resolved;
   co_await resolve(expression, frame, site, resolved);
-  const Value value = evaluated(expression, frame, site, resolved, false);
+  const Value value = evaluated(expression, frame, site, resolved);
   const int64_t elements = value.is(Value::Kind::tensor) ? value.tensor().values.size() : 1;
   GradientPointer gradient = recorded(expression, elements, frame, site, resolved);
   if (value.is(Value::Kind::tensor)) {

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// What a name of a program is bound to. Tensors are shared, as Python's names share objects.
+/// The binding of a name of a program. Tensors are shared, as Python's names share objects.
 struct Variable {
   using List = std::vector<Variable>;
   std::variant<Value, TensorPointer, std::shared_ptr<PendingWork>, Group, List> content;

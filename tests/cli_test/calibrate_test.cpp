@@ -1,4 +1,4 @@
-// Measuring this machine, and predictions that rest on it.
+// Measuring this machine, and predictions based on it.
 #include <catch2/catch.hpp>
 
 #include "tests/cli_test/program.hpp"
@@ -64,14 +64,14 @@ TEST_CASE("a machine that was measured predicts with a range, and exec holds the
 
   folder.write("a.yaml", training("{preset: cpu}"));
   const Ended plain = run_program("run a.yaml", "2>&1", folder.path());
-  CHECK(has(plain, "UNCALIBRATED"));
+  CHECK(has(plain, "not calibrated"));
   const Ended run = run_program("run a.yaml --calibration machine.json", "2>&1", folder.path());
   INFO(run.output);
   CHECK(run.code == 0);
   CHECK(has(run, "basis: calibrated on "));
   CHECK(has(run, "2 ranks, "));
   CHECK(has(run, "quick (machine.json)"));
-  CHECK_FALSE(has(run, "UNCALIBRATED"));
+  CHECK_FALSE(has(run, "not calibrated"));
 
   // The key is relative to the scenario, wherever the program is started.
   const std::string file = folder.write(
@@ -99,7 +99,7 @@ TEST_CASE("a calibration that reaches its time limit is undecided and leaves not
 
 #else
 
-TEST_CASE("without a rank program a calibration says what brings it") {
+TEST_CASE("without a rank program a calibration says how to get it") {
   const Ended ended = run_program("calibrate --quick");
   CHECK(ended.code == 5);
   CHECK(has(ended, "./dev libtorch"));

@@ -30,7 +30,7 @@ TEST_CASE("a program that ends exits 0, one that hangs 1") {
   CHECK(run_program("run " + data + "ring.yaml:sum").code == 0);
 }
 
-TEST_CASE("without a case every case is told under its name") {
+TEST_CASE("without a case every case is reported under its name") {
   const Ended ended = run_program("verify " + data + "ring.yaml");
   CHECK(ended.code == 1);
   for (const char* name : {"sum", "guarded", "unknown"}) {
@@ -84,7 +84,7 @@ TEST_CASE("JSON goes to a file whole, and is parsed back") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("a file that cannot be written is told") {
+TEST_CASE("a file that cannot be written is reported") {
   for (const char* arguments : {"schema -o ", "verify ring.yaml:sum -o ",
                                 "run ring.yaml:sum --timeline ", "test ring.yaml --junit "}) {
     const Ended ended = run_program(std::string(arguments) + "/nowhere/out", "2>&1", data);
@@ -95,7 +95,7 @@ TEST_CASE("a file that cannot be written is told") {
   }
 }
 
-TEST_CASE("a standard output that takes nothing is told and is no success") {
+TEST_CASE("a standard output that takes nothing is reported and is no success") {
   for (const char* redirect : {"2>&1 >/dev/full", "2>&1 >&-"}) {
     for (const char* arguments : {"verify ring.yaml:sum", "test ring.yaml", "schema"}) {
       const Ended ended = run_program(arguments, redirect, data);
@@ -161,7 +161,7 @@ TEST_CASE("a run on threads gives the same bytes again") {
   CHECK(run_program(json).output == run_program(json).output);
 }
 
-TEST_CASE("numbers that are none are told in words") {
+TEST_CASE("numbers that are none are reported in words") {
   const auto told = [](const std::string& option, const std::string& text) {
     const Ended ended = run_program("run " + data + "ring.yaml " + option);
     INFO(ended.output);
@@ -185,7 +185,7 @@ TEST_CASE("a JUnit report can be written beside the table") {
   CHECK(folder.read("report.xml").starts_with("<?xml version=\"1.0\""));
 }
 
-TEST_CASE("a timeline has a slice an operation, and an arrow from send to receive") {
+TEST_CASE("a timeline has a slice per operation, and an arrow from send to receive") {
   const Folder folder;
   const std::string file = folder.write("a.yaml", message);
   const Ended ended = run_program("run " + file + " --timeline " + folder.file("t.json"));
@@ -235,7 +235,7 @@ TEST_CASE("drawn faults are printed as the lines that repeat them") {
   const Ended drawn = run_program(command);
   INFO(drawn.output);
   CHECK(drawn.output == run_program(command).output);
-  const std::string head = "drawn from seed 3; these lines repeat it:\n";
+  const std::string head = "drawn from seed 3; add these lines to repeat it:\n";
   REQUIRE(drawn.output.starts_with(head));
   const std::string lines =
       drawn.output.substr(head.size(), drawn.output.find("\n\n") + 1 - head.size());
@@ -247,13 +247,14 @@ TEST_CASE("drawn faults are printed as the lines that repeat them") {
   CHECK(run_program("verify " + folder.file("b.yaml") + " --draw-faults 1").code == 2);
 }
 
-TEST_CASE("a fault that struck nothing is told in text, in JSON and by test") {
+TEST_CASE("a fault that struck nothing is reported in text, in JSON and by test") {
   const Folder folder;
   const std::string file =
       folder.write("a.yaml", message + "faults: [{lost_message: {rank: 0, call: 9}}]\n");
   for (const char* command : {"run ", "verify ", "test ", "verify --format json "}) {
     const Ended ended = run_program(command + file);
     CHECK(ended.code == 0);
-    CHECK(ended.output.find("fault 1, `lost_message`, never struck rank 0") != std::string::npos);
+    CHECK(ended.output.find("fault 1, `lost_message`, never took effect on rank 0") !=
+          std::string::npos);
   }
 }

@@ -1,4 +1,4 @@
-// Real runs: a process a rank, held against their simulation; without LibTorch, how to get it.
+// Real runs: one process per rank, compared with their simulation; without LibTorch, how to get it.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -25,7 +25,7 @@ TEST_CASE("doctor says what is there and exits 0") {
   CHECK(run_program("doctor --format json").output.front() == '{');
 }
 
-TEST_CASE("GPUs that are asked for and missing are told with a remedy") {
+TEST_CASE("GPUs that are asked for and missing are reported with a remedy") {
   // No NVML is found below this folder, whatever this machine has: the loader looks here first, and
   // the empty file is no library.
   const Folder folder;
@@ -34,7 +34,7 @@ TEST_CASE("GPUs that are asked for and missing are told with a remedy") {
                                   "2>&1", "", "export LD_LIBRARY_PATH=" + folder.path() + "; ");
   INFO(ended.output);
   CHECK(ended.code == 5);
-  CHECK((has(ended, "there is no GPU here") || has(ended, "lockstep-rank-cuda is not there")));
+  CHECK((has(ended, "no GPU found") || has(ended, "lockstep-rank-cuda was not found")));
   CHECK(has(ended, "   = "));
   CHECK(run_program("exec --device tpu " + scenario("accumulation.yaml")).code == 2);
 }
@@ -143,7 +143,7 @@ TEST_CASE("a real hang ends by its deadline, with the finding of the simulation"
       exec_into(temporary, "--hang-after 1 " + scenario("new-group-on-one-rank.yaml:members_only"));
   INFO(ended.output);
   CHECK(ended.code == 1);
-  CHECK(has(ended, "error[LS101]: ranks 0-1 wait for ever in new_group"));
+  CHECK(has(ended, "error[LS101]: ranks 0-1 wait forever in new_group"));
   CHECK(has(ended, "outcome equal"));
   CHECK(std::filesystem::is_empty(temporary.path()));
 }
@@ -166,7 +166,7 @@ TEST_CASE("a rank that is killed is named, and the others end") {
   CHECK(has(ended, "ended by signal 9"));
 }
 
-TEST_CASE("an interrupted run ends its ranks, tells how far they came and keeps their journals") {
+TEST_CASE("an interrupted run ends its ranks, reports how far they came and keeps their journals") {
   const Folder temporary;
   const Folder folder;
   // Each waits for a message that the other never sends: there is time to interrupt it.
@@ -206,8 +206,7 @@ TEST_CASE("a rank that a fault takes away dies, and the finding is that of the s
   CHECK(ended.code == 1);
   CHECK(has(ended, "[rank 1] ended by signal 9"));
   CHECK_FALSE(has(ended, "TCPStore"));  // what LibTorch warns of, once a peer is gone
-  CHECK(
-      has(ended, "ranks 0, 2 wait for ever in all_reduce: rank 1 was lost after its operation 1"));
+  CHECK(has(ended, "ranks 0, 2 wait forever in all_reduce: rank 1 was lost after its operation 1"));
   CHECK(has(ended, "outcome equal"));
   CHECK(has(ended, "calls equal"));
   CHECK(std::filesystem::is_empty(temporary.path()));
@@ -274,7 +273,7 @@ TEST_CASE("ranks that never join are named after the deadline") {
   CHECK(lines_of(without_rank_zero.output) == 1);
 }
 
-TEST_CASE("a port in use is told with what to do") {
+TEST_CASE("a port in use is reported with what to do") {
   // The first rank 0 holds the port while it waits for its peer.
   const std::string rank_zero = "RANK=0 " LOCKSTEP_RANK_PROGRAM " " +
                                 scenario("accumulation.yaml:accumulated") + " --join-timeout ";
@@ -289,7 +288,7 @@ TEST_CASE("a port in use is told with what to do") {
   CHECK(lines_of(second.output) == 1);
 }
 
-TEST_CASE("a missing or damaged report is told, and is no verdict") {
+TEST_CASE("a missing or damaged report is reported, and is no verdict") {
   const Folder folder;
   const std::string training = scenario("accumulation.yaml:accumulated");
   const Ended missing = run_program("compare --reports " + folder.path() + " " + training);

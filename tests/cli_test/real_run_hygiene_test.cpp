@@ -69,10 +69,10 @@ TEST_CASE("reports of two runs are not put together") {
   const Ended mixed = compare(file, folder.file("a"));
   INFO(mixed.output);
   CHECK(mixed.code == 6);
-  CHECK(has(mixed, "rank-1.report: it is of another run than rank-0.report"));
+  CHECK(has(mixed, "rank-1.report: it is not of the same run as rank-0.report"));
 }
 
-TEST_CASE("reports of another scenario are told, whatever it expects") {
+TEST_CASE("reports of another scenario are reported, whatever it expects") {
   const Folder folder;
   const std::string file = folder.write("one.yaml", bare("    - barrier\n"));
   REQUIRE(compare(file, folder.file("a"), both(file, folder.file("a"))).code == 0);
@@ -80,7 +80,7 @@ TEST_CASE("reports of another scenario are told, whatever it expects") {
   const Ended other = compare(more, folder.file("a"));
   INFO(other.output);
   CHECK(other.code == 6);
-  CHECK(has(other, "it is of another scenario or case"));
+  CHECK(has(other, "it is of a different scenario or case"));
   CHECK(compare(file + " --set 'process_group.timeout=60 s'", folder.file("a")).code == 6);
   // What is expected of a run may be thought of later.
   const std::string expecting =
@@ -105,7 +105,7 @@ TEST_CASE("reports of a scenario whose file of values was changed are of another
   const Ended other = compare(file, folder.file("a"));
   INFO(other.output);
   CHECK(other.code == 6);
-  CHECK(has(other, "it is of another scenario or case"));
+  CHECK(has(other, "it is of a different scenario or case"));
 }
 
 TEST_CASE("a rank takes away what an earlier run left in its name") {
@@ -128,7 +128,7 @@ TEST_CASE("ranks that others started say that they gave up, and how to go on") {
       folder.write("hang.yaml", bare("    - if: rank == 0\n      then: [barrier]\n"));
   const Ended ended = run_shell(both(file, folder.file("a"), "--hang-after 1"));
   INFO(ended.output);
-  CHECK(has(ended, "rank 0 waited in vain for 1 s and gave up; next: lockstep compare " + file +
+  CHECK(has(ended, "rank 0 waited 1 s and gave up; next: lockstep compare " + file +
                        " --reports " + folder.file("a")));
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("weights that are large beside the batch are no difference of memory")
   }
 }
 
-TEST_CASE("a folder for temporary files that is not there is told with its remedy") {
+TEST_CASE("a folder for temporary files that is not there is reported with its remedy") {
   const Folder folder;
   const std::string file = folder.write("one.yaml", bare("    - barrier\n"));
   const Ended ended = run_program("exec " + file, "2>&1", "", "export TMPDIR=/nonexistent; ");

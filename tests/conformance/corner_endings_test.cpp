@@ -138,7 +138,7 @@ using Kinds = std::vector<RankEnd::Kind>;
 
 }  // namespace
 
-TEST_CASE("an exception on one rank ends that rank, and the others wait for ever") {
+TEST_CASE("an exception on one rank ends that rank, and the others wait forever") {
   Worlds worlds;
   for (const Body& body : {Body(raises), Body(raises_what_is_no_program_exception)}) {
     const Arm arm = run_both(worlds, world_of(2), body);
@@ -156,7 +156,7 @@ TEST_CASE("an exception that its own rank catches leaves no trace") {
   CHECK(numbers_of(arm.seen[1]) == Numbers{1, 2, 4});
 }
 
-TEST_CASE("a program that waits for ever keeps its memory and its last row, whatever it unwinds") {
+TEST_CASE("a program that waits forever keeps its memory and its last row, whatever it unwinds") {
   Worlds worlds;
   for (const Body& body : {Body(waits_holding_memory), Body(swallows_the_end)}) {
     const Arm arm = run_both(worlds, world_of(2), body);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int32_t micro_batches = 4;
 
-// How a stage makes a send and a receive that belong together.
+// How a stage makes a send and a receive that match.
 enum class Exchange { one_by_one, grouped };
 
 Program exchange(Rank& rank, Exchange how, Slice sent, Slice received, int32_t peer) {
@@ -202,7 +202,7 @@ TEST_CASE("a group that one rank alone makes never comes to be") {
   CHECK(unfinished(run_both(worlds, world_of(3), group_on_one_rank)) == std::vector<int32_t>{0});
 }
 
-TEST_CASE("a rank that is no member of a group waits for ever in it, the members do not") {
+TEST_CASE("a rank that is no member of a group waits forever in it, the members do not") {
   Worlds worlds;
   const Arm arm = run_both(worlds, world_of(3), group_of_others);
   CHECK(unfinished(arm) == std::vector<int32_t>{2});

@@ -168,7 +168,7 @@ TEST_CASE("a call that one rank leaves out hangs the others until the deadline")
   CHECK(lane_zero(result, 1).row(lane_zero(result, 1).size() - 1).row == RowKind::finish);
 }
 
-TEST_CASE("two kinds of collective at one place wait for ever, on both ranks") {
+TEST_CASE("two kinds of collective at one place wait forever, on both ranks") {
   const RunResult result = run(world_of(2), ends_after(short_deadline), wrong_order);
   CHECK(result.hung);
   CHECK(result.waiting.size() == 2);
@@ -227,7 +227,7 @@ TEST_CASE("two lanes of a rank meet by promises") {
   CHECK(result.journal->lanes(0) == 2);
 }
 
-TEST_CASE("a run with a lane that waits for ever hangs although the main lane has ended") {
+TEST_CASE("a run with a lane that waits forever hangs although the main lane has ended") {
   const RunResult result = run(world_of(1), ends_after(short_deadline), leaves_a_lane_waiting);
   CHECK(result.hung);
   CHECK(result.ends[0].kind == RankEnd::Kind::finished);

@@ -227,7 +227,7 @@ TEST_CASE("two ranks that both send first hang by rendezvous and end by eager se
   CHECK(run(options, ends_after(short_deadline, &fleet), program(64)).hung);
 }
 
-TEST_CASE("a send and a receive of different sizes both wait for ever") {
+TEST_CASE("a send and a receive of different sizes both wait forever") {
   const RunResult result =
       run(world_of(2), ends_after(short_deadline), [](Rank& rank) { return sizes_differ(rank); });
   CHECK(result.hung);

@@ -144,7 +144,7 @@ inline std::vector<std::string> disagreements(const Arm& a, const Arm& b) {
   };
   if (!std::equal(a.result.waiting.begin(), a.result.waiting.end(), b.result.waiting.begin(),
                   b.result.waiting.end(), same_wait)) {
-    found.push_back("other lanes wait for ever, or for other tickets");
+    found.push_back("other lanes wait forever, or for other tickets");
   }
   for (size_t rank = 0; rank < a.seen.size(); ++rank) {
     const RankEnd& x = a.result.ends[rank];

@@ -113,7 +113,8 @@ TEST_CASE("a broken link fails its operations, and the rank that settles them") 
 }
 
 TEST_CASE(
-    "what the library says of a broken link is told once, and is no failure of the rank's own") {
+    "what the library says of a broken link is reported once, and is no failure of the rank's "
+    "own") {
   Fabric fabric;
   FakeBoard board(fabric);
   const RunOptions options = world_of(2);

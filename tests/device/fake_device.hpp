@@ -119,7 +119,7 @@ class FakeDevice final : public backend::Device, public Operands {
   std::atomic<bool> aborted_ = false;
 };
 
-/// Runs the program with a thread a rank, each over a device of its own.
+/// Runs the program with one thread per rank, each over a device of its own.
 RunResult run_on_fake_devices(const RunOptions& options, std::chrono::milliseconds deadline,
                               const ProgramOfRank& program_of_rank);
 

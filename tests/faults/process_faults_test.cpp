@@ -170,7 +170,7 @@ TEST_CASE("a rank that is killed before any of its operations is named with the 
   CHECK_FALSE(std::filesystem::exists(folder));
 }
 
-TEST_CASE("a signal from outside, to a rank that waits, is told with the operation it was at") {
+TEST_CASE("a signal from outside, to a rank that waits, is reported with the operation it was at") {
   // Rank 1 waits in a message that nobody sends, rank 0 for rank 1.
   Asked asked;
   asked.text =
@@ -207,7 +207,7 @@ TEST_CASE("a signal from outside, to a rank that waits, is told with the operati
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].code == "LS101");
     CHECK(findings[0].title ==
-          "rank 0 waits for ever in recv from rank 1: rank 1 was lost after its operation 2, recv");
+          "rank 0 waits forever in recv from rank 1: rank 1 was lost after its operation 2, recv");
     // A rank that the simulator loses while it waits there gives the same finding.
     Asked lost = asked;
     lost.set.push_back("faults=[{lost_rank: {rank: 1, at: 1 s}}]");
@@ -221,7 +221,7 @@ TEST_CASE("a signal from outside, to a rank that waits, is told with the operati
   }
 }
 
-TEST_CASE("two runs that differ are told apart") {
+TEST_CASE("two runs that differ are distinguished") {
   ThreeWorlds worlds(deadline);
   const Asked asked = small_training();
   Asked other = asked;
@@ -306,6 +306,6 @@ TEST_CASE("a case that no rank can run is refused with the reason, and the fleet
   other.set = {"cluster.ranks=3"};  // the ranks read another world size than they are
   const cli::OneRun refused = worlds.run_processes(scenario, other, deadline);
   CHECK_FALSE(refused.ran);
-  CHECK(refused.world_failure.find("another number of ranks") != std::string::npos);
+  CHECK(refused.world_failure.find("requested number of ranks") != std::string::npos);
   CHECK(worlds.judge(asked).failures.empty());
 }

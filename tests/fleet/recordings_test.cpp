@@ -1,5 +1,5 @@
 // The scenarios of Lightning's recordings once more, each in the simulator, on threads over Gloo
-// and by processes over LibTorch. What Lightning did is held against ours elsewhere
+// and by processes over LibTorch. What Lightning did is compared with ours elsewhere
 // (docs/oracle.md).
 #include <fmt/format.h>
 

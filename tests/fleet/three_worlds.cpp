@@ -126,7 +126,7 @@ Agreement ThreeWorlds::judge(const Asked& asked) {
   }
   agreement.failures = differences_from_simulation(scenario, real, false, &agreement.bit_for_bit);
   if (real.result.hung && !agreement.failures.empty()) {
-    // A slow machine is no hang: only one that lasts is held against the simulator.
+    // A slow machine is no hang: only one that lasts is compared with the simulator.
     real = run_processes(scenario, asked, long_deadline);
     agreement.failures = differences_from_simulation(scenario, real, false, &agreement.bit_for_bit);
   }

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (path == "s.yaml") {
       return text;
     }
-    return FileError{"there is no such file"};
+    return FileError{"file not found"};
   };
   const LoadedScenarios loaded = load_scenario_file("s.yaml", {}, read_file);
   if (loaded.ok() == loaded.scenarios.empty()) {

@@ -38,7 +38,7 @@ struct Listener {
 };
 
 /// A link to a port of this host, which can be taken down: then nothing comes through any more, and
-/// nobody is told.
+/// nobody is reported.
 class Link {
  public:
   explicit Link(uint16_t to) : thread_([this, to] { carry(to); }) {}
@@ -108,7 +108,7 @@ MeetingOptions options_of(int32_t rank, uint16_t port) {
 
 }  // namespace
 
-TEST_CASE("words left on the board of a meeting come to the others, and a dead link is told") {
+TEST_CASE("words left on the board of a meeting come to the others, and a dead link is reported") {
   backend::quieten_libtorch();
   const Listener store;
   MeetingOptions of_rank_0 = options_of(0, store.port());

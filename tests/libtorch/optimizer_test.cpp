@@ -72,7 +72,7 @@ TEST_CASE("real-valued SGD stays within its rounding of the reference") {
     const std::vector<Values> ours = run(libtorch());
     const std::vector<Values> theirs = run(reference());
     // With |gradient| <= 1.03 the momentum stays below 5.2, so the parameter below 1 + 0.52 * 5.
-    // Six roundings a step; errors only add up, since momentum 0.9 and learning rate 0.1 are < 1.
+    // Six roundings per step; errors only add up, since momentum 0.9 and learning rate 0.1 are < 1.
     const double bound = 2 * roundings(6 * steps * steps, dtype);
     CHECK(distance(ours[0], theirs[0]) <= bound * 3.6);
     CHECK(distance(ours[1], theirs[1]) <= bound * 5.2);
@@ -88,8 +88,8 @@ TEST_CASE("Adam and AdamW stay within their rounding of the reference") {
       };
       const std::vector<Values> ours = run(libtorch());
       const std::vector<Values> theirs = run(reference());
-      // Corrected moments are at most 1.05 and see six roundings a step; the root of the second is
-      // at least 0.49, so their quotient is at most 2.1 and off by the errors of both and eight
+      // Corrected moments are at most 1.05 and see six roundings per step; the root of the second
+      // is at least 0.49, so their quotient is at most 2.1 and off by the errors of both and eight
       // roundings of its own. The parameter stays below 1.1.
       const double gamma = roundings(6 * steps, dtype);
       const double direction = gamma * (1.05 / 0.49 + 2.1 / 2) + 2.1 * roundings(8, dtype);

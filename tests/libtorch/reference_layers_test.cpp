@@ -50,7 +50,7 @@ struct NormBounds {
   double gradients;
 };
 
-/// Batch norm over n values a channel, to first order in the unit roundoff u, for one
+/// Batch norm over n values per channel, to first order in the unit roundoff u, for one
 /// implementation; M, G, W bound |input|, |output gradient|, |weight|, v the variances from below.
 /// |x - mean| <= 2M =: D, |normalised| <= sqrt(n).
 NormBounds batch_norm_bounds(double n, double M, double G, double W, double v, DType dtype) {

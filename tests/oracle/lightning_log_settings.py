@@ -181,6 +181,15 @@ program:
     - let: {seen: "callback_metrics['t']"}
     - log: {name: doubled, value: 2 * seen}
 """,
+    "curve-logged": """
+trainer: {$two, max_epochs: 1, num_sanity_val_steps: 0}
+data:
+  train: {samples: 4, batch_size: 2}
+  val: {samples: 8, batch_size: 2, values: {score: sample / 8, target: sample % 2}}
+metrics: {curve: BinaryROC}
+program:
+  validation_step: [{update: curve}, {log: {name: roc, value: curve}}]
+""",
     "accuracy-object": """
 metrics: {accuracy: BinaryAccuracy}
 trainer: {$two, max_epochs: 2}

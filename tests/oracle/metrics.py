@@ -37,7 +37,7 @@ def made(setting):
 def written(value):
     if isinstance(value, dict):
         return {key: written(child) for key, child in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [written(child) for child in value]
     numbers = value.detach().to(torch.float64).reshape(-1).tolist()
     return {"shape": list(value.shape),
@@ -52,11 +52,12 @@ class MetricRun:
 
     def train(self):
         for name, *arguments in self.turns:
-            batch = {key: torch.tensor(data) for key, data in (arguments or [{}])[0].items()}
+            # By position: some call them p and q.
+            batch = [torch.tensor(data) for data in (arguments or [{}])[0].values()]
             if name == "update":
-                self.metric.update(**batch)
+                self.metric.update(*batch)
             elif name == "forward":
-                self.record["results"].append(written(self.metric(**batch)))
+                self.record["results"].append(written(self.metric(*batch)))
             elif name == "compute":
                 self.record["results"].append(written(self.metric.compute()))
             else:

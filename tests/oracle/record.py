@@ -1,14 +1,14 @@
 """Records what torch's DistributedDataParallel does in every setting of settings.py, what
-TorchMetrics does in every setting of metric_settings.py, and what Lightning's Trainer does in every
+TorchMetrics does in every setting of metric_settings.py and metric_family_settings.py, and what Lightning's Trainer does in every
 scenario of lightning_settings.py.
 
   ./dev oracle [--check] [NAME...]
 
-Each setting runs over Gloo on loopback, a process a rank. The flight recorder says which
+Each setting runs over Gloo on loopback, one process per rank. The flight recorder says which
 collectives every rank issued; losses, gradients and final state are written beside them, to
 tests/data/oracle/NAME.json, of metrics to metrics/NAME.json there, of Lightning to
 lightning/NAME.json. With --check nothing is written: what runs now must equal what the files hold,
-up to rounding where a setting is not exact (another processor may add in another order).
+up to rounding where a setting is not exact (another processor may add in a different order).
 """
 
 import argparse
@@ -40,14 +40,17 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 import collectives  # noqa: E402
 import lightning_run  # noqa: E402
+import metric_names  # noqa: E402
 import metrics  # noqa: E402
 import network as networks  # noqa: E402
 from lightning_settings import LIGHTNING_SETTINGS  # noqa: E402
+from metric_family_settings import METRIC_FAMILY_SETTINGS  # noqa: E402
 from metric_settings import METRIC_SETTINGS  # noqa: E402
 from settings import SETTINGS  # noqa: E402
 
 # What Gloo says on a rank that waited: for the time limit, or until another's ended it.
 WAITING_SIGNS = ("Timed out", "timeout caused pair closure", "Connection closed by peer")
+NAMES = "torchmetrics-names"
 # Tensors above this are written as a digest.
 LISTED_MAX = 64
 
@@ -201,7 +204,7 @@ def run(setting):
         processes = [start_rank(setting, r, folder) for r in range(setting["world_size"])]
         statuses = [os.waitpid(process, 0)[1] for process in processes]
         if setting.get("fails"):
-            # Gloo ends a process whose calls do not fit; how far the others come is left to chance.
+            # Gloo ends a process whose calls do not fit; how far the others come depends on timing.
             return [{"ended": ended(folder / f"{r}.json")} for r in range(len(processes))]
         if any(statuses):
             raise SystemExit(f"oracle: a rank of {setting['name']} failed")
@@ -333,16 +336,33 @@ def folder_of(setting):
     return "metrics" if "metric" in setting else "lightning" if "scenario" in setting else ""
 
 
+def record_names(only_compares):
+    """What TorchMetrics exports, to torchmetrics/names.json."""
+    made = {"torchmetrics": metrics.torchmetrics.__version__,
+            **metric_names.names(pathlib.Path(metrics.torchmetrics.__file__).parent)}
+    path = FOLDER / "torchmetrics" / "names.json"
+    if only_compares:
+        held = path.exists() and json.loads(path.read_text()) == made
+        print(f"{NAMES}: {'holds' if held else 'DIFFERS'}", flush=True)
+        return [] if held else [NAMES]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text_of(made) + "\n")
+    print(f"{NAMES}: recorded", flush=True)
+    return []
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev oracle")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    parser.add_argument("names", nargs="*", help="settings; none: all")
+    parser.add_argument("names", nargs="*", help="settings; none: all and the names")
     arguments = parser.parse_args()
-    settings = SETTINGS + METRIC_SETTINGS + LIGHTNING_SETTINGS
-    unknown = set(arguments.names) - {s["name"] for s in settings}
+    settings = SETTINGS + METRIC_SETTINGS + METRIC_FAMILY_SETTINGS + LIGHTNING_SETTINGS
+    unknown = set(arguments.names) - {s["name"] for s in settings} - {NAMES}
     if unknown:
         parser.error(f"no setting {', '.join(sorted(unknown))}")
     differing = []
+    if not arguments.names or NAMES in arguments.names:
+        differing += record_names(arguments.check)
     for setting in settings:
         if arguments.names and setting["name"] not in arguments.names:
             continue

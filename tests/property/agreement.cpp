@@ -46,7 +46,7 @@ std::vector<std::string> told(const std::vector<Finding>& findings) {
 Verdict judge(Worlds& worlds, const RunOptions& options, const Body& body) {
   Arms arms = worlds.run(options, body);
   if (arms.real.result.hung && !arms.simulated.result.hung) {
-    // A slow machine is no hang: only one that lasts is held against the simulator.
+    // A slow machine is no hang: only one that lasts is compared with the simulator.
     arms.real = worlds.run_real(options, body, long_deadline);
     RunOptions replaying = options;
     replaying.replay = arms.real.result.journal.get();

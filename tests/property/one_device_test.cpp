@@ -19,7 +19,7 @@ namespace {
 constexpr const char* test_name = "a training without a defect is what one device computes";
 constexpr const char* default_parameters = "seed=1 max_success=150";
 
-/// The same samples a step, in one batch. Batch norm sees the batch of its own device only.
+/// The same samples per step, in one batch. Batch norm sees the batch of its own device only.
 TrainingCase on_one_device(const TrainingCase& training) {
   TrainingCase single = training;
   single.strategy = Trained::single;

@@ -40,7 +40,7 @@ struct TrainingCase {
   bool adam = false;
   int64_t batch = 2;
   int64_t steps = 2;
-  int64_t accumulate = 1;  ///< micro-batches a step, all but the last without synchronisation
+  int64_t accumulate = 1;  ///< micro-batches per step, all but the last without synchronisation
   DataParallelOptions options;
   TrainingFlaw flaw = TrainingFlaw::none;
 };

@@ -51,7 +51,7 @@ void batch_norm_statistics(const Values& input, const BatchNormShape& shape, Val
                            Values& variance) {
   ensure_fits(input, mean, shape);
   if (shape.values_per_channel() < 2) {
-    throw ArithmeticError("batch norm in training needs more than one value a channel",
+    throw ArithmeticError("batch norm in training needs more than one value per channel",
                           "use a batch size of at least 2, or drop_last");
   }
   with_accumulator({&input, &mean, &variance}, [&]<class T>(T) {

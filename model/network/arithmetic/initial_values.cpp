@@ -22,7 +22,7 @@ int64_t fan_in_of(const Layer& layer, size_t tensor) {
   if (layer.kind == LayerKind::embedding || layer.kind == LayerKind::positional_embedding) {
     return 1;
   }
-  // A bias stands behind the weight it belongs to; a bias alone, or of a tied weight, has none.
+  // A bias follows the weight it belongs to; a bias alone, or of a tied weight, has none.
   const bool is_bias = layer.parameters[tensor].shape.size() == 1;
   const Shape& shape = layer.parameters[is_bias && tensor > 0 ? tensor - 1 : tensor].shape;
   return std::max<int64_t>(1, elements_of(Shape(shape.begin() + 1, shape.end())));

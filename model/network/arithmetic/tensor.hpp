@@ -15,7 +15,7 @@ void add(const Values& a, const Values& b, Values& output);
 void cast(const Values& input, Values& output);
 /// destination = source; same type and size.
 void copy(const Values& source, Values& destination);
-/// Parts one after the other from the start of `flat`; what is left of it becomes 0 (padding). All
+/// Parts one after the other from the start of `flat`; the rest becomes 0 (padding). All
 /// of one type.
 void pack(std::span<const Values* const> parts, Values& flat);
 /// The reverse: fills the parts from the start of `flat`.

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 /// The k best checkpoints as one rank sees them (model_checkpoint.py, best_k_models). Scores are
-/// fp32; of equal ones the first stands.
+/// fp32; of equal ones the first is kept.
 class BestCheckpoints {
  public:
   /// `most`: -1 keeps all.

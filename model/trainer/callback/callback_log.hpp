@@ -19,7 +19,7 @@ struct MonitorTurn {
   bool done = false;  ///< what came of it, after the ranks had agreed
 };
 
-/// What a callback or a scheduler that monitors a metric saw and did on one rank.
+/// Observations and decisions of a monitoring callback or scheduler on one rank.
 struct MonitorLog {
   std::string name;  ///< "EarlyStopping"
   std::string monitor;
@@ -34,7 +34,7 @@ struct MonitorLog {
   }
 };
 
-/// What one ModelCheckpoint believes on one rank. File names are without the folder.
+/// The state of one ModelCheckpoint on one rank. File names are without the folder.
 struct CheckpointLog {
   std::string monitor;  ///< empty: none
   SiteId site{};

@@ -27,7 +27,7 @@ struct EarlyStoppingSettings {
   SiteId site{};  ///< of the callback, and of the decision that the ranks reduce
 };
 
-/// What `save_last` writes: nothing, a file of its own, or a link to what was saved last.
+/// The effect of `save_last`: nothing, its own file, or a link to the last file saved.
 enum class SaveLast : uint8_t { no, file, link };
 
 /// Arguments of Lightning's ModelCheckpoint.

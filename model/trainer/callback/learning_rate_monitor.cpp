@@ -30,7 +30,7 @@ bool LearningRateMonitor::is_due(bool at_step) const {
   return !at_step || training_.should_update_logs();
 }
 
-// Schedulers come first, each with its optimizer where it steps; optimizers without one are told
+// Schedulers come first, each with its optimizer where it steps; optimizers without one come
 // always. From the second of its class on an optimizer has a number.
 Program LearningRateMonitor::run(CallbackHook hook) {
   const bool at_step = hook == CallbackHook::train_batch_start;

@@ -25,7 +25,7 @@ class LearningRateMonitor final : public Callback {
 
   const LearningRateMonitorSettings& settings_;
   Training& training_;
-  std::map<std::string, double> row_;  ///< that is told now
+  std::map<std::string, double> row_;  ///< the row being written
 };
 
 }  // namespace lockstep

@@ -87,6 +87,7 @@ Program Schedulers::step_with_hook(size_t index, std::optional<double> metric) {
   in_hook_ = index;
   metric_of_hook_ = metric;
   co_await training_.hook_with("lr_scheduler_step", frame);
+  training_.leave_hook("lr_scheduler_step", frame);
   in_hook_.reset();
   metric_of_hook_.reset();
   if (!training_.has_hook("lr_scheduler_step")) {

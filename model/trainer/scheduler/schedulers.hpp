@@ -18,7 +18,7 @@ class Schedulers {
  public:
   explicit Schedulers(Training& training) : training_(training) {}
 
-  /// Makes them anew over the optimizer of the fit, which has its first rate again.
+  /// Makes them again over the optimizer of the fit, which has its first rate again.
   void begin();
   /// `scheduler.step(metric)` of the program: of the scheduler with this number, else of that whose
   /// hook runs, else of the only one. `metric`: else that of the hook.
@@ -34,7 +34,7 @@ class Schedulers {
     size_t log = 0;  ///< index into the rank's monitors
   };
   bool is_due(const SchedulerSettings& settings, SchedulerInterval interval, bool monitored) const;
-  /// What a monitored one is given; nothing where the key is missing.
+  /// The value for a monitored scheduler; nothing if the key is missing.
   std::optional<double> monitored_value(const Scheduler& scheduler) const;
   Program step_with_hook(size_t index, std::optional<double> metric);
   void step(Scheduler& scheduler, std::optional<double> metric, SiteId site);

@@ -4,24 +4,13 @@
 #include <algorithm>
 
 #include "cli/advice.hpp"
-#include "tests/unit/cli/rehearsed.hpp"
+#include "tests/unit/cli/advised.hpp"
 
 using namespace lockstep;
 using namespace lockstep::cli;
 using namespace lockstep::test;
 
 namespace {
-
-// What `run` does with the only case of a text.
-Rehearsal advised(const std::string& text) {
-  Collected collected = collect(source_of_text(text));
-  REQUIRE(collected.diagnostics.empty());
-  RehearseRequest request;
-  request.explore = false;
-  request.advise = true;
-  rehearse_all(collected.jobs, request, Judges::quantities, 1);
-  return std::move(collected.jobs.front().result);
-}
 
 // Parameters of 64 x 64 floats, no bias: 16 KiB; two ranks.
 std::string training(const std::string& memory, int batch_size) {
@@ -42,21 +31,21 @@ Bytes peak_with(int batch_size) {
 }  // namespace
 
 TEST_CASE("the largest batch size is the last whose own run fits") {
-  const Rehearsal ran = advised(training("100 MiB", 4));
+  const Rehearsal ran = advised(training("1200 MiB", 4));
   REQUIRE(ran.ran());
   REQUIRE(ran.results.advice.largest_batch_size);
   const auto largest = static_cast<int>(*ran.results.advice.largest_batch_size);
   CHECK(largest > 4);
-  const Bytes memory = Bytes(100 << 20);
+  const Bytes memory = Bytes(1200 << 20) - ran.results.ranks.front().reserve;
   CHECK(peak_with(largest) <= memory);
   CHECK(peak_with(largest + 1) > memory);
 }
 
-TEST_CASE("a batch that does not fit is told the largest that does") {
-  const Rehearsal ran = advised(training("100 MiB", 4096));
+TEST_CASE("a batch that does not fit reports the largest that does") {
+  const Rehearsal ran = advised(training("1200 MiB", 4096));
   REQUIRE(ran.results.advice.largest_batch_size);
   CHECK(ran.results.advice.largest_batch_size ==
-        advised(training("100 MiB", 4)).results.advice.largest_batch_size);
+        advised(training("1200 MiB", 4)).results.advice.largest_batch_size);
 }
 
 TEST_CASE("views of the buckets save the gradients' memory, and advice says so") {
@@ -80,6 +69,56 @@ TEST_CASE("views of the buckets save the gradients' memory, and advice says so")
   // gradients, 256 bytes each, and logged figures may be held at one of the two peaks alone.
   CHECK(saved >= Bytes(3 * 64 * 64 * 4 - 2048));
   CHECK(saved <= Bytes(3 * 64 * 64 * 4 + 2048));
+}
+
+TEST_CASE("the scenario itself is a row, measured as its variants") {
+  const Rehearsal ran = advised(training("80 GiB", 64));
+  const Advice& advice = ran.results.advice;
+  REQUIRE(advice.base);
+  CHECK(advice.base->text == "as it is");
+  CHECK(advice.steps == 3);
+  const auto doubled = std::find_if(advice.changes.begin(), advice.changes.end(),
+                                    [](const auto& one) { return one.text == "batch_size: 128"; });
+  REQUIRE(doubled != advice.changes.end());
+  // 64 samples more hold 1 MiB of activations each.
+  CHECK(doubled->peak - advice.base->peak >= Bytes(64 << 20));
+  // A step takes the same 2 us of kernels: nearly twice the samples in its time.
+  CHECK(doubled->samples_per_s > advice.base->samples_per_s);
+}
+
+TEST_CASE("what decides by metrics of a validation does not fail a run without one") {
+  for (const char* monitor : {"trainer: {callbacks: [{EarlyStopping: {monitor: val_loss}}]}",
+                              "trainer: {callbacks: [{ModelCheckpoint: {monitor: val_loss}}]}",
+                              "lr_scheduler: {ReduceLROnPlateau: {monitor: val_loss}}"}) {
+    INFO(monitor);
+    std::string text = training("8 GiB", 64);
+    const std::string own(monitor);
+    text.replace(text.find("4096"), 4, "256");  // two steps per epoch
+    const size_t at = text.find("max_steps: 4}");
+    if (own.starts_with("trainer: {")) {
+      const size_t begin = own.find('{') + 1;
+      text.replace(at, 13, "max_epochs: 2, " + own.substr(begin));
+    } else {
+      text += own + "\n";
+    }
+    text += "program: {validation_step: [{log: {name: val_loss, value: loss, sync_dist: true}}]}\n";
+    const Advice advice = advised(text + "verify: {numerics: false}\n").results.advice;
+    CHECK(advice.why_no_batch_size.empty());
+    REQUIRE(advice.largest_batch_size);
+    CHECK(*advice.largest_batch_size > 64);
+    CHECK(advice.base);
+  }
+}
+
+TEST_CASE("a short run that raises says so, and is not out of memory") {
+  const Rehearsal ran = advised(training("80 GiB", 64) +
+                                "program: {training_step: [{if: batch_size > 64, then: [{raise: "
+                                "no such shape}]}, forward]}\n");
+  const Advice& advice = ran.results.advice;
+  CHECK_FALSE(advice.largest_batch_size);
+  CHECK(advice.why_no_batch_size.find("with batch_size 128 raises") != std::string::npos);
+  CHECK(advice.why_no_batch_size.find("no such shape") != std::string::npos);
+  CHECK(advice.base);
 }
 
 TEST_CASE("nothing is advised where nothing is trained") {

@@ -1,4 +1,4 @@
-// What `calibrate` takes out of journals, held against simulations whose times are known.
+// What `calibrate` takes out of journals, compared with simulations whose times are known.
 #include <catch2/catch.hpp>
 
 #include "cli/calibrate/samples.hpp"
@@ -130,7 +130,7 @@ TEST_CASE("an exchange inside a training begins with its gradients, not with its
 }
 
 TEST_CASE("communication is timed from the last that comes to the last that ends") {
-  // 1 GB/s, 1 us a step, rings: all_reduce of two ranks moves half of the bytes twice.
+  // 1 GB/s, 1 us per step, rings: all_reduce of two ranks moves half of the bytes twice.
   const std::string text = R"yaml(version: 1
 cluster: {ranks: 2, network: {bandwidth: 1 GB/s, latency: 1 us}}
 process_group: {backend: gloo}

@@ -119,7 +119,7 @@ TEST_CASE("a calibrated run says so, with its range, and expectations judge the 
   CHECK(text.find("74 us (44 us to 134 us)") != std::string::npos);
   CHECK(text.find("basis: calibrated on a CPU, 1 rank, 2026-11-22 (machine.json) (-v") !=
         std::string::npos);
-  CHECK(text.find("UNCALIBRATED") == std::string::npos);
+  CHECK(text.find("not calibrated") == std::string::npos);
   Request request;
   request.command = "run";
   const Json json = json_of(rehearsal, request);
@@ -143,7 +143,7 @@ TEST_CASE("a calibration of another device is refused with what to write") {
   const TemporaryFile file;
   const Problem of_gpu = problem_of(training(file.cluster("h100-sxm5-80gb")));
   CHECK(of_gpu.kind == Problem::Kind::invalid);
-  CHECK(of_gpu.message.find("it was measured on a CPU (cpu), and the scenario's cluster is made of "
+  CHECK(of_gpu.message.find("it was measured on a CPU (cpu), but the scenario's cluster uses "
                             "h100-sxm5-80gb") != std::string::npos);
   CHECK(of_gpu.remedy == "write cluster: {gpu: cpu}, or calibrate on h100-sxm5-80gb");
   CHECK(of_gpu.place.line == 2);
@@ -161,20 +161,20 @@ TEST_CASE("a calibration says nothing of a network alone, and one that is broken
       "version: 1\ncluster: {ranks: 2, network: {bandwidth: 1 GB/s}, "
       "calibration: " +
       file.path + "}\nprogram: {main: [barrier]}\n");
-  CHECK(flat.message.find("a network alone") != std::string::npos);
+  CHECK(flat.message.find("only a network") != std::string::npos);
   const TemporaryFile broken(R"({"format": 1})");
   const Problem bad = problem_of(training(broken.cluster()));
-  CHECK(bad.message.find("/format: is no text") != std::string::npos);
+  CHECK(bad.message.find("/format: is not a text") != std::string::npos);
   CHECK(bad.remedy.find("lockstep calibrate") != std::string::npos);
   CHECK(problem_of(training("{gpu: cpu, preset: cpu, calibration: nowhere.json}"))
-            .message.find("no such file") != std::string::npos);
+            .message.find("file not found") != std::string::npos);
 }
 
 TEST_CASE("without a calibration there is no range to expect") {
   const Problem problem =
       problem_of(training("{gpu: cpu, preset: cpu}", "expect: [step_time.high < 1 s]\n"));
   CHECK(problem.kind == Problem::Kind::unsupported);
-  CHECK(problem.message.find("nothing gives `step_time.high`") == 0);
+  CHECK(problem.message.find("`step_time.high` is not available") == 0);
   CHECK(problem.remedy.find("lockstep calibrate") != std::string::npos);
 }
 

@@ -1,4 +1,5 @@
-// Trainings that never begin, never end, or meet what is not modelled: each is told as what it is.
+// Trainings that never begin, never end, or meet what is not modelled: each is reported as what it
+// is.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/cli/rehearsed.hpp"
@@ -65,7 +66,7 @@ TEST_CASE("what a hook does and is not modelled ends with that alone, not with a
       "model: {input: [4], layers: [{Linear: [4, 2]}, {Buffer: {shape: [3], name: mask}}]}\n"
       "program: {training_step: [{let: {self.mask: \"full(5, 1.0)\"}}, forward]}\n");
   CHECK(messages_of(ran, Problem::Kind::unsupported) ==
-        std::vector<std::string>{"a tensor of another shape, type or device for the registered "
+        std::vector<std::string>{"a tensor of a different shape, type or device for the registered "
                                  "buffer `self.mask` is not modelled"});
   CHECK(ran.findings.empty());
   CHECK(exit_code_of(ran, false) == ExitCode::missing_capability);

@@ -100,3 +100,38 @@ TEST_CASE("a class is found by name, by role and name, and by an argument of its
   CHECK_FALSE(find_class_page("EarlyStopping.scaling"));
   CHECK_FALSE(find_class_page("NoSuchClass"));
 }
+
+TEST_CASE("a class that TorchMetrics has and that is not modelled has a page that says why") {
+  const auto page = find_class_page("BERTScore");
+  REQUIRE(page);
+  CHECK_FALSE(page->is_modelled);
+  CHECK(page->meaning.find("torchmetrics.text") != std::string::npos);
+  CHECK(page->meaning.find("Perplexity") != std::string::npos);
+}
+
+TEST_CASE("a metric that is not modelled is one problem, and no name is missing because of it") {
+  const std::string text =
+      "version: 1\ncluster: {preset: dgx-a100}\n"
+      "trainer: {accelerator: gpu, devices: 2, max_epochs: 1}\n"
+      "metrics: {quality: {BERTScore: {lang: en}}}\n"
+      "program:\n"
+      "  training_step: [{update: quality}, {log: {name: a, value: quality}}]\n"
+      "  on_train_epoch_end: [{compute: {metric: quality, as: value}}]\n";
+  const std::vector<Problem> problems = problems_of(text);
+  REQUIRE(problems.size() == 1);
+  CHECK(problems.front().kind == Problem::Kind::unsupported);
+  CHECK(problems.front().message.find("BERTScore") != std::string::npos);
+  CHECK(problems.front().remedy.find("Perplexity") != std::string::npos);
+}
+
+TEST_CASE("a metric that TorchMetrics has not is one error with the nearest name") {
+  const LoadedScenarios scenarios = load_scenario_file(
+      "scenario.yaml", {}, [](const std::string&, size_t) -> std::variant<std::string, FileError> {
+        return "version: 1\ncluster: {preset: dgx-a100}\n"
+               "trainer: {accelerator: gpu, devices: 2, max_epochs: 1}\n"
+               "metrics: {quality: BERTScoer}\n"
+               "program: {training_step: [{update: quality}]}\n";
+      });
+  REQUIRE(scenarios.diagnostics.size() == 1);
+  CHECK(scenarios.diagnostics.front().remedy.find("BERTScore") != std::string::npos);
+}

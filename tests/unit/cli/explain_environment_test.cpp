@@ -41,7 +41,7 @@ TEST_CASE("the environment of every rank is an object of JSON") {
   CHECK(json["ranks"][1]["device"] == "GPU 1");
 }
 
-TEST_CASE("what the scenario's own environment contradicts is told beside the table") {
+TEST_CASE("what the scenario's own environment contradicts is reported beside the table") {
   const Answer answer = explained({guide + ":as_in_the_guide"});
   CHECK(answer.code == ExitCode::findings);
   CHECK(has(answer.text, "started by lightning"));

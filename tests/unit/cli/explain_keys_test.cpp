@@ -128,7 +128,7 @@ TEST_CASE("every hook has a page that says when it is called, and a scenario tha
   CHECK(find_key_page("optimizer_step")->name == "optimizer_step");
 }
 
-TEST_CASE("a key may be named alone, and where it stands in several tables they are listed") {
+TEST_CASE("a key may be named alone, and where it is in several tables they are listed") {
   CHECK(find_key_page("precision")->name == "trainer.precision");
   CHECK(find_key_page("signal")->name == "fault.signal");
   CHECK(find_key_page("sync_grads")->name == "all_gather");

@@ -24,11 +24,3 @@ TEST_CASE("the example of every explained code gives that finding and no other")
   }
   CHECK(examples == std::ssize(finding_codes));
 }
-
-TEST_CASE("a code that nothing looks for has a page that says so") {
-  for (const std::string_view name : planned_codes) {
-    INFO(name);
-    REQUIRE(find_page(name) != nullptr);
-    CHECK(find_page(name)->text.find("does not look for this yet") != std::string_view::npos);
-  }
-}

@@ -73,11 +73,11 @@ TEST_CASE("a rank is lost before the operation that is named, and the finding na
   REQUIRE(ran.findings.size() == 1);
   CHECK(ran.findings[0].code == "LS101");
   CHECK(ran.findings[0].title ==
-        "rank 0 waits for ever in all_reduce: rank 1 was lost after its operation 1, barrier");
+        "rank 0 waits forever in all_reduce: rank 1 was lost after its operation 1, barrier");
   REQUIRE(ran.findings[0].sites.size() == 2);
   CHECK(ran.findings[0].sites[1].role == SiteRole::exception);
   CHECK(sum_of_two("{lost_rank: {rank: 1, call: 1}}", 2).findings[0].title ==
-        "rank 0 waits for ever in barrier: rank 1 was lost before its first operation");
+        "rank 0 waits forever in barrier: rank 1 was lost before its first operation");
   const Rehearsal late = sum_of_two("{lost_rank: {rank: 1, call: 99}}", 2);
   CHECK(late.findings.empty());
   CHECK(problem_of(late, Problem::Kind::note).find("fewer than 99 operations") !=
@@ -100,7 +100,7 @@ TEST_CASE("a lost message makes the others wait, from the call that is named") {
                     [](const Finding& finding) { return finding.code == "LS101"; }));
 }
 
-TEST_CASE("a fault that struck nothing is told") {
+TEST_CASE("a fault that struck nothing is reported") {
   for (const char* fault :
        {"{corrupted_value: {rank: 1, call: 2}}", "{lost_message: {rank: 1, call: 3}}",
         "{exception: {rank: 1, hook: main, at: 5 s}}", "{lost_rank: {rank: 1, at: 5 s}}",
@@ -169,7 +169,7 @@ TEST_CASE("what a fault cannot mean is refused with its reason") {
     CHECK(problem_of(ran, kind).find(words) != std::string::npos);
   };
   refused(training("{signal: {rank: 0, name: SIGINT}}"), Problem::Kind::unsupported,
-          "Lightning does on SIGINT");
+          "handling of SIGINT");
   refused(training("{signal: {rank: 0, name: SIGTERM, hook: on_noon}}"), Problem::Kind::invalid,
           "no hook `on_noon`");
   refused(training("{signal: {rank: 0, name: SIGFOO}}"), Problem::Kind::invalid,

@@ -26,7 +26,7 @@ TEST_CASE("a tolerance is a part of the right side, or a quantity") {
   CHECK_FALSE(first_of(ten_ms("[total_time == 12 ms +- 1 ms]")).met);
 }
 
-TEST_CASE("what was expected and what came out are told together") {
+TEST_CASE("what was expected and what came out are reported together") {
   const Judged judged = first_of(ten_ms("[total_time < 5 ms]"));
   CHECK_FALSE(judged.met);
   CHECK(judged.actual == "total_time is 10 ms");

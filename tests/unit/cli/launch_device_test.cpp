@@ -1,4 +1,4 @@
-// Which device a real run takes, what its ranks are told, and how busy its streams were.
+// Which device a real run takes, what its ranks are reported, and how busy its streams were.
 #include <catch2/catch.hpp>
 
 #include <map>
@@ -15,7 +15,7 @@ GpuInventory machine_with(size_t gpus) {
   return {"580.65.06", 13000, std::vector<std::string>(gpus, "NVIDIA H200"), ""};
 }
 
-GpuInventory machine_without() { return {"", 0, {}, "libnvidia-ml.so.1 is not there"}; }
+GpuInventory machine_without() { return {"", 0, {}, "libnvidia-ml.so.1 was not found"}; }
 
 DeviceFacts two_ranks() { return {true, true, 2, 1}; }
 
@@ -51,10 +51,10 @@ TEST_CASE("automatic falls back to the CPU, and says why") {
     CHECK(choice.problem.empty());
     return choice.told;
   };
-  CHECK(has(told(two_ranks(), machine_without()), "libnvidia-ml.so.1 is not there"));
-  CHECK(has(told(two_ranks(), machine_with(1)), "2 GPUs are needed, and this machine has 1"));
+  CHECK(has(told(two_ranks(), machine_without()), "libnvidia-ml.so.1 was not found"));
+  CHECK(has(told(two_ranks(), machine_with(1)), "2 GPUs are needed, but this machine has 1"));
   CHECK(has(told({false, true, 2, 1}, machine_with(2)), "the scenario names no GPU"));
-  CHECK(has(told({true, false, 2, 1}, machine_with(2)), "lockstep-rank-cuda is not there"));
+  CHECK(has(told({true, false, 2, 1}, machine_with(2)), "lockstep-rank-cuda was not found"));
   GpuInventory old = machine_with(2);
   old.driver = "535.86";
   old.cuda_version = 12020;
@@ -65,7 +65,7 @@ TEST_CASE("a device that was asked for by name and is not there is a problem wit
   const DeviceRequest cuda{DeviceWish::cuda, false};
   const DeviceChoice none = choose_device(cuda, two_ranks(), machine_without());
   CHECK_FALSE(none.cuda);
-  CHECK(has(none.problem, "there is no GPU here"));
+  CHECK(has(none.problem, "no GPU found"));
   CHECK(has(none.remedy, "--device cpu"));
   const DeviceChoice few = choose_device(cuda, two_ranks(), machine_with(1));
   CHECK(has(few.problem, "2 GPUs are needed"));
@@ -77,7 +77,7 @@ TEST_CASE("ranks share a GPU only where that is allowed, and one rank's devices 
   const DeviceRequest shared{DeviceWish::automatic, true};
   CHECK(choose_device(shared, {true, true, 4, 1}, machine_with(1)).cuda);
   CHECK(has(choose_device(shared, {true, true, 1, 2}, machine_with(1)).told,
-            "a rank drives 2 GPUs, and this machine has 1"));
+            "a rank drives 2 GPUs, but this machine has 1"));
 }
 
 TEST_CASE("the CPU that was asked for needs no word") {

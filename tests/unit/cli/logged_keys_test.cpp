@@ -1,4 +1,5 @@
-// What is told of logged keys: the fix with the user's own arguments, and who is told of what.
+// What is reported of logged keys: the fix with the user's own arguments, and who is reported of
+// what.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -49,7 +50,7 @@ TEST_CASE("a root of a mean of squares is a root, however it is written") {
         std::string::npos);
 }
 
-TEST_CASE("synchronised keys in another order are one finding") {
+TEST_CASE("synchronised keys in a different order are one finding") {
   const Rehearsal ran = evaluated(
       "    - if: rank == 0\n"
       "      then: [{log: {name: a, value: 1.0, sync_dist: true}}, {log: {name: b, value: 2.0, "
@@ -75,11 +76,11 @@ TEST_CASE("one device that stops in another epoch is compared with nothing") {
           .result);
   CHECK_FALSE(ran.results.single_device);
   CHECK(std::ranges::any_of(ran.coverage.not_looked_at, [](const std::string& what) {
-    return what.find("another epoch") != std::string::npos;
+    return what.find("different epoch") != std::string::npos;
   }));
 }
 
-TEST_CASE("of every key the row of the averaging table is told") {
+TEST_CASE("of every key the row of the averaging table is reported") {
   const Rehearsal ran = evaluated(
       "    - update: {metric: mean, preds: s}\n"
       "    - log: {name: mean, value: mean(s), sync_dist: true}\n"
@@ -94,17 +95,18 @@ TEST_CASE("of every key the row of the averaging table is told") {
     told[metric.key] = metric.averaging;
   }
   CHECK(told == std::map<std::string, std::string>{
-                    {"mean", "the mean of its parts where each counts by its samples"},
+                    {"mean", "mean weighted by batch size"},
                     {"sum", "the sum of its parts"},
                     {"max", "the max of its parts"},
                     {"object", "a metric object merges states: no values are averaged"},
                     {"f1", "BinaryF1Score is never the mean of its parts"},
                     {"precision",
-                     "BinaryPrecision is the mean of its parts only where all predict equally many "
+                     "BinaryPrecision is the mean of its parts only if all predict equally many "
                      "positives"}});
 }
 
-TEST_CASE("a value of the samples that is not that of all of them is told, however it came about") {
+TEST_CASE(
+    "a value of the samples that is not that of all of them is reported, however it came about") {
   const auto told = [](const std::string& step, const std::string& end = "") {
     const Rehearsal ran =
         evaluated(step + (end.empty() ? "" : "  on_validation_epoch_end:\n" + end),
@@ -115,11 +117,11 @@ TEST_CASE("a value of the samples that is not that of all of them is told, howev
   };
   const std::string log = "    - log: {name: x, sync_dist: true, value: ";
   const std::string parts =
-      "it is no mean over samples: what parts give is not averaged to the whole";
+      "it is not a mean over samples: the values of parts do not average to the value of the whole";
   CHECK(told(log + "\"mean(s) ** 2\"}\n") == parts);
   CHECK(told(log + "\"abs(mean(s) - 0.5)\"}\n") == parts);
-  CHECK(told(log + "sum(s)}\n") == "a sum is the sum of its parts, and they are averaged here");
-  CHECK(told(log + "min(s)}\n") == "a min is the min of its parts, and they are averaged here");
+  CHECK(told(log + "sum(s)}\n") == "a sum is the sum of its parts, but here they are averaged");
+  CHECK(told(log + "min(s)}\n") == "a min is the min of its parts, but here they are averaged");
   CHECK(told("    - let: {f: \"binary_f1_score(s, t)\"}\n"
              "    - all_reduce: {tensor: f, op: avg, as: g}\n    - log: {name: x, value: "
              "mean(g)}\n") == "BinaryF1Score is never the mean of its parts");
@@ -152,7 +154,7 @@ TEST_CASE("a reduction that does not fit the value is named, with the one that d
   CHECK(advised("min(s)", "min").empty());
 }
 
-TEST_CASE("a MeanMetric of means is told to be given how many samples they are of") {
+TEST_CASE("a MeanMetric of means is reported to be given how many samples they are of") {
   // Five samples on each of two ranks in batches of 4 and 1: means of 1.5 and 4 weigh alike.
   const auto logged = [](const std::string& weight) {
     return std::move(
@@ -170,7 +172,7 @@ TEST_CASE("a MeanMetric of means is told to be given how many samples they are o
   const Rehearsal bare = logged("");
   REQUIRE(found(bare, "LS302") != nullptr);
   CHECK(found(bare, "LS302")->fix.front() ==
-        "say of how many samples each mean is: `weight: batch_size` beside `preds`");
+        "weight each mean by its number of samples: `weight: batch_size` beside `preds`");
   CHECK(bare.logged.front().ranks.front().value == Approx(2.75));
   CHECK(bare.logged.front().single_device == Approx(2.0));
   const Rehearsal weighted = logged(", weight: batch_size");
@@ -180,7 +182,7 @@ TEST_CASE("a MeanMetric of means is told to be given how many samples they are o
 
 TEST_CASE("gathered samples are no gathered means") {
   const std::string rule =
-      "a mean of gathered means counts each alike, however many samples it is of";
+      "a mean of gathered means weights each alike, however many samples it covers";
   const auto told = [](const std::string& gathered) {
     return evaluated("    - all_gather: {tensor: " + gathered +
                      ", as: all}\n    - log: {name: x, value: mean(all)}\n")
@@ -188,7 +190,7 @@ TEST_CASE("gathered samples are no gathered means") {
         .averaging;
   };
   CHECK(told("mean(s)") == rule);
-  CHECK(told("s") == "the mean of its parts where each counts by its samples");
+  CHECK(told("s") == "mean weighted by batch size");
 }
 
 namespace {
@@ -207,7 +209,7 @@ Rehearsal trained(const std::string& trainer, const std::string& program) {
 
 }  // namespace
 
-TEST_CASE("what a callback decides by is told where each rank has its own, also of training") {
+TEST_CASE("what a callback decides by is reported where each rank has its own, also of training") {
   const std::string step = "  training_step: [{log: {name: x, value: loss}}]\n";
   const Rehearsal alone = trained("enable_checkpointing: false", step);
   CHECK(alone.findings.empty());
@@ -218,16 +220,16 @@ TEST_CASE("what a callback decides by is told where each rank has its own, also 
   CHECK(monitored.findings.front().level == Level::warning);
 }
 
-TEST_CASE("a monitor of what nothing logs is told where it minds not") {
+TEST_CASE("a monitor of what nothing logs is reported where it minds not") {
   const Rehearsal ran = trained("callbacks: [{EarlyStopping: {monitor: nope, strict: false}}]",
                                 "  training_step: [forward]\n");
   REQUIRE(ran.findings.size() == 1);
   CHECK(ran.findings.front().title ==
-        "EarlyStopping monitors `nope`, which nothing logs: it never decides");
+        "EarlyStopping monitors `nope`, which nothing logs, so it never decides");
 }
 
 TEST_CASE(
-    "what evaluation logs for steps alone is told, and is each rank's own without sync_dist") {
+    "what evaluation logs for steps alone is reported, and is each rank's own without sync_dist") {
   const std::string log = "    - log: {name: x, value: mean(s), on_step: true, on_epoch: false";
   const Rehearsal own = evaluated(log + "}\n");
   REQUIRE(own.logged.size() == 1);
@@ -255,12 +257,12 @@ TEST_CASE("what is made of the network's loss is judged where the training is th
   const std::string cleared = "    - let: {self.l: \"[]\"}\n";
   const Rehearsal means =
       judged(collected +
-             "  on_validation_epoch_end:\n    - log: {name: x, value: mean(self.l), "
+             "  on_validation_epoch_end:\n    - log: {name: x, value: mean(concat(self.l)), "
              "sync_dist: true}\n" +
              cleared);
   REQUIRE(found(means, "LS301") != nullptr);
   CHECK(found(means, "LS301")->why.text ==
-        "a mean of means counts each alike, however many samples it is of");
+        "a mean of means weights each alike, however many samples it covers");
   const Rehearsal weighted =
       judged("  validation_step: [{log: {name: x, value: loss, sync_dist: true}}]\n");
   CHECK(weighted.findings.empty());
@@ -268,7 +270,7 @@ TEST_CASE("what is made of the network's loss is judged where the training is th
       "  validation_step: [{all_reduce: {tensor: loss, as: y}}, {log: {name: x, value: y}}]\n");
   REQUIRE(found(summed, "LS301") != nullptr);
   CHECK(found(summed, "LS301")->why.text ==
-        "what the ranks give is summed, and nothing divides by their number");
+        "the values of the ranks are summed, and nothing divides by their number");
   const Rehearsal guarded =
       judged("  validation_step: [{if: is_global_zero, then: [{log: {name: x, value: loss}}]}]\n");
   REQUIRE(found(guarded, "LS302") != nullptr);

@@ -180,7 +180,7 @@ TEST_CASE("an endless loop is undecided, not a verdict") {
   CHECK(ran.undecided.find("endless loop") != std::string::npos);
 }
 
-TEST_CASE("what is ignored is still told and does not fail") {
+TEST_CASE("what is ignored is still reported and does not fail") {
   const Rehearsal ran =
       only(bare_text(2, guarded_statements, "verify: {ignore: {LS101: known since May}}\n"));
   CHECK(has(ran, "LS101"));

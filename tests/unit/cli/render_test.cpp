@@ -27,7 +27,7 @@ TEST_CASE("a finding shows the call, its guard, and who did what") {
   const auto jobs = rehearsed(bare_text(4, guarded_statements));
   const std::string text = render_verify(jobs.front().result, {});
   CHECK(
-      text.starts_with("error[LS101]: rank 0 waits for ever in all_gather: ranks 1-3 never call "
+      text.starts_with("error[LS101]: rank 0 waits forever in all_gather: ranks 1-3 never call "
                        "it\n  --> scenario.yaml:7:11\n   |\n"
                        " 5 |     - if: is_global_zero\n"
                        "   |           -------------- true on rank 0, false on ranks 1-3\n"));
@@ -35,8 +35,8 @@ TEST_CASE("a finding shows the call, its guard, and who did what") {
                   "   |           ^^^^^^^^^^ call 1 of group world\n") != std::string::npos);
   CHECK(text.find("\n   = rank 0   call 1: all_gather fp32 [16]   from line 7\n") !=
         std::string::npos);
-  CHECK(text.find("1 error, 0 warnings. Looked at: 4 ranks, all orders") != std::string::npos);
-  CHECK(text.find("Not looked at: other world sizes") != std::string::npos);
+  CHECK(text.find("1 error, 0 warnings. Checked: 4 ranks, all schedules") != std::string::npos);
+  CHECK(text.find("Not checked: other world sizes") != std::string::npos);
 }
 
 TEST_CASE("colour is only where it is asked for") {

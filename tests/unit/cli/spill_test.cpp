@@ -73,7 +73,7 @@ const std::string ring_loop = R"yaml(    - repeat: 1500
 
 }  // namespace
 
-TEST_CASE("what is told of a case does not depend on what its journal spilled") {
+TEST_CASE("what is reported of a case does not depend on what its journal spilled") {
   const std::vector<CaseSource> sources = {
       source_of_text(bare_text(2, long_loop)),
       source_of_text(bare_text(2, branch_loop + guarded_statements)),
@@ -104,7 +104,7 @@ TEST_CASE("a journal that finds no room ends its case undecided, which says wher
   } else {
     unsetenv("TMPDIR");
   }
-  CHECK(rehearsal.undecided.find("/proc/no-such-folder does not hold it") != std::string::npos);
+  CHECK(rehearsal.undecided.find("/proc/no-such-folder cannot store it") != std::string::npos);
   CHECK(exit_code_of(rehearsal, false) == ExitCode::undecided);
   CHECK(render_verify(rehearsal, {}).find("TMPDIR") != std::string::npos);
 }

@@ -105,7 +105,7 @@ TEST_CASE("nodes are joined by each GPU's own NIC") {
   CHECK(std::unique(first_hops.begin(), first_hops.end()) == first_hops.end());
 }
 
-TEST_CASE("a ring in rank order crosses each NVLink once and two NICs a node") {
+TEST_CASE("a ring in rank order crosses each NVLink once and two NICs per node") {
   const Topology one(nodes_of("dgx-h100", 1));
   CHECK(one.ring(in_order(8)).size() == 16);
   CHECK(one.bottleneck(one.ring(in_order(8))) == 450_GBps);

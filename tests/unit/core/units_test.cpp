@@ -21,7 +21,7 @@ concept Divides = requires(A a, B b) {
   a / b;
 };
 
-// Units that do not belong together do not compile.
+// Units that do not match do not compile.
 static_assert(Adds<Time, Time> && !Adds<Time, Bytes> && !Adds<Bytes, Flops> &&
               !Adds<Time, int64_t>);
 static_assert(!Adds<BytesPerSecond, Bytes> && !Adds<Flops, FlopsPerSecond>);

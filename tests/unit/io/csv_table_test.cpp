@@ -58,25 +58,25 @@ TEST_CASE("empty lines at the end of a CSV file are nobody's business") {
   CHECK(read.table->rows() == 2);
 }
 
-TEST_CASE("every fault of a CSV file is told with line and column") {
+TEST_CASE("every fault of a CSV file is reported with line and column") {
   const Fault fault = GENERATE(
       Fault{"score,target\n0.5,\n", 2, 5, "the value of `target` is missing"},
       Fault{"score,target\n0.5,1\n0.5\n", 3, 1,
-            "the line has 1 value, and the first names 2 columns"},
+            "the line has 1 value, but the first line names 2 columns"},
       Fault{"score,target\n0.5,1,2\n", 2, 1,
-            "the line has 3 values, and the first names 2 columns"},
+            "the line has 3 values, but the first line names 2 columns"},
       Fault{"score,target\nnan,1\n", 2, 1, "`score` holds nan"},
       Fault{"score,target\ninf,1\n", 2, 1, "`score` holds inf"},
       Fault{"score,target\n1e300,1\n", 2, 1, "1e300 is out of range"},
       Fault{"score,target\n1e999,1\n", 2, 1, "1e999 does not fit in fp32"},
       Fault{"score,target\n0.5,9007199254740994\n", 2, 5, "9007199254740994 is out of range"},
-      Fault{"score,target\n0.5,yes\n", 2, 5, "`yes` is no number"},
+      Fault{"score,target\n0.5,yes\n", 2, 5, "`yes` is not a number"},
       Fault{"score,score\n1,2\n", 1, 7, "two columns are named `score`"},
-      Fault{"score,2nd\n1,2\n", 1, 7, "`2nd` is no name for a column"},
+      Fault{"score,2nd\n1,2\n", 1, 7, "`2nd` is not a name for a column"},
       Fault{"score,target\n,1\n", 2, 1, "the value of `score` is missing"},
       Fault{"target,epoch\n1,1\n", 1, 8,
-            "no column can be named `epoch`: programs know it as something else"},
-      Fault{"score\n1\n\n2\n", 3, 1, "the line is empty, and others follow"});
+            "no column can be named `epoch`: the name has a different meaning in programs"},
+      Fault{"score\n1\n\n2\n", 3, 1, "the line is empty, but others follow"});
   const File file(fault.text);
   const CsvTable read = read_csv(file.path);
   INFO(fault.text);
@@ -88,8 +88,7 @@ TEST_CASE("every fault of a CSV file is told with line and column") {
 }
 
 TEST_CASE("a file without values, a line without end and no file at all are errors") {
-  CHECK(read_csv("/nowhere/values.csv").diagnostics.front().message ==
-        "there is no such file of values");
+  CHECK(read_csv("/nowhere/values.csv").diagnostics.front().message == "file of values not found");
   const File empty("");
   CHECK(read_csv(empty.path).diagnostics.front().message == "the file of values is empty");
   const File header("score\n");
@@ -133,5 +132,5 @@ TEST_CASE("the rows of a CSV file are the samples of its loader") {
   };
   const LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
   REQUIRE(loaded.diagnostics.size() == 1);  // the group `score` is known, `scores` is not
-  CHECK(loaded.diagnostics.front().message == "nothing has bound `scores` here");
+  CHECK(loaded.diagnostics.front().message == "`scores` is not defined here");
 }

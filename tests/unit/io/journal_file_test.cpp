@@ -61,7 +61,7 @@ constexpr size_t record_bytes = 48;
 
 }  // namespace
 
-TEST_CASE("a journal file tells rows, outcomes, groups and splits") {
+TEST_CASE("a journal file records rows, outcomes, groups and splits") {
   const TemporaryFile place;
   {
     JournalFile file(place.path(), 1, 3);

@@ -83,7 +83,7 @@ TEST_CASE("flops, flops per second and percentages") {
   CHECK(std::get<double>(parse_percent("12.5 %")) == 0.125);
   CHECK(std::get<double>(parse_percent("50%")) == 0.5);
   CHECK(std::get<double>(parse_percent("0")) == 0);
-  CHECK(message(parse_percent("50")) == "`50` is no percentage");
+  CHECK(message(parse_percent("50")) == "`50` is not a percentage");
   CHECK(remedy(parse_percent("50")) == "write 50 %");
   CHECK(message(parse_percent("-1 %")) == "a percentage is not negative");
 }
@@ -93,11 +93,11 @@ TEST_CASE("what is no quantity says what to write") {
   CHECK(remedy(parse_time("10")) == "write a unit of time, as in 10 ms");
   CHECK(message(parse_time("")) == "a time is missing");
   CHECK(message(parse_time("-1 ms")) == "a time is not negative");
-  CHECK(message(parse_time("nan")) == "`nan` is no time: it begins with no number");
-  CHECK(message(parse_time("inf s")) == "`inf s` is no time: it begins with no number");
+  CHECK(message(parse_time("nan")) == "`nan` is not a time: it does not begin with a number");
+  CHECK(message(parse_time("inf s")) == "`inf s` is not a time: it does not begin with a number");
   CHECK(message(parse_time("10 MiB")) == "`MiB` is a unit of bytes, not of time");
   CHECK(message(parse_bytes("10 Gb/s")) == "`Gb/s` is a unit of rate, not of bytes");
-  CHECK(message(parse_time("10 sec")) == "`sec` is no unit");
+  CHECK(message(parse_time("10 sec")) == "unknown unit `sec`");
   CHECK(remedy(parse_time("10 sec")) == "did you mean `s`?");
   CHECK(remedy(parse_time("10 minutes")) == "did you mean `min`?");
   CHECK(remedy(parse_bytes("10 mb")) == "did you mean `MB`?");
@@ -110,8 +110,8 @@ TEST_CASE("what is no quantity says what to write") {
   CHECK(remedy(parse_time("10 fortnights")) == "the units of time are ps ns us ms s min h d y");
   CHECK(message(parse_time("08 s")) == "a number does not begin with a zero");
   CHECK(message(parse_time("1 " + std::string(100, 'x'))) ==
-        "`" + std::string(32, 'x') + "...` is no unit");
-  CHECK(message(parse_time("1 ms 2 us")) == "`ms 2 us` is no unit");
+        "unknown unit `" + std::string(32, 'x') + "...`");
+  CHECK(message(parse_time("1 ms 2 us")) == "unknown unit `ms 2 us`");
 }
 
 TEST_CASE("what does not fit in 64 bits is an error, never a wrong number") {

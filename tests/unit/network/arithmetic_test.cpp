@@ -174,7 +174,7 @@ TEST_CASE("batch statistics are per channel, running variance is unbiased") {
   CHECK(output == fp32({96, -1, 104, 1}));
 }
 
-TEST_CASE("one value a channel cannot be normalised over") {
+TEST_CASE("one value per channel cannot be normalised over") {
   Values mean(DType::fp32, 1);
   Values variance(DType::fp32, 1);
   CHECK_THROWS_AS(batch_norm_statistics(fp32({1}), {.batch = 1, .channels = 1}, mean, variance),

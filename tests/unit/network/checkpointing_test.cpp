@@ -149,7 +149,7 @@ TEST_CASE("full takes turns of a repeat and residuals as blocks, and leaves mark
 }
 
 TEST_CASE("selective frees what Korthikanti et al. count for the attention core") {
-  // 16 bit, no flash attention, with dropout: 5 a s^2 bytes a layer of probabilities, dropout's
+  // 16 bit, no flash attention, with dropout: 5 a s^2 bytes per layer of probabilities, dropout's
   // mask and its result; its FLOPs are those of scores and weighted sum, 4 s^2 h.
   NetworkDescription description = gpt(false);
   const Bytes whole = built(description).activation_bytes(DType::bf16);

@@ -91,7 +91,7 @@ TEST_CASE("a residual whose branches differ asks for a shortcut") {
   CHECK(result.network.layers[3].input == Shape{8});
 }
 
-TEST_CASE("a repeat numbers on and tells named turns apart") {
+TEST_CASE("a repeat numbers on and distinguishes named turns") {
   NetworkDescription description{.input = Shape{8}};
   description.layers = {layer("repeat", {{"times", int64_t{2}}},
                               {linear(8, 8), layer("ReLU", {{"name", std::string("act")}})})};

@@ -101,7 +101,7 @@ TEST_CASE(
   CHECK(sensitivity.distance(1, 0x1p-10) == 0.25);  // from one side to the other
 }
 
-TEST_CASE("a 16-bit parameter is rounded once a step") {
+TEST_CASE("a 16-bit parameter is rounded once per step") {
   Values parameter = Values::of(DType::bf16, {256});
   sgd_step({.lr = 1}, 1, Values::of(DType::bf16, {1}), nullptr, parameter);
   CHECK(parameter.number(0) == 255);

@@ -70,7 +70,7 @@ TEST_CASE("a tied head has no weight of its own and uses the embedding's") {
 }
 
 TEST_CASE("a transformer layer keeps what Korthikanti et al. count") {
-  // 16 bit, no flash attention, with dropout: s b h (34 + 5 a s / h) bytes a layer. The paper
+  // 16 bit, no flash attention, with dropout: s b h (34 + 5 a s / h) bytes per layer. The paper
   // leaves out the fp32 statistics of the two layer norms, 8 bytes a position each.
   auto description = std::get<NetworkDescription>(describe_preset("gpt2"));
   description.flash_attention = false;

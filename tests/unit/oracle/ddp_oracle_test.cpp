@@ -71,7 +71,7 @@ void check_agree(const char* what, const json& ours, const json& theirs, double 
   CHECK(agree_in_each(ours, theirs, tolerance));
 }
 
-/// What rounding may change: torch adds in another order than we do, and no value of a setting
+/// What rounding may change: torch adds in a different order than we do, and no value of a setting
 /// comes from more than 64 roundings.
 double rounding_of(const std::string& dtype) {
   if (dtype == "fp64") {
@@ -122,7 +122,7 @@ TEST_CASE("ddp computes the losses, gradients and weights that torch's computes"
                     exact ? 0 : rounding_of(dtype == "fp64" ? "fp32" : dtype));
         check_agree("gradients", ours[rank]["gradients"], theirs["gradients"], tolerance);
         if (theirs["ended"] == "stuck") {
-          continue;  // ours waits for ever, without a last word
+          continue;  // ours waits forever, without a last word
         }
         const auto alone = [](const json& state) { return json::array({state}); };
         check_agree("parameters", alone(ours[rank]["parameters"]), alone(theirs["parameters"]),

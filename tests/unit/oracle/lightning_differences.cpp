@@ -12,7 +12,7 @@ struct Difference {
 const std::vector<Difference>& differences() {
   static const std::vector<Difference> known = {
       // Lightning waits out the time limit of the barrier before SIGTERMException and then leaves;
-      // here what waits for ever is stuck.
+      // here what waits forever is stuck.
       {"signal-to-rank-zero-after-a-batch", {"ended"}},
   };
   return known;

@@ -203,7 +203,7 @@ bool agree(const json& ours, const json& theirs) {
   return std::equal(ours.begin(), ours.end(), theirs.begin(), agree);
 }
 
-// A rank that waits for ever says no last word. One of the two sides may have gone one call
+// A rank that waits forever says no last word. One of the two sides may have gone one call
 // further: Lightning takes the end of the time limit in its broadcast of the SIGTERM flag for a
 // "no", and goes on; our host runs ahead of its device, as with a GPU.
 bool agree_until_stuck(const json& ours, const json& theirs) {

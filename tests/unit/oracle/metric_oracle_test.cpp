@@ -17,8 +17,8 @@ using nlohmann::json;
 
 namespace {
 
-// Results are fp32, or sums of at most 20 fp32 terms in another order than torch's, each rounded at
-// most a few times on the way.
+// Results are fp32, or sums of at most 20 fp32 terms in a different order than torch's, each
+// rounded at most a few times on the way.
 constexpr double relative_bound = 32 * 0x1p-24;
 
 std::vector<std::filesystem::path> recordings() {
@@ -37,6 +37,7 @@ json recording(const std::filesystem::path& path) {
 }
 
 PlainValue plain_of(const json& value) {
+  if (value.is_null()) return {};
   if (value.is_boolean()) return {value.get<bool>()};
   if (value.is_number_integer()) return {value.get<int64_t>()};
   if (value.is_number()) return {value.get<double>()};
@@ -117,7 +118,18 @@ json written(const Tensor& tensor) {
   return {{"shape", tensor.shape}, {"values", values}};
 }
 
-json by_key(const MetricDefinition& definition, const std::vector<Tensor>& values) {
+json written(const Value& value) {
+  if (value.is(Value::Kind::tensor)) {
+    return written(value.tensor());
+  }
+  json items = json::array();
+  for (const Value& item : value.list()) {
+    items.push_back(written(item));
+  }
+  return items;
+}
+
+json by_key(const MetricDefinition& definition, const std::vector<Value>& values) {
   if (!definition.is_collection()) {
     return written(values.front());
   }
@@ -155,7 +167,7 @@ Program run_turns(Rank& rank, Strategy& strategy, const json& turns,
   Interpreter interpreter(rank, settings, log, nullptr);
   MetricExchange exchange(interpreter, strategy);
   MetricInstance metric(definition);
-  const StateSites sites(16, site_id("state"));
+  const StateSites sites(64, site_id("state"));
   for (const json& turn : turns) {
     const Inputs batch(turn.size() > 1 ? turn[1] : json::object());
     if (turn[0] == "update") {
@@ -163,9 +175,9 @@ Program run_turns(Rank& rank, Strategy& strategy, const json& turns,
     } else if (turn[0] == "reset") {
       metric.reset();
     } else {
-      std::vector<Tensor> values;
+      std::vector<Value> values;
       for (MetricObject& object : metric.objects()) {
-        Tensor value;
+        Value value;
         if (turn[0] == "compute") {
           value = co_await object.compute(&exchange, &sites);
         } else {

@@ -46,11 +46,40 @@ TEST_CASE("a hang by a missing participant is one finding with who waits and wha
 
 TEST_CASE("the backend and the timeout decide what the user sees") {
   JournalBuilder journal = guarded_barrier(8);
+  // Recorded with torch 2.11: the process of a rank that ends closes its connections.
   CHECK(tells(diagnose(journal.run(), {Backend::gloo, "", {}})[0],
-              "raise a timeout error after 30 min (8 GPUs x 30 min = 4.0 GPU hours)"));
+              "as soon as the processes of ranks 1-7 end, whoever waits for it raises "
+              "'Connection closed by peer'"));
   CHECK(tells(diagnose(journal.run(), {Backend::mpi, "", {}})[0], "without limit"));
   CHECK(tells(diagnose(journal.run(), {Backend::nccl, "", 90_s})[0], "after 1.5 min"));
   CHECK(diagnose(journal.run(), {Backend::nccl, "simulated", {}})[0].when.starts_with("simulated"));
+}
+
+TEST_CASE("a rank that the kernel killed for memory is reported as that") {
+  JournalBuilder journal(2);
+  const SiteId sum = journal.site("all_reduce", 3);
+  journal.stuck(0, {journal.call(0, OpKind::all_reduce, sum, 16, Outcome::pending)});
+  journal.call(1, OpKind::all_reduce, sum, 16, Outcome::pending);
+  journal.end(
+      1, RankEnd::Kind::lost, no_site,
+      "ended by signal 9 (Killed), probably by the kernel because this host is out of memory");
+  const auto findings = diagnose(journal.run(), {Backend::gloo, "", {}});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title.find("host is out of memory") != std::string::npos);
+}
+
+TEST_CASE("calls of different kinds over Gloo wait for the time limit, and spoil the group") {
+  JournalBuilder journal(2);
+  const SiteId sum = journal.site("all_reduce", 3);
+  const SiteId spread = journal.site("broadcast", 4);
+  journal.stuck(0, {journal.call(0, OpKind::all_reduce, sum, 16, Outcome::pending)});
+  journal.stuck(1, {journal.call(1, OpKind::broadcast, spread, 16, Outcome::pending)});
+  const auto findings = diagnose(journal.run(), {Backend::gloo, "", {}});
+  REQUIRE(findings.size() == 1);
+  CHECK(tells(findings[0],
+              "raise a timeout error after 30 min (2 processes x 30 min = 1.0 process hours); then "
+              "every later call of that group fails at once"));
+  CHECK_FALSE(tells(findings[0], "GPU"));
 }
 
 TEST_CASE("a clean run has no finding") {
@@ -73,7 +102,7 @@ TEST_CASE("a rank that raises while others receive from it is one finding") {
   const auto findings = diagnose(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS101");
-  CHECK(findings[0].title == "rank 1 waits for ever in recv from rank 0: rank 0 raised 'bad file'");
+  CHECK(findings[0].title == "rank 1 waits forever in recv from rank 0: rank 0 raised 'bad file'");
 }
 
 TEST_CASE("values exchanged on the way to an unrelated hang are two findings") {
@@ -98,7 +127,7 @@ TEST_CASE("values exchanged on the way to an unrelated hang are two findings") {
   CHECK(tells(findings[1], "watchdog"));
 }
 
-TEST_CASE("a participant that comes later than the timeout is a warning") {
+TEST_CASE("a participant that comes later than the timeout is an error: the job is killed") {
   JournalBuilder journal(2);
   const SiteId site = journal.site("barrier", 3);
   for (int32_t rank = 0; rank < 2; ++rank) {
@@ -112,7 +141,7 @@ TEST_CASE("a participant that comes later than the timeout is a warning") {
   const auto findings = diagnose(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS402");
-  CHECK(findings[0].level == Level::warning);
+  CHECK(findings[0].level == Level::error);
   CHECK(findings[0].ranks == RankSet({1}));
   CHECK(diagnose(journal.run(), {Backend::gloo, "", {}}).empty());
 }

@@ -125,7 +125,7 @@ class JournalBuilder {
     run_.journal->append(rank, lane, row);
   }
 
-  /// The rank waits for ever for these.
+  /// The rank waits forever for these.
   void stuck(int32_t rank, std::vector<Ticket> tickets, LaneId lane = {}) {
     run_.hung = true;
     if (lane == LaneId{}) {

@@ -31,7 +31,7 @@ TEST_CASE("a rate between the square root and linear is fine") {
   CHECK(title(eight_ranks(0.5)).empty());
 }
 
-TEST_CASE("a rate that stayed, grew too little or grew twice is told, with what is due") {
+TEST_CASE("a rate that stayed, grew too little or grew twice is reported, with what is due") {
   CHECK(title(eight_ranks(0.1)) == "the learning rate is not scaled with the batch");
   CHECK(title(eight_ranks(0.2)) == "the learning rate grew less than the square root of the batch");
   CHECK(title(eight_ranks(6.4)) == "the learning rate is scaled twice");

@@ -39,7 +39,7 @@ TEST_CASE("a collective under a rank guard is LS101 at the guarded call") {
   const Finding& finding = findings.front();
   CHECK(finding.code == "LS101");
   CHECK(finding.level == Level::error);
-  CHECK(finding.title == "rank 0 waits for ever in all_gather: ranks 1-7 never call it");
+  CHECK(finding.title == "rank 0 waits forever in all_gather: ranks 1-7 never call it");
   CHECK(finding.group == "world");
   CHECK(finding.call == 9);
   CHECK(finding.ranks == RankSet({1, 2, 3, 4, 5, 6, 7}));
@@ -276,7 +276,7 @@ TEST_CASE("an exception on one rank is one LS101 that names it") {
   const auto findings = matched_collectives(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS101");
-  CHECK(findings[0].title == "ranks 0-2 wait for ever in all_reduce: rank 3 raised 'no such file'");
+  CHECK(findings[0].title == "ranks 0-2 wait forever in all_reduce: rank 3 raised 'no such file'");
   CHECK(findings[0].why.text == "rank 3 raised 'no such file' at case.yaml:9:1");
   CHECK(findings[0].call == 2);
 }
@@ -298,7 +298,7 @@ TEST_CASE("a return behind a branch is the cause of calls that come after it") {
   CHECK(findings[0].ranks == RankSet({2}));
 }
 
-TEST_CASE("defects of groups that share no rank are told apart, their echoes are not") {
+TEST_CASE("defects of groups that share no rank are distinguished, their echoes are not") {
   JournalBuilder journal(4);
   const SiteId make = journal.site("new_group", 1);
   for (const int32_t rank : {0, 1, 2, 3}) {
@@ -369,7 +369,7 @@ TEST_CASE("a hundred thousand ranks with fifty calls are compared") {
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].code == "LS101");
     CHECK(findings[0].title ==
-          "rank 77777 waits for ever in barrier: "
+          "rank 77777 waits forever in barrier: "
           "ranks 0-77776, 77778-99999 never call it");
   }
 }

@@ -37,7 +37,7 @@ TEST_CASE("a part that is not what the other expects is LS104") {
   CHECK(findings[0].call == 1);
 }
 
-TEST_CASE("a message of another size than its receive is LS104, told once for a loop") {
+TEST_CASE("a message of another size than its receive is LS104, reported once for a loop") {
   JournalBuilder journal(2);
   const SiteId send = journal.site("send", 3);
   const SiteId receive = journal.site("recv", 4);
@@ -52,7 +52,7 @@ TEST_CASE("a message of another size than its receive is LS104, told once for a 
   CHECK(findings[0].ranks == RankSet({0, 1}));
 }
 
-TEST_CASE("a receive from any rank is held against the message that it got") {
+TEST_CASE("a receive from any rank is compared with the message that it got") {
   JournalBuilder journal(3);
   const SiteId send = journal.site("send", 3);
   const SiteId receive = journal.site("recv", 4);

@@ -94,7 +94,7 @@ TEST_CASE("a weight that lost its fraction is LS307 with the factor") {
   CHECK(codes(loss).empty());
 }
 
-TEST_CASE("a mean of what cannot be averaged is told beside the fraction that it lost") {
+TEST_CASE("a mean of what cannot be averaged is reported beside the fraction that it lost") {
   // The two defects of one key: 10 samples on 3 ranks, and F1 of each batch.
   GlobalMetric f1 = metric({0.6 * 10 / 9, 0.6 * 10 / 9, 0.6 * 10 / 9});
   f1.synchronised = true;
@@ -109,10 +109,10 @@ TEST_CASE("a mean of what cannot be averaged is told beside the fraction that it
   CHECK(codes(f1) == Codes{"LS307", "LS301"});
 }
 
-TEST_CASE("a guess at what is wrong is left out where another finding tells it, a rule is not") {
+TEST_CASE("a guess at what is wrong is left out where another finding explains it, a rule is not") {
   GlobalMetric total = metric({0, 0});
   total.single_device = 22.75;
-  total.other_rule = "it is no mean over samples";
+  total.other_rule = "it is not a mean over samples";
   CHECK(codes(total) == Codes{"LS301"});
   total.is_told_already = true;
   CHECK(codes(total).empty());

@@ -54,7 +54,7 @@ TEST_CASE("two ranks that send first and end by buffering are warned of") {
   CHECK(findings[0].code == "LS108");
   CHECK(findings[0].level == Level::warning);
   CHECK(findings[0].title ==
-        "ranks 0-1 send before it is received: this ends only while sends are buffered");
+        "ranks 0-1 send before it is received: this completes only if sends are buffered");
 }
 
 TEST_CASE("a grouped send and receive needs no buffering") {
@@ -76,7 +76,7 @@ TEST_CASE("two ranks that receive first are a point-to-point cycle") {
   CHECK(findings[0].code == "LS107");
   CHECK(findings[0].title == "ranks 0-1 wait for each other in recv");
   CHECK(findings[0].why.text ==
-        "rank 0 waits in recv from rank 1 of group world for rank 1, "
+        "rank 0 waits in recv from rank 1 of group world for rank 1; "
         "rank 1 waits in recv from rank 0 of group world for rank 0");
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("a receive from a rank that ends without sending is LS101") {
   const auto findings = no_deadlock(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS101");
-  CHECK(findings[0].title == "rank 1 waits for ever in recv from rank 0: rank 0 never sends");
+  CHECK(findings[0].title == "rank 1 waits forever in recv from rank 0: rank 0 never sends");
 }
 
 TEST_CASE("two groups used in opposite order wait in a circle") {
@@ -129,7 +129,7 @@ TEST_CASE("two groups on one stream in opposite order wait in a circle without a
   CHECK(findings[0].ranks == RankSet({0, 1}));
 }
 
-TEST_CASE("a message that was lost is told apart from one that was never sent") {
+TEST_CASE("a message that was lost is distinguished from one that was never sent") {
   JournalBuilder journal(3);
   const SiteId site = journal.site("all_reduce", 5);
   for (int32_t rank = 0; rank < 3; ++rank) {
@@ -144,10 +144,10 @@ TEST_CASE("a message that was lost is told apart from one that was never sent") 
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].ranks == RankSet({2}));
   CHECK(findings[0].title ==
-        "ranks 0-1 wait for ever in all_reduce: rank 2 went on: its message was lost");
+        "ranks 0-1 wait forever in all_reduce: rank 2 went on: its message was lost");
 }
 
-TEST_CASE("a lane waits for ever for a promise of a lane that ended") {
+TEST_CASE("a lane waits forever for a promise of a lane that ended") {
   JournalBuilder journal(1);
   const LaneId background{1};
   const SiteId site = journal.site("all_reduce", 5);
@@ -188,7 +188,7 @@ TEST_CASE("a thousand ranks that send in a ring before they receive are one find
   CHECK(findings[0].ranks == RankSet::all(ranks));
 }
 
-TEST_CASE("what waits is told by call, ranks together") {
+TEST_CASE("what waits is reported by call, ranks together") {
   JournalBuilder journal(4);
   const SiteId site = journal.site("barrier", 5);
   for (int32_t rank = 0; rank < 3; ++rank) {
@@ -216,7 +216,7 @@ TEST_CASE("what a rank that is gone had not finished is no hang of its own") {
   const auto findings = no_deadlock(journal.run());
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].title ==
-        "rank 0 waits for ever in all_reduce: rank 1 was lost after its operation 2, all_reduce");
+        "rank 0 waits forever in all_reduce: rank 1 was lost after its operation 2, all_reduce");
 }
 
 TEST_CASE("a kernel behind a call that does not complete is no finding of its own") {
@@ -253,6 +253,7 @@ TEST_CASE("messages of two tags never meet, and the tags are named") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].why.text.ends_with(
       "rank 0 sends with tag 1, and rank 1 receives with tag 2, so these two do not meet"));
-  CHECK(findings[0].fix.front() == "give both the same tag where they are one message; else");
+  CHECK(findings[0].fix.front() ==
+        "if both are the same message, give them the same tag; otherwise");
   CHECK(findings[0].fix.size() > 1);
 }

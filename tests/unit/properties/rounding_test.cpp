@@ -25,7 +25,7 @@ TEST_CASE("the chain of rounded operations is that of the longest way through a 
   network.loss.kind = LayerKind::cross_entropy_loss;
   network.loss.input = {2};
   // Forward and backward (8 + 1 + 16) + (16 + 1 + 2), loss 2 + 8, gradient 32 + 2 + 2,
-  // optimizer 16: 106 a step.
+  // optimizer 16: 106 per step.
   CHECK(rounded_operations(network, {1, 32, 2}) == 106);
   CHECK(rounded_operations(network, {4, 32, 2}) == 424);
 }

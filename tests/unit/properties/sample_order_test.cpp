@@ -35,5 +35,5 @@ TEST_CASE("training may pad, but not give all samples to all ranks") {
   CHECK(samples_divided(padded, 5).empty());
   const std::vector<RankSamples> whole = {{0, 0, {0, 1, 2}}, {1, 0, {0, 1, 2}}};
   REQUIRE(samples_divided(whole, 3).size() == 1);
-  CHECK(samples_divided(whole, 3)[0].level == Level::warning);
+  CHECK(samples_divided(whole, 3)[0].level == Level::error);
 }

@@ -150,7 +150,7 @@ TEST_CASE("simulated: an exception on one rank is one LS101") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].code == "LS101");
   CHECK(findings[0].title ==
-        "ranks 0-1, 3 wait for ever in all_reduce: rank 2 raised 'no such file'");
+        "ranks 0-1, 3 wait forever in all_reduce: rank 2 raised 'no such file'");
 }
 
 TEST_CASE("simulated: overlapped reductions are clean, without the wait they are LS201") {

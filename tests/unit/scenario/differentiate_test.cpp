@@ -57,7 +57,7 @@ TEST_CASE("the gradient of an expression is what small differences show") {
                                  "sum(-x * (1 - x))",
                                  "sum(softmax(x) * y)",
                                  "sum(concat([x, 2 * x]) * 1.5)",
-                                 "mean([x[0], 3 * x[2], a])",
+                                 "mean(concat([x[0], 3 * x[2]])) * a",
                                  "sum(x) * sum(x * y)",
                                  "a ** x[0]",
                                  "sum(x - x[1])",

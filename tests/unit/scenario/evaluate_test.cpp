@@ -289,7 +289,7 @@ TEST_CASE("errors of names, items and functions have their column too") {
       {"arange(3) // 0", "10: division by zero in an integer tensor"},
       {"arange(2)[2]", "9: index 2 is out of range: the tensor has shape [2]"},
       {"not arange(2)",
-       "4: a tensor of shape [2] is no condition: it has more or less than one element"},
+       "4: a tensor of shape [2] cannot be a condition: it does not have exactly one element"},
   };
   for (const auto& [text, error] : cases) {
     INFO(text);

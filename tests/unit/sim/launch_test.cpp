@@ -104,7 +104,7 @@ TEST_CASE("the launch queue counts what has not finished, in whatever order it f
   CHECK(result.total_time == 50_ms);
 }
 
-TEST_CASE("a lane that waits for ever for room in the launch queue is found hanging there") {
+TEST_CASE("a lane that waits forever for room in the launch queue is found hanging there") {
   const RunResult result = run(never_received, 1);
   CHECK(result.hung);
   REQUIRE(result.waiting.size() == 2);

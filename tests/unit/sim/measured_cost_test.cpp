@@ -85,7 +85,7 @@ TEST_CASE("a measured kernel takes what was fitted, with the nearest number of r
   CHECK(two.measured_compute->not_measured().empty());
 }
 
-TEST_CASE("what was not measured is priced by the data sheet, and told") {
+TEST_CASE("what was not measured is priced by the data sheet, and reported") {
   const Calibration measured = calibration();
   Costs costs = costs_of(measured, 2);
   Op other = scale_of(16'000);

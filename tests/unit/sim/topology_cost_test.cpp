@@ -82,7 +82,7 @@ TEST_CASE("a ring over 4 x 8 GPUs runs at the speed of all NICs of a node") {
   CHECK(dgx.latency(OpKind::all_reduce) == 2 * (28 * 700_ns + 4 * 2500_ns) - 2 * 700_ns);
 }
 
-TEST_CASE("a ring with one member a node uses one NIC of each") {
+TEST_CASE("a ring with one member per node uses one NIC of each") {
   Priced dgx("dgx-a100", 4, 32, ring);
   dgx.set_members({3, 11, 19, 27});
   CHECK(dgx.transfer_s(OpKind::all_reduce, 1_GiB) ==
@@ -207,7 +207,7 @@ TEST_CASE("ranks stand node by node on the devices that are free") {
   CHECK(sim::place_ranks(cluster, 2, 4, 2).errors.size() == 1);
 }
 
-TEST_CASE("the costs of a cluster say what they rest on") {
+TEST_CASE("the costs of a cluster say what they are based on") {
   const auto built = sim::build_costs(Priced::cluster("dgx-h100", 2), {.world_size = 16});
   REQUIRE(built.errors.empty());
   CHECK(built.costs.device_memory == 80_GiB);
@@ -225,9 +225,9 @@ TEST_CASE("ranks share a host with those that run on it, not with those that cou
     REQUIRE(built.errors.empty());
     return built.costs.basis.back();
   };
-  // 112 cores: 8 ranks a node get 14, 4 a node 28, and 2 on a node that could hold 8 get 56.
+  // 112 cores: 8 ranks per node get 14, 4 per node 28, and 2 on a node that could hold 8 get 56.
   const auto says = [](const std::string& sentence, const std::string& cores) {
-    return sentence.find(" " + cores + " core(s) a rank") != std::string::npos;
+    return sentence.find(" " + cores + " core(s) per rank") != std::string::npos;
   };
   Cluster cluster = Priced::cluster("dgx-h100", 2);
   CHECK(says(host_of(cluster, {.world_size = 16}), "14"));

@@ -52,7 +52,7 @@ inline Network network_of_tensors(const std::vector<double>& mebibytes) {
 }
 
 using MakeStrategy = std::function<std::unique_ptr<Strategy>(const TrainingPlan&)>;
-/// Which samples a rank takes in a step; empty ends its data.
+/// The samples that a rank takes in a step; empty ends its data.
 using Shard = std::function<Batch(int32_t rank, int64_t step)>;
 /// How a rank asks for a step; it steps the optimizer where it synchronises.
 using Asked = std::function<StepOptions(int32_t rank, int64_t step)>;

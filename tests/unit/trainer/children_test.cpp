@@ -25,7 +25,7 @@ const std::string counts =
 }  // namespace
 
 // 16 samples, 2 ranks, batches of 4: two steps a rank.
-TEST_CASE("what children bind on the module is lost after fit, and told where it is read") {
+TEST_CASE("what children bind on the module is lost after fit, and reported where it is read") {
   for (const char* strategy : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {
     INFO(strategy);
     const Ran lost = trained(strategy, "  main: [fit, {assert: self.seen == 0}]\n" + counts);

@@ -180,7 +180,7 @@ TEST_CASE("what is no int, text or list of ints is taken by no version") {
 TEST_CASE("an index beyond the visible GPUs is refused, but not under torchrun with one GPU") {
   CHECK(verdict(number(5), era_2) == Verdict::refused);
   CHECK(verdict(list({0, 4}), era_1_4, gpus) == Verdict::refused);
-  CHECK(on_gpus(list({0, 4}), era_2).message.find("the GPU 4") != std::string::npos);
+  CHECK(on_gpus(list({0, 4}), era_2).message.find("GPU 4 is requested") != std::string::npos);
   const PlainValue two = number(2);
   DeviceSituation elastic;
   elastic.visible = 1;

@@ -97,7 +97,7 @@ TEST_CASE("srun, mpirun, horovodrun and baguarun have their own names for a rank
         "horovodrun -np 8 -H node0:4,node1:4 python train.py");
 }
 
-TEST_CASE("a launcher that starts another number of processes is refused") {
+TEST_CASE("a launcher that starts a different number of processes is refused") {
   CHECK(codes(head + eight + "launcher: {torchrun: {nnodes: 2, nproc_per_node: 4}}\n").empty());
   CHECK(
       codes(head + eight + "launcher: {torchrun: {nnodes: \"1:4\", nproc_per_node: 4}}\n").empty());
@@ -179,11 +179,11 @@ TEST_CASE("each rank must be shown the GPU that it is put on") {
       "ranks 0 and 1 both train on GPU 6, as CUDA_VISIBLE_DEVICES is 6,7 on the one and 7,6 on the "
       "other: NCCL finds a duplicate GPU");
   CHECK(told(torchrun, "2", "{7 - local_rank}") ==
-        "CUDA_VISIBLE_DEVICES is 6 on rank 1: CUDA shows it 1 GPU, and it trains on cuda:1");
+        "CUDA_VISIBLE_DEVICES is 6 on rank 1: CUDA shows it 1 GPU, but it trains on cuda:1");
   CHECK(told(torchrun, "2", "0,{1 + 7 * local_rank}") ==
-        "CUDA_VISIBLE_DEVICES is 0,8 on rank 1: CUDA shows it 1 GPU, and it trains on cuda:1");
+        "CUDA_VISIBLE_DEVICES is 0,8 on rank 1: CUDA shows it 1 GPU, but it trains on cuda:1");
   CHECK(told(srun, "2", "{local_rank},{local_rank + 7}") ==
-        "CUDA_VISIBLE_DEVICES is 1,8 on rank 1: CUDA shows it 1 GPU, and the trainer asks for "
+        "CUDA_VISIBLE_DEVICES is 1,8 on rank 1: CUDA shows it 1 GPU, but the trainer asks for "
         "cuda:1");
   CHECK(told(srun, "\"0,1\"", "2,{3 + local_rank}").empty());
 }

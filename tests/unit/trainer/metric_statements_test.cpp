@@ -149,14 +149,14 @@ program: {validation_step: [{update: f1}, {log: {name: val_f1, value: f1}}]}
   CHECK(gathers(ran) == 0);
 }
 
-TEST_CASE("arguments of metrics that are wrong, and metrics that are not modelled, are told") {
+TEST_CASE("arguments of metrics that are wrong, and metrics that are not modelled, are reported") {
   const Preparation preparation = prepare(scenario_of(validated(ddp() + R"yaml(
 metrics:
   no_classes: MulticlassF1Score
   average: {MulticlassF1Score: {num_classes: 3, average: median}}
   threshold: {BinaryF1Score: {threshold: 2.0}}
   nested: {MetricCollection: {metrics: [BinaryF1Score, {BinaryRecall: {treshold: 0.5}}]}}
-  rho: SpearmanCorrCoef
+  text: BERTScore
 )yaml")),
                                           standard_strategies());
   std::vector<std::string> messages;
@@ -164,9 +164,37 @@ metrics:
     messages.push_back(problem.message);
     CHECK(problem.place.line > 0);
   }
-  CHECK(messages == std::vector<std::string>{"MulticlassF1Score: `num_classes` is missing",
-                                             "MulticlassF1Score: `median` is no average",
-                                             "BinaryF1Score: `threshold` is 2",
-                                             "BinaryRecall: there is no argument `treshold`",
-                                             "SpearmanCorrCoef: this metric is not modelled"});
+  CHECK(messages ==
+        std::vector<std::string>{"MulticlassF1Score: `num_classes` is missing",
+                                 "MulticlassF1Score: `median` is no average",
+                                 "BinaryF1Score: `threshold` is 2",
+                                 "BinaryRecall: there is no argument `treshold`",
+                                 "`BERTScore` of torchmetrics.text: scores of text are not "
+                                 "modelled"});
+}
+
+TEST_CASE("a curve that is logged raises as in Lightning") {
+  const Ran ran = run(R"yaml(
+metrics: {roc: BinaryROC}
+program: {validation_step: [{update: roc}, {log: {name: val_roc, value: roc}}]}
+)yaml");
+  REQUIRE(ran.log(0).findings.size() == 1);
+  CHECK(ran.log(0).findings.front().message ==
+        "The `.compute()` return of the metric logged as 'val_roc' must be a tensor. Found list");
+}
+
+TEST_CASE("a curve that is computed can be taken apart") {
+  const Ran ran = run(R"yaml(
+metrics: {roc: BinaryROC}
+program:
+  validation_step: [{update: roc}]
+  on_validation_epoch_end:
+    - compute: {metric: roc, as: curve}
+    - log: {name: most, value: "max(curve[1])"}
+    - log: {name: points, value: "len(curve[2])"}
+    - reset: roc
+)yaml");
+  // Scores 0.9, 0.8, 0.7, 0.6, 0.1, and the point (0, 0).
+  CHECK(ran.log(0).metrics.at("most") == Approx(1));
+  CHECK(ran.log(0).metrics.at("points") == Approx(6));
 }

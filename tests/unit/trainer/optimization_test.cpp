@@ -93,7 +93,7 @@ TEST_CASE("statements of optimization that come at the wrong place say so") {
   CHECK(end_with(manual + "[forward, {backward: loss}, {clip_gradients: 1.0}, optimizer_step, "
                           "zero_grad]\n") == "");
   CHECK(end_with("  training_step: [forward, optimizer_closure]\n") ==
-        "the closure is there in the hook `optimizer_step` alone");
+        "the closure exists only in the hook `optimizer_step`");
   CHECK(end_with(manual + "[forward, lr_scheduler_step]\n") ==
         "lr_scheduler_step: there are 0 schedulers, and this does not say which one is meant");
   const std::string one = "lr_scheduler: {StepLR: {step_size: 1}}\n";

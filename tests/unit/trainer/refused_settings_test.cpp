@@ -53,7 +53,7 @@ TEST_CASE("a second backward of one forward raises, wherever it stands") {
 }
 
 TEST_CASE("with check_val_every_n_epoch null batches are counted over epochs") {
-  // 10 batches an epoch, 40 in all: after 15 and 30.
+  // 10 batches per epoch, 40 in all: after 15 and 30.
   const Ran ran = train(text("max_epochs: 4, val_check_interval: 15, check_val_every_n_epoch: null",
                              counted + "2}]}\n"));
   CHECK(end_of(ran) == "");
@@ -228,7 +228,7 @@ TEST_CASE("the hooks of any epoch and of any batch run in 1.6 where Lightning ca
   CHECK(ran.log(0).findings.empty());
 }
 
-TEST_CASE("hooks that automatic optimization alone calls are told of under manual") {
+TEST_CASE("hooks that automatic optimization alone calls are reported of under manual") {
   for (const char* hook : {"optimizer_step", "optimizer_zero_grad", "configure_gradient_clipping",
                            "lr_scheduler_step"}) {
     const std::string program = std::string("program:\n  ") + hook + ": [{host: 1 ms}]\n";
@@ -306,7 +306,7 @@ TEST_CASE("dp does not take manual optimization") {
   CHECK(prepared(one_device).runnable());  // it has no replicas
 }
 
-TEST_CASE("a version beyond those that are modelled is told") {
+TEST_CASE("a version beyond those that are modelled is reported") {
   const auto told = [](const std::string& library, const std::string& version) {
     const Preparation preparation =
         prepared("versions: {" + library + ": \"" + version + "\"}\n" + text("max_epochs: 1", ""));
@@ -315,7 +315,7 @@ TEST_CASE("a version beyond those that are modelled is told") {
   };
   CHECK(told("lightning", "2.6.6").empty());
   CHECK(told("lightning", "3.7") ==
-        "lightning 3.7 is newer than what is modelled, and taken to behave like 2.6");
+        "lightning 3.7 is newer than what is modelled, and assumed to behave like 2.6");
   CHECK(told("torch", "2.12") ==
-        "torch 2.12 is newer than what is modelled, and taken to behave like 2.11");
+        "torch 2.12 is newer than what is modelled, and assumed to behave like 2.11");
 }

@@ -21,7 +21,7 @@ inline Scenario scenario_of(const std::string& text) {
   return loaded.scenarios.front();
 }
 
-/// Runs a preparation on a flat network: 1 GB/s a link, 1 us a step.
+/// Runs a preparation on a flat network: 1 GB/s per link, 1 us per step.
 inline RunResult simulate(const Preparation& preparation) {
   if (!preparation.runnable()) {
     throw std::invalid_argument(

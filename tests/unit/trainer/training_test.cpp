@@ -132,7 +132,7 @@ program:
   CHECK(ran.log(1).metrics.at("mine") == Approx(1.5));
 }
 
-TEST_CASE("a step value with sync_dist is one reduction a call, and has the key of the step") {
+TEST_CASE("a step value with sync_dist is one reduction per call, and has the key of the step") {
   const Ran ran = train(ddp(R"yaml(
 trainer: {strategy: ddp, devices: 2, max_epochs: 1}
 data: {train: {samples: 32, batch_size: 8}}
@@ -271,7 +271,7 @@ trainer:
   strategy: fsdp
   callbacks: [StochasticWeightAveraging]
   precision: 16-mixed
-metrics: {rho: SpearmanCorrCoef}
+metrics: {text: BERTScore}
 lr_scheduler: {OneCycleLR: {max_lr: 0.1}}
 )yaml")),
                                           standard_strategies());

@@ -79,9 +79,9 @@ TEST_CASE("a file that is no calibration is refused with the place") {
     return refusal(changed(good, from, to));
   };
   CHECK(refusal(good).empty());
-  CHECK(refusal("") == "/: is no JSON");
-  CHECK(refusal("[1, 2]") == "/: is no object");
-  CHECK(refusal(good.substr(0, good.size() / 2)) == "/: is no JSON");
+  CHECK(refusal("") == "/: is not JSON");
+  CHECK(refusal("[1, 2]") == "/: is not an object");
+  CHECK(refusal(good.substr(0, good.size() / 2)) == "/: is not JSON");
   CHECK(without("lockstep-calibration", "other") == "/format: is not `lockstep-calibration`");
   CHECK(refusal(file_with(kernel, transfer, judged, origin, "2")) ==
         "/version: is not 1, the version that this program reads");
@@ -90,14 +90,14 @@ TEST_CASE("a file that is no calibration is refused with the place") {
   CHECK(without("\"layer\": \"linear\"", "\"layer\": \"linea\"") ==
         "/kernels/0/layer: `linea` is not known");
   CHECK(without("\"flops\": 10", "\"flops\": -10").find("/kernels/0/points/0/flops") == 0);
-  CHECK(without("\"flops\": 10", "\"flops\": 1e400").find("/: is no JSON") == 0);
+  CHECK(without("\"flops\": 10", "\"flops\": 1e400").find("/: is not JSON") == 0);
   CHECK(without("\"flops\": 10", "\"flops\": 18446744073709551615")
             .find("/kernels/0/points/0/flops") == 0);
   CHECK(without("\"low_s\": 1e-6", "\"low_s\": -1e-6").find("/kernels/0/points/0/low_s") == 0);
   CHECK(without("\"low_s\": 1e-6", "\"low_s\": 1e9").find("/kernels/0/points/0/low_s") == 0);
   CHECK(without("\"low_s\": 1e-6", "\"low_s\": \"1\"").find("/kernels/0/points/0/low_s") == 0);
   CHECK(without("\"low_s\": 1e-6", "\"low_s\": 5e-6") ==
-        "/kernels/0/points/0: low_s, median_s and high_s do not rise");
+        "/kernels/0/points/0: low_s, median_s and high_s must not decrease");
   CHECK(without("\"flops\": 10, ", "") == "/kernels/0/points/0: `flops` is missing");
   CHECK(without("\"flops\": 10", "\"flops\": 10, \"more\": 1") ==
         "/kernels/0/points/0: holds a key that this version does not know");

@@ -122,7 +122,8 @@ TEST_CASE("a scenario without a version is refused") {
 }
 
 TEST_CASE("a missing file, a directory and a device are diagnostics") {
-  CHECK_THAT(first_message(load_scenario_file("/nowhere/s.yaml")), Catch::Contains("no such"));
+  CHECK_THAT(first_message(load_scenario_file("/nowhere/s.yaml")),
+             Catch::Contains("file not found"));
   CHECK_THAT(first_message(load_scenario_file("/")), Catch::Contains("directory"));
   CHECK_THAT(first_message(load_scenario_file("/dev/zero")), Catch::Contains("not a regular"));
 }

@@ -14,7 +14,7 @@ inline LoadedScenarios load_files(const std::map<std::string, std::string>& file
       first, options, [&](const std::string& path, size_t) -> std::variant<std::string, FileError> {
         const auto found = files.find(path);
         if (found == files.end()) {
-          return FileError{"there is no such file"};
+          return FileError{"file not found"};
         }
         return found->second;
       });

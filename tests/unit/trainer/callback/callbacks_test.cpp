@@ -8,7 +8,7 @@ using namespace lockstep::test;
 
 namespace {
 
-// Two ranks, two steps an epoch; `v` is what the expression gives.
+// Two ranks, two steps per epoch; `v` is what the expression gives.
 std::string text_of(const std::string& value, const std::string& trainer,
                     const std::string& more = "") {
   return R"yaml(
@@ -78,7 +78,7 @@ TEST_CASE("EarlyStopping looks after validation where that does not run in each 
             .message == "");
 }
 
-TEST_CASE("a missing metric raises on that rank, and is told with what there is") {
+TEST_CASE("a missing metric raises on that rank, and is reported with what there is") {
   const Ran strict = train("1.0", "max_epochs: 2, callbacks: [{EarlyStopping: {monitor: w}}]");
   REQUIRE(strict.result.ends[1].kind == RankEnd::Kind::raised);
   CHECK(strict.preparation.sites.place(strict.result.ends[1].site).starts_with("scenario.yaml:7"));
@@ -186,7 +186,7 @@ TEST_CASE("what Lightning refuses about callbacks and schedulers is refused") {
   CHECK(refuses("callbacks: [ModelCheckpoint], enable_checkpointing: false", "is false"));
   CHECK(refuses("callbacks: [ModelCheckpoint, ModelCheckpoint]", "two callbacks of one state"));
   CHECK(refuses("callbacks: [{ModelCheckpoint: {every_n_epochs: 1, every_n_train_steps: 1}}]",
-                "exclude each other"));
+                "cannot be combined"));
   CHECK(refuses("callbacks: [LearningRateMonitor], logger: false", "no logger"));
   CHECK(refuses("max_epochs: 1", "must include a monitor", "lr_scheduler: ReduceLROnPlateau\n"));
   CHECK(refuses("max_epochs: 1", "\"step\" or \"epoch\"",

@@ -1,0 +1,114 @@
+// A limit ends a command in time, wherever it is; what is known by then is shown as partial.
+#include <catch2/catch.hpp>
+
+#include <chrono>
+
+#include "tests/cli_test/program.hpp"
+
+using namespace lockstep::test;
+
+namespace {
+
+std::string bare(int ranks, const std::string& statements) {
+  return "version: 1\ncluster: {ranks: " + std::to_string(ranks) +
+         ", network: {bandwidth: 1 GB/s}}\nprogram:\n  main:\n" + statements;
+}
+
+// Far more than any machine of ours does in the time that a test waits.
+std::string one_long_statement() {
+  std::string nested = "arange(60000000)";
+  for (int depth = 0; depth < 60; ++depth) {
+    nested = "sqrt(exp(" + nested + "))";
+  }
+  return bare(1, "    - let: {x: 1}\n    - let: {y: sum(" + nested + ")}\n");
+}
+
+// Seconds that `command` took.
+double timed(const std::string& command, Ended& ended) {
+  const auto begin = std::chrono::steady_clock::now();
+  ended = run_shell(command);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+TEST_CASE("values beyond their memory end a run at the statement that asks for them") {
+  const Folder folder;
+  const std::string file =
+      folder.write("doubled.yaml", bare(2,
+                                        "    - let: {x: 'full(1024, 1.0)'}\n"
+                                        "    - repeat: 40\n"
+                                        "      do:\n"
+                                        "        - let: {x: 'concat([x, x])'}\n"
+                                        "        - all_reduce: {tensor: x, as: x}\n"));
+  for (const char* command : {"run", "verify", "test"}) {
+    const Ended ended = run_program(std::string(command) + " " + file + " --value-memory 64MiB");
+    INFO(ended.output);
+    CHECK(ended.code == 4);
+    CHECK(ended.output.find("take more than 64") != std::string::npos);
+    const bool at_let = ended.output.find("doubled.yaml:8:11") != std::string::npos;
+    const bool at_all_reduce = ended.output.find("doubled.yaml:9:11") != std::string::npos;
+    CHECK((at_let || at_all_reduce));
+    CHECK(ended.output.find("--value-memory SIZE") != std::string::npos);
+  }
+}
+
+TEST_CASE("values of 64 ranks count together") {
+  const Folder folder;
+  const std::string file =
+      folder.write("wide.yaml", bare(64, "    - let: {x: 'full(1000000, 1.0)'}\n    - barrier\n"));
+  CHECK(run_program("verify " + file + " --value-memory 100MB").code == 4);
+  CHECK(run_program("verify " + file + " --value-memory 1GB").code == 0);
+  CHECK(run_program("verify " + file + " --value-memory none").code == 2);
+}
+
+TEST_CASE("the time limit holds within one statement, and names it") {
+  const Folder folder;
+  const std::string file = folder.write("long.yaml", one_long_statement());
+  Ended ended;
+  const double seconds = timed(LOCKSTEP_PROGRAM " verify " + file + " --time-limit 1", ended);
+  INFO(ended.output);
+  CHECK(ended.code == 4);
+  CHECK(ended.output.find("the time limit was reached at " + file + ":6:7") != std::string::npos);
+  CHECK(seconds < 10);  // without the limit it takes minutes
+}
+
+TEST_CASE("cases that have ended keep their results when another runs out of time") {
+  const Folder folder;
+  folder.write("a.yaml", bare(2, "    - barrier\n"));
+  folder.write("b.yaml", one_long_statement());
+  const Ended ended = run_program("test " + folder.path() + " --time-limit 2 --jobs 1");
+  INFO(ended.output);
+  CHECK(ended.code == 4);
+  CHECK(ended.output.find("2 cases, 1 ok, 0 failed, 1 undecided") != std::string::npos);
+}
+
+TEST_CASE("an interruption shows what is known and exits 130") {
+  const Folder folder;
+  folder.write("a.yaml", bare(2, "    - barrier\n"));
+  folder.write("b.yaml", one_long_statement());
+  for (const char* signal : {"INT", "TERM"}) {
+    // A job of a shell that is not interactive ignores SIGINT, so the shell becomes the program.
+    Ended ended;
+    const double seconds = timed("timeout --preserve-status -s " + std::string(signal) + " 3 " +
+                                     LOCKSTEP_PROGRAM " test " + folder.path() + " --jobs 1",
+                                 ended);
+    INFO(ended.output);
+    CHECK(ended.code == 130);
+    CHECK(ended.output.find("interrupted: the result is partial") != std::string::npos);
+    CHECK(ended.output.find("1 ok") != std::string::npos);
+    CHECK(seconds < 15);
+  }
+}
+
+TEST_CASE("more settings than anyone writes by hand are refused at once") {
+  const Folder folder;
+  const std::string file = folder.write("a.yaml", bare(2, "    - barrier\n"));
+  std::string settings;
+  for (int number = 0; number <= 1000; ++number) {
+    settings += " --set env.X" + std::to_string(number) + "=a";
+  }
+  const Ended ended = run_program("run " + file + settings);
+  CHECK(ended.code == 2);
+  CHECK(ended.output.find("at most 1000 --set") != std::string::npos);
+}
