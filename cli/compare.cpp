@@ -161,20 +161,10 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Nam
   }
 }
 
-// The simulation of a run that computes.
-std::string why_without_values(const Preparation& simulated) {
-  if (simulated.plan.activation_dtype != simulated.plan.parameter_dtype) {
-    return "the simulation has no arithmetic for mixed precision";
-  }
-  return simulated.network->has_reference_arithmetic()
-             ? "computing the values takes long; verify.numerics: true forces it"
-             : "the simulation has no arithmetic for some layers";
-}
-
 Point values(const OneRun& real, const OneRun& simulated) {
   Point point{"values"};
   if (!simulated.preparation.options.numerics && real.preparation.options.numerics) {
-    point.not_compared = why_without_values(simulated.preparation);
+    point.not_compared = simulated.preparation.why_without_values;
     return point;
   }
   Seen seen;
@@ -189,9 +179,8 @@ Point values(const OneRun& real, const OneRun& simulated) {
       // A metric is reported as a number of 64 bits, and made of what the model computed.
       const bool of_model =
           simulated.preparation.network != nullptr && other->values.dtype() == DType::fp64;
-      compare_values(
-          point, seen, one, *other, rule,
-          of_model ? simulated.preparation.plan.activation_dtype : other->values.dtype());
+      compare_values(point, seen, one, *other, rule,
+                     of_model ? simulated.preparation.plan.parameter_dtype : other->values.dtype());
     } else {
       differ(point, fmt::format("rank {}: only the real run has {}", one.rank, one.name));
     }

@@ -27,6 +27,15 @@ const LoaderSpec* loader_of(const OneRun& run, std::string_view stage) {
   return loaders.size() == 1 ? &loaders.front() : nullptr;
 }
 
+bool has_own_batches(const LoaderSpec& loader) {
+  const auto names_rank = [](const Column& column) {
+    return std::ranges::any_of(column.expression.names(),
+                               [](const std::string& name) { return name != "sample"; });
+  };
+  return loader.batches || loader.batch_size_of_rank ||
+         (loader.values && std::ranges::any_of(loader.values->columns, names_rank));
+}
+
 std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stage) {
   const LoaderSpec* loader = loader_of(run, stage);
   if (loader == nullptr || loader->batches || loader->tokens || !loader->samples) {

@@ -32,6 +32,9 @@ KeyPage::Key key_of(const KeyRow& row) {
 }
 
 std::string_view meaning_of_layers(std::string_view table) {
+  if (table == "case") {
+    return "what a case takes beside the sections of a scenario";
+  }
   return table == "layer" ? "what every layer takes beside its own arguments"
                           : "a layer of which only the costs are known";
 }

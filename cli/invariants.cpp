@@ -14,6 +14,7 @@
 #include "cli/launcher_end.hpp"
 #include "cli/logged_metrics.hpp"
 #include "cli/monitored.hpp"
+#include "cli/replica_findings.hpp"
 #include "cli/sample_findings.hpp"
 #include "cli/stale_names.hpp"
 #include "model/trainer/sites.hpp"
@@ -22,7 +23,6 @@
 #include "properties/learning_rate_scaled.hpp"
 #include "properties/memory_fits.hpp"
 #include "properties/remedy.hpp"
-#include "properties/replicas_agree.hpp"
 #include "properties/rounding.hpp"
 
 namespace lockstep::cli {
@@ -41,11 +41,12 @@ std::string title_of(const StatementFinding& finding, const RankSet& ranks) {
 }
 
 // What counts several epochs may be meant to, as long as it is not logged as the value of one. Work
-// that no statement waits for may have finished in time.
+// that no statement waits for may have finished in time, and two threads may keep an order.
 Level level_of(const OneRun& run, const StatementFinding& finding) {
   const bool may_be_meant =
       finding.code == "LS312" && !logs_one_of(run, stale_names_at(run, finding.site));
-  return may_be_meant || finding.code == "LS403" ? Level::warning : Level::error;
+  const bool by_chance = finding.code == "LS403" || finding.code == "LS103";
+  return may_be_meant || by_chance ? Level::warning : Level::error;
 }
 
 // Codes of our own list stay; `assert` and `evaluation` have none.
@@ -166,15 +167,6 @@ std::vector<NamedValues> parameters_of(const OneRun& run) {
 }
 
 namespace {
-
-std::vector<Finding> replica_findings(const OneRun& run) {
-  std::vector<ReplicaValues> replicas;
-  for (NamedValues& values : parameters_of(run)) {
-    replicas.push_back(
-        {values.rank, "data parallel 0", std::move(values.name), std::move(values.values)});
-  }
-  return run.result.hung ? std::vector<Finding>() : replicas_agree(replicas);
-}
 
 // Only for scenarios that say how their rate was found or is scaled; a rate without a history is
 // nobody's business.
@@ -336,7 +328,17 @@ EqualityRule equality_rule(const OneRun& run) {
   EqualityRule rule;
   const bool exact = (run.preparation.plan.integer_values && !clips_norm(run)) ||
                      run.preparation.network == nullptr;
-  rule.operations = exact ? 0 : rounded_operations(*run.preparation.network, size_of_training(run));
+  if (exact) {
+    return rule;
+  }
+  const TrainingSize size = size_of_training(run);
+  const TrainingPlan& plan = run.preparation.plan;
+  rule.operations = rounded_operations(*run.preparation.network, size);
+  if (plan.types().is_mixed()) {
+    rule.narrow_operations = narrow_operations(*run.preparation.network);
+    rule.steps = std::max<int64_t>(1, size.steps);
+    rule.narrow_dtype = plan.activation_dtype;
+  }
   return rule;
 }
 

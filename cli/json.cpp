@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "cli/call_list.hpp"
 #include "cli/device_reserve.hpp"
 #include "cli/json_logged.hpp"
 #include "cli/render.hpp"
@@ -271,6 +272,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   if (request.command == "run") {
     json["advice"] = advice_json(results.advice);
   }
+  json["calls"] = calls_json(rehearsal);
   json["ranks"] = classes_json(rehearsal);
   json["metrics"] = metrics_json(results);
   json["logged"] = logged_json(rehearsal.logged);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "cli/expected_finding.hpp"
 #include "cli/explorer_port.hpp"
 #include "cli/result_value.hpp"
 #include "model/scenario/arithmetic.hpp"
@@ -99,7 +100,7 @@ class ResultScope final : public Environment {
     if (result.name == "transfers.bytes") {
       return text + "transfers." + result.key + ".bytes";
     }
-    text += result.name;
+    text += result.name == "device_list" ? "devices" : result.name;
     if (!result.key.empty()) {
       text += (result.name == "metric" ? " " : ".") + result.key;
     }
@@ -180,19 +181,32 @@ std::string codes_found(const Rehearsal& rehearsal) {
   return text.empty() ? "found none" : text;
 }
 
-bool has_code(const Rehearsal& rehearsal, const std::string& code) {
-  return std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
-                     [&](const Finding& finding) {
-                       return finding.code == code || std::ranges::count(finding.also, code) > 0;
-                     });
+bool has_finding(const Rehearsal& rehearsal, const Expectation& expectation) {
+  return std::ranges::any_of(rehearsal.findings, [&](const Finding& finding) {
+    return names_finding(expectation, finding, rehearsal.sites);
+  });
 }
 
-/// That all or some ranks have raised, and nothing else: it has no code of its own.
-bool tells_a_raise(const Finding& finding) {
-  const bool is_ours = finding.title.find("is not modelled") != std::string::npos;
-  return finding.code.empty() && !is_ours &&
-         std::any_of(finding.sites.begin(), finding.sites.end(),
-                     [](const auto& site) { return site.role == SiteRole::exception; });
+bool has_assertion(const Rehearsal& rehearsal, const Expectation& expectation) {
+  return std::ranges::any_of(rehearsal.findings, [&](const Finding& finding) {
+    return tells_an_assertion(finding) &&
+           std::ranges::all_of(expectation.on_ranks, [&](int64_t rank) {
+             return finding.ranks.contains(static_cast<int32_t>(rank));
+           });
+  });
+}
+
+// What was found of the codes asked for, where the place, level or ranks are what differs.
+std::string findings_alike(const Expectation& expectation, const Rehearsal& rehearsal) {
+  std::string text;
+  for (const Finding& finding : rehearsal.findings) {
+    if (std::ranges::count(expectation.codes, finding.code) != 0) {
+      text +=
+          fmt::format("{}{} {} at {} on {}", text.empty() ? "found " : ", ", name_of(finding.level),
+                      finding.code, rehearsal.sites.place(finding.site()), finding.ranks.phrase());
+    }
+  }
+  return text.empty() ? codes_found(rehearsal) : text;
 }
 
 // Why this world cannot answer; empty: it can.
@@ -203,8 +217,9 @@ std::string not_judged_here(const Expectation& expectation, const Rehearsal& reh
   if (!unknown_sites(*rehearsal.scenario).empty()) {
     return "not judged in this world: `unknown` is taken as false";
   }
-  return expectation.code == "LS402" ? "not judged in this world: its times are not the cluster's"
-                                     : "";
+  return std::ranges::count(expectation.codes, "LS402") != 0
+             ? "not judged in this world: its times are not the cluster's"
+             : "";
 }
 
 Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
@@ -220,8 +235,9 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
     case ExpectationKind::no_hang: judged.met = !rehearsal.hung; break;
     case ExpectationKind::hang: judged.met = rehearsal.hung; break;
     case ExpectationKind::no_findings: judged.met = !counted; break;
-    case ExpectationKind::finding: judged.met = has_code(rehearsal, expectation.code); break;
-    case ExpectationKind::no_finding: judged.met = !has_code(rehearsal, expectation.code); break;
+    case ExpectationKind::finding: judged.met = has_finding(rehearsal, expectation); break;
+    case ExpectationKind::no_finding: judged.met = !has_finding(rehearsal, expectation); break;
+    case ExpectationKind::assertion: judged.met = has_assertion(rehearsal, expectation); break;
     case ExpectationKind::refused: judged.met = rehearsal.refused(); break;
     case ExpectationKind::raises:
       judged.met = std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(), tells_a_raise);
@@ -230,7 +246,8 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
   }
   const bool positive =
       expectation.kind == ExpectationKind::hang || expectation.kind == ExpectationKind::finding ||
-      expectation.kind == ExpectationKind::refused || expectation.kind == ExpectationKind::raises;
+      expectation.kind == ExpectationKind::refused || expectation.kind == ExpectationKind::raises ||
+      expectation.kind == ExpectationKind::assertion;
   if (undecided && judged.met != positive) {
     judged.judged = false;
     judged.met = false;
@@ -239,7 +256,7 @@ Judged judge_word(const Expectation& expectation, const Rehearsal& rehearsal) {
     const bool hang_word =
         expectation.kind == ExpectationKind::hang || expectation.kind == ExpectationKind::no_hang;
     judged.actual = hang_word ? (rehearsal.hung ? "an order hangs" : "no explored order hangs")
-                              : codes_found(rehearsal);
+                              : findings_alike(expectation, rehearsal);
   }
   return judged;
 }
@@ -292,24 +309,6 @@ std::vector<std::string> cases_named(const Scenario& scenario) {
     }
   }
   return names;
-}
-
-bool is_expected(const Scenario& scenario, const Finding& finding) {
-  return std::any_of(scenario.expectations.begin(), scenario.expectations.end(),
-                     [&](const Expectation& expectation) {
-                       if (expectation.kind == ExpectationKind::finding) {
-                         return expectation.code == finding.code ||
-                                std::ranges::count(finding.also, expectation.code) > 0;
-                       }
-                       if (expectation.kind == ExpectationKind::hang) {
-                         return finding.code.starts_with("LS1");
-                       }
-                       if (expectation.kind == ExpectationKind::raises) {
-                         return tells_a_raise(finding);
-                       }
-                       return expectation.kind == ExpectationKind::refused &&
-                              finding.code.starts_with("LS5");
-                     });
 }
 
 }  // namespace lockstep::cli

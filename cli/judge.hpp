@@ -19,7 +19,4 @@ std::vector<Judged> judge(const Rehearsal& rehearsal, Judges judges, const Other
 /// The cases that the expectations of a scenario name.
 std::vector<std::string> cases_named(const Scenario& scenario);
 
-/// Whether the scenario expects this finding, so that it is a success of `test`.
-bool is_expected(const Scenario& scenario, const Finding& finding);
-
 }  // namespace lockstep::cli

@@ -37,6 +37,10 @@ constexpr KeyExample examples[] = {
      "cases:\n  two: {expect: [world_size == 2]}\n"
      "  four: {trainer: {devices: 4}, expect: [world_size == 4]}"},
 
+    {"case", "base", "",
+     "cases:\n  two: {expect: [world_size == 2]}\n"
+     "  longer: {base: two, trainer: {max_epochs: 2}}"},
+
     {"cluster", "preset", "dgx-a100"},
     {"cluster", "nodes", "2", on_two_nodes},
     {"cluster", "gpu", "v100-sxm2-16gb"},
@@ -179,7 +183,10 @@ constexpr KeyExample examples[] = {
     {"trainer", "detect_anomaly", "false"},
     {"trainer", "barebones", "false"},
     {"trainer", "amp_backend", "native", old_lightning},
-    {"trainer", "amp_level", "O1", old_lightning},
+    {"trainer", "amp_level", "",
+     "versions: {lightning: \"1.6\"}\n"
+     "trainer: {gpus: 2, strategy: ddp, precision: 16, amp_backend: apex, amp_level: O1, "
+     "max_epochs: 1}"},
     {"trainer", "max_epochs", "3"},
     {"trainer", "min_epochs", "1"},
     {"trainer", "max_steps", "3"},
@@ -191,13 +198,13 @@ constexpr KeyExample examples[] = {
      "data: {test: {samples: 64, batch_size: 8}}\nprogram: {main: [test]}"},
     {"trainer", "limit_predict_batches", "2",
      "data: {predict: {samples: 64, batch_size: 8}}\nprogram: {main: [predict]}"},
-    {"trainer", "overfit_batches", "0.0"},
+    {"trainer", "overfit_batches", "4"},
     {"trainer", "fast_dev_run", "true"},
     {"trainer", "val_check_interval", "0.5", with_validation},
     {"trainer", "check_val_every_n_epoch", "2", with_validation},
     {"trainer", "num_sanity_val_steps", "0", with_validation},
     {"trainer", "log_every_n_steps", "1"},
-    {"trainer", "reload_dataloaders_every_n_epochs", "0"},
+    {"trainer", "reload_dataloaders_every_n_epochs", "1"},
     {"trainer", "callbacks", "[LearningRateMonitor]"},
     {"trainer", "plugins", "[]"},
     {"trainer", "logger", "false"},
@@ -206,7 +213,38 @@ constexpr KeyExample examples[] = {
     {"trainer", "enable_progress_bar", "false"},
     {"trainer", "enable_model_summary", "false"},
     {"trainer", "default_root_dir", "runs"},
+    {"trainer", "auto_lr_find", "false"},
+    {"trainer", "auto_scale_batch_size", "false"},
+    {"trainer", "checkpoint_callback", "true"},
+    {"trainer", "distributed_backend", "",
+     "versions: {lightning: \"1.4\"}\ntrainer: {accelerator: ddp, gpus: 2, max_epochs: 1, "
+     "distributed_backend: null}"},
+    {"trainer", "enable_autolog_hparams", "false"},
+    {"trainer", "flush_logs_every_n_steps", "200"},
+    {"trainer", "hpus", "null"},
+    {"trainer", "ipus", "null"},
+    {"trainer", "log_gpu_memory", "min_max"},
+    {"trainer", "model_registry", "null"},
+    {"trainer", "move_metrics_to_cpu", "false"},
+    {"trainer", "multiple_trainloader_mode", "max_size_cycle"},
+    {"trainer", "prepare_data_per_node", "true"},
+    {"trainer", "process_position", "1"},
+    {"trainer", "progress_bar_refresh_rate", "10"},
+    {"trainer", "reload_dataloaders_every_epoch", "false"},
+    {"trainer", "resume_from_checkpoint", "null"},
+    {"trainer", "stochastic_weight_avg", "false"},
+    {"trainer", "terminate_on_nan", "false"},
+    {"trainer", "tpu_cores", "null"},
+    {"trainer", "track_grad_norm", "-1"},
+    {"trainer", "truncated_bptt_steps", "",
+     "versions: {lightning: \"1.4\"}\ntrainer: {accelerator: ddp, gpus: 2, max_epochs: 1, "
+     "truncated_bptt_steps: null}"},
+    {"trainer", "weights_save_path", "checkpoints"},
+    {"trainer", "weights_summary", "full"},
 
+    {"program", "functions", "",
+     "program:\n  functions:\n    share: [{all_reduce: {elements: 1000}}]\n"
+     "  training_step: [forward, {call: share}]"},
     {"program", "automatic_optimization", "",
      "program:\n  automatic_optimization: false\n"
      "  training_step: [forward, {backward: loss}, optimizer_step, zero_grad]"},
@@ -232,13 +270,9 @@ constexpr FaultExample faults[] = {
      "launcher: {torchrun: {nproc_per_node: 2}}"},
 };
 
-constexpr std::string_view not_modelled[] = {"model.compile",
-                                             "data.sample_size",
-                                             "trainer.amp_backend",
-                                             "trainer.amp_level",
-                                             "trainer.max_time",
-                                             "trainer.overfit_batches",
-                                             "trainer.reload_dataloaders_every_n_epochs"};
+constexpr std::string_view not_modelled[] = {
+    "model.compile",    "data.sample_size",        "trainer.amp_level",
+    "trainer.max_time", "trainer.overfit_batches", "trainer.reload_dataloaders_every_n_epochs"};
 
 }  // namespace
 

@@ -201,7 +201,7 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
     rehearsal.coverage.not_looked_at.push_back("one device (" + why + ")");
   };
   const LoaderSpec* loader = loader_of(rehearsal.run, "train");
-  if (loader == nullptr || loader->batches || !rehearsal.results.effective_batch_size) {
+  if (loader == nullptr || has_own_batches(*loader) || !rehearsal.results.effective_batch_size) {
     return leave_out("ranks have batches of their own");
   }
   std::string left_out;

@@ -15,6 +15,7 @@
 #include "cli/made_up_stop.hpp"
 #include "cli/measure.hpp"
 #include "cli/merge_explored.hpp"
+#include "cli/missing_values.hpp"
 #include "cli/monitored.hpp"
 #include "cli/not_modelled.hpp"
 #include "cli/one_device.hpp"
@@ -43,6 +44,9 @@ void tell_limits_of_threads(Rehearsal& rehearsal) {
 
 // What the scenario gives without effect, or what a real run cannot show.
 void add_notes_of_world(Rehearsal& rehearsal) {
+  if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
+    rehearsal.coverage.not_looked_at.push_back(missing);
+  }
   if (is_real(rehearsal.world)) {
     tell_limits_of_threads(rehearsal);
     return;
@@ -81,10 +85,13 @@ void check_transfers(Rehearsal& rehearsal, const ResultName& result) {
 void check_expectations(Rehearsal& rehearsal) {
   const int32_t ranks = rehearsal.run.preparation.options.world_size;
   for (const Expectation& expectation : rehearsal.scenario->expectations) {
-    if (expectation.rank && *expectation.rank >= ranks) {
+    std::vector<int64_t> named = expectation.on_ranks;
+    named.push_back(expectation.rank.value_or(0));
+    const int64_t largest = *std::ranges::max_element(named);
+    if (largest >= ranks) {
       rehearsal.problems.push_back(
           {Problem::Kind::invalid, expectation.place,
-           fmt::format("there is no rank {}: the run has {}", *expectation.rank, ranks),
+           fmt::format("there is no rank {}: the run has {}", largest, ranks),
            ranks == 1 ? "write `on rank 0`" : fmt::format("ranks are 0 to {}", ranks - 1)});
     }
     for (const ResultName& result : expectation.results) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/call_list.hpp"
 #include "cli/configuration.hpp"
 #include "cli/device_reserve.hpp"
+#include "cli/missing_values.hpp"
 #include "cli/render.hpp"
 #include "properties/finding.hpp"
 #include "properties/rank_set.hpp"
@@ -297,10 +299,14 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += where_time_goes(rehearsal.results.prediction, style);
     out += where_memory_goes(rehearsal);
     out += transfers(rehearsal);
+    out += verbose ? render_calls(rehearsal) : "";
     out += what_would_help(rehearsal.results.advice);
   } else if (!why_not.empty()) {
     out +=
         fmt::format("\n  no prediction: {}\n", why_not) + largest_batch(rehearsal.results.advice);
+  }
+  if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
+    out += "\n  not computed: " + missing + "\n";
   }
   const std::string findings = render_findings(rehearsal, style);
   out += (findings.empty() ? "" : "\n" + findings);

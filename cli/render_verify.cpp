@@ -53,12 +53,6 @@ std::string not_looked_at(const Rehearsal& rehearsal) {
   if (!scenario.verify || scenario.verify->world_sizes.empty()) {
     texts.push_back("other world sizes (--set 'verify.world_sizes=[2,8]')");
   }
-  if (!scenario.is_bare_program()) {
-    const bool values = rehearsal.run.preparation.options.numerics;
-    if (!values) {
-      texts.push_back("values of parameters, gradients and losses (numerics are off)");
-    }
-  }
   texts.push_back("code that is not described in the scenario");
   return joined(texts, ", ");
 }

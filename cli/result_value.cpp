@@ -128,12 +128,26 @@ Found prediction_value(const std::string& name, const Prediction& prediction) {
   return NoValue{not_there_yet(name), true};
 }
 
+// The GPUs of each node that train, as CUDA numbers them; without GPUs the processes.
+Found device_list(const Rehearsal& rehearsal) {
+  const Placement& placement = rehearsal.run.preparation.placement;
+  if (placement.devices.empty()) {
+    return NoValue{"the program has no trainer that takes devices"};
+  }
+  List list;
+  for (const int64_t device : placement.numbers.empty() ? placement.devices : placement.numbers) {
+    list.emplace_back(device);
+  }
+  return Value(std::move(list));
+}
+
 Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   const Results& results = rehearsal.results;
   if (name == "world_size") {
     return Value(int64_t{rehearsal.run.preparation.options.world_size});
   }
   if (name == "devices") return Value(results.devices);
+  if (name == "device_list") return device_list(rehearsal);
   if (name == "strategy") return Value(results.strategy);
   if (name == "restarts") return Value(int64_t{0});
   if (name == "effective_batch_size") {

@@ -96,6 +96,18 @@ constexpr StatementExample statements[] = {
      "  main:\n    - repeat: 3\n      as: turn\n      do: [{all_reduce: {elements: 1000}}]", true},
     {"return", "  main:\n    - barrier\n    - return", true},
     {"raise", "  main:\n    - if: world_size > 2\n      then: [{raise: too many ranks}]", true},
+    {"call",
+     "  functions:\n    share:\n      - all_reduce: x\n      - return\n  main:\n    - let: {x: "
+     "\"full(2, 1.0)\"}\n    - call: share\n    - assert: x[0] == 2",
+     true},
+    {"try",
+     "  main:\n    - try:\n        do: [{raise: no such file}]\n        except: [{let: {found: "
+     "false}}]\n    - assert: not found\n    - barrier",
+     true},
+    {"threads",
+     "  main:\n    - threads:\n        - [{all_reduce: {elements: 1000}}]\n        - [{host: 1 "
+     "ms}]",
+     true},
     {"fit", "  main: [fit]"},
     {"validate", "  main: [fit, validate]", false,
      "data: {train: {samples: 64}, val: {samples: 32}}"},
@@ -147,6 +159,7 @@ constexpr StatementExample statements[] = {
      "  on_train_epoch_end:\n    - reduce_boolean_decision: {value: rank == 0, all: false, as: "
      "stop}\n    - should_stop: stop"},
     {"save_checkpoint", "  on_train_epoch_end: [save_checkpoint]"},
+    {"state_dict", "  on_train_epoch_end: [state_dict]"},
     {"should_stop", "  on_train_epoch_end: [{should_stop: epoch == 0}]"},
 };
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
+#include "cli/expected_finding.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
 #include "cli/junit.hpp"
@@ -66,9 +67,9 @@ std::string expected_codes(const Rehearsal& rehearsal) {
   std::vector<std::string> told;
   for (const Finding& finding : rehearsal.findings) {
     const bool known = std::find(told.begin(), told.end(), finding.code) != told.end();
-    if (!known && finding.level == Level::error && is_expected(*rehearsal.scenario, finding)) {
+    if (!known && finding.level == Level::error && is_expected(rehearsal, finding)) {
       told.push_back(finding.code);
-      text += (text.empty() ? "" : ", ") + finding.code;
+      text += (text.empty() ? "" : ", ") + (finding.code.empty() ? finding.title : finding.code);
     }
   }
   return text.empty() ? "" : text + ", as expected";
@@ -92,7 +93,7 @@ std::string failure_of(const Rehearsal& rehearsal, bool strict) {
     }
   }
   for (const Finding& finding : rehearsal.findings) {
-    if (fails(rehearsal, finding, strict) && !is_expected(*rehearsal.scenario, finding)) {
+    if (fails(rehearsal, finding, strict) && !is_expected(rehearsal, finding)) {
       return fmt::format("unexpected {}{}", finding.code.empty() ? "" : finding.code + ": ",
                          finding.title);
     }

@@ -187,6 +187,10 @@ class Timeline {
     }
     end = done.finish;
     std::string arguments = fmt::format("\"bytes\":{}", row.bytes);
+    if (is_communication(row.kind) && row.kind != OpKind::barrier) {
+      arguments += fmt::format(",\"dtype\":\"{}\",\"elements\":{}", name_of(row.dtype),
+                               row.bytes / size_of(row.dtype));
+    }
     if (const Site* site = journal_.sites.find(row.site)) {
       const std::string place = journal_.sites.place(row.site);
       arguments += ",\"site\":" + Json(place).dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -93,7 +93,7 @@ void note_loaders(const OneRun& run, const std::set<std::string>& stages,
       continue;
     }
     note(notes, keys.loaders.front().place,
-         fmt::format("`data.{}` changes nothing here: nothing runs its loader", keys.key));
+         fmt::format("`data.{}` has no effect here: nothing runs its loader", keys.key));
   }
 }
 
@@ -104,7 +104,7 @@ void note_limits(const OneRun& run, const std::set<std::string>& stages,
                          const char* name) {
     // Zero is how a stage is switched off.
     if (limit && limit->number().value_or(1) != 0 && stages.count(stage) == 0) {
-      note(notes, limit->place, fmt::format("`{}` changes nothing here", name));
+      note(notes, limit->place, fmt::format("`{}` has no effect here", name));
     }
   };
   check(trainer.limit_val_batches, "validation", "limit_val_batches");
@@ -127,7 +127,7 @@ void note_metrics(const Scenario& scenario, std::vector<Problem>& notes) {
   for (const NamedMetric& metric : scenario.metrics) {
     if (named.count(metric.name) == 0) {
       note(notes, metric.metric.place,
-           fmt::format("the metric `{}` changes nothing here: no statement names it", metric.name));
+           fmt::format("the metric `{}` has no effect here: no statement names it", metric.name));
     }
   }
 }

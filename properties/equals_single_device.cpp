@@ -83,8 +83,21 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
 
 }  // namespace
 
+namespace {
+
+double relative_error(const EqualityRule& rule, DType dtype) {
+  // Parameters themselves stay wide, so what the steps' gradients err by adds up.
+  const double narrow =
+      rule.narrow_operations == 0
+          ? 0
+          : static_cast<double>(rule.steps) * gamma(rule.narrow_operations, rule.narrow_dtype);
+  return 2 * (gamma(rule.operations, dtype) + narrow);
+}
+
+}  // namespace
+
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude) {
-  return rule.operations == 0 ? 0 : 2 * gamma(rule.operations, dtype) * magnitude;
+  return rule.operations == 0 ? 0 : relative_error(rule, dtype) * magnitude;
 }
 
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,
@@ -92,7 +105,7 @@ double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,
   const double bound = rounding_bound(rule, dtype, magnitude);
   return sensitivity == nullptr || rule.operations == 0
              ? bound
-             : bound + sensitivity->distance(element, 2 * gamma(rule.operations, dtype));
+             : bound + sensitivity->distance(element, relative_error(rule, dtype));
 }
 
 std::vector<Finding> equals_single_device(std::span<const NamedValues> run,

@@ -24,12 +24,17 @@ struct EqualityRule {
   /// Rounded operations behind each element, in either run; 0 = bit for bit, right for
   /// integer-valued data whose sums stay exact (below 2^24 in fp32) and for metric states.
   int64_t operations = 0;
+  /// Of mixed precision: roundings to the narrow type that each step's gradients go through.
+  int64_t narrow_operations = 0;
+  int64_t steps = 0;
+  DType narrow_dtype = DType::bf16;
   /// Ranks had different numbers of samples, so that equal weights are wrong.
   bool uneven_samples = false;
 };
 
-/// The largest difference that rounding explains: 2 gamma_n * magnitude (properties/rounding.hpp);
-/// magnitude: the largest absolute element of both.
+/// The largest difference that rounding explains: 2 gamma_n * magnitude (properties/rounding.hpp),
+/// and under mixed precision 2 gamma_m of the narrow type * magnitude a step beside; magnitude: the
+/// largest absolute element of both.
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude);
 /// The bound for one element, including the optimizer's response to such an error of gradients.
 double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,

@@ -36,7 +36,13 @@ struct TrainingSize {
 ///   forward    in_features of each linear layer, and 1 for its bias; a sum of two branches: 1;
 ///              batch norm: two sums over the batch, 8 for scaling
 ///   loss       its classes or elements, and 8 for exponential, logarithm and mean
-///   backward   out_features of each linear layer; batch norm as forward
+///              layer norm: two sums over the row, 8 for scaling; GELU: 8; a convolution: its
+///              window over the input channels, and 1 for its bias; an average: its window;
+///              attention: two projections, the scores over the width of a head, softmax and
+///              weighted sum over the positions, 16 for scaling
+///   backward   out_features of each linear layer, of a convolution its window over the output
+///              channels; attention: four sums over the width, two over the width of a head, four
+///              over the positions, 16 for scaling; the others as forward
 ///   gradient   a sum over samples and positions, then over parts, 2 for averaging
 ///   clipping   by norm: a sum of the squares of all elements of all gradients, and 8 for the root,
 ///              the quotient and the product
@@ -47,5 +53,11 @@ struct TrainingSize {
 /// which is near enough while updates are small beside the weights, as in the few steps of a
 /// rehearsal. Activations are taken to stretch no difference (ReLU does not).
 int64_t rounded_operations(const Network& network, const TrainingSize& size);
+
+/// Under mixed precision: how many operations of one step round to the narrow type, since sums are
+/// formed in fp32. Of each product its two operands and its result, forth and back, and the
+/// gradient of its weight; of attention also the projected input, the probabilities and what they
+/// weigh; of any other layer its result, forth and back.
+int64_t narrow_operations(const Network& network);
 
 }  // namespace lockstep

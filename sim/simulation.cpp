@@ -1,6 +1,23 @@
 #include "sim/simulation.hpp"
 
+#include <algorithm>
+
 namespace lockstep::sim {
+
+namespace {
+
+// UpdateSensitivity::largest_gradient says why.
+void share_largest_gradient(UpdateSensitivities& sensitivities) {
+  double largest = 0;
+  for (const auto& [place, sensitivity] : sensitivities) {
+    largest = std::max(largest, sensitivity.largest_gradient);
+  }
+  for (auto& [place, sensitivity] : sensitivities) {
+    sensitivity.largest_gradient = largest;
+  }
+}
+
+}  // namespace
 
 RunResult simulate(const RunOptions& options, const SimulationOptions& simulation,
                    const ProgramOfRank& program) {
@@ -45,6 +62,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
     }
     result.ends.push_back(std::move(end));
     result.memory.push_back(rank.buffers->memory());
+    share_largest_gradient(rank.sensitivities);
     result.sensitivities.push_back(std::move(rank.sensitivities));
     rank.stack->tell_struck(result);
   }

@@ -11,6 +11,7 @@
 #include "backend/libtorch/tensor_values.hpp"
 #include "model/core/ensure.hpp"
 #include "model/core/random.hpp"
+#include "model/network/arithmetic.hpp"
 
 namespace lockstep::backend {
 
@@ -89,11 +90,12 @@ LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const at::Ten
   return graph;
 }
 
-/// The one read, or the sum of the first and the last.
+/// The one read, or the sum of the first and the last, each in the type of the result.
 void pass_on(std::span<const at::Tensor> reads, bool with_last, const Slice& to,
              TensorOperands& operands) {
   if (with_last) {
-    operands.give(to, reads.front().add(reads.back()));
+    const at::ScalarType type = scalar_type_of(to.dtype);
+    operands.give(to, reads.front().to(type).add(reads.back().to(type)));
   } else {
     operands.store(to, reads.front());
   }

@@ -9,15 +9,11 @@
 
 #include "model/core/ensure.hpp"
 #include "model/network/arithmetic.hpp"
+#include "model/network/output_type.hpp"
 
 namespace lockstep::backend {
 
 namespace {
-
-bool is_product(LayerKind kind) {
-  return kind == LayerKind::linear || kind == LayerKind::conv2d ||
-         kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention;
-}
 
 at::ScalarType computing_type(const Layer& layer, const LayerTensors& tensors,
                               at::ScalarType output_type) {
@@ -200,14 +196,6 @@ bool passes_on(LayerKind kind) {
     case LayerKind::buffer: return true;
     default: return false;
   }
-}
-
-bool draws(const Layer& layer) {
-  if (const auto* attention = std::get_if<AttentionArguments>(&layer.arguments)) {
-    return attention->dropout > 0;
-  }
-  const auto* dropout = std::get_if<DropoutArguments>(&layer.arguments);
-  return dropout != nullptr && dropout->p > 0;
 }
 
 at::Tensor layer_output(const Layer& layer, const LayerTensors& tensors,

@@ -26,9 +26,6 @@ struct LayerTensors {
 /// Flattening, residuals and `Buffer`, which hand on or add whole tensors and need no graph.
 bool passes_on(LayerKind kind);
 
-/// The layer draws random numbers in training.
-bool draws(const Layer& layer);
-
 /// One layer as torch.nn.functional computes it, of every kind but those that `passes_on`, in the
 /// widest floating type of input, parameters and `output_type`, but for `products_in`;
 /// normalisation over the batch in fp32 at least, since its statistics are. Updates running

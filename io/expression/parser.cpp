@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "io/expression/lexer.hpp"
@@ -232,6 +233,11 @@ ExpressionNodePointer Parser::word(const Token& token) {
     const Token& opened = take();
     return postfix(
         node(token, {.kind = Node::Kind::call, .name = token.text, .parts = items(")", opened)}));
+  }
+  if (token.text == "inf" || token.text == "nan") {
+    using Limits = std::numeric_limits<double>;
+    const double value = token.text == "inf" ? Limits::infinity() : Limits::quiet_NaN();
+    return node(token, {.kind = Node::Kind::constant, .value = Value(value)});
   }
   if (token.text == "unknown") {
     return node(token, {.kind = Node::Kind::unknown});

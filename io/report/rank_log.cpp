@@ -69,6 +69,23 @@ Transfer transfer_of(const Json& json) {
   return {json.at(0), json.at(1), Bytes(json.at(2).get<int64_t>())};
 }
 
+Json json_of(const WeightUpdate& update) {
+  return {
+      update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
+      update.clipping.limit,      update.has_gradients, update.site.value,
+      update.clipping_site.value, update.times};
+}
+
+WeightUpdate update_of(const Json& json) {
+  return {json.at(0),
+          json.at(1),
+          {enumerator_of(json.at(2), GradientClipping::Algorithm::value), json.at(3)},
+          json.at(4),
+          SiteId{json.at(5)},
+          SiteId{json.at(6)},
+          json.at(7)};
+}
+
 Json json_of(const MonitorTurn& turn) {
   return {turn.epoch, turn.step, turn.value, turn.own, turn.done};
 }
@@ -189,6 +206,7 @@ Json json_of_log(const RankLog& log) {
           {"samples_of_steps", binary_of(std::span(log.samples_of_steps))},
           {"transfers", json_of_all(log.transfers)},
           {"final_parameters", json_of_all(log.final_parameters)},
+          {"weight_updates", json_of_all(log.weight_updates)},
           {"steps", log.steps},
           {"epochs", log.epochs},
           {"found_no_batches", log.found_no_batches},
@@ -216,6 +234,7 @@ RankLog log_of_json(const Json& json) {
   log.samples_of_steps = values_of_binary<int64_t>(json.at("samples_of_steps"));
   log.transfers = all_of_json(json.at("transfers"), transfer_of);
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
+  log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.steps = json.at("steps");
   log.epochs = json.at("epochs");
   log.found_no_batches = json.at("found_no_batches");

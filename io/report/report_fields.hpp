@@ -12,7 +12,7 @@ namespace lockstep {
 using Json = nlohmann::json;
 
 inline constexpr const char* report_format = "lockstep rank report";
-inline constexpr int report_version = 4;
+inline constexpr int report_version = 5;
 
 /// Plain values as the bytes they have in memory.
 template <class T>

@@ -70,6 +70,9 @@ void evaluate_all(const ExpressionNode& node, StandIns& values) {
 void evaluate_tolerance(const Expectation& expectation, StandIns& values) {
   const Value left = evaluate(*expectation.left, values);
   const Value right = evaluate(*expectation.right, values);
+  if (right == Value(Time::max())) {
+    throw OperationError("no run lasts that long", "the longest time of a run is 106 d");
+  }
   const Tolerance& tolerance = *expectation.tolerance;
   const Value allowed = tolerance.fraction
                             ? apply(Operator::multiply, right, Value(*tolerance.fraction))

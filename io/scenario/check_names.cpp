@@ -10,6 +10,7 @@
 #include "io/scenario/name_scope.hpp"
 #include "io/scenario/spelling.hpp"
 #include "model/metric/torchmetrics_names.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/scenario/function.hpp"
 
 namespace lockstep {
@@ -87,6 +88,7 @@ class NameCheck {
       functions_.emplace(name);
     }
     if (!scenario.is_bare_program()) {
+      functions_.emplace("parameter");
       for (const TorchMetricsName& function : torchmetrics_functions()) {
         functions_.emplace(function.name);
       }
@@ -104,15 +106,29 @@ class NameCheck {
     if (!scenario_.program) {
       return;
     }
-    for (const Hook& hook : scenario_.program->hooks) {
-      collect_self(hook.statements);
+    for (const auto* hooks : {&scenario_.program->hooks, &scenario_.program->functions}) {
+      for (const Hook& hook : *hooks) {
+        collect_self(hook.statements);
+      }
+    }
+    // What a function binds may be bound wherever it is called; it sees the names of its callers.
+    NameScope anywhere(base_);
+    for (const Hook& function : scenario_.program->functions) {
+      bind_all(function.statements, anywhere);
     }
     for (const Hook& hook : scenario_.program->hooks) {
-      NameScope bound(base_);
+      NameScope bound(anywhere);
       if (hook.name == "lr_scheduler_step") {
         bound.bind("metric");  // its argument
       }
       check(hook.statements, bound);
+    }
+    anywhere.bind("metric");
+    for (const Hook& hook : scenario_.program->hooks) {
+      bind_all(hook.statements, anywhere);
+    }
+    for (const Hook& function : scenario_.program->functions) {
+      check(function.statements, anywhere);
     }
   }
 
@@ -177,7 +193,10 @@ class NameCheck {
       if (statement.kind == StatementKind::branch) {
         bound.restore(unbound);
       }
-      const std::vector<std::string> taken = bound.hide_since(before);
+      // What has raised may have bound names before that.
+      const bool apart = statement.kind != StatementKind::attempt;
+      const std::vector<std::string> taken =
+          apart ? bound.hide_since(before) : std::vector<std::string>();
       check(statement.otherwise, bound);
       if (statement.kind == StatementKind::branch) {
         bound.restore(unbound);
@@ -190,29 +209,12 @@ class NameCheck {
   }
 
   void check_one(const Statement& statement, NameScope& bound) {
-    const CommunicationSpec& data = statement.communication;
-    const DeviceWork& work = statement.work;
-    for (const auto* expression :
-         {&data.tensor, &data.elements, &data.src, &data.dst, &data.tag, &work.time, &work.flops,
-          &work.bytes, &work.tensor, &statement.log.value, &statement.log.batch_size,
-          &statement.ranks_expression, &statement.color, &statement.expression,
-          &statement.sync_grad, &statement.preds, &statement.target, &statement.indexes,
-          &statement.weight}) {
-      use(*expression, bound);
-    }
-    for (const auto* list : {&data.input_split_sizes, &data.output_split_sizes, &statement.ranks}) {
-      for (const auto& expression : *list) {
-        use(expression.value, bound);
-      }
-    }
     for (const Binding& binding : statement.bindings) {
       use(binding.expression, bound);
       bound.bind(binding.name);
     }
-    for (const Binding& binding : statement.log.dictionary) {
-      use(binding.expression, bound);
-    }
-    for (const auto& name : work.reads) {
+    for_each_expression(statement, [&](const Expression& expression) { use(expression, bound); });
+    for (const auto& name : statement.work.reads) {
       require(name.value, name.place, bound);
     }
     if (statement.group) {

@@ -57,6 +57,9 @@ void check_bare_program(Reader& reader, const Scenario& scenario) {
     }
     check_bare_statements(reader, hook.statements);
   }
+  for (const Hook& function : scenario.program->functions) {
+    check_bare_statements(reader, function.statements);
+  }
 }
 
 void check_loader(Reader& reader, const LoaderSpec& loader) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "io/scenario/known_names.hpp"
+#include "io/scenario/scalar.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 
@@ -36,12 +37,13 @@ std::optional<Expression> read_column(Reader& reader, const Node& node, const Ke
   return Expression(make_expression_node(std::move(list)), text + "]");
 }
 
-// All ranks draw their samples from one data set, so values know the sample alone.
+// Values know the sample, and the rank where each rank makes them for itself (a token mask).
 bool knows_more_than_sample(Reader& reader, const Node& node, const Expression& expression) {
   for (const std::string& name : expression.names()) {
-    if (name != "sample") {
+    const bool of_rank = std::ranges::count(names_of_ranks, name) != 0;
+    if (name != "sample" && !of_rank) {
       reader.fail(node.mark, fmt::format("the values of a sample cannot depend on `{}`", name),
-                  "write numbers, or an expression of `sample`");
+                  "write numbers, or an expression of `sample` and `rank`");
       return true;
     }
   }
@@ -109,6 +111,22 @@ struct ValuesForm : FormWithoutWords {
   }
 };
 
+/// A number, or an expression of the rank: then ranks have batches of their own sizes.
+Field<LoaderSpec> batch_size_field() {
+  KeyRow row{"batch_size", "8",
+             "the argument of the user's DataLoader; an expression of `rank` where ranks differ", 1,
+             1e12};
+  row.type = "int or expr";
+  return {row, [](Reader& reader, const Node& node, const KeyRow& known, LoaderSpec& loader) {
+            const bool number = node.kind != Node::Kind::scalar || looks_like_number(node.text);
+            if (number) {
+              fill<IntForm>(reader, node, known, loader.batch_size);
+            } else {
+              fill<ExpressionForm>(reader, node, known, loader.batch_size_of_rank);
+            }
+          }};
+}
+
 std::vector<LoaderSpec> read_loaders(Reader& reader, const Node& node, std::string_view stage) {
   std::vector<LoaderSpec> loaders;
   const auto read_one = [&](const Node& one) {
@@ -142,8 +160,7 @@ Table<LoaderSpec> loader_table() {
               {"batches", "from `samples`",
                "batches of *this rank*, for uneven loaders: `10 + (rank == 0)`; not together with "
                "`samples`"}),
-          field<&LoaderSpec::batch_size>(
-              {"batch_size", "8", "the argument of the user's DataLoader", 1, 1e12}),
+          batch_size_field(),
           field<&LoaderSpec::shuffle>({"shuffle", "train true, others false", "as DataLoader"}),
           field<&LoaderSpec::drop_last>({"drop_last", "false", "as DataLoader"}),
           field<&LoaderSpec::pin_memory>({"pin_memory", "false", "as DataLoader"}),

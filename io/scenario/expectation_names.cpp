@@ -14,7 +14,7 @@ bool is_known(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end() || name == "single_device";
 }
 
-enum class ResultType : uint8_t { time, bytes, whole, number, text };
+enum class ResultType : uint8_t { time, bytes, whole, number, text, list };
 
 ResultType type_of_result(std::string_view name) {
   if (name.starts_with("step_time") || name.starts_with("total_time") ||
@@ -26,6 +26,9 @@ ResultType type_of_result(std::string_view name) {
   }
   if (name == "strategy" || name == "checkpoint.best") {
     return ResultType::text;
+  }
+  if (name == "device_list") {
+    return ResultType::list;
   }
   constexpr std::string_view numbers[] = {"throughput",      "tokens_per_s", "mfu",
                                           "gpu_utilization", "bubble",       "learning_rate",
@@ -122,6 +125,7 @@ Value stand_in_of(std::string_view name, int64_t index) {
     case ResultType::whole: return Value(number);
     case ResultType::number: return Value(static_cast<double>(number) + 0.25);
     case ResultType::text: return Value("text");
+    case ResultType::list: return Value(List{Value(number)});
   }
   return {};
 }
@@ -133,6 +137,7 @@ std::string_view type_phrase_of(std::string_view name) {
     case ResultType::whole: return "a whole number, such as 8";
     case ResultType::number: return "a number, such as 0.5";
     case ResultType::text: return "a text, such as 'ddp'";
+    case ResultType::list: return "a list, such as [0, 1]";
   }
   return "";
 }

@@ -5,40 +5,16 @@
 #include "io/expression/parser.hpp"
 #include "io/expression/quantity.hpp"
 #include "io/scenario/expectation_names.hpp"
+#include "io/scenario/expectation_source.hpp"
 #include "io/scenario/scalar.hpp"
 #include "io/scenario/sections.hpp"
 
 namespace lockstep {
 namespace {
 
-/// One expectation being read: its text, where the text begins, and the reader to complain to.
-struct Source {
-  Reader& reader;
-  std::string_view text;
-  SourcePlace place;
-  SourcePlace at(size_t offset) const {
-    SourcePlace shifted = place;
-    shifted.column += static_cast<int>(offset);
-    return shifted;
-  }
-  void fail(size_t offset, std::string message, std::string remedy) const {
-    reader.fail_at(at(offset), std::move(message), std::move(remedy));
-  }
-};
+using Source = ExpectationSource;
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && text.back() == ' ') {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
-size_t offset_of(const Source& source, std::string_view part) {
-  return static_cast<size_t>(part.data() - source.text.data());
-}
+size_t offset_of(const Source& source, std::string_view part) { return source.offset_of(part); }
 
 /// Position of `needle` outside of single quotes.
 size_t find_outside_quotes(std::string_view text, std::string_view needle) {
@@ -144,11 +120,31 @@ void collect_results(const Source& source, std::string_view part, const Expressi
   }
 }
 
+/// Whether `devices` is compared with a list somewhere: then it is the list of them, not how many.
+bool compares_device_lists(const ExpressionNode& node) {
+  if (node.kind == ExpressionNode::Kind::binary && is_comparison(node.operation)) {
+    const auto& [left, right] = std::tie(*node.parts[0], *node.parts[1]);
+    const auto is_devices = [](const ExpressionNode& part) {
+      return part.kind == ExpressionNode::Kind::name &&
+             split_result_name(part.name).name == "devices";
+    };
+    return (left.kind == ExpressionNode::Kind::list && is_devices(right)) ||
+           (right.kind == ExpressionNode::Kind::list && is_devices(left));
+  }
+  return std::ranges::any_of(node.parts,
+                             [](const auto& part) { return compares_device_lists(*part); });
+}
+
 std::optional<Expression> read_part(const Source& source, std::string_view part,
                                     Expectation& expectation) {
   auto expression = parse_part(source, part, expectation.results);
   if (expression) {
     collect_results(source, part, *expression, expectation.results);
+    for (ResultName& result : expectation.results) {
+      if (result.name == "devices" && compares_device_lists(expression->root())) {
+        result.name = "device_list";
+      }
+    }
   }
   return expression;
 }
@@ -196,32 +192,6 @@ void read_comparison(const Source& source, std::string_view rest, Expectation& e
   expectation.right = read_part(source, trimmed(compared.substr(equals + 2)), expectation);
 }
 
-bool is_code(std::string_view text) {
-  constexpr size_t length = 5;
-  return text.size() == length && text.starts_with("LS") &&
-         text.find_first_not_of("0123456789", 2) == std::string_view::npos;
-}
-
-/// `finding CODE` and `no_finding CODE`; false when the text is neither.
-bool read_finding(const Source& source, std::string_view rest, Expectation& expectation) {
-  const size_t space = rest.find(' ');
-  const std::string_view word = rest.substr(0, space);
-  if (word != "finding" && word != "no_finding") {
-    return false;
-  }
-  const std::string_view code =
-      space == std::string_view::npos ? std::string_view() : trimmed(rest.substr(space));
-  if (!is_code(code)) {
-    source.fail(code.empty() ? 0 : offset_of(source, code),
-                fmt::format("`{}` takes a code, not `{}`", word, code), "write `finding LS101`");
-  } else {
-    check_code(source.reader, std::string(code), source.at(offset_of(source, code)));
-  }
-  expectation.kind = word == "finding" ? ExpectationKind::finding : ExpectationKind::no_finding;
-  expectation.code = std::string(code);
-  return true;
-}
-
 Expectation read_expectation(Reader& reader, const Node& node) {
   Expectation expectation;
   expectation.place = text_place(reader, node);
@@ -232,28 +202,30 @@ Expectation read_expectation(Reader& reader, const Node& node) {
     source.fail(0, "an expectation is empty", "write `no_hang`, or `step_time < 400 ms`");
     return expectation;
   }
-  if (!take_rank(source, rest, expectation)) {
+  if (read_finding_expectation(source, rest, expectation) ||
+      !take_rank(source, rest, expectation)) {
     return expectation;
   }
   const std::vector<std::pair<std::string_view, ExpectationKind>> words = {
-      {"no_hang", ExpectationKind::no_hang},
-      {"hang", ExpectationKind::hang},
-      {"no_findings", ExpectationKind::no_findings},
-      {"refused", ExpectationKind::refused},
-      {"raises", ExpectationKind::raises}};
+      {"no_hang", ExpectationKind::no_hang},         {"hang", ExpectationKind::hang},
+      {"no_findings", ExpectationKind::no_findings}, {"refused", ExpectationKind::refused},
+      {"raises", ExpectationKind::raises},           {"assertion", ExpectationKind::assertion}};
   for (const auto& [word, kind] : words) {
     if (rest == word) {
       expectation.kind = kind;
+      if (expectation.rank && kind == ExpectationKind::assertion) {
+        expectation.on_ranks = {*expectation.rank};
+      } else if (expectation.rank) {
+        source.fail(0, fmt::format("`{}` speaks of the whole run, not of one rank", word),
+                    "remove `on rank`, or name the finding: finding LS101 on rank 0");
+      }
       return expectation;
     }
-  }
-  if (read_finding(source, rest, expectation)) {
-    return expectation;
   }
   if (is_name(rest)) {
     source.fail(0, fmt::format("there is no expectation `{}`", rest),
                 spelling_remedy(rest, {"no_hang", "hang", "no_findings", "finding", "no_finding",
-                                       "refused", "raises"}));
+                                       "warning", "note", "refused", "raises", "assertion"}));
     return expectation;
   }
   expectation.kind = ExpectationKind::expression;

@@ -27,6 +27,16 @@ std::optional<std::string_view> plain_text(Reader& reader, const Node& node, con
   return node.text;
 }
 
+/// The text of a quantity, which JSON has to quote.
+std::optional<std::string_view> quantity_text(Reader& reader, const Node& node, const KeyRow& row,
+                                              std::string_view wanted) {
+  if (node.kind != Node::Kind::scalar) {
+    reader.fail_type(node, row.key, wanted);
+    return std::nullopt;
+  }
+  return node.text;
+}
+
 template <class T>
 std::optional<T> checked(Reader& reader, const Node& node, const KeyRow& row,
                          const std::variant<T, ScalarError>& parsed) {
@@ -41,7 +51,7 @@ template <class T>
 std::optional<T> quantity(Reader& reader, const Node& node, const KeyRow& row,
                           std::string_view wanted,
                           std::variant<T, QuantityError> (*parse)(std::string_view)) {
-  const auto text = plain_text(reader, node, row, wanted);
+  const auto text = quantity_text(reader, node, row, wanted);
   if (!text) {
     return std::nullopt;
   }
@@ -159,7 +169,7 @@ std::optional<FlopsPerSecond> FlopsRateForm::read(Reader& reader, const Node& no
 }
 
 std::optional<double> PercentForm::read(Reader& reader, const Node& node, const KeyRow& row) {
-  const auto text = plain_text(reader, node, row, "a percentage");
+  const auto text = quantity_text(reader, node, row, "a percentage");
   if (!text) {
     return std::nullopt;
   }

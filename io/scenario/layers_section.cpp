@@ -114,6 +114,26 @@ void read_module(Reader& reader, const ObjectNode& object, LayerSpec& layer) {
                   reader.place(object.mark)};
 }
 
+/// `{Linear: [8, 8], name: aux}`: takes the keys of every layer that stand beside the layer.
+Node without_extras_beside(Reader& reader, const Node& node, LayerSpec& layer) {
+  Node own = node;
+  if (node.kind != Node::Kind::map || node.entries.size() < 2) {
+    return own;
+  }
+  Node beside = node;
+  const std::vector<std::string_view> keys = keys_of(layer_extra_table());
+  const auto is_extra = [&](const Entry& entry) {
+    return std::find(keys.begin(), keys.end(), entry.key) != keys.end();
+  };
+  std::erase_if(own.entries, is_extra);
+  if (own.entries.empty()) {
+    return node;  // no layer stands there: said about the whole map
+  }
+  std::erase_if(beside.entries, [&](const Entry& entry) { return !is_extra(entry); });
+  read_table(reader, beside, layer_extra_table(), layer);
+  return own;
+}
+
 std::optional<LayerSpec> read_layer(Reader& reader, const Node& node) {
   LayerSpec layer;
   layer.place = reader.place(node);
@@ -121,7 +141,9 @@ std::optional<LayerSpec> read_layer(Reader& reader, const Node& node) {
     read_repeat(reader, node, layer);
     return layer;
   }
-  const std::optional<ObjectNode> object = take_object(reader, node, "layers");
+  // Its parts point into it.
+  const Node own = without_extras_beside(reader, node, layer);
+  const std::optional<ObjectNode> object = take_object(reader, own, "layers");
   if (!object) {
     return std::nullopt;
   }

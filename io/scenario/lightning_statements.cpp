@@ -168,6 +168,7 @@ std::vector<StatementRow> lightning_rows() {
         field<&Statement::all>({"all", "true", "false: any rank is enough"}),
         field<&Statement::result, NameForm>({"as", "", "name of the common decision"})}},
       {Kind::save_checkpoint, "", {}, "`trainer.save_checkpoint`, a collective", {}},
+      {Kind::state_dict, "", {}, "`self.state_dict()`: of the module and its metrics", {}},
       {Kind::should_stop,
        "value",
        {"value"},

@@ -7,7 +7,9 @@
 #include <set>
 #include <tuple>
 
+#include "io/scenario/case_bases.hpp"
 #include "io/scenario/digest.hpp"
+#include "io/scenario/expected_place.hpp"
 #include "io/scenario/merge.hpp"
 #include "io/scenario/scalar.hpp"
 #include "io/scenario/sections.hpp"
@@ -160,10 +162,13 @@ class Load {
       case_names_.push_back(entry.key);
     }
     bool any = false;
+    CaseBases bases(reader_, base, *cases->value);
     for (const Entry& entry : cases->value->entries) {
       if (!options_.scenario_case || *options_.scenario_case == entry.key) {
         any = true;
-        read_case(base, sets, entry);
+        if (const NodePtr merged = bases.merged(entry)) {
+          read_one(merged, sets, entry.key);
+        }
       }
     }
     if (!any) {
@@ -171,29 +176,6 @@ class Load {
       reader_.fail(cases->mark, fmt::format("the file has no case `{}`", *options_.scenario_case),
                    spelling_remedy(*options_.scenario_case, legal));
     }
-  }
-
-  void read_case(const NodePtr& base, const NodePtr& sets, const Entry& entry) {
-    if (!is_name(entry.key) || entry.key.find('.') != std::string::npos) {
-      reader_.fail(entry.mark, fmt::format("`{}` is not a name for a case", entry.key),
-                   "names are letters, digits and `_`");
-    }
-    if (entry.value->kind == Node::Kind::null) {
-      read_one(base, sets, entry.key);
-      return;
-    }
-    if (entry.value->kind != Node::Kind::map) {
-      reader_.fail_type(*entry.value, entry.key, "a map of sections", "");
-      return;
-    }
-    for (const Entry& section : entry.value->entries) {
-      if (section.key == "version" || section.key == "include" || section.key == "cases") {
-        reader_.fail(section.mark, fmt::format("a case cannot have its own `{}`", section.key),
-                     "write it at the top of the file");
-      }
-    }
-    const NodePtr own = without(entry.value, {"version", "include", "cases"});
-    read_one(merge(base, own, "scenario"), sets, entry.key);
   }
 
   void read_one(const NodePtr& merged, const NodePtr& sets, const std::string& name) {
@@ -210,6 +192,7 @@ class Load {
       reader_.fail_at({path_, 1, 1}, "`version` is missing",
                       "write `version: 1` at the top of the file");
     }
+    find_expected_places(reader_, *root, scenario);
     check_scenario(reader_, scenario, case_names_);
     loaded_.scenarios.push_back(std::move(scenario));
   }

@@ -103,7 +103,11 @@ void check_one_source(Reader& reader, const Node& node) {
     }
     first = &entry;
   }
-  if (first == nullptr) {
+  // What says nothing of the architecture leaves the default model as it is.
+  const bool keeps_default = std::ranges::all_of(node.entries, [](const Entry& entry) {
+    return entry.key == "unpicklable" || entry.key == "compile";
+  });
+  if (first == nullptr && !(keeps_default && !node.entries.empty())) {
     reader.fail(node.mark, "a model needs one of `preset`, `hf`, `layers`, `modules`",
                 "write {preset: gpt2}");
   }

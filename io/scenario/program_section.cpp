@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "io/scenario/scalar.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 #include "io/scenario/statement_table.hpp"
+#include "model/scenario/expressions_of.hpp"
 #include "model/scenario/hooks.hpp"
 
 namespace lockstep {
@@ -70,6 +72,45 @@ void check_forms(Reader& reader, const std::vector<Statement>& statements, bool 
   }
 }
 
+void read_functions(Reader& reader, const Node& node, ProgramSpec& program) {
+  if (node.kind != Node::Kind::map) {
+    reader.fail_type(node, "functions", "a map NAME: statements", "write {gather_all: [..]}");
+    return;
+  }
+  for (const Entry& entry : node.entries) {
+    if (entry.value->kind == Node::Kind::null) {
+      continue;
+    }
+    if (!is_name(entry.key) || entry.key.find('.') != std::string::npos) {
+      reader.fail(entry.mark, fmt::format("`{}` is no name for a function", entry.key),
+                  "names are letters, digits and `_`");
+      continue;
+    }
+    Hook function{entry.key, read_statements(reader, *entry.value, entry.key),
+                  reader.place(entry.mark)};
+    set_hook(function.statements, function.name);
+    check_forms(reader, function.statements, false);
+    program.functions.push_back(std::move(function));
+  }
+}
+
+// A call in one section may name a function of another file: all are known only at the end.
+void check_calls(Reader& reader, const ProgramSpec& program) {
+  std::vector<std::string_view> legal;
+  for (const Hook& function : program.functions) {
+    legal.push_back(function.name);
+  }
+  for_each_statement(program, [&](const Statement& statement) {
+    if (statement.kind == StatementKind::call && statement.name &&
+        program.find_function(statement.name->value) == nullptr) {
+      reader.fail_at(statement.name->place,
+                     fmt::format("there is no function `{}`", statement.name->value),
+                     legal.empty() ? "write it: program: {functions: {NAME: [..]}}"
+                                   : spelling_remedy(statement.name->value, legal));
+    }
+  });
+}
+
 }  // namespace
 
 std::optional<ProgramSpec> read_program(Reader& reader, const Node& node) {
@@ -88,8 +129,12 @@ std::optional<ProgramSpec> read_program(Reader& reader, const Node& node) {
       fill<BoolForm>(reader, *entry.value, row, program.automatic_optimization);
       continue;
     }
+    if (entry.key == "functions") {
+      read_functions(reader, *entry.value, program);
+      continue;
+    }
     if (!is_hook(entry.key)) {
-      std::vector<std::string_view> legal = {"automatic_optimization"};
+      std::vector<std::string_view> legal = {"automatic_optimization", "functions"};
       for (const HookName& hook : hook_names()) {
         legal.push_back(hook.name);
       }
@@ -102,6 +147,7 @@ std::optional<ProgramSpec> read_program(Reader& reader, const Node& node) {
     check_forms(reader, hook.statements, hook.name == "main");
     program.hooks.push_back(std::move(hook));
   }
+  check_calls(reader, program);
   return program;
 }
 

@@ -21,6 +21,12 @@ std::vector<KeyRow> root_rows() {
   return rows;
 }
 
+std::vector<KeyRow> case_rows() {
+  KeyRow base{"base", "the file", "the case that this one is merged over; `none`: over nothing"};
+  base.type = "text";
+  return {base};
+}
+
 std::vector<KeyRow> data_rows() {
   std::vector<KeyRow> rows = rows_of(loader_table());
   for (const std::string_view stage : {"train", "val", "test", "predict"}) {
@@ -35,7 +41,9 @@ std::vector<KeyRow> data_rows() {
 std::vector<KeyRow> program_rows() {
   KeyRow row{"automatic_optimization", "true", "false: the hooks call backward and step"};
   row.type = "bool";
-  return {row};
+  KeyRow functions{"functions", "{}", "what `call` runs: methods of the user's own"};
+  functions.type = "map NAME: statements";
+  return {row, functions};
 }
 
 constexpr std::string_view fault_tables[] = {
@@ -49,6 +57,7 @@ const std::vector<TableRows>& all_tables() {
   static const std::vector<TableRows> tables = [] {
     std::vector<TableRows> all = {
         {"scenario", root_rows()},
+        {"case", case_rows()},
         {"cluster", rows_of(cluster_table())},
         {"cluster.gpu", rows_of(gpu_table())},
         {"cluster.network", rows_of(network_table())},

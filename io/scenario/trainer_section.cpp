@@ -1,5 +1,6 @@
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
+#include "model/trainer/trainer_arguments.hpp"
 
 namespace lockstep {
 namespace {
@@ -106,11 +107,28 @@ std::vector<Field<TrainerSpec>> around_fields() {
   };
 }
 
+/// Arguments that only some versions have, and what asks for nothing by its default.
+std::vector<Field<TrainerSpec>> other_fields() {
+  std::vector<Field<TrainerSpec>> fields;
+  for (const TrainerArgument& argument : trainer_arguments()) {
+    KeyRow row{argument.name, argument.default_text, argument.meaning};
+    describe<AnyForm>(row, false);
+    fields.push_back(
+        {row, [](Reader& reader, const Node& node, const KeyRow& known, TrainerSpec& trainer) {
+           if (auto value = AnyForm::read(reader, node, known)) {
+             trainer.others.push_back(
+                 {std::string(known.key), std::move(*value), reader.place(node)});
+           }
+         }});
+  }
+  return fields;
+}
+
 }  // namespace
 
 Table<TrainerSpec> trainer_table() {
   Table<TrainerSpec> table{"trainer", device_fields()};
-  for (const auto& part : {duration_fields(), around_fields()}) {
+  for (const auto& part : {duration_fields(), around_fields(), other_fields()}) {
     table.fields.insert(table.fields.end(), part.begin(), part.end());
   }
   return table;

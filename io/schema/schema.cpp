@@ -69,6 +69,8 @@ Json scalar_definitions() {
   return out;
 }
 
+Json properties_of(const std::vector<KeyRow>& rows);
+
 /// `Name`, `{Name: arguments}`, or `class_path` with `init_args`.
 Json object_definition(ObjectRole role) {
   Json names = Json::array();
@@ -86,6 +88,18 @@ Json object_definition(ObjectRole role) {
                  {"additionalProperties", layer ? reference("any") : Json(false)}},
                 {{"type", {"array", "string", "number", "boolean", "null"}}}});
   }
+  Json one = {{"type", "object"},
+              {"properties", std::move(properties)},
+              {"additionalProperties", false},
+              {"minProperties", 1},
+              {"maxProperties", 1}};
+  if (role == ObjectRole::layer) {  // the keys of every layer also stand beside it
+    const Json own = properties_of(find_rows("layer")->rows);
+    for (const auto& [key, schema] : own.items()) {
+      one["properties"][key] = schema;
+    }
+    one.erase("maxProperties");
+  }
   const Json by_path = {{"type", "object"},
                         {"required", {"class_path"}},
                         {"properties",
@@ -93,13 +107,7 @@ Json object_definition(ObjectRole role) {
                           {"init_args", {{"type", "object"}}},
                           {"dict_kwargs", {{"type", "object"}}}}},
                         {"additionalProperties", false}};
-  return any_of({{{"enum", std::move(names)}},
-                 {{"type", "object"},
-                  {"properties", std::move(properties)},
-                  {"additionalProperties", false},
-                  {"minProperties", 1},
-                  {"maxProperties", 1}},
-                 by_path});
+  return any_of({{{"enum", std::move(names)}}, std::move(one), by_path});
 }
 
 constexpr ObjectRole roles[] = {
@@ -115,6 +123,40 @@ std::string_view role_of(std::string_view key) {
   return key;
 }
 
+/// By the name of a form on the reference page.
+std::vector<std::pair<std::string_view, Json>> schemas_of_forms() {
+  const std::vector<std::pair<std::string_view, Json>> forms = {
+      {"bool", {{"type", "boolean"}}},
+      {"int", reference("int")},
+      {"float", reference("float")},
+      {"time", reference("time")},
+      {"bytes", reference("bytes")},
+      {"rate", reference("rate")},
+      {"flops/s", reference("flops_per_second")},
+      {"percent", reference("percent")},
+      {"instant", reference("instant")},
+      {"ranks", reference("ranks")},
+      {"expr", reference("expression")},
+      {"int or expr", reference("expression")},
+      {"text", reference("text")},
+      {"name", reference("name")},
+      {"path", {{"type", "string"}}},
+      {"path or list", any_of({{{"type", "string"}}, list_of({{"type", "string"}})})},
+      {"statements", reference("statements")},
+      {"list of statements of each thread", list_of(reference("statements"))},
+      {"map NAME: statements", map_of(reference("statements"))},
+      {"list of layers", reference("layers")},
+      {"map KEY: expr", map_of(reference("expression"))},
+      {"map LIBRARY: text", map_of(reference("text"))},
+      {"map NAME: text", map_of({{"type", {"string", "number", "boolean"}}})},
+      {"map NAME: object", map_of(reference("metric"))},
+      {"map CODE: reason", map_of({{"type", "string"}})},
+      {"map NAME: scenario", map_of(reference("case"))},
+      {"map NAME: model", map_of(reference("model"))},
+  };
+  return forms;
+}
+
 /// What a form's name on the reference page means in the schema.
 Json schema_of_type(const KeyRow& row) {
   const std::string_view type = row.type;
@@ -128,33 +170,7 @@ Json schema_of_type(const KeyRow& row) {
     }
     return {{"enum", std::move(words)}};
   }
-  const std::vector<std::pair<std::string_view, Json>> forms = {
-      {"bool", {{"type", "boolean"}}},
-      {"int", reference("int")},
-      {"float", reference("float")},
-      {"time", reference("time")},
-      {"bytes", reference("bytes")},
-      {"rate", reference("rate")},
-      {"flops/s", reference("flops_per_second")},
-      {"percent", reference("percent")},
-      {"instant", reference("instant")},
-      {"ranks", reference("ranks")},
-      {"expr", reference("expression")},
-      {"text", reference("text")},
-      {"name", reference("name")},
-      {"path", {{"type", "string"}}},
-      {"path or list", any_of({{{"type", "string"}}, list_of({{"type", "string"}})})},
-      {"statements", reference("statements")},
-      {"list of layers", reference("layers")},
-      {"map KEY: expr", map_of(reference("expression"))},
-      {"map LIBRARY: text", map_of(reference("text"))},
-      {"map NAME: text", map_of({{"type", {"string", "number", "boolean"}}})},
-      {"map NAME: object", map_of(reference("metric"))},
-      {"map CODE: reason", map_of({{"type", "string"}})},
-      {"map NAME: scenario", map_of(reference("case"))},
-      {"map NAME: model", map_of(reference("model"))},
-  };
-  for (const auto& [name, schema] : forms) {
+  for (const auto& [name, schema] : schemas_of_forms()) {
     if (name == type) {
       return schema;
     }
@@ -277,11 +293,14 @@ void add_layers(Json& definitions) {
   Json repeat = closed_map(extras);
   repeat["required"] = {"repeat", "layers"};
   definitions["any"] = Json::object();
+  Json nested = {
+      {"Sequential", container}, {"Residual", container}, {"Cost", closed_map(std::move(cost))}};
+  for (const auto& [key, schema] : own.items()) {
+    nested[key] = schema;
+  }
   definitions["layers"] = list_of(any_of({
       object_definition(ObjectRole::layer),
-      closed_map({{"Sequential", container},
-                  {"Residual", container},
-                  {"Cost", closed_map(std::move(cost))}}),
+      closed_map(std::move(nested)),
       std::move(repeat),
   }));
   definitions["layers"]["minItems"] = 1;
@@ -305,6 +324,7 @@ Json definitions() {
   for (const char* head : {"version", "include", "cases"}) {
     values.erase(head);
   }
+  values.update(properties_of(find_rows("case")->rows));
   out["case"] = any_of({closed_map(std::move(values)), {{"type", "null"}}});
   return out;
 }

@@ -12,16 +12,20 @@ namespace lockstep {
 /// whole step, to this side or the other. By element, over all steps; of optimizers that are linear
 /// in the gradients there is none.
 struct UpdateSensitivity {
-  /// Distance by an error of the gradients, relative to the largest element of their tensor.
-  std::vector<float> by_relative_error;
+  /// Distance per absolute error of the gradient.
+  std::vector<float> by_error;
   double at_most = 0;  ///< however wrong the gradients are: all steps in the other direction
-  double largest_gradient = 0;  ///< absolute element, of all steps so far
+  /// The largest absolute element of the gradient in all steps; after a run, of all gradients of
+  /// the rank: where a gradient cancels (of a bias before a normalisation), the terms that cancel
+  /// are as large as the gradients of other tensors, and so is the scale of their rounding.
+  double largest_gradient = 0;
 
-  /// How far the element of two computations may be apart whose gradients differ by the error.
+  /// How far the element of two computations may be apart whose gradients differ by the error,
+  /// relative to the largest gradient.
   double distance(int64_t element, double relative_error) const {
     const auto index = static_cast<size_t>(element);
-    const double by_error = index < by_relative_error.size() ? by_relative_error[index] : 0;
-    return std::min(by_error * relative_error, at_most);
+    const double per_error = index < by_error.size() ? by_error[index] : 0;
+    return std::min(per_error * relative_error * largest_gradient, at_most);
   }
 };
 

@@ -83,20 +83,24 @@ void spell_out_dictionaries(Scenario& scenario) {
   }
   const std::map<std::string, Keys> collections = keys_of_collections(scenario);
   KeysOfNames of_module;  // bound in any hook
-  for (const Hook& hook : scenario.program->hooks) {
-    for (const auto& [name, keys] : keys_of_results(hook, collections)) {
-      if (name.starts_with("self.")) {
-        of_module.emplace(name, keys);
+  for (const auto* hooks : {&scenario.program->hooks, &scenario.program->functions}) {
+    for (const Hook& hook : *hooks) {
+      for (const auto& [name, keys] : keys_of_results(hook, collections)) {
+        if (name.starts_with("self.")) {
+          of_module.emplace(name, keys);
+        }
       }
     }
   }
-  for (Hook& hook : scenario.program->hooks) {
-    KeysOfNames keys = keys_of_results(hook, collections);
-    keys.insert(of_module.begin(), of_module.end());
-    for (const NamedMetric& metric : scenario.metrics) {
-      keys.erase(metric.name);  // the object itself
+  for (auto* hooks : {&scenario.program->hooks, &scenario.program->functions}) {
+    for (Hook& hook : *hooks) {
+      KeysOfNames keys = keys_of_results(hook, collections);
+      keys.insert(of_module.begin(), of_module.end());
+      for (const NamedMetric& metric : scenario.metrics) {
+        keys.erase(metric.name);  // the object itself
+      }
+      spell_out(hook.statements, keys);
     }
-    spell_out(hook.statements, keys);
   }
 }
 

@@ -1,23 +1,26 @@
 #include "model/network/arithmetic.hpp"
 
+#include <fmt/format.h>
+
 namespace lockstep {
 
-bool has_reference_arithmetic(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::linear:
-    case LayerKind::bias:
-    case LayerKind::relu:
-    case LayerKind::embedding:
-    case LayerKind::batch_norm:
-    case LayerKind::flatten:
-    case LayerKind::buffer:
-    case LayerKind::residual_begin:
-    case LayerKind::residual_shortcut:
-    case LayerKind::residual_add:
-    case LayerKind::cross_entropy_loss:
-    case LayerKind::mse_loss: return true;
-    default: return false;
+bool draws(const Layer& layer) {
+  if (const auto* attention = std::get_if<AttentionArguments>(&layer.arguments)) {
+    return attention->dropout > 0;
   }
+  const auto* dropout = std::get_if<DropoutArguments>(&layer.arguments);
+  return dropout != nullptr && dropout->p > 0;
+}
+
+std::string why_without_arithmetic(const Layer& layer, bool training) {
+  if (layer.kind == LayerKind::cost) {
+    return "its cost is given, not its values";
+  }
+  return training && draws(layer) ? "dropout is random in training" : "";
+}
+
+bool has_reference_arithmetic(const Layer& layer, bool training) {
+  return why_without_arithmetic(layer, training).empty();
 }
 
 }  // namespace lockstep

@@ -8,10 +8,13 @@
 
 namespace lockstep {
 
-/// Whether runs can carry values through a layer of this kind without a tensor library: its
-/// functions are in model/network/arithmetic/. Layers that only pass values on (flatten, buffer) or
-/// add them (residual) count.
-bool has_reference_arithmetic(LayerKind kind);
+/// The layer draws random numbers in training.
+bool draws(const Layer& layer);
+
+/// Why runs cannot carry values through this layer without a tensor library ("dropout is random in
+/// training"); empty: they can, its functions are in model/network/arithmetic/.
+std::string why_without_arithmetic(const Layer& layer, bool training);
+bool has_reference_arithmetic(const Layer& layer, bool training);
 
 /// Values that a layer cannot take: an index beyond its table, a class that does not exist, one
 /// value to normalise over. Data cause it, so it is no bug; torch raises there too.

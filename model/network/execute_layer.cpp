@@ -1,63 +1,36 @@
 #include "model/network/execute_layer.hpp"
 
-#include <algorithm>
-
 #include "model/network/arithmetic.hpp"
 #include "model/network/arithmetic/activation.hpp"
 #include "model/network/arithmetic/batch_norm.hpp"
 #include "model/network/arithmetic/embedding.hpp"
 #include "model/network/arithmetic/linear.hpp"
 #include "model/network/arithmetic/loss.hpp"
+#include "model/network/arithmetic/tensor.hpp"
+#include "model/network/layer_call.hpp"
 #include "model/network/network.hpp"
+#include "model/network/output_type.hpp"
 
 namespace lockstep {
 
 namespace {
 
-/// The operands of one call, loaded once; results are stored at the end.
-class Call {
- public:
-  Call(const Op& op, Operands& operands) : lists_(op.list()), operands_(operands) {
-    for (const Slice& slice : lists_.reads) {
-      reads_.push_back(operands.load(slice));
-    }
-    for (const Slice& slice : lists_.writes) {
-      writes_.push_back(slice.elements == 0 ? Values() : operands.load(slice));
-    }
-  }
-  bool valued() const {
-    return !reads_.empty() && !reads_.front().empty() && !writes_.empty() &&
-           std::none_of(reads_.begin(), reads_.end(), [](const Values& v) { return v.empty(); });
-  }
-  const Values& read(size_t index) const { return reads_.at(index); }
-  Values& write(size_t index) { return writes_.at(index); }
-  size_t reads() const { return reads_.size(); }
-  size_t writes() const { return writes_.size(); }
-  bool wants(size_t index) const { return index < writes_.size() && !writes_[index].empty(); }
-  double scalar(size_t index) const { return lists_.scalars[index]; }
-  void store() {
-    for (size_t i = 0; i < writes_.size(); ++i) {
-      if (!writes_[i].empty()) {
-        operands_.store(lists_.writes[i], writes_[i]);
-      }
-    }
-  }
-
- private:
-  const OpLists& lists_;
-  Operands& operands_;
-  std::vector<Values> reads_;
-  std::vector<Values> writes_;
-};
-
 void add_to(Values& sum, const Values& term) { accumulate(Reduction::sum, sum, term); }
+
+/// Two branches meet: each is brought to the type of the result first.
+void add_both(LayerCall& call) {
+  call.write_cast(0, call.read(0));
+  Values other(call.write(0).dtype(), call.write(0).size());
+  cast(call.read(call.reads() - 1), other);
+  add_to(call.write(0), other);
+}
 
 BatchNormShape batch_norm_shape(const Layer& layer, int64_t samples) {
   const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
   return {samples, arguments.num_features, elements_of(layer.input) / arguments.num_features};
 }
 
-void batch_norm_forward(const Layer& layer, Call& call, int64_t samples, bool training) {
+void batch_norm_forward(const Layer& layer, LayerCall& call, int64_t samples, bool training) {
   const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
   const BatchNormShape shape = batch_norm_shape(layer, samples);
   const Values* weight = arguments.affine ? &call.read(1) : nullptr;
@@ -79,7 +52,7 @@ void batch_norm_forward(const Layer& layer, Call& call, int64_t samples, bool tr
                        call.write(0));
 }
 
-void batch_norm_backward(const Layer& layer, Call& call, int64_t samples) {
+void batch_norm_backward(const Layer& layer, LayerCall& call, int64_t samples) {
   const auto& arguments = std::get<BatchNormArguments>(layer.arguments);
   const BatchNormShape shape = batch_norm_shape(layer, samples);
   const DType dtype = call.read(1).dtype() == DType::fp64 ? DType::fp64 : DType::fp32;
@@ -101,7 +74,7 @@ void batch_norm_backward(const Layer& layer, Call& call, int64_t samples) {
   }
 }
 
-void forward(const Layer& layer, Call& call) {
+void forward(const Layer& layer, LayerCall& call) {
   const auto samples = static_cast<int64_t>(call.scalar(0));
   const int64_t inputs = call.read(0).size();
   switch (layer.kind) {
@@ -126,19 +99,19 @@ void forward(const Layer& layer, Call& call) {
     case LayerKind::batch_norm:
       batch_norm_forward(layer, call, samples, call.scalar(1) != 0);
       break;
-    case LayerKind::residual_add:
-      call.write(0) = call.read(0);
-      add_to(call.write(0), call.read(call.reads() - 1));
-      break;
+    case LayerKind::residual_add: add_both(call); break;
     case LayerKind::residual_begin:
     case LayerKind::flatten:
     case LayerKind::buffer: call.write(0) = call.read(0); break;
-    default: return;
+    default:
+      if (!forward_of_sequence_layer(layer, call) && !forward_of_image_layer(layer, call)) {
+        return;
+      }
   }
   call.store();
 }
 
-void linear_backward(const Layer& layer, Call& call) {
+void linear_backward(const Layer& layer, LayerCall& call) {
   const auto& a = std::get<LinearArguments>(layer.arguments);
   const int64_t rows = call.read(1).size() / a.in_features;
   if (call.wants(0)) {
@@ -154,14 +127,14 @@ void linear_backward(const Layer& layer, Call& call) {
   }
 }
 
-void backward(const Layer& layer, Call& call) {
+void backward(const Layer& layer, LayerCall& call) {
   const auto samples = static_cast<int64_t>(call.scalar(0));
   switch (layer.kind) {
     case LayerKind::linear: linear_backward(layer, call); break;
     case LayerKind::bias: {
       const int64_t features = std::get<BiasArguments>(layer.arguments).features;
       if (call.wants(0)) {
-        call.write(0) = call.read(0);
+        call.write_cast(0, call.read(0));
       }
       if (call.wants(1)) {
         bias_weight_gradient(call.read(0), call.read(0).size() / features, features, call.write(1));
@@ -184,23 +157,25 @@ void backward(const Layer& layer, Call& call) {
     case LayerKind::batch_norm: batch_norm_backward(layer, call, samples); break;
     case LayerKind::residual_begin:
       if (call.wants(0)) {
-        call.write(0) = call.read(0);
-        add_to(call.write(0), call.read(call.reads() - 1));
+        add_both(call);
       }
       break;
     case LayerKind::residual_add:
     case LayerKind::flatten:
     case LayerKind::buffer:
       if (call.wants(0)) {
-        call.write(0) = call.read(0);
+        call.write_cast(0, call.read(0));
       }
       break;
-    default: return;
+    default:
+      if (!backward_of_sequence_layer(layer, call) && !backward_of_image_layer(layer, call)) {
+        return;
+      }
   }
   call.store();
 }
 
-void loss(const Op& op, const Layer& layer, Call& call) {
+void loss(const Op& op, const Layer& layer, LayerCall& call) {
   const LossReduction reduction =
       std::get<LossArguments>(layer.arguments).mean ? LossReduction::mean : LossReduction::sum;
   const bool is_forward = op.kernel == Kernel::loss_forward;
@@ -225,7 +200,7 @@ void loss(const Op& op, const Layer& layer, Call& call) {
 }  // namespace
 
 void execute_layer(const Op& op, Operands& operands, const Network& network) {
-  Call call(op, operands);
+  LayerCall call(op, operands);
   if (!call.valued()) {
     return;
   }
@@ -234,10 +209,16 @@ void execute_layer(const Op& op, Operands& operands, const Network& network) {
     return;
   }
   const Layer& layer = network.layers.at(static_cast<size_t>(op.tag));
-  if (!has_reference_arithmetic(layer.kind)) {
+  const bool is_forward = op.kernel == Kernel::layer_forward;
+  const bool training = !is_forward || call.scalar(1) != 0;
+  if (!has_reference_arithmetic(layer, training)) {
     return;
   }
-  if (op.kernel == Kernel::layer_forward) {
+  if (is_product(layer.kind) && is_floating(op.dtype) &&
+      size_of(op.dtype) < size_of(call.read(is_forward ? 1 : 2).dtype())) {
+    call.narrow(op.dtype);
+  }
+  if (is_forward) {
     forward(layer, call);
   } else {
     backward(layer, call);

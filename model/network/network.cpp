@@ -83,15 +83,11 @@ Bytes Network::activation_bytes(DType dtype) const {
   return bytes;
 }
 
-bool Network::has_reference_arithmetic() const {
-  const auto has_loss = [](const NetworkModule& module) {
-    return lockstep::has_reference_arithmetic(module.loss.kind);
-  };
-  return lockstep::has_reference_arithmetic(loss.kind) &&
-         std::all_of(modules.begin(), modules.end(), has_loss) &&
-         std::all_of(layers.begin(), layers.end(), [](const Layer& layer) {
-           return lockstep::has_reference_arithmetic(layer.kind);
-         });
+const Layer* Network::layer_without_arithmetic(bool training) const {
+  const auto found = std::find_if(layers.begin(), layers.end(), [training](const Layer& layer) {
+    return !has_reference_arithmetic(layer, training);
+  });
+  return found == layers.end() ? nullptr : &*found;
 }
 
 }  // namespace lockstep

@@ -75,8 +75,9 @@ struct Network {
   Flops backward_flops() const;
   /// Kept between forward and backward.
   Bytes activation_bytes(DType dtype) const;
-  /// Every layer and the loss have reference arithmetic, so that runs can carry values.
-  bool has_reference_arithmetic() const;
+  /// The first layer that has no reference arithmetic, so that runs cannot carry values through it;
+  /// null: every layer has. `training`: some forward is one of a training.
+  const Layer* layer_without_arithmetic(bool training) const;
 };
 
 }  // namespace lockstep

@@ -36,6 +36,7 @@ struct LoaderSpec {
   Given<int64_t> tokens;      ///< in the whole data set; divided by `seq_len`
   Given<Expression> batches;  ///< of each rank; not together with `samples` or `tokens`
   Given<int64_t> batch_size;
+  Given<Expression> batch_size_of_rank;  ///< excludes `batch_size`
   Given<bool> shuffle;
   Given<bool> drop_last;
   Given<bool> pin_memory;

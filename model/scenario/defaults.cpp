@@ -122,7 +122,10 @@ class Filler {
     if (!scenario_.model) {
       scenario_.model.emplace();
       scenario_.model->place = nowhere_;
-      fill(scenario_.model->preset, "mlp");
+    }
+    ModelSpec& model = *scenario_.model;
+    if (!model.preset && !model.hf && model.layers.empty() && model.modules.empty()) {
+      fill(model.preset, "mlp");
       assume("model: a two-layer perceptron 32-64-2");
     }
     fill_model_keys(*scenario_.model);
@@ -186,7 +189,10 @@ class Filler {
       loader.tokens = common.tokens;
       loader.batches = common.batches;
     }
-    inherit(loader.batch_size, common.batch_size);
+    if (!loader.batch_size && !loader.batch_size_of_rank) {
+      loader.batch_size = common.batch_size;
+      loader.batch_size_of_rank = common.batch_size_of_rank;
+    }
     inherit(loader.shuffle, common.shuffle);
     inherit(loader.drop_last, common.drop_last);
     inherit(loader.pin_memory, common.pin_memory);
@@ -205,7 +211,9 @@ class Filler {
   }
 
   void fill_loader(LoaderSpec& loader, bool train) {
-    fill(loader.batch_size, int64_t{8});
+    if (!loader.batch_size_of_rank) {
+      fill(loader.batch_size, int64_t{8});
+    }
     fill(loader.shuffle, train);
     fill(loader.drop_last, false);
     fill(loader.pin_memory, false);

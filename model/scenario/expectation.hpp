@@ -18,6 +18,7 @@ enum class ExpectationKind : uint8_t {
   no_finding,
   refused,
   raises,
+  assertion,
   expression
 };
 
@@ -36,11 +37,29 @@ struct Tolerance {
   std::optional<Expression> absolute;  ///< a constant quantity: `+- 2 ms`
 };
 
+/// Where a finding must be: `at data.train.batches`, `at scenario.yaml:17`, `at model.py:41`.
+struct ExpectedPlace {
+  std::string text;  ///< as written
+  /// Of a key: the lines that its value takes up. Empty: only `text` is compared.
+  struct Lines {
+    std::string file;
+    int first = 0;
+    int last = 0;
+  };
+  std::vector<Lines> lines;
+};
+
+/// What level a finding must have.
+enum class ExpectedLevel : uint8_t { any, warning, note };
+
 /// An expectation: a word, or an expression over results that gives a bool.
 struct Expectation {
   ExpectationKind kind = ExpectationKind::no_hang;
-  std::string text;                      ///< as written
-  std::string code;                      ///< of `finding` and `no_finding`
+  std::string text;                ///< as written
+  std::vector<std::string> codes;  ///< of `finding` (any of them is enough), `no_finding`
+  ExpectedLevel level = ExpectedLevel::any;
+  std::optional<ExpectedPlace> at;       ///< of `finding`
+  std::vector<int64_t> on_ranks;         ///< of `finding`: those that it must name; empty: any
   std::optional<Expression> expression;  ///< without a tolerance
   std::optional<Expression> left;        ///< with one: `left == right`
   std::optional<Expression> right;

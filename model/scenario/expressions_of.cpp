@@ -1,5 +1,7 @@
 #include "model/scenario/expressions_of.hpp"
 
+#include <set>
+
 namespace lockstep {
 
 void for_each_statement(const std::vector<Statement>& statements,
@@ -13,16 +15,39 @@ void for_each_statement(const std::vector<Statement>& statements,
 
 void for_each_statement(const ProgramSpec& program,
                         const std::function<void(const Statement&)>& visit) {
-  for (const Hook& hook : program.hooks) {
-    for_each_statement(hook.statements, visit);
+  for (const auto* hooks : {&program.hooks, &program.functions}) {
+    for (const Hook& hook : *hooks) {
+      for_each_statement(hook.statements, visit);
+    }
   }
 }
 
 const Statement* find_statement(const ProgramSpec& program, StatementKind kind) {
-  for (const Hook& hook : program.hooks) {
-    if (const Statement* found = find_statement(hook, kind)) {
+  for (const auto* hooks : {&program.hooks, &program.functions}) {
+    for (const Hook& hook : *hooks) {
+      if (const Statement* found = find_statement(hook, kind)) {
+        return found;
+      }
+    }
+  }
+  return nullptr;
+}
+
+const Statement* find_reached_statement(const ProgramSpec& program, const Hook& hook,
+                                        StatementKind kind) {
+  std::vector<const Hook*> open = {&hook};
+  std::set<const Hook*> seen = {&hook};
+  for (size_t next = 0; next < open.size(); ++next) {
+    if (const Statement* found = find_statement(*open[next], kind)) {
       return found;
     }
+    for_each_statement(open[next]->statements, [&](const Statement& statement) {
+      const bool calls = statement.kind == StatementKind::call && statement.name;
+      const Hook* const function = calls ? program.find_function(statement.name->value) : nullptr;
+      if (function != nullptr && seen.insert(function).second) {
+        open.push_back(function);
+      }
+    });
   }
   return nullptr;
 }

@@ -19,11 +19,14 @@ struct Hook {
 /// The user's LightningModule and script.
 struct ProgramSpec {
   Given<bool> automatic_optimization;
-  std::vector<Hook> hooks;  ///< in the order of the file, `main` among them
+  std::vector<Hook> hooks;      ///< in the order of the file, `main` among them
+  std::vector<Hook> functions;  ///< what `call` runs, in the order of the file
   SourcePlace place{};
 
   /// The hook of this name, or null where the user has not written it.
   const Hook* find(std::string_view name) const;
+  /// The function of this name, or null.
+  const Hook* find_function(std::string_view name) const;
 };
 
 }  // namespace lockstep

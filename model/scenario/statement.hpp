@@ -44,6 +44,10 @@ enum class StatementKind : uint8_t {
   repeat,
   return_hook,
   raise,
+  call,
+  attempt,
+  threads,
+  thread,
   fit,
   validate,
   test,
@@ -64,6 +68,7 @@ enum class StatementKind : uint8_t {
   reset,
   reduce_boolean_decision,
   save_checkpoint,
+  state_dict,
   should_stop
 };
 
@@ -155,10 +160,13 @@ struct Statement {
   Given<std::string> text;        ///< raise
   std::vector<Binding> bindings;  ///< let, append
 
-  std::vector<Statement> body;       ///< then, do, no_sync, and what grouped statements hold
-  std::vector<Statement> otherwise;  ///< else
+  /// then, do, no_sync, and what grouped statements hold; of `threads` one statement per thread,
+  /// of kind `thread`, which holds the statements of that thread
+  std::vector<Statement> body;
+  std::vector<Statement> otherwise;  ///< else, except
 
-  Given<std::string> name;                ///< wait: result; update, compute, reset: metric
+  /// wait: result; update, compute, reset: metric; call: function
+  Given<std::string> name;
   Given<std::vector<std::string>> names;  ///< del
   Given<std::string> optimizer;    ///< optimizer_step, zero_grad, toggle_model, clip_gradients
   Given<ClipAlgorithm> algorithm;  ///< clip_gradients

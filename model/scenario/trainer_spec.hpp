@@ -58,6 +58,8 @@ struct TrainerSpec {
   std::vector<Object> plugins;
   std::optional<PlainValue> logger;  ///< bool, object or list of objects
   std::optional<Object> profiler;
+  std::vector<ObjectArgument> others;  ///< arguments that only some versions have, or that others
+                                       ///< than those above change nothing of what is modelled
   SourcePlace place{};
 };
 

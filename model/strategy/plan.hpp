@@ -7,6 +7,7 @@
 
 #include "model/core/dtype.hpp"
 #include "model/network/network.hpp"
+#include "model/network/output_type.hpp"
 
 namespace lockstep {
 
@@ -32,7 +33,8 @@ struct OptimizerPlan {
 struct TrainingPlan {
   const Network* network = nullptr;
   DType parameter_dtype = DType::fp32;   ///< of parameters, gradients and optimizer state
-  DType activation_dtype = DType::fp32;  ///< what layers compute in
+  DType activation_dtype = DType::fp32;  ///< what products compute in; autocast keeps others wide
+  bool autocast_of_cuda = true;          ///< whose lists hold under mixed precision; else the CPU's
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
   /// Makes every tensor of a layer its own operand, as when values are computed.
@@ -43,7 +45,12 @@ struct TrainingPlan {
   /// Rank 0's parameters and buffers become everybody's also where nothing will be fitted:
   /// Lightning from 2.0.2 on (strategies/ddp.py, setup).
   bool synchronises_without_fit = true;
+  /// DDP with find_unused_parameters counts a parameter as used that a backward under no_sync used:
+  /// torch before 1.9 and from 2.4 on (pytorch pull requests 54981 and 124193).
+  bool counts_use_under_no_sync = true;
   bool integer_values = false;  ///< small whole initial values, so that sums are exact in any order
+
+  ComputingTypes types() const { return {parameter_dtype, activation_dtype, autocast_of_cuda}; }
 };
 
 /// One micro-batch of one rank: which samples of the data set, in order.

@@ -65,8 +65,9 @@ void Reducer::gradients_ready(Rank& rank, size_t layer, Ticket done) {
     return;
   }
   std::reverse(parameters.begin(), parameters.end());  // the bias comes before the weight
+  const bool counts = wants_gradients_ || replica_->plan().counts_use_under_no_sync;
   for (const size_t index : parameters) {
-    if (finds_unused() || is_first_static() || is_before_first_static()) {
+    if ((finds_unused() && counts) || is_first_static() || is_before_first_static()) {
       used_here_[places_[index].position] = true;
     }
   }

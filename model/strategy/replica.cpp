@@ -30,7 +30,10 @@ Replica::Replica(const TrainingPlan& plan, DeviceId device) : plan_(&plan), devi
     }
     for (const BufferTensor& tensor : network().layers[layer].buffers) {
       buffers_of_[layer].push_back(buffers_.size());
-      buffers_.push_back({layer, Slice::of_size(tensor.dtype, tensor.elements())});
+      // Module.to(dtype) converts what is floating, buffers as well as parameters.
+      const bool converted = is_floating(tensor.dtype) && plan.parameter_dtype != DType::fp32;
+      const DType dtype = converted ? plan.parameter_dtype : tensor.dtype;
+      buffers_.push_back({layer, Slice::of_size(dtype, tensor.elements())});
     }
   }
 }
@@ -58,7 +61,7 @@ void Replica::allocate(Rank& rank, uint64_t variant) {
       Slice& value = buffers_[buffers_of_[layer][tensor]].value;
       value = rank.allocate(Purpose::parameter, value.dtype, value.elements, device_);
       if (writes_values()) {
-        rank.write(value, initial_buffer(network().layers[layer].buffers[tensor]));
+        rank.write(value, initial_buffer(network().layers[layer].buffers[tensor], value.dtype));
       }
     }
   }

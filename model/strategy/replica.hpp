@@ -125,6 +125,8 @@ class Replica {
     Slice aside;
     Slice gradient_of_sum;
     Slice gradient_of_shortcut;
+    /// What is added to the other branch.
+    const Slice& branch() const { return aside.buffer != no_buffer ? aside : remembered; }
   };
 
   void bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after);
@@ -134,6 +136,7 @@ class Replica {
   std::optional<size_t> residual_of(size_t layer);
   void pass_residual(const LayerRun& run);
   void forward_of_run(Rank& rank, LayerRun& run, const Turn& turn);
+  DType output_type_of(const LayerRun& run) const;
   void submit_forward(Rank& rank, const LayerRun& run, const Turn& turn, const Slice& output);
   Cost cost_of(const LayerRun& run, const Turn& turn) const;
   bool updates_buffers(const LayerRun& run, const Turn& turn) const;
@@ -144,6 +147,7 @@ class Replica {
   void recompute(Rank& rank, const CheckpointedSegment& segment);
   static void forget(Rank& rank, Slice& memory);
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
+  void turn_to_shortcut(Rank& rank, Residual& residual);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;

@@ -49,7 +49,7 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
   call.memory_traffic = moved_bytes(loss, Pass::input_gradient, samples_, plan_->activation_dtype);
   call.scalars = {&options.loss_factor, 1};
   if (plan_->numerics) {
-    gradient_ = transient(rank, current_.elements, plan_->activation_dtype);
+    gradient_ = transient(rank, current_.elements, current_.dtype);
     call.reads = reads;
     call.writes = {&gradient_, 1};
   }
@@ -109,12 +109,26 @@ Replica::Cost Replica::backward_cost(size_t index) const {
   return cost;
 }
 
+// The shortcut's gradient waits for that of the branch before it, which has the type of its result.
+void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
+  residual.gradient_of_shortcut = std::exchange(gradient_, residual.gradient_of_sum);
+  if (!plan_->numerics || gradient_.dtype == residual.aside.dtype) {
+    return;
+  }
+  const Slice narrowed = transient(rank, gradient_.elements, residual.aside.dtype);
+  KernelCall call;
+  call.kernel = Kernel::cast;
+  call.reads = {&gradient_, 1};
+  call.writes = {&narrowed, 1};
+  call.memory_traffic = gradient_.bytes() + narrowed.bytes();
+  rank.compute(call, {compute(), {}, site_id(replica_sites::layer_backward)});
+  gradient_ = narrowed;
+}
+
 Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients) {
   const Layer& layer = network().layers[run.layer];
   if (layer.kind == LayerKind::residual_shortcut) {
-    // The shortcut's gradient waits for that of the branch before it.
-    Residual& residual = residuals_[*run.residual];
-    residual.gradient_of_shortcut = std::exchange(gradient_, residual.gradient_of_sum);
+    turn_to_shortcut(rank, residuals_[*run.residual]);
     return {};
   }
   std::vector<Slice> reads;
@@ -122,7 +136,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   if (plan_->numerics) {
     reads = {gradient_, run.input};
     const bool wanted = wants_input_gradient(run.layer);
-    writes.push_back(wanted ? transient(rank, run.input.elements, plan_->activation_dtype)
+    writes.push_back(wanted ? transient(rank, run.input.elements, run.input.dtype)
                             : Slice{gradient_.buffer, gradient_.dtype, 0, 0});
   }
   for (const size_t parameter : parameters_of_[run.layer]) {
@@ -201,7 +215,7 @@ Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module)
   const bool floating = is_floating(dtype);
   const int64_t width = elements_of(network.input_of(module));
   const uint64_t tokens = tokens_of(network, module);
-  Values values(floating ? plan.activation_dtype : dtype, batch.size() * width);
+  Values values(floating ? plan.parameter_dtype : dtype, batch.size() * width);
   int64_t i = 0;
   for (const int64_t sample : batch.samples) {
     const uint64_t key = sample_key(plan, sample, 0);
@@ -221,7 +235,7 @@ Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module
   const bool classes = loss.kind == LayerKind::cross_entropy_loss;
   const int64_t outputs = elements_of(loss.input);
   const int64_t width = classes ? outputs / loss.input.back() : outputs;
-  Values values(classes ? DType::int64 : plan.activation_dtype, batch.size() * width);
+  Values values(classes ? DType::int64 : plan.parameter_dtype, batch.size() * width);
   int64_t i = 0;
   for (const int64_t sample : batch.samples) {
     const uint64_t key = sample_key(plan, sample, 1);

@@ -32,8 +32,8 @@ void Replica::bring_batch(Rank& rank, const Batch& batch, const StepOptions& opt
   const int64_t outputs = elements_of(loss.input);
   const int64_t targets = classes ? outputs / loss.input.back() : outputs;
   const DType given = net.input_dtype_of(first);
-  const DType input_dtype = is_floating(given) ? plan_->activation_dtype : given;
-  const DType target_dtype = classes ? DType::int64 : plan_->activation_dtype;
+  const DType input_dtype = is_floating(given) ? plan_->parameter_dtype : given;
+  const DType target_dtype = classes ? DType::int64 : plan_->parameter_dtype;
   const int64_t input_elements = samples_ * elements_of(net.input_of(first));
   const Slice host_input = rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
   const Slice host_target =
@@ -159,6 +159,12 @@ Slice Replica::keep(Rank& rank, Bytes of_sample) {
              : Slice{};
 }
 
+DType Replica::output_type_of(const LayerRun& run) const {
+  return output_type(network().layers[run.layer], run.input.dtype,
+                     run.residual ? residuals_[*run.residual].branch().dtype : run.input.dtype,
+                     plan_->types());
+}
+
 void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
   const Layer& layer = network().layers[run.layer];
   pass_residual(run);
@@ -170,7 +176,7 @@ void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
   }
   Slice output;
   if (plan_->numerics && layer.kind != LayerKind::residual_shortcut) {
-    output = rank.allocate(Purpose::activation, plan_->activation_dtype,
+    output = rank.allocate(Purpose::activation, output_type_of(run),
                            samples_ * elements_of(layer.output), device_);
     current_ = output;
   }
@@ -224,8 +230,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
     reads.push_back(parameters_[parameter].tensor.value);
   }
   if (plan_->numerics && layer.kind == LayerKind::residual_add) {
-    const Residual& residual = residuals_[*run.residual];
-    reads.push_back(residual.aside.buffer != no_buffer ? residual.aside : residual.remembered);
+    reads.push_back(residuals_[*run.residual].branch());
   }
   if (updates_buffers(run, turn)) {
     for (const size_t buffer : buffers_of_[run.layer]) {

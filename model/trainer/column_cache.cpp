@@ -14,7 +14,7 @@ Value ColumnCache::values(const SampleColumns& columns, std::string_view column,
   if (kept != kept_.end() && kept->second.samples == batch.samples) {
     return of_batch_.emplace(column, kept->second.value).first->second;
   }
-  Value value = columns.values(column, batch.samples);
+  Value value = columns.values(column, batch.samples, place_);
   const int64_t numbers = value.tensor().values.size();
   if (returns && kept == kept_.end() && numbers_ + numbers <= numbers_max_) {
     numbers_ += numbers;

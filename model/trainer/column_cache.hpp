@@ -13,8 +13,8 @@ namespace lockstep {
 /// evaluation for the same batches in every epoch: what was made once is kept, up to a limit.
 class ColumnCache {
  public:
-  /// So many numbers are kept beyond the batch.
-  explicit ColumnCache(int64_t numbers_max) : numbers_max_(numbers_max) {}
+  /// So many numbers are kept beyond the batch. `place` is the rank's, and outlives this.
+  ColumnCache(int64_t numbers_max, const Place& place) : numbers_max_(numbers_max), place_(place) {}
 
   /// Another batch begins.
   void begin_batch() { of_batch_.clear(); }
@@ -35,6 +35,7 @@ class ColumnCache {
   };
 
   int64_t numbers_max_;
+  const Place& place_;
   int64_t numbers_ = 0;
   std::map<std::string, Value, std::less<>> of_batch_;
   std::map<Key, Kept> kept_;  ///< looked up only, never walked

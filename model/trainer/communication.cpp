@@ -221,6 +221,7 @@ Ticket Interpreter::post(const Statement& statement, const std::vector<Call>& ca
   }
   GroupedCall grouped(rank_, {on, After(after), site});
   for (const Call& call : calls) {
+    note_call_of_thread(call.op.kind, call.op.group, site);
     grouped.add(call.op, call.read, call.write, call.splits);
   }
   const Ticket ticket = grouped.submit();
@@ -280,6 +281,7 @@ Program Interpreter::barrier(const Statement& statement, Frame& frame) {
   std::vector<Ticket> after = take_waits(on);
   after.push_back(tail_of_compute(site));
   const CommunicationOptions options{on, After(after), site};
+  note_call_of_thread(OpKind::barrier, group.id, site);
   const Ticket ticket = settings_.gloo ? rank_.barrier(group.id, options)
                                        : rank_.all_reduce(group.id, Slice::of_size(DType::fp32, 1),
                                                           Reduction::sum, options);

@@ -27,8 +27,7 @@ Program DataFeed::next(int64_t samples, int64_t number, int64_t batches) {
   }
   // Workers side by side finish batches at the rate of one worker times their number.
   const int64_t ahead = loader_.workers * loader_.prefetch_factor;
-  const Time one =
-      time_of(loader_.sample_time * loader_.batch_size, loader_.workers, loader_.cores);
+  const Time one = time_of(loader_.sample_time * batch_size_, loader_.workers, loader_.cores);
   for (; ordered_ < batches && ordered_ < number + ahead; ++ordered_) {
     prepared_.push_back(rank_.compute(one, {stream(queue::data), {}, data_loading_site}));
   }

@@ -12,7 +12,9 @@ namespace lockstep {
 /// on the cores that the rank has: more workers than cores take turns.
 class DataFeed {
  public:
-  DataFeed(Rank& rank, const LoaderSettings& loader) : rank_(rank), loader_(loader) {}
+  /// `batch_size`: of this rank.
+  DataFeed(Rank& rank, const LoaderSettings& loader, int64_t batch_size)
+      : rank_(rank), loader_(loader), batch_size_(batch_size) {}
 
   /// Returns when batch `number` of `batches` has been loaded.
   Program next(int64_t samples, int64_t number, int64_t batches);
@@ -20,6 +22,7 @@ class DataFeed {
  private:
   Rank& rank_;
   const LoaderSettings& loader_;
+  int64_t batch_size_;
   std::deque<Ticket> prepared_;
   int64_t ordered_ = 0;
 };

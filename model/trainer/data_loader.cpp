@@ -43,10 +43,12 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
 }
 
 RankBatches::RankBatches(const LoaderSettings& settings, const SamplerPolicy& policy, int64_t epoch,
-                         std::optional<int64_t> batches)
-    : settings_(&settings), replicas_(policy.replicas), index_(policy.index) {
-  if (batches) {
-    size_ = std::max<int64_t>(0, *batches);
+                         const OwnBatches& own)
+    : batch_size_(own.size.value_or(settings.batch_size)),
+      replicas_(policy.replicas),
+      index_(policy.index) {
+  if (own.count) {
+    size_ = std::max<int64_t>(0, *own.count);
     return;
   }
   SamplerPolicy of_replica = policy;
@@ -55,15 +57,14 @@ RankBatches::RankBatches(const LoaderSettings& settings, const SamplerPolicy& po
   for (of_replica.index = first; of_replica.index <= last; ++of_replica.index) {
     samplers_.emplace_back(sampler_options(settings, of_replica, epoch));
     const int64_t samples = samplers_.back().size();
-    size_ = std::max(size_, settings.drop_last
-                                ? samples / settings.batch_size
-                                : (samples + settings.batch_size - 1) / settings.batch_size);
+    size_ = std::max(size_, settings.drop_last ? samples / batch_size_
+                                               : (samples + batch_size_ - 1) / batch_size_);
   }
 }
 
 void RankBatches::add_samples(const Sampler& sampler, int64_t number, Batch& batch) const {
-  const int64_t begin = number * settings_->batch_size;
-  const int64_t end = std::min(begin + settings_->batch_size, sampler.size());
+  const int64_t begin = number * batch_size_;
+  const int64_t end = std::min(begin + batch_size_, sampler.size());
   for (int64_t k = begin; k < end; ++k) {
     batch.samples.push_back(sampler.at(k));
   }
@@ -74,8 +75,8 @@ Batch RankBatches::at(int64_t number) const {
   for (const Sampler& sampler : samplers_) {
     add_samples(sampler, number, batch);
   }
-  for (int64_t k = 0; samplers_.empty() && k < settings_->batch_size; ++k) {
-    batch.samples.push_back((number * settings_->batch_size + k) * replicas_ + index_);
+  for (int64_t k = 0; samplers_.empty() && k < batch_size_; ++k) {
+    batch.samples.push_back((number * batch_size_ + k) * replicas_ + index_);
   }
   return batch;
 }

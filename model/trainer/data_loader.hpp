@@ -15,6 +15,7 @@ struct LoaderSettings {
   int64_t samples = 0;
   std::optional<Expression> batches;  ///< of each rank; then `samples` does not count
   int64_t batch_size = 8;
+  std::optional<Expression> batch_size_of_rank;  ///< where ranks have different ones
   bool shuffle = false;
   bool drop_last = false;
   bool iterable = false;
@@ -27,6 +28,12 @@ struct LoaderSettings {
   int64_t prefetch_factor = 2;
   std::shared_ptr<const SampleColumns> columns;
   SourcePlace place{};
+};
+
+/// What the expressions of a loader give on one rank; nothing where it has no such expression.
+struct OwnBatches {
+  std::optional<int64_t> count{};
+  std::optional<int64_t> size{};
 };
 
 enum class LoaderRole : uint8_t { train, evaluate, predict };
@@ -45,16 +52,16 @@ struct SamplerPolicy {
 /// The batches of one rank in one epoch; or of all replicas, each batch joined from theirs.
 class RankBatches {
  public:
-  /// `batches`: of this rank, where the settings say so by an expression.
+  /// `own`: of this rank, where the settings say so by expressions.
   RankBatches(const LoaderSettings& settings, const SamplerPolicy& policy, int64_t epoch,
-              std::optional<int64_t> batches);
+              const OwnBatches& own);
   int64_t size() const { return size_; }
   Batch at(int64_t batch) const;
 
  private:
   void add_samples(const Sampler& sampler, int64_t number, Batch& batch) const;
 
-  const LoaderSettings* settings_;
+  int64_t batch_size_ = 1;
   int64_t replicas_ = 1;
   int64_t index_ = 0;
   /// Samplers of this rank, or of all ranks; empty if `batches` are given and samples are numbered.

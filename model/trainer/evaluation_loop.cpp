@@ -36,7 +36,7 @@ const TrainerSettings::Limit& EvaluationLoop::limit() const {
 }
 
 // data_connector.py, _parse_num_batches.
-void EvaluationLoop::check_limit(const LoaderSettings& loader, std::optional<int64_t> given) const {
+void EvaluationLoop::check_limit(const LoaderSettings& loader, const OwnBatches& given) const {
   const int64_t length = RankBatches(loader, training_.policy(role()), 0, given).size();
   const bool in_parts = limit().batches == TrainerSettings::no_limit;
   if (in_parts && limit().part > 0 && length > 0 && limit().of(length) == 0) {
@@ -62,7 +62,7 @@ Program EvaluationLoop::set_up() {
                              : kind_ == EvaluationKind::test   ? sites.test_loader
                                                                : sites.predict_loader);
   for (const LoaderSettings& loader : loaders()) {
-    std::optional<int64_t> given;
+    OwnBatches given;
     co_await training_.count_batches(loader, given);
     training_.check_sampler(loader, role());
     check_limit(loader, given);
@@ -75,12 +75,12 @@ Program EvaluationLoop::set_up() {
 
 Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_max, bool sanity) {
   Progress& progress = training_.progress;
-  std::optional<int64_t> given;
+  OwnBatches given;
   co_await training_.count_batches(loader, given);
   const RankBatches batches(loader, training_.policy(role()), progress.epoch, given);
   progress.num_batches = std::min(batches_max, limit().of(batches.size()));
   SampleUse used{sanity ? "sanity" : prefix(), progress.epoch, progress.dataloader_idx, {}};
-  DataFeed feed(training_.rank(), loader);
+  DataFeed feed(training_.rank(), loader, given.size.value_or(loader.batch_size));
   const std::string hooks = "on_" + prefix() + "_batch_";
   const std::string begin = hooks + "start";
   const std::string end = hooks + "end";

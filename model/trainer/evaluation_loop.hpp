@@ -32,7 +32,7 @@ class EvaluationLoop {
   Program batches(const LoaderSettings& loader, int64_t batches_max, bool sanity);
   Program log_batch(bool sanity);
   /// Raises where a part of the loader's batches is asked for that is none of them.
-  void check_limit(const LoaderSettings& loader, std::optional<int64_t> given) const;
+  void check_limit(const LoaderSettings& loader, const OwnBatches& given) const;
 
   Training& training_;
   EvaluationKind kind_;

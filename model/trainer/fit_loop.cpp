@@ -43,7 +43,7 @@ class FitLoop {
   const TrainerSettings& settings_;
   LoggedResults results_;
   EvaluationLoop validation_;
-  std::optional<int64_t> given_batches_;
+  OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
   bool stops_ = false;  ///< early, as decided last
@@ -259,7 +259,7 @@ Program FitLoop::epoch() {
   co_await training_.hook_of_1_x("on_epoch_start");
   co_await training_.hook("on_train_epoch_start");
   decide_to_stop();
-  DataFeed feed(training_.rank(), loader());
+  DataFeed feed(training_.rank(), loader(), given_batches_.size.value_or(loader().batch_size));
   const int64_t window = settings_.accumulate_grad_batches;
   for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
     const Batch next = batches.at(number);

@@ -134,13 +134,15 @@ GradientPointer Interpreter::recorded(const Expression& expression, int64_t elem
     const Variable* variable = find(name, frame);
     return variable != nullptr && holds_gradient(*variable);
   };
-  if (std::ranges::none_of(expression.names(), tracked) ||
-      !is_differentiable_in(expression, tracked)) {
+  const bool reads_parameters = std::ranges::count(expression.functions(), parameter_function) != 0;
+  if (!reads_parameters && (std::ranges::none_of(expression.names(), tracked) ||
+                            !is_differentiable_in(expression, tracked))) {
     return nullptr;
   }
   const std::shared_ptr<GradientNode> node = new_node(Kind::expression, site);
   node->expression = expression;
   node->elements = elements;
+  node->through_parameters = reads_parameters;
   for (const std::string& name : expression.names()) {
     const auto known = resolved.find(name);
     const Value value = known != resolved.end()
@@ -211,8 +213,13 @@ Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, GradientP
     if (node->reaches_earlier_graph) {
       throw ProgramException(site, "Trying to backward through the graph a second time");
     }
+    if (node->through_parameters) {
+      lack(site, "the gradient of `parameter(..)` is not modelled",
+           "keep it out of the loss; optimizers have weight_decay");
+    }
     if (node->kind == Kind::forward) {
-      lack(site, "backward through an earlier forward is not modelled");
+      lack(site, "backward through an earlier forward is not modelled",
+           "write the backward of each loss before the next forward: their gradients add up");
     }
     if (node->kind == Kind::gathered) {
       const Adjoint back = co_await gathered_back(*node, found->second);

@@ -35,6 +35,7 @@ struct GradientNode {
   int64_t number = 0;  ///< in the order of their making: a value comes from earlier ones only
   int64_t graph = 0;   ///< the batch that made it
   bool reaches_earlier_graph = false;  ///< a backward would go through one that is gone
+  bool through_parameters = false;     ///< computed from parameter(..) too
   int64_t elements = 1;                ///< of the value; a backward begins at one alone
   SiteId site{};
   Group group{};                                                 ///< of `gathered`

@@ -113,6 +113,9 @@ Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
     case Kind::return_hook: co_return Flow::returned;
     case Kind::raise:
       throw ProgramException(site_of(statement), value_or(statement.text, std::string()));
+    case Kind::call: co_return co_await call_function(statement, frame);
+    case Kind::attempt: co_return co_await attempt(statement, frame);
+    case Kind::threads: co_await run_threads(statement, frame); break;
     default:
       ensure(trainer_ != nullptr, "a bare program has no statement of the trainer");
       co_return co_await trainer_->run(statement, frame);

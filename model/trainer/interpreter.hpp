@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +16,9 @@
 #include "model/trainer/variable.hpp"
 
 namespace lockstep {
+
+/// The function of expressions that reads a parameter of the model.
+inline constexpr std::string_view parameter_function = "parameter";
 
 /// How a list of statements ended.
 enum class Flow : uint8_t { next, returned };
@@ -35,6 +39,9 @@ class TrainerScope {
   virtual void list_grew(const std::string& name) = 0;
   virtual void name_bound(const std::string& name) = 0;
   virtual void list_read(const std::string& name, SiteId site) = 0;
+  /// The value of a parameter on this rank, by its name in the module: "fc.weight". Nothing where
+  /// there is none of that name. Throws OperationError where parameters carry no values.
+  virtual std::optional<Value> parameter(std::string_view name) = 0;
   /// A column of the batch that runs, which came to the device with it.
   virtual bool is_column(std::string_view name) const = 0;
 };
@@ -145,6 +152,15 @@ class Interpreter {
   Program append(const Statement& statement, Frame& frame);
   void unbind(const Statement& statement, Frame& frame);
   Program check_assertion(const Statement& statement, Frame& frame);
+
+  // control.cpp
+  Task<Flow> call_function(const Statement& statement, Frame& frame);
+  Task<Flow> attempt(const Statement& statement, Frame& frame);
+  Program run_threads(const Statement& statement, Frame& frame);
+  Program run_thread(const Statement& thread, Frame& frame, Ticket done,
+                     std::shared_ptr<std::exception_ptr> failure);
+  void note_call_of_thread(OpKind kind, GroupId group, SiteId site);
+  void check_thread_order(const Statement& statement, const std::vector<LaneId>& lanes);
   void count_statement();
   void note_read_list(const Variable& variable, const std::string& name, SiteId site);
   void check_replica(const std::string& name, SiteId site);
@@ -272,6 +288,10 @@ class Interpreter {
   bool compute_tail_known_ = true;
   bool makes_on_host_ = false;
   int64_t graph_ = 0;
+  int calls_open_ = 0;  ///< of functions, one inside the other
+  size_t threads_started_ = 0;
+  /// The first collective that each host thread of a `threads` has called on a group.
+  std::map<LaneId, std::map<GroupId, SiteId>> calls_of_threads_;
   int64_t gradient_nodes_ = 0;
 };
 

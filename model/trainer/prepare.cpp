@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "model/metric/log_dictionary.hpp"
 #include "model/scenario/defaults.hpp"
@@ -94,31 +95,63 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
 
 namespace {
 
-/// The versions whose rules are known; what lies beyond is taken to behave like the nearest.
-struct KnownVersions {
+/// The versions whose rules are modelled, by their minor release.
+struct ModelledVersions {
   std::string_view library;
   Version oldest;
   Version newest;
 };
-constexpr auto known_versions = std::to_array<KnownVersions>({
+// torch 1.6 is the oldest that Lightning 1.4 takes; TorchMetrics has the classes and arguments that
+// are modelled since 1.0; NCCL averages since 2.10.
+constexpr auto modelled_versions = std::to_array<ModelledVersions>({
     {"lightning", {1, 4, 0}, {2, 6, 0}},
-    {"torch", {}, {2, 11, 0}},
-    {"torchmetrics", {}, {1, 9, 0}},
+    {"torch", {1, 6, 0}, {2, 11, 0}},
+    {"torchmetrics", {1, 0, 0}, {1, 9, 0}},
+    {"nccl", {2, 10, 0}, {2, 28, 0}},
 });
 
-void check_known(Preparation& preparation, const LibraryVersion& library, const Version& version) {
-  const auto* const known =
-      std::ranges::find(known_versions, library.library, &KnownVersions::library);
-  const Version minor{version.major, version.minor, 0};
-  if (known == known_versions.end() || (minor >= known->oldest && minor <= known->newest)) {
-    return;
+std::string minor_text(const Version& version) {
+  return fmt::format("{}.{}", version.major, version.minor);
+}
+
+/// Whether the version is modelled; else what the scenario asks of it need not be looked at.
+bool check_modelled(Preparation& preparation, const LibraryVersion& library,
+                    const Version& version) {
+  const auto* const modelled =
+      std::ranges::find(modelled_versions, library.library, &ModelledVersions::library);
+  if (modelled == modelled_versions.end()) {
+    add_problem(
+        preparation, Problem::Kind::note, library.place,
+        fmt::format("`versions.{}` has no effect: no rule here depends on it", library.library));
+    return true;
   }
-  const bool newer = minor > known->newest;
-  const Version& nearest = newer ? known->newest : known->oldest;
-  add_problem(preparation, Problem::Kind::note, library.place,
-              fmt::format("{} {} is {} than what is modelled, and assumed to behave like {}.{}",
-                          library.library, library.version, newer ? "newer" : "older",
-                          nearest.major, nearest.minor));
+  const Version minor{version.major, version.minor, 0};
+  if (minor >= modelled->oldest && minor <= modelled->newest) {
+    return true;
+  }
+  const Version& nearest = minor > modelled->newest ? modelled->newest : modelled->oldest;
+  add_problem(
+      preparation, Problem::Kind::unsupported, library.place,
+      fmt::format("{} {} is not modelled; versions {} to {} are", library.library, library.version,
+                  minor_text(modelled->oldest), minor_text(modelled->newest)),
+      fmt::format("write versions: {{{}: \"{}\"}}, the nearest one that is modelled",
+                  library.library, minor_text(nearest)));
+  return false;
+}
+
+// Rules of another version would refuse and note what is right in its own.
+void check_versions(Preparation& preparation) {
+  Preparation checked;
+  bool all_modelled = true;
+  for (const LibraryVersion& library : preparation.scenario->versions) {
+    if (const std::optional<Version> version = version_of(library.version)) {
+      all_modelled = check_modelled(checked, library, *version) && all_modelled;
+    }
+  }
+  if (!all_modelled) {
+    preparation.problems.clear();
+  }
+  std::ranges::move(checked.problems, std::back_inserter(preparation.problems));
 }
 
 }  // namespace
@@ -135,7 +168,6 @@ ProgramSettings prepare_common(Preparation& preparation) {
                   fmt::format("`{}` is not a version", library.version), "write \"2.6\"");
       continue;
     }
-    check_known(preparation, library, *version);
     if (library.library == "torch") {
       settings.torch = *version;
     }
@@ -199,6 +231,9 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   preparation.assumptions = std::move(resolved.assumptions);
   preparation.scenario = std::make_shared<const Scenario>(std::move(resolved.scenario));
   ProgramSettings settings = prepare_common(preparation);
+  if (preparation.scenario->program) {
+    settings.functions = &*preparation.scenario->program;
+  }
   settings.stop_asked = world.stop_asked;
   settings.value_budget = world.value_budget;
   settings.stands_for = world.stands_for;
@@ -216,6 +251,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   prepare_environment(preparation);
   find_unsupported(preparation, world);
   drop_what_is_refused_anyway(preparation);
+  check_versions(preparation);
   return preparation;
 }
 

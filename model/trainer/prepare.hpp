@@ -77,6 +77,9 @@ struct Preparation {
   ProgramOfRank program;  ///< holds on to everything that it needs; empty when not runnable
   std::shared_ptr<const Network> network;  ///< null for a bare program
   TrainingPlan plan;
+  /// Why parameters, gradients and losses carry no values in this world, of a training: names the
+  /// layer or the limit. Empty: they do, or nobody wants them.
+  std::string why_without_values;
   Sites sites;
   std::map<uint8_t, std::string> stream_names;  ///< by queue, of streams that the scenario names
   std::shared_ptr<RunLog> log;                  ///< written by the run

@@ -77,7 +77,7 @@ void note_elastic(Preparation& preparation, const Object& launcher) {
   };
   if (whole(launcher, "max_restarts", 0) > 0) {
     add_problem(preparation, Kind::note, place_of("max_restarts"),
-                "`max_restarts` changes nothing here: a rank that ends is not started again");
+                "`max_restarts` has no effect here: a rank that ends is not started again");
   }
   const PlainValue* const nodes = launcher.find("nnodes");
   const std::string* const text = nodes == nullptr ? nullptr : nodes->get_if<std::string>();

@@ -76,6 +76,10 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
     settings.batches = spec.batches->value;
   }
   settings.batch_size = value_or(spec.batch_size, int64_t{8});
+  if (spec.batch_size_of_rank) {
+    settings.batch_size_of_rank = spec.batch_size_of_rank->value;
+    preparation.sites.add(site_at(spec.batch_size_of_rank->place, "`batch_size` of the loader"));
+  }
   settings.shuffle = value_or(spec.shuffle, false);
   settings.drop_last = value_or(spec.drop_last, false);
   settings.iterable = value_or(spec.iterable, false);

@@ -129,7 +129,7 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
   }
   if (spec.device && spec.device->place.line > 0) {
     add_problem(preparation_, Problem::Kind::note, spec.device->place,
-                fmt::format("`device` of a layer changes nothing here: {} puts all layers on the "
+                fmt::format("`device` of a layer has no effect here: {} puts all layers on the "
                             "rank's own device",
                             preparation_.placement.strategy.name),
                 "remove it, or move data with {copy: {tensor: NAME, to: gpu 1}}");

@@ -50,6 +50,9 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program);
 /// modules run; needs the network.
 void prepare_modules(Preparation& preparation, TrainingProgram& program);
 void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings);
+/// Names the arguments of the Trainer that change nothing here, and those that are not modelled.
+/// Their defaults ask for nothing.
+void check_trainer_arguments(Preparation& preparation);
 /// Prepares `trainer.callbacks` and the ModelCheckpoint that Lightning adds; after schedulers.
 void prepare_callbacks(Preparation& preparation, TrainingProgram& program);
 void prepare_schedulers(Preparation& preparation, TrainingProgram& program);

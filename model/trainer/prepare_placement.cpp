@@ -8,13 +8,13 @@
 #include "model/scenario/evaluation_error.hpp"
 #include "model/trainer/device_request.hpp"
 #include "model/trainer/prepare_parts.hpp"
+#include "model/trainer/trainer_arguments.hpp"
 
 namespace lockstep {
 
 namespace {
 
 using Kind = Problem::Kind;
-
 constexpr Version v1_5{1, 5, 0};
 constexpr Version v1_7{1, 7, 0};
 constexpr Version v2_0{2, 0, 0};
@@ -63,9 +63,10 @@ class Placing {
     if (const std::optional<Version> given = version_asked(scenario_, "lightning")) {
       return *given;
     }
-    const std::string asked = trainer_.strategy ? trainer_.strategy->name : "";
-    const Version newest = newest_with_strategy(asked).value_or(Version{2, 6, 0});
-    return std::min(newest, newest_with_hooks(scenario_).value_or(newest));
+    const Version newest = newest_with_strategy(trainer_.strategy ? trainer_.strategy->name : "")
+                               .value_or(Version{2, 6, 0});
+    return std::min({newest, newest_with_hooks(scenario_).value_or(newest),
+                     newest_with_arguments(trainer_).value_or(newest)});
   }
 
   void read_machine() {

@@ -113,9 +113,12 @@ void prepare_plan(Preparation& preparation, TrainingProgram& program) {
   TrainingPlan& plan = program.plan;
   plan.seed = program.settings.seed;
   plan.synchronises_without_fit = program.trainer.lightning >= Version{2, 0, 2};
+  const Version& torch = program.settings.torch;
+  plan.counts_use_under_no_sync = torch < Version{1, 9, 0} || torch >= Version{2, 4, 0};
   plan.barrier_is_all_reduce = !program.settings.gloo;
   plan.parameter_dtype = preparation.placement.precision.parameters;
   plan.activation_dtype = preparation.placement.precision.activations;
+  plan.autocast_of_cuda = !preparation.placement.cpu;
   plan.optimizers.clear();
   for (const Object& optimizer : scenario.optimizers) {
     plan.optimizers.emplace_back().set_to_none = program.settings.torch >= Version{2, 0, 0};

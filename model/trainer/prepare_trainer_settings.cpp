@@ -63,50 +63,6 @@ void apply_fast_dev_run(Preparation& preparation, const PlainValue& given,
   settings.max_steps = batches;
 }
 
-template <class Member>
-void name_if(Preparation& preparation, Kind kind, const Member& member, const char* name) {
-  if (member) {
-    add_problem(preparation, kind, member->place,
-                kind == Kind::note ? fmt::format("`{}` has no effect here", name)
-                                   : fmt::format("`{}` is not modelled yet", name));
-  }
-}
-
-void name_unsupported(Preparation& preparation, const TrainerSpec& trainer) {
-  name_if(preparation, Kind::unsupported, trainer.max_time, "max_time");
-  name_if(preparation, Kind::unsupported, trainer.overfit_batches, "overfit_batches");
-  name_if(preparation, Kind::unsupported, trainer.reload_dataloaders_every_n_epochs,
-          "reload_dataloaders_every_n_epochs");
-  name_if(preparation, Kind::unsupported, trainer.amp_backend, "amp_backend");
-  name_if(preparation, Kind::unsupported, trainer.amp_level, "amp_level");
-  const bool one_process = preparation.placement.strategy.name == "dp" ||
-                           preparation.placement.strategy.name == "single";
-  if (trainer.sync_batchnorm && trainer.sync_batchnorm->value && !one_process) {
-    name_if(preparation, Kind::unsupported, trainer.sync_batchnorm, "sync_batchnorm");
-  }
-  if (trainer.barebones && trainer.barebones->value) {
-    name_if(preparation, Kind::unsupported, trainer.barebones, "barebones");
-  }
-  for (const Object& plugin : trainer.plugins) {
-    add_problem(preparation, Kind::unsupported, plugin.place,
-                fmt::format("the plugin {} is not modelled yet", plugin.name));
-  }
-}
-
-void name_without_effect(Preparation& preparation, const TrainerSpec& trainer) {
-  if (!trainer.gradient_clip_val) {
-    name_if(preparation, Kind::note, trainer.gradient_clip_algorithm, "gradient_clip_algorithm");
-  }
-  name_if(preparation, Kind::note, trainer.deterministic, "deterministic");
-  name_if(preparation, Kind::note, trainer.benchmark, "benchmark");
-  name_if(preparation, Kind::note, trainer.inference_mode, "inference_mode");
-  name_if(preparation, Kind::note, trainer.detect_anomaly, "detect_anomaly");
-  name_if(preparation, Kind::note, trainer.enable_progress_bar, "enable_progress_bar");
-  name_if(preparation, Kind::note, trainer.enable_model_summary, "enable_model_summary");
-  name_if(preparation, Kind::note, trainer.default_root_dir, "default_root_dir");
-  name_if(preparation, Kind::note, trainer.profiler, "profiler");
-}
-
 // Something of the scenario may end a training that counts neither epochs nor steps.
 bool may_end(const Scenario& scenario) {
   const bool stops = scenario.program &&
@@ -195,8 +151,7 @@ void prepare_trainer_settings(Preparation& preparation, TrainerSettings& setting
   }
   check_interval(preparation, trainer);
   check_end(preparation, settings);
-  name_unsupported(preparation, trainer);
-  name_without_effect(preparation, trainer);
+  check_trainer_arguments(preparation);
 }
 
 }  // namespace lockstep

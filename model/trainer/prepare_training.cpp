@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/network/arithmetic.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/strategy/replica_sites.hpp"
 #include "model/trainer/prepare_parts.hpp"
@@ -14,8 +15,8 @@ namespace {
 using Kind = Problem::Kind;
 
 constexpr Bytes most_valued_parameters{int64_t{64} << 20};
-/// Of the reference arithmetic, unless it is asked for: some ten seconds of one core.
-constexpr double most_simulated_flops = 3e10;
+/// Of the reference arithmetic, unless it is asked for: some seconds of one core.
+constexpr double most_simulated_flops = 5e9;
 
 /// What forward and backward of all ranks take, from the samples that a fit comes to: those of its
 /// epochs (of one, where nothing bounds the run), or of its steps. Batches that an expression gives
@@ -49,13 +50,39 @@ void find_names_used(TrainingProgram& program) {
   });
 }
 
+bool trains(const Scenario& scenario) {
+  const Hook* main = scenario.program ? scenario.program->find("main") : nullptr;
+  return main == nullptr || find_statement(*main, StatementKind::fit) != nullptr;
+}
+
 /// What carries values.
 struct Numerics {
   bool here = false;       ///< by the scenario, in a world of reference arithmetic
   bool in_detail = false;  ///< the operations are those of a run with values
   bool carried = false;    ///< in this world
-  bool kept = false;  ///< the final parameters are read, in this world or in the one it repeats
+  bool kept = false;      ///< the final parameters are read, in this world or in the one it repeats
+  std::string why_not{};  ///< carried; empty: they are
 };
+
+std::string why_not_wanted(const std::string& asked, Bytes parameters) {
+  if (asked == "false") {
+    return "`verify.numerics` is false";
+  }
+  return asked == "auto" && parameters > most_valued_parameters
+             ? fmt::format(
+                   "its parameters take {} MiB, and values are computed up to {} MiB unless "
+                   "`verify.numerics` is true",
+                   parameters.count() >> 20, most_valued_parameters.count() >> 20)
+             : "";
+}
+
+std::string why_no_reference(const Preparation& preparation, const Network& network) {
+  const Layer* layer = network.layer_without_arithmetic(trains(*preparation.scenario));
+  return layer == nullptr
+             ? ""
+             : fmt::format("layer `{}` ({}) has no reference arithmetic: {}", layer->name,
+                           name_of(layer->kind), why_without_arithmetic(*layer, true));
+}
 
 Numerics numerics_of(const Preparation& preparation, const TrainingProgram& program,
                      const WorldAbilities& world) {
@@ -64,20 +91,27 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
       verify ? value_or(verify->numerics, std::string("auto")) : std::string("auto");
   const Bytes parameters =
       Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
-  const bool wanted = asked == "true" || (asked == "auto" && parameters <= most_valued_parameters);
-  // The reference arithmetic has one type per layer; only LibTorch computes mixed precision.
-  const bool mixed = program.plan.activation_dtype != program.plan.parameter_dtype;
-  const bool possible = wanted && (!mixed || world.computes_layers || world.repeats_operations);
-  const bool in_time =
-      asked == "true" || world.computes_layers ||
-      flops_of_fit(program, preparation.options.world_size) <= most_simulated_flops;
+  const std::string not_wanted = why_not_wanted(asked, parameters);
+  const std::string no_reference = why_no_reference(preparation, *program.network);
+  const bool wanted = not_wanted.empty();
+  const double flops = flops_of_fit(program, preparation.options.world_size);
+  const bool in_time = asked == "true" || world.computes_layers || flops <= most_simulated_flops;
   Numerics numerics;
-  const bool has_reference = wanted && !mixed && program.network->has_reference_arithmetic();
+  const bool has_reference = wanted && no_reference.empty();
   numerics.here = has_reference && in_time && world.has_arithmetic;
   numerics.kept = has_reference && (in_time || world.repeats_operations);
   numerics.in_detail =
-      numerics.here || (possible && (world.computes_layers || world.repeats_operations));
-  numerics.carried = numerics.here || (possible && world.computes_layers);
+      numerics.here || (wanted && (world.computes_layers || world.repeats_operations));
+  numerics.carried = numerics.here || (wanted && world.computes_layers);
+  if (!numerics.carried) {
+    numerics.why_not = !wanted          ? not_wanted
+                       : !has_reference ? no_reference
+                       : !in_time       ? fmt::format(
+                                              "{:.2g} FLOPs of arithmetic take too long unless "
+                                                    "`verify.numerics` is true",
+                                              flops)
+                                  : "";
+  }
   return numerics;
 }
 
@@ -138,6 +172,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   }
   RunOptions& options = preparation.options;
   options.numerics = numerics.carried;
+  preparation.why_without_values = numerics.why_not;
   options.network = program->network.get();
   preparation.network = program->network;
   preparation.plan = program->plan;

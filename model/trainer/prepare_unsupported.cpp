@@ -9,6 +9,7 @@
 #include "model/scenario/expressions_of.hpp"
 #include "model/scenario/function.hpp"
 #include "model/scenario/hooks.hpp"
+#include "model/trainer/interpreter.hpp"
 #include "model/trainer/prepare_parts.hpp"
 
 namespace lockstep {
@@ -21,7 +22,8 @@ void find_functions(Preparation& preparation, const ProgramSpec& program) {
   for_each_statement(program, [&](const Statement& statement) {
     for_each_expression(statement, [&](const Expression& expression) {
       for (const std::string& name : expression.functions()) {
-        if (find_function(name) == nullptr && !is_metric_function(name)) {
+        if (find_function(name) == nullptr && !is_metric_function(name) &&
+            name != parameter_function) {
           const std::optional<TorchMetricsName> known = find_torchmetrics_function(name);
           add_problem(preparation, Kind::unsupported, expression.place(),
                       known ? text_of_unsupported(*known)
@@ -42,6 +44,29 @@ void check_reductions(Preparation& preparation, const ProgramSpec& program) {
           preparation, Kind::refused, statement.log.reduce_fx->place,
           fmt::format("`self.log` reduces by min, max, mean and sum only, not by `{}`", reduction),
           "gather the values (all_gather) and log what you make of them", refused_code);
+    }
+  });
+}
+
+// Lightning's own state belongs to the thread that trains.
+void find_statements_in_threads(Preparation& preparation, const ProgramSpec& program) {
+  const auto is_of_trainer = [](const Statement& statement) {
+    return statement.kind >= StatementKind::fit;
+  };
+  for_each_statement(program, [&](const Statement& statement) {
+    if (statement.kind != StatementKind::thread) {
+      return;
+    }
+    const Hook thread{"threads", statement.body, statement.place};
+    for (size_t kind = 0; kind <= static_cast<size_t>(StatementKind::should_stop); ++kind) {
+      const Statement* found =
+          find_reached_statement(program, thread, static_cast<StatementKind>(kind));
+      if (found != nullptr && is_of_trainer(*found)) {
+        add_problem(preparation, Kind::unsupported, found->place,
+                    fmt::format("`{}` in a host thread is not modelled", name_of(found->kind)),
+                    "call it from the main thread; a thread may hold communication, kernel, host, "
+                    "copy, let and the like");
+      }
     }
   });
 }
@@ -88,6 +113,7 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
   if (scenario.program) {
     find_functions(preparation, *scenario.program);
     find_hooks(preparation, *scenario.program);
+    find_statements_in_threads(preparation, *scenario.program);
     check_reductions(preparation, *scenario.program);
   }
   for (const FaultSpec& fault : scenario.faults) {

@@ -13,6 +13,8 @@
 
 namespace lockstep {
 
+struct ProgramSpec;
+
 /// Data that the statements of all ranks share. Outlives the run.
 struct ProgramSettings {
   bool gloo = false;  ///< collectives hold the host until they are done
@@ -28,7 +30,9 @@ struct ProgramSettings {
   /// One device in place of so many ranks: it trains on the batches of all of them, joined, and
   /// all_gather keeps its shape.
   int32_t stands_for = 1;
-  bool joins_evaluation = false;                ///< it evaluates on the batches of all of them, too
+  bool joins_evaluation = false;  ///< it evaluates on the batches of all of them, too
+  /// What `call` runs; outlives the run. Null: the program has no functions.
+  const ProgramSpec* functions = nullptr;
   std::function<bool()> stop_asked{};           ///< whether to give up; null: never
   std::shared_ptr<ValueBudget> value_budget{};  ///< learns what is executed; may be null
 };

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "model/core/buffer.hpp"
+#include "model/core/failure.hpp"
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
+#include "model/trainer/weight_update.hpp"
 
 namespace lockstep {
 
@@ -62,6 +64,7 @@ struct LoggerRow {
 /// The records of one rank beside its journal.
 struct RankLog {
   static constexpr size_t logger_rows_max = 256;
+  static constexpr size_t weight_updates_max = 4096;
 
   std::map<std::string, double> metrics;  ///< by key, what was logged last (callback_metrics)
   std::vector<LoggedKey> logged;      ///< the last epoch of each key, in the order of the first log
@@ -83,6 +86,7 @@ struct RankLog {
   std::vector<Values>
       final_parameters;  ///< in definition order; empty where models are too large for it
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
+  std::vector<WeightUpdate> weight_updates;   ///< in order; the first of them, of many
   int64_t steps = 0;                          ///< optimizer steps
   int64_t epochs = 0;                         ///< training epochs that ended
   std::set<std::string> hooks;                ///< of the program, that ran
@@ -100,6 +104,16 @@ struct RankLog {
     logged.push_back(logged_key);
   }
 
+  void add(const WeightUpdate& update) {
+    const bool again = !weight_updates.empty() && weight_updates.back().does_as(update) &&
+                       weight_updates.back().site == update.site;
+    if (again) {
+      ++weight_updates.back().times;
+    } else if (weight_updates.size() < weight_updates_max) {
+      weight_updates.push_back(update);
+    }
+  }
+
   void add(const StatementFinding& finding) {
     for (StatementFinding& known : findings) {
       if (known.code == finding.code && known.site == finding.site) {
@@ -115,6 +129,12 @@ struct RankLog {
 struct RunLog {
   explicit RunLog(int32_t world_size) : ranks(static_cast<size_t>(world_size)) {}
   std::vector<RankLog> ranks;
+};
+
+/// Leaves the program as Python's SystemExit does: no `except` of the user's catches it.
+class ProgramExit final : public ProgramException {
+ public:
+  using ProgramException::ProgramException;
 };
 
 /// A rank has executed more statements than allowed: most likely a loop that never ends.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model/scenario/tensor.hpp"
+#include "model/trainer/rank_names.hpp"
 #include "model/trainer/sites.hpp"
 
 namespace lockstep {
@@ -13,13 +14,13 @@ namespace {
 
 class SampleScope final : public Environment {
  public:
-  explicit SampleScope(uint64_t seed) : seed_(seed) {}
+  SampleScope(uint64_t seed, const Place& place) : seed_(seed), place_(place) {}
   void move_to(int64_t sample) {
     sample_ = sample;
     turn_ = 0;
   }
   std::optional<Value> lookup(std::string_view name) override {
-    return name == "sample" ? std::optional<Value>(sample_) : std::nullopt;
+    return name == "sample" ? std::optional<Value>(sample_) : name_of_rank(name, place_);
   }
   double random(const SourcePlace& place) override {
     return random_unit(random_key(key_of(place), static_cast<uint64_t>(sample_)), turn_++);
@@ -38,6 +39,7 @@ class SampleScope final : public Environment {
 
   int64_t sample_ = 0;
   uint64_t seed_;
+  const Place& place_;
   uint64_t turn_ = 0;
   std::map<const SourcePlace*, uint64_t> keys_;
 };
@@ -101,9 +103,10 @@ Value value_of(const SampleColumns::Entry& entry, int64_t sample, SampleScope& s
 
 }  // namespace
 
-Tensor SampleColumns::of_column(size_t column, const std::vector<int64_t>& samples) const {
+Tensor SampleColumns::of_column(size_t column, const std::vector<int64_t>& samples,
+                                const Place& place) const {
   if (!table_) {
-    SampleScope scope(seed_);
+    SampleScope scope(seed_, place);
     List items;
     items.reserve(samples.size());
     for (const int64_t sample : samples) {
@@ -125,19 +128,20 @@ Tensor SampleColumns::of_column(size_t column, const std::vector<int64_t>& sampl
           Values::of(known.whole ? DType::int64 : DType::fp32, numbers)};
 }
 
-Value SampleColumns::values(std::string_view column, const std::vector<int64_t>& samples) const {
+Value SampleColumns::values(std::string_view column, const std::vector<int64_t>& samples,
+                            const Place& place) const {
   const auto found = column_names_.find(column);
   ensure(found != column_names_.end(), "the column exists");
   const Parts& parts = found->second;
   if (parts.size() == 1) {
-    return Value(of_column(parts.front(), samples));
+    return Value(of_column(parts.front(), samples, place));
   }
   const auto width = static_cast<int64_t>(parts.size());
   Tensor side_by_side;
   side_by_side.shape = {static_cast<int64_t>(samples.size()), width};
   side_by_side.values = Values(DType::fp32, static_cast<int64_t>(samples.size()) * width);
   for (int64_t part = 0; part < width; ++part) {
-    const Tensor one = of_column(parts[static_cast<size_t>(part)], samples);
+    const Tensor one = of_column(parts[static_cast<size_t>(part)], samples, place);
     if (one.values.size() != static_cast<int64_t>(samples.size())) {
       throw OperationError(fmt::format("the columns of `{}` hold more than a number each", column));
     }

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "model/core/place.hpp"
 #include "model/core/random.hpp"
 #include "model/scenario/data_spec.hpp"
 #include "model/scenario/evaluate.hpp"
 
 namespace lockstep {
 
-/// The values of samples, by column. A sample has the same values on every rank and in every epoch:
-/// random() draws from the seed, the column's place and the sample. Columns `score_0 score_1 ..`
-/// are also one column `score`, [samples, entries].
+/// The values of samples, by column. A sample has the same values on every rank and in every epoch,
+/// unless its column names the rank: random() draws from the seed, the column's place and the
+/// sample. Columns `score_0 score_1 ..` are also one column `score`, [samples, entries].
 class SampleColumns {
  public:
   /// `written`: by the scenario itself, not a default.
@@ -24,8 +25,9 @@ class SampleColumns {
   /// Whether the scenario itself gives this column.
   bool is_given(std::string_view column) const { return written_ && has(column); }
   /// One element per sample: fp32, int64 of whole numbers, uint8 of truth values.
-  /// Throws OperationError or EvaluationError.
-  Value values(std::string_view column, const std::vector<int64_t>& samples) const;
+  /// Throws OperationError or EvaluationError. `place`: of the rank that asks.
+  Value values(std::string_view column, const std::vector<int64_t>& samples,
+               const Place& place) const;
 
   struct Entry {
     std::string name;
@@ -37,7 +39,7 @@ class SampleColumns {
  private:
   /// One column, or several side by side.
   using Parts = std::vector<size_t>;
-  Tensor of_column(size_t column, const std::vector<int64_t>& samples) const;
+  Tensor of_column(size_t column, const std::vector<int64_t>& samples, const Place& place) const;
 
   std::vector<Entry> entries_;
   std::shared_ptr<const SampleTable> table_;  ///< instead of entries; may be null

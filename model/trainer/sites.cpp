@@ -127,8 +127,10 @@ void add_logs(const std::vector<Statement>& statements, Sites& sites,
 
 std::map<std::string, LogSites> add_log_sites(const ProgramSpec& program, Sites& sites) {
   std::map<std::string, LogSites> known;
-  for (const Hook& hook : program.hooks) {
-    add_logs(hook.statements, sites, known);
+  for (const auto* hooks : {&program.hooks, &program.functions}) {
+    for (const Hook& hook : *hooks) {
+      add_logs(hook.statements, sites, known);
+    }
   }
   return known;
 }
@@ -166,6 +168,9 @@ Sites sites_of(const ProgramSpec& program) {
     site.hook = hook.name;
     sites.add(site);
     add_all(hook.statements, hook.name, {}, sites);
+  }
+  for (const Hook& function : program.functions) {
+    add_all(function.statements, function.name, {}, sites);
   }
   return sites;
 }

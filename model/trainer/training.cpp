@@ -89,7 +89,7 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
       interpreter_(rank, program.settings, log_, this),
       metrics_(interpreter_, *strategy_, program),
-      columns_(most_numbers_kept / std::max(1, rank.world_size())),
+      columns_(most_numbers_kept / std::max(1, rank.world_size()), rank.place()),
       callbacks_(program.callbacks, *this),
       schedulers_(*this) {}
 
@@ -101,22 +101,11 @@ Program Training::run_main() {
   if (program_.scenario->program) {
     main = program_.scenario->program->find("main");
   }
-  std::exception_ptr failure;
-  try {
-    if (main == nullptr) {
-      co_await begin_hook("main");
-      co_await run_trainer(StatementKind::fit);
-    } else {
-      co_await hook("main");
-    }
-  } catch (const ProgramException&) {
-    failure = std::current_exception();
-  }
-  if (failure) {
-    leave_batch();  // it has gone with the loop, and so have the results
-    results = nullptr;
-    co_await hook("on_exception");
-    std::rethrow_exception(failure);
+  if (main == nullptr) {
+    co_await begin_hook("main");
+    co_await run_trainer(StatementKind::fit);
+  } else {
+    co_await hook("main");
   }
   interpreter_.tell_unwaited();
   co_await interpreter_.synchronize();
@@ -129,15 +118,28 @@ Program Training::run_main() {
 }
 
 // Weights and metrics come back from processes that Lightning has made; the module does not.
+// trainer/call.py: the module hears of an exception in a loop, which is then raised again.
 Program Training::run_trainer(StatementKind kind) {
   if (program_.in_children) {
     interpreter_.begin_child();
   }
-  switch (kind) {
-    case StatementKind::validate: co_await evaluate(*this, EvaluationKind::validate); break;
-    case StatementKind::test: co_await evaluate(*this, EvaluationKind::test); break;
-    case StatementKind::predict: co_await evaluate(*this, EvaluationKind::predict); break;
-    default: co_await fit(*this);
+  std::exception_ptr failure;
+  try {
+    switch (kind) {
+      case StatementKind::validate: co_await evaluate(*this, EvaluationKind::validate); break;
+      case StatementKind::test: co_await evaluate(*this, EvaluationKind::test); break;
+      case StatementKind::predict: co_await evaluate(*this, EvaluationKind::predict); break;
+      default: co_await fit(*this);
+    }
+  } catch (const ProgramException&) {
+    failure = std::current_exception();
+  }
+  if (failure) {
+    leave_batch();  // it has gone with the loop, and so have the results
+    results = nullptr;
+    handles_signals_ = false;
+    co_await hook("on_exception");
+    std::rethrow_exception(failure);
   }
   if (program_.in_children) {
     interpreter_.end_child();
@@ -220,8 +222,17 @@ Task<Flow> Training::run_hook(std::string_view name, Frame& frame) {
   }
   log_.hooks.emplace(name);
   const std::string outer = std::exchange(hook_, std::string(name));
-  const Flow flow = co_await interpreter_.run(found->statements, frame);
+  std::exception_ptr failure;
+  Flow flow = Flow::next;
+  try {
+    flow = co_await interpreter_.run(found->statements, frame);
+  } catch (...) {
+    failure = std::current_exception();
+  }
   hook_ = outer;
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
   co_return flow;
 }
 
@@ -334,21 +345,6 @@ Program Training::begin_stage(Stage stage) {
   }
 }
 
-// register_buffer: what the network holds under a name is `self.NAME`, on the device.
-void Training::bind_buffers() {
-  const Network& network = *program_.network;
-  for (const Replica::Buffer& buffer : strategy_->replica().buffers()) {
-    const Layer& layer = network.layers[buffer.layer];
-    if (layer.kind == LayerKind::buffer) {
-      const Ticket ready = rank_.event({compute_stream, {}, no_site});
-      const std::vector<int64_t> shape(layer.buffers.front().shape.begin(),
-                                       layer.buffers.front().shape.end());
-      interpreter_.register_buffer("self." + layer.name,
-                                   interpreter_.tensors().borrow(buffer.value, shape, ready));
-    }
-  }
-}
-
 Program Training::begin_loop() {
   co_await barrier(sites().resume_end);
   handles_signals_ = true;
@@ -379,15 +375,6 @@ void Training::check_sampler(const LoaderSettings& loader, LoaderRole role) cons
       options.division == Sampler::Division::unrepeated && Sampler(options).size() == 0) {
     throw ProgramException(site_of(loader.place),
                            "UnrepeatedDistributedSampler needs a sample for every rank");
-  }
-}
-
-Program Training::count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches) {
-  if (loader.batches) {
-    Frame frame;
-    const SiteId site = site_of(loader.batches->place());
-    batches =
-        co_await interpreter_.integer_of(*loader.batches, frame, site, "the number of batches");
   }
 }
 

@@ -51,6 +51,7 @@ class Training final : public TrainerScope {
   void list_grew(const std::string& name) override;
   void name_bound(const std::string& name) override { kept_lists_.bound(name); }
   void list_read(const std::string& name, SiteId site) override;
+  std::optional<Value> parameter(std::string_view name) override;
 
   // For the loops.
   Rank& rank() { return rank_; }
@@ -115,8 +116,8 @@ class Training final : public TrainerScope {
   SamplerPolicy policy(LoaderRole role) const;
   /// Raises where the loader's sampler does.
   void check_sampler(const LoaderSettings& loader, LoaderRole role) const;
-  /// Evaluates `batches` of a loader, where it is given.
-  Program count_batches(const LoaderSettings& loader, std::optional<int64_t>& batches);
+  /// Evaluates `batches` and `batch_size` of a loader, where they are expressions.
+  Program count_batches(const LoaderSettings& loader, OwnBatches& own);
 
   Stage stage() const { return stage_; }
   Callbacks& callbacks() { return callbacks_; }
@@ -164,6 +165,10 @@ class Training final : public TrainerScope {
     bool begins_window = false;  ///< of accumulation
     bool has_run = false;
   };
+  struct Clipping {
+    GradientClipping how{};
+    SiteId site{};  ///< of the statement that asks for it
+  };
   Program optimize(bool steps);
   Program run_closure();
   /// A step hook of the user; forward is put first where it has none.
@@ -176,8 +181,11 @@ class Training final : public TrainerScope {
   Task<BackwardStart> start_of_returned(std::string_view hook, const Frame& frame);
   Program step_of(const Statement& statement);
   Program closure_of(const Statement& statement);
-  Program update(size_t optimizer);
+  /// Updates what the optimizer holds; `site`: of the statement that asks for it.
+  Program update(size_t optimizer, SiteId site);
   void note_update();
+  void note_gradients();
+  std::string optimizer_name(size_t optimizer) const;
   void count_step();
   Program clip(const Statement& statement, Frame& frame);
   Program step_scheduler(const Statement& statement, Frame& frame);
@@ -235,11 +243,12 @@ class Training final : public TrainerScope {
   bool training_ = false;          ///< gradients will be asked for
   bool synchronise_ = true;
   double loss_factor_ = 1;
-  std::optional<Closure> closure_;                ///< of the batch that runs
-  std::map<size_t, GradientClipping> clippings_;  ///< of the next step, by optimizer
-  GradientPointer loss_gradient_;                 ///< of the last forward
-  GradientPointer output_gradient_;               ///< of the same
-  std::optional<double> factor_of_copies_{};      ///< what the hooks of all copies have returned
+  std::optional<Closure> closure_;            ///< of the batch that runs
+  std::map<size_t, Clipping> clippings_;      ///< of the next step, by optimizer
+  std::set<size_t> has_gradients_;            ///< optimizers whose gradients are not None or 0
+  GradientPointer loss_gradient_;             ///< of the last forward
+  GradientPointer output_gradient_;           ///< of the same
+  std::optional<double> factor_of_copies_{};  ///< what the hooks of all copies have returned
 };
 
 }  // namespace lockstep

@@ -52,7 +52,7 @@ Program Training::optimize(bool steps) {
     leave_hook("optimizer_step", frame);
   } else {
     co_await run_closure();
-    co_await update(0);
+    co_await update(0, no_site);
   }
   count_step();
   if (!closure_->has_run) {
@@ -66,7 +66,9 @@ Program Training::run_closure() {
   closure_->has_run = true;
   const Hook* const own =
       program_.scenario->program ? program_.scenario->program->find("training_step") : nullptr;
-  const bool has_backward = own != nullptr && find_statement(*own, Kind::backward) != nullptr;
+  const bool has_backward =
+      own != nullptr &&
+      find_reached_statement(*program_.scenario->program, *own, Kind::backward) != nullptr;
   if (has_backward && closure_->begins_window) {
     // A backward inside the hook fills gradients that zero_grad must not wipe out after it.
     co_await zero_grad_by_hook();
@@ -135,7 +137,21 @@ Program Training::backward(BackwardStart start, SiteId site) {
   co_await hook("on_before_backward");
   interpreter_.hand_over_compute_stream();
   co_await strategy_->backward(rank_, options);
+  note_gradients();
   co_await hook("on_after_backward");
+}
+
+void Training::note_gradients() {
+  for (size_t optimizer = 0; optimizer < program_.plan.optimizers.size(); ++optimizer) {
+    if (!toggled_ || *toggled_ == optimizer) {
+      has_gradients_.insert(optimizer);
+    }
+  }
+}
+
+std::string Training::optimizer_name(size_t optimizer) const {
+  const std::vector<std::string>& names = program_.optimizer_names;
+  return optimizer < names.size() ? names[optimizer] : std::string();
 }
 
 size_t Training::optimizer_of(const Statement& statement) const {
@@ -152,9 +168,9 @@ size_t Training::optimizer_of(const Statement& statement) const {
 Program Training::step_of(const Statement& statement) {
   if (closure_ && hook_ == "optimizer_step") {
     co_await run_closure();
-    co_await update(0);
+    co_await update(0, site_of(statement));
   } else {
-    co_await update(optimizer_of(statement));
+    co_await update(optimizer_of(statement), site_of(statement));
     count_step();
   }
 }
@@ -168,20 +184,23 @@ Program Training::closure_of(const Statement& statement) {
   co_await run_closure();
 }
 
-Program Training::update(size_t optimizer) {
+Program Training::update(size_t optimizer, SiteId site) {
   co_await hook("on_before_optimizer_step");
   if (program_.trainer.automatic_optimization) {
     if (!has_hook("configure_gradient_clipping")) {
-      clippings_[optimizer] = program_.trainer.gradient_clipping;
+      clippings_[optimizer] = {program_.trainer.gradient_clipping, no_site};
     }
     co_await hook("configure_gradient_clipping");
   }
   interpreter_.hand_over_compute_stream();
   UpdateOptions options;
   options.optimizer = optimizer;
-  options.clipping = clippings_[optimizer];
+  const Clipping clipping = clippings_[optimizer];
+  options.clipping = clipping.how;
   clippings_.erase(optimizer);
   options.learning_rate = learning_rate(options.optimizer);
+  log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,
+                        has_gradients_.contains(optimizer), site, clipping.site});
   co_await strategy_->optimizer_step(rank_, options);
   log_.transfers = strategy_->transfers_per_step();
   note_update();
@@ -223,7 +242,7 @@ Program Training::clip(const Statement& statement, Frame& frame) {
                            "another; use only one of them");
   }
   if (clipping.limit > 0) {
-    clippings_[optimizer_of(statement)] = clipping;
+    clippings_[optimizer_of(statement)] = {clipping, site};
   }
 }
 
@@ -263,6 +282,7 @@ Program Training::release_gradients(bool by_hook) {
 
 Program Training::zero_grad(size_t optimizer, bool set_to_none) {
   clippings_.erase(optimizer);
+  has_gradients_.erase(optimizer);
   interpreter_.hand_over_compute_stream();
   co_await strategy_->zero_gradients(rank_, optimizer, set_to_none);
 }

@@ -86,13 +86,13 @@ Program Training::share_termination() {
   co_await strategy_->broadcast(rank_, flag->slice, 0, sites().sigterm);
   if (rank_.read(flag->slice).integer(0) == 1) {
     co_await barrier(sites().sigterm_exit);
-    throw ProgramException(sites().sigterm, "SIGTERMException");
+    throw ProgramExit(sites().sigterm, "SIGTERMException");
   }
 }
 
 void Training::leave_if_terminated(bool is_done) const {
   if (has_termination_ && !is_done) {
-    throw ProgramException(sites().sigterm_handler, "SIGTERMException");
+    throw ProgramExit(sites().sigterm_handler, "SIGTERMException");
   }
 }
 

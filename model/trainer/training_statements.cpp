@@ -29,8 +29,17 @@ Program Training::backward_of(const Statement& statement, Frame& frame) {
 Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
   const bool outer = synchronise_;
   synchronise_ = outer && !without;
-  const Flow flow = co_await interpreter_.run(statement.body, frame);
+  std::exception_ptr failure;
+  Flow flow = Flow::next;
+  try {
+    flow = co_await interpreter_.run(statement.body, frame);
+  } catch (...) {  // a context manager restores what it has set
+    failure = std::current_exception();
+  }
   synchronise_ = outer;
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
   co_return flow;
 }
 
@@ -60,6 +69,7 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
     case Kind::log:
     case Kind::log_dict: co_await log_statement(statement, frame); break;
     case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
+    case Kind::state_dict: break;  // of one process: these strategies keep parameters whole
     case Kind::save_checkpoint: co_await save_checkpoint(site_of(statement), false); break;
     case Kind::should_stop: co_await set_should_stop(statement, frame); break;
     default: co_return co_await run_training(statement, frame);

@@ -19,8 +19,9 @@ namespace {
 
 using Kind = StatementKind;
 
-bool holds(const Hook* hook, Kind kind) {
-  return hook != nullptr && find_statement(*hook, kind) != nullptr;
+bool holds(const ProgramSpec& program, std::string_view hook, Kind kind) {
+  const Hook* const found = program.find(hook);
+  return found != nullptr && find_reached_statement(program, *found, kind) != nullptr;
 }
 
 constexpr Bytes most_output_values{int64_t{1} << 20};
@@ -28,7 +29,7 @@ constexpr Bytes most_output_values{int64_t{1} << 20};
 }  // namespace
 
 bool Training::holds_forward(std::string_view hook) const {
-  return program_.scenario->program && holds(program_.scenario->program->find(hook), Kind::forward);
+  return program_.scenario->program && holds(*program_.scenario->program, hook, Kind::forward);
 }
 
 Task<Flow> Training::step(std::string_view hook, Frame& frame) {
@@ -38,7 +39,7 @@ Task<Flow> Training::step(std::string_view hook, Frame& frame) {
   if (strategy_->steps_on_copies()) {
     // Manual optimization, which dp does not know, has one backward for all copies.
     const bool once =
-        program_.scenario->program && holds(program_.scenario->program->find(hook), Kind::backward);
+        program_.scenario->program && holds(*program_.scenario->program, hook, Kind::backward);
     co_return co_await step_on_copies(hook, frame, once);
   }
   if (!holds_forward(hook) && program_.network->modules.empty()) {
@@ -72,27 +73,59 @@ Program Training::evaluation_batch(std::string_view step_hook) {
 
 namespace {
 
+template <class Matches>
+std::vector<size_t> layers_that(const Network& network, const Matches& matches) {
+  std::vector<size_t> found;
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    if (matches(std::string_view(network.layers[layer].name))) {
+      found.push_back(layer);
+    }
+  }
+  return found;
+}
+
+// A layer by its whole name ("encoder.fc"), by that within the module that runs, a container with
+// all that it holds, or by the last part of the name.
+std::vector<size_t> layers_named(const Statement& statement, const std::string& name,
+                                 const Network& network) {
+  std::vector<std::string> wholes = {name};
+  if (statement.modules) {
+    for (const std::string& module : statement.modules->value) {
+      wholes.push_back(module + "." + name);
+    }
+  }
+  for (const std::string& whole : wholes) {
+    const std::vector<size_t> found = layers_that(network, [&](std::string_view layer) {
+      return layer == whole || layer.starts_with(whole + ".");
+    });
+    if (!found.empty()) {
+      return found;
+    }
+  }
+  return layers_that(network, [&](std::string_view layer) { return layer.ends_with("." + name); });
+}
+
 // The layers of `skip`, ascending. The two ends of a residual cannot be left out: what stands
 // between them would lose its skip connection.
 std::vector<size_t> skipped_layers(const Statement& statement, const Network& network) {
   std::vector<size_t> skipped;
   for (const Placed<std::string>& name : statement.skip) {
-    size_t layer = 0;
-    while (layer < network.layers.size() && network.layers[layer].name != name.value) {
-      ++layer;
-    }
-    const bool known = layer < network.layers.size();
-    const LayerKind kind = known ? network.layers[layer].kind : LayerKind::linear;
-    if (!known || kind == LayerKind::residual_begin || kind == LayerKind::residual_shortcut ||
-        kind == LayerKind::residual_add) {
+    const std::vector<size_t> found = layers_named(statement, name.value, network);
+    const bool holds_end = std::ranges::any_of(found, [&](size_t layer) {
+      const LayerKind kind = network.layers[layer].kind;
+      return kind == LayerKind::residual_begin || kind == LayerKind::residual_shortcut ||
+             kind == LayerKind::residual_add;
+    });
+    if (found.empty() || holds_end) {
       throw ProgramException(site_of(statement),
                              fmt::format("forward cannot skip `{}`: {}", name.value,
-                                         known ? "it is an end of a residual"
-                                               : "no layer of the model has this name"));
+                                         holds_end ? "it is an end of a residual"
+                                                   : "no layer of the model has this name"));
     }
-    skipped.push_back(layer);
+    skipped.insert(skipped.end(), found.begin(), found.end());
   }
-  std::sort(skipped.begin(), skipped.end());
+  std::ranges::sort(skipped);
+  skipped.erase(std::unique(skipped.begin(), skipped.end()), skipped.end());
   return skipped;
 }
 
@@ -165,7 +198,7 @@ TensorPointer Training::loss_tensor() {
   if (!computed) {
     double sum = 0;
     if (columns.has("loss")) {
-      const Value losses = columns.values("loss", batch_->samples);
+      const Value losses = columns.values("loss", batch_->samples, rank_.place());
       for (int64_t i = 0; i < losses.tensor().values.size(); ++i) {
         sum += losses.tensor().values.number(i);
       }
@@ -234,6 +267,26 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   output_gradient_ = training_ ? interpreter_.new_result_of_forward(elements) : nullptr;
   interpreter_.bind(named ? statement->result->value : "output", Variable{output, output_gradient_},
                     frame);
+}
+
+Program Training::count_batches(const LoaderSettings& loader, OwnBatches& own) {
+  Frame frame;
+  if (loader.batches) {
+    const SiteId site = site_of(loader.batches->place());
+    own.count =
+        co_await interpreter_.integer_of(*loader.batches, frame, site, "the number of batches");
+  }
+  if (loader.batch_size_of_rank) {
+    const SiteId site = site_of(loader.batch_size_of_rank->place());
+    own.size =
+        co_await interpreter_.integer_of(*loader.batch_size_of_rank, frame, site, "`batch_size`");
+    if (*own.size < 1) {
+      // torch/utils/data/sampler.py, BatchSampler
+      throw ProgramException(site, fmt::format("batch_size should be a positive integer value, but "
+                                               "got batch_size={}",
+                                               *own.size));
+    }
+  }
 }
 
 }  // namespace lockstep

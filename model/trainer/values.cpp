@@ -42,6 +42,9 @@ class RankScope final : public Environment {
   }
 
   std::optional<Value> call(std::string_view name, std::span<const Value> arguments) override {
+    if (name == parameter_function) {
+      return parameter(arguments);
+    }
     return is_metric_function(name) ? std::optional(call_metric_function(name, arguments))
                                     : std::nullopt;
   }
@@ -51,6 +54,20 @@ class RankScope final : public Environment {
   }
 
  private:
+  Value parameter(std::span<const Value> arguments) const {
+    if (arguments.size() != 1 || !arguments[0].is(Value::Kind::text)) {
+      throw OperationError("`parameter` takes the name of one", "write parameter('fc.weight')");
+    }
+    const std::optional<Value> value = interpreter_.trainer_ == nullptr
+                                           ? std::nullopt
+                                           : interpreter_.trainer_->parameter(arguments[0].text());
+    if (!value) {
+      throw OperationError(fmt::format("the model has no parameter {}", text_of(arguments[0])),
+                           "names are those of named_parameters(): layer.weight");
+    }
+    return *value;
+  }
+
   std::optional<Value> bound(const Variable& variable, std::string_view name) const {
     if (const Value* value = std::get_if<Value>(&variable.content)) {
       return *value;
@@ -194,6 +211,9 @@ Task<Value> Interpreter::read(const Variable& variable, const std::string& name,
 Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId site,
                              NamedValues& values) {
   check_same_device(expression, frame, site);
+  if (std::ranges::count(expression.functions(), parameter_function) != 0) {
+    co_await synchronize(compute_stream, site);  // what was last put there writes them
+  }
   std::vector<std::string> computed;
   names_computed(expression.root(), computed);
   for (const std::string& name : expression.names()) {

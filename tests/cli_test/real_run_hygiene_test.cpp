@@ -128,8 +128,8 @@ TEST_CASE("ranks that others started say that they gave up, and how to go on") {
       folder.write("hang.yaml", bare("    - if: rank == 0\n      then: [barrier]\n"));
   const Ended ended = run_shell(both(file, folder.file("a"), "--hang-after 1"));
   INFO(ended.output);
-  CHECK(has(ended, "rank 0 waited 1 s and gave up; next: lockstep compare " + file +
-                       " --reports " + folder.file("a")));
+  CHECK(has(ended, "rank 0 waited 1 s and gave up; next: lockstep compare " + file + " --reports " +
+                       folder.file("a")));
 }
 
 TEST_CASE("ranks do not outlive a launcher that is killed while they start") {

@@ -41,7 +41,7 @@ inline NamedScenario look_up_scenario(const std::string& name) {
   for (const Scenario& scenario : loaded.scenarios) {
     for (const Expectation& expectation : scenario.expectations) {
       if (expectation.kind == ExpectationKind::finding) {
-        found.codes.insert(expectation.code);
+        found.codes.insert(expectation.codes.begin(), expectation.codes.end());
       }
     }
   }

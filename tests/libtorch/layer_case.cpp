@@ -192,7 +192,7 @@ LayerValues rounded(const LayerValues& values, DType dtype) {
 }
 
 LayerResult run_layer(const Execute& execute, const Network& network, size_t layer,
-                      const LayerValues& values) {
+                      const LayerValues& values, DType computes_in) {
   Memory memory;
   const DType dtype = values.output_gradient.dtype();
   const LayerKind kind = network.layers[layer].kind;
@@ -213,15 +213,16 @@ LayerResult run_layer(const Execute& execute, const Network& network, size_t lay
     forward_writes.push_back(memory.add(buffer));
   }
   const bool indices = !is_floating(values.input.dtype());
-  std::vector<Slice> backward_writes{indices ? Slice{forward_reads[0].buffer, dtype, 0, 0}
-                                             : memory.add(Values(dtype, values.input.size()))};
+  std::vector<Slice> backward_writes{
+      indices ? Slice{forward_reads[0].buffer, dtype, 0, 0}
+              : memory.add(Values(values.input.dtype(), values.input.size()))};
   for (const Values& gradient : values.gradients) {
     backward_writes.push_back(memory.add(gradient));
   }
   run_kernel(execute, memory, Kernel::layer_forward, forward_reads, forward_writes, {samples, 1},
-             &network, number);
+             &network, number, computes_in);
   run_kernel(execute, memory, Kernel::layer_backward, backward_reads, backward_writes, {samples},
-             &network, number);
+             &network, number, computes_in);
   LayerResult result;
   result.output = memory.load(forward_writes[0]);
   result.input_gradient = indices ? Values() : memory.load(backward_writes[0]);

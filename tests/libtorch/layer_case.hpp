@@ -70,9 +70,10 @@ struct LayerResult {
   std::vector<Values> buffers{};
   bool operator==(const LayerResult&) const = default;
 };
-/// Forward in training, then backward.
+/// Forward in training, then backward. `computes_in`: of mixed precision, where products have a
+/// narrower type than their parameters; output and its gradient have that of `output_gradient`.
 LayerResult run_layer(const Execute& execute, const Network& network, size_t layer,
-                      const LayerValues& values);
+                      const LayerValues& values, DType computes_in = DType::uint8);
 
 /// The greatest |a - b| over both, which have one size.
 double distance(const Values& a, const Values& b);

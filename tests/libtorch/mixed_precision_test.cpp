@@ -55,4 +55,60 @@ TEST_CASE("gradients of a mixed product are those of its rounded operands") {
   CHECK(memory.load(bias_gradient) == Values::of(DType::fp32, {2}));
 }
 
+TEST_CASE("the simulator's mixed products are LibTorch's, bit for bit on whole numbers") {
+  const NamedArgument two{"", int64_t{2}};
+  const std::vector<Network> networks = {
+      network_of({3, 4}, {layer("Linear", {{"", int64_t{4}}, two})}),
+      network_of({2, 4, 4}, {layer("Conv2d", {two, two, two})})};
+  for (const Network& network : networks) {
+    for (const DType narrow : {DType::bf16, DType::fp16}) {
+      for (const DType input : {DType::fp32, narrow}) {
+        INFO(network.layers[0].name << " " << name_of(narrow) << " from " << name_of(input));
+        LayerValues values = values_for(network.layers[0], DType::fp32, 3, integers);
+        values.input = rounded(values.input, input);
+        values.output_gradient = rounded(values.output_gradient, narrow);
+        // A weight between two numbers of the narrow type, and a sum of gradients that it lacks.
+        values.parameters[0].set(0, 1 + 0x1p-12);
+        values.gradients[0].set(0, 0x1p-12);
+        const LayerResult ours = run_layer(libtorch(), network, 0, values, narrow);
+        CHECK(ours == run_layer(reference(), network, 0, values, narrow));
+        CHECK(ours.input_gradient.dtype() == input);
+        CHECK(ours.gradients[0].dtype() == DType::fp32);
+      }
+    }
+  }
+}
+
+TEST_CASE("mixed attention agrees within the roundings of what stands between its products") {
+  for (const char* kind : {"MultiheadAttention", "CausalSelfAttention"}) {
+    const Network network = network_of({3, 4}, {layer(kind, {{"", int64_t{4}}, {"", int64_t{2}}})});
+    LayerValues values = values_for(network.layers[0], DType::fp32, 2, reals);
+    values.output_gradient = rounded(values.output_gradient, DType::bf16);
+    const LayerResult ours = run_layer(libtorch(), network, 0, values, DType::bf16);
+    const LayerResult theirs = run_layer(reference(), network, 0, values, DType::bf16);
+    // Twenty roundings forth and back (properties/rounding.hpp), relative to the greatest element:
+    // the sums here have few terms.
+    const double bound = 2 * roundings(20, DType::bf16);
+    CHECK(distance(ours.output, theirs.output) <= bound * greatest(theirs.output));
+    CHECK(distance(ours.input_gradient, theirs.input_gradient) <=
+          bound * greatest(theirs.input_gradient));
+    for (size_t i = 0; i < ours.gradients.size(); ++i) {
+      CHECK(distance(ours.gradients[i], theirs.gradients[i]) <=
+            bound * greatest(theirs.gradients[i]));
+    }
+  }
+}
+
+TEST_CASE("layer norm under mixed precision computes in fp32, whatever its input and output") {
+  const Network network = network_of({2, 8}, {layer("LayerNorm", {{"", int64_t{8}}})});
+  LayerValues values = values_for(network.layers[0], DType::fp32, 2, reals);
+  values.input = rounded(values.input, DType::bf16);
+  const LayerResult ours = run_layer(libtorch(), network, 0, values, DType::bf16);
+  const LayerResult theirs = run_layer(reference(), network, 0, values, DType::bf16);
+  CHECK(ours.output.dtype() == DType::fp32);
+  CHECK(distance(ours.output, theirs.output) <= 64 * unit_roundoff(DType::fp32));
+  CHECK(distance(ours.input_gradient, theirs.input_gradient) <=
+        2 * unit_roundoff(DType::bf16) * greatest(theirs.input_gradient));
+}
+
 }  // namespace lockstep::libtorch_test

@@ -448,3 +448,25 @@ program:
   validation_step: [{log: {name: v, value: 4.0 + epoch, sync_dist: true}}]
 """,
 }
+
+
+def batch_norm_in(precision):
+    return f"""
+model:
+  input: [4]
+  layers: [{{Linear: [4, 3]}}, {{BatchNorm1d: 3}}, {{Linear: [3, 2]}}]
+  loss: MSELoss
+trainer: {{$two, max_epochs: 1, num_sanity_val_steps: 0, precision: {precision}}}
+data: {{train: {{samples: 16, batch_size: 4}}, val: {{samples: 8, batch_size: 4}}}}
+program:
+  training_step: [forward]
+  validation_step: [forward]
+"""
+
+
+OPTIMIZATION.update({
+    "batch-norm-in-double": batch_norm_in("64-true"),
+    "batch-norm-in-half": batch_norm_in("16-true"),
+    "batch-norm-in-bfloat": batch_norm_in("bf16-true"),
+    "batch-norm-in-mixed": batch_norm_in("bf16-mixed"),
+})

@@ -22,9 +22,11 @@ def object_of(value):
 class Batch(tuple):
     """(inputs, targets, sample numbers), as Lightning sees it, and columns beside them."""
 
-    def __new__(cls, inputs, targets, samples, columns):
-        made = super().__new__(cls, (inputs, targets, samples))
-        made.columns = columns
+    def __new__(cls, inputs, targets=None, samples=None, columns=None):
+        # A precision plugin that has converted the parts makes a new one of their list.
+        parts = inputs if targets is None else (inputs, targets, samples)
+        made = super().__new__(cls, parts)
+        made.columns = columns or {}
         return made
 
     def to(self, device):

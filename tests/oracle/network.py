@@ -61,6 +61,44 @@ class Buffer(torch.nn.Module):
         return value
 
 
+class PositionalEmbedding(torch.nn.Module):
+    """Row i of the weight is added to position i, as GPT-2's wpe."""
+
+    def __init__(self, num_embeddings, embedding_dim):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(num_embeddings, embedding_dim))
+
+    def forward(self, value):
+        return value + self.weight[: value.shape[1]]
+
+
+class CausalSelfAttention(torch.nn.Module):
+    """GPT-2's."""
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.c_attn = torch.nn.Linear(embed_dim, 3 * embed_dim)
+        self.c_proj = torch.nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, value):
+        batch, positions, width = value.shape
+        heads = (batch, positions, self.num_heads, width // self.num_heads)
+        parts = [p.view(heads).transpose(1, 2) for p in self.c_attn(value).split(width, dim=2)]
+        attended = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
+        return self.c_proj(attended.transpose(1, 2).reshape(value.shape))
+
+
+class MultiheadAttention(torch.nn.MultiheadAttention):
+    """Self-attention."""
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__(embed_dim, num_heads, batch_first=True)
+
+    def forward(self, value):
+        return super().forward(value, value, value, need_weights=False)[0]
+
+
 KINDS = {
     "Linear": torch.nn.Linear,
     "ReLU": torch.nn.ReLU,
@@ -69,6 +107,15 @@ KINDS = {
     "Buffer": Buffer,
     "BatchNorm1d": torch.nn.BatchNorm1d,
     "Flatten": torch.nn.Flatten,
+    "LayerNorm": torch.nn.LayerNorm,
+    "GELU": torch.nn.GELU,
+    "PositionalEmbedding": PositionalEmbedding,
+    "CausalSelfAttention": CausalSelfAttention,
+    "MultiheadAttention": MultiheadAttention,
+    "Conv2d": torch.nn.Conv2d,
+    "MaxPool2d": torch.nn.MaxPool2d,
+    "AvgPool2d": torch.nn.AvgPool2d,
+    "AdaptiveAvgPool2d": torch.nn.AdaptiveAvgPool2d,
 }
 
 
@@ -101,7 +148,7 @@ def draw_parameters(network, seed, rank):
     norms = {
         id(parameter)
         for layer in network.modules()
-        if isinstance(layer, torch.nn.BatchNorm1d)
+        if isinstance(layer, (torch.nn.BatchNorm1d, torch.nn.LayerNorm))
         for parameter in layer.parameters()
     }
     with torch.no_grad():

@@ -109,7 +109,8 @@ class RankRun:
             return
         synchronises = iteration.get("synchronise", True)
         with contextlib.nullcontext() if synchronises else network.no_sync():
-            loss = networks.loss_of(description, network(inputs, skipped), target)
+            with self._precision():
+                loss = networks.loss_of(description, network(inputs, skipped), target)
             self.record["losses"].append(loss.item())
             (loss * iteration.get("loss_factor", 1)).backward()
         self.record["gradients"].append(
@@ -118,6 +119,11 @@ class RankRun:
         if iteration.get("step", True):
             optimizer.step()
             optimizer.zero_grad(set_to_none=self.setting.get("set_to_none", True))
+
+    def _precision(self):
+        narrow = self.setting.get("autocast")
+        return (torch.autocast("cpu", dtype=networks.DTYPES[narrow]) if narrow
+                else contextlib.nullcontext())
 
     def finish(self):
         self.record["parameters"] = {n: written(p) for n, p in self.module.named_parameters()}

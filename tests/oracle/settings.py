@@ -60,6 +60,33 @@ TOKENS = network(
     loss="CrossEntropyLoss",
     input_dtype="int64",
 )
+TRANSFORMER = network(
+    [4],
+    [4, 5],
+    [layer("Embedding", num_embeddings=7, embedding_dim=4),
+     layer("PositionalEmbedding", num_embeddings=5, embedding_dim=4),
+     layer("LayerNorm", normalized_shape=[4]),
+     layer("CausalSelfAttention", embed_dim=4, num_heads=2),
+     layer("GELU", approximate="tanh"),
+     layer("LayerNorm", normalized_shape=[4]),
+     layer("MultiheadAttention", embed_dim=4, num_heads=2),
+     layer("GELU"),
+     linear(4, 5)],
+    loss="CrossEntropyLoss",
+    input_dtype="int64",
+)
+IMAGE = network(
+    [2, 7, 6],
+    [3],
+    [layer("Conv2d", in_channels=2, out_channels=4, kernel_size=3, padding=1, groups=2),
+     layer("MaxPool2d", kernel_size=3, stride=2, padding=1),
+     RELU,
+     layer("Conv2d", in_channels=4, out_channels=3, kernel_size=[2, 1], stride=[1, 2]),
+     layer("AvgPool2d", kernel_size=2, stride=1),
+     layer("AdaptiveAvgPool2d", output_size=[1, 1]),
+     layer("Flatten"),
+     linear(3, 3)],
+)
 # 262144 elements are 1 MiB: the first weight alone passes the limit of the small bucket.
 WIDE = network([4], [1], [linear(4, 65536), RELU, linear(65536, 1)], reduction="sum")
 # About 0.5, 10, 10 and 0.5 MiB.
@@ -195,6 +222,13 @@ SETTINGS = [
     setting("batch-norm", NORM, even(2, 3, batch=4), **SMALL_STEPS),
     setting("batch-norm-local-buffers", NORM, even(2, 3, batch=4), broadcast_buffers=False,
             **SMALL_STEPS),
+    # Running statistics have the type of the parameters.
+    setting("batch-norm-double", NORM, even(2, 3, batch=4), **FINE, **SMALL_STEPS),
+    setting("batch-norm-half", NORM, even(2, 2, batch=4), dtype="fp16", **SMALL_STEPS),
+    setting("batch-norm-brain", NORM, even(2, 2, batch=4), dtype="bf16", **SMALL_STEPS),
+    setting("batch-norm-brain-join", NORM, uneven([3, 1], batch=4), dtype="bf16", join=True,
+            **SMALL_STEPS),
+    setting("buffers-half", BUFFERS, even(2, 1, batch=1), dtype="fp16", lr=2**-6),
     setting("buffers", BUFFERS, even(2, 3, batch=1), lr=2**-2),
     setting("batch-norm-evaluated", NORM,
             [its + [{"samples": [20 + 4 * r + k for k in range(3)], "training": False}] * 2
@@ -230,6 +264,18 @@ SETTINGS = [
     setting("frozen-middle", FROZEN_MIDDLE, even(2, 3), bucket_cap_mb=TINY, **FINE),
     setting("shared-weight", TIED, even(2, 3), **FINE),
     setting("embedding-and-cross-entropy", TOKENS, even(2, 3)),
+    # Layers
+    setting("transformer", TRANSFORMER, even(2, 2), **SMALL_STEPS),
+    setting("transformer-double", TRANSFORMER, even(2, 2), **FINE, **SMALL_STEPS),
+    setting("image", IMAGE, even(2, 2), lr=2**-9),
+    setting("image-double", IMAGE, even(2, 2), lr=2**-9, **FINE),
+    # Mixed precision
+    setting("mixed", SMALL, even(2, 2), lr=2**-5, more={"autocast": "bf16"}),
+    setting("mixed-batch-norm", NORM, even(2, 2, batch=4), more={"autocast": "bf16"},
+            **SMALL_STEPS),
+    setting("mixed-transformer", TRANSFORMER, even(2, 2), more={"autocast": "bf16"},
+            **SMALL_STEPS),
+    setting("mixed-image", IMAGE, even(2, 2), lr=2**-9, more={"autocast": "bf16"}),
     setting("half-precision", SMALL, even(2, 2, batch=1), dtype="fp16", lr=2**-6),
     setting("brain-precision", SMALL, even(2, 2, batch=1), dtype="bf16", lr=2**-6),
 ]

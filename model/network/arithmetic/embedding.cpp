@@ -50,4 +50,33 @@ void embedding_weight_gradient(const Values& indices, const Values& output_gradi
   });
 }
 
+void positional_embedding_forward(const Values& input, const Values& weight, int64_t batch,
+                                  Values& output) {
+  const int64_t of_sample = input.size() / batch;
+  ensure(output.size() == input.size() && weight.size() >= of_sample,
+         "a positional embedding's operands fit");
+  with_accumulator({&input, &weight, &output}, [&]<class T>(T) {
+    std::vector<T> y = numbers_of<T>(input);
+    const std::vector<T> table = numbers_of<T>(weight);
+    for (size_t i = 0; i < y.size(); ++i) {
+      y[i] += table[i % static_cast<size_t>(of_sample)];
+    }
+    store_numbers(y, output);
+  });
+}
+
+void positional_embedding_weight_gradient(const Values& output_gradient, int64_t batch,
+                                          Values& weight_gradient) {
+  const int64_t of_sample = output_gradient.size() / batch;
+  ensure(weight_gradient.size() >= of_sample, "a positional embedding's operands fit");
+  with_accumulator({&output_gradient, &weight_gradient}, [&]<class T>(T) {
+    const std::vector<T> dy = numbers_of<T>(output_gradient);
+    std::vector<T> dw(static_cast<size_t>(weight_gradient.size()));
+    for (size_t i = 0; i < dy.size(); ++i) {
+      dw[i % static_cast<size_t>(of_sample)] += dy[i];
+    }
+    accumulate_numbers(dw, weight_gradient);
+  });
+}
+
 }  // namespace lockstep

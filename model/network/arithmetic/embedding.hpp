@@ -16,4 +16,14 @@ void embedding_forward(const Values& indices, const Values& weight, int64_t rows
 void embedding_weight_gradient(const Values& indices, const Values& output_gradient, int64_t rows,
                                int64_t width, Values& weight_gradient);
 
+// A positional embedding, as GPT-2's wpe: input and output [batch, positions, width], weight
+// [rows, width] with at least as many rows as positions.
+
+/// output[b, p] = input[b, p] + weight[p]
+void positional_embedding_forward(const Values& input, const Values& weight, int64_t batch,
+                                  Values& output);
+/// weight_gradient[p] += sum of output_gradient[b, p] over the batch, samples in increasing order.
+void positional_embedding_weight_gradient(const Values& output_gradient, int64_t batch,
+                                          Values& weight_gradient);
+
 }  // namespace lockstep

@@ -62,8 +62,8 @@ Values initial_parameter(const Layer& layer, size_t tensor, DType dtype, Initial
   return uniform_initial_values(dtype, elements, fan_in_of(layer, tensor), key);
 }
 
-Values initial_buffer(const BufferTensor& buffer) {
-  return constant(buffer.dtype, buffer.elements(), buffer.name == "running_var" ? 1 : 0);
+Values initial_buffer(const BufferTensor& buffer, DType dtype) {
+  return constant(dtype, buffer.elements(), buffer.name == "running_var" ? 1 : 0);
 }
 
 }  // namespace lockstep

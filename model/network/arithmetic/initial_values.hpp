@@ -21,6 +21,6 @@ Values uniform_initial_values(DType dtype, int64_t elements, int64_t fan_in, uin
 Values initial_parameter(const Layer& layer, size_t tensor, DType dtype, Initialisation how,
                          uint64_t key);
 /// running_var starts at 1, all others at 0.
-Values initial_buffer(const BufferTensor& buffer);
+Values initial_buffer(const BufferTensor& buffer, DType dtype);
 
 }  // namespace lockstep

@@ -91,12 +91,12 @@ void add_adam_sensitivity(const AdamOptions& options, int64_t step, double large
   const double ratio = largest_adam_ratio(options, step);
   const double root_correction = std::sqrt(1 - std::pow(options.beta2, static_cast<double>(step)));
   const std::vector<double> v = numbers_of<double>(second_moment);
-  sensitivity.by_relative_error.resize(v.size());
+  sensitivity.by_error.resize(v.size());
   sensitivity.largest_gradient = std::max(sensitivity.largest_gradient, largest_gradient);
-  const double reach = options.lr * (1 + ratio) * sensitivity.largest_gradient;
+  const double reach = options.lr * (1 + ratio);
   for (size_t i = 0; i < v.size(); ++i) {
     const double denominator = std::sqrt(v[i]) / root_correction + options.eps;
-    sensitivity.by_relative_error[i] += static_cast<float>(reach / denominator);
+    sensitivity.by_error[i] += static_cast<float>(reach / denominator);
   }
   sensitivity.at_most += 2 * options.lr * ratio;
 }

@@ -45,7 +45,7 @@ TEST_CASE("only an element whose gradient is rounding may be a step of Adam away
   const Slice place = run.preparation.log->ranks[0].final_parameter_places[0];
   const UpdateSensitivity& sensitivity =
       run.result.sensitivities[0].at({place.buffer.value, place.begin});
-  const std::vector<float>& by_error = sensitivity.by_relative_error;
+  const std::vector<float>& by_error = sensitivity.by_error;
   REQUIRE(by_error.size() == 64 * 64);
   const auto most = static_cast<size_t>(std::ranges::max_element(by_error) - by_error.begin());
   const auto least = static_cast<size_t>(std::ranges::min_element(by_error) - by_error.begin());

@@ -283,10 +283,10 @@ TEST_CASE("what has no effect says so") {
       "        - all_gather: {elements: 4, as: gathered}\n");
   CHECK(codes_of(ran).empty());
   for (const char* words :
-       {"`max_restarts` changes nothing", "`nnodes: 1:4` is taken as the 1", "`device` of a layer",
+       {"`max_restarts` has no effect", "`nnodes: 1:4` is taken as the 1", "`device` of a layer",
         "the hook `on_validation_epoch_end` never runs, as nothing runs validation",
-        "`data.test` changes nothing", "`limit_test_batches` changes nothing",
-        "the metric `unused` changes nothing"}) {
+        "`data.test` has no effect", "`limit_test_batches` has no effect",
+        "the metric `unused` has no effect"}) {
     INFO(words);
     CHECK(std::ranges::any_of(ran.problems, [words](const Problem& problem) {
       return problem.kind == Problem::Kind::note && problem.place.line > 0 &&

@@ -1,6 +1,5 @@
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "model/core/random.hpp"
@@ -10,38 +9,10 @@
 #include "model/network/arithmetic/embedding.hpp"
 #include "model/network/arithmetic/linear.hpp"
 #include "model/network/arithmetic/loss.hpp"
+#include "tests/unit/network/slopes.hpp"
 
 using namespace lockstep;
-
-namespace {
-
-Values fp32(std::initializer_list<double> numbers) { return Values::of(DType::fp32, numbers); }
-Values fp64(std::initializer_list<double> numbers) { return Values::of(DType::fp64, numbers); }
-Values int64(std::initializer_list<double> numbers) { return Values::of(DType::int64, numbers); }
-
-double dot(const Values& a, const Values& b) {
-  double sum = 0;
-  for (int64_t i = 0; i < a.size(); ++i) {
-    sum += a.number(i) * b.number(i);
-  }
-  return sum;
-}
-
-/// Every partial derivative of `function` at `point` by central differences must be `gradient`.
-void check_gradient(const Values& point, const Values& gradient, double step, double tolerance,
-                    const std::function<double(const Values&)>& function) {
-  for (int64_t i = 0; i < point.size(); ++i) {
-    Values above = point;
-    Values below = point;
-    above.set(i, point.number(i) + step);
-    below.set(i, point.number(i) - step);
-    const double slope = (function(above) - function(below)) / (2 * step);
-    INFO("element " << i);
-    CHECK(std::abs(slope - gradient.number(i)) <= tolerance);
-  }
-}
-
-}  // namespace
+using namespace lockstep::test;
 
 TEST_CASE("a linear layer multiplies by the transposed weight and adds the bias") {
   // [1 2 3; -1 0 2] times [1 0 2; -1 1 1]^T plus [10, 20]

@@ -167,5 +167,5 @@ TEST_CASE("a linear layer starts within one over the root of its fan-in, a norm 
   Layer norm{.kind = LayerKind::batch_norm, .parameters = {{"weight", {2}}, {"bias", {2}}}};
   CHECK(initial_parameter(norm, 0, DType::fp32, Initialisation::small_integers, 3) == fp32({1, 1}));
   CHECK(initial_parameter(norm, 1, DType::fp32, Initialisation::small_integers, 3) == fp32({0, 0}));
-  CHECK(initial_buffer({"running_var", {2}}) == fp32({1, 1}));
+  CHECK(initial_buffer({"running_var", {2}}, DType::fp32) == fp32({1, 1}));
 }

@@ -16,7 +16,14 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double rounding = 64 * 0x1p-24;
+// Of what a scenario computes: 64 roundings of fp32, and where layers compute in 16 bits, 16 of
+// those.
+double rounding_of(const std::string& scenario) {
+  if (scenario.find("precision: bf16") != std::string::npos) {
+    return 16 * 0x1p-8;
+  }
+  return scenario.find("precision: 16") != std::string::npos ? 16 * 0x1p-11 : 64 * 0x1p-24;
+}
 
 /// Notes the hooks that the trainer of one rank begins.
 class HookPort final : public PortDecorator {
@@ -186,7 +193,7 @@ json comparable(const json& record) {
   return result;
 }
 
-bool agree(const json& ours, const json& theirs) {
+bool agree(const json& ours, const json& theirs, double rounding) {
   if (ours.is_number() && theirs.is_number()) {
     const double expected = theirs.get<double>();
     return std::abs(ours.get<double>() - expected) <=
@@ -197,10 +204,12 @@ bool agree(const json& ours, const json& theirs) {
   }
   if (theirs.is_object()) {
     return std::ranges::all_of(theirs.items(), [&](const auto& item) {
-      return ours.contains(item.key()) && agree(ours[item.key()], item.value());
+      return ours.contains(item.key()) && agree(ours[item.key()], item.value(), rounding);
     });
   }
-  return std::equal(ours.begin(), ours.end(), theirs.begin(), agree);
+  return std::equal(
+      ours.begin(), ours.end(), theirs.begin(),
+      [rounding](const json& mine, const json& other) { return agree(mine, other, rounding); });
 }
 
 // A rank that waits forever says no last word. One of the two sides may have gone one call
@@ -222,7 +231,7 @@ bool agree_in(const std::string& part, const json& ours, const json& theirs) {
   if ((of_the_end && theirs["ended"] != "finished") || (part == "global_step" && stuck)) {
     return true;
   }
-  return agree(ours[part], theirs[part]);
+  return agree(ours[part], theirs[part], theirs["rounding"]);
 }
 
 }  // namespace
@@ -236,6 +245,9 @@ std::vector<LightningRecording> lightning_recordings() {
     LightningRecording recording{recorded["name"], "", recorded["ranks"]};
     for (const json& line : recorded["scenario"]) {
       recording.scenario += line.get<std::string>() + "\n";
+    }
+    for (json& rank : recording.ranks) {
+      rank["rounding"] = rounding_of(recording.scenario);
     }
     recordings.push_back(std::move(recording));
   }

@@ -56,7 +56,9 @@ TrainingPlan plan_from(const json& setting, const Network& network) {
   TrainingPlan plan;
   plan.network = &network;
   plan.parameter_dtype = *dtype_named(setting["dtype"].get<std::string>());
-  plan.activation_dtype = plan.parameter_dtype;
+  plan.activation_dtype =
+      *dtype_named(setting.value("autocast", setting["dtype"].get<std::string>()));
+  plan.autocast_of_cuda = false;
   plan.optimizers.front().lr = setting["optimizer"]["lr"];
   plan.optimizers.front().momentum = setting["optimizer"]["momentum"];
   plan.seed = setting["seed"];

@@ -37,3 +37,11 @@ TEST_CASE("gamma grows with the chain and has no value once nothing is left of a
   CHECK(gamma(1000, DType::int64) == 0);
   CHECK(std::isinf(gamma(256, DType::bf16)));
 }
+
+TEST_CASE("mixed precision rounds to the narrow type seven times a product and twice a layer") {
+  Network network;
+  Layer relu;
+  relu.kind = LayerKind::relu;
+  network.layers = {linear(8, 16), relu, linear(16, 2)};
+  CHECK(narrow_operations(network) == 16);
+}

@@ -306,16 +306,50 @@ TEST_CASE("dp does not take manual optimization") {
   CHECK(prepared(one_device).runnable());  // it has no replicas
 }
 
-TEST_CASE("a version beyond those that are modelled is reported") {
+TEST_CASE("a version outside those that are modelled is unsupported, with the nearest one") {
   const auto told = [](const std::string& library, const std::string& version) {
     const Preparation preparation =
         prepared("versions: {" + library + ": \"" + version + "\"}\n" + text("max_epochs: 1", ""));
-    CHECK(preparation.runnable());
-    return preparation.problems.empty() ? std::string() : preparation.problems.front().message;
+    if (preparation.problems.empty()) {
+      CHECK(preparation.runnable());
+      return std::string();
+    }
+    // Whatever else a rule of another version would say is left out.
+    CHECK(preparation.problems.size() == 1);
+    const Problem& problem = preparation.problems.front();
+    CHECK(problem.kind == Problem::Kind::unsupported);
+    CHECK(problem.place.line == 1);
+    return problem.message + " | " + problem.remedy;
   };
   CHECK(told("lightning", "2.6.6").empty());
+  CHECK(told("torch", "2.11.1").empty());
+  CHECK(told("torchmetrics", "1.0").empty());
   CHECK(told("lightning", "3.7") ==
-        "lightning 3.7 is newer than what is modelled, and assumed to behave like 2.6");
+        "lightning 3.7 is not modelled; versions 1.4 to 2.6 are | "
+        "write versions: {lightning: \"2.6\"}, the nearest one that is modelled");
+  CHECK(told("lightning", "0.7") ==
+        "lightning 0.7 is not modelled; versions 1.4 to 2.6 are | "
+        "write versions: {lightning: \"1.4\"}, the nearest one that is modelled");
+  CHECK(told("torch", "0.0.1") ==
+        "torch 0.0.1 is not modelled; versions 1.6 to 2.11 are | "
+        "write versions: {torch: \"1.6\"}, the nearest one that is modelled");
   CHECK(told("torch", "2.12") ==
-        "torch 2.12 is newer than what is modelled, and assumed to behave like 2.11");
+        "torch 2.12 is not modelled; versions 1.6 to 2.11 are | "
+        "write versions: {torch: \"2.11\"}, the nearest one that is modelled");
+  CHECK(told("torchmetrics", "0.0.1") ==
+        "torchmetrics 0.0.1 is not modelled; versions 1.0 to 1.9 are | "
+        "write versions: {torchmetrics: \"1.0\"}, the nearest one that is modelled");
+  CHECK(told("nccl", "2.4") ==
+        "nccl 2.4 is not modelled; versions 2.10 to 2.28 are | "
+        "write versions: {nccl: \"2.10\"}, the nearest one that is modelled");
+}
+
+TEST_CASE("a version of a library that no rule asks for is noted as without effect") {
+  const Preparation preparation =
+      prepared("versions: {fairscale: \"0.4\"}\n" + text("max_epochs: 1", ""));
+  CHECK(preparation.runnable());
+  REQUIRE(preparation.problems.size() == 1);
+  CHECK(preparation.problems.front().kind == Problem::Kind::note);
+  CHECK(preparation.problems.front().message ==
+        "`versions.fairscale` has no effect: no rule here depends on it");
 }

@@ -72,12 +72,12 @@ TEST_CASE("step t of W ranks is what one device with W times the batch reads") {
   SamplerPolicy one{LoaderRole::train, true, true, 1, 0, 7};
   LoaderSettings large = settings;
   large.batch_size = 16;
-  const RankBatches whole(large, one, 3, std::nullopt);
+  const RankBatches whole(large, one, 3, {});
   for (int64_t step = 0; step < 4; ++step) {
     std::vector<int64_t> together;
     for (int64_t rank = 0; rank < 4; ++rank) {
       const SamplerPolicy policy{LoaderRole::train, true, true, 4, rank, 7};
-      const Batch batch = RankBatches(settings, policy, 3, std::nullopt).at(step);
+      const Batch batch = RankBatches(settings, policy, 3, {}).at(step);
       together.insert(together.end(), batch.samples.begin(), batch.samples.end());
     }
     std::vector<int64_t> expected = whole.at(step).samples;
@@ -112,11 +112,11 @@ TEST_CASE("forgetting set_epoch repeats the order of epoch 0") {
   settings.samples = 100;
   const SamplerPolicy policy{LoaderRole::train, true, true, 2, 0, 0};
   settings.set_epoch = false;
-  CHECK(RankBatches(settings, policy, 5, std::nullopt).at(0).samples ==
-        RankBatches(settings, policy, 0, std::nullopt).at(0).samples);
+  CHECK(RankBatches(settings, policy, 5, {}).at(0).samples ==
+        RankBatches(settings, policy, 0, {}).at(0).samples);
   settings.set_epoch = true;
-  CHECK(RankBatches(settings, policy, 5, std::nullopt).at(0).samples !=
-        RankBatches(settings, policy, 0, std::nullopt).at(0).samples);
+  CHECK(RankBatches(settings, policy, 5, {}).at(0).samples !=
+        RankBatches(settings, policy, 0, {}).at(0).samples);
 }
 
 TEST_CASE("iterable data are whole on every rank, or shard themselves") {

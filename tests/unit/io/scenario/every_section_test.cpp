@@ -117,7 +117,7 @@ TEST_CASE("every section loads into typed form: faults, verify and expectations"
   CHECK(large.faults[3].ranks->value.kind == RankSelection::Kind::all);
   CHECK(small.verify->ignore[0].code == "LS402");
   REQUIRE(small.expectations.size() == 8);
-  CHECK(small.expectations[1].code == "LS301");
+  CHECK(small.expectations[1].codes == std::vector<std::string>{"LS301"});
   CHECK(small.expectations[3].tolerance->fraction == 0.05);
   CHECK(small.expectations[3].left->text() == "step_time");
   const Expectation& metric = small.expectations[4];

@@ -122,7 +122,7 @@ TEST_CASE("quantities without a unit, with a wrong one or out of range are refus
       in_scenario("process_group: {eager_limit: ^^64}\n", "`eager_limit`"),
       in_scenario("cluster: {memory: ^^-1 GB}\n", "`memory`"),
       in_scenario("cluster: {memory: ^^nan}\n", "`memory`"),
-      in_scenario("cluster: {memory: ^^\"1 GB\"}\n", "quoted text", "remove the quotes"),
+      in_scenario("cluster: {nodes: ^^\"2\"}\n", "quoted text", "remove the quotes"),
       in_scenario("cluster: {pcie: ^^0 GB/s}\n", "cannot be zero"),
       in_scenario("cluster: {nvlink: ^^900 GB}\n", "`nvlink`"),
       in_scenario("cluster: {gpu: {flops: {bf16: ^^312 TFLOP}}}\n", "`bf16`"),
