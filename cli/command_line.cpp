@@ -11,6 +11,7 @@
 
 #include "cli/help.hpp"
 #include "cli/launch/interruption.hpp"
+#include "cli/mistyped.hpp"
 #include "cli/output.hpp"
 #include "cli/shell_words.hpp"
 #include "io/expression/quantity.hpp"
@@ -103,6 +104,18 @@ class Parser {
   }
 
   std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
+    if (!arguments.empty() && arguments.front() == "help") {  // help run: run --help
+      arguments.erase(arguments.begin());
+      arguments.emplace_back("--help");
+    }
+    if (const Mistyped mistyped = find_mistyped(application_, arguments);
+        !mistyped.message.empty()) {
+      return mistyped.remedy.empty()
+                 ? refused(mistyped.message)
+                 : Answer{"",
+                          fmt::format("error: {}\n   = {}\n", mistyped.message, mistyped.remedy),
+                          ExitCode::usage};
+    }
     std::reverse(arguments.begin(), arguments.end());
     try {
       application_.parse(arguments);
@@ -176,7 +189,7 @@ class Parser {
     if (!several) {
       files->expected(1);
     }
-    made->add_option("--set", request_.set)->expected(1)->take_all();
+    made->add_option("--set", request_.set)->expected(1)->take_all()->allow_extra_args(false);
     made->add_option("--seed", request_.seed)
         ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "junit"}));
@@ -228,7 +241,11 @@ class Parser {
     CLI::App* made = command("explain");
     CLI::Option* name = made->add_option("NAME", request_.arguments)->expected(0, 2);
     CLI::Option* environment = made->add_flag("--env", request_.environment)->needs(name);
-    made->add_option("--set", request_.set)->expected(1)->take_all()->needs(environment);
+    made->add_option("--set", request_.set)
+        ->expected(1)
+        ->take_all()
+        ->allow_extra_args(false)
+        ->needs(environment);
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
   }
 

@@ -55,6 +55,20 @@ Span span_of(std::string_view line, const Mark& mark) {
   return {begin, std::max(end, begin + 1)};
 }
 
+// A mark far behind the beginning of a line is shown with what is before it, not with the
+// beginning.
+size_t first_column_of(std::string_view line, const Span& span) {
+  constexpr size_t before = 60;
+  if (span.end <= columns_max) {
+    return 0;
+  }
+  size_t begin = span.begin > before ? span.begin - before : 0;
+  while (begin < line.size() && (static_cast<unsigned char>(line[begin]) & 0xc0) == 0x80) {
+    ++begin;
+  }
+  return begin;
+}
+
 }  // namespace
 
 std::string excerpt(const std::string& file, std::vector<Mark> marks, const Sources& sources,
@@ -69,29 +83,32 @@ std::string excerpt(const std::string& file, std::vector<Mark> marks, const Sour
   const std::string margin(width, ' ');
   std::string out = margin + " |\n";
   int shown = 0;
+  size_t cut = 0;  // columns of the shown line that are left out before the mark
   for (const Mark& mark : marks) {
     const std::optional<std::string_view> line = line_of(source->second, mark.line);
     if (!line) {
       continue;
     }
-    std::string text(*line);
-    std::replace(text.begin(), text.end(), '\t', ' ');
-    if (text.size() > columns_max) {
-      text = text.substr(0, columns_max) + "..";
-    }
+    const Span span = span_of(*line, mark);
     if (mark.line != shown) {
+      cut = first_column_of(*line, span);
+      std::string text(line->substr(cut));
+      std::replace(text.begin(), text.end(), '\t', ' ');
+      if (text.size() > columns_max) {
+        text = text.substr(0, columns_max) + "..";
+      }
       if (shown != 0 && mark.line > shown + 1) {
         out += margin + " :\n";
       }
       out += fmt::format("{:>{}} | {}\n", mark.line, width, text);
     }
     shown = mark.line;
-    const Span span = span_of(*line, mark);
-    const size_t begin = std::min(span.begin, columns_max);
-    const size_t length = std::min(span.end, columns_max + 1) - begin;
+    const size_t begin = std::clamp(span.begin, cut, cut + columns_max);
+    const size_t length = std::clamp(span.end, begin, cut + columns_max + 1) - begin;
     const std::string marked(std::max<size_t>(1, length), mark.subject ? '^' : '-');
     const std::string under = marked + (mark.label.empty() ? "" : " " + mark.label);
-    out += fmt::format("{} | {}{}\n", margin, std::string(letters(line->substr(0, begin)), ' '),
+    out += fmt::format("{} | {}{}\n", margin,
+                       std::string(letters(line->substr(cut, begin - cut)), ' '),
                        mark.subject ? style.error(under) : style.note(under));
   }
   return out + margin + " |\n";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -209,6 +210,13 @@ const Page* find_page(std::string_view name) {
   return dot == std::string_view::npos ? nullptr : find_in(result_pages(), name.substr(0, dot));
 }
 
+std::string upper_case(std::string text) {
+  for (char& letter : text) {
+    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  }
+  return text;
+}
+
 Answer explain_command(const Request& request) {
   const bool json = request.format == Format::json;
   if (request.arguments.empty()) {
@@ -225,6 +233,9 @@ Answer explain_command(const Request& request) {
     return {json ? text_of(presets_json()) : presets(), "", ExitCode::ok};
   }
   const Page* page = find_page(name);
+  if (page == nullptr) {
+    page = find_page(upper_case(name));  // ls101
+  }
   if (page == nullptr) {
     std::optional<KeyPage> key = find_key_page(name);
     if (!key) {

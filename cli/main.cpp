@@ -50,7 +50,8 @@ ExitCode print(const lockstep::cli::Answer& answer) {
       std::fflush(stdout) == 0;
   const int reason = errno;
   std::fwrite(answer.diagnostics.data(), 1, answer.diagnostics.size(), stderr);
-  if (printed) {
+  // A reader that has seen enough (`| head`) has closed the pipe: nothing went wrong.
+  if (printed || reason == EPIPE) {
     return answer.code;
   }
   const std::string error =

@@ -33,6 +33,9 @@ std::string number_text(double number) {
 std::string count_text(int64_t count) {
   constexpr int64_t million = 1'000'000;
   constexpr int64_t billion = 1'000 * million;
+  if (count >= 1'000 * billion) {
+    return fmt::format("{:.3g} T", static_cast<double>(count) / 1e12);
+  }
   if (count >= billion) {
     return fmt::format("{:.3g} B", static_cast<double>(count) / static_cast<double>(billion));
   }

@@ -22,7 +22,8 @@ constexpr size_t longest_text = 4096;
 constexpr size_t most_entries = 2'000;
 
 [[noreturn]] void refuse(const std::string& place, const std::string& what) {
-  throw CalibrationError(fmt::format("{}: {}", place.empty() ? "/" : place, what), make_it_anew);
+  throw CalibrationError(place.empty() ? "the file " + what : fmt::format("{}: {}", place, what),
+                         make_it_anew);
 }
 
 /// An object of the file. Each key is asked for once; `finish` refuses what nobody asked for.

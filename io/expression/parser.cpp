@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -221,6 +222,21 @@ ExpressionNodePointer Parser::prefix(Level least) {
        token.text == "+" ? "drop the sign: there is no unary +" : "");
 }
 
+// `name` is what stands before the parentheses: "loss.item".
+std::string remedy_for_method(std::string_view name) {
+  constexpr auto without_effect = std::to_array<std::string_view>(
+      {"item", "detach", "cpu", "cuda", "clone", "float", "contiguous", "to", "tolist", "numpy"});
+  const size_t dot = name.rfind('.');
+  const std::string_view object = name.substr(0, dot);
+  const std::string_view method = name.substr(dot + 1);
+  const bool same =
+      std::find(without_effect.begin(), without_effect.end(), method) != without_effect.end();
+  constexpr auto modules = std::to_array<std::string_view>({"torch", "np", "numpy", "math", "F"});
+  const bool of_module = std::find(modules.begin(), modules.end(), object) != modules.end();
+  return same ? fmt::format("write `{}`: its value is the same here", object)
+              : fmt::format("write {}({})", method, of_module ? ".." : object);
+}
+
 ExpressionNodePointer Parser::word(const Token& token) {
   if (is_keyword(token.text)) {
     fail(token, fmt::format("expected a value, found `{}`", token.text));
@@ -228,7 +244,7 @@ ExpressionNodePointer Parser::word(const Token& token) {
   if (at_symbol("(")) {
     if (token.text.find('.') != std::string::npos) {
       fail(token, fmt::format("`{}` is not a function: functions have no dots", token.text),
-           "write " + token.text.substr(token.text.rfind('.') + 1) + "(..)");
+           remedy_for_method(token.text));
     }
     const Token& opened = take();
     return postfix(

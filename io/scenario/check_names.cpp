@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include "io/scenario/familiar_words.hpp"
 #include "io/scenario/known_names.hpp"
 #include "io/scenario/name_scope.hpp"
 #include "io/scenario/spelling.hpp"
@@ -267,8 +268,8 @@ class NameCheck {
     }
     // The nearest name of thousands is not worth the search.
     constexpr size_t most_candidates = 1000;
-    std::string nearest;
-    if (bound.names().size() <= most_candidates) {
+    std::string nearest = name_for_attribute(name, {bound.names().begin(), bound.names().end()});
+    if (nearest.empty() && bound.names().size() <= most_candidates) {
       const std::vector<std::string_view> legal(bound.names().begin(), bound.names().end());
       nearest = nearest_spelling(name, legal);
     }

@@ -140,8 +140,7 @@ std::vector<StatementRow> communication_rows() {
        "group",
        {},
        "waits until every rank of the group has reached it",
-       {field<&Statement::group, NameForm>(
-            {"group", "world", "the group of ranks that take part"}),
+       {field<&Statement::group, NameForm>({"group", "world", "the group of ranks that take part"}),
         field<&Statement::asynchronous>({"async", "false", "pending until `wait`"}),
         field<&Statement::result, NameForm>({"as", "", "the name to wait for"})}},
       {Kind::new_group,

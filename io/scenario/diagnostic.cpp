@@ -37,15 +37,16 @@ struct Excerpt {
 Excerpt excerpt(std::string_view line, int column, int length) {
   constexpr size_t before = 60;
   constexpr size_t after = 36;
+  constexpr size_t whole = before + after;  // a line that is no longer is not cut
   size_t at = std::min(line.size(), static_cast<size_t>(std::max(column, 1) - 1));
   const auto inside_character = [&](size_t position) {
     return position < line.size() && (static_cast<unsigned char>(line[position]) & 0xc0) == 0x80;
   };
-  size_t begin = at > before ? at - before : 0;
+  size_t begin = at > before && line.size() > whole ? at - before : 0;
   while (inside_character(begin)) {
     ++begin;
   }
-  size_t end = std::min(line.size(), at + after);
+  size_t end = line.size() <= whole ? line.size() : std::min(line.size(), at + after);
   while (inside_character(end)) {
     ++end;
   }
@@ -71,7 +72,7 @@ void render_one(std::string& out, const Diagnostic& diagnostic, const Sources& s
   if (place.line > 0 && source != sources.end()) {
     const Excerpt shown =
         excerpt(line_of(source->second, place.line), place.column, diagnostic.length);
-    out += fmt::format("{} |\n{:<{}} | {}\n", margin, number, margin.size(), shown.text);
+    out += fmt::format("{} |\n{:>{}} | {}\n", margin, number, margin.size(), shown.text);
     out += fmt::format("{} | {}{}\n", margin, std::string(shown.indent, ' '),
                        std::string(shown.width, '^'));
   }

@@ -281,6 +281,12 @@ class Load {
     if (!value) {
       return nullptr;
     }
+    const std::string_view key = std::string_view(argument).substr(0, equals);
+    if (key.starts_with("program.") && std::ranges::count(key, '.') > 1) {
+      return refuse(
+          fmt::format("`--set {}` names a statement, but a list is changed as a whole", key),
+          "write the other program as a case under `cases`, or set the whole list");
+    }
     const auto file = static_cast<uint32_t>(files_.size() - 1);
     NodePtr tree = value;
     size_t end = equals;

@@ -99,6 +99,18 @@ std::string no_arguments_remedy(std::string_view name, const std::string& argume
                      row->name, argument);
 }
 
+// `{type: AdamW, lr: 1e-3}`, as other formats write it, and `{AdamW: .., lr: ..}`.
+std::string arguments_remedy(const Node& node) {
+  const Entry& first = node.entries[0];
+  const Entry& second = node.entries[1];
+  const bool names_class =
+      first.value->kind == Node::Kind::scalar && (first.key == "type" || first.key == "name" ||
+                                                  first.key == "class" || first.key == "_target_");
+  const std::string argument = second.value->kind == Node::Kind::scalar ? second.value->text : "..";
+  return fmt::format("arguments go inside: {{{}: {{{}: {}}}}}",
+                     names_class ? last_part(first.value->text) : first.key, second.key, argument);
+}
+
 }  // namespace
 
 std::optional<ObjectNode> take_object(Reader& reader, const Node& node, std::string_view key) {
@@ -116,8 +128,7 @@ std::optional<ObjectNode> take_object(Reader& reader, const Node& node, std::str
     reader.fail(node.entries[1].mark,
                 fmt::format("`{}` takes one object, but `{}` was written beside `{}`", key,
                             node.entries[1].key, node.entries[0].key),
-                fmt::format("arguments go inside: {{{}: {{{}: ..}}}}", node.entries[0].key,
-                            node.entries[1].key));
+                arguments_remedy(node));
     return std::nullopt;
   }
   const Entry& only = node.entries.front();
@@ -204,8 +215,11 @@ std::optional<Object> read_object(Reader& reader, const Node& node, std::string_
     for (const TorchMetricsName& other : others) {
       legal.push_back(other.name);
     }
+    const bool own_callback =
+        role == ObjectRole::callback && nearest_spelling(object->name, legal).empty();
     reader.fail(object->mark, fmt::format("there is no {} `{}`", name_of(role), object->name),
-                spelling_remedy(object->name, legal));
+                own_callback ? "write the hooks of your own callback under `program`"
+                             : spelling_remedy(object->name, legal));
     if (role == ObjectRole::metric) {
       return Object{object->name, {}, reader.place(object->mark)};  // so that its name is known
     }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "io/scenario/familiar_words.hpp"
+
 namespace lockstep {
 namespace {
 constexpr size_t longest_word = 64;
@@ -56,7 +58,8 @@ std::string nearest_spelling(std::string_view word, const std::vector<std::strin
 }
 
 std::string spelling_remedy(std::string_view word, const std::vector<std::string_view>& legal) {
-  const std::string nearest = nearest_spelling(word, legal);
+  const std::string familiar = familiar_word(word, legal);
+  const std::string nearest = familiar.empty() ? nearest_spelling(word, legal) : familiar;
   if (!nearest.empty()) {
     return fmt::format("did you mean `{}`?", nearest);
   }

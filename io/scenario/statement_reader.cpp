@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/scenario/familiar_words.hpp"
 #include "io/scenario/scalar.hpp"
 #include "io/scenario/statement_fields.hpp"
 #include "io/scenario/statement_table.hpp"
@@ -37,13 +38,25 @@ std::string readable(std::string_view alternatives) {
   return out + "`";
 }
 
+// What a whole statement looks like.
+std::string shape_remedy(const StatementRow& row) {
+  if (row.kind == StatementKind::branch) {
+    return "write {if: CONDITION, then: [..]}";
+  }
+  if (row.kind == StatementKind::repeat) {
+    return "write {repeat: 3, do: [..]}";
+  }
+  std::string keys;
+  for (const std::string_view key : row.required) {
+    keys += fmt::format("{}{}: ..", keys.empty() ? "" : ", ", key.substr(0, key.find('|')));
+  }
+  return fmt::format("write {{{}: {{{}}}}}", row.name(), keys);
+}
+
 void check_required(Reader& reader, const Mark& mark, const Node& map, const StatementRow& row) {
   for (const std::string_view key : row.required) {
     if (!holds(map, key)) {
-      reader.fail(mark, fmt::format("`{}` needs {}", row.name(), readable(key)),
-                  row.argument.empty() ? fmt::format("write {{{}: {{..}}}}", row.name())
-                                       : fmt::format("write {{{}: {{{}: ..}}}}", row.name(),
-                                                     key.substr(0, key.find('|'))));
+      reader.fail(mark, fmt::format("`{}` needs {}", row.name(), readable(key)), shape_remedy(row));
     }
   }
 }
@@ -85,6 +98,10 @@ Statement read_with_siblings(Reader& reader, const Node& node, const Entry& head
   Statement statement;
   statement.kind = row.kind;
   statement.place = reader.place(head.mark);
+  if (const Entry* other = node.find("elif"); other != nullptr && head.key == "if") {
+    reader.fail(other->mark, "`if` has no key `elif`", "write else: [{if: CONDITION, then: [..]}]");
+    return statement;
+  }
   const size_t before = reader.complaints();
   read_table(reader, node, table_of(row), statement);
   if (reader.complaints() == before) {
@@ -108,8 +125,9 @@ void fail_unknown_statement(Reader& reader, const Entry& entry) {
   for (const StatementRow& row : statement_rows()) {
     legal.push_back(row.name());
   }
+  const std::string python = statement_for_python(entry.key);
   reader.fail(entry.mark, fmt::format("there is no statement `{}`", entry.key),
-              spelling_remedy(entry.key, legal));
+              python.empty() ? spelling_remedy(entry.key, legal) : python);
 }
 
 /// Looks for the key that names the statement, wherever it stands in the map.
@@ -120,6 +138,15 @@ const Entry* head_of(const Node& node) {
     }
   }
   return &node.entries.front();
+}
+
+// Of `log_dict` the bindings are checked.
+void check_log_key(Reader& reader, const Statement& statement) {
+  const Given<std::string>& name = statement.log.name;
+  if (name && name->value.find_first_of(" \t\n") != std::string::npos) {
+    reader.fail_at(name->place, fmt::format("`{}` is not a name", name->value),
+                   "a log key cannot contain white space");
+  }
 }
 
 std::optional<Statement> read_statement_map(Reader& reader, const Node& node) {
@@ -154,6 +181,7 @@ std::optional<Statement> read_statement_map(Reader& reader, const Node& node) {
   if (reader.complaints() == before) {
     check_required(reader, head.mark, map, *row);
   }
+  check_log_key(reader, statement);
   return statement;
 }
 

@@ -121,6 +121,76 @@ std::optional<Diagnostic> find_tab(std::string_view text, const std::string& nam
   return std::nullopt;
 }
 
+std::string_view line_of(std::string_view text, int line) {
+  for (int passed = 1; passed < line && !text.empty(); ++passed) {
+    const size_t end = text.find('\n');
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+bool says_nothing(std::string_view line) {
+  const size_t begin = line.find_first_not_of(" \r");
+  return begin == std::string_view::npos || line[begin] == '#';
+}
+
+size_t indentation_of(std::string_view line) {
+  return std::min(line.find_first_not_of(' '), line.size());
+}
+
+/// A line that is indented like none of the maps and lists that it could continue.
+std::optional<Diagnostic> find_indentation(std::string_view text, const std::string& name,
+                                           int line) {
+  const std::string_view wrong = line_of(text, line);
+  const size_t indentation = indentation_of(wrong);
+  std::vector<size_t> open;  // of the line before and those around it, the innermost first
+  for (int above = line - 1; above > 0; --above) {
+    const std::string_view other = line_of(text, above);
+    if (says_nothing(other)) {
+      continue;
+    }
+    const size_t columns = indentation_of(other);
+    if (open.empty() || columns < open.back()) {
+      open.push_back(columns);
+      const size_t dash = other.find_first_not_of("- ", columns);
+      if (other[columns] == '-' && dash != std::string_view::npos && open.size() == 1) {
+        open.insert(open.begin(), dash);  // keys continue what begins behind the dash
+      }
+    }
+  }
+  if (open.empty() || std::ranges::count(open, indentation) != 0) {
+    return std::nullopt;
+  }
+  std::string expected;
+  for (const size_t columns : open) {
+    expected += fmt::format("{}{}", expected.empty() ? "" : " or ", columns);
+  }
+  return Diagnostic{
+      {name, line, static_cast<int>(indentation) + 1},
+      1,
+      fmt::format("this line is indented by {}, unlike any line that it could belong to",
+                  indentation),
+      fmt::format("indent it by {} columns, as the lines above", expected)};
+}
+
+/// `trainer {..}`: a word, blanks and a bracket, in this line.
+std::optional<Diagnostic> find_missing_colon(std::string_view text, const std::string& name,
+                                             int line) {
+  const std::string_view here = line_of(text, line);
+  const size_t begin = std::min(here.find_first_not_of(" -"), here.size());
+  const size_t end = std::min(here.find_first_of(" :", begin), here.size());
+  const size_t next = here.find_first_not_of(' ', end);
+  const bool brackets = next != std::string_view::npos && (here[next] == '{' || here[next] == '[');
+  if (end == begin || !brackets || here[end] != ' ') {
+    return std::nullopt;
+  }
+  const std::string_view word = here.substr(begin, end - begin);
+  return Diagnostic{{name, line, static_cast<int>(begin) + 1},
+                    static_cast<int>(word.size()),
+                    fmt::format("a colon is missing after `{}`", word),
+                    fmt::format("write {}: {}..", word, here[next])};
+}
+
 }  // namespace
 
 std::optional<Diagnostic> find_bracket_fault(std::string_view text, const std::string& name) {
@@ -134,6 +204,14 @@ Diagnostic explain_yaml_fault(std::string_view text, const std::string& name, in
   }
   if (const auto bracket = find_bracket_fault(text, name)) {
     return *bracket;
+  }
+  if (const auto colon = find_missing_colon(text, name, line)) {
+    return *colon;
+  }
+  if (message.starts_with("end of")) {  // "end of map not found"
+    if (const auto indentation = find_indentation(text, name, line)) {
+      return *indentation;
+    }
   }
   return {{name, line, column},
           1,

@@ -224,8 +224,9 @@ bool condition_of(const Value& value) {
     return value.tensor().values.number(0) != 0;
   }
   if (value.is_number()) {
-    throw OperationError(fmt::format("a number is never a condition: this is the {} {}",
-                                     type_of(value), text_of(value)),
+    // Without its value, which differs from rank to rank.
+    throw OperationError(fmt::format("a number is never a condition, and this is of type {}",
+                                     type_of(value)),
                          "compare it: x != 0");
   }
   throw OperationError(fmt::format("a condition is a bool, not {}", type_of(value)),

@@ -63,6 +63,14 @@ void set_launch(Placement& placement, bool one_process) {
   launch.gpus = !placement.cpu;
 }
 
+std::string names_of(const StrategyRegistry& registry) {
+  std::string names;
+  for (const StrategyEntry& entry : registry.entries()) {
+    names += (names.empty() ? "" : ", ") + entry.name;
+  }
+  return names;
+}
+
 }  // namespace
 
 const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
@@ -81,7 +89,8 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   if (entry == nullptr) {
     add_problem(preparation, Kind::unsupported,
                 trainer.strategy ? trainer.strategy->place : trainer.place,
-                fmt::format("strategy `{}` is not supported yet", placement.strategy.name));
+                fmt::format("strategy `{}` is not supported yet", placement.strategy.name),
+                fmt::format("supported: {}", names_of(registry)));
     return nullptr;
   }
   set_unused_parameters(placement, program.strategy_arguments);

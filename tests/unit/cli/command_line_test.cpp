@@ -43,6 +43,38 @@ TEST_CASE("wrong usage exits 2 and says where help is") {
   }
 }
 
+TEST_CASE("a mistyped command or option is answered with the right one") {
+  const auto said = [](const std::vector<std::string>& arguments) {
+    const Answer answer = answer_of(arguments);
+    CHECK(answer.code == ExitCode::usage);
+    return answer.diagnostics;
+  };
+  CHECK(said({"run", "a.yaml", "--frmat", "json"}) ==
+        "error: run has no option --frmat\n   = did you mean --format?\n");
+  CHECK(said({"verify", "a.yaml", "--timeline", "t.json"}) ==
+        "error: verify has no option --timeline\n"
+        "   = --timeline is an option of: run, exec, compare\n");
+  CHECK(said({"ver", "a.yaml"}) ==
+        "error: there is no command `ver`\n   = did you mean `verify`?\n");
+  CHECK(said({"verfiy", "a.yaml"}).find("did you mean `verify`?") != std::string::npos);
+  CHECK(said({"a.yaml"}) == "error: a command is missing\n   = write lockstep verify a.yaml\n");
+  CHECK(said({"--nope"}).find("there is no option --nope") != std::string::npos);
+}
+
+TEST_CASE("help is a command too and a code may be written in small letters") {
+  CHECK(answer_of({"help", "run"}).text == answer_of({"run", "--help"}).text);
+  CHECK(answer_of({"help"}).text == answer_of({"--help"}).text);
+  CHECK(answer_of({"help"}).code == ExitCode::ok);
+  CHECK(answer_of({"explain", "ls101"}).text == answer_of({"explain", "LS101"}).text);
+}
+
+TEST_CASE("one --set takes one value") {
+  const auto parsed = parse_command_line({"run", "--set", "trainer.devices=8", "a.yaml"});
+  const Request& request = std::get<Request>(parsed);
+  CHECK(request.set == std::vector<std::string>{"trainer.devices=8"});
+  CHECK(request.arguments == std::vector<std::string>{"a.yaml"});
+}
+
 TEST_CASE("help of every command fits one screen and shows an example first") {
   for (const char* command : {"", "run", "verify", "test", "explain", "schema"}) {
     std::vector<std::string> arguments = {"--help"};

@@ -246,9 +246,9 @@ TEST_CASE("every error has the column of the part that has no value") {
       {"1 ms * 1 ms", "5: `*` does not take time and time"},
       {"2 / 1 ms", "2: `/` does not take int and time"},
       {"-'a'", "0: `-` does not take text"},
-      {"1 and true", "0: a number is never a condition: this is the int 1"},
-      {"true and 0.5", "9: a number is never a condition: this is the float 0.5"},
-      {"not 3", "4: a number is never a condition: this is the int 3"},
+      {"1 and true", "0: a number is never a condition, and this is of type int"},
+      {"true and 0.5", "9: a number is never a condition, and this is of type float"},
+      {"not 3", "4: a number is never a condition, and this is of type int"},
       {"true or false and 'x' or 1", "no error: true"},
       {"false or 'x'", "9: a condition is a bool, not text"},
   };
@@ -324,5 +324,5 @@ TEST_CASE("conditions and ints are asked for at the place of the expression") {
   CHECK_THROWS_WITH(evaluate_integer(expression("4 / 2"), bindings, "dst"),
                     "dst is an int, not float");
   CHECK_THROWS_WITH(evaluate_condition(expression("1"), bindings),
-                    "a number is never a condition: this is the int 1");
+                    "a number is never a condition, and this is of type int");
 }

@@ -79,9 +79,9 @@ TEST_CASE("a file that is no calibration is refused with the place") {
     return refusal(changed(good, from, to));
   };
   CHECK(refusal(good).empty());
-  CHECK(refusal("") == "/: is not JSON");
-  CHECK(refusal("[1, 2]") == "/: is not an object");
-  CHECK(refusal(good.substr(0, good.size() / 2)) == "/: is not JSON");
+  CHECK(refusal("") == "the file is not JSON");
+  CHECK(refusal("[1, 2]") == "the file is not an object");
+  CHECK(refusal(good.substr(0, good.size() / 2)) == "the file is not JSON");
   CHECK(without("lockstep-calibration", "other") == "/format: is not `lockstep-calibration`");
   CHECK(refusal(file_with(kernel, transfer, judged, origin, "2")) ==
         "/version: is not 1, the version that this program reads");
@@ -90,7 +90,7 @@ TEST_CASE("a file that is no calibration is refused with the place") {
   CHECK(without("\"layer\": \"linear\"", "\"layer\": \"linea\"") ==
         "/kernels/0/layer: `linea` is not known");
   CHECK(without("\"flops\": 10", "\"flops\": -10").find("/kernels/0/points/0/flops") == 0);
-  CHECK(without("\"flops\": 10", "\"flops\": 1e400").find("/: is not JSON") == 0);
+  CHECK(without("\"flops\": 10", "\"flops\": 1e400").find("the file is not JSON") == 0);
   CHECK(without("\"flops\": 10", "\"flops\": 18446744073709551615")
             .find("/kernels/0/points/0/flops") == 0);
   CHECK(without("\"low_s\": 1e-6", "\"low_s\": -1e-6").find("/kernels/0/points/0/low_s") == 0);
@@ -119,7 +119,7 @@ TEST_CASE("curves that say nothing, or the same twice, are refused") {
 }
 
 TEST_CASE("a file that is too long, or not there, is refused unread") {
-  CHECK(refusal(std::string(calibration_bytes_max + 1, ' ')) == "/: is longer than 16 MiB");
+  CHECK(refusal(std::string(calibration_bytes_max + 1, ' ')) == "the file is longer than 16 MiB");
   CHECK_THROWS_AS(read_calibration("/nowhere/at/all.json"), CalibrationError);
   CHECK_THROWS_AS(read_calibration("/"), CalibrationError);
 }

@@ -145,12 +145,12 @@ TEST_CASE("the caret stands below the mistake, also behind letters of several by
       "e\": a}\n"
       "trainer: {\"f\xc3\xbcr\": 1}\n");
   const std::string text = render(loaded.diagnostics, loaded.sources);
-  CHECK_THAT(text, Catch::Contains("3  | trainer: {\"f\xc3\xbcr\": 1}\n"
+  CHECK_THAT(text, Catch::Contains(" 3 | trainer: {\"f\xc3\xbcr\": 1}\n"
                                    "   |           ^"));
   const LoadedScenarios behind =
       load_text("version: 1\nversions: {torch: \"\xc3\xbc\", torhc: \"1\"}\n");
   CHECK_THAT(render(behind.diagnostics, behind.sources),
-             Catch::Contains("2  | versions: {torch: \"\xc3\xbc\", torhc: \"1\"}\n   | " +
+             Catch::Contains(" 2 | versions: {torch: \"\xc3\xbc\", torhc: \"1\"}\n   | " +
                              std::string(23, ' ') + "^^^^^\n"));
 }
 
