@@ -14,7 +14,7 @@ struct ClassExample {
   std::string_view arguments{};  ///< "{step_size: 2}"; empty: the bare name
   std::string_view lines{};
 };
-/// Of all roles but metrics.
+/// Examples for the classes of all roles except metrics.
 std::span<const ClassExample> class_examples();
 std::span<const ClassExample> metric_examples();
 

@@ -21,7 +21,7 @@ std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stag
 /// took none, or have batches of their own.
 std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage, int64_t epoch);
 
-/// The same in the last epoch of an evaluation.
+/// Like sample_counts, for the last epoch of an evaluation.
 std::optional<SampleCounts> last_sample_counts(const OneRun& run, std::string_view stage);
 
 /// The resolved configuration of a run: devices, batch sizes, learning rate.

@@ -15,7 +15,7 @@ struct DeviceReserve {
   Bytes total() const { return cuda_context + nccl; }
 };
 
-/// Of one rank's device. Nothing on CPU and of bare programs.
+/// The reserve of one rank's device; zero on a CPU and for bare programs.
 ///   CUDA context: 512 MiB. PyTorch's maintainers state some 300 MB with kernels that are loaded
 ///     when first used, and over 1 GB before CUDA 11.7 (pytorch/pytorch issue 107667); more
 ///     libraries load more.

@@ -12,7 +12,7 @@ namespace lockstep::cli {
 /// Values logged by one device that takes all ranks' batches, and evaluates each loader in one.
 struct SingleDevice {
   std::map<std::string, double> metrics;
-  /// The same where it evaluates each sample as often as the ranks do; empty: they do so once.
+  /// `metrics` if it evaluates each sample as often as the ranks do; empty: they do so once.
   std::map<std::string, double> of_taken_samples{};
   /// Its training came to the same parameters, so that what the network gives may be compared.
   bool network_is_alike = false;

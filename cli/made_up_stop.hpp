@@ -16,8 +16,8 @@ struct MadeUpStop {
 };
 std::optional<MadeUpStop> made_up_stop(const OneRun& run);
 
-/// The same training where no EarlyStopping ever stops: each still compares, and meets the other
-/// ranks for it.
+/// The training without any stop by EarlyStopping: each callback still compares, with the same
+/// communication.
 Scenario to_planned_end(const OneRun& run);
 
 }  // namespace lockstep::cli

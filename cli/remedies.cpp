@@ -121,10 +121,19 @@ Lines python_of_missing_call(const Statement& statement, bool with_trainer) {
           "    ...   # what one rank does alone: print, write a file of your own"};
 }
 
+// "training" where ranks have unequal numbers of training batches.
+std::string separating_batches(const OneRun& run, const Finding& finding) {
+  const Site* const site = run.preparation.sites.find(finding.why.site);
+  return site == nullptr ? "" : site->batches;
+}
+
 Lines python_of_calls(const OneRun& run, const Statement* statement, const Finding& finding) {
   const bool with_trainer = !run.preparation.scenario->is_bare_program();
   if (finding.code == "LS101" && statement != nullptr) {
     return python_of_missing_call(*statement, with_trainer);
+  }
+  if (!separating_batches(run, finding).empty()) {
+    return {"DataLoader(data, sampler=DistributedSampler(data, drop_last=True))"};
   }
   if (finding.code == "LS102" && with_trainer) {
     return {"more = self.trainer.strategy.reduce_boolean_decision(has_more, all=True)"};
@@ -207,11 +216,12 @@ Lines python_of_state(const Statement* statement, const Finding& finding) {
 
 // Lightning from 2.5.3 on broadcasts before each batch (fit_loop.py, the SIGTERM flag), which
 // torch's Join context does not repeat for ranks whose data have ended.
-void tell_join(const Finding& finding, Lines& fix) {
+void tell_join(const OneRun& run, const Finding& finding, Lines& fix) {
   const bool is_uneven = std::ranges::any_of(finding.sites, [](const FindingSite& site) {
     return site.role == SiteRole::cause && site.label.ends_with(" batches");
   });
-  if (finding.code == "LS102" && is_uneven) {
+  const bool is_of_training = separating_batches(run, finding) == "training";
+  if (finding.code == "LS102" && (is_uneven || is_of_training)) {
     fix.push_back(
         "with Lightning up to 2.5.2 torch's Join context helps too: strategy: "
         "{DDPStrategy: {join: true}};");
@@ -272,7 +282,7 @@ void complete_remedies(const OneRun& run, std::vector<Finding>& findings) {
     if (finding.code == "LS101" && statement != nullptr && is_guarded) {
       name_guarded_statement(*statement, finding);
     }
-    tell_join(finding, finding.fix);
+    tell_join(run, finding, finding.fix);
     finding.python = python_of_calls(run, statement, finding);
     if (finding.python.empty()) {
       finding.python = python_of_logged(statement, finding);

@@ -129,7 +129,9 @@ std::string actions_of(const Finding& finding, const Sites& sites) {
   for (const RankAction& action : finding.did) {
     texts.push_back((action.call > 0 ? fmt::format("call {}: ", action.call) : "") +
                     action.operation);
-    width = std::max(width, texts.back().size());
+    // A line that is wrapped anyway does not push the places of the others to the right.
+    constexpr size_t aligned_max = 44;
+    width = std::max(width, texts.back().size() <= aligned_max ? texts.back().size() : 0);
   }
   std::string out;
   for (size_t index = 0; index < texts.size(); ++index) {

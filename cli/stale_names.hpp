@@ -11,7 +11,7 @@ namespace lockstep::cli {
 /// that reads them: lists, and what `compute` binds.
 std::set<std::string> stale_names(const OneRun& run);
 
-/// Those that one statement reads or binds.
+/// The stale names that one statement reads or binds.
 std::set<std::string> stale_names_at(const OneRun& run, SiteId site);
 
 /// Whether a logged value is made of one of them.

@@ -28,7 +28,7 @@ class Deadline {
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
     }
   }
-  /// The same limits, with values of its own.
+  /// Returns the same limits with a separate count of values.
   Deadline for_another_case() const {
     Deadline other = *this;
     other.values_ = std::make_shared<ValueMemory>(values_->most());

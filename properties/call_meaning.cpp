@@ -40,4 +40,12 @@ uint64_t meaning_of(const Sites& sites, const Call& call) {
              : random_key(site_id(site->description).value, site_id(site->data).value);
 }
 
+int order_of(const Sites& sites, SiteId left, SiteId right) {
+  const Site* a = sites.find(left);
+  const Site* b = sites.find(right);
+  const bool parts = a != nullptr && b != nullptr && a->order > 0 && b->order > 0 &&
+                     a->file == b->file && a->line == b->line && a->column == b->column;
+  return parts ? a->order - b->order : 0;
+}
+
 }  // namespace lockstep

@@ -16,4 +16,7 @@ bool ways_exchange(const Sites& sites, SiteId left, SiteId right);
 /// statement. Ranks that reduce `x` in two statements mean the same call.
 uint64_t meaning_of(const Sites& sites, const Call& call);
 
+/// Orders two parts of one statement: negative if the left one is first; 0 if there is no order.
+int order_of(const Sites& sites, SiteId left, SiteId right);
+
 }  // namespace lockstep

@@ -97,6 +97,17 @@ void add_groups_of(const Journal& journal, int32_t rank, CommunicatorsByKey& fou
   }
 }
 
+// Groups are known to the user by the name that `new_group` gave them.
+void name_group(const Journal& journal, int32_t rank, const Call& call, CommunicatorsByKey& found) {
+  const Site* const site = journal.sites.find(call.site);
+  const Row row = journal.lane(rank, call.ticket.lane.value).row(call.row);
+  const auto group =
+      found.find(journal.communicator(rank, GroupId{static_cast<uint32_t>(std::max(0, row.tag))}));
+  if (site != nullptr && !site->data.empty() && group != found.end() && group->first != 0) {
+    group->second.label = fmt::format("`{}` ({})", site->data, group->second.members.phrase());
+  }
+}
+
 void hash_calls_of(const Journal& journal, int32_t rank, CommunicatorsByKey& found) {
   std::map<uint64_t, std::vector<Call>> lanes_mixed;
   const bool several_lanes = journal.lanes(rank) > 1;
@@ -111,6 +122,9 @@ void hash_calls_of(const Journal& journal, int32_t rank, CommunicatorsByKey& fou
     calls.sites = random_key(calls.sites, call.site.value);
   };
   for_each_call(journal, rank, [&](const Call& call, uint64_t key) {
+    if (call.kind == OpKind::new_group) {
+      name_group(journal, rank, call, found);
+    }
     if (several_lanes) {
       lanes_mixed[key].push_back(call);
     } else {

@@ -44,7 +44,7 @@ struct MemberCalls {
 /// One communicator and what each of its members called on it.
 struct Communicator {
   uint64_t key = 0;
-  std::string label;  ///< "world", or "ranks 0-3"
+  std::string label;  ///< "world", "ranks 0-3", or "`pair` (ranks 0-1)"
   RankSet members;
   std::vector<MemberCalls> calls;  ///< by rank, one a member
 };

@@ -79,32 +79,38 @@ bool names_rank(std::string_view condition) {
 
 }  // namespace
 
-Decisions::Decisions(const LaneJournal& lane) {
-  std::map<SiteId, int64_t> turns;
+Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
   int64_t index = -1;
   lane.for_each([&](const Row& row) {
     ++index;
-    if (is_decision(row)) {
+    const Site* const site = is_decision(row) ? sites.find(row.site) : nullptr;
+    const bool marks = site != nullptr && !site->batches.empty() &&
+                       row.tag == static_cast<int32_t>(ChoiceKind::branch);
+    if (marks) {
+      batches_.push_back({row.site, ChoiceKind::branch, static_cast<uint32_t>(row.peer), 0, index});
+    } else if (is_decision(row)) {
+      std::vector<size_t>& turns = by_site_[row.site];
       decisions_.push_back({row.site, static_cast<ChoiceKind>(row.tag),
-                            static_cast<uint32_t>(row.peer), turns[row.site]++, index});
+                            static_cast<uint32_t>(row.peer), std::ssize(turns), index});
+      turns.push_back(decisions_.size() - 1);
     }
   });
 }
 
 const Decision* Decisions::last_before(SiteId site, int64_t row) const {
-  for (auto at = decisions_.rbegin(); at != decisions_.rend(); ++at) {
-    if (at->site == site && at->row < row) {
-      return &*at;
-    }
+  const auto turns = by_site_.find(site);
+  if (turns == by_site_.end()) {
+    return nullptr;
   }
-  return nullptr;
+  const auto after = std::partition_point(turns->second.begin(), turns->second.end(),
+                                          [&](size_t at) { return decisions_[at].row < row; });
+  return after == turns->second.begin() ? nullptr : &decisions_[*std::prev(after)];
 }
 
 const Decision* Decisions::at(SiteId site, int64_t turn) const {
-  const auto found = std::find_if(
-      decisions_.begin(), decisions_.end(),
-      [&](const Decision& decision) { return decision.site == site && decision.turn == turn; });
-  return found == decisions_.end() ? nullptr : &*found;
+  const auto turns = by_site_.find(site);
+  const bool has = turns != by_site_.end() && turn >= 0 && turn < std::ssize(turns->second);
+  return has ? &decisions_[turns->second[static_cast<size_t>(turn)]] : nullptr;
 }
 
 std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site, const Decisions& caller,
@@ -159,7 +165,8 @@ std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId la
     }
     int64_t turn = 0;
     journal.lane(rank, lane.value).for_each([&](const Row& row) {
-      if (is_decision(row) && row.site == decision.site && turn++ == decision.turn) {
+      if (is_decision(row) && row.site == decision.site &&
+          row.tag == static_cast<int32_t>(decision.kind) && turn++ == decision.turn) {
         by_value[static_cast<uint32_t>(row.peer)].add(rank);
       }
     });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -19,18 +20,22 @@ struct Decision {
   int64_t row = 0;
 };
 
-/// The decisions of one lane, in order.
+/// The decisions of one lane, in order. `sites`: of the journal.
 class Decisions {
  public:
-  explicit Decisions(const LaneJournal& lane);
+  Decisions(const LaneJournal& lane, const Sites& sites);
 
   /// The last one at a site before a row; null when there is none.
   const Decision* last_before(SiteId site, int64_t row) const;
   const Decision* at(SiteId site, int64_t turn) const;
   const std::vector<Decision>& all() const { return decisions_; }
+  /// Marks rather than decisions: 1 = a loop over batches goes on to one, 0 = it has ended.
+  const std::vector<Decision>& batches() const { return batches_; }
 
  private:
   std::vector<Decision> decisions_;
+  std::vector<Decision> batches_;
+  std::map<SiteId, std::vector<size_t>> by_site_;  ///< indices of decisions_, by turn
 };
 
 /// The decision that directly led one rank to a call and the other elsewhere: the innermost `if` or

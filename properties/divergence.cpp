@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "properties/batch_position.hpp"
 #include "properties/call_meaning.hpp"
 #include "properties/echoes.hpp"
 #include "properties/edit.hpp"
@@ -14,15 +15,6 @@
 namespace lockstep {
 
 namespace {
-
-// Orders two parts of one statement: negative if the left one is first; 0 if there is no order.
-int order_of(const Sites& sites, SiteId left, SiteId right) {
-  const Site* a = sites.find(left);
-  const Site* b = sites.find(right);
-  const bool parts = a != nullptr && b != nullptr && a->order > 0 && b->order > 0 &&
-                     a->file == b->file && a->line == b->line && a->column == b->column;
-  return parts ? a->order - b->order : 0;
-}
 
 constexpr size_t pairs_max = 16;
 
@@ -77,7 +69,11 @@ class Pair {
     const bool same_lane = own > 0 && caller.calls[own - 1].ticket.lane == lane_;
     const int64_t begin = same_lane ? caller.calls[own - 1].row : 0;
     const auto first = first_that_differs(mine, begin, call.row, theirs);
-    return first ? std::optional(Separation{*first}) : std::nullopt;
+    if (first) {
+      return Separation{*first};
+    }
+    const auto batches = unequal_batches(sites, mine, call.row, theirs);
+    return batches ? std::optional(Separation{*batches}) : std::nullopt;
   }
   LaneId lane() const { return lane_; }
   std::optional<SkippedTurn> skipped_before(size_t position) const {
@@ -92,7 +88,7 @@ class Pair {
   }
   Decisions decisions_of(const MemberClass& side) const {
     const bool has_lane = lane_.value < run_.journal->lanes(side.rank());
-    return Decisions(run_.journal->lane(side.rank(), has_lane ? lane_.value : 0));
+    return {run_.journal->lane(side.rank(), has_lane ? lane_.value : 0), run_.journal->sites};
   }
 
   // A call behind a guard that the other rank evaluated otherwise is the odd one; so is one more
@@ -103,6 +99,11 @@ class Pair {
     const Call& b = right_.calls[j];
     if (const int later = order_of(sites, a.site, b.site); later != 0) {
       return later;
+    }
+    const bool left_extra = is_in_extra_batch(sites, left_decisions_, a.row, right_decisions_);
+    const bool right_extra = is_in_extra_batch(sites, right_decisions_, b.row, left_decisions_);
+    if (left_extra != right_extra) {
+      return left_extra ? -1 : 1;
     }
     const bool left_differs =
         guard_that_differs(sites, a.site, left_decisions_, a.row, right_decisions_).has_value();
@@ -284,6 +285,8 @@ class Classifier {
                           makes_group_of(journal, found.caller, found.odd, found.lackers))) {
       found.code = "LS105";
       found.repair = Repair::same_group;
+    } else if (guard != nullptr && !guard->batches.empty()) {
+      found.code = "LS102";
     } else if (guard != nullptr && found.decision->kind == ChoiceKind::branch &&
                depends_on_data(guard->condition)) {
       found.code = "LS109";

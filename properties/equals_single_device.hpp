@@ -24,7 +24,7 @@ struct EqualityRule {
   /// Rounded operations behind each element, in either run; 0 = bit for bit, right for
   /// integer-valued data whose sums stay exact (below 2^24 in fp32) and for metric states.
   int64_t operations = 0;
-  /// Of mixed precision: roundings to the narrow type that each step's gradients go through.
+  /// With mixed precision: how often each step's gradients are rounded to the narrow type.
   int64_t narrow_operations = 0;
   int64_t steps = 0;
   DType narrow_dtype = DType::bf16;

@@ -66,7 +66,7 @@ struct Finding {
   std::vector<std::string> follows;
   std::string smallest;  ///< settings that show the same with less; filled in by whoever shrank it
   std::vector<std::string> fix;
-  /// The same as lines of a LightningModule or script; empty: it does not depend on the language.
+  /// `fix` as lines of a LightningModule or script; empty: it does not depend on the language.
   std::vector<std::string> python;
   std::string more;  ///< "lockstep explain LS101"
   /// The last statement or key of the scenario that explains it, for annotations; none: not known.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "properties/batch_position.hpp"
 #include "properties/last_operation.hpp"
 #include "properties/remedy.hpp"
 #include "properties/stop_decision.hpp"
@@ -47,12 +48,34 @@ SiteId site_of_end(const RunResult& run, int32_t rank) {
   return at < run.ends.size() ? run.ends[at].site : no_site;
 }
 
+// In which batch each party makes its call, where that is not the same one: by number of the party.
+std::vector<std::string> batches_of_parties(const RunResult& run, const Divergence& divergence) {
+  std::vector<std::string> positions;
+  for (const Party& party : divergence.parties) {
+    const int32_t rank = party.ranks.first();
+    const int32_t lane = party.call ? party.call->ticket.lane.value : run.journal->lanes(rank);
+    positions.push_back(
+        lane < run.journal->lanes(rank)
+            ? batch_position(run.journal->sites,
+                             Decisions(run.journal->lane(rank, lane), run.journal->sites),
+                             party.call->row)
+            : std::string());
+  }
+  const bool differ = std::ranges::any_of(positions, [&](const std::string& position) {
+    return !position.empty() && position != positions.front();
+  });
+  return differ ? positions : std::vector<std::string>(positions.size());
+}
+
 std::vector<RankAction> actions(const RunResult& run, const Divergence& divergence) {
   std::vector<RankAction> did;
-  for (const Party& party : divergence.parties) {
+  const std::vector<std::string> batches = batches_of_parties(run, divergence);
+  for (size_t index = 0; index < divergence.parties.size(); ++index) {
+    const Party& party = divergence.parties[index];
     if (party.call) {
+      const std::string where = batches[index].empty() ? "" : " in " + batches[index];
       did.push_back({party.ranks, divergence.call + 1,
-                     operation_text(*run.journal, party.ranks.first(), *party.call),
+                     operation_text(*run.journal, party.ranks.first(), *party.call) + where,
                      party.call->site});
       continue;
     }
@@ -106,6 +129,13 @@ std::string title_of(const RunResult& run, const Divergence& d) {
     case Repair::keep_rank:
       return fmt::format("{}: {} {}", begin, lackers, end_text(run, d.lackers.first()));
     case Repair::add_calls:
+      if (const std::string batches = batches_of(run.journal->sites, d.decision);
+          !batches.empty()) {
+        return fmt::format("{} {} a {} batch that {} {} not have{}", callers,
+                           verb(d.callers, "run"), batches, lackers,
+                           d.lackers.size() == 1 ? "does" : "do",
+                           waits ? ", and " + begin.substr(callers.size() + 1) : "");
+      }
       if (d.shows_at >= 0) {
         return fmt::format("{} {} out {}{} that {} {}", lackers, verb(d.lackers, "leave"),
                            operation, turn_text(run, d), callers, verb(d.callers, "make"));
@@ -187,6 +217,16 @@ std::string ways_text(const std::vector<Way>& ways) {
   return text;
 }
 
+// "8 times on rank 0" as "8 on rank 0".
+std::string numbers_text(const std::vector<Way>& ways) {
+  std::string text;
+  for (const Way& way : ways) {
+    text += fmt::format("{}{} on {}", text.empty() ? "" : ", ",
+                        way.value.substr(0, way.value.find(' ')), way.ranks.phrase());
+  }
+  return text;
+}
+
 Why why_of(const RunResult& run, const Divergence& d) {
   if (d.repair == Repair::keep_rank) {
     const int32_t rank = d.lackers.first();
@@ -198,6 +238,10 @@ Why why_of(const RunResult& run, const Divergence& d) {
   }
   if (d.decision) {
     const Site* site = run.journal->sites.find(d.decision->site);
+    if (site != nullptr && !site->batches.empty()) {
+      return {fmt::format("the number of {} batches: {}", site->batches, numbers_text(d.ways)),
+              d.decision->site, d.ways};
+    }
     const std::string condition =
         site == nullptr || site->condition.empty() ? "a condition" : "`" + site->condition + "`";
     return {fmt::format(
@@ -224,11 +268,14 @@ std::string when_of(const RunResult& run, const Divergence& d) {
                                : fmt::format("calls 1-{} of group {} agree", d.call, d.group));
 }
 
-void add_sites(Finding& finding, const Divergence& d) {
+void add_sites(const RunResult& run, Finding& finding, const Divergence& d) {
   const std::string label = fmt::format("call {} of group {}", d.call + 1, d.group);
   finding.sites.push_back({d.odd.site, SiteRole::subject, label});
   if (d.decision) {
-    finding.sites.push_back({d.decision->site, SiteRole::guard, ways_text(d.ways)});
+    const Site* const site = run.journal->sites.find(d.decision->site);
+    const bool counts = site != nullptr && !site->batches.empty();
+    finding.sites.push_back(
+        {d.decision->site, SiteRole::guard, counts ? numbers_text(d.ways) : ways_text(d.ways)});
   }
   for (const RankAction& action : finding.did) {
     const bool known = action.site == d.odd.site || action.site == no_site;
@@ -301,7 +348,7 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
   finding.did = actions(run, d);
   finding.when = when_of(run, d);
   finding.why = why_of(run, d);
-  add_sites(finding, d);
+  add_sites(run, finding, d);
   if (std::string text = pairing_text(run, d); !text.empty()) {
     finding.follows.push_back(std::move(text));
   }
@@ -328,6 +375,7 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
       const std::string own = stop_condition(run.journal->sites, d.decision->site);
       context.condition = own.empty() ? context.condition : own;
     }
+    context.batches = batches_of(run.journal->sites, d.decision);
     finding.fix = remedy_for(d.code, context);
   }
   return finding;

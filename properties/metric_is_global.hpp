@@ -53,8 +53,8 @@ struct GlobalMetric {
   std::string remedy;     ///< where the rule is broken; of an object where its value is wrong
   std::vector<RankMetric> ranks;        ///< those that logged it, ascending
   std::optional<double> single_device;  ///< of all samples at once
-  /// The same of the samples that the ranks took, each as often as they did; nothing where that is
-  /// once, or not known.
+  /// `single_device` for the samples that the ranks took, each as often as they did; nothing where
+  /// that is once, or not known.
   std::optional<double> of_taken_samples;
   /// It is computed at once from what all ranks gathered: nothing is averaged.
   bool is_of_gathered = false;

@@ -24,6 +24,13 @@ Lines for_calls(std::string_view code, const RemedyContext& context) {
     return {"decide once for all ranks (or from a value logged with sync_dist: true), then stop:",
             deciding(context), "  - {should_stop: decided}"};
   }
+  if (!context.batches.empty()) {
+    const std::string key = context.batches == "training"     ? "train"
+                            : context.batches == "validation" ? "val"
+                                                              : context.batches;
+    return {"give every rank the same number of batches: a DistributedSampler pads or drops;",
+            fmt::format("or cut all ranks to the smallest number: trainer.limit_{}_batches", key)};
+  }
   const std::string operation = context.operation.empty() ? "the call" : context.operation;
   if (code == "LS101") {
     return {

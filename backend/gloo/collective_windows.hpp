@@ -24,7 +24,7 @@ class CollectiveWindows {
   Window window(int64_t from, int64_t to) const;
   /// Whether something is written on this member. What a broadcast gives its root is there already.
   bool takes_result() const;
-  /// Of what is written then, from the begin of the output.
+  /// Bytes that are written on this member, from the beginning of the output.
   int64_t result_bytes(int64_t members) const;
   /// Bytes of the parts of an all_to_all (to each member, from each) or a reduce_scatter (of each).
   const std::vector<int64_t>& sent() const { return sent_; }

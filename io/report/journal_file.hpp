@@ -42,8 +42,8 @@ class JournalFile final : public JournalFollower {
 };
 
 /// Adds what such a file records to the rank's part of the journal; it ends where a record is torn.
-/// Of the lists of operations only splits are there. Says which run it is of;
-/// nothing of an empty one. Trusts nothing:
+/// Only the splits of an operation's lists are stored. Returns the run that it is from, or nothing
+/// for an empty file. Trusts nothing:
 /// throws ReportError where this is no such file, or one of a different rank or number of ranks.
 std::optional<RunIdentity> add_journal_file(std::span<const std::byte> file, int32_t rank,
                                             Journal& journal);

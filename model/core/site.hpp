@@ -42,13 +42,15 @@ struct Site {
   SiteId guard{};           ///< the `if` or `repeat` that directly encloses it, or none
   std::string condition;    ///< of an `if` or `repeat`: the text of its expression
   bool in_else = false;     ///< stands in the `else` of its guard
-  std::string data{};       ///< what a call moves, as the user wrote it: "x", "mean(loss)"
+  /// What a call moves, as the user wrote it: "x", "mean(loss)"; of new_group the group's name.
+  std::string data{};
   std::string part{};       ///< distinguishes the calls of one statement: "at the end of the epoch"
   int order = 0;            ///< of parts that one statement calls in this order, from 1; 0: none
   std::string logged_key{};     ///< whose value a reduction is of; empty: no logged key's
   bool answers_signal = false;  ///< a handler of SIGTERM, or what follows from it
   bool is_barrier = false;      ///< an all_reduce of one number stands for a barrier, as in c10d
   StopRole stop = StopRole::none;
+  std::string batches{};  ///< of a loop over batches, which: "training"; empty: no such loop
 };
 
 /// The table from id to site. Filled before a run or by one rank; merged after it.

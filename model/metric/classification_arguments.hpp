@@ -24,7 +24,7 @@ float zero_division_argument(MetricArguments& arguments);
 /// The task by the name of the class, classes or labels, and `ignore_index`. Reads `validate_args`,
 /// which changes nothing here: inputs are always looked at.
 Classification classification_arguments(MetricArguments& arguments);
-/// The same with `threshold` where scores become labels by it.
+/// Like classification_arguments, and reads `threshold`, which turns scores into labels.
 Classification thresholded_arguments(MetricArguments& arguments);
 
 }  // namespace lockstep

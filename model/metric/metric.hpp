@@ -53,9 +53,9 @@ class Metric {
   /// `forward` then updates twice instead of merging the state of the batch.
   virtual bool full_state_update() const { return false; }
   virtual void update(const MetricInputs& inputs, MetricState& state) const = 0;
-  /// Of a state that is exchanged: of one rank, or of one that `merged` gave.
+  /// Computes the metric from a state after its exchange: of one rank, or as `merged` returned it.
   virtual Tensor compute(const MetricState& state) const = 0;
-  /// The same; a list of tensors, or of lists of them, where TorchMetrics gives a tuple.
+  /// Like compute; a list of tensors, or of lists of them, where TorchMetrics returns a tuple.
   virtual Value value(const MetricState& state) const { return Value(compute(state)); }
 
   /// What other ranks are sent and `compute` takes: the states themselves, or what the window of a

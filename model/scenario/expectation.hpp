@@ -40,7 +40,7 @@ struct Tolerance {
 /// Where a finding must be: `at data.train.batches`, `at scenario.yaml:17`, `at model.py:41`.
 struct ExpectedPlace {
   std::string text;  ///< as written
-  /// Of a key: the lines that its value takes up. Empty: only `text` is compared.
+  /// The lines that the value of a key takes up. Empty: only `text` is compared.
   struct Lines {
     std::string file;
     int first = 0;

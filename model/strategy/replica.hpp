@@ -48,7 +48,7 @@ class Replica {
   /// The backward of the last forward, in pieces so that a strategy decides when each gradient is
   /// exchanged: first the loss, then the layers that ran, last to first.
   Ticket backward_of_loss(Rank& rank, const StepOptions& options, After after = {});
-  /// The same of a loss that the program computes of the output.
+  /// Like backward_of_loss, for a loss that the program computes from the output.
   Ticket backward_of_own_loss(Rank& rank, const StepOptions& options, After after);
   /// Layers of the last forward through which its backward goes, last first.
   std::vector<size_t> layers_last_to_first() const;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "model/core/site.hpp"
 #include "model/scenario/data_spec.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/trainer/sample_columns.hpp"
@@ -28,6 +29,7 @@ struct LoaderSettings {
   int64_t prefetch_factor = 2;
   std::shared_ptr<const SampleColumns> columns;
   SourcePlace place{};
+  SiteId batches_site{};  ///< of the loop over its batches
 };
 
 /// What the expressions of a loader give on one rank; nothing where it has no such expression.

@@ -87,7 +87,8 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   const std::string step = prefix() + "_step";
   const std::string epoch_end = prefix() + "_epoch_end";
   const bool keeps_outputs = training_.has_hook(epoch_end);
-  for (int64_t number = 0; number < progress.num_batches; ++number) {
+  training_.note_batches(loader, progress.num_batches);
+  for (int64_t number = 0; training_.goes_on(loader, number < progress.num_batches); ++number) {
     const Batch batch = batches.at(number);
     co_await feed.next(batch.size(), number, progress.num_batches);
     progress.batch_idx = number;

@@ -261,7 +261,9 @@ Program FitLoop::epoch() {
   decide_to_stop();
   DataFeed feed(training_.rank(), loader(), given_batches_.size.value_or(loader().batch_size));
   const int64_t window = settings_.accumulate_grad_batches;
-  for (int64_t number = 0; number < progress.num_batches && !must_stop(); ++number) {
+  training_.note_batches(loader(), progress.num_batches);
+  for (int64_t number = 0;
+       !must_stop() && training_.goes_on(loader(), number < progress.num_batches); ++number) {
     const Batch next = batches.at(number);
     co_await training_.begin_batch();
     results_.begin_batch(LoggedResults::only_loader);

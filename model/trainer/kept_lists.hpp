@@ -8,8 +8,9 @@
 
 namespace lockstep {
 
-/// Of which pass over data the oldest entry of each list of a module is: a list that nothing
-/// empties still holds the outputs of earlier epochs, or of the sanity check, when an epoch ends.
+/// Tracks the pass over the data that added the oldest entry of each list of a module: a list that
+/// is never emptied holds the outputs of earlier epochs, or of the sanity check, when an epoch
+/// ends.
 class KeptLists {
  public:
   /// An epoch of training or an evaluation begins; the end of the latter brings back the former.

@@ -126,6 +126,16 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
   return settings;
 }
 
+// The place that says how many batches there are, for ranks that have unequal numbers of them.
+SiteId add_batches_site(Preparation& preparation, const LoaderSpec& spec, const char* stage) {
+  Site site = site_at(spec.batches ? spec.batches->place : spec.place,
+                      spec.batches ? "`batches` of the loader" : "the loader");
+  site.part = fmt::format("batches of {}", stage);
+  site.batches = stage;
+  site.condition = spec.batches ? spec.batches->value.text() : "";
+  return preparation.sites.add(site);
+}
+
 // Lightning runs a stage whose step the user has written; here loaders that are written count too.
 bool is_used(const Scenario& scenario, const std::vector<LoaderSpec>& specs, const char* step) {
   return (scenario.program && scenario.program->find(step) != nullptr) ||
@@ -156,17 +166,19 @@ void prepare_loaders(Preparation& preparation, TrainingProgram& program) {
                 "several training loaders are not modelled yet");
   }
   program.train.push_back(loader_of(preparation, data.train.front(), program));
-  const auto read = [&](const std::vector<LoaderSpec>& specs, const char* step,
+  program.train.back().batches_site = add_batches_site(preparation, data.train.front(), "training");
+  const auto read = [&](const std::vector<LoaderSpec>& specs, const std::string& stage,
                         std::vector<LoaderSettings>& loaders) {
-    if (is_used(scenario, specs, step)) {
+    if (is_used(scenario, specs, (stage + "_step").c_str())) {
       for (const LoaderSpec& spec : specs) {
         loaders.push_back(loader_of(preparation, spec, program));
+        loaders.back().batches_site = add_batches_site(preparation, spec, stage.c_str());
       }
     }
   };
-  read(data.val, "validation_step", program.validation);
-  read(data.test, "test_step", program.test);
-  read(data.predict, "predict_step", program.predict);
+  read(data.val, "validation", program.validation);
+  read(data.test, "test", program.test);
+  read(data.predict, "predict", program.predict);
   if (program.predict.empty() && scenario.program &&
       find_statement(*scenario.program, StatementKind::predict) != nullptr) {
     program.predict.push_back(loader_of(preparation, data.predict.front(), program));

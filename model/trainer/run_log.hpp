@@ -73,8 +73,8 @@ struct RankLog {
   std::map<std::string, double> progress_bar;  ///< what was logged with prog_bar, by key
   std::vector<StatementFinding> findings;
   std::vector<SampleUse> samples;
-  /// Of each run of optimizer steps that no forward parts: the samples of the training batches
-  /// since the one before.
+  /// One entry for each series of optimizer steps without a forward between them: the number of
+  /// training samples since the series before.
   std::vector<int64_t> samples_of_steps;
   std::vector<MonitorLog> monitors;        ///< callbacks and schedulers that monitor, as made
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint

@@ -23,6 +23,9 @@ std::string data_of(const Statement& statement) {
   if (statement.kind == StatementKind::save_checkpoint) {
     return "checkpoint";
   }
+  if (statement.kind == StatementKind::new_group) {
+    return value_or(statement.result, std::string());  // the name of the group
+  }
   return communication.elements ? communication.elements->value.text() + " elements" : "";
 }
 

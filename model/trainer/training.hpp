@@ -61,6 +61,10 @@ class Training final : public TrainerScope {
   RankLog& log() { return log_; }
   bool distributed() const { return strategy_->replicas(rank_) > 1; }
   bool has_hook(std::string_view name) const;
+  /// Rows of the journal: how many batches a loop will run, and that it goes on to one more. Where
+  /// ranks have unequal numbers, they say in which batch each rank was.
+  void note_batches(const LoaderSettings& loader, int64_t count) const;
+  bool goes_on(const LoaderSettings& loader, bool has_more) const;
   /// Reports to the world that the next training epoch, or a batch of the next step, begins.
   Program begin_epoch();
   /// A pass over a loader that is not of training, within a fit or alone.

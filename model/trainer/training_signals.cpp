@@ -2,6 +2,9 @@
 // (trainer/connectors/signal_connector.py).
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "model/program/fault_port.hpp"
 #include "model/trainer/training.hpp"
 
@@ -41,6 +44,21 @@ void Training::list_read(const std::string& name, SiteId site) {
               fmt::format("the list `{}` still holds {}: nothing has emptied it", name, leftovers),
               fmt::format("empty it at the end of this hook: - let: {{{}: \"[]\"}}", name)});
   }
+}
+
+void Training::note_batches(const LoaderSettings& loader, int64_t count) const {
+  constexpr int64_t most = std::numeric_limits<uint32_t>::max();
+  if (rank_.world_size() > 1) {
+    rank_.choose(loader.batches_site, ChoiceKind::repeat, static_cast<uint32_t>(most),
+                 static_cast<uint32_t>(std::min(count, most)));
+  }
+}
+
+bool Training::goes_on(const LoaderSettings& loader, bool has_more) const {
+  if (rank_.world_size() > 1) {
+    rank_.choose(loader.batches_site, ChoiceKind::branch, 2, has_more ? 1 : 0);
+  }
+  return has_more;
 }
 
 Program Training::begin_batch() {
