@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/group_names.hpp"
 #include "properties/calls.hpp"
 
 namespace lockstep::cli {
@@ -42,6 +43,7 @@ std::vector<ListedCalls> listed_calls(const Rehearsal& rehearsal, size_t most) {
   if (journal.ranks() > most_ranks) {
     return all;
   }
+  const GroupNames names(journal);
   for (const Communicator& communicator : communicators(journal)) {
     if (!communicator.members.contains(0)) {
       continue;
@@ -49,7 +51,7 @@ std::vector<ListedCalls> listed_calls(const Rehearsal& rehearsal, size_t most) {
     const size_t begin = all.size();
     int64_t number = 0;
     for (const Call& call : calls_of(journal, 0, communicator.key)) {
-      ListedCalls entry = listed(call, communicator.label, ++number, journal);
+      ListedCalls entry = listed(call, names[communicator.key], ++number, journal);
       const bool repeats =
           all.size() > begin && all.back().text == entry.text && all.back().place == entry.place;
       if (repeats) {
@@ -68,15 +70,17 @@ std::string render_calls(const Rehearsal& rehearsal) {
   const std::vector<ListedCalls> calls = listed_calls(rehearsal, most_lines);
   std::string text = calls.empty() ? "" : "\nCollectives of rank 0\n";
   size_t width = 0;
+  size_t group_width = 10;
   for (const ListedCalls& entry : calls) {
     width = std::max(width, entry.text.size());
+    group_width = std::max(group_width, entry.group.size());
   }
   for (const ListedCalls& entry : calls) {
     const std::string numbers =
         entry.count == 1 ? fmt::format("{}", entry.first)
                          : fmt::format("{}-{}", entry.first, entry.first + entry.count - 1);
-    text += fmt::format("  {:<10} {:<12} {:<{}}  {}\n", entry.group, numbers, entry.text, width,
-                        entry.place);
+    text += fmt::format("  {:<{}} {:<12} {:<{}}  {}\n", entry.group, group_width, numbers,
+                        entry.text, width, entry.place);
   }
   return text;
 }

@@ -10,7 +10,7 @@ namespace lockstep::cli {
 
 /// Calls that follow one another on one group, from one place, with the same arguments.
 struct ListedCalls {
-  std::string group;      ///< "world", "ranks 0-3"
+  std::string group;      ///< "world", "ranks 0-3", "pair (ranks 0-3)"
   int64_t first = 0;      ///< its number on the group, from 1
   int64_t count = 1;      ///< how many such calls
   std::string operation;  ///< "all_reduce"

@@ -7,7 +7,7 @@
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/render.hpp"
-#include "cli/timeline.hpp"
+#include "cli/timeline/timeline.hpp"
 #include "model/core/ensure.hpp"
 
 namespace lockstep::cli {
@@ -29,7 +29,9 @@ Answer bad_input(const Request& request, const Collected& collected) {
   answer.code = ExitCode::bad_input;
   answer.diagnostics = render(collected.diagnostics, collected.sources);
   if (request.format == Format::json) {
-    answer.text = text_of(json_of(collected.diagnostics, request));
+    const std::string file = request.arguments.empty() ? "" : request.arguments.front();
+    answer.text =
+        text_of(report_json({json_of(collected.diagnostics, file, request)}, request, answer.code));
   }
   return answer;
 }

@@ -116,7 +116,8 @@ Answer doctor_command(const Request& request, const Style& style) {
                       {"used_for", check.used_for},
                       {"remedy", check.found ? "" : check.remedy}});
     }
-    answer.text = text_of(Json{{"command", "doctor"}, {"checks", list}});
+    answer.text =
+        text_of(Json{{"schema_version", schema_version}, {"command", "doctor"}, {"checks", list}});
     return answer;
   }
   answer.text = style.good("found  ") + "  run, verify, test    need only this program\n";

@@ -13,7 +13,7 @@
 #include "cli/launch/reports.hpp"
 #include "cli/render.hpp"
 #include "cli/render_comparison.hpp"
-#include "cli/timeline.hpp"
+#include "cli/timeline/timeline.hpp"
 #include "properties/last_operation.hpp"
 
 namespace lockstep::cli {
@@ -58,7 +58,7 @@ std::string rendered(const Executed& executed, const Style& style) {
 
 Answer answer_of(const std::vector<Executed>& all, const Request& request, const Style& style) {
   Answer answer;
-  Json cases = Json::array();
+  std::vector<Json> cases;
   for (const Executed& executed : all) {
     answer.code = worse(answer.code, exit_code_of(executed, request.strict));
     if (request.format == Format::json) {
@@ -73,7 +73,7 @@ Answer answer_of(const std::vector<Executed>& all, const Request& request, const
     to += rendered(executed, style);
   }
   if (request.format == Format::json) {
-    answer.text = text_of(cases.size() == 1 ? cases.front() : Json{{"cases", cases}});
+    answer.text = text_of(report_json(std::move(cases), request, answer.code));
   }
   return answer;
 }

@@ -10,6 +10,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/explain_classes.hpp"
+#include "cli/explain_codes.hpp"
 #include "cli/explain_guides.hpp"
 #include "cli/explain_keys.hpp"
 #include "cli/explain_tables.hpp"
@@ -81,7 +82,7 @@ std::string presets() {
 }
 
 std::vector<std::string_view> all_names() {
-  std::vector<std::string_view> names = {"presets", "guides"};
+  std::vector<std::string_view> names = {"presets", "guides", "codes"};
   for (const auto pages :
        {hang_pages(), value_pages(), metric_pages(), setup_pages(), result_pages()}) {
     for (const Page& page : pages) {
@@ -231,6 +232,9 @@ Answer explain_command(const Request& request) {
   }
   if (name == "presets") {
     return {json ? text_of(presets_json()) : presets(), "", ExitCode::ok};
+  }
+  if (name == "codes") {
+    return {json ? text_of(codes_json()) : codes_text(), "", ExitCode::ok};
   }
   const Page* page = find_page(name);
   if (page == nullptr) {

@@ -147,10 +147,13 @@ Json json_of(const Preparation& preparation, const std::vector<RankStart>& start
                      {"environment", environment},
                      {"start_line", start.line}});
   }
-  return {{"launcher", launch.launcher},
+  return {{"schema_version", schema_version},
+          {"command", "explain"},
+          {"launcher", launch.launcher},
           {"nodes", launch.nodes},
           {"world_size", launch.world_size()},
-          {"ranks", ranks}};
+          {"ranks", ranks},
+          {"problems", problems_json(preparation.problems)}};
 }
 
 bool is_about_start(const Problem& problem) {

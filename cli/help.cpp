@@ -207,6 +207,7 @@ lockstep explain [NAME]     print a page about a finding, result, key, statement
                                 a key of the scenario format, with a minimal example; likewise
                                 `trainer`, `fault.signal`, and statements such as `all_gather`
   lockstep explain presets      known clusters, GPUs and models
+  lockstep explain codes        all codes of findings, with level and title
   lockstep explain guides       common claims in multi-GPU guides, checked; with a NAME of the
                                 list also the scenario that shows it
   lockstep explain              list all pages; every page is also available as --format json

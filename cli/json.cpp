@@ -19,18 +19,18 @@ Json optional_s(const std::optional<Time>& time) {
   return time ? Json(seconds(*time)) : Json(nullptr);
 }
 
-Json head(const Request& request) {
-  Json json;
-  json["schema_version"] = schema_version;
-  json["command"] = request.command;
-  return json;
-}
-
+// A place has the same keys wherever it comes from; null: there is none.
 Json place_json(const SourcePlace& place) {
+  if (place.file.empty()) {
+    return nullptr;
+  }
   Json json;
   json["file"] = place.file;
   json["line"] = place.line;
   json["column"] = place.column;
+  json["description"] = "";
+  json["at"] = "";
+  json["hook"] = "";
   return json;
 }
 
@@ -39,11 +39,25 @@ Json site_json(const Sites& sites, SiteId id) {
   if (site == nullptr) {
     return nullptr;
   }
-  Json json = place_json({site->file, site->line, site->column});
+  Json json;
+  json["file"] = site->file;
+  json["line"] = site->line;
+  json["column"] = site->column;
   json["description"] = site->description;
   json["at"] = site->at;
   json["hook"] = site->hook;
   return json;
+}
+
+std::string_view word_of(ExitCode code) {
+  switch (code) {
+    case ExitCode::ok: return "ok";
+    case ExitCode::findings: return "findings";
+    case ExitCode::bad_input: return "invalid";
+    case ExitCode::missing_capability: return "unsupported";
+    case ExitCode::real_run_failed: return "failed";
+    default: return "undecided";
+  }
 }
 
 Json ways_json(const std::vector<Way>& ways) {
@@ -167,21 +181,6 @@ Json expectations_json(const std::vector<Judged>& expectations) {
   return all;
 }
 
-Json problems_json(const std::vector<Problem>& problems) {
-  Json all = Json::array();
-  for (const Problem& problem : problems) {
-    const char* kind = problem.kind == Problem::Kind::invalid       ? "invalid"
-                       : problem.kind == Problem::Kind::unsupported ? "unsupported"
-                       : problem.kind == Problem::Kind::refused     ? "refused"
-                       : problem.kind == Problem::Kind::warning     ? "warning"
-                                                                    : "note";
-    Json json{{"kind", kind}, {"message", problem.message}, {"remedy", problem.remedy}};
-    json["site"] = place_json(problem.place);
-    all.push_back(json);
-  }
-  return all;
-}
-
 Json calibration_json(const std::optional<CalibrationUse>& use) {
   if (!use) {
     return nullptr;
@@ -242,13 +241,55 @@ Json json_of(const Finding& finding, const Sites& sites) {
   return json;
 }
 
+Json problems_json(const std::vector<Problem>& problems) {
+  Json all = Json::array();
+  for (const Problem& problem : problems) {
+    const char* kind = problem.kind == Problem::Kind::invalid       ? "invalid"
+                       : problem.kind == Problem::Kind::unsupported ? "unsupported"
+                       : problem.kind == Problem::Kind::refused     ? "refused"
+                       : problem.kind == Problem::Kind::warning     ? "warning"
+                                                                    : "note";
+    all.push_back({{"kind", kind},
+                   {"code", problem.code},
+                   {"message", problem.message},
+                   {"remedy", problem.remedy},
+                   {"place", place_json(problem.place)}});
+  }
+  return all;
+}
+
+Json json_of(const std::vector<Diagnostic>& diagnostics, const std::string& file,
+             const Request& request) {
+  Json json;
+  json["name"] = file;
+  json["scenario"] = file;
+  json["case"] = "";
+  json["seed"] = request.seed.value_or(0);
+  json["verdict"] = "invalid";
+  json["exit_code"] = static_cast<int>(ExitCode::bad_input);
+  json["ran"] = false;
+  json["findings"] = Json::array();
+  json["expectations"] = Json::array();
+  std::vector<Problem> problems;
+  for (const Diagnostic& diagnostic : diagnostics) {
+    problems.push_back(
+        {Problem::Kind::invalid, diagnostic.place, diagnostic.message, diagnostic.remedy});
+  }
+  json["problems"] = problems_json(problems);
+  json["undecided"] = "";
+  json["drawn_faults"] = Json::array();
+  return json;
+}
+
 Json json_of(const Rehearsal& rehearsal, const Request& request) {
-  Json json = head(request);
+  Json json;
+  json["name"] = title_of(rehearsal);
   json["scenario"] = rehearsal.scenario->file;
   json["case"] = rehearsal.scenario->name;
   json["seed"] = value_or(rehearsal.scenario->seed, int64_t{0});
   json["verdict"] = verdict_of(rehearsal, request.strict);
   json["exit_code"] = static_cast<int>(exit_code_of(rehearsal, request.strict));
+  json["ran"] = rehearsal.ran();
   json["findings"] = Json::array();
   for (const Finding& finding : rehearsal.findings) {
     Json one = json_of(finding, rehearsal.sites);
@@ -289,37 +330,22 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
 }
 
 Json json_of(const std::vector<const Rehearsal*>& cases, const Request& request) {
-  if (cases.size() == 1) {
-    return json_of(*cases.front(), request);
-  }
-  Json json = head(request);
   ExitCode code = ExitCode::ok;
-  Json all = Json::array();
+  std::vector<Json> all;
   for (const Rehearsal* rehearsal : cases) {
     code = worse(code, exit_code_of(*rehearsal, request.strict));
     all.push_back(json_of(*rehearsal, request));
   }
-  json["scenario"] = cases.empty() ? "" : cases.front()->scenario->file;
-  json["verdict"] = code == ExitCode::ok          ? "ok"
-                    : code == ExitCode::undecided ? "undecided"
-                                                  : "findings";
-  json["exit_code"] = static_cast<int>(code);
-  json["cases"] = all;
-  return json;
+  return report_json(std::move(all), request, code);
 }
 
-Json json_of(const std::vector<Diagnostic>& diagnostics, const Request& request) {
-  Json json = head(request);
-  json["scenario"] = request.arguments.empty() ? "" : request.arguments.front();
-  json["verdict"] = "invalid";
-  json["exit_code"] = static_cast<int>(ExitCode::bad_input);
-  json["errors"] = Json::array();
-  for (const Diagnostic& diagnostic : diagnostics) {
-    Json one = place_json(diagnostic.place);
-    one["message"] = diagnostic.message;
-    one["remedy"] = diagnostic.remedy;
-    json["errors"].push_back(one);
-  }
+Json report_json(std::vector<Json> cases, const Request& request, ExitCode code) {
+  Json json;
+  json["schema_version"] = schema_version;
+  json["command"] = request.command;
+  json["verdict"] = word_of(code);
+  json["exit_code"] = static_cast<int>(code);
+  json["cases"] = std::move(cases);
   return json;
 }
 

@@ -22,13 +22,6 @@ enum Activity : size_t {
   activity_count
 };
 
-bool is_optimizer(const Row& row) {
-  return row.row == RowKind::op && row.kind == OpKind::compute &&
-         (row.kernel == Kernel::sgd_step || row.kernel == Kernel::adam_step ||
-          row.kernel == Kernel::squared_norm || row.kernel == Kernel::clip_by_norm ||
-          row.kernel == Kernel::clip_by_value);
-}
-
 bool begins_forward(const Row& row) {
   return row.row == RowKind::op && row.kind == OpKind::compute &&
          (row.kernel == Kernel::layer_forward || row.kernel == Kernel::loss_forward);
@@ -237,6 +230,13 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
 }
 
 }  // namespace
+
+bool is_optimizer(const Row& row) {
+  return row.row == RowKind::op && row.kind == OpKind::compute &&
+         (row.kernel == Kernel::sgd_step || row.kernel == Kernel::adam_step ||
+          row.kernel == Kernel::squared_norm || row.kernel == Kernel::clip_by_norm ||
+          row.kernel == Kernel::clip_by_value);
+}
 
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
   std::vector<StepMark> steps;

@@ -7,6 +7,9 @@
 
 namespace lockstep::cli {
 
+/// A kernel that updates parameters, or clips gradients for it.
+bool is_optimizer(const Row& row);
+
 /// One optimizer step of one rank, as its journal shows it.
 struct StepMark {
   RowRange rows;  ///< of the main lane, from after the step before

@@ -28,6 +28,7 @@ struct Line {
   std::string text;
   std::string details;
   const Rehearsal* rehearsal = nullptr;  ///< null: the file could not be read
+  std::vector<Diagnostic> errors{};      ///< why
 };
 
 ExitCode code_of(Verdict verdict) {
@@ -236,19 +237,15 @@ std::string junit_text(const std::vector<Line>& lines) {
 }
 
 std::string json_text(const std::vector<Line>& lines, const Request& request, ExitCode code) {
-  Json json;
-  json["schema_version"] = schema_version;
-  json["command"] = "test";
-  json["exit_code"] = static_cast<int>(code);
-  json["cases"] = Json::array();
+  std::vector<Json> cases;
   for (const Line& line : lines) {
-    Json one = line.rehearsal == nullptr ? Json::object() : json_of(*line.rehearsal, request);
-    one["name"] = line.name;
+    Json one = line.rehearsal == nullptr ? json_of(line.errors, line.file, request)
+                                         : json_of(*line.rehearsal, request);
     one["passed"] = line.verdict == Verdict::passed;
     one["text"] = line.text;
-    json["cases"].push_back(one);
+    cases.push_back(std::move(one));
   }
-  return text_of(json);
+  return text_of(report_json(std::move(cases), request, code));
 }
 
 /// The jobs of all files, and the lines of files that are none, each with its place among the jobs.
@@ -271,9 +268,10 @@ Work collect_all(const Request& request) {
       if (!collected.diagnostics.empty()) {
         const Diagnostic& first = collected.diagnostics.front();
         const std::string details = render(collected.diagnostics, collected.sources);
-        work.unreadable.push_back({work.jobs.size(),
-                                   {source.path, file, Verdict::invalid,
-                                    first.message + place_text(first.place), details, nullptr}});
+        work.unreadable.push_back(
+            {work.jobs.size(),
+             {source.path, file, Verdict::invalid, first.message + place_text(first.place), details,
+              nullptr, collected.diagnostics}});
         work.diagnostics += details;
         continue;
       }

@@ -104,7 +104,7 @@ void name_group(const Journal& journal, int32_t rank, const Call& call, Communic
   const auto group =
       found.find(journal.communicator(rank, GroupId{static_cast<uint32_t>(std::max(0, row.tag))}));
   if (site != nullptr && !site->data.empty() && group != found.end() && group->first != 0) {
-    group->second.label = fmt::format("`{}` ({})", site->data, group->second.members.phrase());
+    group->second.label = fmt::format("{} ({})", site->data, group->second.members.phrase());
   }
 }
 
@@ -215,8 +215,12 @@ std::vector<Communicator> communicators(const Journal& journal) {
     hash_calls_of(journal, rank, found);
   }
   std::vector<Communicator> list;
+  std::map<std::string, int> uses;
   for (auto& [key, communicator] : found) {
     add_absent_members(communicator);
+    if (const int use = ++uses[communicator.label]; use > 1) {
+      communicator.label += fmt::format(", group {}", use);
+    }
     list.push_back(std::move(communicator));
   }
   return list;

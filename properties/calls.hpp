@@ -44,7 +44,9 @@ struct MemberCalls {
 /// One communicator and what each of its members called on it.
 struct Communicator {
   uint64_t key = 0;
-  std::string label;  ///< "world", "ranks 0-3", or "`pair` (ranks 0-1)"
+  /// "world", "ranks 0-3", or where the program names it "pair (ranks 0-1)". No two have the same:
+  /// the second one is "ranks 0-3, group 2".
+  std::string label;
   RankSet members;
   std::vector<MemberCalls> calls;  ///< by rank, one a member
 };

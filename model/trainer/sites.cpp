@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view in_backward = "in its backward";
+constexpr std::string_view at_end_of_epoch = "at the end of the epoch";
 constexpr std::string_view as_unknown = "unknown";
 
 // What a call moves: ranks that move it in two statements, such as the ways of an `if`, mean the
@@ -97,7 +98,7 @@ bool shares_its_place(const Statement& statement, const Binding& binding) {
 LogSites log_sites_of(Site site, const std::string& key, Sites& sites) {
   site.logged_key = key;
   Site epoch = site;
-  epoch.part = (site.part.empty() ? "" : site.part + " ") + "at the end of the epoch";
+  epoch.part = (site.part.empty() ? "" : site.part + " ") + std::string(at_end_of_epoch);
   return {sites.add(site), sites.add(epoch)};
 }
 
@@ -162,6 +163,10 @@ SiteId unknown_site_of(const SourcePlace& place) {
 SiteId backward_site_of(const Statement& statement) {
   const SourcePlace& place = statement.place;
   return site_id(fmt::format("{}:{}:{}, {}", place.file, place.line, place.column, in_backward));
+}
+
+bool runs_outside_of_its_hook(const Site& site) {
+  return site.part == in_backward || site.part.find(at_end_of_epoch) != std::string::npos;
 }
 
 Sites sites_of(const ProgramSpec& program) {

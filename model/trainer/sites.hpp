@@ -22,6 +22,10 @@ Site site_at(const SourcePlace& place, std::string_view description);
 /// Names the communication of gradients that goes with a statement's own.
 SiteId backward_site_of(const Statement& statement);
 
+/// Whether the calls of this site are made when its hook is over: in the backward of what the
+/// statement gave, or at the end of the epoch.
+bool runs_outside_of_its_hook(const Site& site);
+
 /// Every statement of every hook, each with the `if` or `repeat` that directly encloses it.
 Sites sites_of(const ProgramSpec& program);
 

@@ -80,7 +80,7 @@ TEST_CASE("JSON goes to a file whole, and is parsed back") {
   CHECK(ended.output.empty());
   const auto json = nlohmann::json::parse(folder.read("out.json"));
   CHECK(json.at("verdict") == "findings");
-  CHECK(json.at("findings").at(0).at("code") == "LS101");
+  CHECK(json.at("cases").at(0).at("findings").at(0).at("code") == "LS101");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("drawn faults are printed as the lines that repeat them") {
   CHECK(repeated.code == drawn.code);
   const auto json =
       nlohmann::json::parse(run_program(command + " --format json", "2>/dev/null").output);
-  CHECK(json.at("drawn_faults").size() == 2);
+  CHECK(json.at("cases").at(0).at("drawn_faults").size() == 2);
   CHECK(run_program("verify " + folder.file("b.yaml") + " --draw-faults 1").code == 2);
 }
 

@@ -128,7 +128,8 @@ bool is_built(std::string_view path) {
   for (const char* folder :
        {"model", "sim", "properties", "io", "backend", "tests/unit", "tests/cli_test", "tests/tidy",
         "tests/conformance", "tests/property", "tests/libtorch", "tests/fleet", "tests/faults",
-        "tests/device", "tests/gpu", "cli/launch", "cli/calibrate", "cli/rank_program"}) {
+        "tests/device", "tests/gpu", "cli/launch", "cli/calibrate", "cli/timeline",
+        "cli/rank_program"}) {
     if (lies_in(path, folder)) {
       return true;
     }

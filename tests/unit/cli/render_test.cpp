@@ -50,9 +50,12 @@ TEST_CASE("the JSON of a case has stable keys with their units") {
   const auto jobs = rehearsed(bare_text(4, "    - kernel: 2 ms\n"));
   Request request;
   request.command = "run";
-  const Json json = Json::parse(cli::text_of(json_of({&jobs.front().result}, request)));
-  CHECK(json.at("schema_version") == 1);
-  CHECK(json.at("command") == "run");
+  const Json report = Json::parse(cli::text_of(json_of({&jobs.front().result}, request)));
+  CHECK(report.at("schema_version") == 2);
+  CHECK(report.at("command") == "run");
+  CHECK(report.at("verdict") == "ok");
+  REQUIRE(report.at("cases").size() == 1);
+  const Json& json = report.at("cases").at(0);
   CHECK(json.at("scenario") == "scenario.yaml");
   CHECK(json.at("verdict") == "ok");
   CHECK(json.at("findings").empty());
@@ -68,7 +71,7 @@ TEST_CASE("a finding in JSON names its ranks, its call and its places") {
   const auto jobs = rehearsed(bare_text(4, guarded_statements));
   Request request;
   request.command = "verify";
-  const Json json = json_of({&jobs.front().result}, request);
+  const Json json = json_of(jobs.front().result, request);
   const Json& finding = json.at("findings").at(0);
   CHECK(json.at("verdict") == "findings");
   CHECK(finding.at("code") == "LS101");

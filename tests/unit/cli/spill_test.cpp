@@ -6,7 +6,7 @@
 
 #include "cli/json.hpp"
 #include "cli/render.hpp"
-#include "cli/timeline.hpp"
+#include "cli/timeline/timeline.hpp"
 #include "tests/unit/cli/rehearsed.hpp"
 
 using namespace lockstep;
