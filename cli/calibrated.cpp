@@ -58,6 +58,11 @@ std::string preset_of_gpu(const std::string& name) {
   return "";
 }
 
+std::string calibration_file(const Scenario& scenario) {
+  const bool is_named = scenario.cluster && scenario.cluster->calibration;
+  return is_named ? path_of(*scenario.cluster->calibration) : "";
+}
+
 NamedCalibration calibration_of(const Scenario& scenario, const Machine& machine) {
   NamedCalibration named;
   if (!scenario.cluster || !scenario.cluster->calibration) {

@@ -32,6 +32,9 @@ struct NamedCalibration {
 /// has none.
 NamedCalibration calibration_of(const Scenario& scenario, const Machine& machine);
 
+/// The path of the calibration that the scenario names; empty: it names none.
+std::string calibration_file(const Scenario& scenario);
+
 /// The preset whose device this is, by the name that its driver gives ("NVIDIA H100 80GB HBM3");
 /// empty where there is none.
 std::string preset_of_gpu(const std::string& name);

@@ -3,6 +3,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/draw_faults.hpp"
+#include "cli/input_files.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
@@ -112,6 +113,7 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
                       const Style& style) {
   const CaseSource source = source_of(request, request.arguments.front());
   Collected collected = collect(source);
+  check_outputs(request, collected);
   if (!collected.diagnostics.empty()) {
     return bad_input(request, collected);
   }

@@ -1,4 +1,6 @@
 #include "cli/command_line.hpp"
+#include "cli/input_files.hpp"
+#include "cli/printable.hpp"
 
 #include <fmt/format.h>
 
@@ -303,6 +305,7 @@ Answer execute(const Request& request, const Style& style) {
       check_writable(path);
     }
   }
+  check_outputs(request);
   Answer answer;
   if (request.command == "run") {
     answer = run_command(request, shown);
@@ -323,6 +326,11 @@ Answer execute(const Request& request, const Style& style) {
   } else {
     answer = schema_command();
   }
+  const bool is_json = request.format != Format::text || request.command == "calibrate" ||
+                       request.command == "schema";
+  if (!is_json) {
+    answer.text = printable_result(answer.text);
+  }
   if (!request.output.empty() && !answer.text.empty()) {
     write_atomically(request.output, answer.text);
     answer.text.clear();
@@ -330,7 +338,9 @@ Answer execute(const Request& request, const Style& style) {
   return answer;
 }
 
-Answer execute_command_line(const std::vector<std::string>& arguments, const Style& style) {
+namespace {
+
+Answer answer_of(const std::vector<std::string>& arguments, const Style& style) {
   const auto began = std::chrono::steady_clock::now().time_since_epoch();
   try {
     const auto parsed = parse_command_line(arguments);
@@ -352,6 +362,14 @@ Answer execute_command_line(const std::vector<std::string>& arguments, const Sty
   } catch (const std::exception& error) {
     return bug(arguments, error.what());
   }
+}
+
+}  // namespace
+
+Answer execute_command_line(const std::vector<std::string>& arguments, const Style& style) {
+  Answer answer = answer_of(arguments, style);
+  answer.diagnostics = printable_result(answer.diagnostics);
+  return answer;
 }
 
 std::string repeat_line(const std::vector<std::string>& arguments) {

@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/compare.hpp"
+#include "cli/input_files.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
 #include "cli/launch/reports.hpp"
@@ -81,6 +82,7 @@ Answer answer_of(const std::vector<Executed>& all, const Request& request, const
 Answer compare_cases(const Request& request, const RealWorld* real, const Style& style) {
   const CaseSource source = source_of(request, request.arguments.front());
   Collected collected = collect(source);
+  check_outputs(request, collected);
   if (!collected.diagnostics.empty()) {
     return bad_input(request, collected);
   }

@@ -13,15 +13,17 @@ enum class ExitCode : uint8_t {
   undecided = 4,  ///< a limit was hit; never printed as success
   missing_capability = 5,
   real_run_failed = 6,  ///< for a reason that is not in the scenario
+  damaged_file = 7,     ///< bytes of a report or journal are not those that its rank wrote
   bug = 70,
   output_failed = 74,  ///< the result exists and could not be written (sysexits: EX_IOERR)
   interrupted = 130,
 };
 
-/// Exit code of a command over several cases: the first of 3, 1, 6, 5, 4 that any of them had.
+/// Exit code of a command over several cases: the first of 3, 1, 7, 6, 5, 4 that any of them had.
 constexpr ExitCode worse(ExitCode left, ExitCode right) {
-  for (const ExitCode code : {ExitCode::bad_input, ExitCode::findings, ExitCode::real_run_failed,
-                              ExitCode::missing_capability, ExitCode::undecided}) {
+  for (const ExitCode code :
+       {ExitCode::bad_input, ExitCode::findings, ExitCode::damaged_file, ExitCode::real_run_failed,
+        ExitCode::missing_capability, ExitCode::undecided}) {
     if (left == code || right == code) {
       return code;
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/commands.hpp"
+#include "cli/input_files.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
 #include "cli/one_run.hpp"
@@ -181,6 +182,7 @@ Answer explain_environment(const Request& request) {
     return {"", "error: --env takes one scenario\n", ExitCode::usage};
   }
   const Collected collected = collect(source_of(request, request.arguments.front()));
+  check_outputs(request, collected);
   if (!collected.diagnostics.empty()) {
     return bad_input(request, collected);
   }

@@ -33,8 +33,8 @@ Commands
 
 lockstep COMMAND --help describes a command. lockstep --version prints the version.
 Exit codes: 0 ok, 1 findings or failed expectations, 2 usage, 3 bad input, 4 undecided,
-5 not supported, 6 the real run failed for an external reason, 70 internal error,
-74 the result could not be written.
+5 not supported, 6 the real run failed for an external reason, 7 a report or journal is damaged,
+70 internal error, 74 the result could not be written.
 )";
 
 constexpr std::string_view run_help = R"(
@@ -137,7 +137,7 @@ its outcome, calls, values and memory equal those of the simulation.
   -o FILE               write the result to a file (atomically)
 
 Exit codes: 0 equal, 1 an error was found or the real run differs from the simulation, 3 bad input,
-6 a report is missing or damaged.
+6 a report is missing or of another version, 7 a report or journal is damaged.
 )";
 
 constexpr std::string_view calibrate_help = R"(

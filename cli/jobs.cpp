@@ -70,6 +70,7 @@ Collected collect(const CaseSource& source) {
   LoadedScenarios loaded = source.load();
   collected.diagnostics = std::move(loaded.diagnostics);
   collected.sources = std::move(loaded.sources);
+  collected.files = std::move(loaded.files);
   if (!collected.diagnostics.empty()) {
     return collected;
   }

@@ -25,6 +25,7 @@ struct Collected {
   std::vector<Job> jobs;
   std::vector<Diagnostic> diagnostics;
   Sources sources;
+  std::vector<std::string> files{};  ///< that were read
 };
 Collected collect(const CaseSource& source);
 

@@ -54,6 +54,7 @@ struct OneRun {
   std::vector<uint32_t> source_alternatives;         ///< by turn
   std::string undecided;                             ///< why there is no answer: a limit was hit
   std::string world_failure;                         ///< the real world could not be made
+  bool world_is_damaged = false;                     ///< as a file that it left is
   std::optional<int64_t> first_collective_clock_ns;  ///< as in RealRun
 };
 

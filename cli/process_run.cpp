@@ -140,6 +140,7 @@ void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& coun
     add_unsupported(run, error.what(), "lockstep doctor lists what is missing");
   } catch (const RealRunFailed& error) {
     run.world_failure = error.what();
+    run.world_is_damaged = dynamic_cast<const DamagedFile*>(&error) != nullptr;
   } catch (const TimeLimitReached& error) {
     run.undecided = error.what();
   }

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "cli/launch/interruption.hpp"
+#include "cli/printable.hpp"
 
 namespace lockstep::cli {
 
@@ -66,7 +67,7 @@ void Progress::expect_cases(size_t count) {
 
 void Progress::case_begins(const std::string& name) {
   const std::lock_guard lock(guard_);
-  case_ = name;
+  case_ = printable(name);
   step_.clear();
 }
 
@@ -77,7 +78,7 @@ void Progress::case_ends() {
 
 void Progress::step(const std::string& what) {
   const std::lock_guard lock(guard_);
-  step_ = what;
+  step_ = printable(what);
 }
 
 std::string Progress::line(double seconds) const {

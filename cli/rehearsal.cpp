@@ -76,7 +76,8 @@ ExitCode exit_code_of(const Rehearsal& rehearsal, bool strict) {
     return ExitCode::bad_input;
   }
   if (!rehearsal.run.world_failure.empty()) {
-    return ExitCode::real_run_failed;  // nothing that was expected could come about
+    // Nothing that was expected could come about.
+    return rehearsal.run.world_is_damaged ? ExitCode::damaged_file : ExitCode::real_run_failed;
   }
   const bool failed =
       std::any_of(rehearsal.findings.begin(), rehearsal.findings.end(),
@@ -98,7 +99,8 @@ std::string verdict_of(const Rehearsal& rehearsal, bool strict) {
     case ExitCode::findings: return "findings";
     case ExitCode::bad_input: return "invalid";
     case ExitCode::missing_capability: return "unsupported";
-    case ExitCode::real_run_failed: return "failed";
+    case ExitCode::real_run_failed:
+    case ExitCode::damaged_file: return "failed";
     default: return "undecided";
   }
 }

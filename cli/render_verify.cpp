@@ -96,7 +96,7 @@ std::string not_judged(const std::vector<Judged>& all) {
 
 std::string title_of(const Rehearsal& rehearsal) {
   const Scenario& scenario = *rehearsal.scenario;
-  return scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name;
+  return printable(scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name);
 }
 
 std::string render_findings(const Rehearsal& rehearsal, const Style& style) {

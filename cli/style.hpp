@@ -4,11 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "cli/printable.hpp"
 #include "model/core/units.hpp"
 
 namespace lockstep::cli {
 
-/// Output style: colours and bars of a terminal.
+/// Output style: colours and bars of a terminal. Colours are marks until `printable_result`.
 struct Style {
   bool colour = false;
   bool bars = false;
@@ -22,8 +23,7 @@ struct Style {
 
  private:
   std::string painted(const char* code, std::string_view text) const {
-    return colour ? std::string("\033[") + code + "m" + std::string(text) + "\033[0m"
-                  : std::string(text);
+    return colour ? colour_mark(code) + std::string(text) + colour_mark("0") : std::string(text);
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/expected_finding.hpp"
+#include "cli/input_files.hpp"
 #include "cli/jobs.hpp"
 #include "cli/json.hpp"
 #include "cli/junit.hpp"
@@ -265,6 +266,7 @@ Work collect_all(const Request& request) {
         source.set.push_back(fmt::format("seed_everything={}", *request.seed));
       }
       Collected collected = collect(source);
+      check_outputs(request, collected);
       if (!collected.diagnostics.empty()) {
         const Diagnostic& first = collected.diagnostics.front();
         const std::string details = render(collected.diagnostics, collected.sources);

@@ -79,13 +79,16 @@ void order_over_lanes(const Journal& journal, int32_t rank, std::vector<Call>& c
 
 using CommunicatorsByKey = std::map<uint64_t, Communicator>;
 
-void add_groups_of(const Journal& journal, int32_t rank, CommunicatorsByKey& found) {
+// `order`: keys of the communicators as they are found.
+void add_groups_of(const Journal& journal, int32_t rank, CommunicatorsByKey& found,
+                   std::vector<uint64_t>& order) {
   for (const Membership& group : journal.groups[static_cast<size_t>(rank)]) {
     if (group.communicator == 0) {
       continue;
     }
     Communicator& communicator = found[group.communicator];
     if (communicator.members.empty()) {
+      order.push_back(group.communicator);
       communicator.key = group.communicator;
       communicator.members = RankSet(group.members);
       communicator.label = communicator.members.phrase();
@@ -206,21 +209,24 @@ std::optional<uint64_t> communicator_of(const Journal& journal, int32_t rank, Gr
 
 std::vector<Communicator> communicators(const Journal& journal) {
   CommunicatorsByKey found;
+  std::vector<uint64_t> order;
   Communicator& world = found[0];
   world.label = "world";
   world.members = RankSet::all(journal.ranks());
   for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
     found[0].calls.push_back({rank, true, 0, 0, 0});
-    add_groups_of(journal, rank, found);
+    add_groups_of(journal, rank, found, order);
     hash_calls_of(journal, rank, found);
   }
-  std::vector<Communicator> list;
   std::map<std::string, int> uses;
+  for (const uint64_t key : order) {
+    std::string& label = found[key].label;
+    const int use = ++uses[label];
+    label += use == 1 ? "" : fmt::format(", group {}", use);
+  }
+  std::vector<Communicator> list;
   for (auto& [key, communicator] : found) {
     add_absent_members(communicator);
-    if (const int use = ++uses[communicator.label]; use > 1) {
-      communicator.label += fmt::format(", group {}", use);
-    }
     list.push_back(std::move(communicator));
   }
   return list;

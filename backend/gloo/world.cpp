@@ -30,7 +30,7 @@ class World {
         JournalFollower* follower = nullptr);
   void add(int32_t rank, std::shared_ptr<gloo::Context> context);
   /// Runs the programs until they have ended, or hang.
-  void run(const ProgramOfRank& program_of_rank);
+  void run(const ProgramOfRank& program_of_rank, Elsewhere* elsewhere = nullptr);
   /// Ends what is left. True when no message of this run is left in the connections.
   bool finish_all();
   void finish_alone();
@@ -43,7 +43,7 @@ class World {
 
  private:
   void start(const ProgramOfRank& program_of_rank);
-  void watch();
+  void watch(Elsewhere* elsewhere);
   void abort(Outcome outcome, std::vector<WaitingLane>* waiting);
   void write_completions();
   bool is_usable() const;
@@ -78,9 +78,9 @@ void World::add(int32_t rank, std::shared_ptr<gloo::Context> context) {
   hosts_.push_back(std::make_unique<RankHost>(*states_.back(), journal_.get(), &board_));
 }
 
-void World::run(const ProgramOfRank& program_of_rank) {
+void World::run(const ProgramOfRank& program_of_rank, Elsewhere* elsewhere) {
   start(program_of_rank);
-  watch();
+  watch(elsewhere);
   for (std::thread& thread : threads_) {
     thread.join();
   }
@@ -131,8 +131,8 @@ void World::start(const ProgramOfRank& program_of_rank) {
   }
 }
 
-void World::watch() {
-  if (!shared_.progress.wait_for_zero(shared_.progress.hosts, shared_.gloo.deadline)) {
+void World::watch(Elsewhere* elsewhere) {
+  if (!shared_.progress.wait_for_zero(shared_.progress.hosts, shared_.gloo.deadline, elsewhere)) {
     result_.hung = true;
     abort(Outcome::timed_out, &result_.waiting);
   }
@@ -250,7 +250,7 @@ RunResult run_rank(const RunOptions& options, const GlooOptions& gloo, const Sea
                    const ProgramOfRank& program_of_rank, bool* kept) {
   World world(options, gloo, seat.run, seat.follower);
   world.add(seat.rank, seat.context);
-  world.run(program_of_rank);
+  world.run(program_of_rank, seat.elsewhere);
   if (seat.when_lost && world.was_lost()) {
     seat.when_lost();
   }

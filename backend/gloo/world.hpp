@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backend/gloo/fleet.hpp"
+#include "backend/rank/progress.hpp"
 #include "model/network/execute.hpp"
 #include "model/program/run.hpp"
 
@@ -78,12 +79,14 @@ struct Seat {
   /// Called, once the rank's streams have done what was put into them, where a fault takes the rank
   /// away: it may end the process. Empty: the rank falls silent and stays.
   std::function<void()> when_lost{};
+  /// While another rank gets on, nothing hangs; null: nobody knows. Outlives the run.
+  Elsewhere* elsewhere = nullptr;
 };
 
 /// Runs only one rank, in this process. Of the result's lists by rank only this rank's
 /// entries are filled, and its journal holds this rank's lanes. What hangs is ended when nothing
-/// has happened on this rank for the deadline while it waits.
-/// `kept`, where not null: whether the connections may serve another run.
+/// has happened on this rank for the deadline while it waits, nor on another as Seat::elsewhere
+/// tells. `kept`, where not null: whether the connections may serve another run.
 RunResult run_rank(const RunOptions& options, const GlooOptions& gloo, const Seat& seat,
                    const ProgramOfRank& program_of_rank, bool* kept = nullptr);
 

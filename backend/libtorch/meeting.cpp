@@ -68,13 +68,18 @@ constexpr std::chrono::seconds answer_limit{2};
 // Calls it on a thread of its own, which is left behind where it has not returned within the limit
 // (then false): the store has no deadline where a link is down or rank 0 is stopped. What the call
 // uses must be its own. What it throws is thrown here.
-bool within(std::chrono::milliseconds limit, std::function<void()> call) {
+// `goes_on` says after each limit whether to wait for as long again.
+bool within(
+    std::chrono::milliseconds limit, std::function<void()> call,
+    const std::function<bool()>& goes_on = [] { return false; }) {
   std::packaged_task<void()> task(std::move(call));
   std::future<void> done = task.get_future();
   std::thread thread(std::move(task));
-  if (done.wait_for(limit) != std::future_status::ready) {
-    thread.detach();
-    return false;
+  while (done.wait_for(limit) != std::future_status::ready) {
+    if (!goes_on()) {
+      thread.detach();
+      return false;
+    }
   }
   thread.join();
   done.get();
@@ -202,6 +207,12 @@ std::string Meeting::meeting_place() const {
   return fmt::format("{}:{}", options_.place.master_address, options_.place.master_port);
 }
 
+std::chrono::milliseconds Meeting::left_to_join() const {
+  const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - began_);
+  return std::max(options_.join_timeout - passed, std::chrono::milliseconds(1));
+}
+
 void Meeting::open_store() {
   const ProcessPlace& place = options_.place;
   c10d::TCPStoreOptions store;
@@ -226,7 +237,7 @@ void Meeting::open_store() {
     };
     // Its first question has no timeout: who listens may be stopped.
     if (!within(options_.join_timeout + answer_limit, open)) {
-      throw nobody("it took the connection and says nothing");
+      throw nobody("rank 0 took the connection and says nothing: is it stopped?");
     }
     store_ = *made;
   } catch (const c10::Error& error) {
@@ -258,8 +269,7 @@ void Meeting::wait_for_joining() {
   const int32_t own = options_.place.rank;
   const auto sign = [](int32_t rank) { return fmt::format("joined/{}", rank); };
   const auto number = std::make_shared<uint64_t>(0);
-  const auto meet = [store = store_, own, world_size, sign, number,
-                     timeout = options_.join_timeout] {
+  const auto meet = [store = store_, own, world_size, sign, number, timeout = left_to_join()] {
     if (own == 0) {
       std::random_device device;
       *number = uint64_t{device()} << 32 | device();
@@ -276,19 +286,27 @@ void Meeting::wait_for_joining() {
                     reason.empty() ? "" : " (" + reason + ")"));
   };
   try {
-    if (!within(options_.join_timeout + answer_limit, meet)) {
+    // The store answers a little after its own timeout, and says who came.
+    if (!within(left_to_join() + answer_limit, meet)) {
       throw lost("no answer");
     }
   } catch (const c10::Error& error) {
+    const auto came = std::make_shared<std::vector<bool>>();
+    const auto look = [store = store_, came, world_size, sign] {
+      for (int32_t rank = 0; rank < world_size; ++rank) {
+        came->push_back(store->has(sign(rank)));
+      }
+    };
+    if (!within(answer_limit, look)) {
+      throw lost("no answer");
+    }
     std::vector<int32_t> missing;
-    bool is_there = false;
     for (int32_t rank = 0; rank < world_size; ++rank) {
-      const bool came = store_->has(sign(rank));
-      is_there = is_there || (rank == own && came);
-      if (!came) {
+      if (!(*came)[static_cast<size_t>(rank)]) {
         missing.push_back(rank);
       }
     }
+    const bool is_there = (*came)[static_cast<size_t>(own)];
     throw is_there && !missing.empty() ? WorldUnavailable(who_did_not_come(missing))
                                        : lost(reason_of(error));
   }
@@ -304,7 +322,7 @@ std::shared_ptr<gloo::Context> Meeting::connect() {
   }
   try {
     auto context = std::make_shared<gloo::rendezvous::Context>(place.rank, place.world_size);
-    const auto mesh = [context, store = store_, timeout = options_.join_timeout, place] {
+    const auto mesh = [context, store = store_, timeout = left_to_join(), place] {
       // The device's thread inherits the mask of the thread that makes it.
       const PipeSignalBlocked blocked;
       auto device = gloo::transport::tcp::CreateDevice(own_address(place.master_address));
@@ -315,7 +333,7 @@ std::shared_ptr<gloo::Context> Meeting::connect() {
       store->wait_for("connected", timeout);
     };
     // Gloo takes its timeout for each of several attempts.
-    if (!within(options_.join_timeout, mesh)) {
+    if (!within(left_to_join(), mesh)) {
       throw std::runtime_error(fmt::format("not within {} s", seconds(options_.join_timeout)));
     }
     return context;
@@ -328,13 +346,13 @@ std::shared_ptr<gloo::Context> Meeting::connect() {
 }
 
 // Rank 0 serves the store, so it leaves last: when all others have said that they know.
-void Meeting::wait_for_all() noexcept {
+void Meeting::wait_for_all(Elsewhere* elsewhere) noexcept {
   if (store_ == nullptr) {
     return;
   }
   const auto part = [place = options_.place, store = store_, timeout = options_.end_timeout] {
     store->arrive("done", place.world_size);
-    store->wait_for("done", timeout);
+    store->wait_for("done", std::chrono::hours(24 * 365));  // ended by `within`
     if (place.rank != 0) {
       store->arrive("left", place.world_size - 1);
     } else {
@@ -342,7 +360,11 @@ void Meeting::wait_for_all() noexcept {
     }
   };
   try {
-    within(options_.end_timeout + answer_limit, part);
+    const auto goes_on = [elsewhere] { return elsewhere != nullptr && elsewhere->got_on(); };
+    if (elsewhere != nullptr) {
+      elsewhere->got_on();  // forgets what came until now
+    }
+    within(options_.end_timeout + answer_limit, part, goes_on);
   } catch (const std::exception&) {
     // A rank that never comes has been reported by whoever started it.
   }

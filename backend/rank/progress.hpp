@@ -11,6 +11,16 @@
 
 namespace lockstep::backend {
 
+/// What ranks of other processes do, as far as this one can learn it.
+class Elsewhere {
+ public:
+  virtual ~Elsewhere() = default;
+  /// This rank has got on, or works by itself.
+  virtual void tell() = 0;
+  /// Whether another rank has reported progress since the last call.
+  virtual bool got_on() = 0;
+};
+
 /// Progress that all threads of a run report to the one that watches for a hang.
 class Progress {
  public:
@@ -41,8 +51,10 @@ class Progress {
     }
   }
 
-  /// Waits until the count is zero (true), or until nothing has happened for `limit` (false).
-  bool wait_for_zero(const std::atomic<int64_t>& count, std::chrono::milliseconds limit);
+  /// Waits until the count is zero (true), or until nothing has happened for `limit` (false), here
+  /// or where `elsewhere` looks, which may be null.
+  bool wait_for_zero(const std::atomic<int64_t>& count, std::chrono::milliseconds limit,
+                     Elsewhere* elsewhere = nullptr);
 
   std::atomic<int64_t> hosts{0};       ///< rank threads that have not ended
   std::atomic<int64_t> operations{0};  ///< submitted and not yet settled

@@ -285,7 +285,9 @@ void RankFleet::Members::clear_up() {
   bool died = false;
   for (size_t rank = 0; rank < answers_.size(); ++rank) {
     std::error_code ignored;
-    fs::remove(fs::path(folder_.path()) / journal_name(static_cast<int32_t>(rank)), ignored);
+    const fs::path journal = fs::path(folder_.path()) / journal_name(static_cast<int32_t>(rank));
+    fs::remove(journal, ignored);
+    fs::remove(journal.string() + ".new", ignored);  // of a rank that died while it made one
     if (members_[rank]->gone()) {
       members_[rank].reset();
       died = true;

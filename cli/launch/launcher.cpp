@@ -21,6 +21,8 @@
 #include "cli/launch/reports.hpp"
 #include "cli/launch/shared_gpu.hpp"
 #include "cli/launch/temporary_folder.hpp"
+#include "cli/launch/work_meter.hpp"
+#include "cli/printable.hpp"
 #include "cli/shell_words.hpp"
 #include "cli/style.hpp"
 #include "properties/last_operation.hpp"
@@ -36,6 +38,7 @@ using Clock = ChildProcesses::Clock;
 // peers as long again (`end_timeout` of the rank program), and has this much to come down.
 constexpr std::chrono::seconds coming_down{10};
 constexpr std::chrono::seconds end_grace{2};
+constexpr std::chrono::seconds meter_period{1};
 
 /// A listening socket on a free port of 127.0.0.1, for the store of rank 0.
 class ListeningSocket {
@@ -74,7 +77,7 @@ class Launch {
         options_(options),
         children_([this](size_t rank, const std::string& line) {
           if (!options_.quiet) {
-            fmt::print(stderr, "[rank {}] {}\n", rank, line);
+            fmt::print(stderr, "[rank {}] {}\n", rank, printable(line, "\t"));
           }
         }) {}
 
@@ -161,8 +164,7 @@ class Launch {
   // The ranks have deadlines of their own; this one is for those that do not keep them.
   void wait() {
     children_.run_until(Clock::time_point::max(), [this] { return any_ended() || gives_up(); });
-    const auto last = Clock::now() + 2 * options_.hang_after + coming_down;
-    children_.run_until(last, [this] { return gives_up(); });
+    wait_for_the_others();
     const bool stopped = !children_.all_ended();
     for (size_t rank = 0; rank < children_.size(); ++rank) {
       ended_by_others_.push_back(children_.end(rank).ended);
@@ -174,6 +176,36 @@ class Launch {
     if (stopped && out_of_time()) {
       throw TimeLimitReached(*options_.deadline);
     }
+  }
+
+  // A rank that works is not waiting, however long it takes. Where one could not join, nobody can.
+  void wait_for_the_others() {
+    const std::chrono::milliseconds grace =
+        could_not_run(*children_.first_ended())
+            ? std::chrono::milliseconds(end_grace)
+            : 2 * options_.hang_after + std::chrono::milliseconds(coming_down);
+    std::vector<WorkMeter> meters;
+    for (size_t rank = 0; rank < children_.size(); ++rank) {
+      meters.emplace_back(children_.process(rank));
+    }
+    auto last = Clock::now() + grace;
+    while (!children_.all_ended() && !gives_up() && Clock::now() < last) {
+      children_.run_until(std::min(last, Clock::now() + meter_period),
+                          [this] { return gives_up(); });
+      for (size_t rank = 0; rank < children_.size(); ++rank) {
+        if (!children_.end(rank).ended && meters[rank].worked()) {
+          last = Clock::now() + grace;
+        }
+      }
+    }
+  }
+
+  bool could_not_run(size_t rank) const {
+    const int code = children_.end(rank).exit_code;
+    return children_.end(rank).signal == 0 &&
+           (code == static_cast<int>(ExitCode::real_run_failed) ||
+            code == static_cast<int>(ExitCode::usage) ||
+            code == static_cast<int>(ExitCode::bad_input));
   }
 
   // The journals of ranks that were ended in the midst of it are files: `compare` reads them.
@@ -233,7 +265,7 @@ class Launch {
       if (end.signal != 0 || end.exit_code != 0) {
         ++silent;
         if (!options_.quiet) {
-          fmt::print(stderr, "[rank {}] {}\n", rank, how_it_ended(rank));
+          fmt::print(stderr, "[rank {}] {}\n", rank, printable(how_it_ended(rank)));
         }
       }
     }

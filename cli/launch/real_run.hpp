@@ -35,4 +35,10 @@ class RealRunFailed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A file that a rank left is not as the rank wrote it.
+class DamagedFile final : public RealRunFailed {
+ public:
+  using RealRunFailed::RealRunFailed;
+};
+
 }  // namespace lockstep::cli

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "io/file/regular_file.hpp"
 #include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
 
@@ -22,15 +22,27 @@ namespace fs = std::filesystem;
 std::optional<std::vector<uint8_t>> file_in(const std::string& folder, const std::string& name) {
   const fs::path path = fs::path(folder) / name;
   std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error) {
+  if (fs::status(path, error).type() == fs::file_type::not_found) {
     return std::nullopt;
   }
-  if (size > static_cast<uintmax_t>(report_bytes_max)) {
+  if (const std::string lack = why_not_regular(path.string()); !lack.empty()) {
+    throw RealRunFailed(
+        fmt::format("{}: {}; name the folder that the ranks wrote to", path.string(), lack));
+  }
+  const auto size = fs::file_size(path, error);
+  if (!error && size > static_cast<uintmax_t>(report_bytes_max)) {
     throw RealRunFailed(fmt::format("{} is longer than any report", path.string()));
   }
   std::ifstream file(path, std::ios::binary);
-  return std::vector<uint8_t>{std::istreambuf_iterator<char>(file), {}};
+  std::vector<uint8_t> bytes(error ? 0 : size);
+  if (error ||
+      !file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
+    throw RealRunFailed(
+        fmt::format("{} cannot be read: give this user the right to, or copy it "
+                    "again from the host of its rank",
+                    path.string()));
+  }
+  return bytes;
 }
 
 /// That all that is put together is of one run, and of this scenario.
@@ -62,10 +74,7 @@ class OneRunAlone {
 // A rank that was killed has left what it did until then.
 void add_journal(const std::string& folder, int32_t rank, Journal& journal, OneRunAlone& run) {
   if (const auto file = file_in(folder, journal_name(rank))) {
-    // An empty one is of a rank that was gone before it could say more.
-    if (const auto told = add_journal_file(std::as_bytes(std::span(*file)), rank, journal)) {
-      run.add(journal_name(rank), *told);
-    }
+    run.add(journal_name(rank), add_journal_file(std::as_bytes(std::span(*file)), rank, journal));
   }
 }
 
@@ -139,6 +148,8 @@ RealRun put_together(const ReportOf& report_of, const std::string& folder,
       take_earlier(
           real.first_collective_clock_ns,
           first_collective(std::as_const(*real.result.journal), rank, origin.clock_at_start_ns));
+    } catch (const DamagedReport& error) {
+      throw DamagedFile(fmt::format("{}/{}: {}", folder, name, error.what()));
     } catch (const ReportError& error) {
       throw RealRunFailed(fmt::format("{}/{}: {}", folder, name, error.what()));
     }

@@ -1,50 +1,26 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <stdlib.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <string>
-
-#include "cli/launch/real_run.hpp"
 
 namespace lockstep::cli {
 
-/// A folder that is gone with all that lies in it when this is, unless it is kept.
+/// A folder that is gone with all that lies in it when this is, unless it is kept. It is held by a
+/// lock that ends with this process, however it ends: the next one that is made removes what
+/// processes that were killed have left.
 class TemporaryFolder {
  public:
   /// Throws RealRunFailed.
-  TemporaryFolder() : path_(place() + "/lockstep-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw RealRunFailed(fmt::format(
-          "no folder for the ranks' reports: {}: {}; set TMPDIR to a folder that can be written",
-          path_, std::strerror(errno)));
-    }
-  }
-  ~TemporaryFolder() {
-    if (!kept_) {
-      std::error_code ignored;
-      std::filesystem::remove_all(path_, ignored);
-    }
-  }
+  TemporaryFolder();
+  ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
   /// It stays when this is gone.
-  const std::string& keep() {
-    kept_ = true;
-    return path_;
-  }
+  const std::string& keep();
 
  private:
-  static std::string place() {
-    const char* named = std::getenv("TMPDIR");
-    return named == nullptr || *named == '\0' ? "/tmp" : named;
-  }
   std::string path_;
+  int lock_ = -1;
   bool kept_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include "backend/gloo/world.hpp"
 #include "backend/libtorch/kernels.hpp"
 #include "backend/libtorch/tensor_memory.hpp"
+#include "backend/process/other_ranks.hpp"
 #include "cli/launch/processor.hpp"
 #include "cli/rank_program/rank_main.hpp"
 #include "cli/rank_program/serve.hpp"
@@ -22,12 +23,16 @@ RunResult run_over_gloo(backend::Meeting& meeting, const RankOrder& order,
   backend::Seat seat;
   seat.rank = order.place.rank;
   seat.context = meeting.connect();
-  seat.wait_for_all = [&meeting](const backend::Leftovers&) {
-    meeting.wait_for_all();
+  seat.wait_for_all = [&meeting, &seat](const backend::Leftovers&) {
+    meeting.wait_for_all(seat.elsewhere);
     return backend::Agreement{};
   };
   seat.follower = &order.follower;
   seat.when_lost = order.when_lost;
+  backend::OtherRanks others(meeting.board("gets on"), order.place.rank, order.options.world_size);
+  if (order.options.world_size > 1) {
+    seat.elsewhere = &others;
+  }
   tensors.take_peak();
   RunResult result = backend::run_rank(order.options, gloo, seat, order.program);
   result.tensor_peak.resize(static_cast<size_t>(order.options.world_size));

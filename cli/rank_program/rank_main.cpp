@@ -19,6 +19,8 @@
 #include "cli/launch/reports.hpp"
 #include "cli/one_run.hpp"
 #include "cli/output.hpp"
+#include "cli/printable.hpp"
+#include "cli/rank_program/folder_lock.hpp"
 #include "cli/shell_words.hpp"
 #include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
@@ -181,8 +183,8 @@ void write_report(const Arguments& arguments, const RankWorld& world, const OneR
 // Files of an earlier run must not be mistaken for this one's.
 void clear_report_folder(const Arguments& arguments, int32_t rank) {
   std::error_code error;
-  std::filesystem::create_directories(arguments.report_folder, error);
-  for (const std::string& name : {report_name(rank), journal_name(rank)}) {
+  for (const std::string& name :
+       {report_name(rank), journal_name(rank), journal_name(rank) + ".new"}) {
     if (!error) {
       std::filesystem::remove(path_in(arguments, name), error);
     }
@@ -205,6 +207,9 @@ void tell_hang(const Arguments& arguments, const Scenario& scenario, int32_t ran
 void run_rank(const Arguments& arguments, const RankWorld& world) {
   const backend::ProcessPlace place = backend::place_from(variable);
   const Scenario scenario = load(arguments);
+  std::error_code ignored;  // where it cannot be made, nothing can be left there: it says so
+  std::filesystem::create_directories(arguments.report_folder, ignored);
+  const FolderLock lock(arguments.report_folder, place.rank);
   clear_report_folder(arguments, place.rank);
   RunIdentity identity;
   const RealWorld real = [&](const Preparation& preparation, const ProgramOfRank& program) {
@@ -254,16 +259,19 @@ int code_of_rank(int argc, char** argv, const RankWorld& world) {
     }
     return 0;
   } catch (const Refusal& refusal) {
-    fmt::print(stderr, "error: {}\n", refusal.text);
+    fmt::print(stderr, "error: {}\n", printable(refusal.text, "\n\t"));
     return static_cast<int>(refusal.code);
   } catch (const MissingCapability& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    fmt::print(stderr, "error: {}\n", printable(error.what(), "\n\t"));
     return static_cast<int>(ExitCode::missing_capability);
   } catch (const backend::EnvironmentError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    fmt::print(stderr, "error: {}\n", printable(error.what(), "\n\t"));
     return static_cast<int>(ExitCode::usage);
+  } catch (const RealRunFailed& error) {
+    fmt::print(stderr, "error: {}\n", printable(error.what(), "\n\t"));
+    return static_cast<int>(ExitCode::real_run_failed);
   } catch (const OutputError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    fmt::print(stderr, "error: {}\n", printable(error.what(), "\n\t"));
     return static_cast<int>(ExitCode::real_run_failed);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bug in {}: {}\n", world.program, error.what());

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -12,8 +11,11 @@
 
 namespace lockstep {
 
+struct JournalRecord;
+
 /// The journal of one rank as a file that grows with it, through memory that the file shares: what
-/// was written stays when the process is killed. When the disk is full it stops growing.
+/// was written stays when the process is killed. Every record has a checksum. When the disk is full
+/// the file says so and stops growing.
 class JournalFile final : public JournalFollower {
  public:
   /// Creates the file. Throws std::system_error.
@@ -28,24 +30,28 @@ class JournalFile final : public JournalFollower {
   void grouped(GroupId group, uint64_t communicator, std::span<const int32_t> members) override;
 
  private:
-  struct Record;
-  void write(const Record& record);
+  void write(const JournalRecord& record);
+  void put(const JournalRecord& record);
   template <class T>
   void write_list(uint8_t kind, std::span<const T> values);
-  bool map_next();
+  /// Null: there is no room.
+  std::byte* map_next();
+  void close_all();
 
   std::mutex mutex_;
   int descriptor_ = -1;
   std::byte* window_ = nullptr;
   size_t used_ = 0;        ///< of the window
   int64_t mapped_to_ = 0;  ///< bytes of the file before the end of the window
+  uint64_t records_ = 0;
 };
 
-/// Adds what such a file records to the rank's part of the journal; it ends where a record is torn.
-/// Only the splits of an operation's lists are stored. Returns the run that it is from, or nothing
-/// for an empty file. Trusts nothing:
-/// throws ReportError where this is no such file, or one of a different rank or number of ranks.
-std::optional<RunIdentity> add_journal_file(std::span<const std::byte> file, int32_t rank,
-                                            Journal& journal);
+/// Adds what such a file records to the rank's part of the journal, up to its last whole record: a
+/// rank that was killed may have left the next one unfinished. Only the splits of an operation's
+/// lists are stored. Returns the run that it is from. Trusts nothing: throws DamagedReport where a
+/// byte is not as it was written or the end is missing, ReportError where this is no such file, or
+/// one of another version, of a different rank or number of ranks, or of a rank whose disk was
+/// full.
+RunIdentity add_journal_file(std::span<const std::byte> file, int32_t rank, Journal& journal);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ Values values_of(const Json& json) {
   const auto bytes = values_of_binary<std::byte>(json.at(1));
   const auto element = static_cast<size_t>(size_of(dtype));
   if (bytes.size() % element != 0) {
-    throw ReportError("a tensor of the report is cut short");
+    throw ReportError("a tensor of the report is cut short: run the ranks again");
   }
   Values values(dtype, static_cast<int64_t>(bytes.size() / element));
   std::ranges::copy(bytes, values.bytes().begin());
@@ -27,7 +27,7 @@ Json json_of(const StatementFinding& finding) {
 }
 
 StatementFinding finding_of(const Json& json) {
-  return {json.at(0), SiteId{json.at(1)}, json.at(2), json.at(3), json.at(4)};
+  return {json.at(0), site_of(json.at(1)), json.at(2), json.at(3), count_of(json.at(4))};
 }
 
 Json json_of(const LoggedKey& key) {
@@ -48,9 +48,20 @@ Json json_of(const LoggedKey& key) {
 }
 
 LoggedKey logged_key_of(const Json& json) {
-  return {json.at(0),  SiteId{json.at(1)}, json.at(2),  json.at(3), json.at(4),
-          json.at(5),  json.at(6),         json.at(7),  json.at(8), json.at(9),
-          json.at(10), json.at(11),        json.at(12), json.at(13)};
+  return {json.at(0),
+          site_of(json.at(1)),
+          json.at(2),
+          json.at(3),
+          json.at(4),
+          json.at(5),
+          json.at(6),
+          json.at(7),
+          json.at(8),
+          real_of(json.at(9)),
+          real_of(json.at(10)),
+          count_of(json.at(11)),
+          count_of(json.at(12)),
+          count_of(json.at(13))};
 }
 
 Json json_of(const SampleUse& use) {
@@ -58,7 +69,8 @@ Json json_of(const SampleUse& use) {
 }
 
 SampleUse samples_of(const Json& json) {
-  return {json.at(0), json.at(1), json.at(2), values_of_binary<int64_t>(json.at(3))};
+  return {json.at(0), count_of(json.at(1)), count_of(json.at(2)),
+          values_of_binary<int64_t>(json.at(3))};
 }
 
 Json json_of(const Transfer& transfer) {
@@ -66,7 +78,7 @@ Json json_of(const Transfer& transfer) {
 }
 
 Transfer transfer_of(const Json& json) {
-  return {json.at(0), json.at(1), Bytes(json.at(2).get<int64_t>())};
+  return {json.at(0), count_of(json.at(1)), Bytes(count_of(json.at(2)))};
 }
 
 Json json_of(const WeightUpdate& update) {
@@ -78,12 +90,12 @@ Json json_of(const WeightUpdate& update) {
 
 WeightUpdate update_of(const Json& json) {
   return {json.at(0),
-          json.at(1),
-          {enumerator_of(json.at(2), GradientClipping::Algorithm::value), json.at(3)},
+          real_of(json.at(1)),
+          {enumerator_of(json.at(2), GradientClipping::Algorithm::value), real_of(json.at(3))},
           json.at(4),
-          SiteId{json.at(5)},
-          SiteId{json.at(6)},
-          json.at(7)};
+          site_of(json.at(5)),
+          site_of(json.at(6)),
+          count_of(json.at(7))};
 }
 
 Json json_of(const MonitorTurn& turn) {
@@ -91,7 +103,7 @@ Json json_of(const MonitorTurn& turn) {
 }
 
 MonitorTurn turn_of(const Json& json) {
-  return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+  return {count_of(json.at(0)), count_of(json.at(1)), real_of(json.at(2)), json.at(3), json.at(4)};
 }
 
 Json json_of(const MonitorLog& monitor);
@@ -108,6 +120,7 @@ Json json_of_all(const std::vector<T>& values) {
 
 template <class T>
 std::vector<T> all_of_json(const Json& list, T (*read)(const Json&)) {
+  check_list(list);
   std::vector<T> values;
   for (const Json& json : list) {
     values.push_back(read(json));
@@ -120,7 +133,7 @@ Json json_of(const MonitorLog& monitor) {
 }
 
 MonitorLog monitor_of(const Json& json) {
-  return {json.at(0), json.at(1), SiteId{json.at(2)}, all_of_json(json.at(3), turn_of)};
+  return {json.at(0), json.at(1), site_of(json.at(2)), all_of_json(json.at(3), turn_of)};
 }
 
 Json json_of(const CheckpointLog& checkpoint) {
@@ -141,17 +154,18 @@ Json json_of(const CheckpointLog& checkpoint) {
 CheckpointLog checkpoint_of(const Json& json) {
   CheckpointLog checkpoint;
   checkpoint.monitor = json.at(0);
-  checkpoint.site = SiteId{json.at(1)};
+  checkpoint.site = site_of(json.at(1));
   checkpoint.added_by_trainer = json.at(2);
   checkpoint.best = json.at(3);
   if (!json.at(4).is_null()) {
-    checkpoint.best_score = json.at(4).get<double>();
+    checkpoint.best_score = real_of(json.at(4));
   }
+  check_list(json.at(5));
   for (const Json& kept : json.at(5)) {
-    checkpoint.kept.emplace_back(kept.at(0).get<std::string>(), kept.at(1).get<double>());
+    checkpoint.kept.emplace_back(kept.at(0).get<std::string>(), real_of(kept.at(1)));
   }
   checkpoint.last = json.at(6);
-  checkpoint.saved = json.at(7);
+  checkpoint.saved = count_of(json.at(7));
   return checkpoint;
 }
 
@@ -168,8 +182,9 @@ Json json_of(const std::map<std::string, double>& values) {
 
 std::map<std::string, double> values_by_key(const Json& json) {
   std::map<std::string, double> values;
+  check_list(json);
   for (const Json& value : json) {
-    values.emplace(value.at(0).get<std::string>(), value.at(1).get<double>());
+    values.emplace(value.at(0).get<std::string>(), real_of(value.at(1)));
   }
   return values;
 }
@@ -217,16 +232,16 @@ Json json_of_log(const RankLog& log) {
 RankLog log_of_json(const Json& json) {
   RankLog log;
   log.metrics = values_by_key(json.at("metrics"));
-  for (const Json& row : json.at("logger_rows")) {
-    log.logger_rows.push_back({row.at(0), values_by_key(row.at(1))});
+  for (const Json& row : list_at(json, "logger_rows")) {
+    log.logger_rows.push_back({count_of(row.at(0)), values_by_key(row.at(1))});
   }
-  log.logger_row_count = json.at("logger_row_count");
+  log.logger_row_count = count_of(json.at("logger_row_count"));
   log.progress_bar = values_by_key(json.at("progress_bar"));
   log.logged = all_of_json(json.at("logged"), logged_key_of);
   log.findings = all_of_json(json.at("findings"), finding_of);
   log.monitors = all_of_json(json.at("monitors"), monitor_of);
   log.checkpoints = all_of_json(json.at("checkpoints"), checkpoint_of);
-  if (const int64_t epoch = json.at("stopped_epoch"); epoch >= 0) {
+  if (const auto epoch = whole_of<int64_t>(json.at("stopped_epoch"), -1); epoch >= 0) {
     log.stopped_epoch = epoch;
   }
   log.learning_rates = all_of_json(json.at("learning_rates"), values_of_binary<double>);
@@ -235,10 +250,10 @@ RankLog log_of_json(const Json& json) {
   log.transfers = all_of_json(json.at("transfers"), transfer_of);
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
-  log.steps = json.at("steps");
-  log.epochs = json.at("epochs");
+  log.steps = count_of(json.at("steps"));
+  log.epochs = count_of(json.at("epochs"));
   log.found_no_batches = json.at("found_no_batches");
-  log.statements = json.at("statements");
+  log.statements = count_of(json.at("statements"));
   log.statement_limit_reached = json.at("statement_limit_reached");
   return log;
 }

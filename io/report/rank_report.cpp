@@ -6,13 +6,13 @@
 #include <limits>
 #include <utility>
 
+#include "io/report/report_envelope.hpp"
 #include "io/report/report_fields.hpp"
+#include "io/report/row_checks.hpp"
 
 namespace lockstep {
 
 namespace {
-
-bool has_ticket(const Row& row) { return row.row == RowKind::op || row.row == RowKind::promise; }
 
 // Writing
 
@@ -73,7 +73,7 @@ Json json_of(const Membership& group) {
 // Reading
 
 RankEnd end_of_json(const Json& json) {
-  return {enumerator_of(json.at("kind"), RankEnd::Kind::failed), SiteId{json.at("site")},
+  return {enumerator_of(json.at("kind"), RankEnd::Kind::failed), site_of(json.at("site")),
           json.at("message"), json.at("out_of_memory")};
 }
 
@@ -81,95 +81,111 @@ MemoryByPurpose purposes_of(const Json& json) {
   const auto values = values_of_binary<Bytes>(json);
   MemoryByPurpose purposes{};
   if (values.size() != purposes.size()) {
-    throw ReportError("the report has unknown purposes of memory");
+    throw ReportError("the report has unknown purposes of memory: run the ranks again");
   }
   std::copy(values.begin(), values.end(), purposes.begin());
   return purposes;
 }
 
+// The capacity of a device without a limit is the largest number.
 DeviceMemory memory_of(const Json& json) {
-  const auto bytes = [&json](const char* key) { return Bytes(json.at(key).get<int64_t>()); };
+  const auto bytes = [&json](const char* key) { return Bytes(whole_of<int64_t>(json.at(key), 0)); };
   return {bytes("capacity"), bytes("held"), bytes("peak"), purposes_of(json.at("held_by_purpose")),
           purposes_of(json.at("peak_by_purpose"))};
 }
 
-// A lane numbers its tickets from 1, and each has a row.
-void check(const Row& row, size_t lists, size_t rows) {
-  check_kinds(row);
-  if (row.lists > lists || (has_ticket(row) && row.sequence > rows)) {
-    throw ReportError("the report has a row of an unknown kind");
-  }
-}
-
-void add_lane(const Json& json, LaneJournal& lane) {
-  const Json& lists = json.at("lists");
-  std::vector<uint32_t> kept_lists = {0};  // by Row::lists of the report
+/// Row::lists of the journal, by those of the report.
+std::vector<uint32_t> add_lists(const Json& lists, LaneJournal& lane) {
+  check_list(lists);
+  std::vector<uint32_t> kept = {0};
   for (const Json& each : lists) {
     const auto after = values_of_binary<Ticket>(each.at("after"));
     const auto reads = values_of_binary<Slice>(each.at("reads"));
     const auto writes = values_of_binary<Slice>(each.at("writes"));
     const auto splits = values_of_binary<int64_t>(each.at("splits"));
-    kept_lists.push_back(lane.append_lists({after, reads, writes, splits, {}}));
+    std::ranges::for_each(reads, check_slice);
+    std::ranges::for_each(writes, check_slice);
+    kept.push_back(lane.append_lists({after, reads, writes, splits, {}}));
   }
+  return kept;
+}
+
+void add_lane(const Json& json, int32_t ranks, LaneJournal& lane) {
+  const std::vector<uint32_t> kept_lists = add_lists(json.at("lists"), lane);
   const auto completions = values_of_binary<Completion>(json.at("completions"));
   size_t next = 0;
-  const auto rows = values_of_binary<Row>(json.at("rows"));
-  for (Row row : rows) {
-    check(row, lists.size(), rows.size());
+  for (Row row : values_of_binary<Row>(json.at("rows"))) {
+    check_row(row, ranks, lane.size());
+    if (row.lists >= kept_lists.size()) {
+      throw ReportError("the lists of an operation are missing in the report: run the ranks again");
+    }
     row.lists = kept_lists[row.lists];
     lane.append(row);
     if (has_ticket(row)) {
-      if (next == completions.size() || completions[next].outcome > Outcome::aborted) {
-        throw ReportError("the outcome of an operation is missing in the report");
+      if (next == completions.size()) {
+        throw ReportError(
+            "the outcome of an operation is missing in the report: run the ranks again");
       }
+      check_completion(completions[next], ranks);
       lane.complete(row.sequence, completions[next++]);
     }
   }
 }
 
 void add_journal(const Json& json, int32_t rank, Journal& journal) {
-  const Json& lanes = json.at("lanes");
+  const Json& lanes = list_at(json, "lanes");
   if (lanes.size() > std::numeric_limits<uint16_t>::max()) {
-    throw ReportError("the report has too many lanes");
+    throw ReportError("the report has too many lanes: run the ranks again");
   }
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
-    add_lane(lanes[lane], journal.lane(rank, LaneId{static_cast<uint16_t>(lane)}));
+    add_lane(lanes[lane], journal.ranks(), journal.lane(rank, LaneId{static_cast<uint16_t>(lane)}));
   }
   auto& groups = journal.groups[static_cast<size_t>(rank)];
-  for (const Json& group : json.at("groups")) {
-    groups.push_back({group.at("communicator"), values_of_binary<int32_t>(group.at("members"))});
+  for (const Json& group : list_at(json, "groups")) {
+    const auto members = values_of_binary<int32_t>(group.at("members"));
+    check_members(members, journal.ranks());
+    groups.push_back({whole_of<uint64_t>(group.at("communicator")), members});
+  }
+}
+
+void add_waiting(const Json& json, int32_t rank, RunResult& result) {
+  for (const Json& lane : list_at(json, "waiting")) {
+    result.waiting.push_back({rank, LaneId{whole_of<uint16_t>(lane.at("lane"))},
+                              enumerator_of(lane.at("until"), Until::any),
+                              values_of_binary<Ticket>(lane.at("tickets"))});
+    if (result.journal != nullptr &&
+        result.waiting.back().lane.value >= result.journal->lanes(rank)) {
+      throw ReportError("an unknown lane of the report waits: run the ranks again");
+    }
   }
 }
 
 void add(const Json& json, int32_t rank, RunResult& result, RankLog& log) {
-  if (json.at("format") != report_format || json.at("version") != report_version) {
-    throw ReportError("this is not a report of this version of the rank program");
+  if (json.at("format") != report_format) {
+    throw ReportError("this is not a report of a rank");
   }
   if (json.at("rank") != rank || json.at("world_size") != result.ends.size()) {
     throw ReportError("the report is of a different rank or run");
   }
+  const auto index = static_cast<size_t>(rank);
   result.hung = result.hung || json.at("hung").get<bool>();
-  result.total_time = std::max(result.total_time, Time(json.at("total_time_ps").get<int64_t>()));
-  result.operations += json.at("operations").get<int64_t>();
-  result.ends[static_cast<size_t>(rank)] = end_of_json(json.at("end"));
-  for (const Json& lane : json.at("waiting")) {
-    result.waiting.push_back({rank, LaneId{lane.at("lane")},
-                              enumerator_of(lane.at("until"), Until::any),
-                              values_of_binary<Ticket>(lane.at("tickets"))});
+  result.total_time = std::max(result.total_time, Time(count_of(json.at("total_time_ps"))));
+  result.operations += count_of(json.at("operations"));
+  result.ends[index] = end_of_json(json.at("end"));
+  for (const Json& struck : list_at(json, "struck_faults")) {
+    result.struck_faults.emplace(whole_of<int32_t>(struck.at(0)), whole_of<int32_t>(struck.at(1)));
   }
-  for (const Json& struck : json.at("struck_faults")) {
-    result.struck_faults.emplace(struck.at(0).get<int32_t>(), struck.at(1).get<int32_t>());
-  }
-  for (const Json& memory : json.at("memory")) {
-    result.memory[static_cast<size_t>(rank)][DeviceId{memory.at("device")}] = memory_of(memory);
+  for (const Json& memory : list_at(json, "memory")) {
+    result.memory[index][DeviceId{whole_of<uint8_t>(memory.at("device"))}] = memory_of(memory);
   }
   if (const Json& tensors = json.at("tensor_peak"); !tensors.is_null()) {
     result.tensor_peak.resize(result.ends.size());
-    result.tensor_peak[static_cast<size_t>(rank)] = Bytes(tensors.get<int64_t>());
+    result.tensor_peak[index] = Bytes(count_of(tensors));
   }
   if (json.contains("journal") && result.journal != nullptr) {
     add_journal(json.at("journal"), rank, *result.journal);
   }
+  add_waiting(json, rank, result);
   log = log_of_json(json.at("log"));
 }
 
@@ -179,7 +195,6 @@ std::vector<uint8_t> encode_rank_report(const RunResult& result, const RankLog& 
                                         const RankOrigin& origin) {
   const auto index = static_cast<size_t>(rank);
   Json json = {{"format", report_format},
-               {"version", report_version},
                {"rank", rank},
                {"world_size", result.ends.size()},
                {"hung", result.hung},
@@ -221,21 +236,23 @@ std::vector<uint8_t> encode_rank_report(const RunResult& result, const RankLog& 
     }
     json["journal"] = std::move(journal);
   }
-  return Json::to_cbor(json);
+  return sealed_report(Json::to_cbor(json));
 }
 
 RankOrigin add_rank_report(std::span<const uint8_t> report, int32_t rank, RunResult& result,
                            RankLog& log) {
+  const std::vector<uint8_t> content = content_of_report(report);
+  check_cbor(content);
   try {
-    const Json json = Json::from_cbor(report.begin(), report.end());
+    const Json json = Json::from_cbor(content.begin(), content.end());
     add(json, rank, result, log);
     return {json.at("libraries"),
             json.at("device"),
             json.at("host"),
-            json.at("clock_at_start_ns"),
-            {json.at("run"), json.at("scenario")}};
+            whole_of<int64_t>(json.at("clock_at_start_ns")),
+            {whole_of<uint64_t>(json.at("run")), whole_of<uint64_t>(json.at("scenario"))}};
   } catch (const Json::exception&) {
-    throw ReportError("the report is damaged: it was cut short or changed; run the ranks again");
+    throw ReportError("its content is not that of a report: run the ranks again");
   }
 }
 

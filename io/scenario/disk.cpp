@@ -1,7 +1,9 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
+#include "io/file/regular_file.hpp"
 #include "io/scenario/load.hpp"
 
 namespace lockstep {
@@ -16,11 +18,8 @@ std::variant<std::string, FileError> read_file_from_disk(const std::string& path
   if (error) {
     return FileError{"the file cannot be read: " + error.message()};
   }
-  if (std::filesystem::is_directory(status)) {
-    return FileError{"this is a directory, not a scenario file"};
-  }
-  if (!std::filesystem::is_regular_file(status)) {
-    return FileError{"this is not a regular file"};
+  if (std::string lack = why_not_regular(path); !lack.empty()) {
+    return FileError{std::move(lack)};
   }
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {

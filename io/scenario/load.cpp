@@ -65,6 +65,7 @@ class Load {
       fail_file(name, blame, fmt::format("a scenario has more than {} files", most_files));
       return nullptr;
     }
+    loaded_.files.push_back(name);
     std::variant<std::string, FileError> read = read_file_(name, DocumentLimits().bytes);
     if (const auto* error = std::get_if<FileError>(&read)) {
       fail_file(name, blame, error->message);
@@ -239,6 +240,7 @@ class Load {
     if (!is_new) {
       return file;
     }
+    loaded_.files.push_back(name);
     file = read_csv(name);
     for (Diagnostic& diagnostic : file.diagnostics) {
       if (diagnostic.place.line == 0) {

@@ -24,6 +24,7 @@ struct LoadedScenarios {
   std::vector<Scenario> scenarios;
   std::vector<Diagnostic> diagnostics;  ///< by file and line
   Sources sources;                      ///< for `render`
+  std::vector<std::string> files{};     ///< that were read: the scenario, what it includes, values
   bool ok() const { return diagnostics.empty(); }
 };
 

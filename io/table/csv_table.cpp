@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "io/file/regular_file.hpp"
 #include "io/scenario/digest.hpp"
 #include "io/scenario/known_names.hpp"
 #include "io/scenario/scalar.hpp"
@@ -109,6 +110,10 @@ class CsvReader {
   explicit CsvReader(const std::string& path) : path_(path) {}
 
   CsvTable run() {
+    if (const std::string lack = why_not_regular(path_); !lack.empty()) {
+      fail(0, 0, 1, lack, "name a CSV file: a line of names, then lines of numbers");
+      return std::move(result_);
+    }
     std::error_code error;
     if (!std::filesystem::is_regular_file(path_, error)) {
       fail(0, 0, 1, "file of values not found", "paths are relative to the scenario file");

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "io/report/rank_report.hpp"
+#include "io/report/report_envelope.hpp"
 
 using namespace lockstep;
 
@@ -141,22 +144,106 @@ TEST_CASE("a report of another rank or another run is refused") {
   CHECK_THROWS_AS(add_rank_report(report, 0, other_rank, log), ReportError);
 }
 
-TEST_CASE("a damaged report is refused or read, and never more") {
+TEST_CASE("any changed byte of a report is reported with its place") {
   const auto report = encode_rank_report(written(), written_log(), 1, {});
+  constexpr size_t head_bytes = 32;
+  auto damaged = report;
+  for (size_t at = 0; at < report.size(); ++at) {
+    for (int change = 1; change < 256; ++change) {
+      damaged[at] = report[at] ^ static_cast<uint8_t>(change);
+      RunResult result = empty_result(2);
+      RankLog log;
+      try {
+        add_rank_report(damaged, 1, result, log);
+        FAIL("byte " << at << " changed by " << change << " passed unseen");
+      } catch (const DamagedReport& error) {
+        const std::string place = at < head_bytes ? "at byte 0:" : "at byte 32:";
+        if (std::string(error.what()).find(place) == std::string::npos) {
+          FAIL("byte " << at << ": " << error.what());
+        }
+      }
+    }
+    damaged[at] = report[at];
+  }
+}
+
+TEST_CASE("a report cut anywhere or followed by more is reported as damaged") {
+  const auto report = encode_rank_report(written(), written_log(), 1, {});
+  RankLog log;
   for (size_t length = 0; length < report.size(); ++length) {
     RunResult result = empty_result(2);
-    RankLog log;
-    CHECK_THROWS_AS(add_rank_report(std::span(report).first(length), 1, result, log), ReportError);
+    CHECK_THROWS_AS(add_rank_report(std::span(report).first(length), 1, result, log),
+                    DamagedReport);
   }
-  for (size_t at = 0; at < report.size(); ++at) {
+  auto longer = report;
+  longer.push_back(0);
+  RunResult result = empty_result(2);
+  CHECK_THROWS_AS(add_rank_report(longer, 1, result, log), DamagedReport);
+}
+
+TEST_CASE("a report of many blocks names the one that changed") {
+  RankLog log = written_log();
+  log.samples.push_back({"train", 0, 0, std::vector<int64_t>(100'000, 7)});  // 800,000 bytes
+  const auto report = encode_rank_report(written(), log, 1, {});
+  constexpr size_t block = 4 + 65536;
+  REQUIRE(report.size() > 12 * block);
+  for (size_t at = 32; at < report.size(); at += 9973) {
     auto damaged = report;
-    damaged[at] ^= 0x5a;
+    damaged[at] ^= 1;
     RunResult result = empty_result(2);
-    RankLog log;
-    try {
-      add_rank_report(damaged, 1, result, log);
-    } catch (const ReportError&) {
-      // whatever else it throws fails the test
+    const std::string place = "at byte " + std::to_string(32 + (at - 32) / block * block) + ":";
+    CHECK_THROWS_WITH(add_rank_report(damaged, 1, result, log), Catch::Contains(place));
+  }
+  auto swapped = report;  // blocks in a different order have the right bytes
+  std::swap_ranges(swapped.begin() + 32 + 3 * block, swapped.begin() + 32 + 4 * block,
+                   swapped.begin() + 32 + 5 * block);
+  RunResult result = empty_result(2);
+  CHECK_THROWS_AS(add_rank_report(swapped, 1, result, log), DamagedReport);
+}
+
+TEST_CASE("content of a report that no rank writes is refused or read and never more") {
+  const auto content = content_of_report(encode_rank_report(written(), written_log(), 1, {}));
+  for (size_t at = 0; at < content.size(); ++at) {
+    for (const int change : {0x01, 0x5a, 0x80, 0xff}) {
+      auto changed = content;
+      changed[at] ^= static_cast<uint8_t>(change);
+      RunResult result = empty_result(2);
+      RankLog log;
+      try {
+        add_rank_report(sealed_report(changed), 1, result, log);
+        for (int32_t lane = 0; lane < result.journal->lanes(1); ++lane) {
+          std::as_const(*result.journal).lane(1, lane).for_each([](const Row& row) {
+            text_of(row);
+          });
+        }
+      } catch (const ReportError&) {
+        // whatever else it throws fails the test
+      }
     }
   }
+}
+
+TEST_CASE("lists in lists without end are refused before anybody follows them") {
+  // 0x81: a list of one element (RFC 8949, section 3).
+  const std::vector<uint8_t> nested(10'000'000, 0x81);
+  CHECK_THROWS_AS(check_cbor(nested), ReportError);
+  RunResult result = empty_result(2);
+  RankLog log;
+  CHECK_THROWS_AS(add_rank_report(sealed_report(nested), 1, result, log), ReportError);
+  // A list of 2^60 elements, and one whose length is missing.
+  CHECK_THROWS_AS(check_cbor(std::vector<uint8_t>{0x9b, 0x10, 0, 0, 0, 0, 0, 0, 0}), ReportError);
+  CHECK_THROWS_AS(check_cbor(std::vector<uint8_t>{0x9b, 0x10}), ReportError);
+  CHECK_NOTHROW(check_cbor(std::vector<uint8_t>{0x82, 0x01, 0xa1, 0x61, 'a', 0xf6}));
+}
+
+TEST_CASE("a report of the format without checksums is reported as such") {
+  // {"format": "lockstep rank report", "version": 5} in CBOR.
+  std::vector<uint8_t> old = {0xa2, 0x66, 'f', 'o', 'r', 'm', 'a', 't', 0x74};
+  for (const char letter : std::string("lockstep rank report")) {
+    old.push_back(static_cast<uint8_t>(letter));
+  }
+  old.insert(old.end(), {0x67, 'v', 'e', 'r', 's', 'i', 'o', 'n', 0x05});
+  RunResult result = empty_result(2);
+  RankLog log;
+  CHECK_THROWS_WITH(add_rank_report(old, 1, result, log), Catch::Contains("of format 5"));
 }

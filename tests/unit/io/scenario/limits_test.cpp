@@ -124,8 +124,8 @@ TEST_CASE("a scenario without a version is refused") {
 TEST_CASE("a missing file, a directory and a device are diagnostics") {
   CHECK_THAT(first_message(load_scenario_file("/nowhere/s.yaml")),
              Catch::Contains("file not found"));
-  CHECK_THAT(first_message(load_scenario_file("/")), Catch::Contains("directory"));
-  CHECK_THAT(first_message(load_scenario_file("/dev/zero")), Catch::Contains("not a regular"));
+  CHECK_THAT(first_message(load_scenario_file("/")), Catch::Contains("a folder"));
+  CHECK_THAT(first_message(load_scenario_file("/dev/zero")), Catch::Contains("a device"));
 }
 
 TEST_CASE("a byte order mark and CRLF line ends change no place") {

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/jobs.hpp"
+#include "cli/request.hpp"
+
+namespace lockstep::cli {
+
+/// Throws OutputError where two of the request's outputs (-o, --timeline, --junit) are one file, or
+/// where one is a file that the command line names: its scenarios, its calibration, a report or
+/// journal of --reports. Also where links lead there.
+void check_outputs(const Request& request);
+
+/// The same for what the scenarios of a command name: files that they include, of values, and
+/// calibrations.
+void check_outputs(const Request& request, const Collected& inputs);
+
+}  // namespace lockstep::cli
