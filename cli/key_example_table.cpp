@@ -96,6 +96,8 @@ constexpr KeyExample examples[] = {
     {"model", "attention", "",
      "model: {preset: gpt2, attention: math}\n"
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1}"},
+    {"model", "initial", "",
+     "model: {input: [4], layers: [{Linear: [4, 2]}], initial: {0.weight: 0.5, 0.bias: [1, -1]}}"},
     {"model", "unpicklable", "[model]",
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp_spawn, max_epochs: 1}"},
     {"model", "seq_len", "",
@@ -113,6 +115,9 @@ constexpr KeyExample examples[] = {
     {"model", "hidden_size", "128"},
     {"layer", "name", "head"},
     {"layer", "checkpoint", "torch"},
+    {"layer", "initial", "",
+     "model: {input: [2], layers: [{Linear: [2, 2], initial: {weight: [[1, 0], [0, 1]], bias: "
+     "0}}]}"},
     {"layer", "trainable", "",
      "model: {input: [4], layers: [{Linear: {in_features: 4, out_features: 8, trainable: false}}, "
      "{Linear: [8, 2]}]}"},

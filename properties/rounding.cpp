@@ -13,6 +13,9 @@ constexpr int64_t optimizer_operations = 16;
 
 // Rows of samples that one weight meets: one a sample, or one a position of a sequence or image.
 int64_t positions_of(const Layer& layer) {
+  if (layer.kind == LayerKind::conv_transpose2d) {
+    return std::max<int64_t>(1, elements_of(layer.output) / layer.output[0]);
+  }
   if (const auto* conv = std::get_if<Conv2dArguments>(&layer.arguments)) {
     return std::max<int64_t>(1, elements_of(layer.output) / conv->out_channels);
   }
@@ -23,6 +26,16 @@ int64_t positions_of(const Layer& layer) {
 int64_t of_convolution(const Conv2dArguments& conv) {
   const int64_t window = conv.kernel_size[0] * conv.kernel_size[1];
   return window * (conv.in_channels + conv.out_channels) / conv.groups + 1;
+}
+
+int64_t of_softmax(const Layer& layer) {
+  const auto dimension = static_cast<size_t>(std::get<SoftmaxArguments>(layer.arguments).dimension);
+  return 3 * layer.input.at(dimension) + 2 * scaling;
+}
+
+int64_t of_group_norm(const Layer& layer) {
+  const auto& norm = std::get<GroupNormArguments>(layer.arguments);
+  return 4 * elements_of(layer.input) / norm.num_groups + 2 * scaling;
 }
 
 int64_t of_attention(const Layer& layer) {
@@ -55,20 +68,31 @@ int64_t forward_and_backward(const Layer& layer, int64_t samples) {
     case LayerKind::bias:
     case LayerKind::positional_embedding:
     case LayerKind::residual_add: return 1;
-    case LayerKind::gelu: return 2 * scaling;
+    case LayerKind::leaky_relu: return 2;
+    case LayerKind::gelu:
+    case LayerKind::silu:
+    case LayerKind::sigmoid:
+    case LayerKind::tanh: return 2 * scaling;
+    case LayerKind::softmax: return of_softmax(layer);
+    case LayerKind::group_norm: return of_group_norm(layer);
+    case LayerKind::rms_norm: {
+      const auto& norm = std::get<RmsNormArguments>(layer.arguments);
+      return 4 * elements_of(norm.normalized_shape) + 2 * scaling;
+    }
     case LayerKind::layer_norm: {
       const auto& norm = std::get<LayerNormArguments>(layer.arguments);
       return 4 * elements_of(norm.normalized_shape) + 2 * scaling;
     }
+    case LayerKind::conv_transpose2d:
+      return of_convolution(std::get<ConvTranspose2dArguments>(layer.arguments).mirrored);
+    case LayerKind::conv1d:
     case LayerKind::conv2d: return of_convolution(std::get<Conv2dArguments>(layer.arguments));
     case LayerKind::avg_pool2d:
     case LayerKind::adaptive_avg_pool2d: return of_average(layer);
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return of_attention(layer);
     case LayerKind::batch_norm: return 4 * samples * elements_of(layer.input) + 2 * scaling;
-    case LayerKind::cross_entropy_loss:
-    case LayerKind::mse_loss: return elements_of(layer.input) + scaling;
-    default: return 0;
+    default: return is_loss(layer.kind) ? elements_of(layer.input) + scaling : 0;
   }
 }
 
@@ -76,7 +100,9 @@ int64_t narrow_of(LayerKind kind) {
   constexpr int64_t of_product = 2 * 3 + 1;
   switch (kind) {
     case LayerKind::linear:
-    case LayerKind::conv2d: return of_product;
+    case LayerKind::conv1d:
+    case LayerKind::conv2d:
+    case LayerKind::conv_transpose2d: return of_product;
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return 2 * of_product + 2 * 3;
     default: return 2;

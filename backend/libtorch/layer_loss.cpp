@@ -23,15 +23,57 @@ void refuse_strange_targets(const at::Tensor& targets, int64_t classes) {
   }
 }
 
+void refuse_no_probability(const at::Tensor& predictions) {
+  const at::Tensor strange = predictions.ge(0).logical_and(predictions.le(1)).logical_not();
+  if (strange.any().item<bool>()) {
+    const int64_t element = strange.flatten().to(at::kByte).argmax().item<int64_t>();
+    throw ArithmeticError(
+        fmt::format("BCELoss takes probabilities, but element {} of the output is {:g}", element,
+                    predictions.flatten()[element].item<double>()),
+        "end the network in a Sigmoid, or use BCEWithLogitsLoss");
+  }
+}
+
+/// Element by element; `goal` has the type of the predictions.
+at::Tensor pointwise_loss(const Layer& loss, const at::Tensor& predictions,
+                          const at::Tensor& goal) {
+  const auto& arguments = std::get<LossArguments>(loss.arguments);
+  const auto reduction = arguments.mean ? at::Reduction::Mean : at::Reduction::Sum;
+  switch (loss.kind) {
+    case LayerKind::l1_loss: return at::l1_loss(predictions, goal, reduction);
+    case LayerKind::smooth_l1_loss:
+      return arguments.threshold == 0
+                 ? at::l1_loss(predictions, goal, reduction)
+                 : at::smooth_l1_loss(predictions, goal, reduction, arguments.threshold);
+    case LayerKind::huber_loss:
+      return at::huber_loss(predictions, goal, reduction, arguments.threshold);
+    case LayerKind::bce_loss:
+      refuse_no_probability(predictions);
+      return at::binary_cross_entropy(predictions, goal, {}, reduction);
+    case LayerKind::bce_with_logits_loss:
+      return at::binary_cross_entropy_with_logits(predictions, goal, {}, {}, reduction);
+    case LayerKind::kl_div_loss: {
+      const at::Tensor sum = at::kl_div(predictions, goal, reduction, arguments.log_target);
+      const auto samples = static_cast<double>(predictions.numel() / elements_of(loss.input));
+      return arguments.batch_mean ? sum / samples : sum;
+    }
+    default: return at::mse_loss(predictions, goal, reduction);
+  }
+}
+
 at::Tensor loss_of(const Layer& loss, const at::Tensor& predictions, const at::Tensor& goal) {
   const auto reduction =
       std::get<LossArguments>(loss.arguments).mean ? at::Reduction::Mean : at::Reduction::Sum;
-  if (loss.kind == LayerKind::mse_loss) {
-    return at::mse_loss(predictions, goal.to(predictions.scalar_type()), reduction);
+  if (!has_class_targets(loss.kind)) {
+    return pointwise_loss(loss, predictions,
+                          goal.to(predictions.scalar_type()).view(predictions.sizes()));
   }
   const int64_t classes = loss.input.back();
   const at::Tensor rows = goal.to(at::kLong);
   refuse_strange_targets(rows, classes);
+  if (loss.kind == LayerKind::nll_loss) {
+    return at::nll_loss(predictions.view({-1, classes}), rows, {}, reduction, ignored_target);
+  }
   return at::cross_entropy_loss(predictions.view({-1, classes}), rows, {}, reduction,
                                 ignored_target);
 }

@@ -97,6 +97,21 @@ at::Tensor conv2d(const Layer& layer, const LayerTensors& tensors) {
                     arguments.stride, arguments.padding, arguments.dilation, arguments.groups);
 }
 
+at::Tensor conv1d(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<Conv2dArguments>(layer.arguments);
+  return at::conv1d(tensors.input, tensors.parameters.at(0), parameter_at(tensors, 1),
+                    arguments.stride[1], arguments.padding[1], arguments.dilation[1],
+                    arguments.groups);
+}
+
+at::Tensor conv_transpose2d(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<ConvTranspose2dArguments>(layer.arguments);
+  const Conv2dArguments& mirrored = arguments.mirrored;
+  return at::conv_transpose2d(tensors.input, tensors.parameters.at(0), parameter_at(tensors, 1),
+                              mirrored.stride, mirrored.padding, arguments.output_padding,
+                              mirrored.groups, mirrored.dilation);
+}
+
 /// Scaled dot-product attention of [batch, heads, positions, head width]. LibTorch's own draws its
 /// dropout from the global generator, so with dropout the scores are formed here.
 at::Tensor attended(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -149,6 +164,19 @@ at::Tensor layer_norm(const Layer& layer, const LayerTensors& tensors) {
                         parameter_at(tensors, 1), arguments.eps);
 }
 
+at::Tensor rms_norm(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<RmsNormArguments>(layer.arguments);
+  const at::Tensor weight = parameter_at(tensors, 0);
+  return at::rms_norm(tensors.input, arguments.normalized_shape,
+                      weight.defined() ? std::optional(weight) : std::nullopt, arguments.eps);
+}
+
+at::Tensor group_norm(const Layer& layer, const LayerTensors& tensors) {
+  const auto& arguments = std::get<GroupNormArguments>(layer.arguments);
+  return at::group_norm(tensors.input, arguments.num_groups, parameter_at(tensors, 0),
+                        parameter_at(tensors, 1), arguments.eps, false);
+}
+
 at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
   const at::Tensor& input = tensors.input;
   switch (layer.kind) {
@@ -156,6 +184,17 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
       return at::linear(input, tensors.parameters.at(0), parameter_at(tensors, 1));
     case LayerKind::bias: return input + tensors.parameters.at(0);
     case LayerKind::relu: return at::relu(input);
+    case LayerKind::leaky_relu:
+      return at::leaky_relu(input, std::get<LeakyReluArguments>(layer.arguments).negative_slope);
+    case LayerKind::silu: return at::silu(input);
+    case LayerKind::sigmoid: return at::sigmoid(input);
+    case LayerKind::tanh: return at::tanh(input);
+    case LayerKind::softmax:  // behind the batch
+      return at::softmax(input, std::get<SoftmaxArguments>(layer.arguments).dimension + 1);
+    case LayerKind::rms_norm: return rms_norm(layer, tensors);
+    case LayerKind::group_norm: return group_norm(layer, tensors);
+    case LayerKind::conv1d: return conv1d(layer, tensors);
+    case LayerKind::conv_transpose2d: return conv_transpose2d(layer, tensors);
     case LayerKind::gelu:
       return at::gelu(input, std::get<GeluArguments>(layer.arguments).tanh ? "tanh" : "none");
     case LayerKind::embedding: return embedding(layer, tensors);
@@ -173,14 +212,7 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
     }
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return attention(layer, tensors);
-    case LayerKind::flatten:
-    case LayerKind::residual_begin:
-    case LayerKind::residual_shortcut:
-    case LayerKind::residual_add:
-    case LayerKind::buffer:
-    case LayerKind::cost:
-    case LayerKind::cross_entropy_loss:
-    case LayerKind::mse_loss: break;
+    default: break;
   }
   ensure(false, "a layer that only passes on, a price or a loss has no kernel of its own");
   return {};
@@ -190,6 +222,7 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
 
 bool passes_on(LayerKind kind) {
   switch (kind) {
+    case LayerKind::identity:
     case LayerKind::flatten:
     case LayerKind::residual_begin:
     case LayerKind::residual_add:

@@ -173,7 +173,7 @@ Enumeration required(ObjectReader& reader, const char* key, Enumeration last) {
 KernelCurve kernel_curve_of(ObjectReader& reader) {
   KernelCurve curve;
   curve.kernel = required(reader, "kernel", last_kernel);
-  curve.layer = named(reader, "layer", LayerKind::mse_loss);
+  curve.layer = named(reader, "layer", last_layer_kind);
   curve.dtype = required(reader, "dtype", DType::uint8);
   curve.ranks = ranks_of(reader);
   reader.each("points", [&curve](ObjectReader& item) {

@@ -26,7 +26,9 @@ std::variant<std::string, FileError> read_file_from_disk(const std::string& path
     return FileError{"the file cannot be opened for reading"};
   }
   // One byte more than is legal is enough to see that there are too many.
-  std::string text(limit_bytes + 1, '\0');
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  const bool is_short = !error && size < limit_bytes;
+  std::string text((is_short ? static_cast<size_t>(size) : limit_bytes) + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad()) {
     return FileError{"the file cannot be read to its end"};

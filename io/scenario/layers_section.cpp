@@ -8,6 +8,15 @@ namespace {
 
 constexpr double most_layers = 1e6;
 
+/// Values of parameters and buffers.
+struct InitialForm : FormWithoutWords {
+  static constexpr std::string_view type = "map NAME: numbers";
+  static std::optional<std::vector<TensorValues>> read(Reader& reader, const Node& node,
+                                                       const KeyRow& row) {
+    return read_initial(reader, node, row);
+  }
+};
+
 /// Truth values, or whose rules hold.
 struct CheckpointForm : FormWithoutWords {
   static constexpr std::string_view type = "word";
@@ -182,6 +191,8 @@ Table<LayerSpec> layer_extra_table() {
                   {"checkpoint", "false", "activations are computed again in backward"}),
               field<&LayerSpec::trainable>({"trainable", "true", "false = frozen"}),
               field<&LayerSpec::device>({"device", "0", "stage or device that holds it", 0, 1e6}),
+              field<&LayerSpec::initial, InitialForm>(
+                  {"initial", "drawn from the seed", "values of its parameters and buffers"}),
           }};
 }
 

@@ -10,6 +10,7 @@
 #include "io/scenario/case_bases.hpp"
 #include "io/scenario/digest.hpp"
 #include "io/scenario/expected_place.hpp"
+#include "io/scenario/initial_files.hpp"
 #include "io/scenario/merge.hpp"
 #include "io/scenario/scalar.hpp"
 #include "io/scenario/sections.hpp"
@@ -187,6 +188,7 @@ class Load {
     scenario.digest = digest_of_run(*root);
     read_table(reader_, *root, scenario_table(), scenario);
     read_values(scenario);
+    initial_files_.read(scenario, std::filesystem::path(path_).parent_path());
     const Entry* version = root->find("version");
     if (version == nullptr ||
         (version->value->kind == Node::Kind::null && !version->value->faulty)) {
@@ -347,6 +349,7 @@ class Load {
   std::vector<std::string> including_;
   std::vector<std::string> case_names_;
   std::map<std::string, CsvTable> files_of_values_;
+  InitialFiles initial_files_{reader_, read_file_, loaded_};
 };
 
 }  // namespace

@@ -15,6 +15,14 @@ struct LayersForm : FormWithoutWords {
   }
 };
 
+struct InitialForm : FormWithoutWords {
+  static constexpr std::string_view type = "map NAME: numbers";
+  static std::optional<std::vector<TensorValues>> read(Reader& reader, const Node& node,
+                                                       const KeyRow& row) {
+    return read_initial(reader, node, row);
+  }
+};
+
 struct ModulesForm : FormWithoutWords {
   static constexpr std::string_view type = "map NAME: model";
   static std::optional<std::vector<NamedModel>> read(Reader& reader, const Node& node,
@@ -136,6 +144,9 @@ Table<ModelSpec> model_table() {
           field<&ModelSpec::attention>({"attention", "flash", "which attention kernel"}),
           field<&ModelSpec::unpicklable>(
               {"unpicklable", "[]", "attributes that cannot be pickled"}),
+          field<&ModelSpec::initial, InitialForm>(
+              {"initial", "drawn from the seed",
+               "values of parameters and buffers by their names in torch's state_dict"}),
       }};
   const auto shapes = shape_fields();
   table.fields.insert(table.fields.end(), shapes.begin(), shapes.end());

@@ -86,6 +86,7 @@ constexpr auto layers = std::to_array<ClassRow>({
     {"Linear", "in_features:int out_features:int bias:bool dtype:text tied_to:text"},
     {"Bias", "features:int"},
     {"ReLU", "inplace:bool"},
+    {"LeakyReLU", "negative_slope:float inplace:bool"},
     {"GELU", "approximate:text"},
     {"SiLU", "inplace:bool"},
     {"Sigmoid", ""},
@@ -115,6 +116,9 @@ constexpr auto layers = std::to_array<ClassRow>({
     {"Conv2d",
      "in_channels:int out_channels:int kernel_size stride padding dilation groups:int bias:bool "
      "padding_mode:text"},
+    {"ConvTranspose2d",
+     "in_channels:int out_channels:int kernel_size stride padding output_padding groups:int "
+     "bias:bool dilation padding_mode:text"},
     {"MaxPool2d", "kernel_size stride padding dilation return_indices:bool ceil_mode:bool"},
     {"AvgPool2d",
      "kernel_size stride padding ceil_mode:bool count_include_pad:bool divisor_override:int"},

@@ -64,6 +64,12 @@ Json scalar_definitions() {
                          list_of({{"type", "integer"}, {"minimum", 0}}),
                          {{"enum", {"all", "others"}}}});
   out["expression"] = any_of({scalar, list_of(reference("expression"))});
+  out["numbers"] = any_of({reference("float"),
+                           list_of(reference("numbers")),
+                           {{"type", "object"},
+                            {"required", {"csv"}},
+                            {"properties", {{"csv", {{"type", "string"}}}}},
+                            {"additionalProperties", false}}});
   out["name"] = {{"type", "string"}, {"pattern", "^(self\\.)?[A-Za-z_][A-Za-z0-9_]*$"}};
   out["text"] = {{"type", {"string", "number"}}};
   return out;
@@ -153,6 +159,7 @@ std::vector<std::pair<std::string_view, Json>> schemas_of_forms() {
       {"map CODE: reason", map_of({{"type", "string"}})},
       {"map NAME: scenario", map_of(reference("case"))},
       {"map NAME: model", map_of(reference("model"))},
+      {"map NAME: numbers", map_of(reference("numbers"))},
   };
   return forms;
 }

@@ -27,7 +27,8 @@ bool is_attention(LayerKind kind) {
 
 /// Only the weight's gradient needs the input of these, not the input's.
 bool keeps_input_for_weight_alone(LayerKind kind) {
-  return kind == LayerKind::linear || kind == LayerKind::conv2d;
+  return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
+         kind == LayerKind::conv_transpose2d;
 }
 
 bool is_trainable(const Network& network, const Layer& layer) {

@@ -178,6 +178,26 @@ Shape ArgumentReader::shape(std::string_view name, std::optional<Shape> otherwis
   return otherwise.value_or(Shape{});
 }
 
+std::vector<int64_t> ArgumentReader::sizes(std::string_view name,
+                                           std::optional<int64_t> otherwise) {
+  const Argument* value = take(name);
+  if (value == nullptr) {
+    return {missing(name, otherwise, "an integer")};
+  }
+  if (const auto* integer = std::get_if<int64_t>(value)) {
+    return {in_range(name, *integer)};
+  }
+  if (const auto* list = std::get_if<std::vector<int64_t>>(value)) {
+    std::vector<int64_t> all;
+    for (const int64_t size : *list) {
+      all.push_back(in_range(name, size));
+    }
+    return all;
+  }
+  wrong_type(name, "an integer");
+  return {otherwise.value_or(1)};
+}
+
 Time ArgumentReader::time(std::string_view name) {
   const Argument* value = take(name);
   if (value != nullptr && std::holds_alternative<Time>(*value)) {
@@ -207,16 +227,38 @@ void ArgumentReader::complain(std::string message, std::string remedy) {
       {.message = std::move(message), .remedy = std::move(remedy), .source = description_.source});
 }
 
+void ArgumentReader::lack(std::string message, std::string remedy) {
+  complain(std::move(message), std::move(remedy));
+  errors_.back().is_unmodelled = true;
+}
+
+void ArgumentReader::only(std::string_view name, const Argument& modelled) {
+  const Argument* value = take(name);
+  if (value == nullptr || *value == modelled) {
+    return;
+  }
+  const auto* whole = std::get_if<int64_t>(value);
+  const auto* real = std::get_if<double>(&modelled);
+  if (whole != nullptr && real != nullptr && static_cast<double>(*whole) == *real) {
+    return;
+  }
+  lack(fmt::format("`{}` of {} is not modelled yet", name, description_.kind),
+       fmt::format("leave `{}` out: torch's default is modelled", name));
+}
+
 void ArgumentReader::finish() {
   const std::string legal = fmt::format("{}", fmt::join(known_, ", "));
   for (size_t i = 0; i < names_.size(); ++i) {
     if (taken_[i]) {
       continue;
     }
-    const std::string what =
-        names_[i].empty() ? fmt::format("{} is given too many values", description_.kind)
-                          : fmt::format("{} has no argument `{}`", description_.kind, names_[i]);
-    complain(what, fmt::format("expected one of: {}", legal));
+    const std::string remedy =
+        legal.empty() ? std::string("it takes none") : fmt::format("expected one of: {}", legal);
+    if (names_[i].empty()) {
+      complain(fmt::format("{} is given too many values", description_.kind), remedy);
+    } else {
+      lack(fmt::format("`{}` of {} is not modelled yet", names_[i], description_.kind), remedy);
+    }
   }
 }
 

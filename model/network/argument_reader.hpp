@@ -27,11 +27,17 @@ class ArgumentReader {
   /// One integer for both sides, or two.
   Pair pair(std::string_view name, std::optional<Pair> otherwise = std::nullopt);
   Shape shape(std::string_view name, std::optional<Shape> otherwise = std::nullopt);
+  /// One integer, or a list of integers, of any sign.
+  std::vector<int64_t> sizes(std::string_view name, std::optional<int64_t> otherwise);
   Time time(std::string_view name);
   Bytes bytes(std::string_view name);
   bool has(std::string_view name) const;
+  /// An argument of torch that is modelled only where it has torch's default.
+  void only(std::string_view name, const Argument& modelled);
 
   void complain(std::string message, std::string remedy);
+  /// Of what torch has and Lockstep does not.
+  void lack(std::string message, std::string remedy);
   /// Complains about every argument that nobody asked for.
   void finish();
   bool ok() const { return errors_.empty(); }

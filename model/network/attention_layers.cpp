@@ -93,6 +93,8 @@ void add_projections(const char* in_weight, const char* in_bias, const char* out
 void fill_multihead(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
   layer.kind = LayerKind::multihead_attention;
   fill_attention(context, arguments, layer);
+  arguments.only("add_bias_kv", false);
+  arguments.only("add_zero_attn", false);
   arguments.boolean("batch_first", true);  // a sample has no batch dimension: nothing to choose
   if (arguments.ok()) {
     add_projections("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias", layer);

@@ -15,9 +15,18 @@ namespace {
 
 constexpr std::string_view containers[] = {"Sequential", "Residual", "repeat"};
 
-bool is_loss(LayerKind kind) {
-  return kind == LayerKind::cross_entropy_loss || kind == LayerKind::mse_loss;
-}
+/// Layers of torch that scenarios may name and Lockstep does not model, and why.
+struct UnmodelledLayer {
+  std::string_view name;
+  std::string_view why;
+  std::string_view remedy;
+};
+constexpr UnmodelledLayer unmodelled_layers[] = {
+    {"LSTM", "its steps in time are not modelled yet",
+     "give its price: {Cost: {parameters: 1000, forward: 1 ms, backward: 2 ms}}"},
+    {"SyncBatchNorm", "its exchange of statistics in the forward is not modelled yet",
+     "write BatchNorm2d: then each rank normalises over its own batch"},
+};
 
 /// The first layer that computes; containers are entered.
 const LayerDescription* first_layer(const std::vector<LayerDescription>& layers) {
@@ -46,6 +55,9 @@ BuildResult NetworkBuilder::build() {
   LayerLevel top{.path = "layers"};
   if (add_all(description_.layers, top)) {
     add_loss();
+  }
+  if (result_.ok()) {
+    read_initial_of_model();
   }
   if (result_.ok() && result_.network.layers.empty()) {
     complain("layers", {}, "a network without layers", "list at least one layer");
@@ -170,6 +182,14 @@ void NetworkBuilder::check_among_others(ArgumentReader& arguments, const Layer& 
 bool NetworkBuilder::add_layer(const LayerDescription& description, LayerLevel& level,
                                const std::string& path) {
   const LayerKindEntry* kind = find_kind(description.kind);
+  const auto* unmodelled =
+      std::ranges::find(unmodelled_layers, description.kind, &UnmodelledLayer::name);
+  if (unmodelled != std::end(unmodelled_layers)) {
+    complain(path, description.source, fmt::format("{}: {}", unmodelled->name, unmodelled->why),
+             std::string(unmodelled->remedy));
+    result_.errors.back().is_unmodelled = true;
+    return false;
+  }
   if (kind == nullptr) {
     complain(path, description.source, fmt::format("no layer is called {}", description.kind),
              fmt::format("use one of: {}", fmt::join(layer_names(), ", ")));
@@ -186,13 +206,17 @@ bool NetworkBuilder::add_layer(const LayerDescription& description, LayerLevel& 
                        "write it under `loss`");
   }
   read_common(arguments, layer);
+  const size_t errors_before = result_.errors.size();
+  for (const TensorValues& values : description.initial) {
+    read_initial(values, values.name, layer, path);
+  }
   const auto recomputation = read_checkpoint(arguments);
   if (recomputation == Recomputation::attention_core && !layer.attention_core) {
     arguments.complain(fmt::format("{} has no attention core", description.kind),
                        "checkpoint it as a whole");
   }
   check_among_others(arguments, layer);
-  if (!finish(arguments, path)) {
+  if (!finish(arguments, path) || result_.errors.size() > errors_before) {
     return false;
   }
   shape_ = layer.output;
@@ -213,10 +237,23 @@ void NetworkBuilder::add_loss() {
   if (kind == nullptr || !is_loss(loss.kind)) {
     complain("loss", description_.loss.source,
              fmt::format("no loss is called {}", description_.loss.kind),
-             "use CrossEntropyLoss or MSELoss");
+             fmt::format("use one of: {}", fmt::join(loss_names(), ", ")));
     return;
   }
   finish(arguments, "loss");
+}
+
+std::vector<std::string_view> loss_names() {
+  std::vector<std::string_view> names;
+  for (const LayerKindEntry& entry : loss_layer_kinds()) {
+    names.push_back(entry.name);
+  }
+  return names;
+}
+
+bool is_known_and_unmodelled(std::string_view layer) {
+  return std::ranges::find(unmodelled_layers, layer, &UnmodelledLayer::name) !=
+         std::end(unmodelled_layers);
 }
 
 BuildResult build_network(const NetworkDescription& description) {
@@ -228,6 +265,7 @@ std::vector<std::string_view> layer_names() {
   for (const LayerKindEntry& entry : layer_kinds()) {
     names.push_back(entry.name);
   }
+  names.push_back("TransformerEncoderLayer");
   std::sort(names.begin(), names.end());
   return names;
 }

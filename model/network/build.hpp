@@ -17,6 +17,7 @@ struct NetworkError {
   std::string message{};
   std::string remedy{};
   SourcePlace source{};
+  bool is_unmodelled = false;  ///< torch has it, Lockstep does not (yet)
 };
 
 /// Either a network or at least one error.
@@ -32,5 +33,9 @@ BuildResult build_network(const NetworkDescription& description);
 
 /// The names a description may use, sorted, containers included.
 std::vector<std::string_view> layer_names();
+/// The names that `loss` may use.
+std::vector<std::string_view> loss_names();
+/// A layer that scenarios may name and that is refused as not modelled.
+bool is_known_and_unmodelled(std::string_view layer);
 
 }  // namespace lockstep

@@ -97,6 +97,9 @@ void fill_layer_norm(const LayerContext& context, ArgumentReader& arguments, Lay
 void fill_embedding(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
   const EmbeddingArguments embedding{arguments.integer("num_embeddings"),
                                      arguments.integer("embedding_dim")};
+  arguments.only("norm_type", 2.0);
+  arguments.only("scale_grad_by_freq", false);
+  arguments.only("sparse", false);
   layer.kind = LayerKind::embedding;
   layer.arguments = embedding;
   if (!arguments.ok() || !is_positive(embedding.num_embeddings, "num_embeddings", arguments) ||

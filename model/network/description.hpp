@@ -10,6 +10,7 @@
 #include "model/core/units.hpp"
 #include "model/network/layer.hpp"
 #include "model/scenario/source.hpp"
+#include "model/scenario/tensor_values.hpp"
 
 namespace lockstep {
 
@@ -34,6 +35,7 @@ struct LayerDescription {
   std::vector<LayerDescription> layers{};
   std::vector<LayerDescription> shortcut{};
   SourcePlace source{};
+  std::vector<TensorValues> initial{};  ///< how its parameters and buffers start
   bool is_block = false;  ///< of a preset: the container that repeats, such as a transformer layer
 };
 
@@ -45,8 +47,9 @@ struct NetworkDescription {
   bool flash_attention = true;  ///< else the scores of every head are kept in memory
   std::vector<LayerDescription> layers{};
   LayerDescription loss{.kind = "CrossEntropyLoss"};
-  bool input_has_gradient = false;  ///< it is the output of another module
-  bool output_is_input = false;     ///< of another module
+  std::vector<TensorValues> initial{};  ///< by "LAYER.PARAMETER"; after those of the layers
+  bool input_has_gradient = false;      ///< it is the output of another module
+  bool output_is_input = false;         ///< of another module
 };
 
 }  // namespace lockstep

@@ -7,11 +7,17 @@ namespace lockstep {
 
 namespace {
 
+Pair sides_of(const Shape& image) {
+  return image.size() == 2 ? Pair{1, image[1]} : Pair{image[1], image[2]};
+}
+
+/// Of a transposed convolution the one that it mirrors, from its output to its input.
 ConvolutionShape convolution_shape(const Layer& layer, int64_t samples) {
-  return {std::get<Conv2dArguments>(layer.arguments),
-          samples,
-          {layer.input[1], layer.input[2]},
-          {layer.output[1], layer.output[2]}};
+  if (const auto* transposed = std::get_if<ConvTranspose2dArguments>(&layer.arguments)) {
+    return {transposed->mirrored, samples, sides_of(layer.output), sides_of(layer.input)};
+  }
+  return {std::get<Conv2dArguments>(layer.arguments), samples, sides_of(layer.input),
+          sides_of(layer.output)};
 }
 
 PoolingShape pooling_shape(const Layer& layer, int64_t samples) {
@@ -41,10 +47,33 @@ void conv2d_backward(const Layer& layer, LayerCall& call) {
   }
 }
 
+void conv_transpose2d_backward(const Layer& layer, LayerCall& call) {
+  const ConvolutionShape mirrored = convolution_shape(layer, call.samples());
+  if (call.wants(0)) {
+    conv2d_forward(call.read(0), call.read(2), nullptr, mirrored, call.write(0));
+  }
+  if (call.wants(1)) {
+    conv2d_weight_gradient(call.read(0), call.read(1), mirrored, call.write(1));
+  }
+  if (mirrored.arguments.bias && call.wants(2)) {
+    ConvolutionShape output = mirrored;
+    output.arguments.out_channels = mirrored.arguments.in_channels;
+    output.output = mirrored.input;
+    conv2d_bias_gradient(call.read(0), output, call.write(2));
+  }
+}
+
 }  // namespace
 
 bool forward_of_image_layer(const Layer& layer, LayerCall& call) {
   switch (layer.kind) {
+    case LayerKind::conv_transpose2d: {
+      const ConvolutionShape mirrored = convolution_shape(layer, call.samples());
+      conv_transpose2d_forward(call.read(0), call.read(1), call.read_if(2, mirrored.arguments.bias),
+                               mirrored, call.write(0));
+      return true;
+    }
+    case LayerKind::conv1d:
     case LayerKind::conv2d: {
       const ConvolutionShape shape = convolution_shape(layer, call.samples());
       conv2d_forward(call.read(0), call.read(1), call.read_if(2, shape.arguments.bias), shape,
@@ -62,6 +91,8 @@ bool forward_of_image_layer(const Layer& layer, LayerCall& call) {
 
 bool backward_of_image_layer(const Layer& layer, LayerCall& call) {
   switch (layer.kind) {
+    case LayerKind::conv_transpose2d: conv_transpose2d_backward(layer, call); return true;
+    case LayerKind::conv1d:
     case LayerKind::conv2d: conv2d_backward(layer, call); return true;
     case LayerKind::max_pool2d:
     case LayerKind::avg_pool2d:

@@ -5,7 +5,6 @@
 #include "model/network/arithmetic/batch_norm.hpp"
 #include "model/network/arithmetic/embedding.hpp"
 #include "model/network/arithmetic/linear.hpp"
-#include "model/network/arithmetic/loss.hpp"
 #include "model/network/arithmetic/tensor.hpp"
 #include "model/network/layer_call.hpp"
 #include "model/network/network.hpp"
@@ -101,10 +100,12 @@ void forward(const Layer& layer, LayerCall& call) {
       break;
     case LayerKind::residual_add: add_both(call); break;
     case LayerKind::residual_begin:
+    case LayerKind::identity:
     case LayerKind::flatten:
     case LayerKind::buffer: call.write(0) = call.read(0); break;
     default:
-      if (!forward_of_sequence_layer(layer, call) && !forward_of_image_layer(layer, call)) {
+      if (!forward_of_sequence_layer(layer, call) && !forward_of_image_layer(layer, call) &&
+          !forward_of_elementwise_layer(layer, call)) {
         return;
       }
   }
@@ -161,6 +162,7 @@ void backward(const Layer& layer, LayerCall& call) {
       }
       break;
     case LayerKind::residual_add:
+    case LayerKind::identity:
     case LayerKind::flatten:
     case LayerKind::buffer:
       if (call.wants(0)) {
@@ -168,31 +170,10 @@ void backward(const Layer& layer, LayerCall& call) {
       }
       break;
     default:
-      if (!backward_of_sequence_layer(layer, call) && !backward_of_image_layer(layer, call)) {
+      if (!backward_of_sequence_layer(layer, call) && !backward_of_image_layer(layer, call) &&
+          !backward_of_elementwise_layer(layer, call)) {
         return;
       }
-  }
-  call.store();
-}
-
-void loss(const Op& op, const Layer& layer, LayerCall& call) {
-  const LossReduction reduction =
-      std::get<LossArguments>(layer.arguments).mean ? LossReduction::mean : LossReduction::sum;
-  const bool is_forward = op.kernel == Kernel::loss_forward;
-  if (layer.kind == LayerKind::mse_loss) {
-    if (is_forward) {
-      mse_forward(call.read(0), call.read(1), reduction, call.write(0));
-    } else {
-      mse_backward(call.read(0), call.read(1), reduction, call.scalar(0), call.write(0));
-    }
-  } else {
-    const int64_t classes = layer.input.back();
-    if (is_forward) {
-      cross_entropy_forward(call.read(0), call.read(1), classes, reduction, call.write(0));
-    } else {
-      cross_entropy_backward(call.read(0), call.read(1), classes, reduction, call.scalar(0),
-                             call.write(0));
-    }
   }
   call.store();
 }
@@ -205,7 +186,7 @@ void execute_layer(const Op& op, Operands& operands, const Network& network) {
     return;
   }
   if (op.kernel == Kernel::loss_forward || op.kernel == Kernel::loss_backward) {
-    loss(op, network.loss_of(op.tag), call);
+    execute_loss(op.kernel == Kernel::loss_forward, network.loss_of(op.tag), call);
     return;
   }
   const Layer& layer = network.layers.at(static_cast<size_t>(op.tag));

@@ -22,12 +22,22 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::linear: return "linear";
     case LayerKind::bias: return "bias";
     case LayerKind::relu: return "relu";
+    case LayerKind::leaky_relu: return "leaky_relu";
     case LayerKind::gelu: return "gelu";
+    case LayerKind::silu: return "silu";
+    case LayerKind::sigmoid: return "sigmoid";
+    case LayerKind::tanh: return "tanh";
+    case LayerKind::softmax: return "softmax";
+    case LayerKind::identity: return "identity";
     case LayerKind::embedding: return "embedding";
     case LayerKind::positional_embedding: return "positional_embedding";
     case LayerKind::batch_norm: return "batch_norm";
     case LayerKind::layer_norm: return "layer_norm";
+    case LayerKind::rms_norm: return "rms_norm";
+    case LayerKind::group_norm: return "group_norm";
+    case LayerKind::conv1d: return "conv1d";
     case LayerKind::conv2d: return "conv2d";
+    case LayerKind::conv_transpose2d: return "conv_transpose2d";
     case LayerKind::max_pool2d: return "max_pool2d";
     case LayerKind::avg_pool2d: return "avg_pool2d";
     case LayerKind::adaptive_avg_pool2d: return "adaptive_avg_pool2d";
@@ -41,9 +51,22 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::buffer: return "buffer";
     case LayerKind::cost: return "cost";
     case LayerKind::cross_entropy_loss: return "cross_entropy_loss";
+    case LayerKind::nll_loss: return "nll_loss";
     case LayerKind::mse_loss: return "mse_loss";
+    case LayerKind::l1_loss: return "l1_loss";
+    case LayerKind::smooth_l1_loss: return "smooth_l1_loss";
+    case LayerKind::huber_loss: return "huber_loss";
+    case LayerKind::bce_loss: return "bce_loss";
+    case LayerKind::bce_with_logits_loss: return "bce_with_logits_loss";
+    case LayerKind::kl_div_loss: return "kl_div_loss";
   }
   return "?";
+}
+
+bool is_loss(LayerKind kind) { return kind >= LayerKind::cross_entropy_loss; }
+
+bool has_class_targets(LayerKind kind) {
+  return kind == LayerKind::cross_entropy_loss || kind == LayerKind::nll_loss;
 }
 
 int64_t Layer::parameter_elements() const {

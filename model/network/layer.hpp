@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,12 +27,22 @@ enum class LayerKind : uint8_t {
   linear,
   bias,  ///< y = x + b over the last dimension
   relu,
+  leaky_relu,
   gelu,
+  silu,
+  sigmoid,
+  tanh,
+  softmax,
+  identity,
   embedding,
   positional_embedding,  ///< adds row i of its weight to position i, as GPT-2's wpe
-  batch_norm,            ///< BatchNorm1d and BatchNorm2d
+  batch_norm,            ///< BatchNorm1d, BatchNorm2d and BatchNorm3d
   layer_norm,
+  rms_norm,
+  group_norm,
+  conv1d,
   conv2d,
+  conv_transpose2d,
   max_pool2d,
   avg_pool2d,
   adaptive_avg_pool2d,
@@ -45,15 +56,31 @@ enum class LayerKind : uint8_t {
   buffer,                 ///< only holds a buffer (register_buffer)
   cost,                   ///< known only by its price
   cross_entropy_loss,
+  nll_loss,
   mse_loss,
+  l1_loss,
+  smooth_l1_loss,
+  huber_loss,
+  bce_loss,
+  bce_with_logits_loss,
+  kl_div_loss,
 };
+inline constexpr LayerKind last_layer_kind = LayerKind::kl_div_loss;
 std::string_view name_of(LayerKind kind);
+/// It turns output and target into one number, and stands under `loss`.
+bool is_loss(LayerKind kind);
+/// A loss whose targets are classes, one for each row of scores.
+bool has_class_targets(LayerKind kind);
+
+/// The numbers with which a tensor starts, in row-major order; one number is for every element.
+using InitialNumbers = std::shared_ptr<const std::vector<double>>;
 
 /// A parameter tensor. It belongs to exactly one layer.
 struct ParameterTensor {
   std::string name{};  ///< within its layer: "weight", "out_proj.bias"
   Shape shape{};
   bool trainable = true;
+  InitialNumbers initial{};  ///< null: drawn, or as the kind of the layer begins
   int64_t elements() const { return elements_of(shape); }
 };
 
@@ -62,6 +89,7 @@ struct BufferTensor {
   std::string name{};
   Shape shape{};
   DType dtype = DType::fp32;
+  InitialNumbers initial{};
   int64_t elements() const { return elements_of(shape); }
   Bytes byte_size() const { return Bytes(size_of(dtype)) * elements(); }
 };
@@ -92,8 +120,20 @@ struct LayerNormArguments {
   bool elementwise_affine = true;
   bool bias = true;
 };
+struct RmsNormArguments {
+  Shape normalized_shape{};
+  std::optional<double> eps{};  ///< absent: the distance from 1 to the next number of the input
+  bool elementwise_affine = true;
+};
+struct GroupNormArguments {
+  int64_t num_groups = 0;
+  int64_t num_channels = 0;
+  double eps = 1e-5;
+  bool affine = true;
+};
 /// Height first, then width.
 using Pair = std::array<int64_t, 2>;
+/// Of Conv1d too, whose images have a height of 1.
 struct Conv2dArguments {
   int64_t in_channels = 0;
   int64_t out_channels = 0;
@@ -104,6 +144,10 @@ struct Conv2dArguments {
   int64_t groups = 1;
   bool bias = true;
 };
+struct ConvTranspose2dArguments {
+  Conv2dArguments mirrored{};  ///< the convolution that turns the output's shape into the input's
+  Pair output_padding{0, 0};
+};
 struct Pool2dArguments {
   Pair kernel_size{1, 1};
   Pair stride{1, 1};  ///< defaults to the kernel size, as in torch
@@ -111,6 +155,12 @@ struct Pool2dArguments {
 };
 struct AdaptivePool2dArguments {
   Pair output_size{1, 1};
+};
+struct LeakyReluArguments {
+  double negative_slope = 0.01;
+};
+struct SoftmaxArguments {
+  int64_t dimension = 0;  ///< of a sample, from 0
 };
 struct GeluArguments {
   bool tanh = false;  ///< the approximation of GPT-2
@@ -132,13 +182,17 @@ struct CostArguments {
   Bytes activation{};
 };
 struct LossArguments {
-  bool mean = true;  ///< else the sum
+  bool mean = true;         ///< else the sum
+  double threshold = 1;     ///< `beta` of SmoothL1Loss, `delta` of HuberLoss
+  bool batch_mean = false;  ///< of KLDivLoss: the sum over the number of samples
+  bool log_target = false;  ///< of KLDivLoss: the targets are logarithms
 };
 using LayerArguments =
     std::variant<std::monostate, LinearArguments, BiasArguments, EmbeddingArguments,
-                 BatchNormArguments, LayerNormArguments, Conv2dArguments, Pool2dArguments,
-                 AdaptivePool2dArguments, GeluArguments, DropoutArguments, AttentionArguments,
-                 CostArguments, LossArguments>;
+                 BatchNormArguments, LayerNormArguments, RmsNormArguments, GroupNormArguments,
+                 Conv2dArguments, ConvTranspose2dArguments, Pool2dArguments,
+                 AdaptivePool2dArguments, LeakyReluArguments, SoftmaxArguments, GeluArguments,
+                 DropoutArguments, AttentionArguments, CostArguments, LossArguments>;
 
 /// The kernels of a layer: one forward, and of the backward the part that is passed to the layer
 /// before and the part that fills the gradient buffers.

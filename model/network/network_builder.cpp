@@ -22,6 +22,12 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
              "use Sequential, Residual or repeat");
     return false;
   }
+  if (is_container(description.kind) && !description.initial.empty()) {
+    complain(path, description.initial.front().place,
+             fmt::format("{} has no parameters of its own", description.kind),
+             "write `initial` on the layers in it");
+    return false;
+  }
   if (description.kind != "Residual" && !description.shortcut.empty()) {
     complain(path, description.source, fmt::format("{} has no shortcut", description.kind),
              "use Residual");
@@ -32,6 +38,9 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
   }
   if (description.kind == "Residual") {
     return add_residual(description, level, path);
+  }
+  if (description.kind == "TransformerEncoderLayer") {
+    return add_encoder_layer(description, level, path);
   }
   if (description.kind == "repeat") {
     return add_repeat(description, level, path);

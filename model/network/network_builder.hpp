@@ -46,8 +46,13 @@ class NetworkBuilder {
                       const std::string& path);
   bool add_residual(const LayerDescription& description, LayerLevel& level,
                     const std::string& path);
+  bool add_encoder_layer(const LayerDescription& description, LayerLevel& level,
+                         const std::string& path);
   bool add_repeat(const LayerDescription& description, LayerLevel& level, const std::string& path);
   void add_loss();
+  void read_initial(const TensorValues& values, const std::string& tensor, Layer& layer,
+                    const std::string& path);
+  void read_initial_of_model();
 
   std::optional<Recomputation> read_checkpoint(ArgumentReader& arguments);
   size_t begin_segment(const std::optional<Recomputation>& recomputation);

@@ -12,15 +12,16 @@ DType wider(DType a, DType b) {
 }
 
 bool hands_on(LayerKind kind) {
-  return kind == LayerKind::flatten || kind == LayerKind::buffer ||
+  return kind == LayerKind::flatten || kind == LayerKind::buffer || kind == LayerKind::identity ||
          kind == LayerKind::residual_begin || kind == LayerKind::dropout;
 }
 
 }  // namespace
 
 bool is_product(LayerKind kind) {
-  return kind == LayerKind::linear || kind == LayerKind::conv2d ||
-         kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention;
+  return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
+         kind == LayerKind::conv_transpose2d || kind == LayerKind::multihead_attention ||
+         kind == LayerKind::causal_self_attention;
 }
 
 DType output_type(const Layer& layer, DType input, DType branch, const ComputingTypes& types) {
@@ -35,6 +36,8 @@ DType output_type(const Layer& layer, DType input, DType branch, const Computing
     case LayerKind::bias:
     case LayerKind::positional_embedding: return wider(input, types.parameters);
     case LayerKind::residual_add: return wider(input, branch);
+    case LayerKind::group_norm:
+    case LayerKind::softmax:
     case LayerKind::layer_norm: return types.layer_norm_is_fp32 ? DType::fp32 : input;
     default: return input;
   }

@@ -9,12 +9,13 @@ namespace lockstep {
 struct ComputingTypes {
   DType parameters = DType::fp32;
   DType activations = DType::fp32;  ///< of matrix products and convolutions
-  /// torch.autocast of CUDA has layer norm in its list of fp32 operations, that of the CPU has not.
+  /// torch.autocast of CUDA has layer norm, group norm and softmax in its list of fp32 operations,
+  /// that of the CPU has not.
   bool layer_norm_is_fp32 = true;
   bool is_mixed() const { return parameters != activations; }
 };
 
-/// Linear, Conv2d and attention, which autocast runs in the narrow type.
+/// Linear, convolutions and attention, which autocast runs in the narrow type.
 bool is_product(LayerKind kind);
 
 /// The type of a layer's output. `branch`: of what a residual_add adds to its input. Under mixed

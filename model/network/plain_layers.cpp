@@ -1,4 +1,4 @@
-// Layers without weights, layers that only stand for something, and losses.
+// Layers without weights, and layers that only stand for something.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,12 @@
 #include "model/network/layer_kind.hpp"
 
 namespace lockstep {
+
+void be_view(const LayerContext& context, Layer& layer) {
+  layer.output = context.input;
+  layer.work = {Work{.runs = false}, Work{.runs = false}, Work{.runs = false}};
+  layer.saves.is_view = true;
+}
 
 namespace {
 
@@ -45,12 +51,6 @@ void fill_dropout(const LayerContext& context, ArgumentReader& arguments, Layer&
   } else {
     layer.saves.fixed = 1_B * elements_of(context.input);  // the mask
   }
-}
-
-void be_view(const LayerContext& context, Layer& layer) {
-  layer.output = context.input;
-  layer.work = {Work{.runs = false}, Work{.runs = false}, Work{.runs = false}};
-  layer.saves.is_view = true;
 }
 
 void fill_flatten(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
@@ -108,45 +108,6 @@ void fill_cost(const LayerContext& context, ArgumentReader& arguments, Layer& la
   }
 }
 
-bool reads_mean(ArgumentReader& arguments) {
-  const std::string reduction = arguments.text("reduction", "mean");
-  if (reduction != "mean" && reduction != "sum") {
-    arguments.complain(fmt::format("a loss cannot be reduced by `{}`", reduction),
-                       "write mean or sum");
-  }
-  return reduction == "mean";
-}
-
-// Scores of one prediction, or of one for each position with the classes last, as language models
-// flatten them. torch's own form [classes, height, width] would need the dimensions exchanged.
-// Softmax reads and writes every score; its logarithm is what backward needs.
-void fill_cross_entropy(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
-  layer.kind = LayerKind::cross_entropy_loss;
-  layer.arguments = LossArguments{reads_mean(arguments)};
-  layer.output = {};
-  if (context.input.empty() || context.input.size() > 2) {
-    arguments.complain(fmt::format("CrossEntropyLoss takes [classes] or [positions, classes], the "
-                                   "network's output has shape {}",
-                                   text_of(context.input)),
-                       "end the network in a Linear with one output per class, or use MSELoss");
-    return;
-  }
-  const int64_t elements = elements_of(context.input);
-  layer.work = {Work{.elements = 2 * elements}, Work{.elements = 2 * elements},
-                Work{.runs = false}};
-  layer.saves.elements = elements;
-}
-
-void fill_mse(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {
-  layer.kind = LayerKind::mse_loss;
-  layer.arguments = LossArguments{reads_mean(arguments)};
-  layer.output = {};
-  const int64_t elements = elements_of(context.input);
-  layer.work = {Work{.elements = 2 * elements}, Work{.elements = 3 * elements},
-                Work{.runs = false}};
-  layer.saves.input = true;
-}
-
 }  // namespace
 
 std::vector<LayerKindEntry> plain_layer_kinds() {
@@ -157,8 +118,6 @@ std::vector<LayerKindEntry> plain_layer_kinds() {
       {"Flatten", {"start_dim", "end_dim"}, fill_flatten},
       {"Buffer", {"shape", "dtype"}, fill_buffer},
       {"Cost", {"parameters", "forward", "backward", "activation"}, fill_cost},
-      {"CrossEntropyLoss", {}, fill_cross_entropy},
-      {"MSELoss", {}, fill_mse},
   };
 }
 

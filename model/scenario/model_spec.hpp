@@ -7,6 +7,7 @@
 #include "model/core/units.hpp"
 #include "model/scenario/object.hpp"
 #include "model/scenario/placed.hpp"
+#include "model/scenario/tensor_values.hpp"
 
 namespace lockstep {
 
@@ -33,7 +34,8 @@ struct LayerSpec {
   Given<std::string> name;
   Given<LayerCheckpoint> checkpoint;
   Given<bool> trainable;
-  Given<int64_t> device;  ///< stage or device that holds it
+  Given<int64_t> device;              ///< stage or device that holds it
+  std::vector<TensorValues> initial;  ///< of its parameters and buffers
   SourcePlace place{};
 };
 
@@ -58,6 +60,7 @@ struct ModelSpec {
   Given<bool> compile;
   Given<AttentionKind> attention;
   std::vector<Placed<Unpicklable>> unpicklable;
+  std::vector<TensorValues> initial;  ///< by the full name of a parameter or a buffer
   SourcePlace place{};
 };
 

@@ -159,18 +159,25 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
   if (options.manual) {
     co_await prepare_manual_backward(rank, options.synchronise);
   }
-  replica_.backward_of_loss(rank, options);
-  if (synchronising_) {
-    const int64_t ranks = co_await dividing_ranks(rank);
-    reducer_->divide_by(ranks);
-  }
-  for (const size_t layer : replica_.layers_last_to_first()) {
-    const Ticket done = replica_.backward(rank, layer);
-    if (is_wrapped()) {
-      reducer_->gradients_ready(rank, layer, done);  // 7, 8. into buckets; full ones are reduced
+  const int64_t last = replica_.last_forward();
+  const std::vector<BackwardPass> passes = replica_.take_passes(options);
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    replica_.turn_to(passes[pass].forward);
+    replica_.backward_of_loss(rank, passes[pass].applied_to(options));
+    if (synchronising_ && pass == 0) {
+      const int64_t ranks = co_await dividing_ranks(rank);
+      reducer_->divide_by(ranks);
     }
+    for (const size_t layer : replica_.layers_last_to_first()) {
+      const Ticket done = replica_.backward(rank, layer);
+      // Autograd adds up what all forwards give a parameter before its hook runs.
+      if (is_wrapped() && !replica_.adds_later(passes, pass, layer)) {
+        reducer_->gradients_ready(rank, layer, done);  // 7, 8. into buckets; full ones are reduced
+      }
+    }
+    replica_.forget_forward(rank);
   }
-  replica_.forget_forward(rank);
+  replica_.return_to(last);
   if (is_wrapped()) {
     if (!synchronising_ && options.through_wrapper) {
       co_await reducer_->refuse_first_static(rank);

@@ -175,11 +175,19 @@ Program DataParallel::backward(Rank& rank, const StepOptions& options) {
   for (size_t device = 0; device < used_devices(); ++device) {  // 6
     Copy& copy = copies_[device];
     const Ticket gradient = device == 0 ? loss_ready_ : scatter_output_gradient(rank, copy);
-    copy.computed = copy.replica.backward_of_loss(rank, of_part, {gradient});
-    for (const size_t layer : copy.replica.layers_last_to_first()) {
-      const Ticket last = copy.replica.backward(rank, layer);
-      copy.computed = last ? last : copy.computed;
+    const int64_t last_forward = copy.replica.last_forward();
+    for (const BackwardPass& pass : copy.replica.take_passes(of_part)) {  // several on one device
+      copy.replica.turn_to(pass.forward);
+      copy.computed = copy.replica.backward_of_loss(rank, pass.applied_to(of_part), {gradient});
+      for (const size_t layer : copy.replica.layers_last_to_first()) {
+        const Ticket last = copy.replica.backward(rank, layer);
+        copy.computed = last ? last : copy.computed;
+      }
+      if (used_devices() == 1) {
+        copy.replica.forget_forward(rank);
+      }
     }
+    copy.replica.return_to(last_forward);
   }
   reduce_gradients(rank);
   for (size_t device = 0; device < used_devices(); ++device) {

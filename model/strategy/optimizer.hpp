@@ -18,10 +18,18 @@ struct OptimizedTensor {
 /// Slices of state that the optimizer keeps for every element: none, momentum, or two moments.
 int state_tensors(const OptimizerPlan& plan);
 
-/// Updates the tensors on the compute stream of the first device. With `numerics` one kernel a
-/// tensor; without, one kernel for all (torch's foreach implementation), priced by the memory it
-/// moves.
-Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, bool numerics,
+/// Which of torch's implementations computes an update: foreach is the default on a GPU, and makes
+/// each intermediate result of all tensors at once; on the CPU it is one tensor after the other.
+enum class OptimizerKernels : uint8_t { for_all_tensors, for_each_tensor, of_values };
+
+/// What torch's functions hold beside parameters, gradients and state while they update tensors of
+/// these values that have gradients.
+Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
+                            const std::vector<Slice>& values);
+
+/// Updates the tensors on the compute stream of the first device. Where values are computed one
+/// kernel a tensor; else one for all, priced by the memory it moves.
+Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
                       std::vector<OptimizedTensor*> tensors, SiteId site, Ticket after);
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ void Reducer::prepare_for_backward() {
   empty_buckets();
   if (finds_unused()) {
     std::vector<bool> ran(replica_->network().layers.size(), false);
-    for (const size_t layer : replica_->layers_last_to_first()) {
+    for (const size_t layer : replica_->layers_of_backward()) {
       ran[layer] = true;
     }
     unused_.clear();

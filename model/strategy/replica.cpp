@@ -11,7 +11,10 @@ namespace lockstep {
 
 // State
 
-Replica::Replica(const TrainingPlan& plan, DeviceId device) : plan_(&plan), device_(device) {
+Replica::Replica(const TrainingPlan& plan, DeviceId device)
+    : plan_(&plan),
+      device_(device),
+      memory_(plan.numerics ? NetworkMemory() : memory_of(*plan.network, plan.types())) {
   const size_t layers = network().layers.size();
   parameters_of_.resize(layers);
   trainable_of_.resize(layers);
@@ -86,6 +89,10 @@ void Replica::adopt(Rank& rank, const std::vector<Slice>& parameters,
 
 void Replica::release(Rank& rank) {
   forget_forward(rank);
+  for (Forward& forward : kept_) {
+    release_forward(rank, forward);
+  }
+  kept_.clear();
   forget_optimizer(rank);
   for (Parameter& parameter : parameters_) {
     forget_gradient(rank, parameter);
@@ -173,7 +180,8 @@ void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
 }
 
 bool Replica::wants_gradient(const Parameter& parameter) const {
-  return parameter.trainable && (!only_optimizer_ || is_held_by(*only_optimizer_, parameter));
+  return parameter.trainable &&
+         (!now_.only_optimizer || is_held_by(*now_.only_optimizer, parameter));
 }
 
 bool Replica::is_held_by(size_t optimizer, const Parameter& parameter) const {
@@ -207,7 +215,11 @@ Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId 
   clip_gradients(rank, options.clipping, gradients, device_);
   OptimizerPlan optimizer = plan_->optimizers[options.optimizer];
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
-  return lockstep::optimizer_step(rank, optimizer, plan_->numerics, tensors, site, {});
+  // Autocast is that of the device that computes.
+  const auto kernels = plan_->numerics           ? OptimizerKernels::of_values
+                       : plan_->autocast_of_cuda ? OptimizerKernels::for_all_tensors
+                                                 : OptimizerKernels::for_each_tensor;
+  return lockstep::optimizer_step(rank, optimizer, kernels, tensors, site, {});
 }
 
 }  // namespace lockstep

@@ -4,12 +4,24 @@
 #include <span>
 #include <vector>
 
+#include "model/network/memory.hpp"
 #include "model/program/rank.hpp"
 #include "model/strategy/optimizer.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/update_options.hpp"
 
 namespace lockstep {
+
+/// A forward that a backward goes through, and where it enters the network.
+struct BackwardPass {
+  int64_t forward = 0;                    ///< Replica::last_forward() of it
+  double loss_factor = 1;                 ///< d(what is differentiated) / d(its loss)
+  std::vector<double> output_gradient{};  ///< the same by each element of its output, if not empty
+  bool is_output = false;                 ///< it enters at the output; else at the loss
+
+  /// `options` with these.
+  StepOptions applied_to(const StepOptions& options) const;
+};
 
 /// One copy of the model on one device of one rank, and how its layers run there: what strategies
 /// compose. All device work goes to the compute stream of the device, in program order.
@@ -44,6 +56,26 @@ class Replica {
   /// Copies the batch to the device and runs all layers and the loss. Returns when the loss is
   /// there. What backward needs is kept when training.
   Ticket forward(Rank& rank, const Batch& batch, const StepOptions& options, After after = {});
+
+  /// The number of the last forward; each has its own.
+  int64_t last_forward() const { return now_.number; }
+  /// The last forward keeps what it left beyond the next one, for a backward through both.
+  void keep_forward();
+  /// A kept forward is no longer wanted.
+  void drop_forward(Rank& rank, int64_t number);
+  /// The next backward goes through these forwards, the last one first: the last, or kept ones.
+  void go_back_through(std::vector<BackwardPass> passes) { passes_ = std::move(passes); }
+  bool has_passes() const { return !passes_.empty(); }
+  /// These, or where nothing was said the last forward alone, as `options` ask for it.
+  std::vector<BackwardPass> take_passes(const StepOptions& options);
+  /// What follows is about this forward.
+  void turn_to(int64_t number);
+  /// The backward has ended: the last forward is current again, those used up are forgotten.
+  void return_to(int64_t last);
+  /// Whether one of the passes behind `pass` adds to gradients of the layer's parameters.
+  bool adds_later(std::span<const BackwardPass> passes, size_t pass, size_t layer) const;
+  /// Layers through which the backward that comes may go, of all forwards that it may go through.
+  std::vector<size_t> layers_of_backward() const;
 
   /// The backward of the last forward, in pieces so that a strategy decides when each gradient is
   /// exchanged: first the loss, then the layers that ran, last to first.
@@ -90,12 +122,12 @@ class Replica {
   /// Makes it None.
   void forget_gradient(Rank& rank, Parameter& parameter);
   /// The inputs and targets that the last forward moved to the device.
-  Bytes batch_bytes() const { return input_.bytes() + target_.bytes(); }
+  Bytes batch_bytes() const { return now_.input.bytes() + now_.target.bytes(); }
   /// The loss of the last forward: one element, fp32.
   Slice loss() const { return loss_; }
   /// The output shape of one sample in the last forward.
   const Shape& output_shape() const;
-  Slice output() const { return trace_.empty() ? Slice{} : trace_.back().output; }
+  Slice output() const { return now_.trace.empty() ? Slice{} : now_.trace.back().output; }
 
  private:
   /// Buffers that the forward of one layer left.
@@ -105,7 +137,8 @@ class Replica {
     Slice output;
     Slice kept;                      ///< memory that the framework keeps for backward
     Slice recomputed;                ///< the same, of the forward that ran again
-    std::optional<size_t> residual;  ///< of residual layers: index into residuals_
+    Slice weight_copies;             ///< autocast's
+    std::optional<size_t> residual;  ///< of residual layers: index into now_.residuals
     /// In a training: the segment whose forward runs again before its backward.
     const CheckpointedSegment* segment = nullptr;
   };
@@ -129,6 +162,28 @@ class Replica {
     const Slice& branch() const { return aside.buffer != no_buffer ? aside : remembered; }
   };
 
+  /// What a forward leaves for its backward.
+  struct Forward {
+    int64_t number = 0;
+    int64_t samples = 0;
+    size_t last_module = 0;
+    size_t first_wanted_layer = 0;         ///< that has a parameter which gets a gradient
+    std::optional<size_t> only_optimizer;  ///< whose parameters alone get one
+    Slice input;
+    Slice target;
+    Slice kept_by_loss;
+    std::vector<Slice> transient;  ///< freed with the forward
+    std::vector<LayerRun> trace;
+    std::vector<Residual> residuals;
+    std::vector<size_t> open_residuals;
+    const CheckpointedSegment* recomputed = nullptr;  ///< whose backward is under way
+    Slice current;                                    ///< activation that the next layer reads
+    Slice gradient;                                   ///< gradient that the next backward reads
+  };
+
+  const Forward& forward_of(int64_t number) const;
+  bool fills_gradients(const Forward& forward, size_t layer) const;
+  void release_forward(Rank& rank, Forward& forward);
   void bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after);
   bool runs(size_t layer, const StepOptions& options) const;
   void find_first_wanted_layer(const StepOptions& options);
@@ -140,7 +195,14 @@ class Replica {
   void submit_forward(Rank& rank, const LayerRun& run, const Turn& turn, const Slice& output);
   Cost cost_of(const LayerRun& run, const Turn& turn) const;
   bool updates_buffers(const LayerRun& run, const Turn& turn) const;
+  // replica_memory.cpp; nothing is kept there with numerics, where every tensor is an operand.
   Slice keep(Rank& rank, Bytes of_sample);
+  Slice hold(Rank& rank, Purpose purpose, Bytes whole);
+  Slice keep_for_backward(Rank& rank, LayerRun& run, const Turn& turn);
+  Slice begin_loss(Rank& rank, bool training);
+  void end_forward(Rank& rank, bool training);
+  Bytes backward_working_set(const LayerRun& run, Bytes made_gradients) const;
+  Slice hold_for_loss_backward(Rank& rank);
   Cost backward_cost(size_t layer) const;
   std::span<LayerRun> runs_of(const CheckpointedSegment& segment);
   void forget_inside(Rank& rank, const CheckpointedSegment& segment);
@@ -151,7 +213,7 @@ class Replica {
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;
-  bool wants_input_gradient(size_t layer) const { return layer > first_wanted_layer_; }
+  bool wants_input_gradient(size_t layer) const { return layer > now_.first_wanted_layer; }
 
   const TrainingPlan* plan_;
   DeviceId device_;
@@ -161,23 +223,14 @@ class Replica {
   std::vector<std::vector<size_t>> buffers_of_;
   std::vector<Buffer> buffers_;
   Slice loss_;
+  NetworkMemory memory_;
   bool is_allocated_ = false;
   bool owns_values_ = false;  ///< the memory of parameters and buffers
 
-  // Of the last forward:
-  int64_t samples_ = 0;
-  size_t last_module_ = 0;
-  size_t first_wanted_layer_ = 0;         ///< that has a parameter which gets a gradient
-  std::optional<size_t> only_optimizer_;  ///< whose parameters alone get one
-  Slice input_;
-  Slice target_;
-  std::vector<Slice> transient_;  ///< freed with the forward
-  std::vector<LayerRun> trace_;
-  std::vector<Residual> residuals_;
-  std::vector<size_t> open_residuals_;
-  const CheckpointedSegment* recomputed_ = nullptr;  ///< whose backward is under way
-  Slice current_;                                    ///< activation that the next layer reads
-  Slice gradient_;                                   ///< gradient that the next backward reads
+  Forward now_;                ///< the last, or the one whose backward is under way
+  std::vector<Forward> kept_;  ///< earlier ones that a backward may still go through
+  std::vector<BackwardPass> passes_;
+  int64_t forwards_ = 0;
 };
 
 /// The values that sample `index` of the data set has: small whole numbers, or class indices.

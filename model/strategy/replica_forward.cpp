@@ -7,8 +7,8 @@
 namespace lockstep {
 
 Slice Replica::transient(Rank& rank, int64_t elements, DType dtype) {
-  transient_.push_back(rank.allocate(Purpose::workspace, dtype, elements, device_));
-  return transient_.back();
+  now_.transient.push_back(rank.allocate(Purpose::workspace, dtype, elements, device_));
+  return now_.transient.back();
 }
 
 namespace {
@@ -26,32 +26,32 @@ Values constant(const Values& like, double value) {
 void Replica::bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
   const Network& net = network();
   const size_t first = options.modules.empty() ? 0 : options.modules.front();
-  samples_ = batch.size();
-  const Layer& loss = net.loss_of(static_cast<int32_t>(last_module_));
-  const bool classes = loss.kind == LayerKind::cross_entropy_loss;
+  now_.samples = batch.size();
+  const Layer& loss = net.loss_of(static_cast<int32_t>(now_.last_module));
+  const bool classes = has_class_targets(loss.kind);
   const int64_t outputs = elements_of(loss.input);
   const int64_t targets = classes ? outputs / loss.input.back() : outputs;
   const DType given = net.input_dtype_of(first);
   const DType input_dtype = is_floating(given) ? plan_->parameter_dtype : given;
   const DType target_dtype = classes ? DType::int64 : plan_->parameter_dtype;
-  const int64_t input_elements = samples_ * elements_of(net.input_of(first));
+  const int64_t input_elements = now_.samples * elements_of(net.input_of(first));
   const Slice host_input = rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
   const Slice host_target =
-      rank.allocate(Purpose::input, target_dtype, samples_ * targets, host_device);
+      rank.allocate(Purpose::input, target_dtype, now_.samples * targets, host_device);
   if (writes_values()) {
-    const Values goal = batch_targets(*plan_, batch, last_module_);
+    const Values goal = batch_targets(*plan_, batch, now_.last_module);
     rank.write(host_input, batch_inputs(*plan_, batch, first));
     rank.write(host_target, options.target ? constant(goal, *options.target) : goal);
   }
-  input_ = rank.allocate(Purpose::input, input_dtype, input_elements, device_);
-  target_ = rank.allocate(Purpose::input, target_dtype, samples_ * targets, device_);
+  now_.input = rank.allocate(Purpose::input, input_dtype, input_elements, device_);
+  now_.target = rank.allocate(Purpose::input, target_dtype, now_.samples * targets, device_);
   const SiteId site = site_id(replica_sites::bring_batch);
-  rank.copy(host_input, input_, {compute(), after, site});
-  rank.copy(host_target, target_, {compute(), after, site});
+  rank.copy(host_input, now_.input, {compute(), after, site});
+  rank.copy(host_target, now_.target, {compute(), after, site});
   rank.release(host_input);
   rank.release(host_target);
-  transient_ = {input_, target_};
-  current_ = input_;
+  now_.transient = {now_.input, now_.target};
+  now_.current = now_.input;
 }
 
 namespace {
@@ -78,24 +78,25 @@ bool Replica::runs(size_t layer, const StepOptions& options) const {
 }
 
 void Replica::find_first_wanted_layer(const StepOptions& options) {
-  first_wanted_layer_ = network().layers.size();
+  now_.first_wanted_layer = network().layers.size();
   for (const Parameter& parameter : parameters_) {
-    if (parameter.place.layer < first_wanted_layer_ && wants_gradient(parameter) &&
+    if (parameter.place.layer < now_.first_wanted_layer && wants_gradient(parameter) &&
         runs(parameter.place.layer, options)) {
-      first_wanted_layer_ = parameter.place.layer;
+      now_.first_wanted_layer = parameter.place.layer;
     }
   }
 }
 
 Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
   forget_forward(rank);
-  only_optimizer_ = options.only_optimizer;
-  last_module_ = options.modules.empty() ? 0 : options.modules.back();
+  now_.number = ++forwards_;
+  now_.only_optimizer = options.only_optimizer;
+  now_.last_module = options.modules.empty() ? 0 : options.modules.back();
   find_first_wanted_layer(options);
   bring_batch(rank, batch, options, after);
   for (size_t layer = 0; layer < network().layers.size(); ++layer) {
     if (runs(layer, options)) {
-      refuse_single_value(network().layers[layer], samples_, options.training);
+      refuse_single_value(network().layers[layer], now_.samples, options.training);
       run_layer(rank, layer, options.training);
     }
     const CheckpointedSegment* segment = network().segment_of(layer);
@@ -103,30 +104,34 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
       forget_inside(rank, *segment);
     }
   }
-  const Layer& loss = network().loss_of(static_cast<int32_t>(last_module_));
-  const Slice reads[] = {current_, target_};
+  const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
+  const Slice reads[] = {now_.current, now_.target};
   KernelCall call;
-  call.layer = static_cast<int32_t>(last_module_);
+  call.layer = static_cast<int32_t>(now_.last_module);
   call.kernel = Kernel::loss_forward;
-  call.work = flops_of(loss, Pass::forward, samples_).count();
+  call.work = flops_of(loss, Pass::forward, now_.samples).count();
   call.computes_in = plan_->activation_dtype;
-  call.memory_traffic = moved_bytes(loss, Pass::forward, samples_, plan_->activation_dtype);
+  call.memory_traffic = moved_bytes(loss, Pass::forward, now_.samples, plan_->activation_dtype);
   call.reads = plan_->numerics ? std::span<const Slice>(reads) : std::span<const Slice>();
   call.writes = {&loss_, 1};
-  return rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
+  Slice working = begin_loss(rank, options.training);
+  const Ticket done = rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
+  forget(rank, working);
+  end_forward(rank, options.training);
+  return done;
 }
 
 // Which skip connection a residual layer belongs to.
 std::optional<size_t> Replica::residual_of(size_t layer) {
   switch (network().layers[layer].kind) {
     case LayerKind::residual_begin:
-      open_residuals_.push_back(residuals_.size());
-      residuals_.emplace_back();
-      return open_residuals_.back();
-    case LayerKind::residual_shortcut: return open_residuals_.back();
+      now_.open_residuals.push_back(now_.residuals.size());
+      now_.residuals.emplace_back();
+      return now_.open_residuals.back();
+    case LayerKind::residual_shortcut: return now_.open_residuals.back();
     case LayerKind::residual_add: {
-      const size_t closed = open_residuals_.back();
-      open_residuals_.pop_back();
+      const size_t closed = now_.open_residuals.back();
+      now_.open_residuals.pop_back();
       return closed;
     }
     default: return std::nullopt;
@@ -137,9 +142,10 @@ std::optional<size_t> Replica::residual_of(size_t layer) {
 void Replica::pass_residual(const LayerRun& run) {
   const LayerKind kind = network().layers[run.layer].kind;
   if (kind == LayerKind::residual_begin) {
-    residuals_[*run.residual].remembered = current_;
+    now_.residuals[*run.residual].remembered = now_.current;
   } else if (kind == LayerKind::residual_shortcut) {
-    residuals_[*run.residual].aside = std::exchange(current_, residuals_[*run.residual].remembered);
+    now_.residuals[*run.residual].aside =
+        std::exchange(now_.current, now_.residuals[*run.residual].remembered);
   }
 }
 
@@ -148,39 +154,29 @@ void Replica::run_layer(Rank& rank, size_t layer, bool training) {
   run.layer = layer;
   run.segment = training ? network().segment_of(layer) : nullptr;
   run.residual = residual_of(layer);
-  trace_.push_back(run);
-  forward_of_run(rank, trace_.back(), {.training = training});
-}
-
-Slice Replica::keep(Rank& rank, Bytes of_sample) {
-  const Bytes kept = of_sample * samples_;
-  return kept > Bytes{} && !plan_->numerics
-             ? rank.allocate(Purpose::activation, DType::uint8, kept.count(), device_)
-             : Slice{};
+  now_.trace.push_back(run);
+  forward_of_run(rank, now_.trace.back(), {.training = training});
 }
 
 DType Replica::output_type_of(const LayerRun& run) const {
   return output_type(network().layers[run.layer], run.input.dtype,
-                     run.residual ? residuals_[*run.residual].branch().dtype : run.input.dtype,
+                     run.residual ? now_.residuals[*run.residual].branch().dtype : run.input.dtype,
                      plan_->types());
 }
 
 void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
   const Layer& layer = network().layers[run.layer];
   pass_residual(run);
-  run.input = current_;
-  if (turn.again) {
-    run.recomputed = keep(rank, layer.recomputed_bytes(plan_->activation_dtype));
-  } else if (turn.training && run.layer >= first_wanted_layer_) {
-    run.kept = keep(rank, layer.activation_bytes(plan_->activation_dtype));
-  }
+  run.input = now_.current;
+  Slice working = keep_for_backward(rank, run, turn);
   Slice output;
   if (plan_->numerics && layer.kind != LayerKind::residual_shortcut) {
     output = rank.allocate(Purpose::activation, output_type_of(run),
-                           samples_ * elements_of(layer.output), device_);
-    current_ = output;
+                           now_.samples * elements_of(layer.output), device_);
+    now_.current = output;
   }
   submit_forward(rank, run, turn, output);
+  forget(rank, working);
   if (turn.again && turn.is_last) {
     // Its first output lives on outside of the segment, and no backward reads this one.
     if (output.buffer != no_buffer) {
@@ -204,13 +200,13 @@ Replica::Cost Replica::cost_of(const LayerRun& run, const Turn& turn) const {
   const Layer& layer = network().layers[run.layer];
   if (turn.again && run.segment->recomputation == Recomputation::attention_core) {
     const Work& core = layer.attention_core->work;
-    return {(core.flops * samples_).count(),
-            Bytes(size_of(plan_->activation_dtype)) * core.elements * samples_};
+    return {(core.flops * now_.samples).count(),
+            Bytes(size_of(plan_->activation_dtype)) * core.elements * now_.samples};
   }
   const auto* price = std::get_if<CostArguments>(&layer.arguments);
-  return {price != nullptr ? (price->forward * samples_).count()
-                           : flops_of(layer, Pass::forward, samples_).count(),
-          moved_bytes(layer, Pass::forward, samples_, plan_->activation_dtype)};
+  return {price != nullptr ? (price->forward * now_.samples).count()
+                           : flops_of(layer, Pass::forward, now_.samples).count(),
+          moved_bytes(layer, Pass::forward, now_.samples, plan_->activation_dtype)};
 }
 
 void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
@@ -230,16 +226,16 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
     reads.push_back(parameters_[parameter].tensor.value);
   }
   if (plan_->numerics && layer.kind == LayerKind::residual_add) {
-    reads.push_back(residuals_[*run.residual].branch());
+    reads.push_back(now_.residuals[*run.residual].branch());
   }
   if (updates_buffers(run, turn)) {
     for (const size_t buffer : buffers_of_[run.layer]) {
       writes.push_back(buffers_[buffer].value);
     }
   }
-  const bool keeps_nothing =
-      (run.segment != nullptr && !turn.again) || (turn.training && run.layer < first_wanted_layer_);
-  const double scalars[] = {static_cast<double>(samples_), turn.training ? 1.0 : 0.0, 1.0};
+  const bool keeps_nothing = (run.segment != nullptr && !turn.again) ||
+                             (turn.training && run.layer < now_.first_wanted_layer);
+  const double scalars[] = {static_cast<double>(now_.samples), turn.training ? 1.0 : 0.0, 1.0};
   const Cost cost = cost_of(run, turn);
   KernelCall call;
   call.kernel = std::holds_alternative<CostArguments>(layer.arguments) ? Kernel::timed
@@ -260,8 +256,8 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
 
 std::span<Replica::LayerRun> Replica::runs_of(const CheckpointedSegment& segment) {
   // Layers run in definition order, so the trace is sorted.
-  const auto begin = std::ranges::lower_bound(trace_, segment.first, {}, &LayerRun::layer);
-  const auto end = std::ranges::upper_bound(trace_, segment.last, {}, &LayerRun::layer);
+  const auto begin = std::ranges::lower_bound(now_.trace, segment.first, {}, &LayerRun::layer);
+  const auto end = std::ranges::upper_bound(now_.trace, segment.last, {}, &LayerRun::layer);
   return {begin, end};
 }
 
@@ -274,9 +270,9 @@ void Replica::forget_inside(Rank& rank, const CheckpointedSegment& segment) {
 }
 
 void Replica::recompute(Rank& rank, const CheckpointedSegment& segment) {
-  recomputed_ = &segment;
+  now_.recomputed = &segment;
   const std::span<LayerRun> runs = runs_of(segment);
-  current_ = runs.front().input;
+  now_.current = runs.front().input;
   for (LayerRun& run : runs) {
     forward_of_run(rank, run, {.training = true, .again = true, .is_last = &run == &runs.back()});
   }
@@ -288,20 +284,24 @@ void Replica::forget(Rank& rank, Slice& memory) {
   }
 }
 
-void Replica::forget_forward(Rank& rank) {
-  for (LayerRun& run : trace_) {
+void Replica::forget_forward(Rank& rank) { release_forward(rank, now_); }
+
+void Replica::release_forward(Rank& rank, Forward& forward) {
+  for (LayerRun& run : forward.trace) {
     forget(rank, run.kept);
     forget(rank, run.recomputed);
+    forget(rank, run.weight_copies);
     forget(rank, run.output);
   }
-  for (const Slice& memory : transient_) {
+  forget(rank, forward.kept_by_loss);
+  for (const Slice& memory : forward.transient) {
     rank.release(memory);
   }
-  trace_.clear();
-  transient_.clear();
-  residuals_.clear();
-  open_residuals_.clear();
-  recomputed_ = nullptr;
+  forward.trace.clear();
+  forward.transient.clear();
+  forward.residuals.clear();
+  forward.open_residuals.clear();
+  forward.recomputed = nullptr;
 }
 
 }  // namespace lockstep

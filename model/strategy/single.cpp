@@ -21,11 +21,16 @@ Program SingleDevice::forward(Rank& rank, const Batch& batch, const StepOptions&
 }
 
 Program SingleDevice::backward(Rank& rank, const StepOptions& options) {
-  replica_.backward_of_loss(rank, options);
-  for (const size_t layer : replica_.layers_last_to_first()) {
-    replica_.backward(rank, layer);
+  const int64_t last = replica_.last_forward();
+  for (const BackwardPass& pass : replica_.take_passes(options)) {
+    replica_.turn_to(pass.forward);
+    replica_.backward_of_loss(rank, pass.applied_to(options));
+    for (const size_t layer : replica_.layers_last_to_first()) {
+      replica_.backward(rank, layer);
+    }
+    replica_.forget_forward(rank);
   }
-  replica_.forget_forward(rank);
+  replica_.return_to(last);
   co_return;
 }
 

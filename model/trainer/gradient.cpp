@@ -91,9 +91,12 @@ std::shared_ptr<GradientNode> Interpreter::new_node(Kind kind, SiteId site) {
   return node;
 }
 
-GradientPointer Interpreter::new_result_of_forward(int64_t elements) {
+GradientPointer Interpreter::new_result_of_forward(int64_t elements, int64_t forward,
+                                                   bool is_output) {
   const std::shared_ptr<GradientNode> node = new_node(Kind::forward, no_site);
   node->elements = elements;
+  node->forward = forward;
+  node->is_output = is_output;
   return node;
 }
 
@@ -195,8 +198,43 @@ std::map<std::string, Adjoint> Interpreter::expression_back(const GradientNode& 
   }
 }
 
-Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, GradientPointer loss,
-                                             GradientPointer output, SiteId site) {
+// What PyTorch raises on the way, and what is not modelled.
+void Interpreter::check_node(const GradientNode& node, const ForwardResults& results, SiteId site) {
+  if (node.reaches_earlier_graph) {
+    throw ProgramException(site, "Trying to backward through the graph a second time");
+  }
+  if (node.through_parameters) {
+    lack(site, "the gradient of `parameter(..)` is not modelled",
+         "keep it out of the loss; optimizers have weight_decay");
+  }
+  const bool is_last = &node == results.loss.get() || &node == results.output.get();
+  if (node.kind != Kind::forward || is_last) {
+    return;
+  }
+  if (results.keeps_none) {
+    lack(site, "backward through an earlier forward is not modelled under dp",
+         "write the backward of each loss before the next forward: their gradients add up");
+  }
+  if (!results.kept.contains(node.forward)) {
+    throw ProgramException(site, "Trying to backward through the graph a second time");
+  }
+}
+
+namespace {
+
+/// Adds what a value gives one result of a forward.
+void note_start(const GradientNode& node, const Adjoint& adjoint, ForwardStart& start) {
+  if (node.is_output) {
+    start.of_output = adjoint;
+  } else {
+    start.of_loss = adjoint.front();
+  }
+}
+
+}  // namespace
+
+Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, ForwardResults results,
+                                             SiteId site) {
   if (!variable) {
     throw ProgramException(
         site, "element 0 of tensors does not require grad and does not have a grad_fn");
@@ -205,21 +243,25 @@ Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, GradientP
     throw ProgramException(site, "grad can be implicitly created only for scalar outputs");
   }
   std::map<const GradientNode*, Adjoint> adjoints = {{variable.get(), {1}}};
+  std::map<int64_t, int> results_of;  // of each forward: its loss, its output, or both
+  BackwardStart start;
+  start.has_last = false;
   for (const GradientPointer& node : reachable(variable)) {
     const auto found = adjoints.find(node.get());
-    if (found == adjoints.end() || node == loss || node == output) {
+    if (found == adjoints.end()) {
       continue;
     }
-    if (node->reaches_earlier_graph) {
-      throw ProgramException(site, "Trying to backward through the graph a second time");
-    }
-    if (node->through_parameters) {
-      lack(site, "the gradient of `parameter(..)` is not modelled",
-           "keep it out of the loss; optimizers have weight_decay");
-    }
+    check_node(*node, results, site);
     if (node->kind == Kind::forward) {
-      lack(site, "backward through an earlier forward is not modelled",
-           "write the backward of each loss before the next forward: their gradients add up");
+      const bool is_last = node == results.loss || node == results.output;
+      start.has_last = start.has_last || is_last;
+      note_start(*node, found->second,
+                 is_last ? static_cast<ForwardStart&>(start) : start.earlier[node->forward]);
+      if (++results_of[node->forward] > 1) {
+        lack(site, "a loss that is made of the network's loss and of its output is not modelled",
+             "compute all of it from `output`, or from `loss`");
+      }
+      continue;
     }
     if (node->kind == Kind::gathered) {
       const Adjoint back = co_await gathered_back(*node, found->second);
@@ -230,18 +272,9 @@ Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, GradientP
       add_to(adjoints[node->inputs.find(name)->second.get()], back);
     }
   }
-  const auto of_loss = loss ? adjoints.find(loss.get()) : adjoints.end();
-  const auto of_output = output ? adjoints.find(output.get()) : adjoints.end();
-  if (of_loss == adjoints.end() && of_output == adjoints.end()) {
+  if (results_of.empty()) {
     throw ProgramException(site, "backward of something that does not depend on the last forward");
   }
-  if (of_loss != adjoints.end() && of_output != adjoints.end()) {
-    lack(site, "a loss that is made of the network's loss and of its output is not modelled",
-         "compute all of it from `output`, or from `loss`");
-  }
-  BackwardStart start;
-  start.of_loss = of_loss != adjoints.end() ? of_loss->second.front() : 0;
-  start.of_output = of_output != adjoints.end() ? of_output->second : Adjoint();
   co_return start;
 }
 

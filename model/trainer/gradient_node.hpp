@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,20 @@ using GradientPointer = std::shared_ptr<const GradientNode>;
 
 /// Where the backward of a value enters the network: d(value) / d(the loss of the forward), or
 /// d(value) / d(each element of its output).
-struct BackwardStart {
+struct ForwardStart {
   double of_loss = 0;
   std::vector<double> of_output{};  ///< empty: the value does not depend on the output
+};
+struct BackwardStart : ForwardStart {
+  bool has_last = true;                       ///< the value depends on the last forward
+  std::map<int64_t, ForwardStart> earlier{};  ///< of the forwards before, by their numbers
+};
+/// The results of the last forward, and the numbers of earlier ones whose graph is still there.
+struct ForwardResults {
+  GradientPointer loss{};
+  GradientPointer output{};
+  std::set<int64_t> kept{};
+  bool keeps_none = false;  ///< only the graph of the last forward is modelled
 };
 
 /// Where a value comes from, back to the loss of a forward: what autograd records, of the
@@ -32,8 +44,10 @@ struct GradientNode {
     gathered,    ///< all_gather with sync_grads of one value
   };
   Kind kind = Kind::forward;
-  int64_t number = 0;  ///< in the order of their making: a value comes from earlier ones only
-  int64_t graph = 0;   ///< the batch that made it
+  int64_t number = 0;      ///< in the order of their making: a value comes from earlier ones only
+  int64_t graph = 0;       ///< the batch that made it
+  int64_t forward = 0;     ///< of `forward`: its number
+  bool is_output = false;  ///< of `forward`: the output, else the loss
   bool reaches_earlier_graph = false;  ///< a backward would go through one that is gone
   bool through_parameters = false;     ///< computed from parameter(..) too
   int64_t elements = 1;                ///< of the value; a backward begins at one alone

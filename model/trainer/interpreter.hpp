@@ -102,11 +102,10 @@ class Interpreter {
   /// Starts a new batch for gradient recording.
   void begin_graph() { ++graph_; }
   /// The loss of a forward, or its output of so many elements, from which gradients flow.
-  GradientPointer new_result_of_forward(int64_t elements);
-  /// The gradient of `variable` with respect to these results of a forward, with the communication
+  GradientPointer new_result_of_forward(int64_t elements, int64_t forward, bool is_output);
+  /// The gradient of `variable` with respect to the results of forwards, with the communication
   /// of gradients that goes with it. Raises where PyTorch would.
-  Task<BackwardStart> gradient_of(GradientPointer variable, GradientPointer loss,
-                                  GradientPointer output, SiteId site);
+  Task<BackwardStart> gradient_of(GradientPointer variable, ForwardResults results, SiteId site);
   Task<Variable> variable_of(const Expression& expression, Frame& frame, SiteId site);
   /// Where the result of an expression lies.
   Location location_for(const Expression& expression, Frame& frame);
@@ -187,6 +186,7 @@ class Interpreter {
   GradientPointer recorded(const Expression& expression, int64_t elements, Frame& frame,
                            SiteId site, const NamedValues& resolved);
   GradientPointer gradient_of_list(const Variable::List& items, const List& values);
+  void check_node(const GradientNode& node, const ForwardResults& results, SiteId site);
   GradientPointer gradient_through(const Statement& statement, const Group& group, const Call& call,
                                    GradientPointer data);
   Task<Adjoint> gathered_back(const GradientNode& node, const Adjoint& adjoint);

@@ -66,6 +66,9 @@ std::optional<Argument> argument_value(const PlainValue& value) {
 std::vector<NamedArgument> NetworkReader::arguments(const std::vector<ObjectArgument>& given) {
   std::vector<NamedArgument> named;
   for (const ObjectArgument& argument : given) {
+    if (argument.value.is_null()) {
+      continue;  // torch's default
+    }
     std::optional<Argument> value = argument_value(argument.value);
     if (!value) {
       add_problem(preparation_, Kind::invalid, argument.place,
@@ -137,6 +140,7 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
   if (spec.device) {
     description.arguments.push_back({"device", spec.device->value});
   }
+  description.initial = spec.initial;
   description.layers = layers(spec.layers);
   description.shortcut = layers(spec.shortcut);
   return description;
@@ -227,6 +231,7 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
     description->loss = {.kind = model.loss->name, .source = model.loss->place};
     description->loss.arguments = arguments(model.loss->arguments);
   }
+  description->initial = model.initial;
   description->flash_attention = !model.attention || model.attention->value == AttentionKind::flash;
   mark_segments(model, *description);
   return description;
@@ -265,7 +270,8 @@ std::optional<Network> network_of(Preparation& preparation, const ModelSpec& mod
   BuildResult built = build_network(*description);
   for (const NetworkError& error : built.errors) {
     const SourcePlace& place = error.source.line > 0 ? error.source : model.place;
-    add_problem(preparation, Kind::invalid, place, error.path + ": " + error.message, error.remedy);
+    add_problem(preparation, error.is_unmodelled ? Kind::unsupported : Kind::invalid, place,
+                error.path + ": " + error.message, error.remedy);
   }
   return built.ok() ? std::optional(std::move(built.network)) : std::nullopt;
 }

@@ -19,6 +19,8 @@
 
 namespace lockstep {
 
+struct BackwardPass;
+
 /// The position of a loop, as the names of expressions see it.
 struct Progress {
   int64_t global_step = 0;           ///< optimizer steps
@@ -180,6 +182,12 @@ class Training final : public TrainerScope {
   Program forward(const Statement* statement, Frame& frame);
   /// Runs backward from `start`: a multiple of the loss, or what the program made of the output.
   Program backward(BackwardStart start, SiteId site);
+  bool keeps_graphs() const;
+  ForwardResults results_of_forwards() const;
+  void keep_last_forward(const Statement* statement, Frame& frame);
+  void drop_unreachable_forwards();
+  void drop_forwards();
+  std::vector<BackwardPass> passes_of(const BackwardStart& start) const;
   Program backward_of(const Statement& statement, Frame& frame);
   /// d(what the step hook returns) / d(the loss of its forward, or its output).
   Task<BackwardStart> start_of_returned(std::string_view hook, const Frame& frame);
@@ -247,11 +255,20 @@ class Training final : public TrainerScope {
   bool training_ = false;          ///< gradients will be asked for
   bool synchronise_ = true;
   double loss_factor_ = 1;
-  std::optional<Closure> closure_;            ///< of the batch that runs
-  std::map<size_t, Clipping> clippings_;      ///< of the next step, by optimizer
-  std::set<size_t> has_gradients_;            ///< optimizers whose gradients are not None or 0
-  GradientPointer loss_gradient_;             ///< of the last forward
-  GradientPointer output_gradient_;           ///< of the same
+  std::optional<Closure> closure_;        ///< of the batch that runs
+  std::map<size_t, Clipping> clippings_;  ///< of the next step, by optimizer
+  std::set<size_t> has_gradients_;        ///< optimizers whose gradients are not None or 0
+  GradientPointer loss_gradient_;         ///< of the last forward
+  GradientPointer output_gradient_;       ///< of the same
+  /// Earlier forwards of this batch that something still depends on.
+  struct KeptForward {
+    int64_t number = 0;
+    std::weak_ptr<const GradientNode> loss{};
+    std::weak_ptr<const GradientNode> output{};
+  };
+  std::vector<KeptForward> kept_forwards_;
+  int64_t forward_number_ = 0;                ///< of the last
+  std::string output_name_ = "output";        ///< to which the last has bound its output
   std::optional<double> factor_of_copies_{};  ///< what the hooks of all copies have returned
 };
 

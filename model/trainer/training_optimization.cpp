@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/scenario/expressions_of.hpp"
+#include "model/strategy/replica.hpp"
 #include "model/trainer/sites.hpp"
 #include "model/trainer/training.hpp"
 
@@ -37,6 +38,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
   synchronise_ = true;
   training_ = false;
   forward_done_ = false;
+  drop_forwards();
 }
 
 // The hook `optimizer_step` is given the closure, and has to run it.
@@ -95,15 +97,15 @@ Program Training::run_closure() {
 // Automatic optimization calls backward on what training_step returns. What training_step_end
 // of 1.x makes of it counts as its loss itself.
 Task<BackwardStart> Training::start_of_returned(std::string_view hook, const Frame& frame) {
-  BackwardStart start{factor_of_copies_.value_or(1)};
+  BackwardStart start;
+  start.of_loss = factor_of_copies_.value_or(1);
   const auto loss = frame.find("loss");
   if (factor_of_copies_ || loss == frame.end() || has_hook(std::string(hook) + "_end")) {
     co_return start;
   }
   const Hook* own = program_.scenario->program ? program_.scenario->program->find(hook) : nullptr;
   const SiteId site = own == nullptr ? no_site : site_of(own->place);
-  start = co_await interpreter_.gradient_of(loss->second.gradient, loss_gradient_, output_gradient_,
-                                            site);
+  start = co_await interpreter_.gradient_of(loss->second.gradient, results_of_forwards(), site);
   co_return start;
 }
 
@@ -123,20 +125,29 @@ void Training::check_may_skip(const Hook* training_step) const {
 }
 
 Program Training::backward(BackwardStart start, SiteId site) {
-  if (std::exchange(graph_is_gone_, true)) {
+  if (start.has_last && std::exchange(graph_is_gone_, true)) {
     throw ProgramException(site, "Trying to backward through the graph a second time");
   }
   if (!clippings_.empty()) {
     interpreter_.lack(site, "a backward between clip_gradients and optimizer_step is not modelled");
   }
   StepOptions options = step_options();
-  if (start.of_output.empty()) {
-    options.loss_factor *= start.of_loss;
+  if (!kept_forwards_.empty()) {
+    strategy_->replica().go_back_through(passes_of(start));
+    std::erase_if(kept_forwards_,
+                  [&](const KeptForward& kept) { return start.earlier.contains(kept.number); });
+  } else {
+    options.loss_factor *= start.of_output.empty() ? start.of_loss : 1;
+    options.output_gradient = std::move(start.of_output);
   }
-  options.output_gradient = std::move(start.of_output);
   co_await hook("on_before_backward");
   interpreter_.hand_over_compute_stream();
   co_await strategy_->backward(rank_, options);
+  if (strategy_->replica().has_passes()) {
+    interpreter_.lack(site, fmt::format("a backward through several forwards is not modelled by "
+                                        "the strategy {}",
+                                        strategy_->name()));
+  }
   note_gradients();
   co_await hook("on_after_backward");
 }

@@ -15,13 +15,13 @@ Program Training::backward_of(const Statement& statement, Frame& frame) {
   if (!forward_done_) {
     throw ProgramException(site_of(statement), "backward without a forward before it");
   }
-  BackwardStart start{1};
+  BackwardStart start;
+  start.of_loss = 1;
   if (statement.expression) {
     const SiteId site = site_of(statement);
     const Variable variable =
         co_await interpreter_.variable_of(statement.expression->value, frame, site);
-    start = co_await interpreter_.gradient_of(variable.gradient, loss_gradient_, output_gradient_,
-                                              site);
+    start = co_await interpreter_.gradient_of(variable.gradient, results_of_forwards(), site);
   }
   co_await backward(std::move(start), site_of(statement));
 }

@@ -180,6 +180,7 @@ Program Training::forward(const Statement* statement, Frame& frame) {
                            "forward has no batch here; move it to a step hook");
   }
   if (!forwarded_ || part_ == 0) {  // of all copies at once
+    keep_last_forward(statement, frame);
     interpreter_.hand_over_compute_stream();
     co_await strategy_->forward(rank_, *whole_batch_, options);
     forwarded_ = true;
@@ -231,8 +232,11 @@ TensorPointer Training::copied(const Slice& from, std::vector<int64_t> shape) {
 
 Program Training::bind_output(const Statement* statement, Frame& frame) {
   output_gradient_ = nullptr;
+  loss_gradient_ = nullptr;
+  forward_number_ = strategy_->copy(part_).last_forward();
   if (program_.uses_loss) {
-    loss_gradient_ = training_ ? interpreter_.new_result_of_forward(1) : nullptr;
+    loss_gradient_ =
+        training_ ? interpreter_.new_result_of_forward(1, forward_number_, false) : nullptr;
     interpreter_.bind("loss", Variable{loss_tensor(), loss_gradient_}, frame);
   }
   const bool named = statement != nullptr && statement->result;
@@ -264,9 +268,10 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
     output->ready_on = compute_stream;
     output->uses[compute_stream] = output->ready;
   }
-  output_gradient_ = training_ ? interpreter_.new_result_of_forward(elements) : nullptr;
-  interpreter_.bind(named ? statement->result->value : "output", Variable{output, output_gradient_},
-                    frame);
+  output_gradient_ =
+      training_ ? interpreter_.new_result_of_forward(elements, forward_number_, true) : nullptr;
+  output_name_ = named ? statement->result->value : "output";
+  interpreter_.bind(output_name_, Variable{output, output_gradient_}, frame);
 }
 
 Program Training::count_batches(const LoaderSettings& loader, OwnBatches& own) {

@@ -114,6 +114,15 @@ std::vector<Network> one_layer_of_each_kind() {
   add({4}, layer("Dropout", {{"", 0.5}}));
   add({3, 4}, layer("MultiheadAttention", {four, two}));
   add({3, 4}, layer("CausalSelfAttention", {four, two}));
+  add({4}, layer("LeakyReLU"));
+  add({4}, layer("SiLU"));
+  add({4}, layer("Sigmoid"));
+  add({4}, layer("Tanh"));
+  add({4}, layer("Softmax"));
+  add({2, 4}, layer("RMSNorm", {four}));
+  add({4, 2}, layer("GroupNorm", {two, four}));
+  add({2, 4}, layer("Conv1d", {two, two, two}));
+  add({2, 2, 2}, layer("ConvTranspose2d", {two, two, two}));
   return all;
 }
 

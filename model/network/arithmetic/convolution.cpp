@@ -137,18 +137,30 @@ void conv2d_forward(const Values& input, const Values& weight, const Values* bia
 
 void conv2d_input_gradient(const Values& output_gradient, const Values& weight,
                            const ConvolutionShape& shape, Values& input_gradient) {
-  ensure_fits(input_gradient, output_gradient, weight, shape);
-  with_accumulator({&output_gradient, &weight, &input_gradient}, [&]<class T>(T) {
-    const std::vector<T> dy = numbers_of<T>(output_gradient);
+  conv_transpose2d_forward(output_gradient, weight, nullptr, shape, input_gradient);
+}
+
+void conv_transpose2d_forward(const Values& input, const Values& weight, const Values* bias,
+                              const ConvolutionShape& mirrored, Values& output) {
+  ensure_fits(output, input, weight, mirrored);
+  with_accumulator({&input, &weight, bias, &output}, [&]<class T>(T) {
+    const std::vector<T> x = numbers_of<T>(input);
     const std::vector<T> w = numbers_of<T>(weight);
-    std::vector<T> dx(static_cast<size_t>(input_gradient.size()));
-    for_each_run(shape, [&](const Run& run, size_t tap) {
+    std::vector<T> y(static_cast<size_t>(output.size()));
+    for_each_run(mirrored, [&](const Run& run, size_t tap) {
       const T factor = w[tap];
       for (size_t i = 0; i < run.count; ++i) {
-        dx[run.input + i * run.stride] += factor * dy[run.output + i];
+        y[run.input + i * run.stride] += factor * x[run.output + i];
       }
     });
-    store_numbers(dx, input_gradient);
+    if (bias != nullptr) {
+      const std::vector<T> b = numbers_of<T>(*bias);
+      const auto plane = static_cast<size_t>(area(mirrored.input));
+      for (size_t at = 0; at < y.size(); ++at) {
+        y[at] += b[at / plane % b.size()];
+      }
+    }
+    store_numbers(y, output);
   });
 }
 

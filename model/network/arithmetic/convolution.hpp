@@ -25,6 +25,10 @@ void conv2d_forward(const Values& input, const Values& weight, const Values* bia
 /// Overwrites.
 void conv2d_input_gradient(const Values& output_gradient, const Values& weight,
                            const ConvolutionShape& shape, Values& input_gradient);
+/// torch.nn.ConvTranspose2d: the gradient of the convolution `mirrored`, which leads from the
+/// output to the input, plus the bias [mirrored in channels], which may be null.
+void conv_transpose2d_forward(const Values& input, const Values& weight, const Values* bias,
+                              const ConvolutionShape& mirrored, Values& output);
 /// Adds.
 void conv2d_weight_gradient(const Values& input, const Values& output_gradient,
                             const ConvolutionShape& shape, Values& weight_gradient);

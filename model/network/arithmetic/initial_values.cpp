@@ -18,6 +18,16 @@ Values constant(DType dtype, int64_t elements, double value) {
   return values;
 }
 
+Values given(DType dtype, int64_t elements, const std::vector<double>& numbers) {
+  ensure(numbers.size() == 1 || std::ssize(numbers) == elements,
+         "initial values are one for all elements, or one for each");
+  Values values(dtype, elements);
+  for (int64_t i = 0; i < elements; ++i) {
+    values.set(i, numbers.size() == 1 ? numbers.front() : numbers[static_cast<size_t>(i)]);
+  }
+  return values;
+}
+
 int64_t fan_in_of(const Layer& layer, size_t tensor) {
   if (layer.kind == LayerKind::embedding || layer.kind == LayerKind::positional_embedding) {
     return 1;
@@ -53,7 +63,11 @@ Values initial_parameter(const Layer& layer, size_t tensor, DType dtype, Initial
                          uint64_t key) {
   const ParameterTensor& parameter = layer.parameters.at(tensor);
   const int64_t elements = parameter.elements();
-  if (layer.kind == LayerKind::batch_norm || layer.kind == LayerKind::layer_norm) {
+  if (parameter.initial) {
+    return given(dtype, elements, *parameter.initial);
+  }
+  if (layer.kind == LayerKind::batch_norm || layer.kind == LayerKind::layer_norm ||
+      layer.kind == LayerKind::rms_norm || layer.kind == LayerKind::group_norm) {
     return constant(dtype, elements, parameter.name == "weight" ? 1 : 0);
   }
   if (how == Initialisation::small_integers) {
@@ -63,6 +77,9 @@ Values initial_parameter(const Layer& layer, size_t tensor, DType dtype, Initial
 }
 
 Values initial_buffer(const BufferTensor& buffer, DType dtype) {
+  if (buffer.initial) {
+    return given(dtype, buffer.elements(), *buffer.initial);
+  }
   return constant(dtype, buffer.elements(), buffer.name == "running_var" ? 1 : 0);
 }
 

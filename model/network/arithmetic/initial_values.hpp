@@ -15,12 +15,12 @@ enum class Initialisation : uint8_t { small_integers, uniform_fan_in };
 Values integer_initial_values(DType dtype, int64_t elements, uint64_t key);  ///< in -2 .. 2
 Values uniform_initial_values(DType dtype, int64_t elements, int64_t fan_in, uint64_t key);
 
-/// How parameter `tensor` of the layer starts. Norms start as torch's: weight 1, bias 0. The fan-in
-/// of a weight is the product of its sizes but the first, of a bias that of its layer's weight; of
-/// an embedding 1.
+/// How parameter `tensor` of the layer starts: as the scenario says, else as follows. Norms start
+/// as torch's: weight 1, bias 0. The fan-in of a weight is the product of its sizes but the first,
+/// of a bias that of its layer's weight; of an embedding 1.
 Values initial_parameter(const Layer& layer, size_t tensor, DType dtype, Initialisation how,
                          uint64_t key);
-/// running_var starts at 1, all others at 0.
+/// As the scenario says, else running_var starts at 1, all others at 0.
 Values initial_buffer(const BufferTensor& buffer, DType dtype);
 
 }  // namespace lockstep

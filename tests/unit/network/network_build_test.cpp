@@ -54,7 +54,7 @@ TEST_CASE("unknown layers, unknown arguments and wrong types are errors") {
         "no layer is called Liner");
   CHECK(only_error(
             {.layers = {layer("Linear", {{"", int64_t{4}}, {"", int64_t{2}}, {"biased", true}})}})
-            .message == "Linear has no argument `biased`");
+            .message == "`biased` of Linear is not modelled yet");
   CHECK(only_error({.layers = {layer("Linear", {{"", int64_t{4}}, {"", 2.5}})}}).message ==
         "`out_features` of Linear has the wrong type");
   CHECK(only_error({.layers = {layer("Linear", {{"in_features", int64_t{4}}})}}).message ==

@@ -185,14 +185,19 @@ TEST_CASE("the peak is parameters, gradients, optimizer, segment inputs and one 
   const int64_t parameters = 4 * (4 * 8 + 8 + 3 * (8 * 8 + 8) + 8 * 2 + 2);
   const int64_t batch = 4 * 2 * (4 + 2);
   const int64_t loss = 4;
-  // Without: the outputs of layers 0, 2, 4 and 5, and the predictions; two samples of fp32.
+  // The peak is the backward of layer 5, of two samples in fp32: its incoming and outgoing
+  // gradients have 8 elements each, and that of its weight, 8 x 8 + 8, is made before it is added.
+  const int64_t gradients = 4 * (2 * (8 + 8) + 8 * 8 + 8);
+  // Without: the outputs of layers 0, 2 and 4 are left; layer 6 has freed that of layer 5, and the
+  // loss the predictions.
   const DeviceMemory plain = third_step(Marked::none);
-  CHECK(peak_of(plain, Purpose::activation) == Bytes(4 * 2 * (8 + 8 + 8 + 8 + 2)));
-  CHECK(plain.peak == Bytes(3 * parameters + batch + loss + 4 * 2 * 34));
-  // With: the inputs of both segments and of the last layer, and the output of one ReLU.
+  CHECK(peak_of(plain, Purpose::activation) == Bytes(4 * 2 * (8 + 8 + 8)));
+  CHECK(peak_of(plain, Purpose::workspace) == Bytes(gradients));
+  CHECK(plain.peak == Bytes(3 * parameters + batch + loss + 4 * 2 * 24 + gradients));
+  // With: the inputs of both segments, and the output of one ReLU.
   const DeviceMemory memory = third_step(Marked::torch);
-  CHECK(peak_of(memory, Purpose::activation) == Bytes(4 * 2 * (8 + 8 + 8 + 8)));
-  CHECK(memory.peak == Bytes(3 * parameters + batch + loss + 4 * 2 * 32));
+  CHECK(peak_of(memory, Purpose::activation) == Bytes(4 * 2 * (8 + 8 + 8)));
+  CHECK(memory.peak == Bytes(3 * parameters + batch + loss + 4 * 2 * 24 + gradients));
   CHECK(memory.held == Bytes(2 * parameters + loss));  // gradients are None again
 }
 

@@ -195,7 +195,8 @@ TEST_CASE("gradients that are views of buckets exist beside them only until they
     return trained.result.memory[0].at(DeviceId{0}).peak.count();
   };
   // Parameters 8 MiB, buckets 8, and gradients: 8 at the end of backward, or a layer's 4 at a time.
-  // That second peak comes with the last layer, whose output (4 samples of 4 fp32) is still kept.
+  // That second peak comes with the last layer, which has the gradients of its output and of its
+  // input (4 samples of 4 fp32 each); at the end of backward there is one of them.
   CHECK(peak(false) - peak(true) == (4 << 20) - 4 * 4 * 4);
 }
 

@@ -1,0 +1,79 @@
+// Losses.
+#include "model/core/ensure.hpp"
+#include "model/network/arithmetic/loss.hpp"
+#include "model/network/arithmetic/pointwise_loss.hpp"
+#include "model/network/layer_call.hpp"
+
+namespace lockstep {
+
+namespace {
+
+LossFunction function_of(const Layer& layer) {
+  switch (layer.kind) {
+    case LayerKind::l1_loss: return LossFunction::l1;
+    case LayerKind::smooth_l1_loss: return LossFunction::smooth_l1;
+    case LayerKind::huber_loss: return LossFunction::huber;
+    case LayerKind::bce_loss: return LossFunction::bce;
+    case LayerKind::bce_with_logits_loss: return LossFunction::bce_with_logits;
+    case LayerKind::kl_div_loss:
+      return std::get<LossArguments>(layer.arguments).log_target ? LossFunction::kl_div_log
+                                                                 : LossFunction::kl_div;
+    default: break;
+  }
+  ensure(false, "a loss that compares element by element");
+  return LossFunction::l1;
+}
+
+PointwiseLoss pointwise_loss(const Layer& layer, int64_t elements) {
+  const auto& arguments = std::get<LossArguments>(layer.arguments);
+  const auto count = static_cast<double>(elements);
+  const auto of_sample = static_cast<double>(elements_of(layer.input));
+  return {function_of(layer), arguments.threshold,
+          arguments.mean         ? count
+          : arguments.batch_mean ? count / of_sample
+                                 : 1};
+}
+
+void class_loss(bool is_forward, const Layer& layer, LayerCall& call) {
+  const bool mean = std::get<LossArguments>(layer.arguments).mean;
+  const LossReduction reduction = mean ? LossReduction::mean : LossReduction::sum;
+  const int64_t classes = layer.input.back();
+  if (layer.kind == LayerKind::nll_loss) {
+    if (is_forward) {
+      nll_forward(call.read(0), call.read(1), classes, mean, call.write(0));
+    } else {
+      nll_backward(call.read(0), call.read(1), classes, mean, call.scalar(0), call.write(0));
+    }
+  } else if (is_forward) {
+    cross_entropy_forward(call.read(0), call.read(1), classes, reduction, call.write(0));
+  } else {
+    cross_entropy_backward(call.read(0), call.read(1), classes, reduction, call.scalar(0),
+                           call.write(0));
+  }
+}
+
+}  // namespace
+
+void execute_loss(bool is_forward, const Layer& layer, LayerCall& call) {
+  if (has_class_targets(layer.kind)) {
+    class_loss(is_forward, layer, call);
+  } else if (layer.kind == LayerKind::mse_loss) {
+    const LossReduction reduction =
+        std::get<LossArguments>(layer.arguments).mean ? LossReduction::mean : LossReduction::sum;
+    if (is_forward) {
+      mse_forward(call.read(0), call.read(1), reduction, call.write(0));
+    } else {
+      mse_backward(call.read(0), call.read(1), reduction, call.scalar(0), call.write(0));
+    }
+  } else {
+    const PointwiseLoss loss = pointwise_loss(layer, call.read(0).size());
+    if (is_forward) {
+      pointwise_loss_forward(call.read(0), call.read(1), loss, call.write(0));
+    } else {
+      pointwise_loss_backward(call.read(0), call.read(1), loss, call.scalar(0), call.write(0));
+    }
+  }
+  call.store();
+}
+
+}  // namespace lockstep
