@@ -342,6 +342,14 @@ EqualityRule equality_rule(const OneRun& run) {
   return rule;
 }
 
+double network_error(const OneRun& run) {
+  const TrainingPlan& plan = run.preparation.plan;
+  const bool is_narrow = plan.types().is_mixed() || size_of(plan.parameter_dtype) == 2;
+  return run.preparation.options.numerics && is_narrow
+             ? rounding_bound(equality_rule(run), plan.parameter_dtype, 1)
+             : 0;
+}
+
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
   EqualityRule rule = equality_rule(run);
   rule.uneven_samples = has_uneven_samples(run);

@@ -25,5 +25,8 @@ std::vector<NamedValues> parameters_of(const OneRun& run);
 /// How near two computations of this run's final parameters are, whoever computes: bit for bit
 /// where all values are integers.
 EqualityRule equality_rule(const OneRun& run);
+/// How far, relatively, values of the network may be from those of one device; 0 where it computes
+/// in 32 bits or more, whose roundings are counted by the sums.
+double network_error(const OneRun& run);
 
 }  // namespace lockstep::cli

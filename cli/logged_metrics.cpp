@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/configuration.hpp"
+#include "cli/invariants.hpp"
 #include "cli/logged_origin.hpp"
 #include "cli/program_bindings.hpp"
 #include "cli/stale_names.hpp"
@@ -285,6 +286,7 @@ class LoggedReader {
     const bool of_network = origins_.is_of_network(expression);
     metric.is_stand_in = of_network && !run_.preparation.options.numerics;
     metric.elements = of_network ? summed_samples(logged.hook) : 0;
+    metric.network_error = of_network ? network_error(run_) : 0;
     if (is_evaluation(logged.hook) && !samples_differ(run_, logged.hook) &&
         (network_is_alike_ || !of_network)) {
       add_other_rule(origins_, expression, logged,

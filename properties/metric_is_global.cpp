@@ -23,7 +23,7 @@ double bound_of(const GlobalMetric& metric, int64_t more_roundings = 0) {
     operations += 1 + rank.batches;
     magnitude = std::max(magnitude, std::abs(rank.value));
   }
-  return 2 * gamma(operations, DType::fp32) * magnitude;
+  return (2 * gamma(operations, DType::fp32) + metric.network_error) * magnitude;
 }
 
 // Compares values of two runs, which sum in different orders. The roundings of a long sum go up as

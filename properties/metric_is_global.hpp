@@ -35,6 +35,9 @@ struct GlobalMetric {
   bool rank_zero_only = false;
   int64_t world_size = 0;  ///< all ranks; `ranks` may be fewer
   int64_t elements = 0;    ///< elements summed within the value itself, as in a loss
+  /// Relative; of a value of a network that computes in 16 bits or mixed precision: one device
+  /// makes its steps from other roundings, so that its weights are no longer the same.
+  double network_error = 0;
   /// Another finding explains why: ranks evaluate samples twice or never, or lose updates.
   bool is_told_already = false;
   bool is_stale = false;         ///< it counts earlier epochs too, as another finding says
