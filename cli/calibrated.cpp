@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "cli/style.hpp"
@@ -42,20 +40,10 @@ std::string text_of(const CalibrationUse& use) {
 }
 
 std::string preset_of_gpu(const std::string& name) {
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  for (const DeviceModel& device : device_presets()) {
-    // "h100-sxm5-80gb": family, form, memory; NVML names "NVIDIA H100 80GB HBM3".
-    const size_t first = device.name.find('-');
-    const size_t last = device.name.rfind('-');
-    if (device.compute_capability > 0 && first != last &&
-        lower.find(device.name.substr(0, first)) != std::string::npos &&
-        lower.find(device.name.substr(last + 1)) != std::string::npos) {
-      return device.name;
-    }
-  }
-  return "";
+  // NVML names "NVIDIA H100 80GB HBM3", which is one of the spellings that scenarios may use.
+  const PresetAnswer answer = find_device_name(name);
+  const bool is_gpu = answer.verdict == PresetAnswer::Verdict::modelled && answer.name != "cpu";
+  return is_gpu ? answer.name : "";
 }
 
 std::string calibration_file(const Scenario& scenario) {

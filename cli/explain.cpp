@@ -60,25 +60,45 @@ std::string overview() {
          "\nlockstep explain NAME shows a page.\n";
 }
 
+std::string also_called(std::span<const PresetAlias> aliases) {
+  std::vector<std::string> pairs;
+  for (const PresetAlias& alias : aliases) {
+    pairs.push_back(fmt::format("{} ({})", alias.alias, alias.name));
+  }
+  return fmt::format("  also called: {}\n",
+                     fmt::join(wrapped(fmt::to_string(fmt::join(pairs, ", ")), 85), "\n    "));
+}
+
 std::string presets() {
   std::string out = "Clusters (cluster.preset); one node each, cluster.nodes adds more\n";
   for (const Cluster& cluster : cluster_presets()) {
     out += fmt::format("  {:<16} {} x {}; {}\n", cluster.name, cluster.node.devices,
                        cluster.node.device.name, cluster.node.source);
   }
+  out += also_called(cluster_aliases());
   out += "\nGPUs (cluster.gpu.preset)\n";
   for (const DeviceModel& device : device_presets()) {
     out += fmt::format("  {:<16} {:.0f} GiB, {:.0f} GB/s; {}\n", device.name,
                        static_cast<double>(device.memory.count()) / 1073741824.0,
                        static_cast<double>(device.memory_bandwidth.count()) * 1e-9, device.source);
   }
+  out += also_called(device_aliases());
   out += "\nModels (model.preset), and the shape arguments that each takes\n";
   for (const NetworkPreset& network : network_presets()) {
     out += fmt::format("  {:<16} {} ({}){}{}\n", network.name, network.summary,
                        fmt::join(network.arguments, ", "), network.source.empty() ? "" : "; ",
                        network.source);
   }
-  return out;
+  out += also_called(network_aliases());
+  out += "\nExisting ones that are not modelled (exit 5, with the nearest one that is)\n";
+  std::vector<std::string> others;
+  for (const auto names : {unmodelled_clusters(), unmodelled_devices(), unmodelled_networks()}) {
+    for (const UnmodelledPreset& other : names) {
+      others.emplace_back(other.name);
+    }
+  }
+  return out + lines_of(others) +
+         "\nCapitals, hyphens, underscores and dots in these names do not matter.\n";
 }
 
 std::vector<std::string_view> all_names() {

@@ -84,12 +84,28 @@ void override_with(Target& target, const Given<Source>& given) {
   }
 }
 
+// A card in the place of the GPU that the machine was made for brings no NVLink.
+void leave_out_nvlink(Machine& machine, const ClusterSpec& spec) {
+  NodeModel& node = machine.cluster.node;
+  const bool named = spec.gpu && spec.gpu->preset && device_preset(spec.gpu->preset->value);
+  if (named && !spec.nvlink && node.nvlink > BytesPerSecond{} &&
+      !has_nvlink(spec.gpu->preset->value)) {
+    machine.assumptions.push_back(
+        fmt::format("links: {} has no NVLink, so {} is taken without; cluster.nvlink sets it",
+                    spec.gpu->preset->value, node.name));
+    node.nvlink = BytesPerSecond{};
+    node.nvlinks = 0;
+    node.nvlink_pairs.clear();
+  }
+}
+
 void apply_spec(Machine& machine, const ClusterSpec& spec) {
   Cluster& cluster = machine.cluster;
   NodeModel& node = cluster.node;
   if (spec.gpu) {
     apply_gpu(machine, *spec.gpu);
   }
+  leave_out_nvlink(machine, spec);
   override_with(node.devices, spec.gpus);
   if (spec.gpus && !node.nvlink_pairs.empty() && node.devices != 8) {
     node.nvlink_pairs.clear();

@@ -9,6 +9,7 @@
 #include "io/scenario/familiar_words.hpp"
 #include "io/scenario/known_names.hpp"
 #include "io/scenario/name_scope.hpp"
+#include "io/scenario/other_classes.hpp"
 #include "io/scenario/spelling.hpp"
 #include "model/metric/torchmetrics_names.hpp"
 #include "model/scenario/expressions_of.hpp"
@@ -249,7 +250,8 @@ class NameCheck {
     if (node.kind == ExpressionNode::Kind::name) {
       require(node.name, node.place, bound);
     }
-    if (node.kind == ExpressionNode::Kind::call && functions_.count(node.name) == 0) {
+    if (node.kind == ExpressionNode::Kind::call && functions_.count(node.name) == 0 &&
+        !is_other_function(node.name)) {
       const std::vector<std::string_view> legal(functions_.begin(), functions_.end());
       reader_.fail_at(node.place, fmt::format("there is no function `{}`", node.name),
                       spelling_remedy(node.name, legal));

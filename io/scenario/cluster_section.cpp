@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "io/scenario/preset_form.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 
@@ -42,7 +43,7 @@ struct GpuForm : FormWithoutWords {
     if (node.kind == Node::Kind::map) {
       return TableForm<GpuSpec, gpu_table>::read(reader, node, row);
     }
-    const auto preset = TextForm::read(reader, node, row);
+    const auto preset = DevicePresetForm::read(reader, node, row);
     if (!preset) {
       return std::nullopt;
     }
@@ -60,7 +61,7 @@ constexpr double ranks_limit = static_cast<double>(maximum_ranks);
 Table<GpuSpec> gpu_table() {
   return {"cluster.gpu",
           {
-              field<&GpuSpec::preset>(
+              field<&GpuSpec::preset, DevicePresetForm>(
                   {"preset", "the cluster's", "a GPU of `lockstep explain presets`"}),
               field<&GpuSpec::memory>({"memory", "preset's", "device memory"}),
               field<&GpuSpec::memory_bandwidth>(
@@ -86,7 +87,8 @@ Table<ClusterSpec> cluster_table() {
   return {
       "cluster",
       {
-          field<&ClusterSpec::preset>({"preset", "", "a machine of `lockstep explain presets`"}),
+          field<&ClusterSpec::preset, ClusterPresetForm>(
+              {"preset", "", "a machine of `lockstep explain presets`"}),
           field<&ClusterSpec::nodes>(
               {"nodes", "`trainer.num_nodes`", "fewer than `num_nodes` is LS501", 1, ranks_limit}),
           field<&ClusterSpec::gpu, GpuForm>(

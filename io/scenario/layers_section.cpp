@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "io/scenario/other_classes.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 
@@ -110,13 +111,12 @@ void read_cost(Reader& reader, const ObjectNode& object, LayerSpec& layer) {
 void read_module(Reader& reader, const ObjectNode& object, LayerSpec& layer) {
   const ClassRow* known = find_class(ObjectRole::layer, object.name);
   if (known == nullptr) {
-    std::vector<std::string_view> legal;
-    for (const ClassRow& row : classes(ObjectRole::layer)) {
-      legal.push_back(row.name);
+    if (!is_other_class(ObjectRole::layer, object.name)) {
+      fail_unknown_class(reader, object, ObjectRole::layer,
+                         {"Sequential", "Residual", "Cost", "repeat"});
+      return;
     }
-    legal.insert(legal.end(), {"Sequential", "Residual", "Cost", "repeat"});
-    reader.fail(object.mark, fmt::format("there is no layer `{}`", object.name),
-                spelling_remedy(object.name, legal));
+    layer.object = {object.name, {}, reader.place(object.mark)};
     return;
   }
   layer.object = {object.name, read_arguments(reader, object, *known, keys_of(layer_extra_table())),

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "io/scenario/preset_form.hpp"
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
 #include "model/network/presets.hpp"
@@ -68,15 +69,12 @@ std::vector<Field<ModelSpec>> shape_fields() {
   };
 }
 
-/// A preset must exist and take the shape arguments beside it.
+/// A preset must take the shape arguments beside it.
 void check_preset(Reader& reader, const Node& node, const ModelSpec& model) {
   if (!model.preset) {
     return;
   }
-  const std::vector<NetworkPreset> presets = network_presets();
-  std::vector<std::string_view> names;
-  for (const NetworkPreset& preset : presets) {
-    names.push_back(preset.name);
+  for (const NetworkPreset& preset : network_presets()) {
     if (preset.name != model.preset->value) {
       continue;
     }
@@ -88,11 +86,7 @@ void check_preset(Reader& reader, const Node& node, const ModelSpec& model) {
                     spelling_remedy(argument.name, legal));
       }
     }
-    return;
   }
-  reader.fail(node.find("preset")->value->mark,
-              fmt::format("there is no model preset `{}`", model.preset->value),
-              spelling_remedy(model.preset->value, names));
 }
 
 void check_one_source(Reader& reader, const Node& node) {
@@ -127,7 +121,8 @@ Table<ModelSpec> model_table() {
   Table<ModelSpec> table{
       "model",
       {
-          field<&ModelSpec::preset>({"preset", "", "a model of `lockstep explain presets`"}),
+          field<&ModelSpec::preset, NetworkPresetForm>(
+              {"preset", "", "a model of `lockstep explain presets`"}),
           field<&ModelSpec::hf, PathForm>({"hf", "", "path of a config.json"}),
           field<&ModelSpec::layers, LayersForm>({"layers", "", "torch.nn modules, in order"}),
           field<&ModelSpec::modules, ModulesForm>(

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "io/scenario/other_classes.hpp"
 #include "io/scenario/plain.hpp"
 #include "io/scenario/spelling.hpp"
-#include "model/metric/torchmetrics_names.hpp"
 
 namespace lockstep {
 namespace {
@@ -194,6 +194,35 @@ std::vector<ObjectArgument> read_arguments(Reader& reader, const ObjectNode& obj
   return arguments;
 }
 
+void fail_unknown_class(Reader& reader, const ObjectNode& object, ObjectRole role,
+                        const std::vector<std::string_view>& more) {
+  std::vector<std::string_view> names = known_classes(role);
+  names.insert(names.end(), more.begin(), more.end());
+  const bool is_near = !nearest_spelling(object.name, names).empty();
+  const std::string_view own = remedy_of_own_class(role);
+  std::vector<std::string_view> offered = more;
+  for (const ClassRow& row : classes(role)) {
+    offered.push_back(row.name);
+  }
+  reader.fail(object.mark, fmt::format("there is no {} `{}`", name_of(role), object.name),
+              is_near        ? spelling_remedy(object.name, names)
+              : !own.empty() ? std::string(own)
+                             : spelling_remedy(object.name, offered));
+}
+
+Object other_object(Reader& reader, const ObjectNode& object) {
+  Object other{object.name, {}, reader.place(object.mark)};
+  if (object.arguments != nullptr && object.arguments->kind == Node::Kind::map) {
+    for (const Entry& entry : object.arguments->entries) {
+      if (auto value = read_plain(reader, *entry.value, entry.key)) {
+        other.arguments.push_back(
+            {std::string(entry.key), std::move(*value), reader.place(entry.mark)});
+      }
+    }
+  }
+  return other;
+}
+
 std::optional<Object> read_object(Reader& reader, const Node& node, std::string_view key,
                                   ObjectRole role) {
   const std::optional<ObjectNode> object = take_object(reader, node, key);
@@ -201,31 +230,17 @@ std::optional<Object> read_object(Reader& reader, const Node& node, std::string_
     return std::nullopt;
   }
   const ClassRow* known = find_class(role, object->name);
-  if (known == nullptr && role == ObjectRole::metric && find_torchmetrics_class(object->name)) {
-    // Its arguments are not looked at: what prepares metrics says that the class is not supported.
-    return Object{object->name, {}, reader.place(object->mark)};
+  if (known != nullptr) {
+    return Object{object->name, read_arguments(reader, *object, *known),
+                  reader.place(object->mark)};
   }
-  if (known == nullptr) {
-    std::vector<std::string_view> legal;
-    for (const ClassRow& row : classes(role)) {
-      legal.push_back(row.name);
-    }
-    const std::vector<TorchMetricsName> others =
-        role == ObjectRole::metric ? torchmetrics_classes() : std::vector<TorchMetricsName>();
-    for (const TorchMetricsName& other : others) {
-      legal.push_back(other.name);
-    }
-    const bool own_callback =
-        role == ObjectRole::callback && nearest_spelling(object->name, legal).empty();
-    reader.fail(object->mark, fmt::format("there is no {} `{}`", name_of(role), object->name),
-                own_callback ? "write the hooks of your own callback under `program`"
-                             : spelling_remedy(object->name, legal));
-    if (role == ObjectRole::metric) {
-      return Object{object->name, {}, reader.place(object->mark)};  // so that its name is known
-    }
-    return std::nullopt;
+  const bool is_other = is_other_class(role, object->name);
+  if (!is_other) {
+    fail_unknown_class(reader, *object, role);
   }
-  return Object{object->name, read_arguments(reader, *object, *known), reader.place(object->mark)};
+  // Of a metric, its name at least is known then.
+  return is_other || role == ObjectRole::metric ? std::optional(other_object(reader, *object))
+                                                : std::nullopt;
 }
 
 }  // namespace lockstep

@@ -30,6 +30,13 @@ std::vector<ObjectArgument> read_arguments(Reader& reader, const ObjectNode& obj
                                            const ClassRow& known,
                                            const std::vector<std::string_view>& extra = {});
 
+/// A class that exists and is not in the catalogue: whoever prepares the role says that it is not
+/// modelled. Named arguments are read, and none is checked.
+Object other_object(Reader& reader, const ObjectNode& object);
+/// Complains with the nearest name; `more` are names that the role has beside its classes.
+void fail_unknown_class(Reader& reader, const ObjectNode& object, ObjectRole role,
+                        const std::vector<std::string_view>& more = {});
+
 template <ObjectRole Role>
 struct ObjectForm : FormWithoutWords {
   static constexpr std::string_view type = "object";

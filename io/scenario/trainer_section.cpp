@@ -1,5 +1,9 @@
+#include <fmt/format.h>
+
 #include "io/scenario/section_forms.hpp"
 #include "io/scenario/sections.hpp"
+#include "io/scenario/spelling.hpp"
+#include "model/trainer/precision_choice.hpp"
 #include "model/trainer/trainer_arguments.hpp"
 
 namespace lockstep {
@@ -14,6 +18,33 @@ struct CountOrNullForm : FormWithoutWords {
   static std::optional<int64_t> read(Reader& reader, const Node& node, const KeyRow& row) {
     return node.kind == Node::Kind::null ? std::optional<int64_t>(0)
                                          : IntForm::read(reader, node, row);
+  }
+};
+
+/// Which of them a version, a strategy and a GPU take is decided where the trainer is built.
+struct PrecisionForm : FormWithoutWords {
+  static constexpr std::string_view type = TextForm::type;
+  static std::optional<std::string> read(Reader& reader, const Node& node, const KeyRow& row) {
+    auto name = TextForm::read(reader, node, row);
+    const std::vector<std::string_view> legal = precision_spellings();
+    if (name && std::find(legal.begin(), legal.end(), *name) == legal.end()) {
+      reader.fail(node.mark, fmt::format("no version of Lightning has the precision `{}`", *name),
+                  spelling_remedy(*name, legal));
+      return std::nullopt;
+    }
+    return name;
+  }
+};
+
+/// A bool, a logger, or a list of loggers.
+struct LoggerForm : FormWithoutWords {
+  static constexpr std::string_view type = AnyForm::type;
+  static std::optional<PlainValue> read(Reader& reader, const Node& node, const KeyRow& row) {
+    auto value = AnyForm::read(reader, node, row);
+    if (value && !value->is_null() && value->get_if<bool>() == nullptr) {
+      ObjectsForm<ObjectRole::logger>::read(reader, node, row);  // for what is wrong with it
+    }
+    return value;
   }
 };
 
@@ -62,7 +93,7 @@ std::vector<Field<TrainerSpec>> device_fields() {
       field<&TrainerSpec::num_nodes>({"num_nodes", "1", "machines", 1, ranks_limit}),
       field<&TrainerSpec::num_processes>(
           {"num_processes", "", "processes on CPU, in 1.x", 1, ranks_limit}),
-      field<&TrainerSpec::precision>(
+      field<&TrainerSpec::precision, PrecisionForm>(
           {"precision", "32-true",
            "number type: `32-true`, `64-true`, `16-mixed`, `bf16-mixed`, `16-true`, `bf16-true`; "
            "in 1.x 16, bf16, 32, 64"}),
@@ -94,7 +125,8 @@ std::vector<Field<TrainerSpec>> around_fields() {
           {"callbacks", "[]", "in the order in which they are called"}),
       field<&TrainerSpec::plugins, ObjectsForm<ObjectRole::plugin>>(
           {"plugins", "[]", "precision, cluster environment, checkpoint plugins"}),
-      field<&TrainerSpec::logger>({"logger", "true", "bool, object or list of objects"}),
+      field<&TrainerSpec::logger, LoggerForm>(
+          {"logger", "true", "bool, object or list of objects"}),
       field<&TrainerSpec::profiler, ObjectForm<ObjectRole::profiler>>(
           {"profiler", "", "a profiler, or its short name"}),
       field<&TrainerSpec::enable_checkpointing>(

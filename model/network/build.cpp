@@ -193,6 +193,7 @@ bool NetworkBuilder::add_layer(const LayerDescription& description, LayerLevel& 
   if (kind == nullptr) {
     complain(path, description.source, fmt::format("no layer is called {}", description.kind),
              fmt::format("use one of: {}", fmt::join(layer_names(), ", ")));
+    result_.errors.back().unknown_kind = description.kind;
     return false;
   }
   ArgumentReader arguments(description, kind->positions);
@@ -238,6 +239,7 @@ void NetworkBuilder::add_loss() {
     complain("loss", description_.loss.source,
              fmt::format("no loss is called {}", description_.loss.kind),
              fmt::format("use one of: {}", fmt::join(loss_names(), ", ")));
+    result_.errors.back().unknown_kind = kind == nullptr ? description_.loss.kind : "";
     return;
   }
   finish(arguments, "loss");

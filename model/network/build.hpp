@@ -18,6 +18,7 @@ struct NetworkError {
   std::string remedy{};
   SourcePlace source{};
   bool is_unmodelled = false;  ///< torch has it, Lockstep does not (yet)
+  std::string unknown_kind{};  ///< the layer or loss, where its name is that of no kind here
 };
 
 /// Either a network or at least one error.

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "model/core/preset_name.hpp"
 #include "model/network/build.hpp"
 #include "model/network/description.hpp"
 
@@ -20,6 +22,13 @@ struct NetworkPreset {
 
 /// mlp, resnet18, resnet50, gpt2, gpt2-medium, gpt2-large, gpt2-xl.
 std::vector<NetworkPreset> network_presets();
+
+/// What people call networks: other spellings, short forms, and what is not modelled.
+PresetAnswer find_network_name(std::string_view asked);
+/// All spellings that it knows, names first: for "did you mean".
+std::vector<std::string> network_spellings();
+std::span<const PresetAlias> network_aliases();
+std::span<const UnmodelledPreset> unmodelled_networks();
 
 /// The layers of preset `name` with its shape arguments replaced: mlp `in_features hidden_size
 /// num_classes`; resnet `image_size num_classes`; gpt2 `seq_len vocab_size dropout`. An unknown

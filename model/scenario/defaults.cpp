@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model/cluster/presets.hpp"
 #include "model/scenario/expressions_of.hpp"
 
 namespace lockstep {
@@ -80,7 +81,7 @@ class Filler {
     }
     const bool described = cluster.nccl_xml || cluster.nvidia_smi;
     if (!cluster.preset && !described) {
-      fill(cluster.preset, on_cpu() ? "cpu" : "dgx-h100");
+      fill(cluster.preset, on_cpu() ? std::string("cpu") : assumed_cluster(scenario_));
       assume(fmt::format("cluster: one {} per node", cluster.preset->value));
     }
     if (!cluster.nodes && !cluster.ranks) {
@@ -272,6 +273,12 @@ class Filler {
 };
 
 }  // namespace
+
+std::string assumed_cluster(const Scenario& scenario) {
+  const bool names_gpu = scenario.cluster && scenario.cluster->gpu && scenario.cluster->gpu->preset;
+  const std::string device = names_gpu ? scenario.cluster->gpu->preset->value : "";
+  return std::string(device_preset(device) ? usual_cluster_of(device) : "dgx-h100");
+}
 
 ResolvedScenario with_defaults(Scenario scenario) {
   ResolvedScenario resolved{std::move(scenario), {}};

@@ -20,4 +20,8 @@ struct ResolvedScenario {
 /// Filled values have a place without a line. A bare program keeps its sections empty.
 ResolvedScenario with_defaults(Scenario scenario);
 
+/// The preset of the machine that is assumed where a scenario names none: that of its GPU, if it
+/// names a GPU.
+std::string assumed_cluster(const Scenario& scenario);
+
 }  // namespace lockstep

@@ -107,6 +107,15 @@ void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice&
 
 }  // namespace
 
+std::vector<std::string_view> precision_spellings() {
+  std::vector<std::string_view> spellings;
+  for (const PrecisionRow& row : precisions) {
+    spellings.push_back(row.name);
+  }
+  spellings.insert(spellings.end(), {"16", "32", "64", "bf16"});
+  return spellings;
+}
+
 PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituation& situation) {
   PrecisionChoice choice;
   const std::string_view name = unified(asked);

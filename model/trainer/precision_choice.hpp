@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/core/dtype.hpp"
 #include "model/trainer/version.hpp"
@@ -31,5 +32,8 @@ struct PrecisionChoice {
 /// Reads `precision` as the version does, and compares it with strategy and hardware (Lightning's
 /// accelerator_connector.py, plugins/precision/*.py; torch/amp/autocast_mode.py).
 PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituation& situation);
+
+/// Every spelling that a version of Lightning takes.
+std::vector<std::string_view> precision_spellings();
 
 }  // namespace lockstep

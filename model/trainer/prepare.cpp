@@ -245,6 +245,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
     prepare_bare(preparation, settings);
   } else {
     check_combinations(preparation);
+    check_objects(preparation);
     prepare_training(preparation, settings, registry, world);
   }
   prepare_launch(preparation);

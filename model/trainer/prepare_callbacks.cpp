@@ -223,7 +223,9 @@ void add_callback(Preparation& preparation, const Object& callback, TrainingProg
                 fmt::format("the callback {} has no effect here", callback.name));
   } else {
     add_problem(preparation, Kind::unsupported, callback.place,
-                fmt::format("the callback {} is not modelled yet", callback.name));
+                fmt::format("the callback {} is not modelled yet", callback.name),
+                "supported: EarlyStopping, ModelCheckpoint, LearningRateMonitor; what others do "
+                "may be written as hooks under `program`");
   }
 }
 

@@ -89,6 +89,12 @@ void note_elastic(Preparation& preparation, const Object& launcher) {
   }
 }
 
+bool is_modelled_launcher(std::string_view name) {
+  constexpr std::string_view modelled[] = {"lightning", "notebook", "torchrun",  "srun",
+                                           "mpirun",    "baguarun", "horovodrun"};
+  return std::ranges::find(modelled, name) != std::end(modelled);
+}
+
 void check_size(Preparation& preparation, const Object& launcher) {
   const Launch& launch = preparation.placement.launch;
   const Started started = started_by(launcher, launch);
@@ -215,6 +221,12 @@ void prepare_launch(Preparation& preparation) {
     const bool divides = options.world_size % per_node == 0;
     launch.processes_per_node = divides ? per_node : options.world_size;
     launch.nodes = options.world_size / launch.processes_per_node;
+  }
+  if (scenario.launcher && !is_modelled_launcher(scenario.launcher->name)) {
+    add_problem(preparation, Kind::unsupported, scenario.launcher->place,
+                fmt::format("the launcher {} is not modelled yet", scenario.launcher->name),
+                "use torchrun, srun or mpirun, or leave it out");
+    return;
   }
   if (scenario.launcher) {
     launch.launcher = scenario.launcher->name;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/cluster/presets.hpp"
+#include "model/scenario/defaults.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare_parts.hpp"
 #include "model/trainer/sites.hpp"
@@ -42,8 +43,8 @@ void check_columns(Preparation& preparation, const LoaderSettings& settings) {
 
 double cores_of_rank(const Preparation& preparation) {
   const std::optional<ClusterSpec>& cluster = preparation.scenario->cluster;
-  const std::string name =
-      cluster ? value_or(cluster->preset, std::string("dgx-h100")) : std::string("dgx-h100");
+  const std::string assumed = assumed_cluster(*preparation.scenario);
+  const std::string name = cluster ? value_or(cluster->preset, assumed) : assumed;
   const std::optional<Cluster> preset = cluster_preset(name);
   int64_t cores = preset ? preset->node.cpu_cores : 1;
   if (cluster) {

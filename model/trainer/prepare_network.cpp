@@ -198,6 +198,13 @@ std::optional<NetworkDescription> NetworkReader::describe_named(const ModelSpec&
                                                        : argument.name;
   }
   auto described = describe_preset(model.preset->value, shape);
+  if (const PresetAnswer answer = find_network_name(model.preset->value);
+      answer.verdict == PresetAnswer::Verdict::not_modelled) {
+    add_problem(preparation_, Kind::unsupported, model.preset->place,
+                fmt::format("the model `{}` exists and is not modelled yet", model.preset->value),
+                fmt::format("use `{}`, the nearest one, or describe its `layers`", answer.name));
+    return std::nullopt;
+  }
   if (const auto* error = std::get_if<NetworkError>(&described)) {
     add_problem(preparation_, Kind::invalid, model.preset->place, error->message, error->remedy);
     return std::nullopt;
@@ -270,6 +277,20 @@ std::optional<Network> network_of(Preparation& preparation, const ModelSpec& mod
   BuildResult built = build_network(*description);
   for (const NetworkError& error : built.errors) {
     const SourcePlace& place = error.source.line > 0 ? error.source : model.place;
+    const bool is_refused = std::ranges::any_of(preparation.problems, [&](const Problem& known) {
+      return known.kind == Kind::refused && known.place.line == place.line &&
+             known.place.file == place.file;
+    });
+    if (is_refused) {
+      continue;  // torch's own reason says it
+    }
+    if (!error.unknown_kind.empty()) {  // the loader accepts only names that exist
+      add_problem(preparation, Kind::unsupported, place,
+                  fmt::format("the {} {} is not modelled yet",
+                              error.path == "loss" ? "loss" : "layer", error.unknown_kind),
+                  error.remedy);
+      continue;
+    }
     add_problem(preparation, error.is_unmodelled ? Kind::unsupported : Kind::invalid, place,
                 error.path + ": " + error.message, error.remedy);
   }

@@ -40,6 +40,8 @@ void prepare_environment(Preparation& preparation);
 std::optional<Version> newest_with_hooks(const Scenario& scenario);
 /// Combinations that the framework refuses or ignores, beyond devices, strategy and precision.
 void check_combinations(Preparation& preparation);
+/// What torch raises where an object is made with these arguments.
+void check_objects(Preparation& preparation);
 /// Strategy, devices and world size. Null when the strategy is not known.
 const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
                                      TrainingProgram& program);

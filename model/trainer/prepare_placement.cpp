@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/cluster/presets.hpp"
+#include "model/scenario/defaults.hpp"
 #include "model/scenario/evaluation_error.hpp"
 #include "model/trainer/device_request.hpp"
 #include "model/trainer/prepare_parts.hpp"
@@ -15,9 +16,8 @@ namespace lockstep {
 namespace {
 
 using Kind = Problem::Kind;
-constexpr Version v1_5{1, 5, 0};
-constexpr Version v1_7{1, 7, 0};
-constexpr Version v2_0{2, 0, 0};
+
+constexpr Version v1_5{1, 5, 0}, v1_7{1, 7, 0}, v2_0{2, 0, 0};
 
 class Placing {
  public:
@@ -58,7 +58,6 @@ class Placing {
     return trainer_.strategy ? trainer_.strategy->place : trainer_.place;
   }
 
-  // The newest that has what is asked.
   Version lightning_version() const {
     if (const std::optional<Version> given = version_asked(scenario_, "lightning")) {
       return *given;
@@ -71,14 +70,14 @@ class Placing {
 
   void read_machine() {
     const bool given = scenario_.cluster.has_value();
-    const std::string name = given ? value_or(scenario_.cluster->preset, std::string("dgx-h100"))
-                                   : std::string("dgx-h100");
+    const std::string assumed = assumed_cluster(scenario_);
+    const std::string name = given ? value_or(scenario_.cluster->preset, assumed) : assumed;
     const std::optional<Cluster> preset = cluster_preset(name);
     int64_t present = preset ? preset->node.devices : 8;
     capability_ = preset ? preset->node.device.compute_capability : 90;
     if (given && scenario_.cluster->gpu && scenario_.cluster->gpu->preset) {
-      const auto device = device_preset(scenario_.cluster->gpu->preset->value);
-      capability_ = device ? device->compute_capability : capability_;
+      const auto gpu = device_preset(scenario_.cluster->gpu->preset->value);
+      capability_ = gpu ? gpu->compute_capability : capability_;
     }
     const bool has_gpus = name != "cpu" || (given && scenario_.cluster->gpu);
     present = !has_gpus ? 0 : given ? value_or(scenario_.cluster->gpus, present) : present;

@@ -79,7 +79,8 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     plan.lr = 1e-3;
   } else {
     add_problem(preparation, Kind::unsupported, optimizer.place,
-                fmt::format("the optimizer {} is not modelled yet", optimizer.name));
+                fmt::format("the optimizer {} is not modelled yet", optimizer.name),
+                "supported: SGD, Adam, AdamW");
     return;
   }
   const bool sgd = plan.kind == OptimizerKind::sgd;

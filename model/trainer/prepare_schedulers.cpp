@@ -58,7 +58,8 @@ class SchedulerReader {
     if (!of.period.empty()) {
       settings.period =
           arguments_.integer(of.period, of.default_period, position_of_period(of.kind));
-      require(settings.period >= 1, fmt::format("`{}` is at least 1", of.period));
+      require(settings.period >= 1, fmt::format("`{}` is at least 1", of.period),
+              fmt::format("write {}: 1 or more", of.period));
     }
     read_own(settings);
     read_how_lightning_steps(settings);
@@ -166,6 +167,14 @@ class SchedulerReader {
   ObjectArguments arguments_;
 };
 
+std::string supported_schedulers() {
+  std::string names;
+  for (const SchedulerClass& one : scheduler_classes) {
+    names += fmt::format("{}{}", names.empty() ? "supported: " : ", ", one.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 void prepare_schedulers(Preparation& preparation, TrainingProgram& program) {
@@ -175,7 +184,8 @@ void prepare_schedulers(Preparation& preparation, TrainingProgram& program) {
                      [&](const SchedulerClass& one) { return one.name == object.name; });
     if (of == scheduler_classes.end()) {
       add_problem(preparation, Kind::unsupported, object.place,
-                  fmt::format("the scheduler {} is not modelled yet", object.name));
+                  fmt::format("the scheduler {} is not modelled yet", object.name),
+                  supported_schedulers());
       continue;
     }
     SchedulerSettings settings = SchedulerReader(preparation, object).read(*of);

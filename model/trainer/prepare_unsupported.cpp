@@ -28,7 +28,8 @@ void find_functions(Preparation& preparation, const ProgramSpec& program) {
           add_problem(preparation, Kind::unsupported, expression.place(),
                       known ? text_of_unsupported(*known)
                             : fmt::format("the function `{}` is not supported yet", name),
-                      known ? remedy_of_unsupported(*known) : std::string());
+                      known ? remedy_of_unsupported(*known)
+                            : "docs/scenario-format.md, section 6, lists the functions");
         }
       }
     });
@@ -80,17 +81,32 @@ void find_hooks(Preparation& preparation, const ProgramSpec& program) {
   }
 }
 
+// The loader accepts only names of presets, and names that are known not to be presets.
+void find_preset(Preparation& preparation, const Given<std::string>& preset, const char* what,
+                 PresetAnswer (*find)(std::string_view), const char* own) {
+  if (!preset) {
+    return;
+  }
+  const PresetAnswer answer = find(preset->value);
+  if (answer.verdict != PresetAnswer::Verdict::modelled) {
+    const std::string nearest =
+        answer.name.empty() ? "" : fmt::format("use `{}`, the nearest one, or ", answer.name);
+    add_problem(preparation, Kind::unsupported, preset->place,
+                fmt::format("{} `{}` exists and is not modelled yet", what, preset->value),
+                fmt::format("{}{}", nearest, own));
+  }
+}
+
 void find_cluster(Preparation& preparation, const ClusterSpec& cluster,
                   const WorldAbilities& world) {
-  if (cluster.preset && !cluster_preset(cluster.preset->value)) {
-    add_problem(preparation, Kind::unsupported, cluster.preset->place,
-                fmt::format("the cluster preset `{}` is not known", cluster.preset->value),
-                "`lockstep explain presets` lists them");
-  }
-  if (cluster.gpu && cluster.gpu->preset && !device_preset(cluster.gpu->preset->value)) {
-    add_problem(preparation, Kind::unsupported, cluster.gpu->preset->place,
-                fmt::format("the GPU preset `{}` is not known", cluster.gpu->preset->value),
-                "`lockstep explain presets` lists them");
+  find_preset(preparation, cluster.preset, "the machine", find_cluster_name,
+              "describe your own: cluster: {gpu: a100, gpus: 4, nics: 1, network: {bandwidth: 100 "
+              "Gb/s}}");
+  if (cluster.gpu) {
+    find_preset(
+        preparation, cluster.gpu->preset, "the GPU", find_device_name,
+        "describe your own: gpu: {memory: 24 GiB, memory_bandwidth: 600 GB/s, flops: {fp32: "
+        "30 TFLOP/s}}");
   }
   if (!world.topology_files) {
     for (const Given<std::string>* file : {&cluster.nccl_xml, &cluster.nvidia_smi}) {

@@ -61,6 +61,70 @@ TEST_CASE("an unknown strategy is reported with the nearest spelling") {
   refused("version: 1\ntrainer: {strategy: dpp, devices: 2, max_steps: 1}\n", "dpp");
 }
 
+TEST_CASE("a preset by a wrong name is refused with the nearest one") {
+  refused("version: 1\ncluster: {preset: dgx-a10}\n", "did you mean `dgx-a100`?");
+  refused("version: 1\ncluster: {gpu: rtx-3091}\n", "did you mean `rtx-3090`?");
+  refused("version: 1\ncluster: {gpu: {preset: a1000}}\n", "did you mean `a100`?");
+  refused("version: 1\ncluster: {preset: g5}\n",
+          "name its size: g5.xlarge, g5.12xlarge, g5.48xlarge");
+  refused("version: 1\nmodel: {preset: gpt5}\n", "did you mean `gpt2`?");
+}
+
+TEST_CASE("a preset that exists and is not modelled exits 5 with the nearest one") {
+  refused("version: 1\ncluster: {preset: dgx-b200}\n", "use `dgx-h200`", 5);
+  refused("version: 1\ncluster: {gpu: b200}\n", "use `h200-sxm-141gb`", 5);
+  refused("version: 1\nmodel: {preset: bert-base}\n", "use `gpt2`", 5);
+}
+
+TEST_CASE("a class by a wrong name is refused with the nearest one") {
+  const auto near = [](const std::string& text, const std::string& name) {
+    refused("version: 1\n" + text + "\n", "did you mean `" + name + "`?");
+  };
+  near("optimizer: {LBGFS: {lr: 0.1}}", "LBFGS");
+  near("lr_scheduler: CosineAnealingLR", "CosineAnnealingLR");
+  near("model: {input: [4], layers: [{Linear: [4, 2]}], loss: CTCLos}", "CTCLoss");
+  near("model: {input: [4], layers: [{Linear: [4, 2]}, LeakyRelu]}", "LeakyReLU");
+  near("trainer: {callbacks: [EarlyStoping]}", "EarlyStopping");
+  near("trainer: {plugins: [AsyncCheckpointO]}", "AsyncCheckpointIO");
+  near("trainer: {logger: TensorBordLogger}", "TensorBoardLogger");
+  near("trainer: {logger: [CSVLogger, {WandbLoger: {project: a}}]}", "WandbLogger");
+  near("trainer: {profiler: SimpelProfiler}", "SimpleProfiler");
+  near("trainer: {strategy: fsdpp}", "fsdp");
+  near("trainer: {precision: bf16mixed}", "bf16-mixed");
+  near("data: {sampler: distribute}", "distributed");
+  near("launcher: torchrunn", "torchrun");
+  near("metrics: {f1: BinaryF1Scor}", "BinaryF1Score");
+  near("program: {training_step: [{let: {a: sofmax(output)}}]}", "softmax");
+  refused("version: 1\ntrainer: {callbacks: [MyCallback]}\n", "write its hooks under `program`");
+}
+
+TEST_CASE("a class that exists and is not modelled exits 5 and says what is") {
+  const auto other = [](const std::string& text, const std::string& remedy) {
+    refused("version: 1\n" + text + "\n", remedy, 5);
+  };
+  other("optimizer: {LBFGS: {lr: 0.1}}", "supported: SGD, Adam, AdamW");
+  other("lr_scheduler: LambdaLR", "supported: StepLR");
+  other("model: {input: [4], layers: [{Linear: [4, 2]}], loss: CTCLoss}", "loss CTCLoss is not");
+  other("model: {input: [4], layers: [{Linear: [4, 2]}, {GRU: [2, 2]}]}", "layer GRU is not");
+  other("trainer: {callbacks: [LambdaCallback]}", "supported: EarlyStopping");
+  other("trainer: {plugins: [BitsandbytesPrecision]}", "BitsandbytesPrecision is not modelled");
+  other("trainer: {strategy: xla}", "supported: single, dp, ddp");
+  other("launcher: accelerate", "the launcher accelerate is not modelled");
+  other("metrics: {a: BERTScore}\nprogram: {training_step: [{update: a}]}", "BERTScore");
+  other("program: {training_step: [forward, {let: {a: relu(output)}}]}",
+        "the function `relu` is not supported yet");
+}
+
+TEST_CASE("a preset is found by what people call it") {
+  const Folder folder;
+  const auto ran = [&](const std::string& text) {
+    return run_program("run " + folder.write("a.yaml", "version: 1\n" + text)).output;
+  };
+  CHECK(ran("cluster: {gpu: A100-40GB}\n").find("8 x a100-sxm4-40gb") != std::string::npos);
+  CHECK(ran("cluster: {preset: DGX-1}\n").find("8 x v100-sxm2-32gb") != std::string::npos);
+  CHECK(ran("model: {preset: ResNet-18}\n").find("resnet18 (") != std::string::npos);
+}
+
 TEST_CASE("every refusal has a place and a remedy") {
   refused("version: 1\ntrainer: {devices: -3, strategy: ddp}\n", "= write devices: 1");
   refused("version: 1\ncluster: {ranks: -4}\nprogram: {main: [barrier]}\n",

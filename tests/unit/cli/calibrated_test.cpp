@@ -182,5 +182,12 @@ TEST_CASE("the name that a driver gives a GPU leads to its preset") {
   CHECK(preset_of_gpu("NVIDIA H100 80GB HBM3") == "h100-sxm5-80gb");
   CHECK(preset_of_gpu("NVIDIA A100-SXM4-40GB") == "a100-sxm4-40gb");
   CHECK(preset_of_gpu("Tesla V100-SXM2-16GB") == "v100-sxm2-16gb");
-  CHECK(preset_of_gpu("NVIDIA H200").empty());
+  CHECK(preset_of_gpu("NVIDIA A100-PCIE-40GB") == "a100-pcie-40gb");
+  CHECK(preset_of_gpu("NVIDIA A100 80GB PCIe") == "a100-pcie-80gb");
+  CHECK(preset_of_gpu("NVIDIA H100 PCIe") == "h100-pcie-80gb");
+  CHECK(preset_of_gpu("NVIDIA H200") == "h200-sxm-141gb");
+  CHECK(preset_of_gpu("NVIDIA GeForce RTX 4090") == "rtx-4090");
+  CHECK(preset_of_gpu("Tesla T4") == "t4");
+  CHECK(preset_of_gpu("NVIDIA B200").empty());
+  CHECK(preset_of_gpu("cpu").empty());
 }

@@ -52,7 +52,15 @@ TEST_CASE("device presets have their data sheets' peaks") {
   CHECK(device_preset("a100-sxm4-40gb")->memory_bandwidth == 1555_GBps);
   CHECK(device_preset("h100-sxm5-80gb")->memory == 80_GiB);
   CHECK(device_preset("h100-sxm5-80gb")->memory_bandwidth == 3350_GBps);
-  CHECK_FALSE(device_preset("h100"));
+  // NVIDIA T4 product brief, L4 data sheet (FP16 with sparsity 242), Ada and GA102 white papers.
+  CHECK(device_preset("t4")->speed(DType::fp16).peak == 65_TFLOPps);
+  CHECK_FALSE(device_preset("t4")->supports(DType::bf16));
+  CHECK(device_preset("l4")->speed(DType::bf16).peak == 121_TFLOPps);
+  CHECK(device_preset("rtx-4090")->memory_bandwidth == 1008_GBps);
+  CHECK(device_preset("rtx-3090")->speed(DType::fp16).peak == 71_TFLOPps);
+  CHECK(device_preset("h200-sxm-141gb")->memory_bandwidth == 4800_GBps);
+  CHECK(device_preset("h200-sxm-141gb")->speed(DType::bf16).peak ==
+        device_preset("h100-sxm5-80gb")->speed(DType::bf16).peak);
 }
 
 TEST_CASE("every preset is possible and says where its figures are from") {
@@ -66,5 +74,9 @@ TEST_CASE("every preset is possible and says where its figures are from") {
   }
   CHECK(cluster_preset("dgx-a100")->network.bandwidth == 25_GBps);  // 200 Gb/s
   CHECK(cluster_preset("dgx-h100")->network.bandwidth == 50_GBps);  // 400 Gb/s
-  CHECK_FALSE(cluster_preset("dgx-2"));
+  CHECK(cluster_preset("dgx-2")->node.devices == 16);
+  CHECK(cluster_preset("p3.16xlarge")->network.bandwidth ==
+        BytesPerSecond(3'125'000'000));  // 25 Gb/s
+  CHECK(cluster_preset("p4d.24xlarge")->node.nics == 4);
+  CHECK(cluster_preset("nd96asr-v4")->network.bandwidth == 25_GBps);
 }

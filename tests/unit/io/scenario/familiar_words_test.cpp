@@ -63,7 +63,7 @@ TEST_CASE("an object of another format is shown as this one writes it") {
   std::string text = training;
   text.replace(text.find("max_steps: 2"), 12,
                "max_steps: 2, callbacks: [{class_path: my.MyCallback}]");
-  CHECK(only(text).remedy == "write the hooks of your own callback under `program`");
+  CHECK(only(text).remedy == "a callback of your own: write its hooks under `program`");
 }
 
 TEST_CASE("a missing colon and a wrong indentation are named as such") {

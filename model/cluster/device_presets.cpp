@@ -1,0 +1,184 @@
+// Figures of GPUs: from the maker's data sheets, dense (no sparsity). Data sheets that state
+// tensor-core rates with sparsity are halved.
+#include <algorithm>
+
+#include "model/cluster/preset_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr FlopsPerSecond gigaflops_per_second(int64_t count) {
+  return FlopsPerSecond(1'000'000'000) * count;
+}
+
+constexpr const char* efficiency_assumption =
+    "efficiency curves, memory efficiency and launch overhead are assumed, not measured";
+
+// Assumed: large matrix products reach 75 % of a tensor-core peak and 90 % of a vector peak, and
+// half of that at the size which the peak computes in 20 us (tensor) or 5 us (vector).
+ComputeSpeed tensor_cores(int64_t gigaflops) {
+  return {gigaflops_per_second(gigaflops), {0.75, Flops(gigaflops * 20'000)}};
+}
+ComputeSpeed vector_units(int64_t gigaflops) {
+  return {gigaflops_per_second(gigaflops), {0.90, Flops(gigaflops * 5'000)}};
+}
+
+void set_speed(DeviceModel& device, DType dtype, const ComputeSpeed& speed) {
+  device.speeds[static_cast<size_t>(dtype)] = speed;
+}
+
+DeviceModel gpu(const char* name, int compute_capability, Bytes memory, BytesPerSecond bandwidth,
+                const char* source) {
+  return {.name = name,
+          .compute_capability = compute_capability,
+          .memory = memory,
+          .memory_bandwidth = bandwidth,
+          .memory_efficiency = 0.85,
+          .launch_overhead = 5_us,
+          .source = source,
+          .assumption = efficiency_assumption};
+}
+
+/// Rates of a GPU in GFLOP/s. 0: the data sheet has no such rate.
+struct Peaks {
+  int64_t fp64 = 0;
+  int64_t fp32 = 0;
+  int64_t tf32 = 0;
+  int64_t half = 0;  ///< fp16 and bf16 on tensor cores, sums in fp32
+  bool has_bf16 = true;
+  bool has_fp64_tensor_cores = false;
+};
+
+DeviceModel with_peaks(DeviceModel device, const Peaks& peaks) {
+  set_speed(device, DType::fp64,
+            peaks.has_fp64_tensor_cores ? tensor_cores(peaks.fp64) : vector_units(peaks.fp64));
+  set_speed(device, DType::fp32, vector_units(peaks.fp32));
+  set_speed(device, DType::fp16, tensor_cores(peaks.half));
+  if (peaks.has_bf16) {
+    set_speed(device, DType::bf16, tensor_cores(peaks.half));
+  }
+  if (peaks.tf32 > 0) {
+    device.tf32 = tensor_cores(peaks.tf32);
+  }
+  return device;
+}
+
+/// No bf16 and no TF32: they came with Ampere.
+DeviceModel v100(const char* name, Bytes memory) {
+  return with_peaks(gpu(name, 70, memory, gigabytes_per_second(900),
+                        "NVIDIA V100 Tensor Core GPU data sheet, 2020 (SXM2)"),
+                    {.fp64 = 7'800, .fp32 = 15'700, .half = 125'000, .has_bf16 = false});
+}
+
+DeviceModel v100_pcie(const char* name, Bytes memory) {
+  return with_peaks(gpu(name, 70, memory, gigabytes_per_second(900),
+                        "NVIDIA V100 Tensor Core GPU data sheet, 2020 (PCIe)"),
+                    {.fp64 = 7'000, .fp32 = 14'000, .half = 112'000, .has_bf16 = false});
+}
+
+/// Turing: fp64 at 1/32 of fp32. The memory clock gives 320 GB/s.
+DeviceModel t4() {
+  return with_peaks(gpu("t4", 75, 16_GiB, gigabytes_per_second(320),
+                        "NVIDIA T4 Tensor Core GPU product brief, 2019"),
+                    {.fp64 = 253, .fp32 = 8'100, .half = 65'000, .has_bf16 = false});
+}
+
+DeviceModel a100(const char* name, Bytes memory, BytesPerSecond bandwidth, const char* source) {
+  return with_peaks(gpu(name, 80, memory, bandwidth, source), {.fp64 = 19'500,
+                                                               .fp32 = 19'500,
+                                                               .tf32 = 156'000,
+                                                               .half = 312'000,
+                                                               .has_fp64_tensor_cores = true});
+}
+
+/// GA102 and AD10x: fp64 at 1/64 of fp32.
+DeviceModel card(const char* name, int compute_capability, Bytes memory, int64_t gigabytes,
+                 Peaks peaks, const char* source) {
+  peaks.fp64 = peaks.fp32 / 64;
+  return with_peaks(gpu(name, compute_capability, memory, gigabytes_per_second(gigabytes), source),
+                    peaks);
+}
+
+/// SXM5, of H100 and H200.
+DeviceModel hopper(const char* name, Bytes memory, int64_t gigabytes, const char* source) {
+  return with_peaks(gpu(name, 90, memory, gigabytes_per_second(gigabytes), source),
+                    {.fp64 = 67'000,
+                     .fp32 = 67'000,
+                     .tf32 = 494'500,
+                     .half = 989'500,
+                     .has_fp64_tensor_cores = true});
+}
+
+DeviceModel h100_pcie() {
+  return with_peaks(gpu("h100-pcie-80gb", 90, 80_GiB, gigabytes_per_second(2'000),
+                        "NVIDIA H100 Tensor Core GPU data sheet, 2022 (PCIe)"),
+                    {.fp64 = 51'000,
+                     .fp32 = 51'000,
+                     .tf32 = 378'000,
+                     .half = 756'500,
+                     .has_fp64_tensor_cores = true});
+}
+
+/// A placeholder for one rank on a host without GPU; a calibration replaces it.
+DeviceModel cpu() {
+  DeviceModel device{.name = "cpu",
+                     .memory = 16_GiB,
+                     .memory_bandwidth = gigabytes_per_second(20),
+                     .memory_efficiency = 0.8,
+                     .launch_overhead = 1_us,
+                     .source = "none",
+                     .assumption =
+                         "one core of 2.5 GHz with two 256-bit multiply-add units and its "
+                         "share of memory bandwidth; calibrate for this machine"};
+  const auto speed = [](int64_t gigaflops) {
+    return ComputeSpeed{gigaflops_per_second(gigaflops), {0.6, Flops(gigaflops * 1'000)}};
+  };
+  set_speed(device, DType::fp32, speed(80));
+  set_speed(device, DType::fp64, speed(40));
+  return device;
+}
+
+}  // namespace
+
+std::vector<DeviceModel> device_presets() {
+  constexpr const char* a100_sxm = "NVIDIA A100 Tensor Core GPU data sheet, 2021 (SXM4)";
+  constexpr const char* a100_pcie = "NVIDIA A100 Tensor Core GPU data sheet, 2021 (PCIe)";
+  return {v100("v100-sxm2-16gb", 16_GiB),
+          v100("v100-sxm2-32gb", 32_GiB),
+          v100_pcie("v100-pcie-16gb", 16_GiB),
+          v100_pcie("v100-pcie-32gb", 32_GiB),
+          t4(),
+          a100("a100-sxm4-40gb", 40_GiB, gigabytes_per_second(1'555), a100_sxm),
+          a100("a100-sxm4-80gb", 80_GiB, gigabytes_per_second(2'039), a100_sxm),
+          a100("a100-pcie-40gb", 40_GiB, gigabytes_per_second(1'555), a100_pcie),
+          a100("a100-pcie-80gb", 80_GiB, gigabytes_per_second(1'935), a100_pcie),
+          card("a10", 86, 24_GiB, 600, {.fp32 = 31'200, .tf32 = 62'500, .half = 125'000},
+               "NVIDIA A10 Tensor Core GPU data sheet, 2021"),
+          card("a10g", 86, 24_GiB, 600, {.fp32 = 35'000, .tf32 = 35'000, .half = 70'000},
+               "NVIDIA A10G Tensor Core GPU data sheet for Amazon EC2 G5, 2022"),
+          card("rtx-3090", 86, 24_GiB, 936, {.fp32 = 35'600, .tf32 = 35'600, .half = 71'000},
+               "NVIDIA Ampere GA102 GPU Architecture white paper, 2021"),
+          card("l4", 89, 24_GiB, 300, {.fp32 = 30'300, .tf32 = 60'000, .half = 121'000},
+               "NVIDIA L4 Tensor Core GPU data sheet, 2023"),
+          card("l40s", 89, 48_GiB, 864, {.fp32 = 91'600, .tf32 = 183'000, .half = 362'050},
+               "NVIDIA L40S GPU data sheet, 2023"),
+          card("rtx-4090", 89, 24_GiB, 1'008, {.fp32 = 82'600, .tf32 = 82'600, .half = 165'200},
+               "NVIDIA Ada GPU Architecture white paper, 2023"),
+          hopper("h100-sxm5-80gb", 80_GiB, 3'350,
+                 "NVIDIA H100 Tensor Core GPU data sheet, 2023 (SXM5)"),
+          h100_pcie(),
+          hopper("h200-sxm-141gb", 141_GiB, 4'800,
+                 "NVIDIA H200 Tensor Core GPU data sheet, 2024 (SXM)"),
+          cpu()};
+}
+
+std::optional<DeviceModel> device_preset(std::string_view name) {
+  std::vector<DeviceModel> models = device_presets();
+  const auto found = std::ranges::find(models, name, &DeviceModel::name);
+  return found == models.end() ? std::nullopt : std::optional(std::move(*found));
+}
+
+bool has_nvlink(std::string_view device) { return device.find("-sxm") != std::string_view::npos; }
+
+}  // namespace lockstep

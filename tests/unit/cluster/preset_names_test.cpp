@@ -1,0 +1,81 @@
+// Names that people give GPUs and machines lead to a preset, or to what is nearest.
+#include <catch2/catch.hpp>
+
+#include "model/cluster/presets.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+using Verdict = PresetAnswer::Verdict;
+
+void leads(const PresetAnswer& answer, Verdict verdict, std::string_view name) {
+  INFO(name);
+  CHECK(answer.verdict == verdict);
+  CHECK(answer.name == name);
+}
+
+}  // namespace
+
+TEST_CASE("a GPU is found by its short form and by the name that its driver gives") {
+  leads(find_device_name("a100"), Verdict::modelled, "a100-sxm4-80gb");
+  leads(find_device_name("A100-80GB"), Verdict::modelled, "a100-sxm4-80gb");
+  leads(find_device_name("a100_40gb"), Verdict::modelled, "a100-sxm4-40gb");
+  leads(find_device_name("v100"), Verdict::modelled, "v100-sxm2-32gb");
+  leads(find_device_name("NVIDIA H100 PCIe"), Verdict::modelled, "h100-pcie-80gb");
+  leads(find_device_name("NVIDIA GeForce RTX 3090"), Verdict::modelled, "rtx-3090");
+  leads(find_device_name("T4"), Verdict::modelled, "t4");
+}
+
+TEST_CASE("a machine is found by its short form and in the spelling of its cloud") {
+  leads(find_cluster_name("DGX-1"), Verdict::modelled, "dgx-1v");
+  leads(find_cluster_name("p4de"), Verdict::modelled, "p4de.24xlarge");
+  leads(find_cluster_name("Standard_ND96asr_v4"), Verdict::modelled, "nd96asr-v4");
+  leads(find_cluster_name("a3-highgpu-8g"), Verdict::modelled, "a3-highgpu-8g");
+}
+
+TEST_CASE("what exists and is not modelled leads to the nearest that is") {
+  leads(find_device_name("B200"), Verdict::not_modelled, "h200-sxm-141gb");
+  leads(find_cluster_name("p3.8xlarge"), Verdict::not_modelled, "p3.16xlarge");
+}
+
+TEST_CASE("what is no name of a preset leads nowhere") {
+  for (const char* name : {"", "gpu", "a1000", "nvidia", "dgx", "g5"}) {
+    leads(find_device_name(name), Verdict::unknown, "");
+    leads(find_cluster_name(name), Verdict::unknown, "");
+  }
+}
+
+TEST_CASE("every alias and every nearest name is a preset") {
+  for (const PresetAlias& alias : device_aliases()) {
+    INFO(alias.alias);
+    CHECK(device_preset(alias.name));
+    CHECK(find_device_name(alias.alias).name == alias.name);
+  }
+  for (const UnmodelledPreset& other : unmodelled_devices()) {
+    INFO(other.name);
+    CHECK(device_preset(other.nearest));
+    CHECK(find_device_name(other.name).verdict == Verdict::not_modelled);
+  }
+  for (const PresetAlias& alias : cluster_aliases()) {
+    INFO(alias.alias);
+    CHECK(cluster_preset(alias.name));
+    CHECK(find_cluster_name(alias.alias).name == alias.name);
+  }
+  for (const UnmodelledPreset& other : unmodelled_clusters()) {
+    INFO(other.name);
+    CHECK(cluster_preset(other.nearest));
+    CHECK(find_cluster_name(other.name).verdict == Verdict::not_modelled);
+  }
+}
+
+TEST_CASE("every GPU has a usual machine that has NVLink only if the GPU may") {
+  for (const DeviceModel& device : device_presets()) {
+    INFO(device.name);
+    CHECK(cluster_preset(usual_cluster_of(device.name)));
+  }
+  for (const Cluster& cluster : cluster_presets()) {
+    INFO(cluster.name);
+    CHECK((cluster.node.nvlink > BytesPerSecond(0)) == has_nvlink(cluster.node.device.name));
+  }
+}
