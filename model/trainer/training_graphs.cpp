@@ -12,9 +12,9 @@ bool Training::keeps_graphs() const { return !strategy_->steps_on_copies(); }
 
 ForwardResults Training::results_of_forwards() const {
   ForwardResults found{graph_is_gone_ ? nullptr : loss_gradient_,
-                         graph_is_gone_ ? nullptr : output_gradient_,
-                         {},
-                         !keeps_graphs()};
+                       graph_is_gone_ ? nullptr : output_gradient_,
+                       {},
+                       !keeps_graphs()};
   for (const KeptForward& kept : kept_forwards_) {
     found.kept.insert(kept.number);
   }
