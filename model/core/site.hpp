@@ -44,8 +44,8 @@ struct Site {
   bool in_else = false;     ///< stands in the `else` of its guard
   /// What a call moves, as the user wrote it: "x", "mean(loss)"; of new_group the group's name.
   std::string data{};
-  std::string part{};       ///< distinguishes the calls of one statement: "at the end of the epoch"
-  int order = 0;            ///< of parts that one statement calls in this order, from 1; 0: none
+  std::string part{};  ///< distinguishes the calls of one statement: "at the end of the epoch"
+  int order = 0;       ///< of parts that one statement calls in this order, from 1; 0: none
   std::string logged_key{};     ///< whose value a reduction is of; empty: no logged key's
   bool answers_signal = false;  ///< a handler of SIGTERM, or what follows from it
   bool is_barrier = false;      ///< an all_reduce of one number stands for a barrier, as in c10d

@@ -252,8 +252,7 @@ std::optional<TorchMetricsName> find_torchmetrics_function(std::string_view name
 }
 
 std::string text_of_unsupported(const TorchMetricsName& known) {
-  return fmt::format("`{}` of torchmetrics.{}: {}", known.name, known.package,
-                     known.why_not);
+  return fmt::format("`{}` of torchmetrics.{}: {}", known.name, known.package, known.why_not);
 }
 
 std::string remedy_of_unsupported(const TorchMetricsName& known) {

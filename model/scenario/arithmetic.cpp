@@ -225,9 +225,9 @@ bool condition_of(const Value& value) {
   }
   if (value.is_number()) {
     // Without its value, which differs from rank to rank.
-    throw OperationError(fmt::format("a number is never a condition, and this is of type {}",
-                                     type_of(value)),
-                         "compare it: x != 0");
+    throw OperationError(
+        fmt::format("a number is never a condition, and this is of type {}", type_of(value)),
+        "compare it: x != 0");
   }
   throw OperationError(fmt::format("a condition is a bool, not {}", type_of(value)),
                        "compare it with ==");

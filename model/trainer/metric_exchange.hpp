@@ -17,7 +17,7 @@ class MetricExchange final : public StateExchange {
 
   Task<Gathered> gather(Tensor own, SiteId site) override;
   Value common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
-                      const std::function<Value()>& compute) override;
+                     const std::function<Value()>& compute) override;
   EmptyList empty_list() const override;
   void check_host_memory(SiteId site) override;
 
