@@ -12,19 +12,26 @@
 namespace {
 
 /// One file of this process, with other bytes each time.
-const std::string& file_with(const uint8_t* data, size_t size) {
-  static const auto [path, descriptor] = [] {
-    std::string name = "/tmp/lockstep-table-fuzz-XXXXXX";
-    const int made = mkstemp(name.data());
-    return std::pair(std::move(name), made);
-  }();
-  const bool written = ftruncate(descriptor, 0) == 0 &&
-                       pwrite(descriptor, data, size, 0) == static_cast<ssize_t>(size);
-  if (!written) {
-    abort();
+class OneFile {
+ public:
+  OneFile() : descriptor_(mkstemp(path_.data())) {}
+  ~OneFile() { unlink(path_.c_str()); }
+  OneFile(const OneFile&) = delete;
+  OneFile& operator=(const OneFile&) = delete;
+
+  const std::string& with(const uint8_t* data, size_t size) const {
+    const bool written = ftruncate(descriptor_, 0) == 0 &&
+                         pwrite(descriptor_, data, size, 0) == static_cast<ssize_t>(size);
+    if (!written) {
+      abort();
+    }
+    return path_;
   }
-  return path;
-}
+
+ private:
+  std::string path_ = "/tmp/lockstep-table-fuzz-XXXXXX";
+  int descriptor_;
+};
 
 }  // namespace
 
@@ -32,7 +39,8 @@ const std::string& file_with(const uint8_t* data, size_t size) {
 /// that render.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;
-  const CsvTable csv = read_csv(file_with(data, size));
+  static const OneFile file;
+  const CsvTable csv = read_csv(file.with(data, size));
   if ((csv.table == nullptr) == csv.diagnostics.empty()) {
     __builtin_trap();
   }
