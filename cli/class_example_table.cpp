@@ -32,6 +32,21 @@ constexpr ClassExample examples[] = {
     {callback, "TQDMProgressBar"},
     {callback, "RichProgressBar"},
 
+    {logger, "CSVLogger", "", "", "writes metrics.csv on rank 0; the default without TensorBoard"},
+    {logger, "TensorBoardLogger", "", "", "writes event files on rank 0"},
+    {logger, "WandbLogger", "", "", "sends to Weights & Biases from rank 0; nothing is sent here"},
+    {logger, "MLFlowLogger", "", "", "sends to MLflow from rank 0; nothing is sent here"},
+    {logger, "CometLogger", "", "", "sends to Comet from rank 0; nothing is sent here"},
+    {logger, "NeptuneLogger", "", "", "sends to Neptune from rank 0; nothing is sent here"},
+
+    {profiler, "simple", "", "", "SimpleProfiler by its short name; it changes no prediction"},
+    {profiler, "advanced", "", "", "AdvancedProfiler by its short name; it changes no prediction"},
+    {profiler, "pytorch", "", "", "PyTorchProfiler by its short name; its cost is not predicted"},
+    {profiler, "SimpleProfiler", "", "", "durations of hooks; it changes no prediction"},
+    {profiler, "AdvancedProfiler", "", "", "cProfile around hooks; its cost is not predicted"},
+    {profiler, "PyTorchProfiler", "", "", "torch.profiler around hooks; its cost is not predicted"},
+    {profiler, "PassThroughProfiler", "", "", "records nothing; the default"},
+
     {launcher, "lightning"},
     {launcher, "notebook", "",
      "trainer: {accelerator: gpu, devices: 2, strategy: ddp_notebook, max_epochs: 1}"},

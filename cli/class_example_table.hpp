@@ -13,6 +13,7 @@ struct ClassExample {
   std::string_view name;
   std::string_view arguments{};  ///< "{step_size: 2}"; empty: the bare name
   std::string_view lines{};
+  std::string_view meaning{};  ///< what it does here, after "a logger of Lightning: "
 };
 /// Examples for the classes of all roles except metrics.
 std::span<const ClassExample> class_examples();

@@ -13,8 +13,10 @@
 #include "cli/explain_codes.hpp"
 #include "cli/explain_guides.hpp"
 #include "cli/explain_keys.hpp"
+#include "cli/explain_presets.hpp"
 #include "cli/explain_tables.hpp"
 #include "cli/wrapped_text.hpp"
+#include "io/scenario/other_classes.hpp"
 #include "io/scenario/spelling.hpp"
 #include "io/schema/schema.hpp"
 #include "model/cluster/presets.hpp"
@@ -52,8 +54,8 @@ std::string overview() {
          list_of(setup_pages()) + "\nResults that expectations name\n" + list_of(result_pages()) +
          "\nKeys of a scenario (trainer.devices, ..), hooks (program.setup, ..), and statements\n" +
          lines_of(key_page_names()) +
-         "\nClasses (EarlyStopping, SGD, torchrun, ..) by name, and what scenarios add to "
-         "theirs\n" +
+         "\nClasses (EarlyStopping, SGD, Conv2d, torchrun, ..) and presets (dgx-a100, gpt2, ..) by "
+         "name, and what\nscenarios add to classes\n" +
          lines_of(added_argument_names()) +
          "\n  presets                known clusters, GPUs and models\n"
          "  guides                 common claims in multi-GPU guides, checked\n"
@@ -113,10 +115,11 @@ std::vector<std::string_view> all_names() {
     std::vector<std::string> all = key_page_names();
     std::ranges::move(all_key_names(), std::back_inserter(all));
     for (const ObjectRole role : explained_roles()) {
-      for (const ClassRow& row : classes(role)) {
-        all.emplace_back(row.name);
+      for (const std::string_view known : known_classes(role)) {
+        all.emplace_back(known);
       }
     }
+    std::ranges::move(preset_page_names(), std::back_inserter(all));
     std::ranges::move(added_argument_names(), std::back_inserter(all));
     return all;
   }();
@@ -264,6 +267,9 @@ Answer explain_command(const Request& request) {
     std::optional<KeyPage> key = find_key_page(name);
     if (!key) {
       key = find_class_page(name);
+    }
+    if (!key) {
+      key = find_preset_page(name);
     }
     if (key) {
       return {json ? text_of(json_of(*key)) : text_of(*key), "", ExitCode::ok};

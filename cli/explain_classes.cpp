@@ -5,16 +5,19 @@
 #include <algorithm>
 
 #include "cli/class_example_table.hpp"
+#include "cli/explain_layers.hpp"
 #include "cli/key_examples.hpp"
+#include "io/scenario/other_classes.hpp"
 #include "model/metric/torchmetrics_names.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-constexpr ObjectRole roles[] = {ObjectRole::optimizer, ObjectRole::lr_scheduler,
-                                ObjectRole::callback,  ObjectRole::launcher,
-                                ObjectRole::strategy,  ObjectRole::metric};
+constexpr ObjectRole roles[] = {
+    ObjectRole::optimizer, ObjectRole::lr_scheduler, ObjectRole::callback, ObjectRole::launcher,
+    ObjectRole::strategy,  ObjectRole::metric,       ObjectRole::layer,    ObjectRole::loss,
+    ObjectRole::logger,    ObjectRole::profiler,     ObjectRole::plugin};
 
 const ClassExample* example_of(ObjectRole role, std::string_view name) {
   const std::span<const ClassExample> examples =
@@ -45,8 +48,17 @@ std::string_view home_of(ObjectRole role) {
     case ObjectRole::launcher: return "what starts the processes";
     case ObjectRole::strategy: return "a strategy of the Trainer";
     case ObjectRole::metric: return "a metric of TorchMetrics";
-    default: return name_of(role);
+    case ObjectRole::layer: return "a layer of torch.nn";
+    case ObjectRole::loss: return "a loss of torch.nn";
+    case ObjectRole::logger: return "a logger of Lightning";
+    case ObjectRole::profiler: return "a profiler of Lightning";
+    case ObjectRole::plugin: return "a plugin of Lightning";
   }
+  return "";
+}
+
+std::string_view spoken_name_of(ObjectRole role) {
+  return role == ObjectRole::lr_scheduler ? "scheduler" : name_of(role);
 }
 
 std::string object_of(const ClassExample& example) {
@@ -136,6 +148,10 @@ std::string placed(const ClassExample& example) {
           "trainer:\n  accelerator: gpu\n  devices: 2\n  strategy: ddp\n  max_epochs: 1\n"
           "  callbacks: [{}]",
           object);
+    case ObjectRole::logger:
+    case ObjectRole::profiler:
+      return fmt::format("trainer: {{accelerator: gpu, devices: 2, {}: {}, max_epochs: 1}}",
+                         name_of(example.role), object);
     default: return fmt::format("{}: {}", name_of(example.role), object);
   }
 }
@@ -171,11 +187,28 @@ KeyPage page_of_class(ObjectRole role, const ClassRow& row) {
   for (const ArgumentRow& argument : arguments_of(row)) {
     page.keys.push_back(key_of(role, argument));
   }
+  if (role == ObjectRole::layer || role == ObjectRole::loss) {
+    describe_layer(role, page);
+    return page;
+  }
   const ClassExample* example = example_of(role, row.name);
+  if (example != nullptr && !example->meaning.empty()) {
+    page.meaning += fmt::format(": {}", example->meaning);
+  }
   page.is_modelled = example != nullptr;
   if (example != nullptr) {
     page.scenario = scenario_with(lines_of(*example));
   }
+  return page;
+}
+
+// What torch, Lightning or a library beside them has, and Lockstep has not.
+KeyPage page_of_other(ObjectRole role, std::string_view name) {
+  KeyPage page;
+  page.name = name;
+  page.meaning = fmt::format("{} {} that PyTorch, Lightning or a library beside them has",
+                             role == ObjectRole::optimizer ? "an" : "a", spoken_name_of(role));
+  page.is_modelled = false;
   return page;
 }
 
@@ -244,6 +277,11 @@ std::optional<KeyPage> find_class_page(std::string_view name) {
   for (const AddedArgument& added : added_arguments()) {
     if (added.name == name) {
       return page_of_added(name_of(added.role), added);
+    }
+  }
+  for (const ObjectRole role : roles) {
+    if (is_other_class(role, name)) {
+      return page_of_other(role, name);
     }
   }
   return std::nullopt;

@@ -222,6 +222,12 @@ std::string text_of(const KeyPage& page) {
   } else {
     text += own_arguments(page) + table_of(page.keys);
   }
+  if (!page.facts.empty()) {
+    text += "\n";
+  }
+  for (const std::string& fact : page.facts) {
+    text += fmt::format("  {}\n", fmt::join(wrapped(fact, 94), "\n    "));
+  }
   if (!page.is_modelled) {
     text += "\nNot modelled yet: a scenario that gives it is refused (exit 5).\n";
   }
@@ -242,6 +248,7 @@ Json json_of(const KeyPage& page) {
                             {"default", key.default_text.empty() ? Json() : Json(key.default_text)},
                             {"meaning", key.meaning}});
   }
+  json["facts"] = page.facts;
   json["is_modelled"] = page.is_modelled;
   json["scenario"] = page.scenario.empty() ? Json() : Json(page.scenario);
   json["others"] = page.others;

@@ -22,6 +22,7 @@ struct KeyPage {
   std::vector<Key> keys;            ///< of a table and of a statement all, of a key itself
   bool is_modelled = true;          ///< false: a scenario that gives it is refused
   std::string scenario;             ///< the smallest that shows it; empty: none
+  std::vector<std::string> facts;   ///< figures, a line each: of a layer in its example, a preset
   std::vector<std::string> others;  ///< a bare key of several tables: where it is
 };
 

@@ -1,9 +1,13 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "cli/commands.hpp"
 #include "cli/explain_classes.hpp"
+#include "cli/explain_presets.hpp"
 #include "cli/faults.hpp"
 #include "io/scenario/load.hpp"
+#include "io/scenario/other_classes.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/trainer/prepare.hpp"
 #include "tests/unit/cli/rehearsed.hpp"
@@ -42,6 +46,15 @@ std::string bare(ObjectRole role, std::string_view name) {
     case ObjectRole::metric:
       return head + trainer + "}\nmetrics: {quality: " + named +
              "}\nprogram: {training_step: [{update: quality}]}\n";
+    case ObjectRole::logger:
+    case ObjectRole::profiler:
+      return head + trainer + ", " + std::string(name_of(role)) + ": " + named + "}\n";
+    case ObjectRole::plugin: return head + trainer + ", plugins: [" + named + "]}\n";
+    case ObjectRole::layer:
+      return head + trainer + "}\nmodel: {input: [4], layers: [" + named + "]}\n";
+    case ObjectRole::loss:
+      return head + trainer + "}\nmodel: {input: [4], layers: [{Linear: [4, 4]}], loss: " + named +
+             "}\n";
     default: return head + trainer + "}\n" + std::string(name_of(role)) + ": " + named + "\n";
   }
 }
@@ -99,6 +112,58 @@ TEST_CASE("a class is found by name, by role and name, and by an argument of its
   CHECK(find_class_page("scaling")->name == "optimizer.scaling");
   CHECK_FALSE(find_class_page("EarlyStopping.scaling"));
   CHECK_FALSE(find_class_page("NoSuchClass"));
+}
+
+TEST_CASE("every name that is known and not modelled has a page that says so") {
+  for (const ObjectRole role : explained_roles()) {
+    for (const std::string_view name : known_classes(role)) {
+      INFO(name);
+      const auto page = find_class_page(name);
+      REQUIRE(page);
+      const bool has_row = std::ranges::any_of(explained_roles(), [&](ObjectRole other) {
+        return find_class(other, name) != nullptr;  // Precision is a plugin and a metric
+      });
+      CHECK((has_row || !page->is_modelled));
+    }
+  }
+}
+
+// Counted by hand: 8 x 4 weights and 4 biases; a multiply-add is 2 FLOPs; ReLU's backward reads its
+// output, 8 numbers of 4 bytes; a 3 x 3 convolution of 3 into 8 channels over 8 x 8 pixels.
+TEST_CASE("the page of a layer says its figures in the example") {
+  const auto linear = find_class_page("Linear");
+  REQUIRE(linear);
+  CHECK(linear->facts ==
+        std::vector<std::string>{
+            "[8] becomes [4]", "weight [4, 8], bias [4]: 36 parameters",
+            "64 FLOPs forward, 128 for both gradients, in matrix products and convolutions",
+            "0 bytes kept for the backward, the input of the network not counted"});
+  const auto convolution = find_class_page("Conv2d");
+  REQUIRE(convolution);
+  CHECK(convolution->facts[1] == "weight [8, 3, 3, 3], bias [8]: 224 parameters");
+  CHECK(convolution->facts[2].starts_with("27648 FLOPs forward, 55296 for both"));
+  CHECK_FALSE(find_class_page("LSTM")->is_modelled);
+  CHECK(find_class_page("HuberLoss")->scenario.find("loss: {HuberLoss: {delta: 0.5}}") !=
+        std::string::npos);
+}
+
+TEST_CASE("every spelling of a preset has a page whose example runs") {
+  std::set<std::string> shown;
+  for (const std::string& name : preset_page_names()) {
+    INFO(name);
+    const auto page = find_preset_page(name);
+    REQUIRE(page);
+    if (page->is_modelled && shown.insert(page->name).second) {
+      CHECK_FALSE(page->facts.empty());
+      for (const Problem& problem : problems_of(page->scenario)) {
+        FAIL_CHECK(problem.message);
+      }
+    }
+  }
+  CHECK(find_preset_page("p4d")->name == "p4d.24xlarge");
+  CHECK(find_preset_page("V100")->name == "v100-sxm2-32gb");
+  CHECK(find_preset_page("gpt2-small")->name == "gpt2");
+  CHECK_FALSE(find_preset_page("no-such-preset"));
 }
 
 TEST_CASE("a class that TorchMetrics has and that is not modelled has a page that says why") {
