@@ -18,9 +18,11 @@ CaseSource source_of(const Request& request, const std::string& argument) {
   source.set = request.set;
   if (request.seed) {
     source.set.push_back(fmt::format("seed_everything={}", *request.seed));
+    source.option_of_key["seed_everything"] = "--seed";
   }
   if (!request.calibration.empty()) {
     source.set.push_back("cluster.calibration=" + Json(request.calibration).dump());
+    source.option_of_key["cluster.calibration"] = "--calibration";
   }
   return source;
 }

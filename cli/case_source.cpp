@@ -7,7 +7,7 @@
 namespace lockstep::cli {
 
 LoadedScenarios CaseSource::load(const std::vector<std::string>& more) const {
-  LoadOptions options{scenario_case, set};
+  LoadOptions options{scenario_case, set, option_of_key};
   options.set.insert(options.set.end(), more.begin(), more.end());
   LoadedScenarios loaded = load_scenario_file(path, options, reader);
   for (Scenario& scenario : loaded.scenarios) {

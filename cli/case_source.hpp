@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@ struct CaseSource {
   std::string path;
   std::optional<std::string> scenario_case;
   std::vector<std::string> set;  ///< `a.b=v`
+  /// "cluster.calibration": "--calibration", of those in `set` that another option gave.
+  std::map<std::string, std::string> option_of_key{};
   FileReader reader = read_file_from_disk;
 
   LoadedScenarios load(const std::vector<std::string>& more = {}) const;

@@ -222,6 +222,7 @@ class Parser {
     CLI::App* made = scenario_command("exec", false);
     made->add_option("--timeline", request_.timeline);
     made->add_option("--hang-after", request_.hang_after_s)->check(seconds_between(0.01, 1e6));
+    made->add_option("--join-timeout", request_.join_timeout_s)->check(seconds_between(0.01, 1e6));
     made->add_flag("--skip-values", request_.skip_values);
     add_device(made);
   }

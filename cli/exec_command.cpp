@@ -94,6 +94,7 @@ Answer compare_cases(const Request& request, const RealWorld* real, const Style&
   how.real = real;
   how.device = request.device;
   how.hang_after = std::chrono::milliseconds(static_cast<int64_t>(request.hang_after_s * 1e3));
+  how.join_timeout = std::chrono::milliseconds(static_cast<int64_t>(request.join_timeout_s * 1e3));
   std::erase_if(collected.jobs, [](const Job& job) { return !job.asked; });
   rehearse_all(collected.jobs, how, Judges::words, 1);
   std::vector<Executed> all;

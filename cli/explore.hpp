@@ -14,8 +14,9 @@ struct ExploreRequest {
   int64_t schedules_max = 1;  ///< 1: the first schedule alone
   bool lists = true;
   const Deadline* deadline = nullptr;
-  std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
-  const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
+  std::chrono::milliseconds hang_after{10'000};    ///< of World::processes
+  std::chrono::milliseconds join_timeout{60'000};  ///< likewise
+  const RealWorld* real = nullptr;                 ///< of World::processes; null: launch them
   Progress* progress = nullptr;
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;
   DeviceRequest device{};  ///< of World::processes

@@ -101,6 +101,7 @@ The recorded calls of all ranks are then diagnosed as by `verify`. The last line
 calls, values and memory with the simulation.
 
   --hang-after SECONDS  how long a rank may wait (10)
+  --join-timeout SECONDS  how long all ranks may take to start and to find one another (60)
   --device auto|cpu|cuda  auto: GPUs if the scenario uses them and this machine has enough
   --oversubscribe       let ranks share a GPU (slow; for experiments)
   --calibration FILE    compare with a prediction based on this calibration

@@ -20,6 +20,7 @@
 #include "model/trainer/sites.hpp"
 #include "properties/diagnosis.hpp"
 #include "properties/equals_single_device.hpp"
+#include "properties/last_operation.hpp"
 #include "properties/learning_rate_scaled.hpp"
 #include "properties/memory_fits.hpp"
 #include "properties/remedy.hpp"
@@ -122,7 +123,7 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
       continue;
     }
     Finding finding = lockstep::finding_of(
-        "", Level::error, fmt::format("{} raised '{}'", ranks.phrase(), key.second));
+        "", Level::error, fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
     finding.ranks = ranks;
     finding.sites.push_back({key.first, SiteRole::exception, fmt::format("on {}", ranks.phrase())});
     findings.push_back(std::move(finding));

@@ -31,6 +31,7 @@ ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& 
           lists,
           request.deadline.get(),
           request.hang_after,
+          request.join_timeout,
           request.real,
           request.progress.get(),
           request.journal_bytes_max,

@@ -23,8 +23,9 @@ struct RunRequest {
   World world = World::simulated;
   bool lists = false;  ///< keep what operations read and write, for the search for races
   Schedule schedule{};
-  const Deadline* deadline = nullptr;            ///< outlives the run; null: none
-  std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
+  const Deadline* deadline = nullptr;              ///< outlives the run; null: none
+  std::chrono::milliseconds hang_after{10'000};    ///< of World::processes
+  std::chrono::milliseconds join_timeout{60'000};  ///< likewise
   /// With World::processes, replaces the launch of rank programs. Outlives the run.
   const RealWorld* real = nullptr;
   const Journal* replay = nullptr;  ///< simulated: choices to repeat; outlives the run

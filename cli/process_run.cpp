@@ -104,7 +104,11 @@ bool refuses_processes(OneRun& run) {
 
 void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& counted,
                       const ProgramOfRank& program) {
-  LaunchOptions options{rank_program(), request.hang_after, request.lists, false, request.deadline};
+  LaunchOptions options{.program = rank_program(),
+                        .hang_after = request.hang_after,
+                        .join_timeout = request.join_timeout,
+                        .lists = request.lists,
+                        .deadline = request.deadline};
   DeviceChoice device;
   if (request.real == nullptr) {
     device = device_of(run, request.device);

@@ -15,8 +15,9 @@ struct RehearseRequest {
   bool find_smallest = false;  ///< of an error, the smallest settings that show it
   bool advise = false;         ///< rehearse variants that may be better
   std::shared_ptr<const Deadline> deadline{};
-  std::chrono::milliseconds hang_after{10'000};  ///< of World::processes
-  const RealWorld* real = nullptr;               ///< of World::processes; null: launch them
+  std::chrono::milliseconds hang_after{10'000};    ///< of World::processes
+  std::chrono::milliseconds join_timeout{60'000};  ///< likewise
+  const RealWorld* real = nullptr;                 ///< of World::processes; null: launch them
   std::shared_ptr<Progress> progress{};
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run
   DeviceRequest device{};                                      ///< of World::processes

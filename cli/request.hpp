@@ -53,10 +53,11 @@ struct Request {
   int64_t clock_at_start_ns = 0;  ///< what the steady clock said when the command began
   std::string reports;            ///< of `compare`: the folder in which the ranks left theirs
   double hang_after_s = 10;  ///< of `exec`: how long a rank may wait before the run counts as hung
-  DeviceRequest device;      ///< of `exec`
-  bool skip_values = false;  ///< of `exec` and `compare`: the simulation repeats no arithmetic
-  bool environment = false;  ///< of `explain`: what each rank of a scenario is started with
-  int64_t draw_faults = 0;   ///< of `verify`: how many, from the seed
+  double join_timeout_s = 60;  ///< of `exec`: within which all ranks must have joined
+  DeviceRequest device;        ///< of `exec`
+  bool skip_values = false;    ///< of `exec` and `compare`: the simulation repeats no arithmetic
+  bool environment = false;    ///< of `explain`: what each rank of a scenario is started with
+  int64_t draw_faults = 0;     ///< of `verify`: how many, from the seed
 };
 
 }  // namespace lockstep::cli

@@ -264,6 +264,7 @@ Work collect_all(const Request& request) {
       source.set = request.set;
       if (request.seed) {
         source.set.push_back(fmt::format("seed_everything={}", *request.seed));
+        source.option_of_key["seed_everything"] = "--seed";
       }
       Collected collected = collect(source);
       check_outputs(request, collected);

@@ -26,6 +26,19 @@ LastOperation last_operation(const Journal& journal, int32_t rank) {
   return last;
 }
 
+std::string raised_text(std::string_view message) {
+  std::string line;
+  for (const char letter : message) {
+    switch (letter) {
+      case '\n': line += "\\n"; break;
+      case '\r': line += "\\r"; break;
+      case '\t': line += "\\t"; break;
+      default: line += letter;
+    }
+  }
+  return fmt::format("raised '{}'", line);
+}
+
 std::string lost_text(const RunResult& run, int32_t rank) {
   const LastOperation last = last_operation(*run.journal, rank);
   std::string text = last.count == 0

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "model/program/run.hpp"
 
@@ -14,6 +15,10 @@ struct LastOperation {
   SiteId site{};
 };
 LastOperation last_operation(const Journal& journal, int32_t rank);
+
+/// "raised 'no such file'": how a rank ended with an exception. The message may be text of the
+/// scenario: its lines are joined, so that no message breaks the layout of a finding.
+std::string raised_text(std::string_view message);
 
 /// "was lost after its operation 7, all_reduce": `call: 8` of a lost_rank repeats it.
 std::string lost_text(const RunResult& run, int32_t rank);

@@ -31,8 +31,7 @@ std::string operation_text(const Journal& journal, int32_t rank, const Call& cal
 std::string end_text(const RunResult& run, int32_t rank) {
   switch (end_of_rank(run, rank)) {
     case RankEnd::Kind::finished: return "ends";
-    case RankEnd::Kind::raised:
-      return fmt::format("raised '{}'", run.ends[static_cast<size_t>(rank)].message);
+    case RankEnd::Kind::raised: return raised_text(run.ends[static_cast<size_t>(rank)].message);
     case RankEnd::Kind::lost: return lost_text(run, rank);
     case RankEnd::Kind::stuck:
     case RankEnd::Kind::failed: return "waits elsewhere";

@@ -209,8 +209,7 @@ std::string code_of_circle(const OperationTable& table, const std::vector<size_t
 
 std::string reason_of_end(const RunResult& run, int32_t rank, const Operation* waiter) {
   switch (end_of_rank(run, rank)) {
-    case RankEnd::Kind::raised:
-      return fmt::format("raised '{}'", run.ends[static_cast<size_t>(rank)].message);
+    case RankEnd::Kind::raised: return raised_text(run.ends[static_cast<size_t>(rank)].message);
     case RankEnd::Kind::lost: return lost_text(run, rank);
     default: break;
   }

@@ -123,8 +123,12 @@ class Launch {
     command.program = options_.program;
     command.arguments = {
         scenario.name.empty() ? scenario.file : scenario.file + ":" + scenario.name,
-        "--report-folder", folder_.path(), "--hang-after",
-        fmt::format("{}", std::chrono::duration<double>(options_.hang_after).count())};
+        "--report-folder",
+        folder_.path(),
+        "--hang-after",
+        fmt::format("{}", std::chrono::duration<double>(options_.hang_after).count()),
+        "--join-timeout",
+        fmt::format("{}", std::chrono::duration<double>(options_.join_timeout).count())};
     for (const std::string& setting : scenario.settings) {
       command.arguments.insert(command.arguments.end(), {"--set", setting});
     }

@@ -14,7 +14,8 @@ namespace lockstep::cli {
 struct LaunchOptions {
   std::string program;  ///< the rank program
   std::chrono::milliseconds hang_after{10'000};
-  bool lists = false;                  ///< journals keep what operations read and write
+  std::chrono::milliseconds join_timeout{60'000};  ///< within which all ranks must have joined
+  bool lists = false;                              ///< journals keep what operations read and write
   bool quiet = false;                  ///< their output is not passed on to standard error
   const Deadline* deadline = nullptr;  ///< of the whole run; outlives it
   bool on_gpus = false;

@@ -268,7 +268,10 @@ class Load {
 
   NodePtr read_set(const std::string& argument) {
     const size_t equals = argument.find('=');
-    const std::string name = fmt::format("--set {}", argument.substr(0, equals));
+    const auto option = options_.option_of_key.find(argument.substr(0, equals));
+    const bool is_set = option == options_.option_of_key.end();
+    const std::string name =
+        is_set ? fmt::format("--set {}", argument.substr(0, equals)) : option->second;
     const auto refuse = [&](std::string message, std::string remedy) -> NodePtr {
       loaded_.sources[name] = argument;
       loaded_.diagnostics.push_back(
@@ -281,7 +284,9 @@ class Load {
     }
     // Blanks in place of the key keep the columns of the argument.
     const NodePtr value = parse(name, std::string(equals + 1, ' ') + argument.substr(equals + 1));
-    loaded_.sources[name] = argument;
+    loaded_.sources[name] =
+        is_set ? argument
+               : fmt::format("{:<{}}{}", option->second, equals + 1, argument.substr(equals + 1));
     if (!value) {
       return nullptr;
     }

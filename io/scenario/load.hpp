@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -16,6 +17,8 @@ struct LoadOptions {
   std::optional<std::string> scenario_case;
   /// `a.b.c=VALUE`, each merged over every case in order; VALUE is YAML.
   std::vector<std::string> set;
+  /// Options of the command line that are short for a key of `set`: messages name these instead.
+  std::map<std::string, std::string> option_of_key{};
 };
 
 /// The cases of a file in its order (one without a name if it has none), or what is wrong with it:

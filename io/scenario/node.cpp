@@ -105,6 +105,7 @@ class TreeBuilder : public YAML::EventHandler {
     bool has_key = false;
     bool key_is_merge = false;
     int cut = 0;  ///< open parentheses of a flow value that commas have cut in pieces
+    std::shared_ptr<Node> whole;  ///< that value, put together again
     std::string key;
     Mark key_mark;
     std::set<std::string> keys;           ///< written in this map
@@ -205,7 +206,14 @@ class TreeBuilder : public YAML::EventHandler {
     }
     Open& parent = stack_.back();
     if (parent.node->kind == Node::Kind::list) {
-      if (!piece_of_cut_value(parent, *node) && !node->faulty) {
+      const bool goes_on = parent.cut > 0;
+      if (piece_of_cut_value(parent, *node)) {
+        if (goes_on) {
+          parent.whole->text += ", " + node->text;
+        } else {
+          parent.node->items.push_back(begin_whole(parent, *node));
+        }
+      } else if (!node->faulty) {
         parent.node->items.push_back(std::move(node));
       }
     } else if (!parent.has_key) {
@@ -240,8 +248,10 @@ class TreeBuilder : public YAML::EventHandler {
 
   void take_value(Open& map, NodePtr node) {
     if (map.cut > 0) {
+      map.whole->text += ", " + map.key;
       map.cut += open_parentheses(map.key);
       if (map.cut > 0 && node->kind == Node::Kind::scalar) {
+        map.whole->text += ": " + node->text;
         map.cut += open_parentheses(node->text);
       }
       return;
@@ -251,10 +261,7 @@ class TreeBuilder : public YAML::EventHandler {
       return;
     }
     if (piece_of_cut_value(map, *node)) {
-      auto faulty = std::make_shared<Node>();
-      faulty->faulty = true;
-      faulty->mark = node->mark;
-      node = std::move(faulty);
+      node = begin_whole(map, *node);
     }
     put(map, Entry{map.key, map.key_mark, std::move(node)}, true);
   }
@@ -292,8 +299,15 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
-  /// In `{tensor: full(2, 3)}` YAML cuts at the comma and leaves `full(2`. Says so once, and
-  /// swallows the other pieces.
+  /// What was meant, so that nothing else is complained about.
+  static std::shared_ptr<Node> begin_whole(Open& parent, const Node& first) {
+    parent.whole = std::make_shared<Node>(first);
+    parent.whole->quoted = true;
+    return parent.whole;
+  }
+
+  /// In `{tensor: full(2, 3)}` YAML cuts at the comma and leaves `full(2`. Says so once; the other
+  /// pieces belong to the first.
   bool piece_of_cut_value(Open& parent, const Node& node) {
     if (!parent.flow || node.kind != Node::Kind::scalar || node.quoted) {
       if (parent.cut > 0 && node.kind != Node::Kind::scalar) {

@@ -235,3 +235,47 @@ TEST_CASE("a case that is not there is reported") {
 TEST_CASE("bytes that are no text are refused") {
   refused(std::string("version: 1\n\x00\x01\xff\xfe", 15), "error");
 }
+
+TEST_CASE("a value that a comma has cut is one error") {
+  const Folder folder;
+  for (const char* statements :
+       {"[{let: {a: full(2, 3)}}, {all_reduce: a}]", "[{let: {a: [max(1, 2), min(3, 4)]}}]",
+        "[{let: {a: full([2, 2], max(1, 2))}}, {all_reduce: {tensor: a}}]"}) {
+    const std::string file =
+        folder.write("scenario.yaml", bare + "program: {main: " + statements + "}\n");
+    const Ended ended = run_program("verify " + file);
+    INFO(ended.output);
+    CHECK(ended.code == 3);
+    CHECK(ended.output.find("a comma inside braces or brackets has cut") != std::string::npos);
+    CHECK(ended.output.find("is not defined") == std::string::npos);
+    CHECK(ended.output.find("not null") == std::string::npos);
+  }
+}
+
+TEST_CASE("an exception's message of several lines keeps to its line") {
+  const Folder folder;
+  const std::string file =
+      folder.write("scenario.yaml", bare + "program: {main: [{raise: \"one\\ntwo\\tthree\"}]}\n");
+  const Ended ended = run_program("verify " + file);
+  INFO(ended.output);
+  CHECK(ended.code == 1);
+  CHECK(ended.output.find("raised 'one\\ntwo\\tthree'\n") != std::string::npos);
+}
+
+TEST_CASE("an error of an option that is short for a key names the option") {
+  const Folder folder;
+  const std::string file = folder.write("scenario.yaml", bare + "program: {main: [barrier]}\n");
+  const Ended ended = run_program("run --calibration nowhere.json " + file);
+  INFO(ended.output);
+  CHECK(ended.code == 3);
+  CHECK(ended.output.find("--> --calibration:1:") != std::string::npos);
+  CHECK(ended.output.find("--set") == std::string::npos);
+}
+
+TEST_CASE("exec takes a time within which ranks must join") {
+  const Folder folder;
+  const std::string file = folder.write("scenario.yaml", bare + "program: {main: [barrier]}\n");
+  CHECK(run_program("exec --join-timeout 0 " + file).code == 2);
+  CHECK(run_program("exec --join-timeout never " + file).code == 2);
+  CHECK(run_program("exec --join-timeout 30 " + file).code != 2);
+}

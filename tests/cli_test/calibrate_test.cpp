@@ -42,6 +42,7 @@ TEST_CASE("a file that is no calibration is bad input, with its place") {
   CHECK(ended.code == 3);
   CHECK(has(ended, "machine.json"));
   CHECK(has(ended, "/version: is not 1"));
+  CHECK(has(ended, "--> --calibration:1:21"));
   CHECK(has(ended, "lockstep calibrate"));
   CHECK(run_program("run --calibration nowhere.json " + file).code == 3);
   CHECK(run_program("calibrate --ranks 0").code == 2);
