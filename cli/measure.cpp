@@ -117,11 +117,12 @@ void count_samples_of(const OneRun& run, Results& results) {
 using AllSteps = std::vector<std::vector<StepMark>>;
 
 // The same step on every rank, where the rank took it.
-RowRange rows_of_step(const std::vector<StepMark>& steps, const std::optional<SteadyStep>& steady) {
-  if (!steady || steps.empty()) {
+RowRange rows_of_step(World world, const std::vector<StepMark>& steps,
+                      const std::optional<size_t>& counted) {
+  if (!counted || steps.empty()) {
     return {};
   }
-  return steady->index < steps.size() ? steps[steady->index].rows : steady_step(steps)->rows;
+  return steps[*counted < steps.size() ? *counted : *counted_step(world, steps)].rows;
 }
 
 /// Steps on one and the same batch, the steady one among them: of several optimizers each has its
@@ -281,14 +282,11 @@ std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps) {
   return samples;
 }
 
-std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
-                                      const std::vector<int64_t>& samples) {
-  if (steps.empty()) {
-    return std::nullopt;
-  }
-  if (steps.size() == 1) {
-    return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0};
-  }
+namespace {
+
+/// All but the first, of those that took the most samples.
+std::vector<size_t> like_steps(const std::vector<StepMark>& steps,
+                               const std::vector<int64_t>& samples) {
   const bool counted = samples.size() == steps.size();
   const int64_t most = counted ? *std::max_element(samples.begin() + 1, samples.end()) : 0;
   std::vector<size_t> order;
@@ -297,6 +295,30 @@ std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
       order.push_back(step);
     }
   }
+  return order;
+}
+
+}  // namespace
+
+std::optional<size_t> counted_step(World world, const std::vector<StepMark>& steps,
+                                   const std::vector<int64_t>& samples) {
+  if (is_real(world) && steps.size() > 1) {
+    const std::vector<size_t> order = like_steps(steps, samples);
+    return order[(order.size() - 1) / 2];
+  }
+  const std::optional<SteadyStep> steady = steady_step(steps, samples);
+  return steady ? std::optional<size_t>(steady->index) : std::nullopt;
+}
+
+std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
+                                      const std::vector<int64_t>& samples) {
+  if (steps.empty()) {
+    return std::nullopt;
+  }
+  if (steps.size() == 1) {
+    return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0};
+  }
+  std::vector<size_t> order = like_steps(steps, samples);
   const auto length = [&](size_t step) { return steps[step].finish - steps[step - 1].finish; };
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t left, size_t right) { return length(left) < length(right); });
@@ -339,13 +361,14 @@ Results measure(const OneRun& run) {
   } else {
     prediction.breakdown = breakdown_of(*result.journal, 0, {}, result.total_time);
   }
+  const std::optional<size_t> counted = counted_step(run.world, steps, samples);
   for (int32_t rank = 0; rank < result.journal->ranks(); ++rank) {
     RankResults& own = results.ranks.emplace_back();
     if (const DeviceMemory* memory = fullest(result.memory[static_cast<size_t>(rank)])) {
       own.memory = *memory;
     }
-    own.transfers =
-        transfers_of(*result.journal, rank, rows_of_step(all[static_cast<size_t>(rank)], steady));
+    own.transfers = transfers_of(*result.journal, rank,
+                                 rows_of_step(run.world, all[static_cast<size_t>(rank)], counted));
     own.reserve = reserve_of(run, rank).total();
     own.movements = run.preparation.log->ranks[static_cast<size_t>(rank)].transfers;
     own.metrics = run.preparation.log->ranks[static_cast<size_t>(rank)].metrics;

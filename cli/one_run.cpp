@@ -279,8 +279,25 @@ void set_limits(OneRun& run, const RunRequest& request) {
 
 }  // namespace
 
+namespace {
+
+bool refuse_overflow(OneRun& run, const Scenario& scenario) {
+  if (!overflowed(run.result)) {
+    return false;
+  }
+  run.ran = false;
+  run.problems.push_back({Problem::Kind::invalid,
+                          {scenario.file, 0, 0},
+                          QuantityOverflow().what(),
+                          "make the sizes, counts or times of the scenario smaller"});
+  return true;
+}
+
+}  // namespace
+
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   OneRun run;
+  run.world = request.world;
   if (request.deadline != nullptr) {
     request.deadline->values()->begin_run();
   }
@@ -316,15 +333,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   } else {
     run_for_real(run, scenario, request, program);
   }
-  if (!run.ran) {
-    return run;
-  }
-  if (overflowed(run.result)) {
-    run.ran = false;
-    run.problems.push_back({Problem::Kind::invalid,
-                            {scenario.file, 0, 0},
-                            QuantityOverflow().what(),
-                            "make the sizes, counts or times of the scenario smaller"});
+  if (!run.ran || refuse_overflow(run, scenario)) {
     return run;
   }
   run.preparation.sites.merge(faults.sites);

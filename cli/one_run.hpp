@@ -42,6 +42,7 @@ struct RunRequest {
 
 /// One run of one scenario, with what it stood on.
 struct OneRun {
+  World world = World::simulated;
   Preparation preparation;
   Machine machine;
   std::vector<Problem> problems;  ///< of preparation, machine and faults

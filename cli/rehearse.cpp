@@ -166,7 +166,9 @@ void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
   rehearsal.results =
       rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
   const std::optional<Scenario> planned = predict_planned_end(rehearsal, request);
-  tell_implausible(rehearsal);
+  if (!is_real(rehearsal.world)) {
+    tell_implausible(rehearsal);
+  }
   if (rehearsal.run.calibration && !rehearsal.hung && rehearsal.undecided.empty()) {
     tell(request.progress.get(), "the range");
     add_range(planned ? *planned : *rehearsal.scenario,
