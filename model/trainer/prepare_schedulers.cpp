@@ -58,8 +58,10 @@ class SchedulerReader {
     if (!of.period.empty()) {
       settings.period =
           arguments_.integer(of.period, of.default_period, position_of_period(of.kind));
-      require(settings.period >= 1, fmt::format("`{}` is at least 1", of.period),
-              fmt::format("write {}: 1 or more", of.period));
+      // Those with total_iters only compare with it; the others divide by theirs.
+      const int64_t least = of.period == "total_iters" ? 0 : 1;
+      require(settings.period >= least, fmt::format("`{}` is at least {}", of.period, least),
+              fmt::format("write {}: {} or more", of.period, least));
     }
     read_own(settings);
     read_how_lightning_steps(settings);

@@ -174,6 +174,11 @@ TEST_CASE("schedulers step by epochs or by optimizer steps, every so often") {
         Rates{1, 0.25, 0.0625, 0.015625});
   CHECK(rates("{ExponentialLR: {gamma: 0.5, frequency: 2}}\n") == Rates{1, 1, 0.5, 0.5});
   CHECK(rates("{LinearLR: {start_factor: 0.5, total_iters: 2}}\n") == Rates{0.5, 0.75, 1, 1});
+  // torch/optim/lr_scheduler.py: the first factor is applied at once, and the step that would end
+  // it is never reached; PolynomialLR has nothing to apply.
+  CHECK(rates("{LinearLR: {start_factor: 0.5, total_iters: 0}}\n") == Rates{0.5, 0.5, 0.5, 0.5});
+  CHECK(rates("{ConstantLR: {factor: 0.5, total_iters: 0}}\n") == Rates{0.5, 0.5, 0.5, 0.5});
+  CHECK(rates("{PolynomialLR: {total_iters: 0}}\n") == Rates{1, 1, 1, 1});
   CHECK(rates("[{ExponentialLR: {gamma: 0.5}}, {StepLR: {step_size: 2, gamma: 0.5}}]\n") ==
         Rates{1, 0.5, 0.125, 0.0625});
 }
