@@ -153,6 +153,12 @@ constexpr KeyExample examples[] = {
      "use_distributed_sampler: false}"},
     {"data", "sample_time", "1 ms"},
     {"data", "sample_size", "600 KiB"},
+    {"data", "inputs", "",
+     "model: {layers: [{Linear: [2, 1]}], loss: MSELoss}\n"
+     "data: {train: {inputs: [[1, 0], [0, 1], [1, 1], [2, -1]], batch_size: 2}}"},
+    {"data", "targets", "",
+     "model: {layers: [{Linear: [2, 3]}], loss: CrossEntropyLoss}\n"
+     "data: {train: {targets: [0, 2, 1, 0], batch_size: 2}}"},
     {"data", "values", "",
      "data: {val: {samples: 32, values: {score: random(), target: sample % 2}}}\n"
      "program: {validation_step: [{log: {name: mean_score, value: mean(score), sync_dist: "

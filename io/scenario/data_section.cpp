@@ -111,6 +111,19 @@ struct ValuesForm : FormWithoutWords {
   }
 };
 
+/// What the model or the loss gets of every sample.
+struct SamplesForm : FormWithoutWords {
+  static constexpr std::string_view type = "lists of numbers, or `{csv: path}`";
+  static std::optional<TensorValues> read(Reader& reader, const Node& node, const KeyRow& row) {
+    if (node.kind == Node::Kind::scalar) {
+      reader.fail_type(node, row.key, "a list with one row for each sample",
+                       "write [[1, 2], [3, 4]] or {csv: FILE}");
+      return std::nullopt;
+    }
+    return read_tensor_values(reader, node, row);
+  }
+};
+
 /// A number, or an expression of the rank: then ranks have batches of their own sizes.
 Field<LoaderSpec> batch_size_field() {
   KeyRow row{"batch_size", "8",
@@ -182,6 +195,12 @@ Table<LoaderSpec> loader_table() {
           field<&LoaderSpec::sample_time>({"sample_time", "0", "CPU work of one sample"}),
           field<&LoaderSpec::sample_size>(
               {"sample_size", "from the model", "host bytes of one sample"}),
+          field<&LoaderSpec::inputs, SamplesForm>(
+              {"inputs", "drawn from the seed",
+               "what the model gets: a row for each sample, of the shape of the model's input"}),
+          field<&LoaderSpec::targets, SamplesForm>(
+              {"targets", "drawn from the seed",
+               "what the loss compares with: a row for each sample; a class is a whole number"}),
           field<&LoaderSpec::values, ValuesForm>(
               {"values", "`{score: random(), target: random() < 0.5, loss: random()}`",
                "per-sample values, as columns of the batch; in the expr `sample` is the index"}),

@@ -10,18 +10,32 @@
 namespace lockstep {
 
 void InitialFiles::read(Scenario& scenario, const std::filesystem::path& folder) {
-  if (!scenario.model) {
-    return;
-  }
   folder_ = folder;
   digest_ = scenario.digest;
-  read_model(*scenario.model);
+  if (scenario.model) {
+    read_model(*scenario.model);
+  }
+  if (scenario.data) {
+    read_loader(scenario.data->common);
+    for (auto* stage : {&scenario.data->train, &scenario.data->val, &scenario.data->test,
+                        &scenario.data->predict}) {
+      std::ranges::for_each(*stage, [this](LoaderSpec& loader) { read_loader(loader); });
+    }
+  }
   scenario.digest = digest_;
+}
+
+void InitialFiles::read_loader(LoaderSpec& loader) {
+  for (std::optional<TensorValues>* values : {&loader.inputs, &loader.targets}) {
+    if (*values) {
+      read_values(**values);
+    }
+  }
 }
 
 void InitialFiles::read_model(ModelSpec& model) {
   read_layers(model.layers);
-  read_values(model.initial);
+  read_all(model.initial);
   for (NamedModel& module : model.modules) {
     read_model(module.model);
   }
@@ -29,23 +43,25 @@ void InitialFiles::read_model(ModelSpec& model) {
 
 void InitialFiles::read_layers(std::vector<LayerSpec>& layers) {
   for (LayerSpec& layer : layers) {
-    read_values(layer.initial);
+    read_all(layer.initial);
     read_layers(layer.layers);
     read_layers(layer.shortcut);
   }
 }
 
-void InitialFiles::read_values(std::vector<TensorValues>& all) {
-  for (TensorValues& values : all) {
-    if (!values.csv) {
-      continue;
-    }
-    const std::string name = (folder_ / values.csv->value).lexically_normal().string();
-    const KnownFile& known = file_of(name, values.csv->place);
-    values.shape = {known.file.rows, known.file.columns};
-    values.numbers = known.file.numbers;
-    digest_ = random_key(digest_, known.digest);
+void InitialFiles::read_all(std::vector<TensorValues>& all) {
+  std::ranges::for_each(all, [this](TensorValues& values) { read_values(values); });
+}
+
+void InitialFiles::read_values(TensorValues& values) {
+  if (!values.csv) {
+    return;
   }
+  const std::string name = (folder_ / values.csv->value).lexically_normal().string();
+  const KnownFile& known = file_of(name, values.csv->place);
+  values.shape = {known.file.rows, known.file.columns};
+  values.numbers = known.file.numbers;
+  digest_ = random_key(digest_, known.digest);
 }
 
 const InitialFiles::KnownFile& InitialFiles::file_of(const std::string& name,

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-/// Reads the files of numbers that `initial` names. Cases that name the same file share what it
-/// holds; each file is read once.
+/// Reads the files of numbers that `initial`, `inputs` and `targets` name. Cases that name the same
+/// file share what it holds; each file is read once.
 class InitialFiles {
  public:
   InitialFiles(Reader& reader, const FileReader& read_file, LoadedScenarios& loaded)
@@ -27,9 +27,11 @@ class InitialFiles {
     uint64_t digest = 0;
   };
 
+  void read_loader(LoaderSpec& loader);
   void read_model(ModelSpec& model);
   void read_layers(std::vector<LayerSpec>& layers);
-  void read_values(std::vector<TensorValues>& all);
+  void read_all(std::vector<TensorValues>& all);
+  void read_values(TensorValues& values);
   const KnownFile& file_of(const std::string& name, const SourcePlace& place);
   void note_fault(const Diagnostic& fault, const std::string& text);
 

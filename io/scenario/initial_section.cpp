@@ -1,4 +1,4 @@
-// `initial` of a layer or a model: the values with which parameters and buffers start.
+// Tensors that are written down: `initial` of a layer or a model, and the samples of a data set.
 #include <fmt/format.h>
 
 #include "io/scenario/scalar.hpp"
@@ -87,6 +87,16 @@ bool read_numbers(Reader& reader, const Node& node, const KeyRow& row, TensorVal
 
 }  // namespace
 
+std::optional<TensorValues> read_tensor_values(Reader& reader, const Node& node,
+                                               const KeyRow& row) {
+  TensorValues values;
+  values.name = std::string(row.key);
+  values.place = reader.place(node);
+  const bool read = node.kind == Node::Kind::map ? read_file_name(reader, node, row, values)
+                                                 : read_numbers(reader, node, row, values);
+  return read ? std::optional(std::move(values)) : std::nullopt;
+}
+
 std::optional<std::vector<TensorValues>> read_initial(Reader& reader, const Node& node,
                                                       const KeyRow& row) {
   if (node.kind != Node::Kind::map) {
@@ -100,14 +110,9 @@ std::optional<std::vector<TensorValues>> read_initial(Reader& reader, const Node
     }
     KeyRow one = row;
     one.key = entry.key;
-    TensorValues values;
-    values.name = entry.key;
-    values.place = reader.place(entry.mark);
-    const bool read = entry.value->kind == Node::Kind::map
-                          ? read_file_name(reader, *entry.value, one, values)
-                          : read_numbers(reader, *entry.value, one, values);
-    if (read) {
-      all.push_back(std::move(values));
+    if (auto values = read_tensor_values(reader, *entry.value, one)) {
+      values->place = reader.place(entry.mark);
+      all.push_back(std::move(*values));
     }
   }
   return all;

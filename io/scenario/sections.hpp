@@ -32,6 +32,8 @@ std::vector<LayerSpec> read_layers(Reader& reader, const Node& node);
 /// `{weight: [[1, 2]], bias: 0}`: how parameters and buffers start.
 std::optional<std::vector<TensorValues>> read_initial(Reader& reader, const Node& node,
                                                       const KeyRow& row);
+/// One number, nested lists or `{csv: path}`.
+std::optional<TensorValues> read_tensor_values(Reader& reader, const Node& node, const KeyRow& row);
 std::optional<ModelSpec> read_model(Reader& reader, const Node& node);
 std::optional<DataSpec> read_data(Reader& reader, const Node& node);
 std::vector<FaultSpec> read_faults(Reader& reader, const Node& node);

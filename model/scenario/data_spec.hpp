@@ -9,6 +9,7 @@
 #include "model/scenario/expression.hpp"
 #include "model/scenario/placed.hpp"
 #include "model/scenario/sample_table.hpp"
+#include "model/scenario/tensor_values.hpp"
 
 namespace lockstep {
 
@@ -49,6 +50,8 @@ struct LoaderSpec {
   Given<bool> set_epoch;
   Given<Time> sample_time;
   Given<Bytes> sample_size;
+  std::optional<TensorValues> inputs;   ///< of the model, a row for each sample
+  std::optional<TensorValues> targets;  ///< of the loss, a row for each sample
   std::optional<ColumnValues> values;
   SourcePlace place{};
 };

@@ -172,6 +172,7 @@ class Filler {
       }
       for (LoaderSpec& loader : loaders) {
         inherit_loader(loader, data.common);
+        count_rows(loader);
         if (!loader.samples && !loader.tokens && !loader.batches) {
           fill(loader.samples, train ? int64_t{1024} : int64_t{256});
           if (used) {
@@ -206,8 +207,23 @@ class Filler {
     inherit(loader.set_epoch, common.set_epoch);
     inherit(loader.sample_time, common.sample_time);
     inherit(loader.sample_size, common.sample_size);
+    if (!loader.inputs) {
+      loader.inputs = common.inputs;
+    }
+    if (!loader.targets) {
+      loader.targets = common.targets;
+    }
     if (!loader.values) {
       loader.values = common.values;
+    }
+  }
+
+  // Samples that are written down are as many as there are rows.
+  void count_rows(LoaderSpec& loader) const {
+    for (const std::optional<TensorValues>* rows : {&loader.inputs, &loader.targets}) {
+      if (*rows && (*rows)->numbers && !loader.samples && !loader.tokens && !loader.batches) {
+        loader.samples = Placed<int64_t>{(*rows)->shape.front(), nowhere_};
+      }
     }
   }
 

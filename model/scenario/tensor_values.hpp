@@ -9,8 +9,9 @@
 
 namespace lockstep {
 
-/// The values with which a parameter or a buffer starts, as a scenario gives them: one number for
-/// every element, nested lists, or a file of numbers.
+/// The numbers of a tensor as a scenario gives them: one for every element, nested lists, or a
+/// file. They are the values with which a parameter or a buffer starts, or the samples of a data
+/// set.
 struct TensorValues {
   std::string name;            ///< "weight"; of a whole model with its layer: "0.weight"
   Given<std::string> csv;      ///< path, relative to the scenario file

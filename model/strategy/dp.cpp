@@ -74,7 +74,7 @@ std::vector<Batch> DataParallel::parts(const Batch& batch) const {
   std::vector<Batch> parts;
   auto next = batch.samples.begin();
   for (const int64_t length : chunk_lengths(batch.size(), static_cast<int64_t>(copies_.size()))) {
-    parts.push_back({{next, next + length}});
+    parts.push_back({{next, next + length}, batch.given});
     next += length;
   }
   return parts;

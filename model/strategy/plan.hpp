@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -53,9 +54,21 @@ struct TrainingPlan {
   ComputingTypes types() const { return {parameter_dtype, activation_dtype, autocast_of_cuda}; }
 };
 
+/// What a scenario says that the samples of a data set hold. Checked: a row for each sample, and
+/// class indices and tokens in their ranges.
+struct GivenSamples {
+  struct Rows {
+    int64_t width = 0;                                     ///< numbers of a sample
+    std::shared_ptr<const std::vector<double>> numbers{};  ///< null: drawn from the seed
+  };
+  Rows inputs;
+  Rows targets;
+};
+
 /// One micro-batch of one rank: which samples of the data set, in order.
 struct Batch {
   std::vector<int64_t> samples;
+  const GivenSamples* given = nullptr;  ///< null: every number is drawn; outlives the run
   int64_t size() const { return static_cast<int64_t>(samples.size()); }
 };
 

@@ -233,10 +233,12 @@ class Replica {
   int64_t forwards_ = 0;
 };
 
-/// The values that sample `index` of the data set has: small whole numbers, or class indices.
-/// A pure function of seed and index, so that every world and every sharding sees the same data.
-/// With modules, of the one that runs first, and of the one that runs last.
+/// The values that the samples have: those that the scenario gives, else small whole numbers or
+/// class indices, a pure function of seed and index, so that every world and every sharding sees
+/// the same data. With modules, of the one that runs first, and of the one that runs last.
 Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
 Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
+/// Tokens that an integer input may hold, from 0: rows of the module's first embedding.
+uint64_t tokens_of(const Network& network, size_t module);
 
 }  // namespace lockstep

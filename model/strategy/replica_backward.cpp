@@ -214,7 +214,23 @@ double small_number(uint64_t key, int64_t turn) {
   return static_cast<double>(whole_below(key, turn, 5)) - 2;
 }
 
-/// Classes of an integer input: rows of the module's first embedding.
+/// The rows of the batch's samples, one after the other.
+void fill_given(Values& values, const GivenSamples::Rows& rows, const Batch& batch) {
+  int64_t i = 0;
+  for (const int64_t sample : batch.samples) {
+    for (int64_t turn = 0; turn < rows.width; ++turn, ++i) {
+      const double number = (*rows.numbers)[static_cast<size_t>(sample * rows.width + turn)];
+      if (is_floating(values.dtype())) {
+        values.set(i, number);
+      } else {
+        values.set_integer(i, static_cast<int64_t>(number));
+      }
+    }
+  }
+}
+
+}  // namespace
+
 uint64_t tokens_of(const Network& network, size_t module) {
   for (size_t layer = 0; layer < network.layers.size(); ++layer) {
     const auto* embedding = std::get_if<EmbeddingArguments>(&network.layers[layer].arguments);
@@ -224,6 +240,8 @@ uint64_t tokens_of(const Network& network, size_t module) {
   }
   return 2;
 }
+
+namespace {
 
 /// The targets of a binary cross entropy are 0 or 1.
 bool is_truth_value(LayerKind kind) {
@@ -256,6 +274,10 @@ Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module)
   const int64_t width = elements_of(network.input_of(module));
   const uint64_t tokens = tokens_of(network, module);
   Values values(floating ? plan.parameter_dtype : dtype, batch.size() * width);
+  if (batch.given != nullptr && batch.given->inputs.numbers) {
+    fill_given(values, batch.given->inputs, batch);
+    return values;
+  }
   int64_t i = 0;
   for (const int64_t sample : batch.samples) {
     const uint64_t key = sample_key(plan, sample, 0);
@@ -276,6 +298,10 @@ Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module
   const int64_t outputs = elements_of(loss.input);
   const int64_t width = classes ? outputs / loss.input.back() : outputs;
   Values values(classes ? DType::int64 : plan.parameter_dtype, batch.size() * width);
+  if (batch.given != nullptr && batch.given->targets.numbers) {
+    fill_given(values, batch.given->targets, batch);
+    return values;
+  }
   int64_t i = 0;
   for (const int64_t sample : batch.samples) {
     const uint64_t key = sample_key(plan, sample, 1);

@@ -44,7 +44,8 @@ Sampler::Options sampler_options(const LoaderSettings& settings, const SamplerPo
 
 RankBatches::RankBatches(const LoaderSettings& settings, const SamplerPolicy& policy, int64_t epoch,
                          const OwnBatches& own)
-    : batch_size_(own.size.value_or(settings.batch_size)),
+    : given_(settings.given),
+      batch_size_(own.size.value_or(settings.batch_size)),
       replicas_(policy.replicas),
       index_(policy.index) {
   if (own.count) {
@@ -72,6 +73,7 @@ void RankBatches::add_samples(const Sampler& sampler, int64_t number, Batch& bat
 
 Batch RankBatches::at(int64_t number) const {
   Batch batch;
+  batch.given = given_.get();
   for (const Sampler& sampler : samplers_) {
     add_samples(sampler, number, batch);
   }

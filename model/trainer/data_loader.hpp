@@ -28,6 +28,7 @@ struct LoaderSettings {
   double cores = 1;     ///< of the node, that each of its ranks has; below 1 where they share
   int64_t prefetch_factor = 2;
   std::shared_ptr<const SampleColumns> columns;
+  std::shared_ptr<const GivenSamples> given{};  ///< null: every sample is drawn from the seed
   SourcePlace place{};
   SiteId batches_site{};  ///< of the loop over its batches
 };
@@ -63,6 +64,7 @@ class RankBatches {
  private:
   void add_samples(const Sampler& sampler, int64_t number, Batch& batch) const;
 
+  std::shared_ptr<const GivenSamples> given_;
   int64_t batch_size_ = 1;
   int64_t replicas_ = 1;
   int64_t index_ = 0;

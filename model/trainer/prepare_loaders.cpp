@@ -100,6 +100,7 @@ LoaderSettings loader_of(Preparation& preparation, const LoaderSpec& spec,
     settings.batch_size = 1;
   }
   check_columns(preparation, settings);
+  settings.given = prepare_samples(preparation, spec, settings, *program.network);
   if (settings.shuffle && settings.samples == 0 && !settings.batches && !settings.iterable &&
       spec.samples && is_written(spec.samples->place)) {
     // torch/utils/data/sampler.py, RandomSampler: made by the DataLoader itself

@@ -59,6 +59,11 @@ void check_trainer_arguments(Preparation& preparation);
 void prepare_callbacks(Preparation& preparation, TrainingProgram& program);
 void prepare_schedulers(Preparation& preparation, TrainingProgram& program);
 void prepare_loaders(Preparation& preparation, TrainingProgram& program);
+/// The samples that a loader's data set is given, checked against the model; null: none are.
+std::shared_ptr<const GivenSamples> prepare_samples(Preparation& preparation,
+                                                    const LoaderSpec& spec,
+                                                    const LoaderSettings& settings,
+                                                    const Network& network);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.
 void prepare_metrics(Preparation& preparation, TrainingProgram& program);
 
