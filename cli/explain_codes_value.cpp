@@ -105,6 +105,7 @@ program:
 What   Parameters after training differ from those of one device that saw the same samples
        (the micro-batches of all ranks as one batch) by more than rounding explains.
 Why    Ranks with unequal batches are averaged with equal weight; a scale is missing or doubled.
+       Batch norm normalises each device's part of the batch by itself: then it is a warning.
 Fix    Weight each rank by its number of samples, or give every rank the same number.
 )page",
      R"page(

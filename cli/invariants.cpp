@@ -210,6 +210,13 @@ TrainingSize size_of_training(const OneRun& run) {
   return size;
 }
 
+bool has_batch_norm(const OneRun& run) {
+  const Network* network = run.preparation.network.get();
+  return network != nullptr && std::ranges::any_of(network->layers, [](const Layer& layer) {
+           return layer.kind == LayerKind::batch_norm;
+         });
+}
+
 bool has_uneven_samples(const OneRun& run) {
   std::set<int64_t> counts;
   for (const RankLog& rank : run.preparation.log->ranks) {
@@ -354,6 +361,7 @@ double network_error(const OneRun& run) {
 std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& single) {
   EqualityRule rule = equality_rule(run);
   rule.uneven_samples = has_uneven_samples(run);
+  rule.splits_statistics = has_batch_norm(run);
   std::vector<Finding> findings =
       equals_single_device(parameters_of(run), parameters_of(single), rule);
   place_findings(run, findings);

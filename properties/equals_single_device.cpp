@@ -51,10 +51,24 @@ std::optional<Difference> difference_of(const NamedValues& run, const Values& th
   return std::nullopt;
 }
 
+std::vector<std::string> fix_of(const EqualityRule& rule) {
+  if (rule.splits_statistics) {
+    return {"this is usual where every device has enough samples; else use sync_batchnorm, or a",
+            "norm without statistics of the batch (GroupNorm, LayerNorm), with which the",
+            "comparison judges the rest"};
+  }
+  if (rule.uneven_samples) {
+    return remedy_for("LS306");
+  }
+  return {"look for a scale of the loss or gradient that depends on the number of ranks,",
+          "for state of a batch that each rank computes for itself, and for gradients that are "
+          "not exchanged"};
+}
+
 Finding finding_of(const std::string& name, const RankSet& ranks, const Difference& difference,
                    const EqualityRule& rule) {
   Finding finding = lockstep::finding_of(
-      "LS306", Level::error,
+      "LS306", rule.splits_statistics ? Level::warning : Level::error,
       fmt::format("{} of {} differs from what one device computes from the same samples", name,
                   ranks.phrase()));
   finding.ranks = ranks;
@@ -71,13 +85,12 @@ Finding finding_of(const std::string& name, const RankSet& ranks, const Differen
   }
   finding.follows.push_back(
       "the run takes a different step from the one that the large batch would give");
-  finding.fix = rule.uneven_samples
-                    ? remedy_for("LS306")
-                    : std::vector<std::string>{
-                          "look for a scale of the loss or gradient that depends on the number of "
-                          "ranks,",
-                          "for state of a batch (batch norm) that each rank computes for itself, "
-                          "and for gradients that are not exchanged"};
+  if (rule.splits_statistics) {
+    finding.follows.push_back(
+        "batch norm normalises each device's part of the batch by itself, one device the whole: "
+        "that alone gives such a difference, and it can hide another");
+  }
+  finding.fix = fix_of(rule);
   return finding;
 }
 

@@ -30,6 +30,9 @@ struct EqualityRule {
   DType narrow_dtype = DType::bf16;
   /// Ranks had different numbers of samples, so that equal weights are wrong.
   bool uneven_samples = false;
+  /// Batch norm takes its statistics from a device's part of the batch, so that a difference is
+  /// expected and depends on how large the parts are: a warning.
+  bool splits_statistics = false;
 };
 
 /// The largest difference that rounding explains: 2 gamma_n * magnitude (properties/rounding.hpp),

@@ -68,6 +68,18 @@ TEST_CASE("integer-valued results must equal one device bit for bit") {
   CHECK(equals_single_device(run, single, {1}).size() == 1);
 }
 
+TEST_CASE("batch norm of each device's part makes a difference a warning that names it") {
+  const std::vector<NamedValues> single = {{"w", 0, Values::of(DType::fp32, {1})}};
+  const std::vector<NamedValues> run = {{"w", 0, Values::of(DType::fp32, {2})}};
+  EqualityRule rule;
+  CHECK(equals_single_device(run, single, rule).at(0).level == Level::error);
+  rule.splits_statistics = true;
+  const auto findings = equals_single_device(run, single, rule);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].level == Level::warning);
+  CHECK(findings[0].follows.back().find("batch norm normalises each device's part") == 0);
+}
+
 TEST_CASE("a NaN is never equal to a number") {
   const std::vector<NamedValues> single = {{"loss", 0, Values::of(DType::fp32, {1})}};
   const std::vector<NamedValues> run = {{"loss", 0, Values::of(DType::fp32, {std::nan("")})}};
