@@ -136,6 +136,11 @@ class Adviser {
     LoaderSpec& loader = variant.data->train.front();
     loader.batch_size = Placed<int64_t>{batch_size, {}};
     loader.tokens = std::nullopt;
+    // Time and memory do not depend on what samples hold, and those of the scenario are too few.
+    for (LoaderSpec* given : {&loader, &variant.data->common}) {
+      given->inputs = std::nullopt;
+      given->targets = std::nullopt;
+    }
     loader.samples = Placed<int64_t>{samples_for(batch_size), {}};
     return variant;
   }

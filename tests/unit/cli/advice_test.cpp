@@ -48,6 +48,26 @@ TEST_CASE("a batch that does not fit reports the largest that does") {
         advised(training("1200 MiB", 4)).results.advice.largest_batch_size);
 }
 
+TEST_CASE("samples that are written down do not end the search for the largest batch") {
+  const auto largest = [](const std::string& train) {
+    const Rehearsal ran = advised(
+        "version: 1\ncluster: {preset: dgx-a100, gpu: {memory: 1200 MiB}}\n"
+        "model: {layers: [{Linear: [2, 1]}, {Cost: {parameters: 0, forward: 1 us, backward: 1 us, "
+        "activation: 1 MiB}}], input: [2], loss: MSELoss}\n"
+        "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 1}\n"
+        "data: {" +
+        train + "}\n");
+    INFO(ran.results.advice.why_no_batch_size);
+    REQUIRE(ran.results.advice.largest_batch_size);
+    return *ran.results.advice.largest_batch_size;
+  };
+  const std::string rows = "inputs: [[1, 2], [3, 4]], targets: [[1], [2]]";
+  const int64_t drawn = largest("train: {samples: 2, batch_size: 1}");
+  CHECK(drawn > 1);
+  CHECK(largest("train: {" + rows + ", batch_size: 1}") == drawn);
+  CHECK(largest(rows + ", batch_size: 1") == drawn);
+}
+
 TEST_CASE("views of the buckets save the gradients' memory, and advice says so") {
   // Parameters, gradients and buckets of 64 KiB each, and few activations. Buckets that are rebuilt
   // would save nothing: the old ones live on as gradients beside the new ones, once.
