@@ -17,13 +17,22 @@ namespace lockstep {
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(
     const TrainingPlan& plan, const StrategyArguments& arguments)>;
 
+/// Which process drives which devices.
+enum class ProcessLayout : uint8_t {
+  one_device_each,      ///< a process for each device (ddp)
+  one_for_one_device,   ///< one process and one device (single)
+  one_for_all_devices,  ///< one process drives all devices of its node (dp)
+};
+
 struct StrategyEntry {
-  std::string name;                    ///< "ddp"
-  std::string class_name;              ///< "DDPStrategy"
-  bool one_process = false;            ///< one rank drives all devices (single, dp)
+  std::string name;        ///< "ddp"
+  std::string class_name;  ///< "DDPStrategy"
+  ProcessLayout layout = ProcessLayout::one_device_each;
   std::vector<std::string> arguments;  ///< that the factory understands
   std::vector<Site> sites;             ///< what its operations are called in findings
   StrategyFactory make;
+
+  bool is_one_process() const { return layout != ProcessLayout::one_device_each; }
 };
 
 /// The strategies that a program knows. A strategy outside this tree is added with one line.

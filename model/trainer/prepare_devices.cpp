@@ -85,7 +85,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
     return nullptr;
   }
   const StrategyEntry* entry = registry.find(placement.strategy.name);
-  set_launch(placement, entry != nullptr && entry->one_process);
+  set_launch(placement, entry != nullptr && entry->is_one_process());
   if (entry == nullptr) {
     add_problem(preparation, Kind::unsupported,
                 trainer.strategy ? trainer.strategy->place : trainer.place,
@@ -98,9 +98,11 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
     set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
   }
   RunOptions& options = preparation.options;
-  options.world_size = entry->one_process ? 1 : static_cast<int32_t>(devices * placement.nodes);
-  options.ranks_per_node = entry->one_process ? 1 : static_cast<int32_t>(devices);
-  options.devices_per_rank = entry->name == "dp" ? static_cast<int32_t>(devices) : 1;
+  options.world_size =
+      entry->is_one_process() ? 1 : static_cast<int32_t>(devices * placement.nodes);
+  options.ranks_per_node = entry->is_one_process() ? 1 : static_cast<int32_t>(devices);
+  const bool drives_all = entry->layout == ProcessLayout::one_for_all_devices;
+  options.devices_per_rank = drives_all ? static_cast<int32_t>(devices) : 1;
   program.settings.on_gpus = !placement.cpu;
   program.settings.gpus = placement.numbers;
   program.settings.visible_gpus = placement.visible;
