@@ -159,9 +159,14 @@ std::vector<NamedValues> parameters_of(const OneRun& run) {
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<Values>& parameters = ranks[rank].final_parameters;
-    for (size_t index = 0; index < parameters.size() && index < names.size(); ++index) {
-      values.push_back({names[index], static_cast<int32_t>(rank), parameters[index],
-                        sensitivity_of(run, rank, index)});
+    const std::vector<FinalPart>& parts = ranks[rank].final_parts;
+    for (size_t index = 0; index < parameters.size(); ++index) {
+      const size_t parameter = parts.empty() ? index : parts.at(index).parameter;
+      if (parameter < names.size()) {
+        values.push_back({names[parameter], static_cast<int32_t>(rank), parameters[index],
+                          parts.empty() ? std::nullopt : std::optional(parts[index].first_element),
+                          sensitivity_of(run, rank, index)});
+      }
     }
   }
   return values;

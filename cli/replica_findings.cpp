@@ -1,5 +1,7 @@
 #include "cli/replica_findings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cli/invariants.hpp"
@@ -30,6 +32,10 @@ std::vector<Finding> replica_findings(const OneRun& run) {
   }
   std::vector<ReplicaValues> replicas;
   for (NamedValues& values : parameters_of(run)) {
+    if (values.first_element) {  // ranks that hold the same part hold it alike
+      values.name += fmt::format("[{}:{}]", *values.first_element,
+                                 *values.first_element + values.values.size());
+    }
     replicas.push_back(
         {values.rank, "data parallel 0", std::move(values.name), std::move(values.values)});
   }

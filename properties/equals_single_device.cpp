@@ -29,16 +29,18 @@ double magnitude_of(const Values& values) {
   return magnitude;
 }
 
-std::optional<Difference> difference_of(const NamedValues& run, const Values& there,
+std::optional<Difference> difference_of(const NamedValues& run, const Values& whole,
                                         const EqualityRule& rule) {
   const Values& here = run.values;
+  const bool is_part = run.first_element && *run.first_element + here.size() <= whole.size();
+  const Values there = is_part ? whole.slice(*run.first_element, here.size()) : whole;
   if (here == there) {
     return std::nullopt;
   }
   if (here.dtype() != there.dtype() || here.size() != there.size()) {
     return Difference{};
   }
-  const double magnitude = std::max(magnitude_of(here), magnitude_of(there));
+  const double magnitude = std::max(magnitude_of(here), magnitude_of(whole));
   for (int64_t i = 0; i < here.size(); ++i) {
     const double a = here.number(i);
     const double b = there.number(i);

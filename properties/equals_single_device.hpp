@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +17,9 @@ struct NamedValues {
   std::string name;
   int32_t rank = 0;
   Values values;
+  /// Of a rank that holds a part of it: where the part begins. Then `values` are compared with
+  /// those elements of the whole.
+  std::optional<int64_t> first_element{};
   /// Set for a recorded parameter; null if the optimizer does not divide by gradients.
   const UpdateSensitivity* sensitivity = nullptr;
 };

@@ -81,6 +81,12 @@ Transfer transfer_of(const Json& json) {
   return {json.at(0), count_of(json.at(1)), Bytes(count_of(json.at(2)))};
 }
 
+Json json_of(const FinalPart& part) { return {part.parameter, part.first_element}; }
+
+FinalPart part_of(const Json& json) {
+  return {static_cast<size_t>(count_of(json.at(0))), count_of(json.at(1))};
+}
+
 Json json_of(const WeightUpdate& update) {
   return {
       update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
@@ -221,6 +227,7 @@ Json json_of_log(const RankLog& log) {
           {"samples_of_steps", binary_of(std::span(log.samples_of_steps))},
           {"transfers", json_of_all(log.transfers)},
           {"final_parameters", json_of_all(log.final_parameters)},
+          {"final_parts", json_of_all(log.final_parts)},
           {"weight_updates", json_of_all(log.weight_updates)},
           {"steps", log.steps},
           {"epochs", log.epochs},
@@ -249,6 +256,7 @@ RankLog log_of_json(const Json& json) {
   log.samples_of_steps = values_of_binary<int64_t>(json.at("samples_of_steps"));
   log.transfers = all_of_json(json.at("transfers"), transfer_of);
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
+  log.final_parts = all_of_json(json.at("final_parts"), part_of);
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.steps = count_of(json.at("steps"));
   log.epochs = count_of(json.at("epochs"));

@@ -222,7 +222,9 @@ bool NetworkBuilder::add_layer(const LayerDescription& description, LayerLevel& 
   }
   shape_ = layer.output;
   const size_t first = begin_segment(recomputation);
+  const size_t block = begin_block(description.kind, false);
   result_.network.layers.push_back(std::move(layer));
+  end_block(block);
   end_segment(first, recomputation);
   return true;
 }

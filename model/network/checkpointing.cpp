@@ -46,7 +46,7 @@ int64_t checkpoint_blocks(std::vector<LayerDescription>& layers) {
     if (is_marked(layer)) {
       continue;
     }
-    if (layer.is_block || layer.kind == "repeat" || layer.kind == "Residual") {
+    if (!layer.block_class.empty() || layer.kind == "repeat" || layer.kind == "Residual") {
       mark(layer, "torch");
       ++marked;
     } else {

@@ -36,7 +36,8 @@ struct LayerDescription {
   std::vector<LayerDescription> shortcut{};
   SourcePlace source{};
   std::vector<TensorValues> initial{};  ///< how its parameters and buffers start
-  bool is_block = false;  ///< of a preset: the container that repeats, such as a transformer layer
+  /// Of a preset: the class of the container that repeats, such as a transformer layer.
+  std::string block_class{};
 };
 
 /// A whole network before its shapes are known.

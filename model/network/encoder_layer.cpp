@@ -149,7 +149,9 @@ bool NetworkBuilder::add_encoder_layer(const LayerDescription& description, Laye
   }
   LayerLevel level_inside = inside;
   const size_t first = begin_segment(recomputation);
+  const size_t block = begin_block(description.kind, false);
   const bool fine = add_all(layers, level_inside);
+  end_block(block);
   end_segment(first, recomputation);
   return fine;
 }

@@ -28,6 +28,11 @@ void append(NamedNetwork part, Network& whole) {
     segment.last += offset;
     whole.segments.push_back(segment);
   }
+  for (NetworkBlock block : part.network.blocks) {
+    block.first += offset;
+    block.last += offset;
+    whole.blocks.push_back(std::move(block));
+  }
   whole.modules.push_back(std::move(module));
 }
 

@@ -18,6 +18,16 @@ struct ParameterPlace {
   bool operator==(const ParameterPlace&) const = default;
 };
 
+/// A module of layers `first` to `last`, a container or a single layer: what wrap policies and cuts
+/// go by.
+struct NetworkBlock {
+  std::string class_name;  ///< "Linear", "Sequential"; of a preset as its published code calls it
+  size_t first = 0;
+  size_t last = 0;
+  bool repeats = false;  ///< what a preset repeats, or a turn of a `repeat`
+  bool contains(size_t layer) const { return first <= layer && layer <= last; }
+};
+
 /// One of several models that are trained together.
 struct NetworkModule {
   std::string name;
@@ -42,6 +52,8 @@ struct Network {
   /// Ascending and disjoint. A segment opens and closes within one branch of a skip connection, or
   /// holds all of it; gradients flow into each.
   std::vector<CheckpointedSegment> segments;
+  /// In the order of their first layers, an outer one before those in it.
+  std::vector<NetworkBlock> blocks;
   /// In order, each behind the one before; empty where the layers are one model. Input and loss of
   /// the whole are then those of the first and of the last.
   std::vector<NetworkModule> modules;

@@ -74,7 +74,10 @@ bool NetworkBuilder::add_sequential(const LayerDescription& description, LayerLe
     return false;
   }
   const size_t first = begin_segment(recomputation);
+  const bool repeats = !description.block_class.empty();
+  const size_t block = begin_block(repeats ? description.block_class : description.kind, repeats);
   const bool fine = add_all(description.layers, inside);
+  end_block(block);
   end_segment(first, recomputation);
   return fine;
 }
@@ -88,6 +91,7 @@ bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLeve
     return false;
   }
   const size_t first = begin_segment(recomputation);
+  const size_t block = begin_block(description.kind, false);
   const Shape remembered = shape_;
   add_marker(LayerKind::residual_begin, inside, remembered);
   if (!add_all(description.layers, inside)) {
@@ -110,6 +114,7 @@ bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLeve
     return false;
   }
   add_marker(LayerKind::residual_add, inside, result);
+  end_block(block);
   end_segment(first, recomputation);
   return true;
 }
@@ -132,7 +137,9 @@ bool NetworkBuilder::add_repeat(const LayerDescription& description, LayerLevel&
   for (int64_t turn = 0; turn < times && fine; ++turn) {
     level.suffix = fmt::format("{}.{}", outer_suffix, turn);
     const size_t first = begin_segment(recomputation);
+    const size_t block = begin_block(description.kind, true);
     fine = ++turns_ <= most_layers && add_all(description.layers, level);
+    end_block(block);
     end_segment(first, recomputation);
     if (turns_ > most_layers && result_.ok()) {
       complain(path, description.source, fmt::format("more than {} turns", most_layers),
@@ -173,6 +180,21 @@ void NetworkBuilder::end_segment(size_t first, const std::optional<Recomputation
   in_segment_ = false;
   if (result_.network.layers.size() > first) {
     result_.network.segments.push_back({first, result_.network.layers.size() - 1, *recomputation});
+  }
+}
+
+size_t NetworkBuilder::begin_block(std::string class_name, bool repeats) {
+  std::vector<NetworkBlock>& blocks = result_.network.blocks;
+  blocks.push_back({std::move(class_name), result_.network.layers.size(), 0, repeats});
+  return blocks.size() - 1;
+}
+
+void NetworkBuilder::end_block(size_t block) {
+  std::vector<NetworkBlock>& blocks = result_.network.blocks;
+  if (result_.network.layers.size() > blocks[block].first) {
+    blocks[block].last = result_.network.layers.size() - 1;
+  } else {  // without layers, and so the last one
+    blocks.resize(block);
   }
 }
 

@@ -57,6 +57,9 @@ class NetworkBuilder {
   std::optional<Recomputation> read_checkpoint(ArgumentReader& arguments);
   size_t begin_segment(const std::optional<Recomputation>& recomputation);
   void end_segment(size_t first, const std::optional<Recomputation>& recomputation);
+  /// The block's first layer is the next one. Returns its index.
+  size_t begin_block(std::string class_name, bool repeats);
+  void end_block(size_t block);
 
   const LayerKindEntry* find_kind(std::string_view name) const;
   void fill(const LayerKindEntry& kind, ArgumentReader& arguments, Layer& layer);

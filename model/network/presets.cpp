@@ -27,10 +27,10 @@ LayerDescription residual(std::string name, Layers layers, Layers shortcut = {})
 }
 
 /// What repeats; without a name it adds no level to the names inside.
-LayerDescription repeating_block(Layers layers) {
+LayerDescription repeating_block(std::string class_name, Layers layers) {
   LayerDescription sequential = layer("Sequential", "");
   sequential.layers = std::move(layers);
-  sequential.is_block = true;
+  sequential.block_class = std::move(class_name);
   return sequential;
 }
 
@@ -89,6 +89,7 @@ int64_t add_resnet_block(const ResnetShape& shape, int64_t stage, int64_t block,
   }
   const std::string name = fmt::format("layer{}.{}", stage + 1, block);
   layers.push_back(repeating_block(
+      shape.is_bottleneck ? "Bottleneck" : "BasicBlock",
       {residual(name, resnet_branch(shape, in, width, out, stride), std::move(shortcut)),
        layer("ReLU", name + ".relu_out")}));
   return out;
@@ -137,7 +138,7 @@ void add_gpt_block(const GptShape& shape, const std::string& name, double dropou
                     layer("GELU", name + ".mlp.act", {{"approximate", std::string("tanh")}}),
                     layer("Linear", name + ".mlp.c_proj", {{"", 4 * width}, {"", width}}),
                     layer("Dropout", name + ".mlp.dropout", {{"p", dropout}})});
-  layers.push_back(repeating_block({std::move(attention), std::move(perceptron)}));
+  layers.push_back(repeating_block("GPT2Block", {std::move(attention), std::move(perceptron)}));
 }
 
 NetworkDescription describe_gpt(std::string_view name, const GptShape& shape,

@@ -51,4 +51,15 @@ std::string StrategyArguments::text(const std::string& name, const std::string& 
   return value != nullptr ? *value : (wrong_type(name, "a text"), "");
 }
 
+std::vector<std::string> StrategyArguments::texts(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    return {};
+  }
+  if (const auto* list = std::get_if<std::vector<std::string>>(&found->second)) {
+    return *list;
+  }
+  return {text(name, "")};
+}
+
 }  // namespace lockstep

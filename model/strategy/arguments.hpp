@@ -4,13 +4,15 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace lockstep {
 
-/// The arguments that a scenario gives a strategy, by name.
+/// The arguments that a scenario gives a strategy, by name. What a map holds has the name of the
+/// map before its own: "mixed_precision.param_dtype".
 class StrategyArguments {
  public:
-  using Value = std::variant<bool, int64_t, double, std::string>;
+  using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 
   void set(const std::string& name, Value value) { values_[name] = std::move(value); }
   bool has(const std::string& name) const { return values_.count(name) != 0; }
@@ -22,6 +24,8 @@ class StrategyArguments {
   int64_t integer(const std::string& name, int64_t otherwise) const;
   double number(const std::string& name, double otherwise) const;
   std::string text(const std::string& name, const std::string& otherwise) const;
+  /// A list of texts; one text counts as a list of it.
+  std::vector<std::string> texts(const std::string& name) const;
 
  private:
   std::map<std::string, Value> values_;

@@ -15,9 +15,18 @@ struct GradientClipping {
   double limit = 0;  ///< of the norm of all gradients together, or of every element
 };
 
+/// The ranks that hold different parts of the gradients, whose squares add up to one norm.
+struct SharedNorm {
+  GroupId group{};
+  SiteId site{};
+};
+
 /// Clips complete gradients in place, on the compute stream of their device: what every rank does
-/// alike where all hold the same gradients (torch.nn.utils.clip_grad). No communication.
+/// alike where all hold the same gradients (torch.nn.utils.clip_grad). With `shared` every rank of
+/// the group calls it with its own parts, each element once: clipping by norm all-reduces one
+/// element.
 void clip_gradients(Rank& rank, const GradientClipping& clipping,
-                    const std::vector<Slice>& gradients, DeviceId device);
+                    const std::vector<Slice>& gradients, DeviceId device,
+                    const SharedNorm* shared = nullptr);
 
 }  // namespace lockstep

@@ -11,6 +11,13 @@ int state_tensors(const OptimizerPlan& plan) {
   return 2;
 }
 
+// Autocast is that of the device that computes.
+OptimizerKernels kernels_of(const TrainingPlan& plan) {
+  return plan.numerics           ? OptimizerKernels::of_values
+         : plan.autocast_of_cuda ? OptimizerKernels::for_all_tensors
+                                 : OptimizerKernels::for_each_tensor;
+}
+
 namespace {
 
 Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,

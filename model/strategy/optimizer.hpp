@@ -27,6 +27,9 @@ enum class OptimizerKernels : uint8_t { for_all_tensors, for_each_tensor, of_val
 Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
                             const std::vector<Slice>& values);
 
+/// Which of them this training's updates take.
+OptimizerKernels kernels_of(const TrainingPlan& plan);
+
 /// Updates the tensors on the compute stream of the first device. Where values are computed one
 /// kernel a tensor; else one for all, priced by the memory it moves.
 Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,

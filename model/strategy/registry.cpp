@@ -2,6 +2,7 @@
 
 #include "model/strategy/ddp.hpp"
 #include "model/strategy/dp.hpp"
+#include "model/strategy/sharded/fsdp.hpp"
 #include "model/strategy/single.hpp"
 
 namespace lockstep {
@@ -20,6 +21,7 @@ StrategyRegistry standard_strategies() {
   registry.add(single_device());
   registry.add(data_parallel());
   registry.add(distributed_data_parallel());
+  registry.add(fully_sharded_data_parallel());
   // They differ from ddp in how their processes begin, which is the trainer's matter.
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {
     StrategyEntry entry = distributed_data_parallel();

@@ -45,20 +45,36 @@ void Replica::allocate(Rank& rank, uint64_t variant) {
   if (std::exchange(is_allocated_, true)) {
     return;
   }
-  owns_values_ = true;
-  const Initialisation how =
-      plan_->integer_values ? Initialisation::small_integers : Initialisation::uniform_fan_in;
+  owns_parameters_ = true;
   for (size_t index = 0; index < parameters_.size(); ++index) {
     const ParameterPlace place = parameters_[index].place;
     Slice& value = parameters_[index].tensor.value;
     value = rank.allocate(Purpose::parameter, plan_->parameter_dtype,
                           network().parameter(place).elements(), device_);
     if (writes_values()) {
-      const uint64_t key = random_key(random_key(plan_->seed, variant), index);
-      rank.write(value, initial_parameter(network().layers[place.layer], place.tensor,
-                                          plan_->parameter_dtype, how, key));
+      rank.write(value, initial_value(index, variant));
     }
   }
+  allocate_buffers(rank);
+}
+
+void Replica::allocate_without_parameters(Rank& rank) {
+  if (!std::exchange(is_allocated_, true)) {
+    allocate_buffers(rank);
+  }
+}
+
+Values Replica::initial_value(size_t parameter, uint64_t variant) const {
+  const Initialisation how =
+      plan_->integer_values ? Initialisation::small_integers : Initialisation::uniform_fan_in;
+  const ParameterPlace place = parameters_[parameter].place;
+  const uint64_t key = random_key(random_key(plan_->seed, variant), parameter);
+  return initial_parameter(network().layers[place.layer], place.tensor, plan_->parameter_dtype, how,
+                           key);
+}
+
+void Replica::allocate_buffers(Rank& rank) {
+  owns_buffers_ = true;
   for (size_t layer = 0; layer < network().layers.size(); ++layer) {
     for (size_t tensor = 0; tensor < buffers_of_[layer].size(); ++tensor) {
       Slice& value = buffers_[buffers_of_[layer][tensor]].value;
@@ -77,7 +93,8 @@ void Replica::adopt(Rank& rank, const std::vector<Slice>& parameters,
              buffers.size() == buffers_.size(),
          "a replica without memory is given all of its state");
   is_allocated_ = true;
-  owns_values_ = false;
+  owns_parameters_ = false;
+  owns_buffers_ = false;
   for (size_t index = 0; index < parameters.size(); ++index) {
     parameters_[index].tensor.value = parameters[index];
   }
@@ -96,12 +113,12 @@ void Replica::release(Rank& rank) {
   forget_optimizer(rank);
   for (Parameter& parameter : parameters_) {
     forget_gradient(rank, parameter);
-    if (owns_values_) {
+    if (owns_parameters_) {
       rank.release(parameter.tensor.value);
     }
   }
   for (const Buffer& buffer : buffers_) {
-    if (owns_values_) {
+    if (owns_buffers_) {
       rank.release(buffer.value);
     }
   }
@@ -215,11 +232,7 @@ Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId 
   clip_gradients(rank, options.clipping, gradients, device_);
   OptimizerPlan optimizer = plan_->optimizers[options.optimizer];
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
-  // Autocast is that of the device that computes.
-  const auto kernels = plan_->numerics           ? OptimizerKernels::of_values
-                       : plan_->autocast_of_cuda ? OptimizerKernels::for_all_tensors
-                                                 : OptimizerKernels::for_each_tensor;
-  return lockstep::optimizer_step(rank, optimizer, kernels, tensors, site, {});
+  return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors, site, {});
 }
 
 }  // namespace lockstep

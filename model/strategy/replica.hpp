@@ -46,6 +46,11 @@ class Replica {
   /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
   /// Does nothing where the replica has its memory already.
   void allocate(Rank& rank, uint64_t variant = 0);
+  /// Buffers and the loss alone, for a strategy that gives parameters memory only while they are
+  /// used: it sets Parameter::tensor.value.
+  void allocate_without_parameters(Rank& rank);
+  /// The first value of a parameter, an index into parameters(): what allocate() writes.
+  Values initial_value(size_t parameter, uint64_t variant) const;
   /// Takes memory of the caller for parameters and buffers, in definition order. The caller frees
   /// it after release().
   void adopt(Rank& rank, const std::vector<Slice>& parameters, const std::vector<Slice>& buffers);
@@ -56,6 +61,13 @@ class Replica {
   /// Copies the batch to the device and runs all layers and the loss. Returns when the loss is
   /// there. What backward needs is kept when training.
   Ticket forward(Rank& rank, const Batch& batch, const StepOptions& options, After after = {});
+
+  /// The same in steps, so that a strategy may act between layers: begin_forward, forward_layer for
+  /// every layer of the network, end_forward. A layer that this forward leaves out does nothing.
+  void begin_forward(Rank& rank, const Batch& batch, const StepOptions& options, After after = {});
+  void forward_layer(Rank& rank, size_t layer, const StepOptions& options);
+  Ticket end_forward(Rank& rank, const StepOptions& options);
+  bool runs(size_t layer, const StepOptions& options) const;
 
   /// The number of the last forward; each has its own.
   int64_t last_forward() const { return now_.number; }
@@ -107,6 +119,8 @@ class Replica {
   StreamId compute() const { return stream(queue::compute, device_); }
   std::vector<Parameter>& parameters() { return parameters_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Indices into parameters() of all that the layer reads, those of a tied layer among them.
+  const std::vector<size_t>& parameters_of(size_t layer) const { return parameters_of_[layer]; }
   /// Indices into parameters() of the trainable ones of a layer, in definition order.
   const std::vector<size_t>& trainable_of(size_t layer) const { return trainable_of_[layer]; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
@@ -185,7 +199,6 @@ class Replica {
   bool fills_gradients(const Forward& forward, size_t layer) const;
   void release_forward(Rank& rank, Forward& forward);
   void bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after);
-  bool runs(size_t layer, const StepOptions& options) const;
   void find_first_wanted_layer(const StepOptions& options);
   void run_layer(Rank& rank, size_t layer, bool training);
   std::optional<size_t> residual_of(size_t layer);
@@ -200,7 +213,7 @@ class Replica {
   Slice hold(Rank& rank, Purpose purpose, Bytes whole);
   Slice keep_for_backward(Rank& rank, LayerRun& run, const Turn& turn);
   Slice begin_loss(Rank& rank, bool training);
-  void end_forward(Rank& rank, bool training);
+  void free_weight_copies(Rank& rank, bool training);
   Bytes backward_working_set(const LayerRun& run, Bytes made_gradients) const;
   Slice hold_for_loss_backward(Rank& rank);
   Cost backward_cost(size_t layer) const;
@@ -210,6 +223,7 @@ class Replica {
   static void forget(Rank& rank, Slice& memory);
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
   void turn_to_shortcut(Rank& rank, Residual& residual);
+  void allocate_buffers(Rank& rank);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;
@@ -225,7 +239,8 @@ class Replica {
   Slice loss_;
   NetworkMemory memory_;
   bool is_allocated_ = false;
-  bool owns_values_ = false;  ///< the memory of parameters and buffers
+  bool owns_parameters_ = false;
+  bool owns_buffers_ = false;
 
   Forward now_;                ///< the last, or the one whose backward is under way
   std::vector<Forward> kept_;  ///< earlier ones that a backward may still go through

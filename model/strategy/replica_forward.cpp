@@ -88,22 +88,35 @@ void Replica::find_first_wanted_layer(const StepOptions& options) {
 }
 
 Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
+  begin_forward(rank, batch, options, after);
+  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
+    forward_layer(rank, layer, options);
+  }
+  return end_forward(rank, options);
+}
+
+void Replica::begin_forward(Rank& rank, const Batch& batch, const StepOptions& options,
+                            After after) {
   forget_forward(rank);
   now_.number = ++forwards_;
   now_.only_optimizer = options.only_optimizer;
   now_.last_module = options.modules.empty() ? 0 : options.modules.back();
   find_first_wanted_layer(options);
   bring_batch(rank, batch, options, after);
-  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
-    if (runs(layer, options)) {
-      refuse_single_value(network().layers[layer], now_.samples, options.training);
-      run_layer(rank, layer, options.training);
-    }
-    const CheckpointedSegment* segment = network().segment_of(layer);
-    if (options.training && segment != nullptr && segment->last == layer) {
-      forget_inside(rank, *segment);
-    }
+}
+
+void Replica::forward_layer(Rank& rank, size_t layer, const StepOptions& options) {
+  if (runs(layer, options)) {
+    refuse_single_value(network().layers[layer], now_.samples, options.training);
+    run_layer(rank, layer, options.training);
   }
+  const CheckpointedSegment* segment = network().segment_of(layer);
+  if (options.training && segment != nullptr && segment->last == layer) {
+    forget_inside(rank, *segment);
+  }
+}
+
+Ticket Replica::end_forward(Rank& rank, const StepOptions& options) {
   const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
   const Slice reads[] = {now_.current, now_.target};
   KernelCall call;
@@ -117,7 +130,7 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
   Slice working = begin_loss(rank, options.training);
   const Ticket done = rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
   forget(rank, working);
-  end_forward(rank, options.training);
+  free_weight_copies(rank, options.training);
   return done;
 }
 

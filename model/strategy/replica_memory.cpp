@@ -46,7 +46,7 @@ Slice Replica::begin_loss(Rank& rank, bool training) {
 }
 
 // Autocast's cache ends with the forward; what autograd has saved stays.
-void Replica::end_forward(Rank& rank, bool training) {
+void Replica::free_weight_copies(Rank& rank, bool training) {
   if (plan_->numerics) {
     return;
   }

@@ -1,5 +1,7 @@
 #include "model/strategy/strategy.hpp"
 
+#include "model/strategy/replica.hpp"
+
 namespace lockstep {
 
 Program Strategy::join(Rank&) { co_return; }
@@ -7,6 +9,16 @@ Program Strategy::join(Rank&) { co_return; }
 Program Strategy::teardown(Rank&) { co_return; }
 
 Replica& Strategy::copy(size_t) { return replica(); }
+
+std::vector<HeldParameter> Strategy::held_parameters() {
+  std::vector<HeldParameter> held;
+  for (const Slice& value : replica().parameter_values()) {
+    held.push_back({held.size(), 0, value});
+  }
+  return held;
+}
+
+Program Strategy::gather_state(Rank&, SiteId) { co_return; }
 
 Slice Strategy::loss_of(size_t) const { return loss(); }
 

@@ -13,6 +13,13 @@ namespace lockstep {
 
 class Replica;
 
+/// Elements of a parameter that a rank holds between steps: all of them, or its shard.
+struct HeldParameter {
+  size_t parameter = 0;  ///< in definition order
+  int64_t first_element = 0;
+  Slice value;
+};
+
 /// How a training run is spread over devices: Lightning's Strategy, one object per rank. The
 /// trainer calls it; it talks to the world through its Rank alone. Every coroutine may be awaited
 /// once the one before has ended.
@@ -58,6 +65,14 @@ class Strategy {
   virtual Ticket loss_ready() const = 0;
   /// This rank's copy of the model; the first, where a rank holds several.
   virtual Replica& replica() = 0;
+  /// What this rank holds of each parameter between steps, in definition order.
+  virtual std::vector<HeldParameter> held_parameters();
+  /// Brings together what a checkpoint of the whole model holds: a collective of all ranks where
+  /// parameters are sharded.
+  virtual Program gather_state(Rank& rank, SiteId site);
+  /// Whether Lightning leaves out the exchange of gradients while it accumulates batches
+  /// (ParallelStrategy.block_backward_sync, which knows DistributedDataParallel alone).
+  virtual bool accumulates_without_exchange() const { return true; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }

@@ -16,6 +16,29 @@ bool is_read_before(const std::string& argument) {
   return argument == "process_group_backend" || argument == "start_method";
 }
 
+bool set_argument(const std::string& name, const PlainValue& value, StrategyArguments& arguments) {
+  if (const bool* truth = value.get_if<bool>()) {
+    arguments.set(name, *truth);
+  } else if (const int64_t* whole = value.get_if<int64_t>()) {
+    arguments.set(name, *whole);
+  } else if (const double* number = value.get_if<double>()) {
+    arguments.set(name, *number);
+  } else if (const std::string* text = value.get_if<std::string>()) {
+    arguments.set(name, *text);
+  } else if (const PlainValue::List* list = value.get_if<PlainValue::List>()) {
+    std::vector<std::string> texts;
+    for (const PlainValue& each : *list) {
+      texts.push_back(text_of(each));
+    }
+    arguments.set(name, std::move(texts));
+  } else if (const PlainValue::Map* map = value.get_if<PlainValue::Map>()) {
+    return std::all_of(map->begin(), map->end(), [&](const PlainEntry& entry) {
+      return set_argument(name + "." + entry.key, entry.value, arguments);
+    });
+  }
+  return true;
+}
+
 void set_arguments(Preparation& preparation, const Object& strategy, const StrategyEntry& entry,
                    StrategyArguments& arguments) {
   for (const ObjectArgument& argument : strategy.arguments) {
@@ -30,18 +53,9 @@ void set_arguments(Preparation& preparation, const Object& strategy, const Strat
                               entry.class_name));
       continue;
     }
-    const PlainValue& value = argument.value;
-    if (const bool* truth = value.get_if<bool>()) {
-      arguments.set(argument.name, *truth);
-    } else if (const int64_t* whole = value.get_if<int64_t>()) {
-      arguments.set(argument.name, *whole);
-    } else if (const double* number = value.get_if<double>()) {
-      arguments.set(argument.name, *number);
-    } else if (const std::string* text = value.get_if<std::string>()) {
-      arguments.set(argument.name, *text);
-    } else if (!value.is_null()) {
+    if (!set_argument(argument.name, argument.value, arguments)) {
       add_problem(preparation, Kind::invalid, argument.place,
-                  fmt::format("`{}` cannot be {}", argument.name, text_of(value)));
+                  fmt::format("`{}` cannot be {}", argument.name, text_of(argument.value)));
     }
   }
 }

@@ -61,6 +61,13 @@ struct LoggerRow {
   std::map<std::string, double> values;  ///< by key, `epoch` among them where Lightning adds it
 };
 
+/// Which elements of a parameter a final value holds.
+struct FinalPart {
+  size_t parameter = 0;  ///< in definition order
+  int64_t first_element = 0;
+  bool operator==(const FinalPart&) const = default;
+};
+
 /// The records of one rank beside its journal.
 struct RankLog {
   static constexpr size_t logger_rows_max = 256;
@@ -85,6 +92,8 @@ struct RankLog {
   std::vector<Transfer> transfers;
   std::vector<Values>
       final_parameters;  ///< in definition order; empty where models are too large for it
+  /// What each of them is a part of; empty: whole parameters.
+  std::vector<FinalPart> final_parts;
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   std::vector<WeightUpdate> weight_updates;   ///< in order; the first of them, of many
   int64_t steps = 0;                          ///< optimizer steps

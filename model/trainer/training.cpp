@@ -110,9 +110,16 @@ Program Training::run_main() {
   interpreter_.tell_unwaited();
   co_await interpreter_.synchronize();
   if (is_set_up_ && program_.keeps_parameters) {
-    for (const Slice& value : strategy_->replica().parameter_values()) {
-      log_.final_parameters.push_back(rank_.read(value));
-      log_.final_parameter_places.push_back(value);
+    const std::vector<Slice> whole = strategy_->replica().parameter_values();
+    bool is_whole = true;
+    for (const HeldParameter& held : strategy_->held_parameters()) {
+      is_whole = is_whole && held.value == whole[held.parameter];
+      log_.final_parameters.push_back(rank_.read(held.value));
+      log_.final_parts.push_back({held.parameter, held.first_element});
+      log_.final_parameter_places.push_back(held.value);
+    }
+    if (is_whole) {
+      log_.final_parts.clear();
     }
   }
 }

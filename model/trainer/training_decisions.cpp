@@ -49,10 +49,12 @@ Bytes Training::optimizer_state_bytes() const {
 // The checkpoint holds the parameters and, unless it is of weights alone, the optimizer's state.
 Program Training::save_checkpoint(SiteId site, bool weights_only) {
   co_await hook("on_save_checkpoint");
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->gather_state(rank_, site);
   if (program_.disk.count() > 0 && rank_.place().rank.value == 0) {
     Bytes parameters{};
-    for (const Slice& value : strategy_->replica().parameter_values()) {
-      parameters += value.bytes();
+    for (const Layer& layer : program_.network->layers) {
+      parameters += Bytes(size_of(program_.plan.parameter_dtype)) * layer.parameter_elements();
     }
     const Bytes state = weights_only ? Bytes{} : optimizer_state_bytes();
     const Ticket written = rank_.host((parameters + state) / program_.disk, site);

@@ -21,7 +21,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
   entered_wrapper_ = false;
   training_ = true;
   const bool automatic = program_.trainer.automatic_optimization;
-  synchronise_ = !automatic || steps;
+  synchronise_ = !automatic || steps || !strategy_->accumulates_without_exchange();
   samples_since_update_ += batch_->size();
   loss_factor_ =
       automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;

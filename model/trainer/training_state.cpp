@@ -29,9 +29,14 @@ std::optional<Value> Training::parameter(std::string_view name) {
   size_t index = 0;
   for (const Layer& layer : program_.network->layers) {
     for (const ParameterTensor& tensor : layer.parameters) {
-      const Slice value = values[index++];
+      const size_t here = index++;
       if (layer.name + "." + tensor.name != name) {
         continue;
+      }
+      const Slice value = values[here];
+      if (value.buffer == no_buffer) {
+        throw OperationError("the parameter is sharded: no rank holds it whole between steps",
+                             "gather it with `summon_full_params` on all ranks first");
       }
       Tensor read{{tensor.shape.begin(), tensor.shape.end()}, rank_.read(value)};
       if (read.values.empty() && value.elements > 0) {

@@ -105,8 +105,8 @@ inline Program train(Rank& rank, Strategy* strategy, Shard shard, Asked asked, i
   co_await strategy->teardown(rank);
   const Ticket all = rank.event();
   co_await rank.settle(all);
-  for (const Replica::Parameter& parameter : strategy->replica().parameters()) {
-    parameters->push_back(rank.read(parameter.tensor.value));
+  for (const HeldParameter& held : strategy->held_parameters()) {
+    parameters->push_back(rank.read(held.value));
   }
 }
 

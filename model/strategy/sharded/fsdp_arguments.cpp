@@ -1,0 +1,141 @@
+// FSDPStrategy's arguments, as Lightning hands them to FullyShardedDataParallel.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/fsdp.hpp"
+#include "model/strategy/sharded/fsdp_sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Sharding = FullyShardedOptions::Sharding;
+using Prefetch = FullyShardedOptions::BackwardPrefetch;
+
+template <class Value, size_t count>
+Value one_of(const StrategyArguments& arguments, const std::string& name,
+             const std::array<std::pair<std::string_view, Value>, count>& names, Value otherwise) {
+  if (!arguments.has(name)) {
+    return otherwise;
+  }
+  const std::string asked = arguments.text(name, "");
+  std::vector<std::string_view> known;
+  for (const auto& [text, value] : names) {
+    if (asked == text) {
+      return value;
+    }
+    known.push_back(text);
+  }
+  throw std::invalid_argument(
+      fmt::format("strategy argument {} must be one of {}", name, fmt::join(known, ", ")));
+}
+
+constexpr std::array shardings{
+    std::pair(std::string_view("FULL_SHARD"), Sharding::full),
+    std::pair(std::string_view("SHARD_GRAD_OP"), Sharding::grad_op),
+    std::pair(std::string_view("NO_SHARD"), Sharding::none),
+    std::pair(std::string_view("HYBRID_SHARD"), Sharding::hybrid),
+    std::pair(std::string_view("_HYBRID_SHARD_ZERO2"), Sharding::hybrid_grad_op)};
+constexpr std::array prefetches{std::pair(std::string_view("BACKWARD_PRE"), Prefetch::before),
+                                std::pair(std::string_view("BACKWARD_POST"), Prefetch::after)};
+constexpr std::array dtypes{std::pair(std::string_view("fp32"), DType::fp32),
+                            std::pair(std::string_view("fp16"), DType::fp16),
+                            std::pair(std::string_view("bf16"), DType::bf16),
+                            std::pair(std::string_view("float32"), DType::fp32),
+                            std::pair(std::string_view("float16"), DType::fp16),
+                            std::pair(std::string_view("bfloat16"), DType::bf16),
+                            std::pair(std::string_view("torch.float32"), DType::fp32),
+                            std::pair(std::string_view("torch.float16"), DType::fp16),
+                            std::pair(std::string_view("torch.bfloat16"), DType::bf16)};
+
+constexpr int64_t default_min_num_params = 100'000'000;  // torch/distributed/fsdp/wrap.py
+
+WrapPolicy wrap_policy(const StrategyArguments& arguments) {
+  const std::string name = "auto_wrap_policy";
+  const std::string by_size = name + ".size_based_auto_wrap_policy";
+  WrapPolicy policy;
+  for (const char* classes : {"", ".ModuleWrapPolicy.module_classes",
+                              ".transformer_auto_wrap_policy.transformer_layer_cls"}) {
+    if (arguments.has(name + classes)) {
+      policy.classes = arguments.texts(name + classes);
+    }
+  }
+  if (policy.classes == std::vector<std::string>{"blocks"}) {
+    policy.classes.clear();
+    policy.repeated_blocks = true;
+  }
+  if (policy.classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
+    policy.classes.clear();
+    policy.min_num_params = default_min_num_params;
+  }
+  if (arguments.has(by_size + ".min_num_params")) {
+    policy.min_num_params = arguments.integer(by_size + ".min_num_params", 0);
+    if (policy.min_num_params < 1) {
+      throw std::invalid_argument("strategy argument min_num_params must be at least 1");
+    }
+  }
+  return policy;
+}
+
+// A policy that wraps nothing leaves one unit: torch gathers the whole model at once, and says
+// nothing.
+void check_classes(const WrapPolicy& policy, const Network& network) {
+  const std::vector<std::string> known = module_classes(network);
+  for (const std::string& name : policy.classes) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw std::invalid_argument(
+          fmt::format("auto_wrap_policy: no module of this model is a {}; it has {}", name,
+                      fmt::join(known, ", ")));
+    }
+  }
+}
+
+// FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type.
+FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  FullyShardedOptions options;
+  options.sharding = one_of(arguments, "sharding_strategy", shardings, Sharding::full);
+  options.backward_prefetch = one_of(arguments, "backward_prefetch", prefetches, Prefetch::before);
+  if (arguments.boolean("forward_prefetch", false)) {
+    throw std::invalid_argument("strategy argument forward_prefetch: true is not modelled yet");
+  }
+  options.limit_all_gathers = arguments.boolean("limit_all_gathers", true);
+  options.use_orig_params = arguments.boolean("use_orig_params", true);
+  options.sync_module_states = arguments.boolean("sync_module_states", false);
+  if (plan.types().is_mixed()) {
+    options.param_dtype = plan.activation_dtype;
+  }
+  const std::string mixed = "mixed_precision.";
+  if (arguments.has(mixed + "param_dtype")) {
+    options.param_dtype = one_of(arguments, mixed + "param_dtype", dtypes, DType::fp32);
+  }
+  if (arguments.has(mixed + "reduce_dtype")) {
+    options.reduce_dtype = one_of(arguments, mixed + "reduce_dtype", dtypes, DType::fp32);
+  }
+  options.wrap = wrap_policy(arguments);
+  check_classes(options.wrap, *plan.network);
+  return options;
+}
+
+}  // namespace
+
+StrategyEntry fully_sharded_data_parallel() {
+  StrategyEntry entry;
+  entry.name = "fsdp";
+  entry.class_name = "FSDPStrategy";
+  entry.arguments = {"sharding_strategy", "auto_wrap_policy",  "backward_prefetch",
+                     "forward_prefetch",  "limit_all_gathers", "use_orig_params",
+                     "mixed_precision",   "sync_module_states"};
+  for (const std::string_view step : fsdp_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return std::make_unique<FullyShardedDataParallel>(plan, options_from(plan, arguments));
+  };
+  return entry;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <vector>
+
+#include "model/strategy/replica.hpp"
+#include "model/strategy/sharded/shard_layout.hpp"
+#include "model/strategy/strategy.hpp"
+
+namespace lockstep {
+
+/// The numeric types of one unit.
+struct ShardTypes {
+  DType stored = DType::fp32;    ///< of shards, their gradients and optimizer state
+  DType gathered = DType::fp32;  ///< of gathered parameters and the gradients that backward makes
+  DType reduced = DType::fp32;   ///< of gradients while they are summed over the ranks
+};
+
+/// How gradients become means: divided by `before`, summed, divided by `after`. Powers of two on
+/// the way keep half precision from overflow (torch/distributed/algorithms/_comm_hooks).
+struct GradientDivision {
+  double before = 1;
+  double after = 1;
+  /// As FSDP1 and FSDP2 in 16 bits choose it: `before` doubles while it divides the ranks and is
+  /// smaller than their quotient.
+  static GradientDivision over(int64_t ranks);
+};
+
+/// Parameters that are gathered, freed and reduced together. Each rank stores its shard of them;
+/// the whole ones, which the layers of a replica read, exist from gather() to free().
+class ShardedUnit {
+ public:
+  /// What a collective of the unit goes over, and what it is called.
+  struct Exchange {
+    GroupId group = world_group;
+    SiteId site{};
+  };
+
+  /// `parameters`: indices into Replica::parameters(), in definition order, with their layout.
+  ShardedUnit(Replica& replica, std::vector<size_t> parameters, ShardLayout layout,
+              ShardTypes types);
+
+  /// Allocates this rank's shard and, with values, fills it: `index` in its group, first values
+  /// drawn by `variant`.
+  void allocate(Rank& rank, int32_t index, uint64_t variant);
+
+  bool is_gathered() const { return gathered_; }
+  bool is_sharded() const { return layout_.ranks() > 1; }
+  /// What is stored is what layers read: there is nothing to gather, nor to cast.
+  bool is_whole() const { return !is_sharded() && types_.stored == types_.gathered; }
+  /// Gives the parameters memory and brings the shards of all ranks into it. The compute stream
+  /// waits only after await_gathered().
+  void gather(Rank& rank, const Exchange& exchange, Ticket after);
+  /// Later work on the compute stream sees the gathered parameters.
+  void await_gathered(Rank& rank, SiteId site);
+  void free(Rank& rank);
+
+  /// Whether a backward has left a gradient of the whole parameters.
+  bool has_whole_gradients() const;
+  /// Sums the gradients of the whole parameters over the ranks and frees them; each rank gets those
+  /// of its shard, which are there after settle_gradients(). `across`: a second group, whose ranks
+  /// hold the same shards (hybrid).
+  void reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
+              const GradientDivision& division, Ticket done);
+  /// Puts what was reduced into the gradients of the shard, on the compute stream.
+  void settle_gradients(Rank& rank, const GradientDivision& division, SiteId site);
+  void zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site);
+
+  /// Pieces of the shard, as an optimizer updates them.
+  struct Piece {
+    size_t parameter = 0;  ///< index into Replica::parameters()
+    int64_t first_element = 0;
+    int64_t position = 0;  ///< in the shard
+    OptimizedTensor tensor;
+  };
+  std::vector<Piece>& pieces() { return pieces_; }
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<size_t>& parameters() const { return parameters_; }
+  const ShardLayout& layout() const { return layout_; }
+  void forget_optimizer(Rank& rank);
+
+ private:
+  void write_first_values(Rank& rank, uint64_t variant);
+  Slice narrowed_shard(Rank& rank, SiteId site);
+  void bind_flat();
+  void copy_out(Rank& rank, SiteId site);
+  /// Parts of `gathered` that are the parameter, in its order.
+  std::vector<Slice> parts_of(const Slice& gathered, size_t tensor) const;
+  void pack_gradients(Rank& rank, const Slice& packed, double factor, Ticket done, SiteId site);
+  void fill_padding(Rank& rank, const Slice& packed, const std::vector<Slice>& written,
+                    SiteId site);
+  void adopt_gradient(Rank& rank, SiteId site);
+
+  Replica* replica_;
+  std::vector<size_t> parameters_;
+  ShardLayout layout_;
+  ShardTypes types_;
+  int32_t index_ = 0;
+  Slice shard_;
+  std::vector<Piece> pieces_;
+
+  bool gathered_ = false;
+  Slice whole_;           ///< flat: the memory of all parameters; else what the all_gather fills
+  Ticket gather_done_{};  ///< none once the compute stream waits for it
+  std::vector<bool> reduces_;  ///< by parameter: its gradient is in what is being reduced
+  Slice reduced_;              ///< gradients of the shard as the reduction leaves them
+  Ticket reduce_done_{};
+  Slice gradient_;  ///< of the shard
+};
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/network/network.hpp"
+
+namespace lockstep {
+
+/// Which modules become units of their own, whose parameters are gathered and freed together.
+struct WrapPolicy {
+  /// Every module of these classes ("Linear", "Residual", a preset's "GPT2Block").
+  std::vector<std::string> classes{};
+  /// What repeats: the blocks of a preset, each turn of a `repeat`, each Residual outside of both.
+  bool repeated_blocks = false;
+  /// Modules of at least so many elements that are in no unit yet: size_based_auto_wrap_policy
+  /// (torch/distributed/fsdp/wrap.py). 0: not by size.
+  int64_t min_num_params = 0;
+};
+
+/// Layers `first` to `last`.
+struct WrappedModule {
+  size_t first = 0;
+  size_t last = 0;
+  bool contains(size_t layer) const { return first <= layer && layer <= last; }
+  bool operator==(const WrappedModule&) const = default;
+};
+
+/// The modules that the policy wraps, in the order of their first layers, an outer one before those
+/// in it. The whole network is not among them: it is always a unit.
+std::vector<WrappedModule> wrapped_modules(const Network& network, const WrapPolicy& policy);
+
+/// The classes that a policy can name in this network.
+std::vector<std::string> module_classes(const Network& network);
+
+}  // namespace lockstep
