@@ -1,13 +1,14 @@
 """Records what torch's DistributedDataParallel does in every setting of settings.py, what
-TorchMetrics does in every setting of metric_settings.py and metric_family_settings.py, and what Lightning's Trainer does in every
-scenario of lightning_settings.py.
+TorchMetrics does in every setting of metric_settings.py and metric_family_settings.py, what
+Lightning's Trainer does in every scenario of lightning_settings.py, and what strategies that shard
+do in every setting of sharded_settings.py.
 
   ./dev oracle [--check] [NAME...]
 
 Each setting runs over Gloo on loopback, one process per rank. The flight recorder says which
 collectives every rank issued; losses, gradients and final state are written beside them, to
 tests/data/oracle/NAME.json, of metrics to metrics/NAME.json there, of Lightning to
-lightning/NAME.json. With --check nothing is written: what runs now must equal what the files hold,
+lightning/NAME.json, of sharding to sharded/NAME.json. With --check nothing is written: what runs now must equal what the files hold,
 up to rounding where a setting is not exact (another processor may add in a different order).
 """
 
@@ -43,10 +44,12 @@ import lightning_run  # noqa: E402
 import metric_names  # noqa: E402
 import metrics  # noqa: E402
 import network as networks  # noqa: E402
+import sharded  # noqa: E402
 from lightning_settings import LIGHTNING_SETTINGS  # noqa: E402
 from metric_family_settings import METRIC_FAMILY_SETTINGS  # noqa: E402
 from metric_settings import METRIC_SETTINGS  # noqa: E402
 from settings import SETTINGS  # noqa: E402
+from sharded_settings import SHARDED_SETTINGS  # noqa: E402
 
 # What Gloo says on a rank that waited: for the time limit, or until another's ended it.
 WAITING_SIGNS = ("Timed out", "timeout caused pair closure", "Connection closed by peer")
@@ -149,6 +152,8 @@ def begin_rank(setting, rank, folder):
         world_size=setting["world_size"],
         timeout=datetime.timedelta(seconds=setting.get("timeout_s", 60)),
     )
+    if sharded.family_of(setting):
+        return sharded.ShardedRun(setting, rank, written)
     return (metrics.MetricRun if "metric" in setting else RankRun)(setting, rank)
 
 
@@ -242,6 +247,10 @@ def has_bits_to_spare(value):
 def is_exact(setting, ranks):
     """Whether nothing was rounded: then no order of summation matters."""
     state = ("gradients", "parameters", "buffers")
+    if sharded.family_of(setting):
+        if sharded.rounds(setting) or ranks[0]["ended"] != "finished":
+            return False
+        state = tuple(key for key in state if key in ranks[0])
     if setting["dtype"] == "fp64":
         return all(has_bits_to_spare(n) for r in ranks for k in state for n in numbers_in(r[k]))
     if setting["dtype"] != "fp32":
@@ -327,6 +336,8 @@ def same(old, new):
     if any(old[key] != new[key] for key in ("setting", "exact")):
         return False
     roundoff = 2.0**-53 if new["setting"]["dtype"] == "fp64" else 2.0**-24
+    if sharded.family_of(new["setting"]):
+        roundoff = sharded.roundoff(new["setting"])
     tolerance = 0.0 if new["exact"] else 64 * roundoff
     for a, b in zip(old["ranks"], new["ranks"]):
         for key in ("losses", "gradients"):
@@ -339,6 +350,8 @@ def same(old, new):
 
 
 def folder_of(setting):
+    if sharded.family_of(setting):
+        return "sharded"
     return "metrics" if "metric" in setting else "lightning" if "scenario" in setting else ""
 
 
@@ -363,6 +376,7 @@ def main():
     parser.add_argument("names", nargs="*", help="settings; none: all and the names")
     arguments = parser.parse_args()
     settings = SETTINGS + METRIC_SETTINGS + METRIC_FAMILY_SETTINGS + LIGHTNING_SETTINGS
+    settings += SHARDED_SETTINGS
     unknown = set(arguments.names) - {s["name"] for s in settings} - {NAMES}
     if unknown:
         parser.error(f"no setting {', '.join(sorted(unknown))}")

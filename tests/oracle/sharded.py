@@ -1,0 +1,449 @@
+"""One rank's training where parameters, gradients or optimizer state are shards.
+
+The strategy's own code runs: FullyShardedDataParallel, fully_shard, or ZeroRedundancyOptimizer
+under DistributedDataParallel. The record names parameters as the network without any wrapper does.
+"""
+
+import contextlib
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import (
+    BackwardPrefetch,
+    FullyShardedDataParallel,
+    MixedPrecision,
+    MixedPrecisionPolicy,
+    ShardingStrategy,
+    fully_shard,
+)
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+import issued
+import network as networks
+
+
+class Block(torch.nn.Sequential):
+    """A range of layers as a module of its own, so that a wrapper's hooks fire on it."""
+
+    def __init__(self, children, ranges, skipped):
+        super().__init__()
+        for name, child in children:
+            self.add_module(name, child)
+        self._ranges = ranges
+        self._skipped = skipped
+
+    def forward(self, value):
+        for child, (first, last) in zip(self, self._ranges):
+            if not self._skipped.issuperset(range(first, last + 1)):
+                value = child(value)
+        return value
+
+
+class Units:
+    """The network cut into blocks: `blocks` has each unit's range with its module, inner first."""
+
+    def __init__(self, network, units):
+        self.layers = list(network.named_children())
+        self.skipped = set()
+        self.blocks = []
+        self._units = sorted((tuple(unit) for unit in units), key=lambda u: (u[0], -u[1]))
+        self.root = self._block(0, len(self.layers) - 1, list(self._units))
+
+    def _block(self, first, last, inside):
+        children, ranges, index = [], [], first
+        while index <= last:
+            unit = next((u for u in inside if u[0] == index), None)
+            if unit is None:
+                children.append(self.layers[index])
+                ranges.append((index, index))
+                index += 1
+                continue
+            below = [u for u in inside if u != unit and u[0] >= unit[0] and u[1] <= unit[1]]
+            block = self._block(*unit, below)
+            self.blocks.append((list(unit), block))
+            children.append((f"{unit[0]}-{unit[1]}", block))
+            ranges.append(unit)
+            index = unit[1] + 1
+        return Block(children, ranges, self.skipped)
+
+
+def dtypes_of(names):
+    return {key: networks.DTYPES[name] if name in networks.DTYPES else name
+            for key, name in names.items() if name is not None}
+
+
+class Strategy:
+    """What the families share; `begin` makes the model and `optimizer` what trains it."""
+
+    def __init__(self, setting, module):
+        self.setting = setting
+        self.options = dict(setting[self.family])
+        # Wrappers put other modules in between and other parameters in: layers stay.
+        self.names = {id(m): name for name, m in module.named_modules()}
+        self.original = [(name, p.numel(), p.requires_grad)
+                         for name, p in module.named_parameters()]
+        self.modules = list(module.modules())
+        self.units = Units(module, self.options.pop("units", []))
+
+    def name_of(self, module, parameter):
+        name = self.names[id(module)]
+        return f"{name}.{parameter}" if name else parameter
+
+    def named(self):
+        return [
+            (self.name_of(module, key), parameter)
+            for module in self.modules
+            for key, parameter in module.named_parameters(recurse=False)
+        ]
+
+    def make_optimizer(self, parameters):
+        arguments = dict(self.setting["optimizer"])
+        kind = getattr(torch.optim, arguments.pop("kind"))
+        return kind([p for p in parameters if p.requires_grad], **arguments)
+
+    @contextlib.contextmanager
+    def accumulating(self, synchronises):
+        with contextlib.nullcontext() if synchronises else self.model.no_sync():
+            yield
+
+    def clip(self, limit):
+        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+
+    def state_elements(self, optimizer):
+        """Steps are counters of torch's, not state of the algorithm."""
+        return sum(
+            local(value).numel()
+            for state in optimizer.state.values()
+            for key, value in state.items()
+            if isinstance(value, torch.Tensor) and key != "step"
+        )
+
+
+def local(tensor):
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+class Fsdp1(Strategy):
+    family = "fsdp1"
+
+    def begin(self):
+        options = self.options
+        nodes = options.pop("nodes", None)
+        if nodes:
+            options["process_group"] = self._hybrid_groups(nodes)
+        options["sharding_strategy"] = ShardingStrategy[options["sharding_strategy"]]
+        prefetch = options.get("backward_prefetch")
+        options["backward_prefetch"] = BackwardPrefetch[prefetch] if prefetch else None
+        if options.get("mixed_precision"):
+            options["mixed_precision"] = MixedPrecision(**dtypes_of(options["mixed_precision"]))
+        options["device_id"] = torch.device("cpu")
+        # It refuses what NCCL could not broadcast; Gloo can.
+        torch.distributed.fsdp._init_utils._check_module_states_for_sync_module_states = (
+            lambda states: None)
+        self.wrapped = []
+        inside = {id(block): unit for unit, block in self.units.blocks}
+        self._wrap_children(self.units.root, inside, options)
+        self.model = FullyShardedDataParallel(self.units.root, **options)
+        self.wrapped.append(("root", self.model))
+        self.uses_original = options.get("use_orig_params", False)
+
+    def _wrap_children(self, block, inside, options):
+        for name, child in list(block.named_children()):
+            if id(child) in inside:
+                self._wrap_children(child, inside, options)
+                wrapped = FullyShardedDataParallel(child, **options)
+                self.wrapped.append((inside[id(child)], wrapped))
+                setattr(block, name, wrapped)
+
+    def _hybrid_groups(self, nodes):
+        size = dist.get_world_size() // nodes
+        rank = dist.get_rank()
+        rows = [dist.new_group(list(range(n * size, (n + 1) * size))) for n in range(nodes)]
+        columns = [dist.new_group(list(range(k, nodes * size, size))) for k in range(size)]
+        return rows[rank // size], columns[rank % size]
+
+    def optimizer(self):
+        return self.make_optimizer(self.model.parameters())
+
+    def clip(self, limit):
+        return self.model.clip_grad_norm_(limit)
+
+    def _handles(self):
+        return [(unit, w._handle) for unit, w in self.wrapped if w._handle is not None]
+
+    def _names_in(self, handle):
+        return [self.name_of(i.module, i.param_name) for i in handle.flat_param._param_infos]
+
+    def shards(self):
+        units, pieces = [], {}
+        for unit, handle in self._handles():
+            flat = handle.flat_param
+            ways = handle.world_size if handle.uses_sharded_strategy else 1
+            parameters, at = [], 0
+            names = iter(self._names_in(handle))
+            for size, is_padding in zip(flat._numels_with_padding, flat._is_padding_mask):
+                if not is_padding:
+                    parameters.append({"name": next(names), "at": at, "elements": size})
+                at += size
+            units.append({
+                "unit": unit,
+                "group": dist.get_process_group_ranks(handle.process_group),
+                "elements": flat._unpadded_unsharded_size.numel(),
+                "padded": flat.numel() * ways,
+                "local": flat.numel(),
+                "local_padding": flat._shard_numel_padded,
+                "parameters": parameters,
+            })
+            for name, info in zip(self._names_in(handle), flat._shard_param_infos):
+                pieces[name] = ([info.intra_param_start_idx, info.intra_param_end_idx + 1]
+                                if info.in_shard else [0, 0])
+        return {"units": units, "pieces": pieces}
+
+    def gradients(self):
+        result = {}
+        for _, handle in self._handles():
+            flat = handle.flat_param
+            for info, piece in zip(flat._param_infos, flat._shard_param_infos):
+                name = self.name_of(info.module, info.param_name)
+                if not piece.in_shard:
+                    result[name] = []
+                    continue
+                if self.uses_original:
+                    result[name] = getattr(info.module, info.param_name).grad
+                elif flat.grad is None:
+                    result[name] = None
+                else:
+                    result[name] = flat.grad.view(-1)[
+                        piece.offset_in_shard : piece.offset_in_shard + piece.numel_in_shard]
+        return result
+
+    def full_parameters(self):
+        with FullyShardedDataParallel.summon_full_params(self.model, writeback=False):
+            return {name: parameter.detach().clone() for name, parameter in self.named()}
+
+
+class Fsdp2(Strategy):
+    family = "fsdp2"
+
+    def begin(self):
+        options = self.options
+        self.switches = options.pop("while_accumulating", {"requires_gradient_sync": False})
+        if options.get("mixed_precision"):
+            options["mp_policy"] = MixedPrecisionPolicy(**dtypes_of(options["mixed_precision"]))
+        options.pop("mixed_precision", None)
+        mesh = options.pop("mesh", None)
+        if mesh:
+            mesh = init_device_mesh("cpu", tuple(mesh), mesh_dim_names=("replicate", "shard"))
+        else:
+            mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        self.padded = {}
+        for _, block in self.units.blocks:
+            fully_shard(block, mesh=mesh, **options)
+        fully_shard(self.units.root, mesh=mesh, **options)
+        self.model = self.units.root
+
+    @contextlib.contextmanager
+    def accumulating(self, synchronises):
+        for switch, value in self.switches.items():
+            value = True if synchronises else value
+            if switch == "is_last_backward":
+                self.model.set_is_last_backward(value)
+            else:
+                getattr(self.model, "set_" + switch)(value)
+        yield
+
+    def optimizer(self):
+        return self.make_optimizer(self.model.parameters())
+
+    def shards(self):
+        units, pieces = [], {}
+        for unit, block in [*self.units.blocks, ("root", self.units.root)]:
+            group = fully_shard.state(block)._fsdp_param_group
+            if group is None:
+                continue
+            parameters = []
+            for parameter in group.fsdp_params:
+                info = parameter._module_info
+                name = self.name_of(info.module, info.param_name)
+                piece = parameter.sharded_param
+                rows = piece.shape[0]
+                width = piece.numel() // max(rows, 1)
+                chunk = -(-rows // group.mesh_info.shard_mesh_size)
+                first = min(rows, group.mesh_info.shard_mesh_rank * chunk)
+                pieces[name] = [first * width, first * width + piece.to_local().numel()]
+                parameters.append({
+                    "name": name,
+                    "elements": piece.numel(),
+                    "local": piece.to_local().numel(),
+                    "local_padded": parameter._sharded_param_data.numel(),
+                })
+            units.append({
+                "unit": unit,
+                "group": dist.get_process_group_ranks(group.mesh_info.shard_process_group),
+                "local_padded": sum(p["local_padded"] for p in parameters),
+                "parameters": parameters,
+            })
+        return {"units": units, "pieces": pieces}
+
+    def clip(self, limit):
+        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit).full_tensor()
+
+    def gradients(self):
+        return {name: None if p.grad is None else p.grad.to_local() for name, p in self.named()}
+
+    def full_parameters(self):
+        return {name: p.full_tensor() for name, p in self.named()}
+
+
+class Zero1(Strategy):
+    family = "zero1"
+
+    def begin(self):
+        self.model = DistributedDataParallel(self.units.root, **self.options.pop("ddp", {}))
+
+    def optimizer(self):
+        arguments = dict(self.setting["optimizer"])
+        kind = getattr(torch.optim, arguments.pop("kind"))
+        self.redundancy_free = ZeroRedundancyOptimizer(
+            [p for p in self.model.parameters() if p.requires_grad], optimizer_class=kind,
+            **self.options, **arguments)
+        return self.redundancy_free
+
+    def state_elements(self, optimizer):
+        return super().state_elements(optimizer.optim)
+
+    def shards(self):
+        names = {id(p): name for name, p in self.named()}
+        partition = [
+            [names[id(p)] for group in groups for p in group["params"]]
+            for groups in self.redundancy_free._partition_parameters()
+        ]
+        own = partition[dist.get_rank()]
+        return {
+            "partition": partition,
+            "pieces": {name: [0, size if name in own else 0]
+                       for name, size, trainable in self.original if trainable},
+        }
+
+    def gradients(self):
+        return {name: p.grad for name, p in self.named() if p.requires_grad}
+
+    def full_parameters(self):
+        return dict(self.named())
+
+
+STRATEGIES = {kind.family: kind for kind in (Fsdp1, Fsdp2, Zero1)}
+
+
+def family_of(setting):
+    return next((family for family in STRATEGIES if family in setting), None)
+
+
+def draws_as(setting, rank):
+    """Where construction broadcasts the state, ranks begin with different numbers."""
+    family = family_of(setting)
+    if family == "fsdp1" and not setting["fsdp1"].get("sync_module_states"):
+        return 0
+    return 0 if family == "fsdp2" else rank
+
+
+class ShardedRun:
+    def __init__(self, setting, rank, written):
+        self.setting = setting
+        self.rank = rank
+        self.written = written
+        self.record = {"ended": "finished", "losses": [], "gradients": []}
+        module = networks.Network(setting["network"])
+        networks.draw_parameters(module, setting["seed"], draws_as(setting, rank))
+        module = module.to(networks.DTYPES[setting["dtype"]])
+        self.recorder = issued.Recorder()
+        for index, layer in enumerate(module.children()):
+            issued.mark_layer(self.recorder, layer, index)
+        self.buffers = module.named_buffers
+        self.strategy = STRATEGIES[family_of(setting)](setting, module)
+
+    def train(self):
+        with self.recorder:
+            self._train()
+
+    def _train(self):
+        strategy = self.strategy
+        strategy.begin()
+        optimizer = strategy.optimizer()
+        self.record["shards"] = strategy.shards()
+        data = networks.DataSet(self.setting, self.setting["network"]["output"])
+        step = 0
+        for number, iteration in enumerate(self.setting["iterations"][self.rank]):
+            self.recorder.mark(iteration=number)
+            self._iterate(data, iteration)
+            if iteration.get("training", True) and iteration.get("step", True):
+                if "clip_norm" in self.setting:
+                    norm = strategy.clip(self.setting["clip_norm"])
+                    self.record.setdefault("norms", []).append(norm.item())
+                self.recorder.mark(step=step)
+                optimizer.step()
+                optimizer.zero_grad()
+                step += 1
+        self.record["optimizer_state_elements"] = strategy.state_elements(optimizer)
+
+    def _iterate(self, data, iteration):
+        strategy = self.strategy
+        inputs = data.inputs(iteration["samples"])
+        target = data.targets(iteration["samples"])
+        strategy.units.skipped.clear()
+        strategy.units.skipped.update(iteration.get("skipped_layers", []))
+        if not iteration.get("training", True):
+            strategy.model.eval()
+            with torch.no_grad():
+                self.record["losses"].append(self._loss(inputs, target).item())
+            strategy.model.train()
+            self.record["gradients"].append(None)
+            return
+        synchronises = iteration.get("synchronise", True)
+        with strategy.accumulating(synchronises):
+            loss = self._loss(inputs, target)
+            self.record["losses"].append(loss.item())
+            (loss * iteration.get("loss_factor", 1)).backward()
+        gradients = None
+        if synchronises:
+            gradients = {name: value if value is None or value == [] else self.written(value)
+                         for name, value in strategy.gradients().items()}
+        self.record["gradients"].append(gradients)
+
+    def _loss(self, inputs, target):
+        output = self.strategy.model(inputs)
+        # The loss is taken in the data's type, also where the network computes in a narrower one.
+        output = output.to(networks.DTYPES[self.setting["dtype"]])
+        return networks.loss_of(self.setting["network"], output, target)
+
+    def finish(self):
+        self.record["operations"] = list(self.recorder.operations)
+        if self.record["ended"] == "finished":
+            full = self.strategy.full_parameters()
+            self.record["parameters"] = {
+                name: self.written(full[name]) for name, _, _ in self.strategy.original}
+            buffers = {n: self.written(b) for n, b in self.buffers()}
+            if buffers:
+                self.record["buffers"] = buffers
+        return self.record
+
+
+def narrowest(setting):
+    """The narrowest type in which anything is computed or reduced."""
+    options = setting[family_of(setting)]
+    types = [t for t in (options.get("mixed_precision") or {}).values() if t in networks.DTYPES]
+    return min((networks.DTYPES[t] for t in [setting["dtype"], *types]),
+               key=lambda dtype: -torch.finfo(dtype).eps)
+
+
+def rounds(setting):
+    """Whether its arithmetic must round: then there is no need to look."""
+    return (setting["optimizer"]["kind"] != "SGD" or "clip_norm" in setting
+            or narrowest(setting) != networks.DTYPES[setting["dtype"]])
+
+
+def roundoff(setting):
+    return torch.finfo(narrowest(setting)).eps / 2
