@@ -60,6 +60,10 @@ void FullyShardedDataParallel::count_gradients(const std::vector<BackwardPass>& 
 Program FullyShardedDataParallel::begin_backward_of(Rank& rank, size_t layer) {
   const CheckpointedSegment* segment = replica_.network().segment_of(layer);
   const auto is_needed = [&](const Unit& unit) {
+    const bool has_ended = unit.in_backward && unit.waits_for <= 0;
+    if (has_ended) {
+      return false;  // the rest of its layers have no parameters
+    }
     return unit.module.contains(layer) ||
            (segment != nullptr && unit.module.first <= segment->last &&
             unit.module.last >= segment->first && !unit.in_backward);

@@ -54,7 +54,7 @@ std::vector<WrappedModule> wrapped_by_size(const Network& network, int64_t min_n
 }  // namespace
 
 std::vector<WrappedModule> wrapped_modules(const Network& network, const WrapPolicy& policy) {
-  std::vector<WrappedModule> wrapped;
+  std::vector<WrappedModule> wrapped = policy.modules;
   if (policy.min_num_params > 0) {
     wrapped = wrapped_by_size(network, policy.min_num_params);
   }

@@ -8,8 +8,18 @@
 
 namespace lockstep {
 
+/// Layers `first` to `last`.
+struct WrappedModule {
+  size_t first = 0;
+  size_t last = 0;
+  bool contains(size_t layer) const { return first <= layer && layer <= last; }
+  bool operator==(const WrappedModule&) const = default;
+};
+
 /// Which modules become units of their own, whose parameters are gathered and freed together.
 struct WrapPolicy {
+  /// These, given in the order in which wrapped_modules() returns them.
+  std::vector<WrappedModule> modules{};
   /// Every module of these classes ("Linear", "Residual", a preset's "GPT2Block").
   std::vector<std::string> classes{};
   /// What repeats: the blocks of a preset, each turn of a `repeat`, each Residual outside of both.
@@ -17,14 +27,6 @@ struct WrapPolicy {
   /// Modules of at least so many elements that are in no unit yet: size_based_auto_wrap_policy
   /// (torch/distributed/fsdp/wrap.py). 0: not by size.
   int64_t min_num_params = 0;
-};
-
-/// Layers `first` to `last`.
-struct WrappedModule {
-  size_t first = 0;
-  size_t last = 0;
-  bool contains(size_t layer) const { return first <= layer && layer <= last; }
-  bool operator==(const WrappedModule&) const = default;
 };
 
 /// The modules that the policy wraps, in the order of their first layers, an outer one before those

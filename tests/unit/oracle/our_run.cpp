@@ -59,8 +59,14 @@ TrainingPlan plan_from(const json& setting, const Network& network) {
   plan.activation_dtype =
       *dtype_named(setting.value("autocast", setting["dtype"].get<std::string>()));
   plan.autocast_of_cuda = false;
-  plan.optimizers.front().lr = setting["optimizer"]["lr"];
-  plan.optimizers.front().momentum = setting["optimizer"]["momentum"];
+  OptimizerPlan& optimizer = plan.optimizers.front();
+  const std::string kind = setting["optimizer"].value("kind", "SGD");
+  optimizer.kind = kind == "SGD"    ? OptimizerKind::sgd
+                   : kind == "Adam" ? OptimizerKind::adam
+                                    : OptimizerKind::adamw;
+  optimizer.lr = setting["optimizer"]["lr"];
+  optimizer.momentum = setting["optimizer"].value("momentum", 0.0);
+  optimizer.weight_decay = setting["optimizer"].value("weight_decay", kind == "AdamW" ? 0.01 : 0.0);
   plan.seed = setting["seed"];
   plan.numerics = setting.value("values", true);
   plan.integer_values = true;
@@ -199,6 +205,12 @@ Program train(Rank& rank, Strategy& strategy, const json& setting, json& record)
 }
 
 }  // namespace
+
+Network network_of_setting(const json& setting) { return network_from(setting["network"]); }
+
+TrainingPlan plan_of_setting(const json& setting, const Network& network) {
+  return plan_from(setting, network);
+}
 
 json our_run(const json& setting) {
   const Network network = network_from(setting["network"]);

@@ -2,7 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/network/network.hpp"
+#include "model/strategy/plan.hpp"
+
 namespace lockstep::test {
+
+/// The network that a setting describes, and how it is trained. The network outlives the plan.
+Network network_of_setting(const nlohmann::json& setting);
+TrainingPlan plan_of_setting(const nlohmann::json& setting, const Network& network);
 
 /// What the product does in a setting of tests/oracle/settings.py, in the simulated world with
 /// values: one entry per rank, written as a recording of the real framework is.

@@ -111,6 +111,23 @@ TEST_CASE("FULL_SHARD gathers blocks for forward and for backward and reduces ev
   CHECK(reductions.size() == 3);
 }
 
+// What comes first in a residual, and so last in its backward, has no parameters.
+TEST_CASE("a unit is not gathered again for layers without parameters") {
+  NetworkDescription description;
+  description.name = "residuals";
+  description.input = {4};
+  const LayerDescription residual{.kind = "Residual", .layers = {{.kind = "ReLU"}, linear(4, 4)}};
+  description.layers = {linear(4, 4), residual, residual};
+  description.loss = {.kind = "MSELoss"};
+  const Network network = build_network(description).network;
+  FullyShardedOptions options;
+  options.wrap.repeated_blocks = true;
+  const Trained trained =
+      train_simulated(plan_for(network, true), 4, fsdp(options), two_samples, 1);
+  CHECK(rows_at(trained.result, 0, fsdp_sites::gather_unit, OpKind::all_gather).size() ==
+        1 + 2 * 2);
+}
+
 TEST_CASE("SHARD_GRAD_OP gathers every unit once and NO_SHARD none") {
   const Network network = with_block();
   const TrainingPlan plan = plan_for(network, false);

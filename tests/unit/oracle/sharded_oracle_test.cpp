@@ -1,0 +1,266 @@
+// Our FSDP against recordings of torch's FullyShardedDataParallel (docs/oracle.md): the same
+// collectives between the same layers, the same losses and weights.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "model/strategy/replica_sites.hpp"
+#include "model/strategy/sharded/fsdp.hpp"
+#include "model/strategy/sharded/fsdp_sites.hpp"
+#include "sim/plain_cost.hpp"
+#include "sim/simulation.hpp"
+#include "tests/unit/oracle/our_run.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<json> recordings() {
+  std::vector<std::filesystem::path> paths;
+  const std::filesystem::path folder = LOCKSTEP_SOURCE_DIR "/tests/data/oracle/sharded";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<json> all;
+  for (const std::filesystem::path& path : paths) {
+    std::ifstream file(path);
+    all.push_back(json::parse(file));
+  }
+  std::erase_if(all, [](const json& each) { return !each["setting"].contains("fsdp1"); });
+  return all;
+}
+
+/// What is not modelled, and so is refused or documented (docs/strategies.md).
+bool is_modelled(const json& setting) { return !setting["fsdp1"].value("forward_prefetch", false); }
+
+FullyShardedOptions options_from(const json& given) {
+  using Sharding = FullyShardedOptions::Sharding;
+  using Prefetch = FullyShardedOptions::BackwardPrefetch;
+  const std::map<std::string, Sharding> shardings{
+      {"FULL_SHARD", Sharding::full},
+      {"SHARD_GRAD_OP", Sharding::grad_op},
+      {"NO_SHARD", Sharding::none},
+      {"HYBRID_SHARD", Sharding::hybrid},
+      {"_HYBRID_SHARD_ZERO2", Sharding::hybrid_grad_op}};
+  FullyShardedOptions options;
+  options.sharding = shardings.at(given["sharding_strategy"]);
+  const json& prefetch = given["backward_prefetch"];
+  options.backward_prefetch = prefetch.is_null()           ? Prefetch::none
+                              : prefetch == "BACKWARD_PRE" ? Prefetch::before
+                                                           : Prefetch::after;
+  options.limit_all_gathers = given.value("limit_all_gathers", true);
+  options.use_orig_params = given.value("use_orig_params", false);
+  options.sync_module_states = given.value("sync_module_states", false);
+  if (given["mixed_precision"].is_object()) {
+    const auto dtype = [&](const char* name) -> std::optional<DType> {
+      const json& value = given["mixed_precision"].value(name, json());
+      return value.is_null() ? std::nullopt : dtype_named(value.get<std::string>());
+    };
+    options.param_dtype = dtype("param_dtype");
+    options.reduce_dtype = dtype("reduce_dtype");
+  }
+  options.wrap.modules = std::vector<WrappedModule>{};
+  for (const json& unit : given["units"]) {
+    options.wrap.modules.push_back({unit[0].get<size_t>(), unit[1].get<size_t>()});
+  }
+  std::sort(options.wrap.modules.begin(), options.wrap.modules.end(),
+            [](const WrappedModule& a, const WrappedModule& b) {
+              return std::pair(a.first, b.last) < std::pair(b.first, a.last);
+            });
+  return options;
+}
+
+struct OurRank {
+  std::vector<double> losses;
+  std::vector<HeldParameter> held;
+  std::vector<Values> values;
+};
+
+Program train(Rank& rank, Strategy& strategy, const json& setting, OurRank& ours) {
+  co_await strategy.setup(rank, Stage::fit);
+  for (const json& iteration : setting["iterations"][static_cast<size_t>(rank.id())]) {
+    const Batch batch{iteration["samples"].get<std::vector<int64_t>>()};
+    StepOptions options;
+    options.training = iteration.value("training", true);
+    options.synchronise = iteration.value("synchronise", true);
+    options.loss_factor = iteration.value("loss_factor", 1.0);
+    options.skipped_layers = iteration.value("skipped_layers", std::vector<size_t>{});
+    co_await strategy.forward(rank, batch, options);
+    co_await rank.settle(strategy.loss_ready());
+    ours.losses.push_back(rank.read(strategy.loss()).number(0));
+    if (!options.training) {
+      continue;
+    }
+    co_await strategy.backward(rank, options);
+    if (iteration.value("step", true)) {
+      UpdateOptions update;
+      if (setting.contains("clip_norm") && !setting["clip_norm"].is_null()) {
+        update.clipping = {GradientClipping::Algorithm::norm, setting["clip_norm"]};
+      }
+      co_await strategy.optimizer_step(rank, update);
+      co_await strategy.zero_gradients(rank, 0, true);
+    }
+  }
+  const Ticket all = rank.event();
+  co_await rank.settle(all);
+  ours.held = strategy.held_parameters();
+  for (const HeldParameter& held : ours.held) {
+    ours.values.push_back(rank.read(held.value));
+  }
+}
+
+struct OurRun {
+  std::vector<OurRank> ranks;
+  RunResult result;
+};
+
+OurRun run_of(const json& setting, const Network& network) {
+  TrainingPlan plan = plan_of_setting(setting, network);
+  RunOptions options;
+  options.world_size = setting["world_size"];
+  options.ranks_per_node = options.world_size / setting["fsdp1"].value("nodes", 1);
+  options.numerics = true;
+  options.network = &network;
+  sim::ExplicitComputeCost compute;
+  sim::FlatNetworkCost links(options.world_size, BytesPerSecond(50'000'000'000), Time(500'000));
+  sim::SimulationOptions simulation;
+  simulation.compute = &compute;
+  simulation.communication = &links;
+  OurRun run;
+  run.ranks.resize(static_cast<size_t>(options.world_size));
+  std::vector<std::unique_ptr<Strategy>> strategies;
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    strategies.push_back(
+        std::make_unique<FullyShardedDataParallel>(plan, options_from(setting["fsdp1"])));
+  }
+  run.result = sim::simulate(options, simulation, [&](Rank& rank) {
+    const auto index = static_cast<size_t>(rank.id());
+    return train(rank, *strategies[index], setting, run.ranks[index]);
+  });
+  return run;
+}
+
+/// The calls of a rank and the layers between them: "all_gather fp32 18", "forward 2", "step".
+std::vector<std::string> ours_in_order(const RunResult& result, int32_t rank) {
+  std::vector<std::string> order;
+  result.journal->lane(rank, 0).for_each([&](const Row& row) {
+    if (row.row != RowKind::op) {
+      return;
+    }
+    if (is_collective(row.kind) && row.kind != OpKind::new_group) {
+      order.push_back(fmt::format("{} {} {}", name_of(row.kind), name_of(row.dtype),
+                                  row.bytes / size_of(row.dtype)));
+    } else if (row.site == site_id(replica_sites::layer_forward)) {
+      order.push_back(fmt::format("forward {}", row.tag));
+    } else if (row.site == site_id(replica_sites::layer_backward)) {
+      order.push_back(fmt::format("backward {}", row.tag));
+    }
+  });
+  return order;
+}
+
+std::vector<std::string> theirs_in_order(const json& operations) {
+  std::vector<std::string> order;
+  for (const json& each : operations) {
+    if (each.contains("kind") && each["kind"] != "new_group") {
+      order.push_back(fmt::format("{} {} {}", each["kind"].get<std::string>(),
+                                  each["dtype"].get<std::string>(),
+                                  each["elements"].get<int64_t>()));
+    } else if (each.contains("layer")) {
+      order.push_back(
+          fmt::format("{} {}", each["pass"].get<std::string>(), each["layer"].get<int64_t>()));
+    }
+  }
+  return order;
+}
+
+double greatest_of(const std::vector<double>& numbers) {
+  double greatest = 0;
+  for (const double number : numbers) {
+    greatest = std::max(greatest, std::abs(number));
+  }
+  return greatest;
+}
+
+// Sums of a few dozen terms, in two orders.
+double allowed(const json& setting, double greatest) {
+  const bool is_narrow = setting["fsdp1"]["mixed_precision"].is_object();
+  return 64 * (is_narrow ? 0x1p-8 : 0x1p-24) * greatest;
+}
+
+void check_near(const std::vector<double>& ours, const std::vector<double>& theirs,
+                const json& setting) {
+  REQUIRE(ours.size() == theirs.size());
+  const double bound = allowed(setting, greatest_of(theirs));
+  for (size_t i = 0; i < ours.size(); ++i) {
+    INFO("element " << i << ", allowed " << bound);
+    CHECK(std::abs(ours[i] - theirs[i]) <= bound);
+  }
+}
+
+std::vector<double> assembled(const OurRun& run, const Network& network, size_t parameter) {
+  const ParameterPlace place = network.parameters()[parameter];
+  std::vector<double> whole(static_cast<size_t>(network.parameter(place).elements()), NAN);
+  for (const OurRank& rank : run.ranks) {
+    for (size_t i = 0; i < rank.held.size(); ++i) {
+      for (int64_t element = 0;
+           rank.held[i].parameter == parameter && element < rank.values[i].size(); ++element) {
+        whole.at(static_cast<size_t>(rank.held[i].first_element + element)) =
+            rank.values[i].number(element);
+      }
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+TEST_CASE("fsdp issues torch's collectives between the same layers") {
+  for (const json& recorded : recordings()) {
+    const json& setting = recorded["setting"];
+    if (!is_modelled(setting)) {
+      continue;
+    }
+    DYNAMIC_SECTION(setting["name"].get<std::string>()) {
+      const Network network = network_of_setting(setting);
+      const OurRun ours = run_of(setting, network);
+      for (size_t rank = 0; rank < ours.ranks.size(); ++rank) {
+        INFO("rank " << rank);
+        CHECK(ours_in_order(ours.result, static_cast<int32_t>(rank)) ==
+              theirs_in_order(recorded["ranks"][rank]["operations"]));
+      }
+    }
+  }
+}
+
+TEST_CASE("fsdp computes torch's losses and weights") {
+  for (const json& recorded : recordings()) {
+    const json& setting = recorded["setting"];
+    if (!is_modelled(setting)) {
+      continue;
+    }
+    DYNAMIC_SECTION(setting["name"].get<std::string>()) {
+      const Network network = network_of_setting(setting);
+      const OurRun ours = run_of(setting, network);
+      for (size_t rank = 0; rank < ours.ranks.size(); ++rank) {
+        INFO("rank " << rank);
+        check_near(ours.ranks[rank].losses, recorded["ranks"][rank]["losses"], setting);
+      }
+      for (size_t parameter = 0; parameter < network.parameters().size(); ++parameter) {
+        const std::string name = network.parameter_name(network.parameters()[parameter]);
+        const json& theirs = recorded["ranks"][0]["parameters"].at(name);
+        INFO(name);
+        if (theirs.is_array()) {
+          check_near(assembled(ours, network, parameter), theirs, setting);
+        }
+      }
+    }
+  }
+}
