@@ -14,7 +14,7 @@ namespace {
 
 bool StrategyArguments::boolean(const std::string& name, bool otherwise) const {
   const auto found = values_.find(name);
-  if (found == values_.end()) {
+  if (found == values_.end() || is_none(name)) {
     return otherwise;
   }
   const bool* value = std::get_if<bool>(&found->second);
@@ -23,7 +23,7 @@ bool StrategyArguments::boolean(const std::string& name, bool otherwise) const {
 
 int64_t StrategyArguments::integer(const std::string& name, int64_t otherwise) const {
   const auto found = values_.find(name);
-  if (found == values_.end()) {
+  if (found == values_.end() || is_none(name)) {
     return otherwise;
   }
   const int64_t* value = std::get_if<int64_t>(&found->second);
@@ -32,7 +32,7 @@ int64_t StrategyArguments::integer(const std::string& name, int64_t otherwise) c
 
 double StrategyArguments::number(const std::string& name, double otherwise) const {
   const auto found = values_.find(name);
-  if (found == values_.end()) {
+  if (found == values_.end() || is_none(name)) {
     return otherwise;
   }
   if (const int64_t* whole = std::get_if<int64_t>(&found->second)) {
@@ -44,7 +44,7 @@ double StrategyArguments::number(const std::string& name, double otherwise) cons
 
 std::string StrategyArguments::text(const std::string& name, const std::string& otherwise) const {
   const auto found = values_.find(name);
-  if (found == values_.end()) {
+  if (found == values_.end() || is_none(name)) {
     return otherwise;
   }
   const std::string* value = std::get_if<std::string>(&found->second);
@@ -53,7 +53,7 @@ std::string StrategyArguments::text(const std::string& name, const std::string& 
 
 std::vector<std::string> StrategyArguments::texts(const std::string& name) const {
   const auto found = values_.find(name);
-  if (found == values_.end()) {
+  if (found == values_.end() || is_none(name)) {
     return {};
   }
   if (const auto* list = std::get_if<std::vector<std::string>>(&found->second)) {

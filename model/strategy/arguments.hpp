@@ -2,20 +2,33 @@
 
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace lockstep {
 
+/// An argument that the framework takes and that is not modelled here.
+class UnmodelledArgument : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
 /// The arguments that a scenario gives a strategy, by name. What a map holds has the name of the
 /// map before its own: "mixed_precision.param_dtype".
 class StrategyArguments {
  public:
-  using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+  using Value =
+      std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>>;
 
   void set(const std::string& name, Value value) { values_[name] = std::move(value); }
-  bool has(const std::string& name) const { return values_.count(name) != 0; }
+  /// Absent and `null` are both "no": is_none() tells them apart.
+  bool has(const std::string& name) const { return values_.count(name) != 0 && !is_none(name); }
+  bool is_none(const std::string& name) const {
+    const auto found = values_.find(name);
+    return found != values_.end() && std::holds_alternative<std::monostate>(found->second);
+  }
   const std::map<std::string, Value>& all() const { return values_; }
 
   /// The value, or the default where it is absent. Throws std::invalid_argument that names the

@@ -35,6 +35,8 @@ bool set_argument(const std::string& name, const PlainValue& value, StrategyArgu
     return std::all_of(map->begin(), map->end(), [&](const PlainEntry& entry) {
       return set_argument(name + "." + entry.key, entry.value, arguments);
     });
+  } else if (value.is_null()) {
+    arguments.set(name, std::monostate());
   }
   return true;
 }

@@ -165,6 +165,10 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   program->make_strategy = entry->make;
   try {
     entry->make(program->plan, program->strategy_arguments);
+  } catch (const UnmodelledArgument& error) {
+    add_problem(preparation, Kind::unsupported, preparation.scenario->trainer->strategy->place,
+                error.what());
+    return;
   } catch (const std::invalid_argument& error) {
     add_problem(preparation, Kind::invalid, preparation.scenario->trainer->strategy->place,
                 error.what());

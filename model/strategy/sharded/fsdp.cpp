@@ -14,7 +14,11 @@ using namespace fsdp_sites;
 namespace {
 
 TrainingPlan computing_in(TrainingPlan plan, const FullyShardedOptions& options) {
-  plan.parameter_dtype = options.param_dtype.value_or(plan.parameter_dtype);
+  if (options.param_dtype) {
+    // Without autocast layers compute in the type of their parameters and inputs.
+    plan.activation_dtype = plan.types().is_mixed() ? plan.activation_dtype : *options.param_dtype;
+    plan.parameter_dtype = *options.param_dtype;
+  }
   return plan;
 }
 

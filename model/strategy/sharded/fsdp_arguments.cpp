@@ -94,13 +94,44 @@ void check_classes(const WrapPolicy& policy, const Network& network) {
   }
 }
 
+constexpr std::string_view nested_names[] = {
+    "auto_wrap_policy.ModuleWrapPolicy.module_classes",
+    "auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls",
+    "auto_wrap_policy.size_based_auto_wrap_policy.min_num_params",
+    "mixed_precision.param_dtype",
+    "mixed_precision.reduce_dtype",
+};
+constexpr std::string_view unmodelled_names[] = {
+    "mixed_precision.buffer_dtype", "mixed_precision.keep_low_precision_grads",
+    "mixed_precision.cast_forward_inputs", "mixed_precision.cast_root_forward_inputs"};
+
+// What a map holds under a name that it does not have would have no effect.
+void check_nested_names(const StrategyArguments& arguments) {
+  for (const auto& [name, value] : arguments.all()) {
+    if (name.find('.') == std::string::npos) {
+      continue;
+    }
+    if (std::ranges::count(unmodelled_names, name) != 0) {
+      throw UnmodelledArgument(fmt::format("`{}` of FSDPStrategy is not modelled yet", name));
+    }
+    if (std::ranges::count(nested_names, name) == 0) {
+      throw std::invalid_argument(
+          fmt::format("FSDPStrategy has no argument `{}`; known here are {}", name,
+                      fmt::join(nested_names, ", ")));
+    }
+  }
+}
+
 // FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type.
 FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  check_nested_names(arguments);
   FullyShardedOptions options;
   options.sharding = one_of(arguments, "sharding_strategy", shardings, Sharding::full);
-  options.backward_prefetch = one_of(arguments, "backward_prefetch", prefetches, Prefetch::before);
+  options.backward_prefetch =
+      one_of(arguments, "backward_prefetch", prefetches,
+             arguments.is_none("backward_prefetch") ? Prefetch::none : Prefetch::before);
   if (arguments.boolean("forward_prefetch", false)) {
-    throw std::invalid_argument("strategy argument forward_prefetch: true is not modelled yet");
+    throw UnmodelledArgument("the argument `forward_prefetch` of FSDPStrategy is not modelled yet");
   }
   options.limit_all_gathers = arguments.boolean("limit_all_gathers", true);
   options.use_orig_params = arguments.boolean("use_orig_params", true);
