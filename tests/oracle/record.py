@@ -20,6 +20,7 @@ import math
 import os
 import pathlib
 import platform
+import signal
 import socket
 import sys
 import tempfile
@@ -54,6 +55,8 @@ from sharded_settings import SHARDED_SETTINGS  # noqa: E402
 # What Gloo says on a rank that waited: for the time limit, or until another's ended it.
 WAITING_SIGNS = ("Timed out", "timeout caused pair closure", "Connection closed by peer")
 NAMES = "torchmetrics-names"
+# How long one rank of one setting may take.
+RANK_SECONDS_MAX = 300
 # Tensors above this are written as a digest.
 LISTED_MAX = 64
 
@@ -189,6 +192,8 @@ def start_rank(setting, rank, folder):
     process = os.fork()
     if process != 0:
         return process
+    # A rank that waits where no time limit of Gloo's applies ends here, and with it the recording.
+    signal.alarm(RANK_SECONDS_MAX)
     status = 0
     try:
         run_rank(setting, rank, folder)

@@ -4,7 +4,7 @@ Iterations are those of settings.py. Units are inclusive ranges of layers, each 
 of its own; the root, which is wrapped last, holds everything else.
 """
 
-from settings import DEEP, RELU, SMALL, accumulating, even, layer, linear, network
+from settings import NORM, RELU, TINY, accumulating, even, layer, linear, network
 
 # Biases and widths that neither 2 nor 4 divides; layer 1 and 4 have no parameters.
 # 20, 5, 35, 7, 7, 7, 21, 3, 6, 2
@@ -50,10 +50,135 @@ def fsdp1(name, described=PLAIN, iterations=None, optimizer=None, more=None, **d
                    fsdp1={**FSDP1, **different})
 
 
-SHARDED_SETTINGS = [
+# Layers 1 and 4, which have no parameters, are units of their own.
+WITH_EMPTY_UNITS = [[0, 0], [1, 1], [2, 3], [4, 4], [5, 5]]
+UNEVEN_UNITS = [[0, 1], [2, 4], [5, 5]]
+BF16 = {"param_dtype": "bf16"}
+BF16_REDUCED_IN_FP32 = {"param_dtype": "bf16", "reduce_dtype": "fp32"}
+CLIPPED = {"clip_norm": 1.0}
+
+
+def evaluating(world_size):
+    """Training, evaluation, training."""
+    result = even(world_size, 3)
+    for iterations in result:
+        iterations[1]["training"] = False
+    return result
+
+
+FSDP1_SETTINGS = [
     fsdp1("full-shard"),
     fsdp1("shard-grad-op", sharding_strategy="SHARD_GRAD_OP"),
     fsdp1("no-shard", sharding_strategy="NO_SHARD"),
     fsdp1("hybrid-shard", iterations=even(4, 2), sharding_strategy="HYBRID_SHARD", nodes=2),
     fsdp1("original-parameters", use_orig_params=True),
+    # Units
+    fsdp1("uneven", UNEVEN, units=UNEVEN_UNITS),
+    fsdp1("uneven-original-parameters", UNEVEN, units=UNEVEN_UNITS, use_orig_params=True),
+    fsdp1("units-without-parameters", UNEVEN, units=WITH_EMPTY_UNITS),
+    fsdp1("nested-units", units=[[0, 2], [0, 0], [1, 1]]),
+    fsdp1("root-without-parameters", units=PAIRS),
+    fsdp1("root-only", units=[]),
+    fsdp1("four-ranks", UNEVEN, even(4, 2), units=UNEVEN_UNITS),
+    fsdp1("hybrid-zero2", iterations=even(4, 2), sharding_strategy="_HYBRID_SHARD_ZERO2", nodes=2),
+    # Prefetching
+    fsdp1("backward-post", iterations=even(2, 3), backward_prefetch="BACKWARD_POST"),
+    fsdp1("no-backward-prefetch", backward_prefetch=None),
+    fsdp1("forward-prefetch", iterations=even(2, 3), forward_prefetch=True),
+    fsdp1("forward-prefetch-shard-grad-op", iterations=even(2, 3), forward_prefetch=True,
+          sharding_strategy="SHARD_GRAD_OP"),
+    # Accumulated gradients
+    fsdp1("accumulation", iterations=accumulating(2, 2, 2)),
+    fsdp1("accumulation-shard-grad-op", iterations=accumulating(2, 2, 2),
+          sharding_strategy="SHARD_GRAD_OP"),
+    fsdp1("accumulation-no-shard", iterations=accumulating(2, 2, 2), sharding_strategy="NO_SHARD"),
+    fsdp1("accumulation-hybrid", iterations=accumulating(4, 2, 2),
+          sharding_strategy="HYBRID_SHARD", nodes=2),
+    # Reduced into the shards in every micro-batch
+    fsdp1("accumulation-with-reduction", iterations=[
+        [{**it, "synchronise": True} for it in its] for its in accumulating(2, 2, 2)]),
+    # What is around the sharding
+    fsdp1("evaluation", iterations=evaluating(2)),
+    fsdp1("adam", optimizer=ADAM),
+    fsdp1("clip-norm", more=CLIPPED),
+    fsdp1("clip-norm-no-shard", more=CLIPPED, sharding_strategy="NO_SHARD"),
+    fsdp1("clip-norm-hybrid", iterations=even(4, 2), more=CLIPPED,
+          sharding_strategy="HYBRID_SHARD", nodes=2),
+    fsdp1("bf16", mixed_precision=BF16),
+    fsdp1("bf16-reduced-in-fp32", mixed_precision=BF16_REDUCED_IN_FP32),
+    fsdp1("bf16-accumulation", iterations=accumulating(2, 2, 2), mixed_precision=BF16),
+    fsdp1("bf16-no-shard", mixed_precision=BF16, sharding_strategy="NO_SHARD"),
+    fsdp1("sync-module-states", sync_module_states=True),
+    fsdp1("sync-module-states-hybrid", iterations=even(4, 2), sync_module_states=True,
+          sharding_strategy="HYBRID_SHARD", nodes=2),
 ]
+
+# Every module but the root reshards after its forward: reshard_after_forward is not given.
+FSDP2 = {"units": [[0, 0], [1, 1], [2, 2]]}
+
+
+def fsdp2(name, described=PLAIN, iterations=None, optimizer=None, more=None, **different):
+    return setting("fsdp2-" + name, described, iterations or even(2, 2), optimizer, more,
+                   fsdp2={**FSDP2, **different})
+
+
+FSDP2_SETTINGS = [
+    fsdp2("default"),
+    fsdp2("reshard", reshard_after_forward=True),
+    fsdp2("no-reshard", reshard_after_forward=False),
+    fsdp2("reshard-in-pairs", iterations=even(4, 2), reshard_after_forward=2),
+    # Units
+    fsdp2("uneven", UNEVEN, units=UNEVEN_UNITS),
+    fsdp2("units-without-parameters", UNEVEN, units=WITH_EMPTY_UNITS),
+    fsdp2("nested-units", units=[[0, 2], [0, 0], [1, 1]]),
+    fsdp2("root-without-parameters", units=PAIRS),
+    fsdp2("root-only", units=[]),
+    fsdp2("four-ranks", UNEVEN, even(4, 2), units=UNEVEN_UNITS),
+    fsdp2("replicated", iterations=even(4, 2), mesh=[2, 2]),
+    # Accumulated gradients
+    fsdp2("accumulation", iterations=accumulating(2, 2, 2)),
+    fsdp2("accumulation-no-reshard", iterations=accumulating(2, 2, 2),
+          reshard_after_forward=False),
+    fsdp2("accumulation-replicated", iterations=accumulating(4, 2, 2), mesh=[2, 2]),
+    fsdp2("accumulation-replicated-reduce-scatter", iterations=accumulating(4, 2, 2), mesh=[2, 2],
+          while_accumulating={"requires_all_reduce": False}),
+    fsdp2("accumulation-kept-unsharded", iterations=accumulating(2, 2, 2),
+          while_accumulating={"requires_gradient_sync": False, "reshard_after_backward": False}),
+    fsdp2("accumulation-not-last", iterations=accumulating(2, 2, 2),
+          while_accumulating={"requires_gradient_sync": False, "is_last_backward": False}),
+    # What is around the sharding
+    fsdp2("evaluation", iterations=evaluating(2)),
+    fsdp2("adam", optimizer=ADAM),
+    fsdp2("clip-norm", more=CLIPPED),
+    fsdp2("clip-norm-replicated", iterations=even(4, 2), mesh=[2, 2], more=CLIPPED),
+    fsdp2("bf16", mixed_precision=BF16),
+    fsdp2("bf16-reduced-in-fp32", mixed_precision=BF16_REDUCED_IN_FP32),
+    fsdp2("fp16-reduced-in-fp16", mixed_precision={"param_dtype": "fp32", "reduce_dtype": "fp16"}),
+]
+
+
+def zero1(name, described=PLAIN, iterations=None, optimizer=None, more=None, ddp=None, **options):
+    return setting("zero1-" + name, described, iterations or even(2, 2), optimizer, more,
+                   zero1={"ddp": ddp or {}, **options})
+
+
+ZERO1_SETTINGS = [
+    zero1("sgd"),
+    zero1("adam", optimizer=ADAM),
+    zero1("momentum", optimizer={**SGD, "momentum": 0.5}),
+    zero1("small-buckets", iterations=even(2, 3), ddp={"bucket_cap_mb": TINY}),
+    zero1("uneven", UNEVEN),
+    zero1("four-ranks", UNEVEN, even(4, 2), optimizer=ADAM),
+    zero1("bucket-view", parameters_as_bucket_view=True),
+    zero1("bucket-view-four-ranks", UNEVEN, even(4, 2), parameters_as_bucket_view=True),
+    zero1("more-ranks-than-parameters", network([4], [2], [linear(4, 3), linear(3, 2, bias=False)]),
+          even(4, 2)),
+    zero1("more-ranks-than-parameters-bucket-view",
+          network([4], [2], [linear(4, 3), linear(3, 2, bias=False)]), even(4, 2),
+          parameters_as_bucket_view=True),
+    zero1("accumulation", iterations=accumulating(2, 2, 2)),
+    zero1("clip-norm", more=CLIPPED),
+    zero1("batch-norm", NORM),
+]
+
+SHARDED_SETTINGS = FSDP1_SETTINGS + FSDP2_SETTINGS + ZERO1_SETTINGS
