@@ -146,6 +146,9 @@ FSDP2_SETTINGS = [
           while_accumulating={"requires_gradient_sync": False, "reshard_after_backward": False}),
     fsdp2("accumulation-not-last", iterations=accumulating(2, 2, 2),
           while_accumulating={"requires_gradient_sync": False, "is_last_backward": False}),
+    # As before, where the root holds no parameters that are still gathered
+    fsdp2("accumulation-not-last-in-pairs", iterations=accumulating(2, 2, 2), units=PAIRS,
+          while_accumulating={"requires_gradient_sync": False, "is_last_backward": False}),
     # What is around the sharding
     fsdp2("evaluation", iterations=evaluating(2)),
     fsdp2("adam", optimizer=ADAM),
