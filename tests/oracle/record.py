@@ -215,6 +215,8 @@ def free_port():
 def run(setting):
     if "scenario" in setting:
         setting = {**setting, "port": free_port()}
+    if sharded.family_of(setting):
+        sharded.prepare(setting)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         processes = [start_rank(setting, r, folder) for r in range(setting["world_size"])]

@@ -58,11 +58,11 @@ BF16_REDUCED_IN_FP32 = {"param_dtype": "bf16", "reduce_dtype": "fp32"}
 CLIPPED = {"clip_norm": 1.0}
 
 
-def evaluating(world_size):
-    """Training, evaluation, training."""
-    result = even(world_size, 3)
+def evaluating(world_size, count=3, first=1):
+    """Training, but for one iteration that evaluates."""
+    result = even(world_size, count)
     for iterations in result:
-        iterations[1]["training"] = False
+        iterations[first]["training"] = False
     return result
 
 
@@ -184,4 +184,101 @@ ZERO1_SETTINGS = [
     zero1("batch-norm", NORM),
 ]
 
-SHARDED_SETTINGS = FSDP1_SETTINGS + FSDP2_SETTINGS + ZERO1_SETTINGS
+
+
+def deepspeed(name, stage, described=PLAIN, iterations=None, optimizer=None, config=None,
+              **zero_optimization):
+    return setting("deepspeed-" + name, described, iterations or even(2, 3), optimizer,
+                   deepspeed={"zero_optimization": {"stage": stage, **zero_optimization},
+                              **(config or {})})
+
+
+IN_BF16 = {"bf16": {"enabled": True}}
+IN_TWO = {"gradient_accumulation_steps": 2}
+CLIPPING = {"gradient_clipping": 1.0}
+TO_CPU = {"offload_optimizer": {"device": "cpu"}}
+# Nothing is kept gathered, whatever its size.
+SHARDS_ALL = {"stage3_param_persistence_threshold": 0}
+KEEPS_NOTHING = {**SHARDS_ALL, "stage3_prefetch_bucket_size": 0, "stage3_max_reuse_distance": 0}
+
+DEEPSPEED_SETTINGS = [
+    deepspeed("stage-0", 0),
+    deepspeed("stage-0-four-ranks", 0, UNEVEN, even(4, 2)),
+    deepspeed("stage-0-accumulation", 0, iterations=accumulating(2, 2, 2), config=IN_TWO),
+    deepspeed("stage-0-clipping", 0, config=CLIPPING),
+    deepspeed("stage-0-bf16", 0, config=IN_BF16),
+    deepspeed("stage-0-bf16-accumulation", 0, iterations=accumulating(2, 2, 2),
+              config={**IN_BF16, **IN_TWO}),
+    # Stage 1
+    deepspeed("stage-1", 1),
+    deepspeed("stage-1-four-ranks", 1, UNEVEN, even(4, 2)),
+    deepspeed("stage-1-adam", 1, optimizer=ADAM),
+    deepspeed("stage-1-small-buckets", 1, UNEVEN, reduce_bucket_size=30),
+    deepspeed("stage-1-small-buckets-overlapped", 1, UNEVEN, reduce_bucket_size=30,
+              overlap_comm=True),
+    deepspeed("stage-1-overlapped", 1, overlap_comm=True),
+    deepspeed("stage-1-accumulation", 1, iterations=accumulating(2, 2, 2), config=IN_TWO),
+    deepspeed("stage-1-accumulation-overlapped", 1, iterations=accumulating(2, 2, 2),
+              config=IN_TWO, overlap_comm=True),
+    deepspeed("stage-1-clipping", 1, config=CLIPPING),
+    deepspeed("stage-1-bf16", 1, config=IN_BF16),
+    # Stage 2
+    deepspeed("stage-2", 2),
+    deepspeed("stage-2-four-ranks", 2, UNEVEN, even(4, 2)),
+    deepspeed("stage-2-adam", 2, optimizer=ADAM),
+    deepspeed("stage-2-small-buckets", 2, UNEVEN, reduce_bucket_size=30),
+    deepspeed("stage-2-small-buckets-four-ranks", 2, UNEVEN, even(4, 2), reduce_bucket_size=30),
+    deepspeed("stage-2-small-buckets-overlapped", 2, UNEVEN, reduce_bucket_size=30,
+              overlap_comm=True),
+    deepspeed("stage-2-reduce-to-owners", 2, use_multi_rank_bucket_allreduce=False),
+    deepspeed("stage-2-reduce-to-owners-four-ranks", 2, UNEVEN, even(4, 2), reduce_bucket_size=30,
+              use_multi_rank_bucket_allreduce=False),
+    deepspeed("stage-2-all-reduce", 2, UNEVEN, reduce_bucket_size=30, reduce_scatter=False),
+    deepspeed("stage-2-round-robin", 2, UNEVEN, even(4, 2), round_robin_gradients=True),
+    deepspeed("stage-2-accumulation", 2, iterations=accumulating(2, 2, 2), config=IN_TWO),
+    deepspeed("stage-2-clipping", 2, config=CLIPPING),
+    deepspeed("stage-2-bf16", 2, config=IN_BF16),
+    deepspeed("stage-2-bf16-accumulation", 2, iterations=accumulating(2, 2, 2),
+              config={**IN_BF16, **IN_TWO}),
+    deepspeed("stage-2-bf16-reduced-in-fp32", 2,
+              config={**IN_BF16, "communication_data_type": "fp32"}),
+    deepspeed("stage-2-offload", 2, optimizer=ADAM, **TO_CPU),
+    deepspeed("stage-2-offload-accumulation", 2, iterations=accumulating(2, 2, 2), config=IN_TWO,
+              **TO_CPU),
+    deepspeed("stage-2-evaluation", 2, iterations=evaluating(2)),
+    deepspeed("stage-2-batch-norm", 2, NORM),
+    # Stage 3
+    deepspeed("stage-3", 3),
+    deepspeed("stage-3-all-sharded", 3, **SHARDS_ALL),
+    deepspeed("stage-3-some-persistent", 3, stage3_param_persistence_threshold=10),
+    deepspeed("stage-3-four-ranks", 3, UNEVEN, even(4, 3), **SHARDS_ALL),
+    deepspeed("stage-3-keeps-nothing", 3, iterations=even(2, 4), **KEEPS_NOTHING),
+    deepspeed("stage-3-keeps-nothing-four-ranks", 3, UNEVEN, even(4, 3), **KEEPS_NOTHING),
+    deepspeed("stage-3-no-prefetch", 3, iterations=even(2, 4), **SHARDS_ALL,
+              stage3_prefetch_bucket_size=0),
+    deepspeed("stage-3-small-prefetch", 3, iterations=even(2, 4),
+              **{**KEEPS_NOTHING, "stage3_prefetch_bucket_size": 30}),
+    deepspeed("stage-3-middle-prefetch", 3, iterations=even(2, 4),
+              **{**KEEPS_NOTHING, "stage3_prefetch_bucket_size": 60}),
+    deepspeed("stage-3-large-prefetch", 3, iterations=even(2, 4),
+              **{**KEEPS_NOTHING, "stage3_prefetch_bucket_size": 1000}),
+    deepspeed("stage-3-middle-reuse", 3, iterations=even(2, 4),
+              **{**KEEPS_NOTHING, "stage3_max_reuse_distance": 40}),
+    deepspeed("stage-3-few-live", 3, iterations=even(2, 4), **SHARDS_ALL,
+              stage3_max_live_parameters=40),
+    deepspeed("stage-3-small-buckets", 3, UNEVEN, **SHARDS_ALL, reduce_bucket_size=30),
+    deepspeed("stage-3-not-overlapped", 3, UNEVEN, **SHARDS_ALL, reduce_bucket_size=30,
+              overlap_comm=False),
+    deepspeed("stage-3-small-sub-groups", 3, **SHARDS_ALL, sub_group_size=30),
+    deepspeed("stage-3-adam", 3, optimizer=ADAM, **SHARDS_ALL),
+    deepspeed("stage-3-accumulation", 3, iterations=accumulating(2, 2, 2), config=IN_TWO,
+              **SHARDS_ALL),
+    deepspeed("stage-3-clipping", 3, config=CLIPPING, **SHARDS_ALL),
+    deepspeed("stage-3-bf16", 3, config=IN_BF16, **SHARDS_ALL),
+    deepspeed("stage-3-offload", 3, optimizer=ADAM, **SHARDS_ALL, **TO_CPU),
+    deepspeed("stage-3-evaluation", 3, iterations=evaluating(2), **SHARDS_ALL),
+    deepspeed("stage-3-evaluation-first", 3, iterations=evaluating(2, 4, first=0), **SHARDS_ALL),
+    deepspeed("stage-3-evaluation-keeps-nothing", 3, iterations=evaluating(2), **KEEPS_NOTHING),
+]
+
+SHARDED_SETTINGS = FSDP1_SETTINGS + FSDP2_SETTINGS + ZERO1_SETTINGS + DEEPSPEED_SETTINGS
