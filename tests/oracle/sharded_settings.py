@@ -281,4 +281,58 @@ DEEPSPEED_SETTINGS = [
     deepspeed("stage-3-evaluation-keeps-nothing", 3, iterations=evaluating(2), **KEEPS_NOTHING),
 ]
 
-SHARDED_SETTINGS = FSDP1_SETTINGS + FSDP2_SETTINGS + ZERO1_SETTINGS + DEEPSPEED_SETTINGS
+
+
+def fairscale(name, described=PLAIN, iterations=None, optimizer=None, more=None, **options):
+    return setting("fairscale-" + name, described, iterations or even(2, 2), optimizer, more,
+                   fairscale=options)
+
+
+def fairscale_fsdp(name, described=PLAIN, iterations=None, optimizer=None, more=None, **options):
+    return setting("fairscale-fsdp-" + name, described, iterations or even(2, 2), optimizer, more,
+                   fairscale_fsdp={"units": [[0, 0], [1, 1], [2, 2]], **options})
+
+
+NO_BUFFER = {"reduce_buffer_size": 0}
+
+FAIRSCALE_SETTINGS = [
+    # Every gradient reduced by itself
+    fairscale("default", **NO_BUFFER),
+    fairscale("uneven", UNEVEN, **NO_BUFFER),
+    fairscale("four-ranks", UNEVEN, even(4, 2), **NO_BUFFER),
+    fairscale("adam", optimizer=ADAM, **NO_BUFFER),
+    fairscale("accumulation", iterations=accumulating(2, 2, 2), **NO_BUFFER),
+    fairscale("clip-norm", more=CLIPPED, **NO_BUFFER),
+    fairscale("batch-norm", NORM, **NO_BUFFER),
+    fairscale("batch-norm-accumulation", NORM, accumulating(2, 2, 2), **NO_BUFFER),
+    fairscale("batch-norm-own-buffers", NORM, broadcast_buffers=False, **NO_BUFFER),
+    fairscale("evaluation", NORM, evaluating(2), **NO_BUFFER),
+    fairscale("reduced-in-fp16", reduce_fp16=True, **NO_BUFFER),
+    fairscale("broadcast-in-fp16", oss={"broadcast_fp16": True}, **NO_BUFFER),
+    # Gradients packed into one buffer for each owner
+    fairscale("buffers"),
+    fairscale("buffers-uneven", UNEVEN, even(2, 3)),
+    fairscale("buffers-four-ranks", UNEVEN, even(4, 2)),
+    fairscale("small-buffers", UNEVEN, even(2, 3), reduce_buffer_size=30),
+    fairscale("tiny-buffers", UNEVEN, even(2, 3), reduce_buffer_size=6),
+    # No parameter of rank 1 fits
+    fairscale("empty-buffer", UNEVEN, even(2, 3), reduce_buffer_size=4),
+    fairscale("buffers-accumulation", iterations=accumulating(2, 2, 2)),
+    fairscale("buffers-clip-norm", more=CLIPPED),
+    fairscale("more-ranks-than-parameters",
+              network([4], [2], [linear(4, 3), linear(3, 2, bias=False)]), even(4, 2)),
+]
+
+FAIRSCALE_FSDP_SETTINGS = [
+    fairscale_fsdp("default"),
+    fairscale_fsdp("four-ranks", UNEVEN, even(4, 2), units=UNEVEN_UNITS),
+    fairscale_fsdp("no-reshard", reshard_after_forward=False),
+    fairscale_fsdp("no-buckets", bucket_cap_mb=0),
+    fairscale_fsdp("accumulation", iterations=accumulating(2, 2, 2)),
+    fairscale_fsdp("clip-norm", more=CLIPPED),
+    fairscale_fsdp("evaluation", iterations=evaluating(2)),
+    fairscale_fsdp("adam", optimizer=ADAM),
+]
+
+SHARDED_SETTINGS = (FSDP1_SETTINGS + FSDP2_SETTINGS + ZERO1_SETTINGS + DEEPSPEED_SETTINGS
+                    + FAIRSCALE_SETTINGS + FAIRSCALE_FSDP_SETTINGS)
