@@ -30,6 +30,19 @@ class DeepSpeed(Strategy):
         # It would compile an extension for shared memory first, for minutes. Without it, its
         # collectives are those of torch.
         sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None
+        # Of several gathers it awaits the last one alone, which is enough on a stream of NCCL's:
+        # Gloo may finish the others later.
+        gather = deepspeed.comm.all_gather_into_tensor
+
+        def gather_and_wait(*arguments, **named):
+            work = gather(*arguments, **named)
+            if work is not None:
+                work.wait()
+            return work
+
+        if not hasattr(gather, "waits"):
+            gather_and_wait.waits = True
+            deepspeed.comm.all_gather_into_tensor = gather_and_wait
 
     @staticmethod
     def types(options):
