@@ -8,8 +8,9 @@ do in every setting of sharded_settings.py.
 Each setting runs over Gloo on loopback, one process per rank. The flight recorder says which
 collectives every rank issued; losses, gradients and final state are written beside them, to
 tests/data/oracle/NAME.json, of metrics to metrics/NAME.json there, of Lightning to
-lightning/NAME.json, of sharding to sharded/NAME.json. With --check nothing is written: what runs now must equal what the files hold,
-up to rounding where a setting is not exact (another processor may add in a different order).
+lightning/NAME.json, of sharding to sharded/NAME.json. With --check nothing is written: what runs
+now must equal what the files hold, up to rounding where a setting is not exact (another processor
+may add in a different order).
 """
 
 import argparse

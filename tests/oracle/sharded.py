@@ -359,7 +359,7 @@ def narrowest(setting):
 
 
 def rounds(setting):
-    """Whether its arithmetic must round, or cannot be done in fp64: then there is no need to look."""
+    """Whether it must round, or cannot be run in fp64: then there is no need to look."""
     return (setting["optimizer"]["kind"] != "SGD" or "clip_norm" in setting
             or not STRATEGIES[family_of(setting)].computes_in_fp64
             or narrowest(setting) != networks.DTYPES[setting["dtype"]])

@@ -1,4 +1,4 @@
-"""One rank's training under FairScale's wrappers: OSS with ShardedDataParallel, and its own FSDP."""
+"""One rank's training under FairScale: OSS with ShardedDataParallel, and its own FSDP."""
 
 import contextlib
 
@@ -81,7 +81,7 @@ class _NoStream:
 
 
 class FairScaleFsdp(Strategy):
-    """Its code asks for CUDA streams without looking whether there is CUDA: these do nothing here."""
+    """Its code asks for CUDA streams where there is no CUDA: these do nothing here."""
 
     family = "fairscale_fsdp"
 
