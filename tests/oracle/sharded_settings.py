@@ -149,6 +149,8 @@ FSDP2_SETTINGS = [
     # As before, where the root holds no parameters that are still gathered
     fsdp2("accumulation-not-last-in-pairs", iterations=accumulating(2, 2, 2), units=PAIRS,
           while_accumulating={"requires_gradient_sync": False, "is_last_backward": False}),
+    fsdp2("accumulation-not-last-of-three", iterations=accumulating(2, 2, 3), units=PAIRS,
+          while_accumulating={"requires_gradient_sync": False, "is_last_backward": False}),
     # What is around the sharding
     fsdp2("evaluation", iterations=evaluating(2)),
     fsdp2("adam", optimizer=ADAM),
