@@ -48,6 +48,8 @@ KINDS = {
     "reduce_scatter_tensor": ("reduce_scatter", False),
     "broadcast": ("broadcast", False),
 }
+# Operators of the functional collectives' library that communicate nothing.
+SILENT = ("wait_tensor", "_wrap_tensor_autograd")
 REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 # The reduction that an operator receives is boxed and cannot be read; that of these calls can.
 CALLS_WITH_REDUCTION = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor")
@@ -110,7 +112,7 @@ class Recorder(TorchDispatchMode):
             return NotImplemented  # its own dispatch comes back here with plain tensors
         schema = operator._schema
         library, name = schema.name.split("::")
-        if library == "c10d" or (library == "_c10d_functional" and name != "wait_tensor"):
+        if library == "c10d" or (library == "_c10d_functional" and name not in SILENT):
             names = [argument.name for argument in schema.arguments]
             self._collective(name, {**dict(zip(names, arguments)), **(named or {})})
         return operator(*arguments, **(named or {}))

@@ -8,8 +8,9 @@ do in every setting of sharded_settings.py.
 Each setting runs over Gloo on loopback, one process per rank. The flight recorder says which
 collectives every rank issued; losses, gradients and final state are written beside them, to
 tests/data/oracle/NAME.json, of metrics to metrics/NAME.json there, of Lightning to
-lightning/NAME.json, of sharding to sharded/NAME.json. With --check nothing is written: what runs now must equal what the files hold,
-up to rounding where a setting is not exact (another processor may add in a different order).
+lightning/NAME.json, of sharding to sharded/NAME.json. With --check nothing is written: what runs
+now must equal what the files hold, up to rounding where a setting is not exact (another processor
+may add in a different order).
 """
 
 import argparse
@@ -20,6 +21,7 @@ import math
 import os
 import pathlib
 import platform
+import signal
 import socket
 import sys
 import tempfile
@@ -54,6 +56,8 @@ from sharded_settings import SHARDED_SETTINGS  # noqa: E402
 # What Gloo says on a rank that waited: for the time limit, or until another's ended it.
 WAITING_SIGNS = ("Timed out", "timeout caused pair closure", "Connection closed by peer")
 NAMES = "torchmetrics-names"
+# How long one rank of one setting may take.
+RANK_SECONDS_MAX = 300
 # Tensors above this are written as a digest.
 LISTED_MAX = 64
 
@@ -189,6 +193,8 @@ def start_rank(setting, rank, folder):
     process = os.fork()
     if process != 0:
         return process
+    # A rank that waits where no time limit of Gloo's applies ends here, and with it the recording.
+    signal.alarm(RANK_SECONDS_MAX)
     status = 0
     try:
         run_rank(setting, rank, folder)
@@ -210,6 +216,8 @@ def free_port():
 def run(setting):
     if "scenario" in setting:
         setting = {**setting, "port": free_port()}
+    if sharded.family_of(setting):
+        sharded.prepare(setting)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         processes = [start_rank(setting, r, folder) for r in range(setting["world_size"])]

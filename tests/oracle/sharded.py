@@ -1,7 +1,7 @@
 """One rank's training where parameters, gradients or optimizer state are shards.
 
-The strategy's own code runs: FullyShardedDataParallel, fully_shard, or ZeroRedundancyOptimizer
-under DistributedDataParallel. The record names parameters as the network without any wrapper does.
+The strategy's own code runs: FullyShardedDataParallel, fully_shard, ZeroRedundancyOptimizer under
+DistributedDataParallel, an engine of DeepSpeed, or FairScale's wrappers.
 """
 
 import contextlib
@@ -18,116 +18,21 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 from torch.distributed.optim import ZeroRedundancyOptimizer
-from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import issued
 import network as networks
-
-
-class Block(torch.nn.Sequential):
-    """A range of layers as a module of its own, so that a wrapper's hooks fire on it."""
-
-    def __init__(self, children, ranges, skipped):
-        super().__init__()
-        for name, child in children:
-            self.add_module(name, child)
-        self._ranges = ranges
-        self._skipped = skipped
-
-    def forward(self, value):
-        for child, (first, last) in zip(self, self._ranges):
-            if not self._skipped.issuperset(range(first, last + 1)):
-                value = child(value)
-        return value
-
-
-class Units:
-    """The network cut into blocks: `blocks` has each unit's range with its module, inner first."""
-
-    def __init__(self, network, units):
-        self.layers = list(network.named_children())
-        self.skipped = set()
-        self.blocks = []
-        self._units = sorted((tuple(unit) for unit in units), key=lambda u: (u[0], -u[1]))
-        self.root = self._block(0, len(self.layers) - 1, list(self._units))
-
-    def _block(self, first, last, inside):
-        children, ranges, index = [], [], first
-        while index <= last:
-            unit = next((u for u in inside if u[0] == index), None)
-            if unit is None:
-                children.append(self.layers[index])
-                ranges.append((index, index))
-                index += 1
-                continue
-            below = [u for u in inside if u != unit and u[0] >= unit[0] and u[1] <= unit[1]]
-            block = self._block(*unit, below)
-            self.blocks.append((list(unit), block))
-            children.append((f"{unit[0]}-{unit[1]}", block))
-            ranges.append(unit)
-            index = unit[1] + 1
-        return Block(children, ranges, self.skipped)
-
-
-def dtypes_of(names):
-    return {key: networks.DTYPES[name] if name in networks.DTYPES else name
-            for key, name in names.items() if name is not None}
-
-
-class Strategy:
-    """What the families share; `begin` makes the model and `optimizer` what trains it."""
-
-    def __init__(self, setting, module):
-        self.setting = setting
-        self.options = dict(setting[self.family])
-        # Wrappers put other modules in between and other parameters in: layers stay.
-        self.names = {id(m): name for name, m in module.named_modules()}
-        self.original = [(name, p.numel(), p.requires_grad)
-                         for name, p in module.named_parameters()]
-        self.modules = list(module.modules())
-        self.units = Units(module, self.options.pop("units", []))
-
-    def name_of(self, module, parameter):
-        name = self.names[id(module)]
-        return f"{name}.{parameter}" if name else parameter
-
-    def named(self):
-        return [
-            (self.name_of(module, key), parameter)
-            for module in self.modules
-            for key, parameter in module.named_parameters(recurse=False)
-        ]
-
-    def make_optimizer(self, parameters):
-        arguments = dict(self.setting["optimizer"])
-        kind = getattr(torch.optim, arguments.pop("kind"))
-        return kind([p for p in parameters if p.requires_grad], **arguments)
-
-    @contextlib.contextmanager
-    def accumulating(self, synchronises):
-        with contextlib.nullcontext() if synchronises else self.model.no_sync():
-            yield
-
-    def clip(self, limit):
-        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
-
-    def state_elements(self, optimizer):
-        """Steps are counters of torch's, not state of the algorithm."""
-        return sum(
-            local(value).numel()
-            for state in optimizer.state.values()
-            for key, value in state.items()
-            if isinstance(value, torch.Tensor) and key != "step"
-        )
-
-
-def local(tensor):
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+from sharded_deepspeed import DeepSpeed
+from sharded_fairscale import FairScale, FairScaleFsdp
+from sharded_strategy import Strategy, dtypes_of
 
 
 class Fsdp1(Strategy):
     family = "fsdp1"
+
+    @staticmethod
+    def broadcasts_state(options):
+        return bool(options.get("sync_module_states"))
 
     def begin(self):
         options = self.options
@@ -227,6 +132,10 @@ class Fsdp1(Strategy):
 
 class Fsdp2(Strategy):
     family = "fsdp2"
+
+    @staticmethod
+    def broadcasts_state(options):
+        return False
 
     def begin(self):
         options = self.options
@@ -335,7 +244,8 @@ class Zero1(Strategy):
         return dict(self.named())
 
 
-STRATEGIES = {kind.family: kind for kind in (Fsdp1, Fsdp2, Zero1)}
+STRATEGIES = {kind.family: kind
+              for kind in (Fsdp1, Fsdp2, Zero1, DeepSpeed, FairScale, FairScaleFsdp)}
 
 
 def family_of(setting):
@@ -345,9 +255,12 @@ def family_of(setting):
 def draws_as(setting, rank):
     """Where construction broadcasts the state, ranks begin with different numbers."""
     family = family_of(setting)
-    if family == "fsdp1" and not setting["fsdp1"].get("sync_module_states"):
-        return 0
-    return 0 if family == "fsdp2" else rank
+    return rank if STRATEGIES[family].broadcasts_state(setting[family]) else 0
+
+
+def prepare(setting):
+    """Before the ranks part, so that what is slow to import is imported once."""
+    STRATEGIES[family_of(setting)].prepare()
 
 
 class ShardedRun:
@@ -363,7 +276,7 @@ class ShardedRun:
         for index, layer in enumerate(module.children()):
             issued.mark_layer(self.recorder, layer, index)
         self.buffers = module.named_buffers
-        self.strategy = STRATEGIES[family_of(setting)](setting, module)
+        self.strategy = STRATEGIES[family_of(setting)](setting, module, self.recorder)
 
     def train(self):
         with self.recorder:
@@ -379,14 +292,20 @@ class ShardedRun:
         for number, iteration in enumerate(self.setting["iterations"][self.rank]):
             self.recorder.mark(iteration=number)
             self._iterate(data, iteration)
-            if iteration.get("training", True) and iteration.get("step", True):
-                if "clip_norm" in self.setting:
-                    norm = strategy.clip(self.setting["clip_norm"])
-                    self.record.setdefault("norms", []).append(norm.item())
-                self.recorder.mark(step=step)
-                optimizer.step()
-                optimizer.zero_grad()
-                step += 1
+            if not iteration.get("training", True):
+                continue
+            if not iteration.get("step", True):
+                strategy.end_micro_batch()
+                continue
+            norm = None
+            if "clip_norm" in self.setting:
+                norm = strategy.clip(self.setting["clip_norm"])
+            self.recorder.mark(step=step)
+            of_step = strategy.step(optimizer)
+            norm = of_step if norm is None else norm
+            if norm is not None:
+                self.record.setdefault("norms", []).append(float(norm))
+            step += 1
         self.record["optimizer_state_elements"] = strategy.state_elements(optimizer)
 
     def _iterate(self, data, iteration):
@@ -406,7 +325,7 @@ class ShardedRun:
         with strategy.accumulating(synchronises):
             loss = self._loss(inputs, target)
             self.record["losses"].append(loss.item())
-            (loss * iteration.get("loss_factor", 1)).backward()
+            strategy.backward(loss, iteration.get("loss_factor", 1))
         gradients = None
         if synchronises:
             gradients = {name: value if value is None or value == [] else self.written(value)
@@ -414,7 +333,7 @@ class ShardedRun:
         self.record["gradients"].append(gradients)
 
     def _loss(self, inputs, target):
-        output = self.strategy.model(inputs)
+        output = self.strategy.forward(inputs)
         # The loss is taken in the data's type, also where the network computes in a narrower one.
         output = output.to(networks.DTYPES[self.setting["dtype"]])
         return networks.loss_of(self.setting["network"], output, target)
@@ -433,15 +352,16 @@ class ShardedRun:
 
 def narrowest(setting):
     """The narrowest type in which anything is computed or reduced."""
-    options = setting[family_of(setting)]
-    types = [t for t in (options.get("mixed_precision") or {}).values() if t in networks.DTYPES]
+    family = family_of(setting)
+    types = STRATEGIES[family].types(setting[family])
     return min((networks.DTYPES[t] for t in [setting["dtype"], *types]),
                key=lambda dtype: -torch.finfo(dtype).eps)
 
 
 def rounds(setting):
-    """Whether its arithmetic must round: then there is no need to look."""
+    """Whether it must round, or cannot be run in fp64: then there is no need to look."""
     return (setting["optimizer"]["kind"] != "SGD" or "clip_norm" in setting
+            or not STRATEGIES[family_of(setting)].computes_in_fp64
             or narrowest(setting) != networks.DTYPES[setting["dtype"]])
 
 

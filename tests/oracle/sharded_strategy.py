@@ -1,0 +1,154 @@
+"""What all strategies that shard have in common when they are recorded.
+
+A network becomes a tree of blocks, so that hooks of a wrapper fire on a unit of several layers. The
+record names parameters as the network without any wrapper does.
+"""
+
+import contextlib
+import pathlib
+import sys
+
+import torch
+from torch.distributed.tensor import DTensor
+
+import network as networks
+
+
+def find_libraries():
+    """DeepSpeed and FairScale lie beside the environment, where nothing else looks for them."""
+    folder = str(pathlib.Path(sys.prefix).parent / "sharding")
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+class Block(torch.nn.Sequential):
+    """A range of layers as a module of its own, so that a wrapper's hooks fire on it."""
+
+    def __init__(self, children, ranges, skipped):
+        super().__init__()
+        for name, child in children:
+            self.add_module(name, child)
+        self._ranges = ranges
+        self._skipped = skipped
+
+    def forward(self, value):
+        for child, (first, last) in zip(self, self._ranges):
+            if not self._skipped.issuperset(range(first, last + 1)):
+                value = child(value)
+        return value
+
+
+class Units:
+    """The network cut into blocks: `blocks` has each unit's range with its module, inner first."""
+
+    def __init__(self, network, units):
+        self.layers = list(network.named_children())
+        self.skipped = set()
+        self.blocks = []
+        self._units = sorted((tuple(unit) for unit in units), key=lambda u: (u[0], -u[1]))
+        self.root = self._block(0, len(self.layers) - 1, list(self._units))
+
+    def _block(self, first, last, inside):
+        children, ranges, index = [], [], first
+        while index <= last:
+            unit = next((u for u in inside if u[0] == index), None)
+            if unit is None:
+                children.append(self.layers[index])
+                ranges.append((index, index))
+                index += 1
+                continue
+            below = [u for u in inside if u != unit and u[0] >= unit[0] and u[1] <= unit[1]]
+            block = self._block(*unit, below)
+            self.blocks.append((list(unit), block))
+            children.append((f"{unit[0]}-{unit[1]}", block))
+            ranges.append(unit)
+            index = unit[1] + 1
+        return Block(children, ranges, self.skipped)
+
+
+def dtypes_of(names):
+    return {key: networks.DTYPES[name] if name in networks.DTYPES else name
+            for key, name in names.items() if name is not None}
+
+
+class Strategy:
+    """What the families share; `begin` makes the model and `optimizer` what trains it."""
+
+    # Whether the same setting can be run once more in fp64, to see if it rounds.
+    computes_in_fp64 = True
+
+    @staticmethod
+    def prepare():
+        """Imports what this family needs and others do not."""
+
+    @staticmethod
+    def broadcasts_state(options):
+        """Whether construction makes the state of all ranks equal to rank 0's."""
+        return True
+
+    @staticmethod
+    def types(options):
+        """The types of mixed precision."""
+        return [t for t in (options.get("mixed_precision") or {}).values() if t in networks.DTYPES]
+
+    def __init__(self, setting, module, recorder):
+        self.setting = setting
+        self.recorder = recorder
+        self.options = dict(setting[self.family])
+        # Wrappers put other modules in between and other parameters in: layers stay.
+        self.names = {id(m): name for name, m in module.named_modules()}
+        self.original = [(name, p.numel(), p.requires_grad)
+                         for name, p in module.named_parameters()]
+        self.modules = list(module.modules())
+        self.units = Units(module, self.options.pop("units", []))
+
+    def name_of(self, module, parameter):
+        name = self.names[id(module)]
+        return f"{name}.{parameter}" if name else parameter
+
+    def named(self):
+        return [
+            (self.name_of(module, key), parameter)
+            for module in self.modules
+            for key, parameter in module.named_parameters(recurse=False)
+        ]
+
+    def make_optimizer(self, parameters):
+        arguments = dict(self.setting["optimizer"])
+        kind = getattr(torch.optim, arguments.pop("kind"))
+        return kind([p for p in parameters if p.requires_grad], **arguments)
+
+    @contextlib.contextmanager
+    def accumulating(self, synchronises):
+        with contextlib.nullcontext() if synchronises else self.model.no_sync():
+            yield
+
+    def forward(self, inputs):
+        return self.model(inputs)
+
+    def backward(self, loss, factor):
+        (loss * factor).backward()
+
+    def step(self, optimizer):
+        """Returns the norm of the gradients where the step itself computes it."""
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def end_micro_batch(self):
+        """After a backward pass that no optimizer step follows."""
+
+    def clip(self, limit):
+        return torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+
+    def state_elements(self, optimizer):
+        """Steps are counters of torch's, not state of the algorithm."""
+        return sum(
+            local(value).numel()
+            for state in optimizer.state.values()
+            for key, value in state.items()
+            if isinstance(value, torch.Tensor) and key != "step"
+        )
+
+
+def local(tensor):
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
