@@ -108,7 +108,7 @@ std::string why_it_did_not_run(const OneRun& run) {
 
 std::string why_another_size(const Preparation& preparation) {
   const StrategyEntry* entry = strategies().find(preparation.strategy);
-  if (entry != nullptr && entry->is_one_process()) {
+  if (entry != nullptr && entry->traits.is_one_process()) {
     return fmt::format("{} runs in 1 process, whatever its devices", preparation.strategy);
   }
   return fmt::format("the scenario has {} then", plural(preparation.options.world_size, "rank"));

@@ -1,6 +1,7 @@
 #include "model/strategy/ddp.hpp"
 
 #include "model/strategy/ddp_sites.hpp"
+#include "model/strategy/sharded/zero_redundancy_sites.hpp"
 
 namespace lockstep {
 
@@ -19,8 +20,41 @@ DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
 
 // Construction
 
+// With parameters_as_bucket_view what a rank owns lies in one piece.
+void DistributedDataParallel::allocate(Rank& rank) {
+  const auto variant = static_cast<uint64_t>(rank.id());
+  std::vector<Slice> in_pieces(replica_.parameters().size());
+  bool has_pieces = false;
+  for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
+    redundancy_free_.emplace_back();
+    const OptimizerPlan::Sharding sharding = plan().optimizers[optimizer].sharding;
+    if (sharding == OptimizerPlan::Sharding::none) {
+      continue;
+    }
+    redundancy_free_.back().emplace(replica_, optimizer, rank.world_size());
+    if (sharding == OptimizerPlan::Sharding::zero_redundancy_in_buckets) {
+      has_pieces = true;
+      redundancy_free_.back()->allocate_pieces(rank, in_pieces);
+    }
+  }
+  if (!has_pieces) {
+    replica_.allocate(rank, variant);
+    return;
+  }
+  for (size_t index = 0; index < in_pieces.size(); ++index) {
+    if (in_pieces[index].buffer == no_buffer) {
+      const ParameterPlace place = replica_.parameters()[index].place;
+      in_pieces[index] = rank.allocate(Purpose::parameter, plan().parameter_dtype,
+                                       replica_.network().parameter(place).elements());
+    }
+  }
+  replica_.allocate_in(rank, in_pieces, variant);
+}
+
 Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
-  replica_.allocate(rank, static_cast<uint64_t>(rank.id()));
+  if (!replica_.is_allocated()) {
+    allocate(rank);
+  }
   if (stage != Stage::fit) {  // no gradients to exchange: Lightning does not wrap the model
     if (plan().synchronises_without_fit) {
       co_await broadcast_coalesced(rank, world_group, module_state(), 0, site_id(send_parameters));
@@ -190,7 +224,11 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
 }
 
 Program DistributedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  replica_.optimizer_step(rank, options, site_id(update));  // 11. local, and the same everywhere
+  if (auto& divided = redundancy_free_[options.optimizer]) {
+    divided->step(rank, options, transfers_);
+  } else {
+    replica_.optimizer_step(rank, options, site_id(update));  // 11. local, and the same everywhere
+  }
   transfers_.end_step();
   co_return;
 }
@@ -201,6 +239,15 @@ Program DistributedDataParallel::zero_gradients(Rank& rank, size_t optimizer, bo
     reducer_->gradients_forgotten(rank);
   }
   co_return;
+}
+
+// Lightning calls consolidate_state_dict of every optimizer that has it, on all ranks.
+Program DistributedDataParallel::gather_state(Rank& rank, SiteId) {
+  for (auto& divided : redundancy_free_) {
+    if (divided) {
+      co_await divided->gather_state(rank);
+    }
+  }
 }
 
 BucketAssignment DistributedDataParallel::bucket_assignment() const {
@@ -238,6 +285,7 @@ StrategyEntry distributed_data_parallel() {
   StrategyEntry entry;
   entry.name = "ddp";
   entry.class_name = "DDPStrategy";
+  entry.traits.wraps_in_ddp = true;
   entry.arguments = {"find_unused_parameters",
                      "static_graph",
                      "gradient_as_bucket_view",
@@ -247,6 +295,9 @@ StrategyEntry distributed_data_parallel() {
                      "divide_by_initial_world_size",
                      "throw_on_early_termination"};
   for (const std::string_view step : ddp_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  for (const std::string_view step : zero_redundancy_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {

@@ -6,6 +6,7 @@
 #include "model/strategy/distributed.hpp"
 #include "model/strategy/reducer.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/zero_redundancy.hpp"
 
 namespace lockstep {
 
@@ -31,6 +32,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   Program join(Rank& rank) override;
   Program teardown(Rank& rank) override;
+  Program gather_state(Rank& rank, SiteId site) override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   Slice loss() const override { return replica_.loss(); }
@@ -42,6 +44,7 @@ class DistributedDataParallel final : public DistributedStrategy {
 
  private:
   bool is_wrapped() const { return reducer_.has_value(); }
+  void allocate(Rank& rank);
   std::vector<Slice> module_state() const;
   Program verify_parameters(Rank& rank);
   Program before_forward(Rank& rank, bool with_gradients);
@@ -59,6 +62,8 @@ class DistributedDataParallel final : public DistributedStrategy {
   DataParallelOptions options_;
   Replica replica_;
   std::optional<Reducer> reducer_;    ///< of the wrapped model: in a fit
+  /// By optimizer; nothing where every rank updates all of its parameters.
+  std::vector<std::optional<ZeroRedundancyUpdate>> redundancy_free_;
   bool require_forward_sync_ = true;  ///< false after a forward under no_sync or without gradients
   bool synchronising_ = false;        ///< the backward that comes exchanges gradients
   SharedNumber active_;               ///< under join: how many ranks still have data

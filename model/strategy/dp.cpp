@@ -292,7 +292,7 @@ StrategyEntry data_parallel() {
   StrategyEntry entry;
   entry.name = "dp";
   entry.class_name = "DataParallelStrategy";
-  entry.layout = ProcessLayout::one_for_all_devices;
+  entry.traits = {.layout = ProcessLayout::one_for_all_devices, .one_node = true};
   for (const std::string_view step :
        {copy_parameters, copy_buffers, gather_outputs, scatter_gradients, add_gradients, update}) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});

@@ -19,12 +19,13 @@ struct GradientClipping {
 struct SharedNorm {
   GroupId group{};
   SiteId site{};
+  int64_t elements = 1;  ///< of the all_reduce; DTensor sends a number for each parameter
 };
 
 /// Clips complete gradients in place, on the compute stream of their device: what every rank does
 /// alike where all hold the same gradients (torch.nn.utils.clip_grad). With `shared` every rank of
-/// the group calls it with its own parts, each element once: clipping by norm all-reduces one
-/// element.
+/// the group calls it with its own parts, each element once: clipping by norm all-reduces their
+/// squares.
 void clip_gradients(Rank& rank, const GradientClipping& clipping,
                     const std::vector<Slice>& gradients, DeviceId device,
                     const SharedNorm* shared = nullptr);

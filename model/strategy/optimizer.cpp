@@ -70,9 +70,9 @@ Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
 }
 
 Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
-                      std::vector<OptimizedTensor*> tensors, SiteId site, Ticket after) {
-  ComputeOptions options{compute_stream, {after}, site};
-  Ticket last = after;
+                      const std::vector<OptimizedTensor*>& tensors, const ComputeOptions& options) {
+  const DeviceId device = options.on.device();
+  Ticket last{};
   Bytes moved{};
   std::vector<Slice> gradients;
   std::vector<Slice> values;
@@ -84,7 +84,8 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels ke
     ++tensor->steps;
     while (static_cast<int>(tensor->state.size()) < state_tensors(plan)) {
       tensor->state.push_back(
-          rank.allocate(Purpose::optimizer_state, tensor->value.dtype, tensor->value.elements));
+          rank.allocate(Purpose::optimizer_state, tensor->value.dtype, tensor->value.elements,
+                        device));
     }
     moved += tensor->value.bytes() * (3 + 2 * static_cast<int64_t>(tensor->state.size()));
     gradients.push_back(tensor->gradient);
@@ -103,7 +104,8 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels ke
     call.reads = gradients;
     call.writes = updated;
     const Slice held = temporaries > Bytes{}
-                           ? rank.allocate(Purpose::workspace, DType::uint8, temporaries.count())
+                           ? rank.allocate(Purpose::workspace, DType::uint8, temporaries.count(),
+                                           device)
                            : Slice{};
     last = rank.compute(call, options);
     if (held.buffer != no_buffer) {

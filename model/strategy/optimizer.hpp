@@ -30,9 +30,9 @@ Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
 /// Which of them this training's updates take.
 OptimizerKernels kernels_of(const TrainingPlan& plan);
 
-/// Updates the tensors on the compute stream of the first device. Where values are computed one
-/// kernel a tensor; else one for all, priced by the memory it moves.
+/// Updates the tensors on a stream of the device that holds them. Where values are computed one
+/// kernel per tensor; else one for all, priced by the memory it moves.
 Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
-                      std::vector<OptimizedTensor*> tensors, SiteId site, Ticket after);
+                      const std::vector<OptimizedTensor*>& tensors, const ComputeOptions& options);
 
 }  // namespace lockstep

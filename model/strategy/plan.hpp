@@ -24,6 +24,13 @@ struct OptimizerPlan {
   double eps = 1e-8;
   double weight_decay = 0;
   bool set_to_none = true;  ///< what its zero_grad does where nothing else is said
+  /// Whether ranks that hold all parameters divide its state among them.
+  enum class Sharding : uint8_t {
+    none,
+    zero_redundancy,             ///< torch's ZeroRedundancyOptimizer: sent parameter by parameter
+    zero_redundancy_in_buckets,  ///< parameters_as_bucket_view: sent in one piece for each rank
+  };
+  Sharding sharding = Sharding::none;
   /// It holds the parameters of layers [first_layer, end_layer).
   size_t first_layer = 0;
   size_t end_layer = std::numeric_limits<size_t>::max();
@@ -38,6 +45,7 @@ struct TrainingPlan {
   bool autocast_of_cuda = true;          ///< whose lists hold under mixed precision; else the CPU's
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
+  int32_t world_size = 0;  ///< ranks of the run; 0: not known
   /// Makes every tensor of a layer its own operand, as when values are computed.
   bool numerics = false;
   /// With numerics: the operations of a run with values, but no buffer carries values.

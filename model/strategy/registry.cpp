@@ -2,12 +2,15 @@
 
 #include "model/strategy/ddp.hpp"
 #include "model/strategy/dp.hpp"
+#include "model/strategy/sharded/deepspeed.hpp"
+#include "model/strategy/sharded/fairscale.hpp"
 #include "model/strategy/sharded/fsdp.hpp"
+#include "model/strategy/sharded/fsdp2.hpp"
 #include "model/strategy/single.hpp"
 
 namespace lockstep {
 
-const StrategyEntry* StrategyRegistry::find(const std::string& name) const {
+const StrategyEntry* StrategyRegistry::find(std::string_view name) const {
   for (const StrategyEntry& entry : entries_) {
     if (entry.name == name || entry.class_name == name) {
       return &entry;
@@ -16,18 +19,30 @@ const StrategyEntry* StrategyRegistry::find(const std::string& name) const {
   return nullptr;
 }
 
+StrategyTraits StrategyRegistry::traits_of(std::string_view name) const {
+  const StrategyEntry* entry = find(name);
+  return entry == nullptr ? StrategyTraits() : entry->traits;
+}
+
 StrategyRegistry standard_strategies() {
   StrategyRegistry registry;
   registry.add(single_device());
   registry.add(data_parallel());
   registry.add(distributed_data_parallel());
   registry.add(fully_sharded_data_parallel());
-  // They differ from ddp in how their processes begin, which is the trainer's matter.
+  registry.add(model_parallel());
+  registry.add(sharded_data_parallel());
+  registry.add(deepspeed());
+  // They differ from the others in how their processes begin, which is the trainer's matter.
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {
     StrategyEntry entry = distributed_data_parallel();
     entry.name = name;
     registry.add(std::move(entry));
   }
+  StrategyEntry spawned = sharded_data_parallel();
+  spawned.name = "ddp_sharded_spawn";
+  spawned.class_name = "DDPSpawnShardedStrategy";
+  registry.add(std::move(spawned));
   return registry;
 }
 

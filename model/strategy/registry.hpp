@@ -9,6 +9,7 @@
 #include "model/core/site.hpp"
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/strategy.hpp"
+#include "model/strategy/traits.hpp"
 
 namespace lockstep {
 
@@ -17,22 +18,13 @@ namespace lockstep {
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(
     const TrainingPlan& plan, const StrategyArguments& arguments)>;
 
-/// Which process drives which devices.
-enum class ProcessLayout : uint8_t {
-  one_device_each,      ///< a process for each device (ddp)
-  one_for_one_device,   ///< one process and one device (single)
-  one_for_all_devices,  ///< one process drives all devices of its node (dp)
-};
-
 struct StrategyEntry {
   std::string name;        ///< "ddp"
   std::string class_name;  ///< "DDPStrategy"
-  ProcessLayout layout = ProcessLayout::one_device_each;
+  StrategyTraits traits;
   std::vector<std::string> arguments;  ///< that the factory understands
   std::vector<Site> sites;             ///< what its operations are called in findings
   StrategyFactory make;
-
-  bool is_one_process() const { return layout != ProcessLayout::one_device_each; }
 };
 
 /// The strategies that a program knows. A strategy outside this tree is added with one line.
@@ -40,7 +32,9 @@ class StrategyRegistry {
  public:
   void add(StrategyEntry entry) { entries_.push_back(std::move(entry)); }
   /// By name or class name; null when unknown.
-  const StrategyEntry* find(const std::string& name) const;
+  const StrategyEntry* find(std::string_view name) const;
+  /// Those of the entry; of a strategy that is not known the default ones.
+  StrategyTraits traits_of(std::string_view name) const;
   const std::vector<StrategyEntry>& entries() const { return entries_; }
 
  private:

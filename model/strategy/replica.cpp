@@ -58,6 +58,21 @@ void Replica::allocate(Rank& rank, uint64_t variant) {
   allocate_buffers(rank);
 }
 
+void Replica::allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint64_t variant) {
+  if (std::exchange(is_allocated_, true)) {
+    return;
+  }
+  ensure(parameters.size() == parameters_.size(), "memory for every parameter");
+  owns_parameters_ = false;
+  for (size_t index = 0; index < parameters.size(); ++index) {
+    parameters_[index].tensor.value = parameters[index];
+    if (writes_values()) {
+      rank.write(parameters[index], initial_value(index, variant));
+    }
+  }
+  allocate_buffers(rank);
+}
+
 void Replica::allocate_without_parameters(Rank& rank) {
   if (!std::exchange(is_allocated_, true)) {
     allocate_buffers(rank);
@@ -218,21 +233,30 @@ void Replica::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
   }
 }
 
-Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site) {
+Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site,
+                               const OwnedStep* owned) {
   std::vector<OptimizedTensor*> tensors;
   std::vector<Slice> gradients;
-  for (Parameter& parameter : parameters_) {
-    if (parameter.trainable && is_held_by(options.optimizer, parameter)) {
+  const bool shares_norm = owned != nullptr && owned->norm.has_value();
+  for (size_t index = 0; index < parameters_.size(); ++index) {
+    Parameter& parameter = parameters_[index];
+    if (!parameter.trainable || !is_held_by(options.optimizer, parameter)) {
+      continue;
+    }
+    const bool is_own = owned == nullptr || owned->owns[index];
+    if (is_own) {
       tensors.push_back(&parameter.tensor);
-      if (parameter.tensor.gradient.buffer != no_buffer) {
-        gradients.push_back(parameter.tensor.gradient);
-      }
+    }
+    if (parameter.tensor.gradient.buffer != no_buffer && (is_own || !shares_norm)) {
+      gradients.push_back(parameter.tensor.gradient);
     }
   }
-  clip_gradients(rank, options.clipping, gradients, device_);
+  clip_gradients(rank, options.clipping, gradients, device_,
+                 shares_norm ? &*owned->norm : nullptr);
   OptimizerPlan optimizer = plan_->optimizers[options.optimizer];
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
-  return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors, site, {});
+  return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors,
+                                  {compute(), {}, site});
 }
 
 }  // namespace lockstep

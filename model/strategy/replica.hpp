@@ -46,6 +46,9 @@ class Replica {
   /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
   /// Does nothing where the replica has its memory already.
   void allocate(Rank& rank, uint64_t variant = 0);
+  /// The same with memory of the caller for the parameters, in definition order. The caller frees it
+  /// after release().
+  void allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint64_t variant = 0);
   /// Buffers and the loss alone, for a strategy that gives parameters memory only while they are
   /// used: it sets Parameter::tensor.value.
   void allocate_without_parameters(Rank& rank);
@@ -98,14 +101,23 @@ class Replica {
   std::vector<size_t> layers_last_to_first() const;
   /// Whether the parameter gets a gradient by the backward of the last forward, if its layer ran.
   bool wants_gradient(const Parameter& parameter) const;
+  /// Whether the backward of the layer makes a gradient of its input.
+  bool passes_gradient_on(size_t layer) const { return wants_input_gradient(layer); }
   /// Fills (adds into) the gradients of the layer's parameters. The forward of a checkpointed
   /// segment runs again before the first backward of its layers.
   Ticket backward(Rank& rank, size_t layer);
   /// Frees what forward kept; called by the last backward, or to drop a forward.
   void forget_forward(Rank& rank);
 
-  /// Clips the gradients of the optimizer's parameters and updates these.
-  Ticket optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site);
+  /// Which parameters a rank updates where others update the rest.
+  struct OwnedStep {
+    std::vector<bool> owns;            ///< by parameter
+    std::optional<SharedNorm> norm{};  ///< clipping by norm counts those of all ranks, each once
+  };
+  /// Clips the gradients of the optimizer's parameters and updates these, or those of them that
+  /// `owned` names.
+  Ticket optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site,
+                        const OwnedStep* owned = nullptr);
   /// A new optimizer takes over: frees the state of the old one.
   void forget_optimizer(Rank& rank);
   /// set_to_none makes the gradients of the optimizer's parameters None; else those that exist are

@@ -47,7 +47,7 @@ Program SingleDevice::zero_gradients(Rank& rank, size_t optimizer, bool set_to_n
 StrategyEntry single_device() {
   return {"single",
           "SingleDeviceStrategy",
-          ProcessLayout::one_for_one_device,
+          {.layout = ProcessLayout::one_for_one_device},
           {},
           {{std::string(update), "", 0, 0, "", "", {}, ""}},
           [](const TrainingPlan& plan, const StrategyArguments&) {

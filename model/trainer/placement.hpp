@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "model/strategy/traits.hpp"
 #include "model/trainer/launch.hpp"
 #include "model/trainer/precision_choice.hpp"
 #include "model/trainer/strategy_choice.hpp"
@@ -22,6 +23,7 @@ struct Placement {
   int64_t visible = 0;           ///< of them, that CUDA shows to rank 0
   int64_t nodes = 1;
   StrategyChoice strategy{};
+  StrategyTraits traits{};  ///< of the strategy; the default ones where it is not known
   PrecisionChoice precision{};
   Launch launch{};  ///< of the processes that the strategy has, also where they are one a node
 };

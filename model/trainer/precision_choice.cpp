@@ -44,30 +44,29 @@ std::string_view unified(std::string_view asked) {
   return asked == "32" ? "32-true" : asked == "64" ? "64-true" : asked;
 }
 
-/// Null where the strategy takes all of them.
-const std::vector<std::string_view>* supported_by(std::string_view strategy) {
-  static const std::vector<std::string_view> sharded = {"32-true", "16-true", "bf16-true",
-                                                        "16-mixed", "bf16-mixed"};
-  static const std::vector<std::string_view> model_parallel = {"32-true", "16-true", "bf16-true",
-                                                               "bf16-mixed"};
-  if (strategy.starts_with("fsdp") || strategy.starts_with("deepspeed") ||
-      strategy == "DeepSpeedStrategy") {
-    return &sharded;
+/// Null: all of them.
+const std::vector<std::string_view>* names_of(Precisions set) {
+  static const std::vector<std::string_view> no_double = {"32-true", "16-true", "bf16-true",
+                                                          "16-mixed", "bf16-mixed"};
+  static const std::vector<std::string_view> no_scaler = {"32-true", "16-true", "bf16-true",
+                                                          "bf16-mixed"};
+  switch (set) {
+    case Precisions::no_double: return &no_double;
+    case Precisions::no_double_nor_scaler: return &no_scaler;
+    case Precisions::all: return nullptr;
   }
-  return strategy == "ModelParallelStrategy" ? &model_parallel : nullptr;
+  return nullptr;
 }
 
 std::string refusal_by_strategy(std::string_view precision, const PrecisionSituation& situation) {
   const std::string& strategy = situation.strategy;
-  const bool fairscale =
-      strategy.starts_with("ddp_sharded") || strategy.starts_with("ddp_fully_sharded");
   if (situation.apex && precision == "bf16-mixed") {
     return "bf16 with `amp_backend: apex` is not supported";
   }
-  if (situation.apex && precision == "16-mixed" && fairscale) {
+  if (situation.apex && precision == "16-mixed" && !situation.traits.takes_apex) {
     return fmt::format("{} does not support `amp_backend: apex`", strategy);
   }
-  const std::vector<std::string_view>* legal = supported_by(strategy);
+  const std::vector<std::string_view>* legal = names_of(situation.traits.precisions);
   if (legal != nullptr && std::find(legal->begin(), legal->end(), precision) == legal->end()) {
     return fmt::format("{} does not support precision {}; it takes {}", strategy, precision,
                        fmt::join(*legal, ", "));
@@ -143,8 +142,10 @@ PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituatio
     choice.activations = DType::bf16;
     choice.warning = "fp16 has no autocast on CPU: Lightning takes bf16-mixed instead";
   }
-  if (situation.strategy == "dp" && choice.activations != choice.parameters) {
-    choice.note = "Lightning's documentation keeps dp to 32 bit; its code does not check";
+  if (situation.traits.drives_all_devices() && choice.activations != choice.parameters) {
+    choice.note = fmt::format(
+        "Lightning's documentation keeps {} to 32 bit; its code does not check",
+        situation.strategy);
   }
   hold_against_hardware(situation, choice);
   return choice;

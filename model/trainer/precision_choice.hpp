@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/core/dtype.hpp"
+#include "model/strategy/traits.hpp"
 #include "model/trainer/version.hpp"
 
 namespace lockstep {
@@ -12,7 +13,8 @@ namespace lockstep {
 struct PrecisionSituation {
   Version lightning{2, 6, 0};
   Version torch{2, 11, 0};
-  std::string strategy = "ddp";  ///< its registered name
+  std::string strategy = "ddp";  ///< its name in messages
+  StrategyTraits traits{};
   bool cpu = false;
   int compute_capability = 0;  ///< of the GPU, times 10 (80 = A100); 0: not known
   bool apex = false;           ///< amp_backend: apex, of 1.x

@@ -223,7 +223,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   Preparation preparation;
   Scenario decided = scenario;
   if (!scenario.is_bare_program()) {
-    prepare_placement(preparation, decided);
+    prepare_placement(preparation, decided, registry);
     prepare_process_group(preparation, decided);
     spell_out_dictionaries(decided);
   }

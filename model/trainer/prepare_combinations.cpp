@@ -14,8 +14,7 @@ namespace {
 
 using Kind = Problem::Kind;
 
-void check_clipping(Preparation& preparation, const TrainerSpec& trainer,
-                    const std::string& strategy) {
+void check_clipping(Preparation& preparation, const TrainerSpec& trainer) {
   const std::string asked = value_or(trainer.gradient_clip_algorithm, std::string("norm"));
   if (asked != "norm" && asked != "value") {
     add_problem(preparation, Kind::refused, trainer.gradient_clip_algorithm->place,
@@ -27,30 +26,36 @@ void check_clipping(Preparation& preparation, const TrainerSpec& trainer,
     return;
   }
   const SourcePlace& place = trainer.gradient_clip_val->place;
-  if (strategy.starts_with("fsdp") && asked == "norm") {
+  const Placement& placement = preparation.placement;
+  if (!placement.traits.clips_by_norm && asked == "norm") {
     add_problem(preparation, Kind::refused, place,
-                "clipping by norm through the Trainer is not supported with fsdp",
+                fmt::format("clipping by norm through the Trainer is not supported with {}",
+                            placement.strategy.name),
                 "clip in configure_gradient_clipping with the module's clip_grad_norm_",
                 refused_code);
   }
-  if (strategy.starts_with("deepspeed") && asked == "value") {
-    add_problem(preparation, Kind::refused, place, "DeepSpeed does not clip gradients by value",
-                "use gradient_clip_algorithm: norm", refused_code);
+  if (!placement.traits.clips_by_value && asked == "value") {
+    add_problem(
+        preparation, Kind::refused, place,
+        fmt::format("{} does not clip gradients by value", placement.strategy.name),
+        "use gradient_clip_algorithm: norm", refused_code);
   }
 }
 
 // trainer/configuration_validator.py, manual optimization; under dp Lightning does not look, and
 // gradients get mixed up (lightning issues 4961 and 6348).
-void check_manual(Preparation& preparation, const TrainerSpec& trainer,
-                  const std::string& strategy) {
+void check_manual(Preparation& preparation, const TrainerSpec& trainer) {
   const auto& program = preparation.scenario->program;
   if (!program || value_or(program->automatic_optimization, true)) {
     return;
   }
-  if (strategy == "dp" && preparation.placement.devices.size() > 1) {
+  const Placement& placement = preparation.placement;
+  if (placement.traits.drives_all_devices() && placement.devices.size() > 1) {
     add_problem(preparation, Kind::refused, program->automatic_optimization->place,
-                "dp does not support manual optimization: training_step runs in a thread for each "
-                "replica, and all would step the same optimizer at once",
+                fmt::format("{} does not support manual optimization: training_step runs in a "
+                            "thread for each replica, and all would step the same optimizer at "
+                            "once",
+                            placement.strategy.name),
                 "use ddp", refused_code);
   }
   if (trainer.gradient_clip_val && trainer.gradient_clip_val->value > 0) {
@@ -74,18 +79,22 @@ void check_manual(Preparation& preparation, const TrainerSpec& trainer,
   }
 }
 
-void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer,
-                          const std::string& strategy) {
-  if (!value_or(trainer.sync_batchnorm, false) || (strategy != "dp" && strategy != "single")) {
+void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer) {
+  const StrategyTraits& traits = preparation.placement.traits;
+  if (!value_or(trainer.sync_batchnorm, false) || !traits.is_one_process()) {
     return;
   }
-  add_problem(preparation, strategy == "dp" ? Kind::warning : Kind::note,
-              trainer.sync_batchnorm->place,
-              strategy == "dp"
-                  ? "`sync_batchnorm` is ignored under dp: each replica has the statistics of its "
-                    "own chunk"
-                  : "`sync_batchnorm` has no effect here: there is one process",
-              strategy == "dp" ? "use ddp" : "", strategy == "dp" ? ignored_code : "");
+  const SourcePlace& place = trainer.sync_batchnorm->place;
+  if (traits.drives_all_devices()) {
+    add_problem(preparation, Kind::warning, place,
+                fmt::format("`sync_batchnorm` is ignored under {}: each replica has the statistics "
+                            "of its own chunk",
+                            preparation.placement.strategy.name),
+                "use ddp", ignored_code);
+  } else {
+    add_problem(preparation, Kind::note, place,
+                "`sync_batchnorm` has no effect here: there is one process");
+  }
 }
 
 // A cluster has one kind of device, whatever the Trainer uses of it.
@@ -119,8 +128,8 @@ void check_iterable(Preparation& preparation, const std::vector<LoaderSpec>& loa
 }
 
 // trainer/configuration_validator.py of 1.x: under dp it is DataParallel that moves batches.
-void check_transfer_under_dp(Preparation& preparation, const std::string& strategy) {
-  if (strategy != "dp" || !preparation.scenario->program) {
+void check_transfer_under_dp(Preparation& preparation) {
+  if (!preparation.placement.traits.drives_all_devices() || !preparation.scenario->program) {
     return;
   }
   for (const Hook& hook : preparation.scenario->program->hooks) {
@@ -243,13 +252,12 @@ std::optional<Version> newest_with_hooks(const Scenario& scenario) {
 
 void check_combinations(Preparation& preparation) {
   const TrainerSpec& trainer = *preparation.scenario->trainer;
-  const std::string& strategy = preparation.placement.strategy.name;
   check_arguments_of_1_5(preparation, trainer);
-  check_clipping(preparation, trainer, strategy);
+  check_clipping(preparation, trainer);
   check_hooks(preparation);
-  check_transfer_under_dp(preparation, strategy);
-  check_manual(preparation, trainer, strategy);
-  check_sync_batchnorm(preparation, trainer, strategy);
+  check_transfer_under_dp(preparation);
+  check_manual(preparation, trainer);
+  check_sync_batchnorm(preparation, trainer);
   check_accelerator(preparation);
   const DataSpec& data = *preparation.scenario->data;
   for (const auto* loaders : {&data.train, &data.val, &data.test, &data.predict}) {

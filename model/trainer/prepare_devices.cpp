@@ -62,12 +62,14 @@ void set_arguments(Preparation& preparation, const Object& strategy, const Strat
   }
 }
 
-// Lightning's own default was true until 2.0 (strategies/ddp.py, pre_configure_ddp).
-void set_unused_parameters(const Placement& placement, StrategyArguments& arguments) {
-  if (placement.strategy.find_unused_parameters) {
-    arguments.set("find_unused_parameters", *placement.strategy.find_unused_parameters);
-  } else if (is_ddp(placement.strategy.name) && placement.lightning < Version{2, 0, 0}) {
+// What the name stands for. Lightning's own default of find_unused_parameters was true until 2.0
+// (strategies/ddp.py, pre_configure_ddp).
+void set_named_arguments(const Placement& placement, StrategyArguments& arguments) {
+  if (placement.traits.wraps_in_ddp && placement.lightning < Version{2, 0, 0}) {
     arguments.set("find_unused_parameters", true);
+  }
+  for (const auto& [name, value] : placement.strategy.arguments) {
+    arguments.set(name, value);
   }
 }
 
@@ -101,7 +103,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
     return nullptr;
   }
   const StrategyEntry* entry = registry.find(placement.strategy.name);
-  set_launch(placement, entry != nullptr && entry->is_one_process());
+  set_launch(placement, entry != nullptr && entry->traits.is_one_process());
   if (entry == nullptr) {
     add_problem(preparation, Kind::unsupported,
                 trainer.strategy ? trainer.strategy->place : trainer.place,
@@ -109,16 +111,16 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
                 fmt::format("supported: {}", names_of(registry)));
     return nullptr;
   }
-  set_unused_parameters(placement, program.strategy_arguments);
+  set_named_arguments(placement, program.strategy_arguments);
   if (trainer.strategy) {
     set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
   }
   RunOptions& options = preparation.options;
   options.world_size =
-      entry->is_one_process() ? 1 : static_cast<int32_t>(devices * placement.nodes);
-  options.ranks_per_node = entry->is_one_process() ? 1 : static_cast<int32_t>(devices);
-  const bool drives_all = entry->layout == ProcessLayout::one_for_all_devices;
-  options.devices_per_rank = drives_all ? static_cast<int32_t>(devices) : 1;
+      entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices * placement.nodes);
+  options.ranks_per_node = entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices);
+  options.devices_per_rank =
+      entry->traits.drives_all_devices() ? static_cast<int32_t>(devices) : 1;
   program.settings.on_gpus = !placement.cpu;
   program.settings.gpus = placement.numbers;
   program.settings.visible_gpus = placement.visible;

@@ -154,7 +154,7 @@ std::string_view name_of(Unpicklable culprit) {
 void check_pickling(Preparation& preparation) {
   const Placement& placement = preparation.placement;
   const bool spawns =
-      placement.launch.start == StartMethod::spawn && is_ddp(placement.strategy.name);
+      placement.launch.start == StartMethod::spawn && placement.traits.wraps_in_ddp;
   for (const Placed<Unpicklable>& culprit : preparation.scenario->model->unpicklable) {
     if (spawns) {
       add_problem(preparation, Kind::refused, culprit.place,

@@ -147,9 +147,11 @@ void prepare_modules(Preparation& preparation, TrainingProgram& program) {
                 "training_step runs none of `modules`",
                 "write forward: {module: NAME} in training_step");
   }
-  if (preparation.placement.strategy.name == "dp") {
+  if (preparation.placement.traits.drives_all_devices()) {
     add_problem(preparation, Kind::unsupported, scenario.model->place,
-                "`modules` under dp are not modelled yet", "use ddp");
+                fmt::format("`modules` under {} are not modelled yet",
+                            preparation.placement.strategy.name),
+                "use ddp");
   }
 }
 

@@ -29,7 +29,8 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world);
 
 /// Resolves a Trainer's arguments for its version: accelerator, devices, strategy, precision.
 /// Writes what is decided into the scenario, so that defaults follow it.
-void prepare_placement(Preparation& preparation, Scenario& scenario);
+void prepare_placement(Preparation& preparation, Scenario& scenario,
+                       const StrategyRegistry& registry);
 /// The backend of the process group, where strategy, environment or accelerator say it.
 void prepare_process_group(Preparation& preparation, Scenario& scenario);
 /// Who starts the processes, compared with those that the strategy has.

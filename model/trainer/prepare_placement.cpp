@@ -21,8 +21,9 @@ constexpr Version v1_5{1, 5, 0}, v1_7{1, 7, 0}, v2_0{2, 0, 0};
 
 class Placing {
  public:
-  Placing(Preparation& preparation, Scenario& scenario)
+  Placing(Preparation& preparation, Scenario& scenario, const StrategyRegistry& registry)
       : preparation_(preparation),
+        registry_(registry),
         placement_(preparation.placement),
         scenario_(scenario),
         trainer_(*scenario.trainer) {}
@@ -309,8 +310,9 @@ class Placing {
     situation.started_externally = launcher_ == "torchrun" || launcher_ == "srun";
     situation.horovodrun = launcher_ == "horovodrun";
     StrategyChoice& choice = placement_.strategy;
-    choice = choose_strategy(strategy_, situation);
+    choice = choose_strategy(strategy_, situation, registry_);
     read_start_method(choice);
+    placement_.traits = registry_.traits_of(choice.name);
     if (!choice.refusal.empty()) {
       refuse(place_of_strategy(), choice.refusal, choice.remedy);
     }
@@ -321,6 +323,7 @@ class Placing {
     precision.lightning = placement_.lightning;
     precision.torch = version_asked(scenario_, "torch").value_or(precision.torch);
     precision.strategy = choice.name;
+    precision.traits = placement_.traits;
     precision.cpu = placement_.cpu;
     precision.compute_capability = capability_;
     precision.apex = value_or(trainer_.amp_backend, std::string()) == "apex";
@@ -346,16 +349,17 @@ class Placing {
     }
   }
 
-  // 2.x has one class for all ways to start.
+  // 2.x has one class for all ways to start; a strategy is registered under a name for each.
   void read_start_method(StrategyChoice& choice) {
     const PlainValue* method =
         trainer_.strategy ? trainer_.strategy->find("start_method") : nullptr;
     const std::string* text = method == nullptr ? nullptr : method->get_if<std::string>();
-    if (text == nullptr || choice.name != "ddp" || *text == "popen") {
+    if (text == nullptr || *text == "popen") {
       return;
     }
-    if (*text == "spawn" || *text == "fork") {
-      choice.name = "ddp_" + *text;
+    const std::string started_so = choice.name + "_" + *text;
+    if ((*text == "spawn" || *text == "fork") && registry_.find(started_so) != nullptr) {
+      choice.name = started_so;
       choice.start = *text == "spawn" ? StartMethod::spawn : StartMethod::fork;
     } else {
       add_problem(preparation_, Kind::invalid, method->place,
@@ -374,6 +378,7 @@ class Placing {
   }
 
   Preparation& preparation_;
+  const StrategyRegistry& registry_;
   Placement& placement_;
   Scenario& scenario_;
   TrainerSpec& trainer_;
@@ -388,12 +393,13 @@ class Placing {
 
 }  // namespace
 
-void prepare_placement(Preparation& preparation, Scenario& scenario) {
+void prepare_placement(Preparation& preparation, Scenario& scenario,
+                       const StrategyRegistry& registry) {
   if (!scenario.trainer) {
     scenario.trainer.emplace();
     scenario.trainer->place = SourcePlace{scenario.file, 0, 0};
   }
-  Placing(preparation, scenario).run();
+  Placing(preparation, scenario, registry).run();
 }
 
 }  // namespace lockstep

@@ -61,7 +61,7 @@ void scale_learning_rate(Preparation& preparation, const Object& optimizer, Opti
       }
     }
   }
-  if (placement.strategy.name == "horovod") {
+  if (placement.strategy.scales_learning_rate) {
     rate.told = rate.framework_scales = true;
     plan.lr *= devices;
   }
@@ -70,19 +70,70 @@ void scale_learning_rate(Preparation& preparation, const Object& optimizer, Opti
   }
 }
 
+/// The optimizer class that updates: of ZeroRedundancyOptimizer, the one that it is given.
+std::string class_of(Preparation& preparation, const Object& optimizer) {
+  if (optimizer.name != "ZeroRedundancyOptimizer") {
+    return optimizer.name;
+  }
+  const PlainValue* inner = optimizer.find("optimizer_class");
+  const std::string* name = inner == nullptr ? nullptr : inner->get_if<std::string>();
+  if (name == nullptr) {
+    add_problem(preparation, Kind::invalid, optimizer.place,
+                "ZeroRedundancyOptimizer needs its `optimizer_class`",
+                "write {ZeroRedundancyOptimizer: {optimizer_class: Adam, lr: 1e-3}}");
+    return "SGD";
+  }
+  const size_t dot = name->rfind('.');  // torch.optim.Adam
+  return dot == std::string::npos ? *name : name->substr(dot + 1);
+}
+
+/// What ZeroRedundancyOptimizer takes for itself.
+void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  using Sharding = OptimizerPlan::Sharding;
+  if (optimizer.name != "ZeroRedundancyOptimizer") {
+    return;
+  }
+  const auto truth = [&](const char* name) {
+    const PlainValue* value = optimizer.find(name);
+    const bool* given = value == nullptr ? nullptr : value->get_if<bool>();
+    return given != nullptr && *given;
+  };
+  plan.sharding = truth("parameters_as_bucket_view") ? Sharding::zero_redundancy_in_buckets
+                                                     : Sharding::zero_redundancy;
+  if (truth("overlap_with_ddp")) {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                "`overlap_with_ddp` of ZeroRedundancyOptimizer is not modelled yet",
+                "leave it out");
+  }
+  if (!preparation.placement.traits.wraps_in_ddp) {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                fmt::format("ZeroRedundancyOptimizer under {} is not modelled",
+                            preparation.placement.strategy.name),
+                "use ddp, or the optimizer that it holds");
+  }
+}
+
+bool is_read_elsewhere(const std::string& argument) {
+  return argument == "name" || argument == "module" || argument == "optimizer_class" ||
+         argument == "parameters_as_bucket_view" || argument == "overlap_with_ddp" ||
+         speaks_of_scaling(argument);
+}
+
 void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
-  if (optimizer.name == "Adam" || optimizer.name == "AdamW") {
-    plan.kind = optimizer.name == "Adam" ? OptimizerKind::adam : OptimizerKind::adamw;
+  const std::string name = class_of(preparation, optimizer);
+  if (name == "Adam" || name == "AdamW") {
+    plan.kind = name == "Adam" ? OptimizerKind::adam : OptimizerKind::adamw;
     plan.lr = 1e-3;
-    plan.weight_decay = optimizer.name == "Adam" ? 0 : 0.01;
-  } else if (optimizer.name == "SGD") {
+    plan.weight_decay = name == "Adam" ? 0 : 0.01;
+  } else if (name == "SGD") {
     plan.lr = 1e-3;
   } else {
     add_problem(preparation, Kind::unsupported, optimizer.place,
-                fmt::format("the optimizer {} is not modelled yet", optimizer.name),
+                fmt::format("the optimizer {} is not modelled yet", name),
                 "supported: SGD, Adam, AdamW");
     return;
   }
+  set_sharding(preparation, optimizer, plan);
   const bool sgd = plan.kind == OptimizerKind::sgd;
   for (const ObjectArgument& argument : optimizer.arguments) {
     if (argument.name == "lr" || argument.name.empty()) {
@@ -98,8 +149,7 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     } else if (const bool* set = argument.value.get_if<bool>();
                argument.name == "set_to_none" && set != nullptr) {
       plan.set_to_none = *set;
-    } else if (argument.name != "name" && argument.name != "module" &&
-               !speaks_of_scaling(argument.name)) {
+    } else if (!is_read_elsewhere(argument.name)) {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
                               optimizer.name));

@@ -156,6 +156,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   prepare_modules(preparation, *program);
   prepare_loaders(preparation, *program);
   program->plan.network = program->network.get();
+  program->plan.world_size = preparation.options.world_size;
   const Numerics numerics = numerics_of(preparation, *program, world);
   program->plan.numerics = numerics.in_detail;
   program->plan.valueless = !numerics.carried;

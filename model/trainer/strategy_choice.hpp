@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/strategy/registry.hpp"
 #include "model/trainer/version.hpp"
 
 namespace lockstep {
@@ -31,8 +32,10 @@ struct StrategySituation {
 struct StrategyChoice {
   std::string name{};  ///< of our registry: "ddp", "ddp_spawn"
   StartMethod start = StartMethod::script;
-  std::optional<bool> find_unused_parameters{};  ///< where the name says it
-  std::string refusal{};                         ///< not empty: Lightning raises
+  /// Arguments of the strategy that its name stands for.
+  std::vector<std::pair<std::string, StrategyArguments::Value>> arguments{};
+  bool scales_learning_rate = false;  ///< Lightning's integration does, by the number of ranks
+  std::string refusal{};              ///< not empty: Lightning raises
   std::string remedy{};
   std::string warning{};  ///< Lightning takes something else than what is asked for
 };
@@ -40,13 +43,10 @@ struct StrategyChoice {
 /// Reads a name or class of Lightning's registry as the version does (accelerator_connector.py of
 /// 1.6.5 and 2.x, strategies/*.py: register_strategies). Empty or `auto`: Lightning chooses. Names
 /// that are not Lightning's pass unchanged.
-StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation);
+StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation,
+                               const StrategyRegistry& registry);
 
 /// The newest Lightning that has this name or class; nothing: the newest of all.
 std::optional<Version> newest_with_strategy(std::string_view asked);
-
-/// Whether each of its processes trains on one device of its own and exchanges gradients as ddp
-/// does: ddp, ddp_spawn, ddp_fork, ddp_notebook.
-bool is_ddp(std::string_view name);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fsdp.hpp"
 #include "model/strategy/sharded/fsdp_sites.hpp"
+#include "model/strategy/sharded/wrap_arguments.hpp"
 
 namespace lockstep {
 
@@ -42,16 +43,6 @@ constexpr std::array shardings{
     std::pair(std::string_view("_HYBRID_SHARD_ZERO2"), Sharding::hybrid_grad_op)};
 constexpr std::array prefetches{std::pair(std::string_view("BACKWARD_PRE"), Prefetch::before),
                                 std::pair(std::string_view("BACKWARD_POST"), Prefetch::after)};
-constexpr std::array dtypes{std::pair(std::string_view("fp32"), DType::fp32),
-                            std::pair(std::string_view("fp16"), DType::fp16),
-                            std::pair(std::string_view("bf16"), DType::bf16),
-                            std::pair(std::string_view("float32"), DType::fp32),
-                            std::pair(std::string_view("float16"), DType::fp16),
-                            std::pair(std::string_view("bfloat16"), DType::bf16),
-                            std::pair(std::string_view("torch.float32"), DType::fp32),
-                            std::pair(std::string_view("torch.float16"), DType::fp16),
-                            std::pair(std::string_view("torch.bfloat16"), DType::bf16)};
-
 constexpr int64_t default_min_num_params = 100'000'000;  // torch/distributed/fsdp/wrap.py
 
 WrapPolicy wrap_policy(const StrategyArguments& arguments) {
@@ -64,10 +55,7 @@ WrapPolicy wrap_policy(const StrategyArguments& arguments) {
       policy.classes = arguments.texts(name + classes);
     }
   }
-  if (policy.classes == std::vector<std::string>{"blocks"}) {
-    policy.classes.clear();
-    policy.repeated_blocks = true;
-  }
+  policy = wrap_classes(policy.classes);
   if (policy.classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
     policy.classes.clear();
     policy.min_num_params = default_min_num_params;
@@ -79,19 +67,6 @@ WrapPolicy wrap_policy(const StrategyArguments& arguments) {
     }
   }
   return policy;
-}
-
-// A policy that wraps nothing leaves one unit: torch gathers the whole model at once, and says
-// nothing.
-void check_classes(const WrapPolicy& policy, const Network& network) {
-  const std::vector<std::string> known = module_classes(network);
-  for (const std::string& name : policy.classes) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw std::invalid_argument(
-          fmt::format("auto_wrap_policy: no module of this model is a {}; it has {}", name,
-                      fmt::join(known, ", ")));
-    }
-  }
 }
 
 constexpr std::string_view nested_names[] = {
@@ -130,9 +105,7 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   options.backward_prefetch =
       one_of(arguments, "backward_prefetch", prefetches,
              arguments.is_none("backward_prefetch") ? Prefetch::none : Prefetch::before);
-  if (arguments.boolean("forward_prefetch", false)) {
-    throw UnmodelledArgument("the argument `forward_prefetch` of FSDPStrategy is not modelled yet");
-  }
+  options.forward_prefetch = arguments.boolean("forward_prefetch", false);
   options.limit_all_gathers = arguments.boolean("limit_all_gathers", true);
   options.use_orig_params = arguments.boolean("use_orig_params", true);
   options.sync_module_states = arguments.boolean("sync_module_states", false);
@@ -141,13 +114,13 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   }
   const std::string mixed = "mixed_precision.";
   if (arguments.has(mixed + "param_dtype")) {
-    options.param_dtype = one_of(arguments, mixed + "param_dtype", dtypes, DType::fp32);
+    options.param_dtype = dtype_argument(arguments, mixed + "param_dtype");
   }
   if (arguments.has(mixed + "reduce_dtype")) {
-    options.reduce_dtype = one_of(arguments, mixed + "reduce_dtype", dtypes, DType::fp32);
+    options.reduce_dtype = dtype_argument(arguments, mixed + "reduce_dtype");
   }
   options.wrap = wrap_policy(arguments);
-  check_classes(options.wrap, *plan.network);
+  check_classes(options.wrap, *plan.network, "auto_wrap_policy");
   return options;
 }
 
@@ -157,6 +130,8 @@ StrategyEntry fully_sharded_data_parallel() {
   StrategyEntry entry;
   entry.name = "fsdp";
   entry.class_name = "FSDPStrategy";
+  entry.traits = {
+      .precisions = Precisions::no_double, .needs_gpu = true, .clips_by_norm = false};
   entry.arguments = {"sharding_strategy", "auto_wrap_policy",  "backward_prefetch",
                      "forward_prefetch",  "limit_all_gathers", "use_orig_params",
                      "mixed_precision",   "sync_module_states"};

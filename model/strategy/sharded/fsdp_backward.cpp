@@ -11,14 +11,21 @@ using namespace fsdp_sites;
 Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& options) {
   const int64_t last = replica_.last_forward();
   const std::vector<BackwardPass> passes = replica_.take_passes(options);
-  count_gradients(passes);
-  for (const BackwardPass& pass : passes) {
-    replica_.turn_to(pass.forward);
-    replica_.backward_of_loss(rank, pass.applied_to(options));
+  find_ends(passes);
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    replica_.turn_to(passes[pass].forward);
+    replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     for (const size_t layer : replica_.layers_last_to_first()) {
       co_await begin_backward_of(rank, layer);  // 3. gathered again
       const Ticket done = replica_.backward(rank, layer);
-      co_await end_backward_of(rank, layer, done, options.synchronise);  // 4. freed, reduced
+      for (size_t index = units_.size(); index-- > 0;) {  // inner ones before those around them
+        Unit& unit = units_[index];
+        const bool ends = pass + 1 == passes.size() && unit.ends_at == layer;
+        // The root's views are the oldest nodes of the graph: it comes last.
+        if (ends && !unit.is_root && !unit.has_reduced) {
+          co_await end_backward(rank, unit, done, options.synchronise);  // 4. freed, reduced
+        }
+      }
     }
     replica_.forget_forward(rank);
   }
@@ -37,22 +44,35 @@ Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& option
   }
 }
 
-// How many layers have yet to give each unit gradients, over all forwards behind this backward.
-void FullyShardedDataParallel::count_gradients(const std::vector<BackwardPass>& passes) {
-  for (Unit& unit : units_) {
-    unit.waits_for = 0;
-  }
+// Autograd works through its nodes from the youngest to the oldest. What hands a unit its gradients
+// is as old as its gather: its turn comes behind every layer that ran after that.
+void FullyShardedDataParallel::find_ends(const std::vector<BackwardPass>& passes) {
   const int64_t last = replica_.last_forward();
+  for (Unit& unit : units_) {
+    unit.gets_gradients = false;
+    unit.has_reduced = false;
+    unit.ends_at.reset();
+  }
   for (const BackwardPass& pass : passes) {
     replica_.turn_to(pass.forward);
     for (const size_t layer : replica_.layers_last_to_first()) {
       for (const size_t parameter : replica_.parameters_of(layer)) {
-        if (replica_.wants_gradient(replica_.parameters()[parameter])) {
-          ++units_[unit_of_[parameter]].waits_for;
+        Unit& unit = units_[unit_of_[parameter]];
+        unit.gets_gradients =
+            unit.gets_gradients || replica_.wants_gradient(replica_.parameters()[parameter]);
+      }
+      for (Unit& unit : units_) {
+        if (layer >= std::min(unit.gathered_at, unit.module.first)) {
+          unit.ends_at = layer;
         }
       }
     }
     replica_.turn_to(last);
+  }
+  for (Unit& unit : units_) {
+    if (!unit.gets_gradients) {
+      unit.ends_at.reset();
+    }
   }
 }
 
@@ -60,9 +80,8 @@ void FullyShardedDataParallel::count_gradients(const std::vector<BackwardPass>& 
 Program FullyShardedDataParallel::begin_backward_of(Rank& rank, size_t layer) {
   const CheckpointedSegment* segment = replica_.network().segment_of(layer);
   const auto is_needed = [&](const Unit& unit) {
-    const bool has_ended = unit.in_backward && unit.waits_for <= 0;
-    if (has_ended) {
-      return false;  // the rest of its layers have no parameters
+    if (unit.has_reduced) {
+      return false;
     }
     return unit.module.contains(layer) ||
            (segment != nullptr && unit.module.first <= segment->last &&
@@ -74,7 +93,7 @@ Program FullyShardedDataParallel::begin_backward_of(Rank& rank, size_t layer) {
       continue;
     }
     if (!unit.state.is_gathered()) {
-      co_await unshard(rank, unit);
+      co_await unshard(rank, unit, unit.gathered_at);
     }
     unit.state.await_gathered(rank, site_id(wait_for_unit));
     if (!std::exchange(unit.in_backward, true) &&
@@ -92,25 +111,13 @@ Program FullyShardedDataParallel::prefetch_backward(Rank& rank, size_t unit) {
   }
   Unit& next = units_[*std::prev(found)];
   if (!next.state.is_gathered() && !next.in_backward) {
-    co_await unshard(rank, next);
-  }
-}
-
-Program FullyShardedDataParallel::end_backward_of(Rank& rank, size_t layer, Ticket done,
-                                                  bool synchronise) {
-  for (const size_t parameter : replica_.parameters_of(layer)) {
-    Unit& unit = units_[unit_of_[parameter]];
-    if (!replica_.wants_gradient(replica_.parameters()[parameter]) || --unit.waits_for > 0) {
-      continue;
-    }
-    if (!unit.is_root) {  // the root's views are the oldest nodes of the graph: it comes last
-      co_await end_backward(rank, unit, done, synchronise);
-    }
+    co_await unshard(rank, next, next.gathered_at);
   }
 }
 
 Program FullyShardedDataParallel::end_backward(Rank& rank, Unit& unit, Ticket done,
                                                bool synchronise) {
+  unit.has_reduced = true;
   if (synchronise || options_.frees_after_forward()) {
     reshard(rank, unit);
     if (options_.backward_prefetch == FullyShardedOptions::BackwardPrefetch::after) {

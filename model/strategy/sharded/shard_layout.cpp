@@ -10,7 +10,8 @@ int64_t quotient_up(int64_t dividend, int64_t divisor) {
 }
 }  // namespace
 
-ShardLayout ShardLayout::flat(const std::vector<int64_t>& sizes, int32_t ranks, int64_t alignment) {
+ShardLayout ShardLayout::flat(const std::vector<int64_t>& sizes, int32_t ranks, int64_t alignment,
+                              int64_t part_multiple) {
   ShardLayout layout;
   layout.ranks_ = ranks;
   int64_t end = 0;
@@ -19,7 +20,7 @@ ShardLayout ShardLayout::flat(const std::vector<int64_t>& sizes, int32_t ranks, 
     layout.tensors_.push_back({elements, begin, 0});
     end = begin + elements;
   }
-  layout.shard_elements_ = quotient_up(end, ranks);
+  layout.shard_elements_ = quotient_up(end, ranks * part_multiple) * part_multiple;
   return layout;
 }
 
@@ -31,6 +32,30 @@ ShardLayout ShardLayout::by_rows(const std::vector<Rows>& tensors, int32_t ranks
     const int64_t part = quotient_up(tensor.rows, ranks) * tensor.row_elements;
     layout.tensors_.push_back({tensor.rows * tensor.row_elements, layout.shard_elements_, part});
     layout.shard_elements_ += part;
+  }
+  return layout;
+}
+
+ShardLayout ShardLayout::of_tensors(const std::vector<size_t>& tensors) const {
+  ShardLayout layout;
+  layout.ranks_ = ranks_;
+  layout.is_flat_ = false;
+  for (const size_t index : tensors) {
+    layout.tensors_.push_back(tensors_[index]);
+    layout.tensors_.back().offset = layout.shard_elements_;
+    layout.shard_elements_ += tensors_[index].part_elements;
+  }
+  return layout;
+}
+
+ShardLayout ShardLayout::over_fewer(int32_t ranks) const {
+  ShardLayout layout = *this;
+  layout.ranks_ = ranks;
+  layout.shard_elements_ = 0;
+  for (Tensor& tensor : layout.tensors_) {
+    tensor.offset = layout.shard_elements_;
+    tensor.part_elements = tensor.part_elements * ranks_ / ranks;
+    layout.shard_elements_ += tensor.part_elements;
   }
   return layout;
 }

@@ -20,8 +20,10 @@ struct ShardPiece {
 class ShardLayout {
  public:
   /// One flat tensor is cut in equal parts: FSDP1's flat parameter. Each tensor begins at a
-  /// multiple of `alignment` elements (torch/distributed/fsdp/_flat_param.py).
-  static ShardLayout flat(const std::vector<int64_t>& sizes, int32_t ranks, int64_t alignment = 1);
+  /// multiple of `alignment` elements (torch/distributed/fsdp/_flat_param.py), and a part has a
+  /// multiple of `part_multiple` elements (2 in DeepSpeed's stage_1_and_2.py).
+  static ShardLayout flat(const std::vector<int64_t>& sizes, int32_t ranks, int64_t alignment = 1,
+                          int64_t part_multiple = 1);
 
   /// A tensor of `rows` times `row_elements`, whose rows stay whole.
   struct Rows {
@@ -32,6 +34,10 @@ class ShardLayout {
   /// or none, and their storage is padded: FSDP2 (rows: the first dimension), ZeRO-3 (rows of one
   /// element).
   static ShardLayout by_rows(const std::vector<Rows>& tensors, int32_t ranks);
+  /// By rows: the same for some of the tensors, in ascending order.
+  ShardLayout of_tensors(const std::vector<size_t>& tensors) const;
+  /// By rows: what is padded for all ranks, cut over fewer of them: those of a smaller group.
+  ShardLayout over_fewer(int32_t ranks) const;
 
   int32_t ranks() const { return ranks_; }
   int64_t shard_elements() const { return shard_elements_; }
@@ -49,7 +55,7 @@ class ShardLayout {
   struct Tensor {
     int64_t elements = 0;
     int64_t offset = 0;         ///< flat: among all; else in every shard
-    int64_t part_elements = 0;  ///< by rows: of a rank that has its full share
+    int64_t part_elements = 0;  ///< by rows: of a rank that has its full share, padded
   };
 
   std::vector<Tensor> tensors_;

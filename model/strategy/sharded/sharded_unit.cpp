@@ -5,21 +5,15 @@
 
 #include "model/core/ensure.hpp"
 #include "model/strategy/coalesced.hpp"
+#include "model/strategy/elementwise.hpp"
 
 namespace lockstep {
 
 namespace {
 
-/// One kernel over lists of tensors on the compute stream, priced by the memory it moves.
 Ticket apply(Rank& rank, Kernel kernel, const std::vector<Slice>& reads,
              const std::vector<Slice>& writes, double scalar, After after, SiteId site) {
-  KernelCall call;
-  call.kernel = kernel;
-  call.reads = reads;
-  call.writes = writes;
-  call.scalars = {&scalar, 1};
-  call.memory_traffic = total_bytes(reads) + total_bytes(writes);
-  return rank.compute(call, {compute_stream, after, site});
+  return elementwise(rank, kernel, reads, writes, scalar, {compute_stream, after, site});
 }
 
 }  // namespace
@@ -90,8 +84,9 @@ void ShardedUnit::gather(Rank& rank, const Exchange& exchange, Ticket after) {
     bind_flat();
     return;
   }
-  const Slice own = narrowed_shard(rank, exchange.site);
-  const bool is_narrow = own.buffer != shard_.buffer;
+  const bool is_larger = larger_part_.has_value();
+  const Slice own = is_larger ? larger_part_->memory : narrowed_shard(rank, exchange.site);
+  const bool is_narrow = !is_larger && own.buffer != shard_.buffer;
   const Ticket narrowed = is_narrow ? rank.event({compute_stream, {}, exchange.site}) : Ticket{};
   if (!is_sharded()) {
     whole_ = own;
@@ -99,7 +94,7 @@ void ShardedUnit::gather(Rank& rank, const Exchange& exchange, Ticket after) {
     return;
   }
   const Purpose purpose = layout_.is_flat() ? Purpose::parameter : Purpose::communication;
-  whole_ = rank.allocate(purpose, types_.gathered, layout_.gathered_elements());
+  whole_ = rank.allocate(purpose, types_.gathered, gathered_layout().gathered_elements());
   gather_done_ = rank.all_gather(exchange.group, own, whole_,
                                  {communication_stream, {after, narrowed}, exchange.site});
   if (is_narrow) {
@@ -127,13 +122,14 @@ void ShardedUnit::await_gathered(Rank& rank, SiteId site) {
   }
 }
 
-std::vector<Slice> ShardedUnit::parts_of(const Slice& gathered, size_t tensor) const {
+std::vector<Slice> ShardedUnit::parts_of(const ShardLayout& layout, const Slice& gathered,
+                                         size_t tensor) {
   std::vector<Slice> parts;
-  for (int32_t rank = 0; rank < layout_.ranks(); ++rank) {
-    for (const ShardPiece& piece : layout_.pieces_of(rank)) {
+  for (int32_t rank = 0; rank < layout.ranks(); ++rank) {
+    for (const ShardPiece& piece : layout.pieces_of(rank)) {
       if (piece.tensor == tensor) {
         parts.push_back(
-            gathered.part(rank * layout_.shard_elements() + piece.position, piece.elements));
+            gathered.part(rank * layout.shard_elements() + piece.position, piece.elements));
       }
     }
   }
@@ -153,7 +149,7 @@ void ShardedUnit::copy_out(Rank& rank, SiteId site) {
       continue;
     }
     int64_t copied = 0;
-    for (const Slice& part : parts_of(whole_, i)) {
+    for (const Slice& part : parts_of(gathered_layout(), whole_, i)) {
       from.push_back(part);
       to.push_back(parameter.tensor.value.part(copied, part.elements));
       copied += part.elements;
@@ -162,6 +158,25 @@ void ShardedUnit::copy_out(Rank& rank, SiteId site) {
   apply(rank, Kernel::copy, replica_->plan().numerics ? from : std::vector<Slice>{whole_}, to, 0,
         {}, site);
   rank.release(std::exchange(whole_, Slice{}));
+  if (larger_part_) {
+    rank.release(larger_part_->memory);
+    larger_part_.reset();
+  }
+}
+
+void ShardedUnit::free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId site) {
+  LargerPart part{layout_.over_fewer(ranks), {}};
+  part.memory = rank.allocate(Purpose::parameter, types_.gathered, part.layout.shard_elements());
+  std::vector<Slice> from;
+  std::vector<Slice> to;
+  for (const ShardPiece& piece : part.layout.pieces_of(index)) {
+    const Slice& value = replica_->parameters()[parameters_[piece.tensor]].tensor.value;
+    from.push_back(value.part(piece.first_element, piece.elements));
+    to.push_back(part.memory.part(piece.position, piece.elements));
+  }
+  apply(rank, Kernel::copy, from, to, 0, {}, site);
+  free(rank);
+  larger_part_ = part;
 }
 
 void ShardedUnit::free(Rank& rank) {
@@ -192,24 +207,32 @@ bool ShardedUnit::has_whole_gradients() const {
 }
 
 // Gradients of parameters that this backward left out are zeros; so is padding.
-void ShardedUnit::pack_gradients(Rank& rank, const Slice& packed, double factor, Ticket done,
-                                 SiteId site) {
+void ShardedUnit::pack_gradients(Rank& rank, const ShardLayout& layout,
+                                 const std::vector<size_t>& tensors, const Slice& packed,
+                                 double factor, Ticket done, SiteId site) {
   std::vector<Slice> from;
   std::vector<Slice> to;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Slice& gradient = replica_->parameters()[parameters_[i]].tensor.gradient;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Slice& gradient = replica_->parameters()[parameters_[tensors[i]]].tensor.gradient;
     if (gradient.buffer == no_buffer) {
+      continue;
+    }
+    if (!layout.is_flat() && !replica_->plan().numerics) {
+      from.push_back(gradient);  // one kernel, whatever the parts are
       continue;
     }
     int64_t taken = 0;
     const std::vector<Slice> parts =
-        layout_.is_flat() ? std::vector<Slice>{packed.part(layout_.offset_of(i), gradient.elements)}
-                          : parts_of(packed, i);
+        layout.is_flat() ? std::vector<Slice>{packed.part(layout.offset_of(i), gradient.elements)}
+                         : parts_of(layout, packed, i);
     for (const Slice& part : parts) {
       from.push_back(gradient.part(taken, part.elements));
       to.push_back(part);
       taken += part.elements;
     }
+  }
+  if (!layout.is_flat() && !replica_->plan().numerics) {
+    to = {packed};
   }
   fill_padding(rank, packed, to, site);
   if (types_.gathered == types_.reduced) {
@@ -232,23 +255,34 @@ void ShardedUnit::fill_padding(Rank& rank, const Slice& packed, const std::vecto
 void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
                          const GradientDivision& division, Ticket done) {
   ensure(reduced_.buffer == no_buffer, "one reduction of a unit at a time");
+  std::vector<size_t> tensors;
+  reduces_.assign(parameters_.size(), false);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Replica::Parameter& parameter = replica_->parameters()[parameters_[i]];
+    const bool is_given = parameter.tensor.gradient.buffer != no_buffer;
+    reduces_[i] = parameter.trainable && (is_given || !only_given_);
+    if (!only_given_ || reduces_[i]) {
+      tensors.push_back(i);
+    }
+  }
+  if (only_given_) {
+    reduced_layout_ = layout_.of_tensors(tensors);
+  }
+  const ShardLayout& layout = reduced_layout_ ? *reduced_layout_ : layout_;
   // What only the stream that reduces still reads is that stream's memory; without shards it is the
   // gradient itself.
   const Slice packed = rank.allocate(is_sharded() ? Purpose::communication : Purpose::gradient,
-                                     types_.reduced, layout_.gathered_elements(), DeviceId{0},
+                                     types_.reduced, layout.gathered_elements(), DeviceId{0},
                                      is_sharded() ? queue::communication : queue::compute);
-  reduces_.assign(parameters_.size(), false);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    reduces_[i] = replica_->parameters()[parameters_[i]].trainable;
-  }
-  pack_gradients(rank, packed, 1 / division.before, done, exchange.site);
+  pack_gradients(rank, layout, tensors, packed, 1 / division.before, done, exchange.site);
   for (const size_t index : parameters_) {
     replica_->forget_gradient(rank, replica_->parameters()[index]);
   }
+  const Reduction reduction = division.averages ? Reduction::avg : Reduction::sum;
   const Ticket ready = rank.event({compute_stream, {}, exchange.site});
   if (is_sharded()) {
-    reduced_ = rank.allocate(Purpose::gradient, types_.reduced, layout_.shard_elements());
-    reduce_done_ = rank.reduce_scatter(exchange.group, packed, reduced_, Reduction::sum, {},
+    reduced_ = rank.allocate(Purpose::gradient, types_.reduced, layout.shard_elements());
+    reduce_done_ = rank.reduce_scatter(exchange.group, packed, reduced_, reduction, {},
                                        {communication_stream, {ready}, exchange.site});
     rank.release(packed);
   } else {
@@ -256,7 +290,7 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
     reduce_done_ = ready;
   }
   if (across != nullptr) {
-    reduce_done_ = rank.all_reduce(across->group, reduced_, Reduction::sum,
+    reduce_done_ = rank.all_reduce(across->group, reduced_, reduction,
                                    {communication_stream, {reduce_done_}, across->site});
   }
 }
@@ -281,6 +315,9 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
     rank.release(reduced);
     reduced = wide;
   }
+  if (const std::optional<ShardLayout> given = std::exchange(reduced_layout_, std::nullopt)) {
+    reduced = in_whole_layout(rank, *given, reduced, site);
+  }
   const bool adds = gradient_.buffer != no_buffer;
   if (adds) {
     apply(rank, Kernel::add, {reduced}, {gradient_}, 0, {}, site);
@@ -294,6 +331,32 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
       piece.tensor.gradient = gradient_.part(piece.position, piece.tensor.value.elements);
     }
   }
+}
+
+// Where some parameters got no gradient, the others lie closer together.
+Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const Slice& reduced,
+                                   SiteId site) {
+  if (given.shard_elements() == layout_.shard_elements()) {
+    return reduced;
+  }
+  const Slice whole = rank.allocate(Purpose::gradient, types_.stored, layout_.shard_elements());
+  apply(rank, Kernel::fill, {}, {whole}, 0, {}, site);
+  std::vector<size_t> tensors;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (reduces_[i]) {
+      tensors.push_back(parameters_[i]);
+    }
+  }
+  std::vector<Slice> from;
+  std::vector<Slice> to;
+  for (const ShardPiece& piece : given.pieces_of(index_)) {
+    const auto own = std::ranges::find(pieces_, tensors[piece.tensor], &Piece::parameter);
+    from.push_back(reduced.part(piece.position, piece.elements));
+    to.push_back(whole.part(own->position, piece.elements));
+  }
+  apply(rank, Kernel::copy, from, to, 0, {}, site);
+  rank.release(reduced);
+  return whole;
 }
 
 void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "model/strategy/replica.hpp"
@@ -20,6 +21,7 @@ struct ShardTypes {
 struct GradientDivision {
   double before = 1;
   double after = 1;
+  bool averages = false;  ///< the collective itself divides (Reduction::avg)
   /// As FSDP1 and FSDP2 in 16 bits choose it: `before` doubles while it divides the ranks and is
   /// smaller than their quotient.
   static GradientDivision over(int64_t ranks);
@@ -53,6 +55,13 @@ class ShardedUnit {
   /// Later work on the compute stream sees the gathered parameters.
   void await_gathered(Rank& rank, SiteId site);
   void free(Rank& rank);
+  /// Frees what is gathered but a part of it: the place `index` among `ranks` that bring these parts
+  /// together when it is gathered next. Not for flat layouts.
+  void free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId site);
+  /// Whether gather() brings such parts together, over their group, and not the shards.
+  bool keeps_larger_part() const { return larger_part_.has_value(); }
+  /// Only parameters that have a gradient are reduced: FSDP2. Else the others count as zeros.
+  void reduce_only_given() { only_given_ = true; }
 
   /// Whether a backward has left a gradient of the whole parameters.
   bool has_whole_gradients() const;
@@ -79,13 +88,25 @@ class ShardedUnit {
   void forget_optimizer(Rank& rank);
 
  private:
+  /// A part of the gathered parameters that outlives a forward.
+  struct LargerPart {
+    ShardLayout layout;
+    Slice memory;
+  };
+
   void write_first_values(Rank& rank, uint64_t variant);
+  const ShardLayout& gathered_layout() const {
+    return larger_part_ ? larger_part_->layout : layout_;
+  }
   Slice narrowed_shard(Rank& rank, SiteId site);
   void bind_flat();
   void copy_out(Rank& rank, SiteId site);
   /// Parts of `gathered` that are the parameter, in its order.
-  std::vector<Slice> parts_of(const Slice& gathered, size_t tensor) const;
-  void pack_gradients(Rank& rank, const Slice& packed, double factor, Ticket done, SiteId site);
+  static std::vector<Slice> parts_of(const ShardLayout& layout, const Slice& gathered,
+                                     size_t tensor);
+  void pack_gradients(Rank& rank, const ShardLayout& layout, const std::vector<size_t>& tensors,
+                      const Slice& packed, double factor, Ticket done, SiteId site);
+  Slice in_whole_layout(Rank& rank, const ShardLayout& given, const Slice& reduced, SiteId site);
   void fill_padding(Rank& rank, const Slice& packed, const std::vector<Slice>& written,
                     SiteId site);
   void adopt_gradient(Rank& rank, SiteId site);
@@ -98,6 +119,9 @@ class ShardedUnit {
   Slice shard_;
   std::vector<Piece> pieces_;
 
+  bool only_given_ = false;
+  std::optional<LargerPart> larger_part_;
+  std::optional<ShardLayout> reduced_layout_;  ///< of what is being reduced, if it is not layout_
   bool gathered_ = false;
   Slice whole_;           ///< flat: the memory of all parameters; else what the all_gather fills
   Ticket gather_done_{};  ///< none once the compute stream waits for it

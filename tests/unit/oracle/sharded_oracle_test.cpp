@@ -1,4 +1,5 @@
-// Our FSDP against recordings of torch's FullyShardedDataParallel (docs/oracle.md): the same
+// Our sharded strategies against recordings of the real ones (docs/oracle.md): FSDP1 and FSDP2 and
+// ZeroRedundancyOptimizer of torch, DeepSpeed, and FairScale's ShardedDataParallel. The same
 // collectives between the same layers, the same losses and weights.
 #include <fmt/format.h>
 
@@ -8,9 +9,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "model/strategy/ddp.hpp"
 #include "model/strategy/replica_sites.hpp"
+#include "model/strategy/sharded/deepspeed.hpp"
+#include "model/strategy/sharded/fairscale.hpp"
 #include "model/strategy/sharded/fsdp.hpp"
-#include "model/strategy/sharded/fsdp_sites.hpp"
+#include "model/strategy/sharded/fsdp2.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 #include "tests/unit/oracle/our_run.hpp"
@@ -21,7 +25,7 @@ using nlohmann::json;
 
 namespace {
 
-std::vector<json> recordings() {
+std::vector<json> recordings(const std::string& family) {
   std::vector<std::filesystem::path> paths;
   const std::filesystem::path folder = LOCKSTEP_SOURCE_DIR "/tests/data/oracle/sharded";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -33,12 +37,39 @@ std::vector<json> recordings() {
     std::ifstream file(path);
     all.push_back(json::parse(file));
   }
-  std::erase_if(all, [](const json& each) { return !each["setting"].contains("fsdp1"); });
+  std::erase_if(all, [&](const json& each) { return !each["setting"].contains(family); });
+  REQUIRE_FALSE(all.empty());
   return all;
 }
 
 /// What is not modelled, and so is refused or documented (docs/strategies.md).
-bool is_modelled(const json& setting) { return !setting["fsdp1"].value("forward_prefetch", false); }
+bool is_modelled(const json& setting) {
+  if (setting.contains("fsdp2")) {  // switches that Lightning's strategy does not use
+    return setting["fsdp2"].value("while_accumulating", json::object()).empty();
+  }
+  if (setting.contains("deepspeed")) {
+    const bool is_stage_0 = setting["deepspeed"]["zero_optimization"]["stage"] == 0;
+    return !is_stage_0 || !setting["deepspeed"].contains("bf16");
+  }
+  return true;
+}
+
+std::optional<DType> dtype_from(const json& types, const char* name) {
+  const json value = types.value(name, json());
+  return value.is_null() ? std::nullopt : dtype_named(value.get<std::string>());
+}
+
+WrapPolicy wrap_from(const json& given) {
+  WrapPolicy wrap;
+  for (const json& unit : given["units"]) {
+    wrap.modules.push_back({unit[0].get<size_t>(), unit[1].get<size_t>()});
+  }
+  std::sort(wrap.modules.begin(), wrap.modules.end(),
+            [](const WrappedModule& a, const WrappedModule& b) {
+              return std::pair(a.first, b.last) < std::pair(b.first, a.last);
+            });
+  return wrap;
+}
 
 FullyShardedOptions options_from(const json& given) {
   using Sharding = FullyShardedOptions::Sharding;
@@ -55,26 +86,107 @@ FullyShardedOptions options_from(const json& given) {
   options.backward_prefetch = prefetch.is_null()           ? Prefetch::none
                               : prefetch == "BACKWARD_PRE" ? Prefetch::before
                                                            : Prefetch::after;
+  options.forward_prefetch = given.value("forward_prefetch", false);
   options.limit_all_gathers = given.value("limit_all_gathers", true);
   options.use_orig_params = given.value("use_orig_params", false);
   options.sync_module_states = given.value("sync_module_states", false);
   if (given["mixed_precision"].is_object()) {
-    const auto dtype = [&](const char* name) -> std::optional<DType> {
-      const json& value = given["mixed_precision"].value(name, json());
-      return value.is_null() ? std::nullopt : dtype_named(value.get<std::string>());
-    };
-    options.param_dtype = dtype("param_dtype");
-    options.reduce_dtype = dtype("reduce_dtype");
+    options.param_dtype = dtype_from(given["mixed_precision"], "param_dtype");
+    options.reduce_dtype = dtype_from(given["mixed_precision"], "reduce_dtype");
   }
-  options.wrap.modules = std::vector<WrappedModule>{};
-  for (const json& unit : given["units"]) {
-    options.wrap.modules.push_back({unit[0].get<size_t>(), unit[1].get<size_t>()});
-  }
-  std::sort(options.wrap.modules.begin(), options.wrap.modules.end(),
-            [](const WrappedModule& a, const WrappedModule& b) {
-              return std::pair(a.first, b.last) < std::pair(b.first, a.last);
-            });
+  options.wrap = wrap_from(given);
   return options;
+}
+
+FullyShard2Options fsdp2_options_from(const json& given) {
+  FullyShard2Options options;
+  const json reshard = given.value("reshard_after_forward", json());
+  if (reshard.is_boolean()) {
+    options.reshard_after_forward = reshard.get<bool>();
+  } else if (reshard.is_number()) {
+    options.reshard_to = reshard;
+  }
+  if (given.contains("mesh")) {
+    options.shard_ranks = given["mesh"][1];
+  }
+  const json types = given.value("mixed_precision", json());
+  if (types.is_object()) {
+    options.param_dtype = dtype_from(types, "param_dtype");
+    options.reduce_dtype = dtype_from(types, "reduce_dtype");
+  }
+  options.wrap = wrap_from(given);
+  return options;
+}
+
+ShardedDataParallelOptions fairscale_options_from(const json& setting) {
+  using Broadcast = ShardedDataParallelOptions::Broadcast;
+  const json& given = setting["fairscale"];
+  ShardedDataParallelOptions options;
+  options.reduce_buffer_size = given.value("reduce_buffer_size", int64_t{1} << 23);
+  options.broadcast_buffers = given.value("broadcast_buffers", true);
+  options.reduce_fp16 = given.value("reduce_fp16", false);
+  options.clips_by_whole_norm = true;
+  if (given.value("oss", json::object()).value("broadcast_fp16", false)) {
+    options.broadcast = Broadcast::half;
+  }
+  return options;
+}
+
+void set_arguments(const std::string& prefix, const json& given, StrategyArguments& arguments) {
+  for (const auto& [key, value] : given.items()) {
+    const std::string name = prefix + "." + key;
+    if (value.is_object()) {
+      set_arguments(name, value, arguments);
+    } else if (value.is_boolean()) {
+      arguments.set(name, value.get<bool>());
+    } else if (value.is_string()) {
+      arguments.set(name, value.get<std::string>());
+    } else if (value.is_number_integer()) {
+      arguments.set(name, value.get<int64_t>());
+    } else {
+      arguments.set(name, value.get<double>());
+    }
+  }
+}
+
+/// The plan of a setting, with what a family asks of it.
+TrainingPlan plan_for(const json& setting, const Network& network) {
+  using Sharding = OptimizerPlan::Sharding;
+  TrainingPlan plan = plan_of_setting(setting, network);
+  plan.barrier_is_all_reduce = false;
+  if (setting.contains("zero1")) {
+    plan.optimizers.front().sharding = setting["zero1"].value("parameters_as_bucket_view", false)
+                                           ? Sharding::zero_redundancy_in_buckets
+                                           : Sharding::zero_redundancy;
+  }
+  if (setting.contains("deepspeed") && setting["deepspeed"].contains("bf16")) {
+    plan.activation_dtype = DType::bf16;
+  }
+  return plan;
+}
+
+std::unique_ptr<Strategy> strategy_for(const json& setting, const TrainingPlan& plan) {
+  if (setting.contains("fsdp1")) {
+    return std::make_unique<FullyShardedDataParallel>(plan, options_from(setting["fsdp1"]));
+  }
+  if (setting.contains("fsdp2")) {
+    return std::make_unique<FullyShard2>(plan, fsdp2_options_from(setting["fsdp2"]));
+  }
+  if (setting.contains("zero1")) {
+    DataParallelOptions options;
+    const json ddp = setting["zero1"].value("ddp", json::object());
+    if (ddp.contains("bucket_cap_mb")) {
+      options.bucket_cap =
+          Bytes(static_cast<int64_t>(ddp["bucket_cap_mb"].get<double>() * 1024 * 1024));
+    }
+    return std::make_unique<DistributedDataParallel>(plan, options);
+  }
+  if (setting.contains("fairscale")) {
+    return std::make_unique<ShardedDataParallel>(plan, fairscale_options_from(setting));
+  }
+  StrategyArguments arguments;
+  set_arguments("config", setting["deepspeed"], arguments);
+  return deepspeed().make(plan, arguments);
 }
 
 struct OurRank {
@@ -105,7 +217,8 @@ Program train(Rank& rank, Strategy& strategy, const json& setting, OurRank& ours
         update.clipping = {GradientClipping::Algorithm::norm, setting["clip_norm"]};
       }
       co_await strategy.optimizer_step(rank, update);
-      co_await strategy.zero_gradients(rank, 0, true);
+      // FairScale's buckets need gradients that stay.
+      co_await strategy.zero_gradients(rank, 0, !setting.contains("fairscale"));
     }
   }
   const Ticket all = rank.event();
@@ -122,10 +235,11 @@ struct OurRun {
 };
 
 OurRun run_of(const json& setting, const Network& network) {
-  TrainingPlan plan = plan_of_setting(setting, network);
+  const TrainingPlan plan = plan_for(setting, network);
   RunOptions options;
   options.world_size = setting["world_size"];
-  options.ranks_per_node = options.world_size / setting["fsdp1"].value("nodes", 1);
+  options.ranks_per_node =
+      options.world_size / setting.value("fsdp1", json::object()).value("nodes", 1);
   options.numerics = true;
   options.network = &network;
   sim::ExplicitComputeCost compute;
@@ -137,13 +251,16 @@ OurRun run_of(const json& setting, const Network& network) {
   run.ranks.resize(static_cast<size_t>(options.world_size));
   std::vector<std::unique_ptr<Strategy>> strategies;
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    strategies.push_back(
-        std::make_unique<FullyShardedDataParallel>(plan, options_from(setting["fsdp1"])));
+    strategies.push_back(strategy_for(setting, plan));
   }
   run.result = sim::simulate(options, simulation, [&](Rank& rank) {
     const auto index = static_cast<size_t>(rank.id());
     return train(rank, *strategies[index], setting, run.ranks[index]);
   });
+  for (const RankEnd& end : run.result.ends) {
+    INFO(end.message);
+    CHECK(end.kind == RankEnd::Kind::finished);
+  }
   return run;
 }
 
@@ -154,7 +271,9 @@ std::vector<std::string> ours_in_order(const RunResult& result, int32_t rank) {
     if (row.row != RowKind::op) {
       return;
     }
-    if (is_collective(row.kind) && row.kind != OpKind::new_group) {
+    if (row.kind == OpKind::barrier) {
+      order.push_back("barrier");
+    } else if (is_collective(row.kind) && row.kind != OpKind::new_group) {
       order.push_back(fmt::format("{} {} {}", name_of(row.kind), name_of(row.dtype),
                                   row.bytes / size_of(row.dtype)));
     } else if (row.site == site_id(replica_sites::layer_forward)) {
@@ -169,7 +288,9 @@ std::vector<std::string> ours_in_order(const RunResult& result, int32_t rank) {
 std::vector<std::string> theirs_in_order(const json& operations) {
   std::vector<std::string> order;
   for (const json& each : operations) {
-    if (each.contains("kind") && each["kind"] != "new_group") {
+    if (each.value("kind", "") == "barrier") {
+      order.push_back("barrier");
+    } else if (each.contains("kind") && each["kind"] != "new_group") {
       order.push_back(fmt::format("{} {} {}", each["kind"].get<std::string>(),
                                   each["dtype"].get<std::string>(),
                                   each["elements"].get<int64_t>()));
@@ -189,10 +310,21 @@ double greatest_of(const std::vector<double>& numbers) {
   return greatest;
 }
 
+bool is_narrow(const json& setting) {
+  for (const char* family : {"fsdp1", "fsdp2"}) {
+    if (setting.contains(family) &&
+        setting[family].value("mixed_precision", json()).is_object()) {
+      return true;
+    }
+  }
+  const json fairscale = setting.value("fairscale", json::object());
+  return (setting.contains("deepspeed") && setting["deepspeed"].contains("bf16")) ||
+         fairscale.contains("reduce_fp16") || fairscale.contains("oss");
+}
+
 // Sums of a few dozen terms, in two orders.
 double allowed(const json& setting, double greatest) {
-  const bool is_narrow = setting["fsdp1"]["mixed_precision"].is_object();
-  return 64 * (is_narrow ? 0x1p-8 : 0x1p-24) * greatest;
+  return 64 * (is_narrow(setting) ? 0x1p-8 : 0x1p-24) * greatest;
 }
 
 void check_near(const std::vector<double>& ours, const std::vector<double>& theirs,
@@ -222,8 +354,10 @@ std::vector<double> assembled(const OurRun& run, const Network& network, size_t 
 
 }  // namespace
 
-TEST_CASE("fsdp issues torch's collectives between the same layers") {
-  for (const json& recorded : recordings()) {
+namespace {
+
+void check_calls(const std::string& family) {
+  for (const json& recorded : recordings(family)) {
     const json& setting = recorded["setting"];
     if (!is_modelled(setting)) {
       continue;
@@ -240,8 +374,8 @@ TEST_CASE("fsdp issues torch's collectives between the same layers") {
   }
 }
 
-TEST_CASE("fsdp computes torch's losses and weights") {
-  for (const json& recorded : recordings()) {
+void check_values(const std::string& family) {
+  for (const json& recorded : recordings(family)) {
     const json& setting = recorded["setting"];
     if (!is_modelled(setting)) {
       continue;
@@ -263,4 +397,25 @@ TEST_CASE("fsdp computes torch's losses and weights") {
       }
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("fsdp issues torch's collectives between the same layers") { check_calls("fsdp1"); }
+TEST_CASE("fsdp computes torch's losses and weights") { check_values("fsdp1"); }
+TEST_CASE("fully_shard issues torch's collectives between the same layers") {
+  check_calls("fsdp2");
+}
+TEST_CASE("fully_shard computes torch's losses and weights") { check_values("fsdp2"); }
+TEST_CASE("ZeroRedundancyOptimizer issues torch's collectives") { check_calls("zero1"); }
+TEST_CASE("ZeroRedundancyOptimizer computes torch's losses and weights") { check_values("zero1"); }
+TEST_CASE("deepspeed issues the collectives of DeepSpeed between the same layers") {
+  check_calls("deepspeed");
+}
+TEST_CASE("deepspeed computes the losses and weights of DeepSpeed") { check_values("deepspeed"); }
+TEST_CASE("ddp_sharded issues the collectives of FairScale between the same layers") {
+  check_calls("fairscale");
+}
+TEST_CASE("ddp_sharded computes the losses and weights of FairScale") {
+  check_values("fairscale");
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "model/strategy/registry.hpp"
 #include "model/trainer/precision_choice.hpp"
 
 using namespace lockstep;
@@ -21,6 +22,7 @@ PrecisionSituation under(const std::string& strategy, Version lightning = {2, 6,
   PrecisionSituation situation;
   situation.lightning = lightning;
   situation.strategy = strategy;
+  situation.traits = standard_strategies().traits_of(strategy);
   situation.compute_capability = 90;
   return situation;
 }
@@ -40,15 +42,14 @@ std::vector<std::string> taken_by(const std::string& strategy) {
 TEST_CASE("each strategy takes its precisions and refuses the others") {
   const std::vector<std::string> five = {"32-true", "16-true", "bf16-true", "16-mixed",
                                          "bf16-mixed"};
-  const std::vector<std::string> four = {"32-true", "16-true", "bf16-true", "bf16-mixed"};
   for (const char* strategy : {"single", "ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"}) {
     CHECK(taken_by(strategy) == names_of_2);
   }
   CHECK(taken_by("fsdp") == five);
-  CHECK(taken_by("fsdp_cpu_offload") == five);
-  CHECK(taken_by("deepspeed_stage_3") == five);
-  CHECK(taken_by("DeepSpeedStrategy") == five);
-  CHECK(taken_by("ModelParallelStrategy") == four);
+  PrecisionSituation model_parallel = under("ddp");
+  model_parallel.traits.precisions = Precisions::no_double_nor_scaler;
+  CHECK(choose_precision("bf16-mixed", model_parallel).refusal.empty());
+  CHECK_FALSE(choose_precision("16-mixed", model_parallel).refusal.empty());
 }
 
 TEST_CASE("a precision is a type of parameters and one of activations") {
@@ -93,6 +94,7 @@ TEST_CASE("Apex knows no bf16 and no sharded strategy") {
   CHECK(choose_precision("16", apex).refusal.empty());
   CHECK_FALSE(choose_precision("bf16", apex).refusal.empty());
   apex.strategy = "ddp_sharded";
+  apex.traits.takes_apex = false;
   CHECK_FALSE(choose_precision("16", apex).refusal.empty());
   apex.apex = false;
   CHECK(choose_precision("16", apex).refusal.empty());

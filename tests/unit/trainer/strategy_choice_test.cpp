@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "model/strategy/registry.hpp"
 #include "model/trainer/strategy_choice.hpp"
 
 using namespace lockstep;
@@ -23,8 +24,23 @@ constexpr Version v1_9{1, 9, 5};
 constexpr Version v2_0{2, 0, 9};
 constexpr Version v2_6{2, 6, 0};
 
+StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation) {
+  static const StrategyRegistry registry = standard_strategies();
+  return lockstep::choose_strategy(asked, situation, registry);
+}
+
 bool is_refused(const std::string& name, Version lightning) {
   return !choose_strategy(name, on(lightning)).refusal.empty();
+}
+
+/// What the name says of unused parameters.
+std::optional<bool> unused_parameters(const StrategyChoice& choice) {
+  for (const auto& [name, value] : choice.arguments) {
+    if (name == "find_unused_parameters") {
+      return std::get<bool>(value);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -77,7 +93,7 @@ TEST_CASE(
       {"fsdp", v2_6, "fsdp", StartMethod::script, {}},
       {"fsdp", v1_6, "ddp_fully_sharded", StartMethod::script, {}},
       {"fsdp_native", v1_9, "fsdp", StartMethod::script, {}},
-      {"deepspeed_stage_2", v2_6, "deepspeed_stage_2", StartMethod::script, {}},
+      {"deepspeed_stage_2", v2_6, "deepspeed", StartMethod::script, {}},
       {"PipelineStrategy", v2_6, "PipelineStrategy", StartMethod::script, {}}};
   for (const Row& row : rows) {
     INFO(row.asked);
@@ -85,8 +101,16 @@ TEST_CASE(
     CHECK(choice.refusal.empty());
     CHECK(choice.name == row.name);
     CHECK(choice.start == row.start);
-    CHECK(choice.find_unused_parameters == row.unused);
+    CHECK(unused_parameters(choice) == row.unused);
   }
+}
+
+TEST_CASE("a name may stand for several arguments") {
+  const StrategyChoice choice = choose_strategy("deepspeed_stage_3_offload", on(v2_6));
+  using Arguments = std::vector<std::pair<std::string, StrategyArguments::Value>>;
+  CHECK(choice.arguments == Arguments{{"stage", int64_t{3}},
+                                      {"offload_optimizer", true},
+                                      {"offload_parameters", true}});
 }
 
 TEST_CASE("names are refused where the version has them no more") {

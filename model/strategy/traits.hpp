@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+/// Which process drives which devices.
+enum class ProcessLayout : uint8_t {
+  one_device_each,      ///< a process for each device (ddp)
+  one_for_one_device,   ///< one process and one device (single)
+  one_for_all_devices,  ///< one process drives all devices of its node (dp)
+};
+
+/// Which values of `precision` Lightning lets a strategy take.
+enum class Precisions : uint8_t {
+  all,
+  no_double,             ///< FSDP and DeepSpeed: neither 64-true nor Transformer Engine
+  no_double_nor_scaler,  ///< ModelParallelStrategy: not 16-mixed either
+};
+
+/// What is known of a strategy before any of its ranks runs: the trainer, the checks of a scenario
+/// and the advice ask for these and never for a strategy's name.
+struct StrategyTraits {
+  ProcessLayout layout = ProcessLayout::one_device_each;
+  Precisions precisions = Precisions::all;
+  /// Its processes wrap the model in DistributedDataParallel, whose arguments have Lightning's
+  /// defaults.
+  bool wraps_in_ddp = false;
+  bool needs_gpu = false;      ///< Lightning refuses it on the CPU
+  bool one_node = false;       ///< it never leaves its node
+  bool clips_by_norm = true;   ///< by `gradient_clip_val` of the Trainer
+  bool clips_by_value = true;  ///< by `gradient_clip_algorithm: value`
+  bool takes_apex = true;      ///< `amp_backend: apex` of 1.x
+
+  bool is_one_process() const { return layout != ProcessLayout::one_device_each; }
+  bool drives_all_devices() const { return layout == ProcessLayout::one_for_all_devices; }
+};
+
+}  // namespace lockstep
