@@ -4,9 +4,9 @@
 #include <string>
 
 #include "bench/peak_memory.hpp"
-#include "io/scenario/load.hpp"
+#include "io/scenario/load/load.hpp"
 #include "model/cluster/presets.hpp"
-#include "model/trainer/prepare.hpp"
+#include "model/trainer/prepare/prepare.hpp"
 #include "sim/build_costs.hpp"
 #include "sim/simulation.hpp"
 

@@ -1,6 +1,6 @@
 #include "cli/command_line.hpp"
 #include "cli/input_files.hpp"
-#include "cli/printable.hpp"
+#include "rehearsal/text/printable.hpp"
 
 #include <fmt/format.h>
 
@@ -12,13 +12,13 @@
 #include <stdexcept>
 
 #include "cli/help.hpp"
-#include "cli/launch/interruption.hpp"
 #include "cli/mistyped.hpp"
-#include "cli/output.hpp"
-#include "cli/shell_words.hpp"
 #include "io/expression/quantity.hpp"
 #include "io/journal/temporary_store.hpp"
-#include "io/scenario/scalar.hpp"
+#include "io/scenario/reader/scalar.hpp"
+#include "rehearsal/launch/interruption.hpp"
+#include "rehearsal/run/output.hpp"
+#include "rehearsal/text/shell_words.hpp"
 
 namespace lockstep::cli {
 

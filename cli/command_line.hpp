@@ -4,7 +4,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 
 namespace lockstep::cli {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/calibrated.hpp"
-#include "cli/output.hpp"
+#include "rehearsal/run/calibrated.hpp"
+#include "rehearsal/run/output.hpp"
 
 namespace lockstep::cli {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/jobs.hpp"
 #include "cli/request.hpp"
+#include "rehearsal/jobs.hpp"
 
 namespace lockstep::cli {
 

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "io/scenario/spelling.hpp"
+#include "io/scenario/names/spelling.hpp"
 
 namespace lockstep::cli {
 

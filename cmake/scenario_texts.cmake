@@ -1,7 +1,7 @@
 # cmake -D SOURCE=.. -D OUTPUT=.. -P scenario_texts.cmake: the scenario library as a C++ source.
 file(GLOB_RECURSE paths RELATIVE ${SOURCE} ${SOURCE}/scenarios/*.yaml)
 list(SORT paths)
-set(code "#include \"cli/scenario_texts.hpp\"\n\nnamespace lockstep::cli {\n\n")
+set(code "#include \"explain/scenario_texts.hpp\"\n\nnamespace lockstep::cli {\n\n")
 string(APPEND code "constexpr ScenarioText texts[] = {\n")
 foreach(path IN LISTS paths)
   file(READ ${SOURCE}/${path} text)

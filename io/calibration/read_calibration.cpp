@@ -6,7 +6,7 @@
 
 #include "io/calibration/calibration_file.hpp"
 #include "io/calibration/calibration_format.hpp"
-#include "io/scenario/load.hpp"
+#include "io/scenario/load/load.hpp"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "io/expression/parser.hpp"
-#include "model/scenario/value.hpp"
+#include "model/expression/value.hpp"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "model/scenario/expression.hpp"
-#include "model/scenario/source.hpp"
+#include "model/expression/expression.hpp"
+#include "model/expression/source.hpp"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "model/core/units.hpp"
-#include "model/scenario/unit.hpp"
+#include "model/expression/unit.hpp"
 
 namespace lockstep {
 
@@ -17,8 +17,8 @@ struct QuantityError {
   std::string remedy;
 };
 
-// A number and a unit of model/scenario/unit.hpp, with or without white space between; `0` alone is
-// legal for any. Fractions are rounded to the nearest whole count. Negative numbers, nan and inf
+// A number and a unit of model/expression/unit.hpp, with or without white space between; `0` alone
+// is legal for any. Fractions are rounded to the nearest whole count. Negative numbers, nan and inf
 // are errors, and so is what does not fit in 64 bits.
 std::variant<AnyQuantity, QuantityError> parse_quantity(std::string_view text, QuantityKind kind);
 std::variant<Time, QuantityError> parse_time(std::string_view text);

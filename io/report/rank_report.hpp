@@ -8,7 +8,7 @@
 #include "io/report/report_error.hpp"
 #include "io/report/run_identity.hpp"
 #include "model/program/run.hpp"
-#include "model/trainer/run_log.hpp"
+#include "model/trainer/logging/run_log.hpp"
 
 namespace lockstep {
 

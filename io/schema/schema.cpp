@@ -5,13 +5,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "io/scenario/catalogue.hpp"
-#include "io/scenario/key_row.hpp"
-#include "io/scenario/sections.hpp"
-#include "io/scenario/statement_table.hpp"
-#include "io/scenario/tables.hpp"
+#include "io/scenario/classes/catalogue.hpp"
+#include "io/scenario/forms/key_row.hpp"
+#include "io/scenario/forms/tables.hpp"
+#include "io/scenario/sections/sections.hpp"
+#include "io/scenario/statements/statement_table.hpp"
+#include "model/expression/unit.hpp"
 #include "model/scenario/hooks.hpp"
-#include "model/scenario/unit.hpp"
 
 namespace lockstep {
 namespace {

@@ -14,11 +14,11 @@
 #include <utility>
 
 #include "io/file/regular_file.hpp"
-#include "io/scenario/digest.hpp"
-#include "io/scenario/known_names.hpp"
-#include "io/scenario/scalar.hpp"
+#include "io/scenario/load/digest.hpp"
+#include "io/scenario/names/known_names.hpp"
+#include "io/scenario/reader/scalar.hpp"
 #include "io/table/number_store.hpp"
-#include "model/scenario/evaluation_error.hpp"
+#include "model/expression/evaluation_error.hpp"
 
 namespace lockstep {
 

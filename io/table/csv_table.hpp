@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "io/scenario/diagnostic.hpp"
+#include "io/scenario/reader/diagnostic.hpp"
 #include "model/scenario/sample_table.hpp"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "io/scenario/diagnostic.hpp"
+#include "io/scenario/reader/diagnostic.hpp"
 
 namespace lockstep {
 

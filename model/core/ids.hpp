@@ -46,7 +46,7 @@ inline constexpr uint8_t data = 3;
 inline constexpr uint8_t first_named = 8;
 inline constexpr uint8_t named = 88;
 // Calls of Gloo wait for no other of another group, its messages for no other at all
-// (model/trainer/gloo_queues.hpp).
+// (model/user_program/gloo_queues.hpp).
 inline constexpr uint8_t first_group = 96;  ///< collectives of groups other than world
 inline constexpr uint8_t groups = 32;
 inline constexpr uint8_t first_send = 128;

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "model/core/numbers.hpp"
-#include "model/scenario/evaluation_error.hpp"
+#include "model/expression/evaluation_error.hpp"
 
 namespace lockstep {
 

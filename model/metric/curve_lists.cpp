@@ -3,9 +3,9 @@
 #include <limits>
 #include <tuple>
 
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/curve_points.hpp"
 #include "model/metric/curves.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

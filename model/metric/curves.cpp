@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/curve_points.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

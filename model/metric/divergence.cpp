@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "model/core/numbers.hpp"
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/error_sums.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/label_sums.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

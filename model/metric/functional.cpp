@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "model/expression/evaluation_error.hpp"
+#include "model/expression/tensor.hpp"
 #include "model/metric/definition.hpp"
 #include "model/metric/function_table.hpp"
-#include "model/scenario/evaluation_error.hpp"
-#include "model/scenario/tensor.hpp"
 
 namespace lockstep {
 

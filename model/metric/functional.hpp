@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/scenario/value.hpp"
+#include "model/expression/value.hpp"
 
 namespace lockstep {
 

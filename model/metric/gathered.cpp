@@ -1,6 +1,6 @@
 #include "model/metric/gathered.hpp"
 
-#include "model/scenario/tensor.hpp"
+#include "model/expression/tensor.hpp"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "model/core/numbers.hpp"
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/score_rows.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

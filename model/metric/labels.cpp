@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "model/core/numbers.hpp"
-#include "model/scenario/evaluation_error.hpp"
+#include "model/expression/evaluation_error.hpp"
 
 namespace lockstep {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "model/scenario/evaluation_error.hpp"
-#include "model/scenario/tensor.hpp"
+#include "model/expression/evaluation_error.hpp"
+#include "model/expression/tensor.hpp"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/scenario/value.hpp"
+#include "model/expression/value.hpp"
 
 namespace lockstep {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/sample_columns.hpp"
 #include "model/metric/variance_scores.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

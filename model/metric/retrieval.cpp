@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "model/scenario/evaluation_error.hpp"
+#include "model/expression/evaluation_error.hpp"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/core/numbers.hpp"
-#include "model/scenario/evaluation_error.hpp"
+#include "model/expression/evaluation_error.hpp"
 
 namespace lockstep {
 

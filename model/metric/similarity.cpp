@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "model/core/numbers.hpp"
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/rank_correlation.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

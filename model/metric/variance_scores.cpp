@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "model/expression/evaluation_error.hpp"
 #include "model/metric/sample_columns.hpp"
-#include "model/scenario/evaluation_error.hpp"
 
 namespace lockstep {
 

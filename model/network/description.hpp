@@ -8,8 +8,8 @@
 
 #include "model/core/dtype.hpp"
 #include "model/core/units.hpp"
+#include "model/expression/source.hpp"
 #include "model/network/layer.hpp"
-#include "model/scenario/source.hpp"
 #include "model/scenario/tensor_values.hpp"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/scenario/expression.hpp"
+#include "model/expression/expression.hpp"
 #include "model/scenario/placed.hpp"
 
 namespace lockstep {

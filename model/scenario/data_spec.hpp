@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/core/units.hpp"
-#include "model/scenario/expression.hpp"
+#include "model/expression/expression.hpp"
 #include "model/scenario/placed.hpp"
 #include "model/scenario/sample_table.hpp"
 #include "model/scenario/tensor_values.hpp"

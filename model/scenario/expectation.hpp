@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/scenario/expression.hpp"
+#include "model/expression/expression.hpp"
 #include "model/scenario/placed.hpp"
 
 namespace lockstep {

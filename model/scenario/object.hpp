@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/scenario/source.hpp"
+#include "model/expression/source.hpp"
 
 namespace lockstep {
 

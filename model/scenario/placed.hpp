@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "model/scenario/source.hpp"
+#include "model/expression/source.hpp"
 
 namespace lockstep {
 

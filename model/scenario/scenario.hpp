@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "model/expression/expression.hpp"
 #include "model/scenario/cluster_spec.hpp"
 #include "model/scenario/data_spec.hpp"
 #include "model/scenario/expectation.hpp"
-#include "model/scenario/expression.hpp"
 #include "model/scenario/fault_spec.hpp"
 #include "model/scenario/model_spec.hpp"
 #include "model/scenario/object.hpp"
@@ -50,7 +50,7 @@ struct Scenario {
   std::string name;  ///< of the case; empty when the file has none
   /// Overrides of the command line ("a.b=v"); with file and name they load the same scenario again.
   std::vector<std::string> settings;
-  /// Digest of the keys that decide what ranks do; equal if they are (io/scenario/digest).
+  /// Digest of the keys that decide what ranks do; equal if they are (io/scenario/load/digest).
   uint64_t digest = 0;
   int64_t version = 1;
   std::vector<LibraryVersion> versions;

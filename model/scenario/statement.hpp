@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/core/dtype.hpp"
+#include "model/expression/expression.hpp"
 #include "model/scenario/binding.hpp"
-#include "model/scenario/expression.hpp"
 #include "model/scenario/placed.hpp"
 
 namespace lockstep {

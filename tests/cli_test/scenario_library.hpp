@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "io/scenario/load.hpp"
+#include "io/scenario/load/load.hpp"
 #include "tests/cli_test/program.hpp"
 
 namespace lockstep::test {

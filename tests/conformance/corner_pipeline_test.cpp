@@ -1,7 +1,7 @@
 // Corner programs of pipelines and groups, in both worlds.
 #include <array>
 
-#include "properties/diagnosis.hpp"
+#include "properties/diagnosis/diagnosis.hpp"
 #include "tests/conformance/agreement.hpp"
 
 using namespace lockstep;

@@ -14,9 +14,9 @@
 #include <sstream>
 #include <thread>
 
-#include "cli/compare.hpp"
-#include "cli/invariants.hpp"
-#include "properties/last_operation.hpp"
+#include "properties/diagnosis/last_operation.hpp"
+#include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/measure/compare.hpp"
 #include "tests/fleet/three_worlds.hpp"
 
 using namespace lockstep;

@@ -5,9 +5,9 @@
 #include <stdexcept>
 
 #include "backend/gloo/world.hpp"
-#include "cli/case_source.hpp"
-#include "cli/compare.hpp"
-#include "cli/invariants.hpp"
+#include "rehearsal/case_source.hpp"
+#include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/measure/compare.hpp"
 
 namespace lockstep::test {
 

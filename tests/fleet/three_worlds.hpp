@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "backend/gloo/fleet.hpp"
-#include "cli/launch/fleet.hpp"
-#include "cli/one_run.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/launch/fleet.hpp"
+#include "rehearsal/run/one_run.hpp"
 
 namespace lockstep::test {
 

@@ -3,7 +3,7 @@
 
 #include "io/expression/parser.hpp"
 #include "io/expression/quantity.hpp"
-#include "model/scenario/evaluate.hpp"
+#include "model/expression/evaluate.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string>
 
-#include "io/scenario/load.hpp"
+#include "io/scenario/load/load.hpp"
 
 /// Any bytes as a scenario file: loading ends, with scenarios or with complaints that render.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

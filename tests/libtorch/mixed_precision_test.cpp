@@ -86,8 +86,8 @@ TEST_CASE("mixed attention agrees within the roundings of what stands between it
     values.output_gradient = rounded(values.output_gradient, DType::bf16);
     const LayerResult ours = run_layer(libtorch(), network, 0, values, DType::bf16);
     const LayerResult theirs = run_layer(reference(), network, 0, values, DType::bf16);
-    // Twenty roundings forth and back (properties/rounding.hpp), relative to the greatest element:
-    // the sums here have few terms.
+    // Twenty roundings forth and back (properties/logged/rounding.hpp), relative to the greatest
+    // element: the sums here have few terms.
     const double bound = 2 * roundings(20, DType::bf16);
     CHECK(distance(ours.output, theirs.output) <= bound * greatest(theirs.output));
     CHECK(distance(ours.input_gradient, theirs.input_gradient) <=

@@ -1,5 +1,5 @@
 """What torch.distributed does over Gloo where the ranks' sizes differ: the table of
-tests/unit/properties/gloo_outcome_test.cpp. Run with the environment of `./dev oracle`:
+tests/unit/properties/diagnosis/gloo_outcome_test.cpp. Run with the environment of `./dev oracle`:
     .cache/oracle/environment/bin/python tests/oracle/gloo_outcomes.py
 """
 

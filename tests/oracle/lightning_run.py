@@ -61,7 +61,7 @@ def strategy_of(scenario):
 
 
 def permuted(i, n, key):
-    """As model/trainer/sampler.cpp: a four-round Feistel network, walking the cycle into 0..n-1."""
+    """As model/trainer/data/sampler.cpp: a four-round Feistel network, walking the cycle into 0..n-1."""
     half = ((n - 1).bit_length() + 1) // 2
     mask = (1 << half) - 1
     while True:

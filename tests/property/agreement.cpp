@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "properties/deterministic.hpp"
+#include "properties/invariants/deterministic.hpp"
 
 namespace lockstep::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "properties/diagnosis.hpp"
+#include "properties/diagnosis/diagnosis.hpp"
 #include "tests/conformance/world.hpp"
 
 namespace lockstep::test {

@@ -6,10 +6,10 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "cli/invariants.hpp"
-#include "cli/monitored.hpp"
-#include "io/scenario/load.hpp"
-#include "properties/replicas_agree.hpp"
+#include "io/scenario/load/load.hpp"
+#include "properties/invariants/replicas_agree.hpp"
+#include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/findings/monitored.hpp"
 #include "tests/property/agreement.hpp"
 
 using namespace lockstep;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tests/property/faulty_program.hpp"
-#include "tests/unit/cli/rehearsed.hpp"
+#include "tests/unit/rehearsal/rehearsed.hpp"
 
 using namespace lockstep;
 using namespace lockstep::cli;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "properties/equals_single_device.hpp"
-#include "properties/replicas_agree.hpp"
-#include "properties/rounding.hpp"
+#include "properties/invariants/equals_single_device.hpp"
+#include "properties/invariants/replicas_agree.hpp"
+#include "properties/logged/rounding.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/generators.hpp"
 

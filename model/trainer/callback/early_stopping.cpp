@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "model/trainer/callback/monitor.hpp"
-#include "model/trainer/training.hpp"
+#include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
 

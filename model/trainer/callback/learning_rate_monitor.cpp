@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "model/trainer/training.hpp"
+#include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
 

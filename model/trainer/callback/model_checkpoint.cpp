@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "model/trainer/callback/monitor.hpp"
-#include "model/trainer/training.hpp"
+#include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
 

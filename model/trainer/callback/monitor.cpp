@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "model/trainer/training.hpp"
+#include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
 

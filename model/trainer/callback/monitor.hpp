@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "model/core/site.hpp"
-#include "model/trainer/run_log.hpp"
+#include "model/trainer/logging/run_log.hpp"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "model/trainer/callback/monitor.hpp"
-#include "model/trainer/training.hpp"
+#include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
 

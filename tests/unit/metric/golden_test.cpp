@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "model/expression/tensor.hpp"
 #include "model/metric/functional.hpp"
 #include "model/metric/metric_object.hpp"
-#include "model/scenario/tensor.hpp"
 
 using namespace lockstep;
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "io/scenario/catalogue.hpp"
+#include "io/scenario/classes/catalogue.hpp"
 #include "model/metric/averaging.hpp"
 #include "model/metric/definition.hpp"
 #include "model/metric/functional.hpp"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "io/scenario/catalogue.hpp"
+#include "io/scenario/classes/catalogue.hpp"
 #include "model/network/build.hpp"
 
 using namespace lockstep;

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "cli/faults.hpp"
+#include "rehearsal/run/faults.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
 namespace lockstep::test {

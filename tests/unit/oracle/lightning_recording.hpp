@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/program/run.hpp"
-#include "model/trainer/prepare.hpp"
+#include "model/trainer/prepare/prepare.hpp"
 
 namespace lockstep::test {
 

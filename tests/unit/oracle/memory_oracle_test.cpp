@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "tests/unit/cli/rehearsed.hpp"
+#include "tests/unit/rehearsal/rehearsed.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/strategy/ddp.hpp"
-#include "model/trainer/metric_exchange.hpp"
+#include "model/trainer/logging/metric_exchange.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 

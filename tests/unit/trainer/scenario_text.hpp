@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "io/scenario/load.hpp"
-#include "model/trainer/prepare.hpp"
+#include "io/scenario/load/load.hpp"
+#include "model/trainer/prepare/prepare.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 

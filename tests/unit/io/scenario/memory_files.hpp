@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "io/scenario/load.hpp"
+#include "io/scenario/load/load.hpp"
 
 namespace lockstep::test {
 

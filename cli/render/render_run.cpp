@@ -1,0 +1,325 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/render/call_list.hpp"
+#include "cli/render/render.hpp"
+#include "properties/finding.hpp"
+#include "properties/rank_set.hpp"
+#include "rehearsal/findings/missing_values.hpp"
+#include "rehearsal/run/configuration.hpp"
+#include "rehearsal/run/device_reserve.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+std::string line(std::string_view key, const std::string& value, const std::string& beside = "") {
+  return beside.empty() ? fmt::format("  {:<12}  {}\n", key, value)
+                        : fmt::format("  {:<12}  {:<22}  {}\n", key, value, beside);
+}
+
+// Of the fullest step: where even that has fewer than the settings say, why.
+std::string samples_of_step(const Rehearsal& rehearsal) {
+  const Results& results = rehearsal.results;
+  if (!results.effective_batch_size || !results.device_batch_size) {
+    return "";
+  }
+  const std::optional<TrainerSpec>& trainer = rehearsal.run.preparation.scenario->trainer;
+  const int64_t accumulated =
+      trainer ? value_or(trainer->accumulate_grad_batches, int64_t{1}) : int64_t{1};
+  const int64_t asked = configuration_of(rehearsal.run).effective_batch_size.value_or(0);
+  std::string parts = fmt::format("{} per device x {}", *results.device_batch_size,
+                                  plural(results.devices, "device"));
+  if (*results.effective_batch_size >= asked) {
+    parts += accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : "";
+  } else if (accumulated > 1) {
+    parts += fmt::format("; the epoch ends before {} batches are accumulated", accumulated);
+  } else {
+    parts += " at most";
+  }
+  return fmt::format("{} per step ({})\n", plural(*results.effective_batch_size, "sample"), parts);
+}
+
+std::string understood(const Rehearsal& rehearsal) {
+  const Preparation& preparation = rehearsal.run.preparation;
+  const Scenario& scenario = *rehearsal.scenario;
+  const char* backend = preparation.gloo ? "gloo" : "nccl";
+  if (scenario.is_bare_program()) {
+    return fmt::format("program of {} · {} · {}\n", plural(preparation.options.world_size, "rank"),
+                       rehearsal.run.machine.name, backend);
+  }
+  std::string text;
+  if (preparation.network) {
+    const Network& network = *preparation.network;
+    text += fmt::format("{} ({} parameters) · ", network.name.empty() ? "model" : network.name,
+                        count_text(network.parameter_elements()));
+  }
+  const Version& lightning = preparation.lightning;
+  text += fmt::format("{} · {} · {} · {} · lightning {}.{}\n", preparation.strategy,
+                      rehearsal.run.machine.name, name_of(preparation.plan.activation_dtype),
+                      backend, lightning.major, lightning.minor);
+  return text + samples_of_step(rehearsal);
+}
+
+std::string memory_line(const Rehearsal& rehearsal) {
+  std::map<int64_t, RankSet> by_peak;
+  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    by_peak[ranks[rank].memory.peak.count()].add(static_cast<int32_t>(rank));
+  }
+  if (by_peak.empty() || by_peak.rbegin()->first == 0) {
+    return "";
+  }
+  const auto& [peak, on] = *by_peak.rbegin();
+  const Bytes capacity = ranks[static_cast<size_t>(on.first())].memory.capacity;
+  const std::string limit = capacity == Bytes::max() ? "" : " of " + bytes_text(capacity.count());
+  const std::string where = by_peak.size() == 1 ? "every rank" : on.phrase();
+  return line("memory", fmt::format("{}{} on {}", bytes_text(peak), limit, where),
+              by_peak.size() == 1
+                  ? ""
+                  : fmt::format("(least: {} on {})", bytes_text(by_peak.begin()->first),
+                                by_peak.begin()->second.phrase()));
+}
+
+std::string largest_batch(const Advice& advice) {
+  if (!advice.why_no_batch_size.empty()) {
+    return line("", "largest data.train.batch_size that fits: unknown, as a short run " +
+                        advice.why_no_batch_size);
+  }
+  if (!advice.largest_batch_size) {
+    return "";
+  }
+  return *advice.largest_batch_size == 0
+             ? line("", "data.train.batch_size 1 does not fit either")
+             : line("", fmt::format("largest data.train.batch_size that fits: {}",
+                                    *advice.largest_batch_size));
+}
+
+std::string answers(const Rehearsal& rehearsal) {
+  const Prediction& prediction = rehearsal.results.prediction;
+  std::string out = "\n";
+  if (prediction.step_time) {
+    const std::string mfu = prediction.mfu ? fmt::format("MFU {:.2f}", *prediction.mfu) : "";
+    const std::string range = range_text(prediction.step_time_low, prediction.step_time_high);
+    out += line("step time", time_text(prediction.step_time->count()) + range, mfu);
+  }
+  if (prediction.samples_per_s) {
+    std::string rate = number_text(*prediction.samples_per_s) + " samples/s";
+    if (prediction.tokens_per_s) {
+      rate += " · " + number_text(*prediction.tokens_per_s) + " tokens/s";
+    }
+    out += line("throughput", rate);
+  }
+  out += memory_line(rehearsal) + largest_batch(rehearsal.results.advice);
+  if (prediction.steps > 0) {
+    out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
+                "first step " + time_text(prediction.first_step->count()));
+  } else {
+    out +=
+        line("total time", time_text(prediction.total_time.count()) +
+                               range_text(prediction.total_time_low, prediction.total_time_high));
+  }
+  return out;
+}
+
+std::string part(const std::string& name, Time time, Time whole, const Style& style,
+                 const std::string& beside = "") {
+  constexpr double bar_width = 40;
+  const double fraction = whole > Time{} ? seconds(time) / seconds(whole) : 0;
+  std::string bar;
+  if (style.bars) {
+    const auto length = static_cast<size_t>(fraction * bar_width + 0.5);
+    bar = fmt::format("  {:<40}", std::string(length, '#'));
+  }
+  return fmt::format("  {:<26}{}  {:>9}  {:>5}{}\n", name, bar, time_text(time.count()),
+                     percent_text(fraction), beside.empty() ? "" : "  (" + beside + ")");
+}
+
+std::string where_time_goes(const Prediction& prediction, const Style& style) {
+  const Breakdown& parts = prediction.breakdown;
+  const Time whole = parts.compute + parts.optimizer + parts.exposed_communication + parts.data +
+                     parts.host + parts.idle;
+  std::string hidden;
+  if (parts.communication > Time{}) {
+    const double share = 1 - seconds(parts.exposed_communication) / seconds(parts.communication);
+    hidden = fmt::format("{} total, {} overlapped", time_text(parts.communication.count()),
+                         percent_text(share));
+  }
+  std::string out = prediction.step_time ? (prediction.steady ? "\nWhere a step goes (rank 0, "
+                                                                "steady state)\n"
+                                                              : "\nWhere the one step goes (rank "
+                                                                "0, from the start)\n")
+                                         : "\nWhere the time goes (rank 0)\n";
+  out += part("compute", parts.compute, whole, style);
+  out += part("exposed communication", parts.exposed_communication, whole, style, hidden);
+  if (prediction.step_time) {
+    out += part("optimizer", parts.optimizer, whole, style);
+  }
+  if (parts.data > Time{}) {
+    out += part("waiting for data", parts.data, whole, style);
+  }
+  if (parts.host > Time{}) {
+    out += part("host", parts.host, whole, style);
+  }
+  return out + part("idle", parts.idle, whole, style);
+}
+
+std::string beside_peak(const Rehearsal& rehearsal) {
+  const DeviceReserve reserve = reserve_of(rehearsal.run, 0);
+  if (reserve.total() == Bytes{}) {
+    return "";
+  }
+  std::string out = fmt::format("  beside the peak, estimated: CUDA context {}",
+                                bytes_text(reserve.cuda_context.count()));
+  if (reserve.nccl > Bytes{}) {
+    out += fmt::format(" · NCCL {}", bytes_text(reserve.nccl.count()));
+  }
+  return out + "\n";
+}
+
+std::string where_memory_goes(const Rehearsal& rehearsal) {
+  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  if (ranks.empty() || ranks.front().memory.peak == Bytes{}) {
+    return "";
+  }
+  std::string parts;
+  for (int purpose = 0; purpose < purpose_count; ++purpose) {
+    const Bytes bytes = ranks.front().memory.peak_by_purpose[static_cast<size_t>(purpose)];
+    if (bytes > Bytes{}) {
+      std::string name(name_of(static_cast<Purpose>(purpose)));
+      std::replace(name.begin(), name.end(), '_', ' ');
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : " · ", name, bytes_text(bytes.count()));
+    }
+  }
+  return "\nWhere memory goes (rank 0, at its peak)\n  " + parts + "\n" + beside_peak(rehearsal);
+}
+
+std::string transfers(const Rehearsal& rehearsal) {
+  if (rehearsal.results.ranks.empty() || rehearsal.results.ranks.front().transfers.empty()) {
+    return "";
+  }
+  std::string out = rehearsal.results.prediction.step_time ? "\nTransfers of a step (rank 0)\n"
+                                                           : "\nTransfers (rank 0)\n";
+  for (const TransferCount& transfer : rehearsal.results.ranks.front().transfers) {
+    const bool copies = transfer.kind == OpKind::copy;
+    out += fmt::format("  {:<16} {:>8}  {:>10}  {}\n", name_of(transfer.kind),
+                       fmt::format("{} x", transfer.count), bytes_text(transfer.bytes),
+                       copies ? "between " + transfer.group : "group " + transfer.group);
+  }
+  return out;
+}
+
+std::string row_of(const Advice::Change& change) {
+  return fmt::format("  {:<30}{:>12}  {:>10}  {:>10}\n", change.text,
+                     number_text(change.samples_per_s), time_text(change.step_time.count()),
+                     bytes_text(change.peak.count()));
+}
+
+std::string what_would_help(const Advice& advice) {
+  if (!advice.why_no_base.empty()) {
+    return "\nSuggestions: unknown, because a short run " + advice.why_no_base + "\n";
+  }
+  if (advice.tried == 0) {
+    return "";
+  }
+  if (advice.changes.empty() || !advice.base) {
+    return fmt::format("\nSuggestions: none ({} tried, none was faster or smaller)\n",
+                       plural(advice.tried, "change"));
+  }
+  const std::string title = fmt::format("Suggestions ({} each)", plural(advice.steps, "step"));
+  std::string out =
+      fmt::format("\n{:<32}{:>12}  {:>10}  {:>10}\n", title, "samples/s", "step time", "memory");
+  out += row_of(*advice.base);
+  for (const Advice::Change& change : advice.changes) {
+    out += row_of(change);
+  }
+  return out;
+}
+
+std::string calibrated_basis(const CalibrationUse& use) {
+  std::string out = fmt::format(" calibrated on {}", text_of(use));
+  if (use.ranks_on_node > use.origin.ranks) {
+    out += fmt::format("; {} share a host here, more than were measured",
+                       plural(use.ranks_on_node, "rank"));
+  }
+  if (!use.not_measured.empty()) {
+    out += fmt::format(". From data sheets, not measured and outside the range: {}",
+                       fmt::join(use.not_measured, ", "));
+  }
+  return out + " (-v shows the source of each figure).\n      ";
+}
+
+std::string not_modelled(const Rehearsal& rehearsal) {
+  if (rehearsal.run.calibration) {
+    return " Not modelled: contention between concurrent kernels and communication other than for "
+           "links, batches built on the host, fragmentation, disk.\n";
+  }
+  return rehearsal.scenario->is_bare_program()
+             ? " Not modelled: launch and protocol overhead of the library.\n"
+             : " Not modelled: fragmentation of memory, disk, clock changes.\n";
+}
+
+std::string basis(const Rehearsal& rehearsal, bool verbose) {
+  std::string out = "basis:";
+  const std::vector<std::string>& lines = rehearsal.run.basis;
+  if (rehearsal.run.calibration && !verbose) {
+    out += calibrated_basis(*rehearsal.run.calibration);
+  } else if (rehearsal.scenario->is_bare_program() || verbose) {
+    for (const std::string& text : lines) {
+      out += fmt::format(" {}\n      ", text);
+    }
+  } else {
+    out += fmt::format(
+        " Estimates use vendor data sheets of {} (not calibrated), so no error range is given. "
+        "Use -v for details.\n      ",
+        rehearsal.run.machine.cluster.node.device.name);
+  }
+  return out + not_modelled(rehearsal);
+}
+
+}  // namespace
+
+std::string range_text(const std::optional<Time>& low, const std::optional<Time>& high) {
+  return low && high ? fmt::format(" ({} to {})", time_text(low->count()), time_text(high->count()))
+                     : "";
+}
+
+std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verbose) {
+  if (!rehearsal.ran()) {
+    return render_findings(rehearsal, style) + render_undecided(rehearsal, style) +
+           render_expectations(rehearsal, style);
+  }
+  std::string out = understood(rehearsal);
+  const std::string why_not = rehearsal.why_no_prediction();
+  const bool predicts = why_not.empty() && rehearsal.undecided.empty();
+  if (predicts) {
+    out += answers(rehearsal);
+    out += where_time_goes(rehearsal.results.prediction, style);
+    out += where_memory_goes(rehearsal);
+    out += transfers(rehearsal);
+    out += verbose ? render_calls(rehearsal) : "";
+    out += what_would_help(rehearsal.results.advice);
+  } else if (!why_not.empty()) {
+    out +=
+        fmt::format("\n  no prediction: {}\n", why_not) + largest_batch(rehearsal.results.advice);
+  }
+  if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
+    out += "\n  not computed: " + missing + "\n";
+  }
+  const std::string findings = render_findings(rehearsal, style);
+  out += (findings.empty() ? "" : "\n" + findings);
+  if (!rehearsal.undecided.empty()) {
+    out += "\n" + render_undecided(rehearsal, style);
+  }
+  const std::string expectations = render_expectations(rehearsal, style);
+  out += (findings.empty() ? "\n" : "") + expectations;
+  if (predicts) {
+    out += basis(rehearsal, verbose);
+  }
+  out += fmt::format("next: lockstep verify {}\n", title_of(rehearsal));
+  return out;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,167 @@
+#include "explain/class_example_table.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+using enum ObjectRole;
+
+constexpr std::string_view up_to_1_9 = "versions: {lightning: \"1.9\"}";
+
+constexpr ClassExample examples[] = {
+    {optimizer, "SGD", "{lr: 0.1, momentum: 0.9}"},
+    {optimizer, "Adam", "{lr: 0.001}"},
+    {optimizer, "AdamW", "{lr: 3e-4, weight_decay: 0.1}"},
+
+    {lr_scheduler, "StepLR", "{step_size: 1, gamma: 0.5}"},
+    {lr_scheduler, "MultiStepLR", "{milestones: [1, 2]}"},
+    {lr_scheduler, "ConstantLR", "{factor: 0.5, total_iters: 2}"},
+    {lr_scheduler, "LinearLR", "{start_factor: 0.1, total_iters: 4}"},
+    {lr_scheduler, "ExponentialLR", "{gamma: 0.9}"},
+    {lr_scheduler, "PolynomialLR", "{total_iters: 4, power: 2.0}"},
+    {lr_scheduler, "CosineAnnealingLR", "{T_max: 10}"},
+    {lr_scheduler, "CosineAnnealingWarmRestarts", "{T_0: 2}"},
+    {lr_scheduler, "ReduceLROnPlateau", "{patience: 1, monitor: val_loss}"},
+
+    {callback, "EarlyStopping", "{monitor: val_loss, patience: 2}"},
+    {callback, "ModelCheckpoint", "{monitor: val_loss, save_top_k: 2}"},
+    {callback, "LearningRateMonitor", "{logging_interval: step}",
+     "lr_scheduler: {StepLR: {step_size: 1}}"},
+    {callback, "ModelSummary"},
+    {callback, "RichModelSummary"},
+    {callback, "TQDMProgressBar"},
+    {callback, "RichProgressBar"},
+
+    {logger, "CSVLogger", "", "", "writes metrics.csv on rank 0; the default without TensorBoard"},
+    {logger, "TensorBoardLogger", "", "", "writes event files on rank 0"},
+    {logger, "WandbLogger", "", "", "sends to Weights & Biases from rank 0; nothing is sent here"},
+    {logger, "MLFlowLogger", "", "", "sends to MLflow from rank 0; nothing is sent here"},
+    {logger, "CometLogger", "", "", "sends to Comet from rank 0; nothing is sent here"},
+    {logger, "NeptuneLogger", "", "", "sends to Neptune from rank 0; nothing is sent here"},
+
+    {profiler, "simple", "", "", "SimpleProfiler by its short name; it changes no prediction"},
+    {profiler, "advanced", "", "", "AdvancedProfiler by its short name; it changes no prediction"},
+    {profiler, "pytorch", "", "", "PyTorchProfiler by its short name; its cost is not predicted"},
+    {profiler, "SimpleProfiler", "", "", "durations of hooks; it changes no prediction"},
+    {profiler, "AdvancedProfiler", "", "", "cProfile around hooks; its cost is not predicted"},
+    {profiler, "PyTorchProfiler", "", "", "torch.profiler around hooks; its cost is not predicted"},
+    {profiler, "PassThroughProfiler", "", "", "records nothing; the default"},
+
+    {launcher, "lightning"},
+    {launcher, "notebook", "",
+     "trainer: {accelerator: gpu, devices: 2, strategy: ddp_notebook, max_epochs: 1}"},
+    {launcher, "torchrun", "{nproc_per_node: 2}"},
+    {launcher, "baguarun", "{nproc_per_node: 2, hosts: [1]}"},
+    {launcher, "srun", "{nodes: 1, ntasks_per_node: 2}"},
+    {launcher, "mpirun", "{np: 2}"},
+
+    {strategy, "auto"},
+    {strategy, "single_device"},
+    {strategy, "SingleDeviceStrategy"},
+    {strategy, "dp"},
+    {strategy, "DataParallelStrategy", "", up_to_1_9},
+    {strategy, "ddp"},
+    {strategy, "ddp_find_unused_parameters_true"},
+    {strategy, "ddp_find_unused_parameters_false"},
+    {strategy, "DDPStrategy", "{find_unused_parameters: true, bucket_cap_mb: 50}"},
+    {strategy, "fsdp"},
+    {strategy, "FSDPStrategy", "{auto_wrap_policy: [Linear], sharding_strategy: SHARD_GRAD_OP}"},
+    {strategy, "fsdp_native", "", up_to_1_9},
+    {strategy, "DDPFullyShardedNativeStrategy", "", up_to_1_9},
+    {strategy, "ddp_spawn"},
+    {strategy, "ddp_spawn_find_unused_parameters_true"},
+    {strategy, "ddp_spawn_find_unused_parameters_false"},
+    {strategy, "DDPSpawnStrategy", "", up_to_1_9},
+    {strategy, "ddp_fork"},
+    {strategy, "ddp_fork_find_unused_parameters_true"},
+    {strategy, "ddp_fork_find_unused_parameters_false"},
+    {strategy, "ddp_notebook"},
+    {strategy, "ddp_notebook_find_unused_parameters_true"},
+    {strategy, "ddp_notebook_find_unused_parameters_false"},
+};
+
+constexpr AddedArgument arguments[] = {
+    {optimizer, "name", "", "how optimizer_step, zero_grad and toggle_model call it",
+     "optimizer: {SGD: {lr: 0.1, name: body}}\n"
+     "program:\n"
+     "  automatic_optimization: false\n"
+     "  training_step: [forward, {zero_grad: body}, {backward: loss}, {optimizer_step: body}]"},
+    {optimizer, "module", "the whole model", "which of `model.modules` it steps",
+     "model: {modules: {encoder: {input: [4], layers: [{Linear: [4, 2]}]}}}\n"
+     "optimizer: {SGD: {lr: 0.1, module: encoder}}\n"
+     "program: {training_step: [{forward: {module: encoder}}]}"},
+    {optimizer, "set_to_none", "true from torch 2.0 on",
+     "zero_grad leaves no gradient, not one of zeros",
+     "optimizer: {SGD: {lr: 0.1, momentum: 0.9, set_to_none: false}}"},
+    {optimizer, "scaling", "none",
+     "what the script does to `lr`: linear times devices x num_nodes, sqrt times its root",
+     "optimizer: {SGD: {lr: 0.1, scaling: linear}}"},
+    {optimizer, "base_lr", "lr", "the rate that was found, for LS309",
+     "optimizer: {SGD: {lr: 0.1, base_lr: 0.1, scaling: linear}}"},
+    {optimizer, "base_batch_size", "data.train.batch_size",
+     "the samples of a step for which the rate was found, for LS309",
+     "optimizer: {SGD: {lr: 0.1, base_batch_size: 16}}"},
+
+    {lr_scheduler, "optimizer", "the first", "which optimizer's rate it sets, by `name`",
+     "optimizer: {SGD: {lr: 0.1, name: body}}\n"
+     "lr_scheduler: {StepLR: {step_size: 1, optimizer: body}}"},
+    {lr_scheduler, "monitor", "", "the logged key whose value steps it",
+     "data: {train: {samples: 64}, val: {samples: 32}}\n"
+     "lr_scheduler: {ReduceLROnPlateau: {monitor: val_loss}}\n"
+     "program:\n"
+     "  validation_step: [forward, {log: {name: val_loss, value: loss, sync_dist: true}}]"},
+    {lr_scheduler, "interval", "epoch", "epoch or step: when it is stepped",
+     "lr_scheduler: {StepLR: {step_size: 2, interval: step}}"},
+    {lr_scheduler, "frequency", "1", "how many of these between two steps",
+     "lr_scheduler: {StepLR: {step_size: 2, interval: step, frequency: 2}}"},
+    {lr_scheduler, "strict", "true", "false: a missing key is a warning, not an exception",
+     "lr_scheduler: {ReduceLROnPlateau: {monitor: val_loss, strict: false}}"},
+
+    {launcher, "nnodes", "1", "how many nodes, or \"least:most\"",
+     "trainer: {accelerator: gpu, devices: 8, num_nodes: 2, strategy: ddp, max_epochs: 1}\n"
+     "cluster: {preset: dgx-a100, nodes: 2}\n"
+     "launcher: {torchrun: {nnodes: 2, nproc_per_node: 8}}"},
+    {launcher, "nproc_per_node", "1", "processes of each node",
+     "launcher: {torchrun: {nproc_per_node: 2}}"},
+    {launcher, "max_restarts", "0", "how often all are started again after a failure",
+     "launcher: {torchrun: {nproc_per_node: 2, max_restarts: 3}}"},
+    {launcher, "np", "1", "processes in all", "launcher: {mpirun: {np: 2}}"},
+    {launcher, "hosts", "", "slots of each host",
+     "launcher: {baguarun: {nproc_per_node: 2, hosts: [1]}}"},
+    {launcher, "nodes", "1", "nodes of the job",
+     "launcher: {srun: {nodes: 1, ntasks_per_node: 2}}"},
+    {launcher, "ntasks_per_node", "1", "processes of each node",
+     "launcher: {srun: {nodes: 1, ntasks_per_node: 2}}"},
+
+    {strategy, "join", "false", "train under torch's Join context, for ranks of uneven batches",
+     "versions: {lightning: \"2.4\"}\n"
+     "data: {train: {batches: 4 + (rank == 0), batch_size: 8}}\n"
+     "trainer: {accelerator: gpu, devices: 2, strategy: {DDPStrategy: {join: true}}, "
+     "max_epochs: 1}"},
+    {strategy, "divide_by_initial_world_size", "true",
+     "under `join`: gradients of ranks that have ended count as zeros",
+     "versions: {lightning: \"2.4\"}\n"
+     "data: {train: {batches: 4 + (rank == 0), batch_size: 8}}\n"
+     "trainer:\n"
+     "  accelerator: gpu\n"
+     "  devices: 2\n"
+     "  strategy: {DDPStrategy: {join: true, divide_by_initial_world_size: false}}\n"
+     "  max_epochs: 1"},
+    {strategy, "throw_on_early_termination", "false",
+     "under `join`: all raise as soon as one rank has ended",
+     "versions: {lightning: \"2.4\"}\n"
+     "data: {train: {batches: 4 + (rank == 0), batch_size: 8}}\n"
+     "trainer:\n"
+     "  accelerator: gpu\n"
+     "  devices: 2\n"
+     "  strategy: {DDPStrategy: {join: true, throw_on_early_termination: true}}\n"
+     "  max_epochs: 1"},
+};
+
+}  // namespace
+
+std::span<const ClassExample> class_examples() { return examples; }
+
+std::span<const AddedArgument> added_arguments() { return arguments; }
+
+}  // namespace lockstep::cli

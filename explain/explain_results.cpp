@@ -1,0 +1,128 @@
+// Pages of the results that expectations name.
+#include "explain/explain_tables.hpp"
+
+namespace lockstep::cli {
+
+constexpr Page result_table[] = {
+    {"step_time", "time of a steady optimizer step",
+     R"page(
+The time between the ends of two consecutive optimizer steps on rank 0. The first step is excluded;
+the result is the median of the others. A bare program has none.
+Example: step_time < 400 ms
+)page"},
+    {"step_time.low", "range of a prediction (.low, .high; also of total_time)",
+     R"page(
+The error range from a calibration: the run is simulated again with kernel times at the 5 % and the
+95 % quantile of measured / predicted time of held-out trainings. Figures from data sheets are not
+covered. Without a calibration there is no range (exit 5); lockstep calibrate creates one.
+Example: step_time.high < 60 ms
+)page"},
+    {"total_time", "time of the whole program",
+     R"page(
+From the start to the last operation of any rank.
+Example: total_time == 12 ms +- 1 %
+)page"},
+    {"throughput", "samples per second",
+     R"page(
+effective_batch_size / step_time. Where several optimizers step on one batch, the time of all of
+their steps counts.
+)page"},
+    {"tokens_per_s", "tokens per second",
+     R"page(
+throughput times the sequence length of the model.
+)page"},
+    {"mfu", "model FLOPs utilization, 0 .. 1",
+     R"page(
+FLOPs of forward and backward that the samples of a step need (without recomputation and without
+layers that the step skips or freezes; a multiply-add is 2), divided by step_time and by the peak of
+all devices for the compute type. A value above 1 is not shown: the peak that the scenario states is
+then less than what its layers use.
+)page"},
+    {"gpu_utilization", "part of a step in which the device executes something, 0 .. 1",
+     R"page(
+The utilization that nvidia-smi shows: it counts kernels of computation and of communication.
+)page"},
+    {"bubble", "idle part of a pipeline",
+     R"page(
+Only pipeline strategies have one.
+)page"},
+    {"breakdown", "parts of a steady step of rank 0",
+     R"page(
+breakdown.compute, .optimizer, .exposed_communication, .data, .host and .idle add up to the step.
+Every moment counts once, for the first of these that is active. exposed_communication is the
+communication that does not overlap with computation. For a bare program they cover the whole run.
+)page"},
+    {"memory", "memory of one rank's fullest device",
+     R"page(
+memory.peak is the most that was held at one time; memory.parameter, .gradient,
+.optimizer_state, .activation, .communication, .workspace are what it was made of then. As with
+torch.cuda.max_memory_allocated(), the CUDA context, NCCL's buffers and fragmentation are not in it.
+memory.context is an estimate of the CUDA context and NCCL's buffers.
+Example: memory.peak < 72 GiB on rank 0
+)page"},
+    {"transfers", "communication of a steady step and rank",
+     R"page(
+transfers.all_reduce counts calls, transfers.all_reduce.bytes adds their payload: of all_gather
+and gather a rank's own part, else all of it. transfers.copy counts copies between GPUs of one rank
+(dp), not those to and from the host. transfers.total counts all kinds. Of a bare
+program: of the whole run.
+Example: transfers.all_reduce == 5
+)page"},
+    {"world_size", "ranks of the run",
+     R"page(
+One process per rank.
+)page"},
+    {"devices", "devices of all ranks",
+     R"page(
+More than the number of ranks if a rank drives several devices (dp).
+)page"},
+    {"strategy", "the strategy that the run uses",
+     R"page(
+Example: strategy == 'ddp'
+)page"},
+    {"steps", "optimizer steps of rank 0",
+     R"page(
+The sum over all epochs.
+)page"},
+    {"effective_batch_size", "samples of one optimizer step",
+     R"page(
+batch_size x ranks x accumulated batches, or fewer where no step has so many: Lightning steps at the
+end of an epoch, also within a window of accumulation.
+)page"},
+    {"device_batch_size", "samples that one device sees at once",
+     R"page(
+batch_size, divided if one rank splits its batch over several devices (dp).
+)page"},
+    {"learning_rate", "learning rate of the first optimizer",
+     R"page(
+The value at the start.
+)page"},
+    {"restarts", "how often a launcher restarted the ranks",
+     R"page(
+0 without an elastic launcher.
+)page"},
+    {"samples_repeated", "samples taken more than once in an epoch",
+     R"page(
+Counted in the training loop, or in the first evaluation loop if nothing is trained.
+)page"},
+    {"samples_missed", "samples that no rank takes in an epoch",
+     R"page(
+Counted like samples_repeated.
+)page"},
+    {"metric", "the last value that a rank logged under a key",
+     R"page(
+metric KEY is checked on every rank unless `on rank N` follows. To the right of ==, single_device
+is the same metric on one device that saw the same samples.
+Example: metric val/f1 == single_device +- 0.1 %
+)page"},
+    {"checkpoint.best", "the file that a rank considers best",
+     R"page(
+The best_model_path of the first ModelCheckpoint, without the folder. Ranks may differ: each
+orders the files by its own value of the monitored metric.
+Example: checkpoint.best == 'epoch=1-step=4.ckpt' on rank 0
+)page"},
+};
+
+std::span<const Page> result_pages() { return result_table; }
+
+}  // namespace lockstep::cli

@@ -1,0 +1,107 @@
+#include "explain/layer_example_table.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+// Over the batches of several ranks it is not what one device would compute (LS306).
+constexpr std::string_view one_gpu = "trainer: {accelerator: gpu, devices: 1, max_epochs: 1}";
+constexpr std::string_view image = "[3, 8, 8]";
+
+constexpr LayerExample layers[] = {
+    {"Linear", "a layer of torch.nn, y = x W^T + b over the last dimension", "[8]",
+     "{in_features: 8, out_features: 4}"},
+    {"Bias", "a layer of Lockstep's own, y = x + b over the last dimension", "[8]",
+     "{features: 8}"},
+    {"ReLU", "a layer of torch.nn, max(x, 0) of each element", "[8]", ""},
+    {"LeakyReLU", "a layer of torch.nn, x where it is positive, else negative_slope times x", "[8]",
+     "{negative_slope: 0.1}"},
+    {"GELU", "a layer of torch.nn, x times the normal distribution function of x", "[8]",
+     "{approximate: tanh}"},
+    {"SiLU", "a layer of torch.nn, x times sigmoid(x)", "[8]", ""},
+    {"Sigmoid", "a layer of torch.nn, 1 / (1 + exp(-x)) of each element", "[8]", ""},
+    {"Tanh", "a layer of torch.nn, the hyperbolic tangent of each element", "[8]", ""},
+    {"Softmax", "a layer of torch.nn, exp(x) over its sum along one dimension", "[8]", "{dim: -1}"},
+    {"Identity", "a layer of torch.nn that returns its input", "[8]", ""},
+    {"Dropout",
+     "a layer of torch.nn that sets elements to 0 with probability p in training; Lockstep "
+     "counts its time and memory and keeps every value",
+     "[8]", "{p: 0.1}"},
+    {"Flatten", "a layer of torch.nn that joins the dimensions of a sample into one", image, ""},
+    {"Embedding", "a layer of torch.nn, the row of the table that each whole number names", "[16]",
+     "{num_embeddings: 100, embedding_dim: 8}"},
+    {"PositionalEmbedding",
+     "a layer of Lockstep's own that adds row i of its table to position i, as GPT-2's wpe",
+     "[16, 8]", "{num_embeddings: 16, embedding_dim: 8}"},
+    {"BatchNorm1d", "a layer of torch.nn that normalises each feature over the rank's own batch",
+     "[8]", "{num_features: 8}", "", one_gpu},
+    {"BatchNorm2d", "a layer of torch.nn that normalises each channel over the rank's own batch",
+     image, "{num_features: 3}", "", one_gpu},
+    {"BatchNorm3d", "a layer of torch.nn that normalises each channel over the rank's own batch",
+     "[3, 4, 8, 8]", "{num_features: 3}", "", one_gpu},
+    {"SyncBatchNorm",
+     "a layer of torch.nn that normalises each channel over the batches of all "
+     "ranks",
+     image, "{num_features: 3}"},
+    {"LayerNorm", "a layer of torch.nn that normalises each sample over its last dimensions",
+     "[16, 8]", "{normalized_shape: 8}"},
+    {"RMSNorm", "a layer of torch.nn that divides by the root mean square of the last dimensions",
+     "[16, 8]", "{normalized_shape: 8}"},
+    {"GroupNorm", "a layer of torch.nn that normalises groups of channels within each sample",
+     "[4, 8, 8]", "{num_groups: 2, num_channels: 4}"},
+    {"Conv1d", "a layer of torch.nn, convolution along one dimension", "[3, 16]",
+     "{in_channels: 3, out_channels: 8, kernel_size: 3}"},
+    {"Conv2d", "a layer of torch.nn, convolution of an image", image,
+     "{in_channels: 3, out_channels: 8, kernel_size: 3, padding: 1}"},
+    {"ConvTranspose2d",
+     "a layer of torch.nn, the gradient of a convolution with respect to its "
+     "input, which enlarges an image",
+     image, "{in_channels: 3, out_channels: 8, kernel_size: 2, stride: 2}"},
+    {"MaxPool2d", "a layer of torch.nn, the greatest element of each window", image,
+     "{kernel_size: 2}"},
+    {"AvgPool2d", "a layer of torch.nn, the mean of each window", image, "{kernel_size: 2}"},
+    {"AdaptiveAvgPool2d", "a layer of torch.nn, means of as many windows as output_size asks for",
+     image, "{output_size: 1}"},
+    {"MultiheadAttention",
+     "a layer of torch.nn, self-attention: query, key and value are the input", "[16, 8]",
+     "{embed_dim: 8, num_heads: 2, batch_first: true}"},
+    {"CausalSelfAttention",
+     "a layer of Lockstep's own, self-attention in which no position sees a later one; its "
+     "parameters are named as in GPT-2",
+     "[16, 8]", "{embed_dim: 8, num_heads: 2}"},
+    {"TransformerEncoderLayer",
+     "a module of torch.nn: self-attention and two linear layers, each with a residual connection "
+     "and LayerNorm",
+     "[16, 8]", "{d_model: 8, nhead: 2, dim_feedforward: 32, batch_first: true}"},
+    {"LSTM", "a layer of torch.nn, long short-term memory", "[16, 8]",
+     "{input_size: 8, hidden_size: 8}"},
+    {"Buffer", "register_buffer: a tensor that is part of the module and no parameter", "[8]",
+     "{shape: [3], name: weights}", "{Linear: [8, 4]}"},
+};
+
+constexpr LayerExample losses[] = {
+    {"CrossEntropyLoss", "a loss of torch.nn, of the scores of classes; targets are classes", "[8]",
+     ""},
+    {"NLLLoss", "a loss of torch.nn, of the logarithms of probabilities; targets are classes",
+     "[8]", ""},
+    {"MSELoss", "a loss of torch.nn, the squared difference of output and target", "[8]", ""},
+    {"L1Loss", "a loss of torch.nn, the absolute difference of output and target", "[8]", ""},
+    {"SmoothL1Loss",
+     "a loss of torch.nn, squared where the difference is below beta, else absolute", "[8]",
+     "{beta: 0.5}"},
+    {"HuberLoss", "a loss of torch.nn, SmoothL1Loss times delta", "[8]", "{delta: 0.5}"},
+    {"BCELoss", "a loss of torch.nn, of probabilities; each target is 0 or 1", "[8]", "",
+     "Sigmoid"},
+    {"BCEWithLogitsLoss", "a loss of torch.nn, of logits; each target is 0 or 1", "[8]", ""},
+    {"KLDivLoss",
+     "a loss of torch.nn, the divergence of probabilities from those whose logarithms the output "
+     "holds",
+     "[8]", "{reduction: batchmean}"},
+};
+
+}  // namespace
+
+std::span<const LayerExample> layer_examples() { return layers; }
+std::span<const LayerExample> loss_examples() { return losses; }
+
+}  // namespace lockstep::cli

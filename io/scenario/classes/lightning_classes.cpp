@@ -1,0 +1,212 @@
+#include <array>
+
+#include "io/scenario/classes/catalogue_tables.hpp"
+
+// Names and arguments as in Lightning 1.5 to 2.6 (pytorch_lightning/strategies, callbacks, loggers,
+// profilers, plugins), the union over the versions; which of them a version has is decided where
+// the trainer is built.
+
+namespace lockstep {
+namespace {
+
+#define LOCKSTEP_DDP_ARGUMENTS                                                        \
+  "find_unused_parameters:bool static_graph:bool bucket_cap_mb:float "                \
+  "broadcast_buffers:bool gradient_as_bucket_view:bool process_group_backend:text "   \
+  "timeout ddp_comm_hook ddp_comm_state ddp_comm_wrapper model_averaging_period:int " \
+  "start_method:text check_reduction:bool delay_all_reduce_named_params "             \
+  "skip_all_reduce_unused_params:bool"
+
+constexpr auto strategies = std::to_array<ClassRow>({
+    {"auto", ""},
+    {"single_device", ""},
+    {"SingleDeviceStrategy", "device"},
+    {"dp", ""},
+    {"DataParallelStrategy", "parallel_devices:list"},
+    {"ddp", ""},
+    {"ddp_find_unused_parameters_true", ""},
+    {"ddp_find_unused_parameters_false", ""},
+    {"ddp_spawn", ""},
+    {"ddp_spawn_find_unused_parameters_true", ""},
+    {"ddp_spawn_find_unused_parameters_false", ""},
+    {"ddp_fork", ""},
+    {"ddp_fork_find_unused_parameters_true", ""},
+    {"ddp_fork_find_unused_parameters_false", ""},
+    {"ddp_notebook", ""},
+    {"ddp_notebook_find_unused_parameters_true", ""},
+    {"ddp_notebook_find_unused_parameters_false", ""},
+    // join and divide_by_initial_world_size are those of torch's Join context, which Lightning does
+    // not pass on: here they belong to the strategy that they change.
+    {"DDPStrategy", LOCKSTEP_DDP_ARGUMENTS " join:bool divide_by_initial_world_size:bool"
+                                           " throw_on_early_termination:bool"},
+    {"DDPSpawnStrategy", LOCKSTEP_DDP_ARGUMENTS},
+    {"ddp2", ""},
+    {"DDP2Strategy", LOCKSTEP_DDP_ARGUMENTS},
+    {"ddp_sharded", ""},
+    {"ddp_sharded_find_unused_parameters_false", ""},
+    {"ddp_sharded_spawn", ""},
+    {"ddp_sharded_spawn_find_unused_parameters_false", ""},
+    {"DDPShardedStrategy", LOCKSTEP_DDP_ARGUMENTS " reduce_buffer_size:int reduce_fp16:bool "
+                                                  "sync_models_at_startup:bool"},
+    {"DDPSpawnShardedStrategy",
+     LOCKSTEP_DDP_ARGUMENTS " reduce_buffer_size:int "
+                            "reduce_fp16:bool sync_models_at_startup:bool"},
+    {"fsdp", ""},
+    {"ddp_fully_sharded", ""},
+    {"DDPFullyShardedStrategy",
+     "cpu_offload:bool flatten_parameters:bool reshard_after_forward:bool "
+     "move_grads_to_cpu:bool fp32_reduce_scatter:bool compute_dtype:text bucket_cap_mb:float "
+     "min_num_params:int state_dict_to_cpu:bool process_group_backend:text timeout"},
+    {"fsdp_native", ""},
+    {"fsdp_native_full_shard_offload", ""},
+    {"DDPFullyShardedNativeStrategy",
+     "cpu_offload backward_prefetch mixed_precision activation_checkpointing "
+     "process_group_backend:text timeout"},
+    {"fsdp_cpu_offload", ""},
+    {"FSDPStrategy",
+     "sharding_strategy:text auto_wrap_policy cpu_offload backward_prefetch:text "
+     "forward_prefetch:bool limit_all_gathers:bool mixed_precision use_orig_params:bool "
+     "sync_module_states:bool state_dict_type:text activation_checkpointing_policy "
+     "activation_checkpointing device_mesh process_group_backend:text timeout"},
+    {"ModelParallelStrategy",
+     "data_parallel_size tensor_parallel_size save_distributed_checkpoint:bool "
+     "process_group_backend:text timeout"},
+    {"deepspeed", ""},
+    {"deepspeed_stage_1", ""},
+    {"deepspeed_stage_1_offload", ""},
+    {"deepspeed_stage_2", ""},
+    {"deepspeed_stage_2_offload", ""},
+    {"deepspeed_stage_3", ""},
+    {"deepspeed_stage_3_offload", ""},
+    {"deepspeed_stage_3_offload_nvme", ""},
+    {"DeepSpeedStrategy",
+     "zero_optimization:bool stage:int remote_device:text offload_optimizer:bool "
+     "offload_parameters:bool offload_params_device:text nvme_path:text params_buffer_count:int "
+     "params_buffer_size:int max_in_cpu:int offload_optimizer_device:text "
+     "optimizer_buffer_count:int block_size:int queue_depth:int single_submit:bool "
+     "overlap_events:bool thread_count:int pin_memory:bool sub_group_size:int "
+     "contiguous_gradients:bool overlap_comm:bool allgather_partitions:bool "
+     "reduce_scatter:bool allgather_bucket_size:int reduce_bucket_size:int "
+     "zero_allow_untested_optimizer:bool logging_batch_size_per_gpu config logging_level "
+     "loss_scale:float initial_scale_power:int loss_scale_window:int hysteresis:int "
+     "min_loss_scale:int partition_activations:bool cpu_checkpointing:bool "
+     "contiguous_memory_optimization:bool synchronize_checkpoint_boundary:bool "
+     "load_full_weights:bool process_group_backend:text timeout exclude_frozen_parameters:bool"},
+    {"horovod", ""},
+    {"HorovodStrategy",
+     "backward_passes_per_step:int op:text gradient_predivide_factor:float compression:text "
+     "fusion_threshold_mb:float cycle_time_ms:float"},
+    {"bagua", ""},
+    {"BaguaStrategy",
+     "algorithm flatten:bool sync_interval_ms:int warmup_steps:int hierarchical:bool "
+     "peer_selection_mode:text communication_interval:int q_adam_optimizer "
+     "bucket_size_mb:float process_group_backend:text timeout"},
+    {"MegatronStrategy",
+     "tensor_model_parallel_size:int pipeline_model_parallel_size:int "
+     "virtual_pipeline_model_parallel_size:int context_parallel_size:int "
+     "sequence_parallel:bool"},
+    {"PipelineStrategy", "schedule:text n_microbatches:int stages:int"},
+    {"ParameterServerStrategy", "mode:text servers:int max_staleness:int"},
+});
+#undef LOCKSTEP_DDP_ARGUMENTS
+
+constexpr auto callbacks = std::to_array<ClassRow>({
+    {"EarlyStopping",
+     "monitor:text min_delta:float patience:int verbose:bool mode:text strict:bool "
+     "check_finite:bool stopping_threshold:float divergence_threshold:float "
+     "check_on_train_epoch_end:bool log_rank_zero_only:bool"},
+    {"ModelCheckpoint",
+     "dirpath:text filename:text monitor:text verbose:bool save_last save_top_k:int "
+     "save_weights_only:bool mode:text auto_insert_metric_name:bool every_n_train_steps:int "
+     "train_time_interval every_n_epochs:int save_on_train_epoch_end:bool "
+     "enable_version_counter:bool save_on_exception:bool"},
+    {"OnExceptionCheckpoint", "dirpath:text filename:text"},
+    {"LearningRateMonitor", "logging_interval:text log_momentum:bool log_weight_decay:bool"},
+    {"StochasticWeightAveraging",
+     "swa_lrs swa_epoch_start annealing_epochs:int annealing_strategy:text device:text"},
+    {"GradientAccumulationScheduler", "scheduling:map"},
+    {"Timer", "duration interval:text verbose:bool"},
+    {"LearningRateFinder",
+     "min_lr:float max_lr:float num_training_steps:int mode:text early_stop_threshold:float "
+     "update_attr:bool attr_name:text"},
+    {"BatchSizeFinder",
+     "mode:text steps_per_trial:int init_val:int max_trials:int batch_arg_name:text"},
+    {"ModelSummary", "max_depth:int"},
+    {"RichModelSummary", "max_depth:int"},
+    {"TQDMProgressBar", "refresh_rate:int process_position:int leave:bool"},
+    {"RichProgressBar", "refresh_rate:int leave:bool"},
+    {"DeviceStatsMonitor", "cpu_stats:bool"},
+    {"BackboneFinetuning",
+     "unfreeze_backbone_at_epoch:int lambda_func backbone_initial_ratio_lr:float "
+     "backbone_initial_lr:float should_align:bool initial_denom_lr:float train_bn:bool "
+     "verbose:bool rounding:int"},
+    {"ModelPruning",
+     "pruning_fn:text parameters_to_prune:list parameter_names:list "
+     "use_global_unstructured:bool amount apply_pruning:bool make_pruning_permanent:bool "
+     "use_lottery_ticket_hypothesis:bool resample_parameters:bool pruning_dim:int "
+     "pruning_norm:int verbose:int prune_on_train_epoch_end:bool"},
+    {"WeightAveraging", "device use_buffers:bool"},
+    {"EMAWeightAveraging",
+     "device use_buffers:bool decay:float update_every_n_steps:int update_starting_at_step:int "
+     "update_starting_at_epoch:int"},
+    {"ThroughputMonitor", "batch_size_fn length_fn window_size:int"},
+    {"SpikeDetection",
+     "mode:text window:int warmup:int atol:float rtol:float exclude_batches_path:text "
+     "finite_only:bool"},
+});
+
+constexpr auto loggers = std::to_array<ClassRow>({
+    {"CSVLogger", "save_dir:text name:text version prefix:text flush_logs_every_n_steps:int"},
+    {"TensorBoardLogger",
+     "save_dir:text name:text version log_graph:bool default_hp_metric:bool prefix:text "
+     "sub_dir:text"},
+    {"WandbLogger",
+     "name:text save_dir:text version:text offline:bool project:text log_model prefix:text"},
+    {"MLFlowLogger",
+     "experiment_name:text run_name:text tracking_uri:text tags:map save_dir:text log_model "
+     "prefix:text run_id:text"},
+    {"CometLogger",
+     "api_key:text save_dir:text project_name:text experiment_name:text offline:bool "
+     "prefix:text"},
+    {"NeptuneLogger", "api_key:text project:text name:text prefix:text"},
+});
+
+constexpr auto profilers = std::to_array<ClassRow>({
+    {"simple", ""},
+    {"advanced", ""},
+    {"pytorch", ""},
+    {"SimpleProfiler", "dirpath:text filename:text extended:bool"},
+    {"AdvancedProfiler", "dirpath:text filename:text line_count_restriction:float"},
+    {"PyTorchProfiler",
+     "dirpath:text filename:text group_by_input_shapes:bool emit_nvtx:bool "
+     "export_to_chrome:bool row_limit:int sort_by_key:text record_module_names:bool"},
+    {"PassThroughProfiler", ""},
+});
+
+constexpr auto plugins = std::to_array<ClassRow>({
+    {"MixedPrecision", "precision:text device:text scaler"},
+    {"MixedPrecisionPlugin", "precision:text device:text scaler"},
+    {"DoublePrecision", ""},
+    {"HalfPrecision", "precision:text"},
+    {"FSDPPrecision", "precision:text scaler"},
+    {"DeepSpeedPrecision", "precision:text"},
+    {"TorchSyncBatchNorm", ""},
+    {"NativeSyncBatchNorm", ""},
+    {"AsyncCheckpointIO", "checkpoint_io"},
+    {"TorchCheckpointIO", ""},
+    {"LightningEnvironment", ""},
+    {"SLURMEnvironment", "auto_requeue:bool requeue_signal:text"},
+    {"TorchElasticEnvironment", ""},
+    {"MPIEnvironment", ""},
+    {"LSFEnvironment", ""},
+    {"KubeflowEnvironment", ""},
+});
+
+}  // namespace
+
+std::span<const ClassRow> strategy_classes() { return strategies; }
+std::span<const ClassRow> callback_classes() { return callbacks; }
+std::span<const ClassRow> logger_classes() { return loggers; }
+std::span<const ClassRow> profiler_classes() { return profilers; }
+std::span<const ClassRow> plugin_classes() { return plugins; }
+
+}  // namespace lockstep

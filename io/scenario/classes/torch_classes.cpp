@@ -1,0 +1,160 @@
+#include <array>
+
+#include "io/scenario/classes/catalogue_tables.hpp"
+
+// Constructors of torch.optim, torch.optim.lr_scheduler and torch.nn (PyTorch 2.6), and the options
+// of the launchers that decide how many processes there are.
+
+namespace lockstep {
+namespace {
+
+// Behind torch's own arguments: the scenario's.
+#define LOCKSTEP_OPTIMIZER \
+  " name:text module:text set_to_none:bool scaling:text base_lr:float base_batch_size:int"
+#define LOCKSTEP_SCHEDULER " optimizer:text monitor:text interval:text frequency:int strict:bool"
+
+constexpr auto optimizers = std::to_array<ClassRow>({
+    {"SGD",
+     "lr:float momentum:float dampening:float weight_decay:float nesterov:bool maximize:bool "
+     "foreach:bool differentiable:bool fused:bool" LOCKSTEP_OPTIMIZER},
+    {"Adam",
+     "lr:float betas:list eps:float weight_decay:float amsgrad:bool foreach:bool maximize:bool "
+     "capturable:bool differentiable:bool fused:bool" LOCKSTEP_OPTIMIZER},
+    {"AdamW",
+     "lr:float betas:list eps:float weight_decay:float amsgrad:bool foreach:bool maximize:bool "
+     "capturable:bool differentiable:bool fused:bool" LOCKSTEP_OPTIMIZER},
+    {"Adagrad",
+     "lr:float lr_decay:float weight_decay:float initial_accumulator_value:float "
+     "eps:float" LOCKSTEP_OPTIMIZER},
+    {"Adadelta", "lr:float rho:float eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+    {"Adamax", "lr:float betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+    {"NAdam",
+     "lr:float betas:list eps:float weight_decay:float momentum_decay:float" LOCKSTEP_OPTIMIZER},
+    {"RAdam", "lr:float betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+    {"RMSprop",
+     "lr:float alpha:float eps:float weight_decay:float momentum:float "
+     "centered:bool" LOCKSTEP_OPTIMIZER},
+    {"Adafactor",
+     "lr:float beta2_decay:float eps:list d:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+    {"QAdamOptimizer",
+     "lr:float warmup_steps:int betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+    {"ZeroRedundancyOptimizer",
+     "optimizer_class parameters_as_bucket_view:bool overlap_with_ddp:bool lr:float "
+     "momentum:float betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
+});
+
+constexpr auto schedulers = std::to_array<ClassRow>({
+    {"StepLR", "step_size:int gamma:float last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"MultiStepLR", "milestones:list gamma:float last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"ConstantLR", "factor:float total_iters:int last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"LinearLR",
+     "start_factor:float end_factor:float total_iters:int last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"ExponentialLR", "gamma:float last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"PolynomialLR", "total_iters:int power:float last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"CosineAnnealingLR", "T_max:int eta_min:float last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"CosineAnnealingWarmRestarts",
+     "T_0:int T_mult:int eta_min:float last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"OneCycleLR",
+     "max_lr:float total_steps:int epochs:int steps_per_epoch:int pct_start:float "
+     "anneal_strategy:text cycle_momentum:bool div_factor:float "
+     "final_div_factor:float" LOCKSTEP_SCHEDULER},
+    {"CyclicLR",
+     "base_lr:float max_lr:float step_size_up:int step_size_down:int mode:text "
+     "gamma:float" LOCKSTEP_SCHEDULER},
+    {"LambdaLR", "lr_lambda last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"MultiplicativeLR", "lr_lambda last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"SequentialLR", "schedulers:list milestones:list last_epoch:int" LOCKSTEP_SCHEDULER},
+    {"ChainedScheduler", "schedulers:list" LOCKSTEP_SCHEDULER},
+    {"ReduceLROnPlateau",
+     "mode:text factor:float patience:int threshold:float threshold_mode:text cooldown:int "
+     "min_lr:float eps:float" LOCKSTEP_SCHEDULER},
+});
+
+constexpr auto losses = std::to_array<ClassRow>({
+    {"CrossEntropyLoss", "weight ignore_index:int reduction:text label_smoothing:float"},
+    {"MSELoss", "reduction:text"},
+    {"L1Loss", "reduction:text"},
+    {"SmoothL1Loss", "reduction:text beta:float"},
+    {"HuberLoss", "reduction:text delta:float"},
+    {"BCELoss", "weight reduction:text"},
+    {"BCEWithLogitsLoss", "weight reduction:text pos_weight"},
+    {"NLLLoss", "weight ignore_index:int reduction:text"},
+    {"KLDivLoss", "reduction:text log_target:bool"},
+});
+
+constexpr auto layers = std::to_array<ClassRow>({
+    {"Linear", "in_features:int out_features:int bias:bool dtype:text tied_to:text"},
+    {"Bias", "features:int"},
+    {"ReLU", "inplace:bool"},
+    {"LeakyReLU", "negative_slope:float inplace:bool"},
+    {"GELU", "approximate:text"},
+    {"SiLU", "inplace:bool"},
+    {"Sigmoid", ""},
+    {"Tanh", ""},
+    {"Softmax", "dim:int"},
+    {"Identity", ""},
+    {"Dropout", "p:float inplace:bool"},
+    {"Flatten", "start_dim:int end_dim:int"},
+    {"Embedding",
+     "num_embeddings:int embedding_dim:int padding_idx:int max_norm:float norm_type:float "
+     "scale_grad_by_freq:bool sparse:bool"},
+    {"PositionalEmbedding", "num_embeddings:int embedding_dim:int"},
+    {"BatchNorm1d",
+     "num_features:int eps:float momentum:float affine:bool track_running_stats:bool"},
+    {"BatchNorm2d",
+     "num_features:int eps:float momentum:float affine:bool track_running_stats:bool"},
+    {"BatchNorm3d",
+     "num_features:int eps:float momentum:float affine:bool track_running_stats:bool"},
+    {"SyncBatchNorm",
+     "num_features:int eps:float momentum:float affine:bool track_running_stats:bool"},
+    {"LayerNorm", "normalized_shape eps:float elementwise_affine:bool bias:bool"},
+    {"RMSNorm", "normalized_shape eps:float elementwise_affine:bool"},
+    {"GroupNorm", "num_groups:int num_channels:int eps:float affine:bool"},
+    {"Conv1d",
+     "in_channels:int out_channels:int kernel_size stride padding dilation groups:int bias:bool "
+     "padding_mode:text"},
+    {"Conv2d",
+     "in_channels:int out_channels:int kernel_size stride padding dilation groups:int bias:bool "
+     "padding_mode:text"},
+    {"ConvTranspose2d",
+     "in_channels:int out_channels:int kernel_size stride padding output_padding groups:int "
+     "bias:bool dilation padding_mode:text"},
+    {"MaxPool2d", "kernel_size stride padding dilation return_indices:bool ceil_mode:bool"},
+    {"AvgPool2d",
+     "kernel_size stride padding ceil_mode:bool count_include_pad:bool divisor_override:int"},
+    {"AdaptiveAvgPool2d", "output_size"},
+    {"MultiheadAttention",
+     "embed_dim:int num_heads:int dropout:float bias:bool add_bias_kv:bool add_zero_attn:bool "
+     "kdim:int vdim:int batch_first:bool"},
+    {"CausalSelfAttention", "embed_dim:int num_heads:int dropout:float bias:bool"},
+    {"TransformerEncoderLayer",
+     "d_model:int nhead:int dim_feedforward:int dropout:float activation:text "
+     "layer_norm_eps:float batch_first:bool norm_first:bool bias:bool"},
+    {"LSTM",
+     "input_size:int hidden_size:int num_layers:int bias:bool batch_first:bool dropout:float "
+     "bidirectional:bool proj_size:int"},
+    {"Buffer", "shape:list dtype:text"},
+});
+
+constexpr auto launchers = std::to_array<ClassRow>({
+    {"lightning", ""},
+    {"notebook", ""},
+    {"torchrun", "nnodes nproc_per_node:int max_restarts:int"},
+    {"horovodrun", "np:int hosts:list"},
+    {"baguarun", "nproc_per_node:int hosts:list"},
+    {"srun", "nodes:int ntasks_per_node:int"},
+    {"mpirun", "np:int"},
+});
+
+#undef LOCKSTEP_OPTIMIZER
+#undef LOCKSTEP_SCHEDULER
+
+}  // namespace
+
+std::span<const ClassRow> optimizer_classes() { return optimizers; }
+std::span<const ClassRow> scheduler_classes() { return schedulers; }
+std::span<const ClassRow> loss_classes() { return losses; }
+std::span<const ClassRow> layer_classes() { return layers; }
+std::span<const ClassRow> launcher_classes() { return launchers; }
+
+}  // namespace lockstep

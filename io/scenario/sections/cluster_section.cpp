@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include "io/scenario/forms/preset_form.hpp"
+#include "io/scenario/forms/section_forms.hpp"
+#include "io/scenario/sections/sections.hpp"
+
+namespace lockstep {
+namespace {
+
+struct FlopsForm : FormWithoutWords {
+  static constexpr std::string_view type = "map dtype: flops/s, or `achieved`: flops/s";
+  static std::optional<std::vector<DeviceFlops>> read(Reader& reader, const Node& node,
+                                                      const KeyRow& row) {
+    if (node.kind != Node::Kind::map) {
+      reader.fail_type(node, row.key, "a map", "write {bf16: 312 TFLOP/s}");
+      return std::nullopt;
+    }
+    const std::vector<std::string_view> legal = {"fp64", "fp32", "tf32",    "bf16",
+                                                 "fp16", "int8", "achieved"};
+    std::vector<DeviceFlops> rates;
+    for (const Entry& entry : node.entries) {
+      if (std::find(legal.begin(), legal.end(), entry.key) == legal.end()) {
+        fail_unknown_key(reader, entry, "cluster.gpu.flops", legal);
+        continue;
+      }
+      if (entry.value->kind == Node::Kind::null) {
+        continue;
+      }
+      KeyRow one = row;
+      one.key = entry.key;
+      if (const auto rate = FlopsRateForm::read(reader, *entry.value, one)) {
+        rates.push_back({entry.key, *rate, reader.place(entry.mark)});
+      }
+    }
+    return rates;
+  }
+};
+
+/// The name of a preset, or a map that may name one.
+struct GpuForm : FormWithoutWords {
+  static constexpr std::string_view type = "preset name, or map";
+  static std::optional<GpuSpec> read(Reader& reader, const Node& node, const KeyRow& row) {
+    if (node.kind == Node::Kind::map) {
+      return TableForm<GpuSpec, gpu_table>::read(reader, node, row);
+    }
+    const auto preset = DevicePresetForm::read(reader, node, row);
+    if (!preset) {
+      return std::nullopt;
+    }
+    GpuSpec gpu;
+    gpu.preset = {*preset, reader.place(node)};
+    gpu.place = reader.place(node);
+    return gpu;
+  }
+};
+
+constexpr double ranks_limit = static_cast<double>(maximum_ranks);
+
+}  // namespace
+
+Table<GpuSpec> gpu_table() {
+  return {"cluster.gpu",
+          {
+              field<&GpuSpec::preset, DevicePresetForm>(
+                  {"preset", "the cluster's", "a GPU of `lockstep explain presets`"}),
+              field<&GpuSpec::memory>({"memory", "preset's", "device memory"}),
+              field<&GpuSpec::memory_bandwidth>(
+                  {"memory_bandwidth", "preset's", "of device memory", 1}),
+              field<&GpuSpec::flops, FlopsForm>(
+                  {"flops", "preset's", "peak by dtype; `achieved` is one rate, taken as it is"}),
+          }};
+}
+
+Table<NetworkSpec> network_table() {
+  return {
+      "cluster.network",
+      {
+          field<&NetworkSpec::bandwidth>({"bandwidth", "preset's", "of one NIC, one direction", 1}),
+          field<&NetworkSpec::latency>({"latency", "preset's", "one way, between two nodes"}),
+          field<&NetworkSpec::oversubscription>(
+              {"oversubscription", "1", "bandwidth of the edge divided by that of the core", 1,
+               1e6}),
+      }};
+}
+
+Table<ClusterSpec> cluster_table() {
+  return {
+      "cluster",
+      {
+          field<&ClusterSpec::preset, ClusterPresetForm>(
+              {"preset", "", "a machine of `lockstep explain presets`"}),
+          field<&ClusterSpec::nodes>(
+              {"nodes", "`trainer.num_nodes`", "fewer than `num_nodes` is LS501", 1, ranks_limit}),
+          field<&ClusterSpec::gpu, GpuForm>(
+              in_table({"gpu", "preset's", "the GPU of every node"}, "cluster.gpu")),
+          field<&ClusterSpec::gpus>({"gpus", "preset's", "in each node", 0, 1024}),
+          field<&ClusterSpec::occupied>(
+              {"occupied", "[]", "GPUs that other processes hold (exclusive mode)", 0, 1023}),
+          field<&ClusterSpec::nvlink>(
+              {"nvlink", "preset's",
+               "of one GPU, one direction: half of a data sheet's \"bidirectional\"; 0 = none"}),
+          field<&ClusterSpec::pcie>({"pcie", "preset's", "of one GPU, one direction", 1}),
+          field<&ClusterSpec::nics>({"nics", "preset's", "in each node", 0, 1024}),
+          field<&ClusterSpec::network, TableForm<NetworkSpec, network_table>>(
+              in_table({"network", "preset's", "between nodes"}, "cluster.network")),
+          field<&ClusterSpec::cpu_cores>({"cpu_cores", "preset's", "of each node", 1, 1e5}),
+          field<&ClusterSpec::memory>({"memory", "preset's", "host memory of each node"}),
+          field<&ClusterSpec::disk>({"disk", "preset's", "reading rate of each node", 1}),
+          field<&ClusterSpec::ranks>(
+              {"ranks", "", "a bare program of that many ranks; not together with `trainer`", 1,
+               ranks_limit}),
+          field<&ClusterSpec::collectives>(
+              {"collectives", "the backend's",
+               "which cost model; `ring` and `tree` use only latency and bandwidth of `network`; "
+               "`ring` is used if only `ranks` and `network` are given"}),
+          field<&ClusterSpec::nccl_xml, PathForm>(
+              {"nccl_xml", "", "topology of a real machine, as NCCL dumps it"}),
+          field<&ClusterSpec::nvidia_smi, PathForm>(
+              {"nvidia_smi", "", "topology of a real machine: `nvidia-smi topo -m`"}),
+          field<&ClusterSpec::calibration, PathForm>(
+              {"calibration", "", "measurements of a real machine, by `lockstep calibrate`"}),
+      }};
+}
+
+Table<ProcessGroupSpec> process_group_table() {
+  return {"process_group",
+          {
+              field<&ProcessGroupSpec::backend>(
+                  {"backend", "from the accelerator", "communication library"}),
+              field<&ProcessGroupSpec::timeout>(
+                  {"timeout", "nccl 10 min, gloo 30 min", "when the watchdog gives up"}),
+              field<&ProcessGroupSpec::eager_limit>(
+                  {"eager_limit", "0 B for nccl",
+                   "sends up to it return before the receive is posted"}),
+          }};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,154 @@
+#include "model/trainer/framework/precision_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+constexpr Version v2_0{2, 0, 0};
+constexpr int volta = 70;
+constexpr int ampere = 80;
+constexpr int ada = 89;
+
+struct PrecisionRow {
+  std::string_view name;
+  DType parameters;
+  DType activations;
+};
+
+constexpr auto precisions = std::to_array<PrecisionRow>({
+    {"32-true", DType::fp32, DType::fp32},
+    {"64-true", DType::fp64, DType::fp64},
+    {"16-true", DType::fp16, DType::fp16},
+    {"bf16-true", DType::bf16, DType::bf16},
+    {"16-mixed", DType::fp32, DType::fp16},
+    {"bf16-mixed", DType::fp32, DType::bf16},
+    {"transformer-engine", DType::bf16, DType::bf16},
+    {"transformer-engine-float16", DType::fp16, DType::fp16},
+});
+
+// The names of 1.x, which 2.x still takes: 16 and bf16 are mixed.
+std::string_view unified(std::string_view asked) {
+  if (asked == "16") {
+    return "16-mixed";
+  }
+  if (asked == "bf16") {
+    return "bf16-mixed";
+  }
+  return asked == "32" ? "32-true" : asked == "64" ? "64-true" : asked;
+}
+
+/// Null: all of them.
+const std::vector<std::string_view>* names_of(Precisions set) {
+  static const std::vector<std::string_view> no_double = {"32-true", "16-true", "bf16-true",
+                                                          "16-mixed", "bf16-mixed"};
+  static const std::vector<std::string_view> no_scaler = {"32-true", "16-true", "bf16-true",
+                                                          "bf16-mixed"};
+  switch (set) {
+    case Precisions::no_double: return &no_double;
+    case Precisions::no_double_nor_scaler: return &no_scaler;
+    case Precisions::all: return nullptr;
+  }
+  return nullptr;
+}
+
+std::string refusal_by_strategy(std::string_view precision, const PrecisionSituation& situation) {
+  const std::string& strategy = situation.strategy;
+  if (situation.apex && precision == "bf16-mixed") {
+    return "bf16 with `amp_backend: apex` is not supported";
+  }
+  if (situation.apex && precision == "16-mixed" && !situation.traits.takes_apex) {
+    return fmt::format("{} does not support `amp_backend: apex`", strategy);
+  }
+  const std::vector<std::string_view>* legal = names_of(situation.traits.precisions);
+  if (legal != nullptr && std::find(legal->begin(), legal->end(), precision) == legal->end()) {
+    return fmt::format("{} does not support precision {}; it takes {}", strategy, precision,
+                       fmt::join(*legal, ", "));
+  }
+  return "";
+}
+
+void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice& choice) {
+  const int capability = situation.compute_capability;
+  const bool known = !situation.cpu && capability > 0;
+  if (choice.activations == DType::bf16 && known && capability < ampere) {
+    // From 2.4 on torch.cuda.is_bf16_supported counts emulation, and autocast asks it.
+    if (choice.name == "bf16-mixed" && situation.torch < Version{2, 4, 0}) {
+      choice.refusal = "Current CUDA Device does not support bfloat16: it came with Ampere";
+      choice.remedy = "use precision: 16-mixed";
+    } else {
+      choice.warning = "bf16 came with Ampere: this GPU computes it through fp32, without speed-up";
+    }
+  }
+  if (choice.activations == DType::fp16 && known && capability < volta) {
+    choice.warning = "fp16 runs without tensor cores before Volta: less memory, no speed-up";
+  }
+  if (choice.name.starts_with("transformer-engine")) {
+    if (situation.cpu || (known && capability < ada)) {
+      choice.refusal = situation.cpu
+                           ? "Transformer Engine computes on GPUs only"
+                           : "Device compute capability 8.9 or higher required for FP8 execution";
+      choice.remedy = "use precision: bf16-mixed";
+    } else {
+      choice.note = "FP8 is not modelled: times and memory are those of 16 bits";
+    }
+  }
+  if (choice.name == "16-mixed" && !situation.cpu) {
+    choice.note = "GradScaler (unscaling and inf check) is not modelled";
+  }
+}
+
+}  // namespace
+
+std::vector<std::string_view> precision_spellings() {
+  std::vector<std::string_view> spellings;
+  for (const PrecisionRow& row : precisions) {
+    spellings.push_back(row.name);
+  }
+  spellings.insert(spellings.end(), {"16", "32", "64", "bf16"});
+  return spellings;
+}
+
+PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituation& situation) {
+  PrecisionChoice choice;
+  const std::string_view name = unified(asked);
+  const auto* row = std::find_if(precisions.begin(), precisions.end(),
+                                 [name](const PrecisionRow& each) { return each.name == name; });
+  if (row == precisions.end()) {
+    choice.refusal = fmt::format("no version of Lightning has the precision `{}`", asked);
+    choice.remedy = "use 32-true, 16-mixed or bf16-mixed";
+    return choice;
+  }
+  if (situation.lightning < v2_0 && name == asked) {
+    choice.refusal = fmt::format("the precision `{}` came with Lightning 2.0", asked);
+    choice.remedy = "1.x has 16, bf16, 32 and 64";
+    return choice;
+  }
+  choice.name = name;
+  choice.parameters = row->parameters;
+  choice.activations = row->activations;
+  choice.refusal = refusal_by_strategy(name, situation);
+  if (!choice.refusal.empty()) {
+    return choice;
+  }
+  if (name == "16-mixed" && situation.cpu) {
+    choice.name = "bf16-mixed";
+    choice.activations = DType::bf16;
+    choice.warning = "fp16 has no autocast on CPU: Lightning takes bf16-mixed instead";
+  }
+  if (situation.traits.drives_all_devices() && choice.activations != choice.parameters) {
+    choice.note = fmt::format(
+        "Lightning's documentation keeps {} to 32 bit; its code does not check",
+        situation.strategy);
+  }
+  hold_against_hardware(situation, choice);
+  return choice;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/strategy/registry.hpp"
+#include "model/trainer/framework/version.hpp"
+
+namespace lockstep {
+
+/// How a strategy makes the processes of a node.
+enum class StartMethod : uint8_t {
+  script,  ///< the command is run again for each process (subprocess_script.py)
+  spawn,   ///< torch.multiprocessing, new interpreters: everything is pickled
+  fork,    ///< copies of the main process: nothing is pickled, CUDA must be untouched
+};
+
+/// The inputs that decide which strategy a Trainer takes.
+struct StrategySituation {
+  Version lightning{2, 6, 0};
+  bool cpu = false;
+  int64_t devices = 1;  ///< of a node
+  int64_t nodes = 1;
+  bool interactive = false;         ///< in a notebook
+  bool started_externally = false;  ///< torchrun or srun has made the processes
+  bool horovodrun = false;
+};
+
+/// Which strategy that becomes, or why none.
+struct StrategyChoice {
+  std::string name{};  ///< of our registry: "ddp", "ddp_spawn"
+  StartMethod start = StartMethod::script;
+  /// Arguments of the strategy that its name stands for.
+  std::vector<std::pair<std::string, StrategyArguments::Value>> arguments{};
+  bool scales_learning_rate = false;  ///< Lightning's integration does, by the number of ranks
+  std::string refusal{};              ///< not empty: Lightning raises
+  std::string remedy{};
+  std::string warning{};  ///< Lightning takes something else than what is asked for
+};
+
+/// Reads a name or class of Lightning's registry as the version does (accelerator_connector.py of
+/// 1.6.5 and 2.x, strategies/*.py: register_strategies). Empty or `auto`: Lightning chooses. Names
+/// that are not Lightning's pass unchanged.
+StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation,
+                               const StrategyRegistry& registry);
+
+/// The newest Lightning that has this name or class; nothing: the newest of all.
+std::optional<Version> newest_with_strategy(std::string_view asked);
+
+}  // namespace lockstep

@@ -1,0 +1,302 @@
+#include "model/trainer/loop/fit_loop.hpp"
+
+#include <fmt/core.h>
+
+#include "model/trainer/data/data_feed.hpp"
+#include "model/trainer/loop/evaluation_loop.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// Training epochs and what validation runs between their batches.
+class FitLoop {
+ public:
+  explicit FitLoop(Training& training)
+      : training_(training),
+        settings_(training.program().trainer),
+        results_(training.interpreter(), training.strategy(), training.program(), true),
+        validation_(training, EvaluationKind::validate) {}
+
+  Program run();
+
+ private:
+  Program sanity_check();
+  Program set_up();
+  Program epochs();
+  Program epoch();
+  Program batch(const Batch& batch, bool steps, bool begins_window);
+  Program log_batch(bool steps);
+  Program step_schedulers(bool steps, bool monitored);
+  Program validate_if_due(bool steps);
+  Program end_epoch();
+  bool validates_in_this_epoch() const;
+  void check_validation_interval(int64_t available) const;
+  bool is_done() const;
+  bool must_stop() const;
+  bool reached_max_steps() const;
+  bool stops_early() const;
+  void decide_to_stop();
+  const LoaderSettings& loader() const { return training_.program().train.front(); }
+
+  Training& training_;
+  const TrainerSettings& settings_;
+  LoggedResults results_;
+  EvaluationLoop validation_;
+  OwnBatches given_batches_;
+  int64_t val_check_batch_ = 0;
+  int64_t available_batches_ = 0;
+  bool stops_ = false;  ///< early, as decided last
+};
+
+// checkpoint_connector, trainer._run_stage, then the loops.
+Program FitLoop::run() {
+  if (settings_.lightning >= Version{2, 5, 1}) {
+    training_.progress.should_stop = false;  // of a fit before this one
+  }
+  co_await training_.begin_stage(Stage::fit);
+  co_await training_.hook("on_fit_start");
+  co_await training_.begin_loop();
+  co_await training_.hook_of_1_x("on_pretrain_routine_start");
+  co_await training_.hook_of_1_x("on_pretrain_routine_end");
+  co_await sanity_check();
+  if (settings_.limit_train.allows_any()) {
+    co_await set_up();
+    co_await epochs();
+  }
+  co_await training_.end_stage();
+}
+
+Program FitLoop::epochs() {
+  if (available_batches_ == 0 || is_done()) {
+    training_.log().found_no_batches = available_batches_ == 0;
+    co_return;
+  }
+  if (validates_in_this_epoch()) {
+    co_await validation_.set_up();
+  }
+  training_.results = &results_;
+  co_await training_.hook("on_train_start");
+  decide_to_stop();
+  while (!is_done()) {
+    co_await epoch();
+    training_.log().epochs = ++training_.progress.epoch;
+    training_.leave_if_terminated(false);
+    decide_to_stop();
+  }
+  training_.log_learning_rates();
+  co_await training_.callbacks().run(CallbackHook::train_end);
+  co_await training_.hook("on_train_end");
+  training_.results = nullptr;
+}
+
+Program FitLoop::sanity_check() {
+  if (!validation_.is_enabled() || settings_.num_sanity_val_steps <= 0) {
+    co_return;
+  }
+  training_.progress.sanity_checking = true;
+  const std::map<std::string, double> metrics = training_.log().metrics;
+  co_await training_.hook("on_sanity_check_start");
+  co_await validation_.run(settings_.num_sanity_val_steps, true);
+  co_await training_.hook("on_sanity_check_end");
+  training_.log().metrics = metrics;
+  training_.log().progress_bar.clear();
+  training_.progress.sanity_checking = false;
+}
+
+// fit_loop.py, setup_data: the barrier of the loader; its length, and that of the CombinedLoader
+// around it, summed over the ranks. Data without a length have one there if batches are limited.
+Program FitLoop::set_up() {
+  const TrainerSites& sites = training_.sites();
+  co_await training_.count_batches(loader(), given_batches_);
+  co_await training_.hook("train_dataloader");
+  co_await training_.barrier(sites.train_loader);
+  training_.check_sampler(loader(), LoaderRole::train);
+  const RankBatches batches(loader(), training_.policy(LoaderRole::train), 0, given_batches_);
+  const int64_t available = settings_.limit_train.of(batches.size());
+  available_batches_ = available;
+  const bool is_limited = settings_.limit_train.batches != TrainerSettings::no_limit;
+  if (!loader().iterable && training_.distributed()) {
+    co_await training_.reduce_length(batches.size());
+  }
+  if ((!loader().iterable || is_limited) && training_.distributed()) {
+    co_await training_.reduce_length(available);
+  }
+  check_validation_interval(available);
+  val_check_batch_ = settings_.val_check_interval.batches != TrainerSettings::no_limit
+                         ? settings_.val_check_interval.batches
+                         : std::max<int64_t>(1, settings_.val_check_interval.of(available));
+}
+
+// Lightning refuses what would never validate, once it knows how many batches there are.
+void FitLoop::check_validation_interval(int64_t available) const {
+  const TrainerSettings::Limit& interval = settings_.val_check_interval;
+  const bool in_batches = interval.batches != TrainerSettings::no_limit;
+  if (in_batches && interval.batches > available && settings_.check_val_every_n_epoch != 0 &&
+      settings_.limit_validation.allows_any() && !loader().iterable) {
+    throw ProgramException(
+        interval.site,
+        fmt::format("`val_check_interval` ({}) must be less than or equal to the number "
+                    "of the training batches ({})",
+                    interval.batches, available));
+  }
+  if (!in_batches && interval.part != 1 && loader().iterable) {
+    throw ProgramException(interval.site,
+                           "with an IterableDataset `val_check_interval` must be 1.0 or an int");
+  }
+}
+
+bool FitLoop::is_done() const {
+  return training_.progress.epoch >= settings_.max_epochs || must_stop();
+}
+
+bool FitLoop::must_stop() const { return reached_max_steps() || stops_early(); }
+
+bool FitLoop::reached_max_steps() const {
+  return training_.progress.global_step >= settings_.max_steps;
+}
+
+bool FitLoop::stops_early() const { return stops_; }
+
+// The effect of the user's `should_stop`, whenever the loops look; a row of the journal, so that
+// whoever asks why a rank has left finds the statements that set it before.
+void FitLoop::decide_to_stop() {
+  stops_ = training_.progress.should_stop && training_.can_stop_early();
+  if (training_.program().sets_should_stop) {
+    const SiteId site = training_.sites().should_stop;
+    stops_ = training_.rank().choose(site, ChoiceKind::branch, 2, stops_ ? 1 : 0) == 1;
+  }
+}
+
+bool FitLoop::validates_in_this_epoch() const {
+  const int64_t every = settings_.check_val_every_n_epoch;
+  return validation_.is_enabled() && (every == 0 || (training_.progress.epoch + 1) % every == 0);
+}
+
+Program FitLoop::validate_if_due(bool steps) {
+  const Progress& progress = training_.progress;
+  const int64_t counted =
+      settings_.check_val_every_n_epoch == 0 ? progress.batches : progress.batch_idx + 1;
+  const bool due = (loader().iterable && progress.is_last_batch) || stops_early() ||
+                   counted % val_check_batch_ == 0;
+  if (!validates_in_this_epoch() || !due) {
+    co_return;
+  }
+  const Progress before = progress;
+  co_await training_.publish_step_metrics();
+  if (steps && settings_.lightning >= Version{2, 1, 0}) {
+    co_await training_.release_gradients(true);
+  }
+  co_await validation_.run(TrainerSettings::no_limit, false);
+  training_.progress.batch_idx = before.batch_idx;
+  training_.progress.num_batches = before.num_batches;
+  training_.progress.is_last_batch = before.is_last_batch;
+  training_.progress.batch_size = before.batch_size;
+  training_.results = &results_;
+}
+
+Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
+  co_await training_.share_termination();
+  co_await training_.transfer_batch();
+  training_.enter_batch(batch, loader());
+  co_await training_.hook_of_1_x("on_batch_start");
+  co_await training_.callbacks().run(CallbackHook::train_batch_start);
+  co_await training_.hook("on_train_batch_start");
+  co_await training_.training_batch(steps, begins_window);
+  co_await step_schedulers(steps, false);
+  if (training_.progress.is_last_batch) {
+    co_await training_.schedulers().step(SchedulerInterval::epoch, false);
+  }
+  co_await training_.callbacks().run(CallbackHook::train_batch_end);
+  co_await training_.hook("on_train_batch_end");
+  co_await training_.hook_of_1_x("on_batch_end");
+  training_.leave_batch();
+}
+
+// The property `metrics` turns what goes to the progress bar into numbers after every batch.
+Program FitLoop::log_batch(bool steps) {
+  co_await results_.show_progress();
+  if (steps && settings_.has_logger && training_.should_update_logs()) {
+    training_.log_row(co_await results_.values_for_loggers(), std::nullopt);
+  }
+}
+
+// Those of the interval `step` follow optimizer steps (training_epoch_loop.py).
+Program FitLoop::step_schedulers(bool steps, bool monitored) {
+  if (steps) {
+    co_await training_.schedulers().step(SchedulerInterval::step, monitored);
+  }
+}
+
+// Checkpoints are decided after EarlyStopping, and monitored schedulers step after both.
+Program FitLoop::end_epoch() {
+  co_await training_.hook_with_outputs("training_epoch_end");
+  co_await training_.hook("on_train_epoch_end");
+  co_await training_.hook_of_1_x("on_epoch_end");
+  co_await results_.end_epoch(true);
+  co_await training_.callbacks().run(CallbackHook::train_epoch_end);
+  if (training_.progress.is_last_batch) {
+    co_await training_.schedulers().step(SchedulerInterval::epoch, true);
+  }
+  --training_.progress.batches_that_stepped;
+  training_.log_row(results_.take_epoch_values(), std::nullopt);
+  ++training_.progress.batches_that_stepped;
+}
+
+// A rank whose batches have ended leaves, whatever the others do: Join, if the strategy was asked
+// for it, then mirrors what they still call.
+Program FitLoop::epoch() {
+  Progress& progress = training_.progress;
+  const RankBatches batches(loader(), training_.policy(LoaderRole::train), progress.epoch,
+                            given_batches_);
+  progress.num_batches = settings_.limit_train.of(batches.size());
+  const bool keeps_outputs = training_.has_hook("training_epoch_end");
+  training_.outputs.clear();
+  co_await training_.begin_epoch();
+  SampleUse used{"train", progress.epoch, 0, {}};
+  training_.log_learning_rates();
+  co_await training_.callbacks().run(CallbackHook::train_epoch_start);
+  co_await training_.hook_of_1_x("on_epoch_start");
+  co_await training_.hook("on_train_epoch_start");
+  decide_to_stop();
+  DataFeed feed(training_.rank(), loader(), given_batches_.size.value_or(loader().batch_size));
+  const int64_t window = settings_.accumulate_grad_batches;
+  training_.note_batches(loader(), progress.num_batches);
+  for (int64_t number = 0;
+       !must_stop() && training_.goes_on(loader(), number < progress.num_batches); ++number) {
+    const Batch next = batches.at(number);
+    co_await training_.begin_batch();
+    results_.begin_batch(LoggedResults::only_loader);
+    co_await feed.next(next.size(), number, progress.num_batches);
+    progress.batch_idx = number;
+    progress.batch_size = next.size();
+    progress.is_last_batch = number + 1 == progress.num_batches;
+    ++progress.batches;
+    const bool steps = (number + 1) % window == 0 || progress.is_last_batch;
+    co_await batch(next, steps, number % window == 0);
+    co_await log_batch(steps);
+    used.samples.insert(used.samples.end(), next.samples.begin(), next.samples.end());
+    if (!keeps_outputs) {
+      training_.outputs.clear();
+    }
+    decide_to_stop();
+    co_await validate_if_due(steps);
+    co_await step_schedulers(steps, true);
+    decide_to_stop();
+    progress.batches_that_stepped += steps ? 1 : 0;
+    training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
+  }
+  training_.log().samples.push_back(std::move(used));
+  co_await training_.strategy().join(training_.rank());
+  results_.end_batches();
+  co_await end_epoch();
+}
+
+}  // namespace
+
+Program fit(Training& training) {
+  FitLoop loop(training);
+  co_await loop.run();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,388 @@
+// Shared parts of the loops: stages, hooks, names, and the collectives that Lightning itself calls.
+#include "model/trainer/loop/training.hpp"
+
+#include <algorithm>
+
+#include "model/expression/tensor.hpp"
+#include "model/strategy/replica.hpp"
+#include "model/trainer/loop/evaluation_loop.hpp"
+#include "model/trainer/loop/fit_loop.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// Of a pickled path such as /home/somebody/project/lightning_logs/version_0: the scenario does not
+/// say where it is.
+constexpr int64_t typical_log_dir_bytes = 64;
+/// Of columns, by all ranks together.
+constexpr int64_t most_numbers_kept = int64_t{1} << 22;
+
+constexpr std::string_view looks_at_should_stop = "Lightning, look at trainer.should_stop";
+
+std::string_view suffix_of(Stage stage) {
+  switch (stage) {
+    case Stage::fit: return "";
+    case Stage::validate: return " (validate)";
+    case Stage::test: return " (test)";
+    case Stage::predict: return " (predict)";
+  }
+  return "";
+}
+
+Program run(Rank& rank, std::shared_ptr<const TrainingProgram> program) {
+  Training training(rank, *program);
+  co_await training.run_main();
+}
+
+}  // namespace
+
+TrainerSites add_trainer_sites(Sites& sites, Stage stage) {
+  const auto add = [&sites, stage](std::string_view description) {
+    Site site;
+    site.description = std::string(description) + std::string(suffix_of(stage));
+    site.is_barrier = description.find("barrier") != std::string_view::npos;
+    site.answers_signal = description == "Lightning, handler of SIGTERM" ||
+                          description == "Lightning, barrier before SIGTERMException";
+    site.stop = description == looks_at_should_stop ? StopRole::looks : StopRole::none;
+    return sites.add(site);
+  };
+  TrainerSites known;
+  known.log_dir = add("Lightning, broadcast of the log directory");
+  known.pre_setup = add("Lightning, barrier before setup");
+  known.post_setup = add("Lightning, barrier after setup");
+  known.resume_end = add("Lightning, barrier after restoring state");
+  known.run_stage = add("Lightning, barrier before the stage");
+  known.prepare_data = add("Lightning, barrier after prepare_data");
+  known.train_loader = add("Lightning, train_dataloader() barrier");
+  known.val_loader = add("Lightning, val_dataloader() barrier");
+  known.test_loader = add("Lightning, test_dataloader() barrier");
+  known.predict_loader = add("Lightning, predict_dataloader() barrier");
+  known.loader_length = add("Lightning, reduce of a loader's length");
+  known.sigterm = add("Lightning, broadcast of the SIGTERM flag");
+  known.sigterm_handler = add("Lightning, handler of SIGTERM");
+  known.sigterm_exit = add("Lightning, barrier before SIGTERMException");
+  known.should_stop = add(looks_at_should_stop);
+  return known;
+}
+
+ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program) {
+  return [program](Rank& rank) { return run(rank, program); };
+}
+
+bool Training::gathers() const {
+  return strategy_->has_process_group() || program_.settings.stands_for > 1;
+}
+
+int64_t TrainerSettings::Limit::of(int64_t available) const {
+  if (batches != no_limit) {
+    return std::min(batches, available);
+  }
+  return part >= 1 ? available : static_cast<int64_t>(part * static_cast<double>(available));
+}
+
+Training::Training(Rank& rank, const TrainingProgram& program)
+    : rank_(rank),
+      program_(program),
+      log_(program.log->ranks[rank.place().rank.value]),
+      strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
+      interpreter_(rank, program.settings, log_, this),
+      metrics_(interpreter_, *strategy_, program),
+      columns_(most_numbers_kept / std::max(1, rank.world_size()), rank.place()),
+      callbacks_(program.callbacks, *this),
+      schedulers_(*this) {}
+
+Program Training::run_main() {
+  interpreter_.make_on_host(program_.settings.on_gpus);
+  co_await hook("__init__");
+  interpreter_.make_on_host(false);
+  const Hook* main = nullptr;
+  if (program_.scenario->program) {
+    main = program_.scenario->program->find("main");
+  }
+  if (main == nullptr) {
+    co_await begin_hook("main");
+    co_await run_trainer(StatementKind::fit);
+  } else {
+    co_await hook("main");
+  }
+  interpreter_.tell_unwaited();
+  co_await interpreter_.synchronize();
+  if (is_set_up_ && program_.keeps_parameters) {
+    const std::vector<Slice> whole = strategy_->replica().parameter_values();
+    bool is_whole = true;
+    for (const HeldParameter& held : strategy_->held_parameters()) {
+      is_whole = is_whole && held.value == whole[held.parameter];
+      log_.final_parameters.push_back(rank_.read(held.value));
+      log_.final_parts.push_back({held.parameter, held.first_element});
+      log_.final_parameter_places.push_back(held.value);
+    }
+    if (is_whole) {
+      log_.final_parts.clear();
+    }
+  }
+}
+
+// Weights and metrics come back from processes that Lightning has made; the module does not.
+// trainer/call.py: the module hears of an exception in a loop, which is then raised again.
+Program Training::run_trainer(StatementKind kind) {
+  if (program_.in_children) {
+    interpreter_.begin_child();
+  }
+  std::exception_ptr failure;
+  try {
+    switch (kind) {
+      case StatementKind::validate: co_await evaluate(*this, EvaluationKind::validate); break;
+      case StatementKind::test: co_await evaluate(*this, EvaluationKind::test); break;
+      case StatementKind::predict: co_await evaluate(*this, EvaluationKind::predict); break;
+      default: co_await fit(*this);
+    }
+  } catch (const ProgramException&) {
+    failure = std::current_exception();
+  }
+  if (failure) {
+    leave_batch();  // it has gone with the loop, and so have the results
+    results = nullptr;
+    handles_signals_ = false;
+    co_await hook("on_exception");
+    std::rethrow_exception(failure);
+  }
+  if (program_.in_children) {
+    interpreter_.end_child();
+  }
+}
+
+std::optional<Value> Training::lookup(std::string_view name) {
+  if (name == "global_step") {
+    return Value(progress.global_step);
+  }
+  if (name == "epoch") {
+    return Value(progress.epoch);
+  }
+  if (name == "batch_idx") {
+    return Value(progress.batch_idx);
+  }
+  if (name == "batch_size") {
+    return Value(progress.batch_size);
+  }
+  if (name == "num_batches") {
+    return Value(progress.num_batches);
+  }
+  if (name == "dataloader_idx") {
+    return Value(progress.dataloader_idx);
+  }
+  if (name == "is_last_batch") {
+    return Value(progress.is_last_batch);
+  }
+  if (name == "sanity_checking") {
+    return Value(progress.sanity_checking);
+  }
+  if (name == "callback_metrics") {
+    Map metrics;
+    for (const auto& [key, value] : log_.metrics) {
+      metrics.emplace_back(key, Value(value));
+    }
+    return Value(std::move(metrics));
+  }
+  if (find_metric(program_.metrics, std::string(name)) != nullptr) {
+    return Value(Handle{Handle::Kind::metric, std::string(name)});
+  }
+  if (is_column(name)) {
+    return columns_.values(*loader_->columns, name, *batch_, !training_);
+  }
+  return std::nullopt;
+}
+
+bool Training::is_column(std::string_view name) const {
+  return loader_ != nullptr && loader_->columns->has(name);
+}
+
+bool Training::has_hook(std::string_view name) const {
+  return program_.scenario->program && program_.scenario->program->find(name) != nullptr;
+}
+
+Task<Flow> Training::hook(std::string_view name) {
+  Frame frame;
+  const Flow flow = co_await hook_with(name, frame);
+  leave_hook(name, frame);
+  co_return flow;
+}
+
+// The script ends with the process: nothing gets its memory.
+void Training::leave_hook(std::string_view name, Frame& frame) {
+  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
+  if (found != nullptr && name != "main") {
+    interpreter_.leave(frame, site_of(found->place));
+  }
+}
+
+Task<Flow> Training::hook_with(std::string_view name, Frame& frame) {
+  co_await begin_hook(name);
+  co_return co_await run_hook(name, frame);
+}
+
+Task<Flow> Training::run_hook(std::string_view name, Frame& frame) {
+  const Hook* found = program_.scenario->program ? program_.scenario->program->find(name) : nullptr;
+  if (found == nullptr) {
+    co_return Flow::next;
+  }
+  log_.hooks.emplace(name);
+  const std::string outer = std::exchange(hook_, std::string(name));
+  std::exception_ptr failure;
+  Flow flow = Flow::next;
+  try {
+    flow = co_await interpreter_.run(found->statements, frame);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  hook_ = outer;
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  co_return flow;
+}
+
+Program Training::hook_with_outputs(std::string_view name) {
+  Frame frame;
+  frame["outputs"] = Variable{outputs};
+  co_await hook_with(name, frame);
+  leave_hook(name, frame);
+}
+
+Program Training::hook_of_1_x(std::string_view name) {
+  if (program_.trainer.lightning < Version{1, 8, 0}) {
+    co_await hook(name);
+  }
+}
+
+// training_epoch_loop.py and evaluation_loop.py: before the hook of the batch.
+Program Training::transfer_batch() {
+  for (const char* name :
+       {"on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"}) {
+    if (has_hook(name)) {
+      co_await hook(name);
+    }
+  }
+}
+
+SamplerPolicy Training::policy(LoaderRole role) const {
+  SamplerPolicy policy;
+  policy.role = role;
+  policy.distributed = distributed();
+  policy.inject = program_.trainer.inject_sampler;
+  policy.replicas = strategy_->replicas(rank_);
+  policy.index = strategy_->replica_index(rank_);
+  policy.seed = program_.settings.seed;
+  const bool joins = role == LoaderRole::train ||
+                     (role == LoaderRole::evaluate && program_.settings.joins_evaluation);
+  if (joins && program_.settings.stands_for > 1) {
+    policy.distributed = true;
+    policy.replicas = program_.settings.stands_for;
+    policy.joins = true;
+  }
+  return policy;
+}
+
+Program Training::barrier(SiteId site) {
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->barrier(rank_, site);
+}
+
+Program Training::reduce_length(int64_t length) {
+  const TensorPointer data = interpreter_.tensors().make(DType::int64, {});
+  rank_.write(data->slice, Values::of(DType::int64, {static_cast<double>(length)}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->reduce(rank_, data->slice, Reduction::sum, sites().loader_length);
+  // lightning/fabric/utilities/data.py, has_len_all_ranks
+  if (length == 0 && rank_.read(data->slice).integer(0) > 0) {
+    throw ProgramException(sites().loader_length,
+                           "`DataLoader` within local rank has zero length. Please make sure that "
+                           "it returns at least 1 batch.");
+  }
+}
+
+Program Training::send_int(SiteId site) {
+  const TensorPointer data = interpreter_.tensors().make(DType::int64, {1});
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->broadcast(rank_, data->slice, 0, site);
+}
+
+// trainer.log_dir, asked for by the set-up of the profiler: broadcast_object_list sends the size of
+// the pickled path, then the path.
+Program Training::broadcast_log_dir() {
+  if (!distributed()) {
+    co_return;
+  }
+  co_await send_int(sites().log_dir);
+  const TensorPointer path = interpreter_.tensors().make(DType::uint8, {typical_log_dir_bytes});
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->broadcast(rank_, path->slice, 0, sites().log_dir);
+}
+
+const TrainerSites& Training::sites() const { return program_.sites[static_cast<size_t>(stage_)]; }
+
+// trainer.py, _run: what every stage does before its loop.
+Program Training::begin_stage(Stage stage) {
+  stage_ = stage;
+  has_termination_ = false;
+  const TrainerSites& sites = this->sites();
+  co_await broadcast_log_dir();
+  if (has_hook("prepare_data")) {
+    if (rank_.place().local_rank == 0) {
+      co_await hook("prepare_data");
+    }
+    co_await barrier(sites.prepare_data);
+  }
+  co_await barrier(sites.pre_setup);
+  co_await callbacks_.run(CallbackHook::setup);
+  co_await hook("setup");
+  co_await barrier(sites.post_setup);
+  co_await hook("configure_sharded_model");
+  if (program_.trainer.lightning >= Version{2, 1, 0}) {
+    co_await hook("configure_model");
+  }
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->setup(rank_, stage);
+  is_set_up_ = true;
+  bind_buffers();
+  if (stage == Stage::fit) {
+    co_await hook("configure_optimizers");  // strategy.setup_optimizers, after the wrapping
+    schedulers_.begin();
+  }
+}
+
+Program Training::begin_loop() {
+  co_await barrier(sites().resume_end);
+  handles_signals_ = true;
+  co_await barrier(sites().run_stage);
+}
+
+// trainer.py, _teardown: the strategy's comes before the hooks.
+Program Training::end_stage() {
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->teardown(rank_);
+  handles_signals_ = false;
+  if (stage_ == Stage::fit) {
+    co_await hook("on_fit_end");
+  }
+  co_await hook("teardown");
+}
+
+// fit_loop.py, _can_stop_early: epochs that have been run in full, the present one not among them.
+bool Training::can_stop_early() const {
+  return progress.epoch >= program_.trainer.min_epochs &&
+         progress.global_step >= program_.trainer.min_steps;
+}
+
+// overrides/distributed.py, UnrepeatedDistributedSampler.
+void Training::check_sampler(const LoaderSettings& loader, LoaderRole role) const {
+  const Sampler::Options options = sampler_options(loader, policy(role), 0);
+  if (!loader.batches && !loader.iterable && options.samples > 0 &&
+      options.division == Sampler::Division::unrepeated && Sampler(options).size() == 0) {
+    throw ProgramException(site_of(loader.place),
+                           "UnrepeatedDistributedSampler needs a sample for every rank");
+  }
+}
+
+}  // namespace lockstep

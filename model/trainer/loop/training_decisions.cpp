@@ -1,0 +1,114 @@
+// Collective services of the trainer for callbacks and statements: decisions, objects, files.
+#include "model/strategy/optimizer.hpp"
+#include "model/strategy/replica.hpp"
+#include "model/trainer/loop/training.hpp"
+
+namespace lockstep {
+
+// strategies/parallel.py: a sum of 0 and 1, with the barrier of reduce.
+Task<bool> Training::reduce_boolean_decision(bool decision, bool all, SiteId site) {
+  if (!distributed()) {
+    co_return decision;
+  }
+  const TensorPointer votes = interpreter_.tensors().make(DType::int64, {});
+  rank_.write(votes->slice, Values::of(DType::int64, {decision ? 1.0 : 0.0}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
+  const int64_t sum = rank_.read(votes->slice).integer(0);
+  co_return all ? sum == strategy_->replicas(rank_) : sum > 0;
+}
+
+TensorPointer Training::object_tensor(int64_t bytes) {
+  return interpreter_.tensors().make(DType::uint8, {bytes});
+}
+
+// torch/distributed/distributed_c10d.py, broadcast_object_list of one object.
+Program Training::broadcast_object(TensorPointer object, SiteId site) {
+  const TensorPointer size = interpreter_.tensors().make(DType::int64, {1});
+  rank_.write(size->slice, Values::of(DType::int64, {static_cast<double>(object->slice.elements)}));
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->broadcast(rank_, size->slice, 0, site);
+  co_await strategy_->broadcast(rank_, object->slice, 0, site);
+}
+
+Bytes Training::optimizer_state_bytes() const {
+  Bytes bytes{};
+  const std::vector<Layer>& layers = program_.network->layers;
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    for (const OptimizerPlan& optimizer : program_.plan.optimizers) {
+      const int64_t copies = optimizer.holds(layer) ? state_tensors(optimizer) : 0;
+      for (const auto& parameter : layers[layer].parameters) {
+        bytes +=
+            Bytes(size_of(program_.plan.parameter_dtype)) * elements_of(parameter.shape) * copies;
+      }
+    }
+  }
+  return bytes;
+}
+
+// The checkpoint holds the parameters and, unless it is of weights alone, the optimizer's state.
+Program Training::save_checkpoint(SiteId site, bool weights_only) {
+  co_await hook("on_save_checkpoint");
+  interpreter_.hand_over_compute_stream();
+  co_await strategy_->gather_state(rank_, site);
+  if (program_.disk.count() > 0 && rank_.place().rank.value == 0) {
+    Bytes parameters{};
+    for (const Layer& layer : program_.network->layers) {
+      parameters += Bytes(size_of(program_.plan.parameter_dtype)) * layer.parameter_elements();
+    }
+    const Bytes state = weights_only ? Bytes{} : optimizer_state_bytes();
+    const Ticket written = rank_.host((parameters + state) / program_.disk, site);
+    co_await rank_.settle(written);
+  }
+  co_await barrier(site);
+}
+
+double Training::learning_rate(size_t optimizer) const {
+  const auto given = learning_rates_.find(optimizer);
+  return given == learning_rates_.end() ? program_.plan.optimizers[optimizer].lr : given->second;
+}
+
+void Training::log_learning_rates() {
+  if (program_.schedulers.empty()) {
+    return;
+  }
+  log_.learning_rates.resize(program_.plan.optimizers.size());
+  for (size_t optimizer = 0; optimizer < log_.learning_rates.size(); ++optimizer) {
+    log_.learning_rates[optimizer].push_back(learning_rate(optimizer));
+  }
+}
+
+bool Training::should_update_logs() const {
+  const int64_t every = program_.trainer.log_every_n_steps;
+  return every > 0 && ((progress.batches_that_stepped + 1) % every == 0 || progress.should_stop);
+}
+
+void Training::log_row(std::map<std::string, double> values, std::optional<int64_t> step) {
+  if (!program_.trainer.has_logger || values.empty()) {
+    return;
+  }
+  const auto own = values.find("step");
+  if (!step && own != values.end()) {
+    step = static_cast<int64_t>(own->second);
+    values.erase(own);
+  } else if (!step) {
+    values.emplace("epoch", static_cast<double>(progress.epoch));
+  }
+  ++log_.logger_row_count;
+  log_.logger_rows.push_back({step.value_or(progress.batches_that_stepped), std::move(values)});
+  if (log_.logger_rows.size() > RankLog::logger_rows_max) {
+    log_.logger_rows.pop_front();
+  }
+}
+
+bool Training::has_validation() const {
+  return !program_.validation.empty() && program_.trainer.limit_validation.allows_any();
+}
+
+Program Training::publish_step_metrics() {
+  if (program_.monitors_metrics && results != nullptr) {
+    co_await results->publish_steps();
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <array>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/program/run.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/strategy/registry.hpp"
+#include "model/trainer/callback/callback_settings.hpp"
+#include "model/trainer/data/data_loader.hpp"
+#include "model/trainer/logging/run_log.hpp"
+#include "model/trainer/scheduler/scheduler_settings.hpp"
+#include "model/user_program/metric_sites.hpp"
+#include "model/user_program/program_settings.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+/// Arguments of Lightning's Trainer with their defaults.
+struct TrainerSettings {
+  static constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
+
+  /// `limit_*_batches`: a number of batches, or a part of them.
+  struct Limit {
+    int64_t batches = no_limit;
+    double part = 1;
+    SiteId site = no_site;  ///< where the scenario gives it
+    int64_t of(int64_t available) const;
+    bool allows_any() const { return batches > 0 && part > 0; }
+  };
+
+  Version lightning{2, 6, 0};
+  int64_t max_epochs = 1000;
+  int64_t min_epochs = 0;
+  int64_t max_steps = no_limit;
+  int64_t min_steps = 0;
+  Limit limit_train;
+  Limit limit_validation;
+  Limit limit_test;
+  Limit limit_predict;
+  Limit val_check_interval;
+  int64_t check_val_every_n_epoch = 1;  ///< 0: batches are counted over epochs
+  int64_t num_sanity_val_steps = 2;     ///< no_limit: all
+  int64_t accumulate_grad_batches = 1;
+  GradientClipping gradient_clipping;
+  bool automatic_optimization = true;
+  bool inject_sampler = true;
+  bool fast_dev_run = false;
+  int64_t log_every_n_steps = 50;
+  bool has_logger = true;
+
+  /// `val_check_interval` is 1.0, or the 1 that equals it in Python.
+  bool validates_whole_epochs() const {
+    return val_check_interval.batches == 1 ||
+           (val_check_interval.batches == no_limit && val_check_interval.part == 1);
+  }
+};
+
+/// Places in Lightning that call collectives.
+struct TrainerSites {
+  SiteId log_dir, pre_setup, post_setup, resume_end, run_stage, prepare_data, train_loader,
+      val_loader, test_loader, predict_loader, loader_length, sigterm, sigterm_handler,
+      sigterm_exit, should_stop;
+};
+/// Adds the sites of a stage to a table. Every stage has its own: a rank that validates alone has
+/// reached statements that the others never did.
+TrainerSites add_trainer_sites(Sites& sites, Stage stage);
+
+/// Data that all ranks of a training run share. Read-only except the log; outlives the run.
+struct TrainingProgram {
+  std::shared_ptr<const Scenario> scenario;
+  std::shared_ptr<const Network> network;
+  ProgramSettings settings;
+  TrainerSettings trainer;
+  TrainingPlan plan;
+  std::vector<std::string> optimizer_names;  ///< of plan.optimizers; empty where it has none
+  StrategyFactory make_strategy;
+  StrategyArguments strategy_arguments;
+  std::vector<LoaderSettings> train;
+  std::vector<LoaderSettings> validation;
+  std::vector<LoaderSettings> test;
+  std::vector<LoaderSettings> predict;
+  bool sets_should_stop = false;  ///< some statement does; else only callbacks stop early
+  std::vector<CallbackSettings> callbacks;
+  std::vector<SchedulerSettings> schedulers;
+  bool monitors_metrics = false;  ///< some callback or scheduler reads callback_metrics
+  BytesPerSecond
+      disk{};  ///< of rank 0's node, where the scenario gives it; else files take no time
+  bool in_children = false;                   ///< stages run in spawned or forked processes
+  bool keeps_parameters = false;              ///< their final values go into the log
+  bool uses_output = false;                   ///< some statement reads `output` or `outputs`
+  bool uses_loss = false;                     ///< some statement reads `loss` or `outputs`
+  std::array<TrainerSites, 4> sites;          ///< by Stage
+  std::map<std::string, LogSites> log_sites;  ///< by key: the first statement that logs it
+  std::vector<MetricDefinition> metrics;
+  MetricSites metric_sites;
+  std::shared_ptr<RunLog> log;
+};
+
+/// `main` (by default `fit`) on every rank, under the strategy.
+ProgramOfRank training_program(std::shared_ptr<const TrainingProgram> program);
+
+}  // namespace lockstep

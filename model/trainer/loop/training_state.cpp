@@ -1,0 +1,52 @@
+// What the user's statements see of the model: its buffers and parameters.
+#include "model/expression/evaluation_error.hpp"
+#include "model/strategy/replica.hpp"
+#include "model/trainer/loop/training.hpp"
+
+namespace lockstep {
+
+// register_buffer: what the network holds under a name is `self.NAME`, on the device.
+void Training::bind_buffers() {
+  const Network& network = *program_.network;
+  for (const Replica::Buffer& buffer : strategy_->replica().buffers()) {
+    const Layer& layer = network.layers[buffer.layer];
+    if (layer.kind == LayerKind::buffer) {
+      const Ticket ready = rank_.event({compute_stream, {}, no_site});
+      const std::vector<int64_t> shape(layer.buffers.front().shape.begin(),
+                                       layer.buffers.front().shape.end());
+      interpreter_.register_buffer("self." + layer.name,
+                                   interpreter_.tensors().borrow(buffer.value, shape, ready));
+    }
+  }
+}
+
+std::optional<Value> Training::parameter(std::string_view name) {
+  if (!is_set_up_) {
+    throw OperationError("parameters have no values before the trainer has set up the model",
+                         "read them in a hook from on_fit_start on");
+  }
+  const std::vector<Slice> values = strategy_->replica().parameter_values();
+  size_t index = 0;
+  for (const Layer& layer : program_.network->layers) {
+    for (const ParameterTensor& tensor : layer.parameters) {
+      const size_t here = index++;
+      if (layer.name + "." + tensor.name != name) {
+        continue;
+      }
+      const Slice value = values[here];
+      if (value.buffer == no_buffer) {
+        throw OperationError("the parameter is sharded: no rank holds it whole between steps",
+                             "gather it with `summon_full_params` on all ranks first");
+      }
+      Tensor read{{tensor.shape.begin(), tensor.shape.end()}, rank_.read(value)};
+      if (read.values.empty() && value.elements > 0) {
+        throw OperationError("parameters carry no values here: numerics are off",
+                             "write verify: {numerics: true}, or train a smaller model");
+      }
+      return Value(std::move(read));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep

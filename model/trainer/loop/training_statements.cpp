@@ -1,0 +1,110 @@
+// The statements of user code that need a trainer.
+#include <fmt/core.h>
+
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/loop/evaluation_loop.hpp"
+#include "model/trainer/loop/fit_loop.hpp"
+#include "model/trainer/loop/training.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+using Kind = StatementKind;
+
+Program Training::backward_of(const Statement& statement, Frame& frame) {
+  if (!forward_done_) {
+    throw ProgramException(site_of(statement), "backward without a forward before it");
+  }
+  BackwardStart start;
+  start.of_loss = 1;
+  if (statement.expression) {
+    const SiteId site = site_of(statement);
+    const Variable variable =
+        co_await interpreter_.variable_of(statement.expression->value, frame, site);
+    start = co_await interpreter_.gradient_of(variable.gradient, results_of_forwards(), site);
+  }
+  co_await backward(std::move(start), site_of(statement));
+}
+
+Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
+  const bool outer = synchronise_;
+  synchronise_ = outer && !without;
+  std::exception_ptr failure;
+  Flow flow = Flow::next;
+  try {
+    flow = co_await interpreter_.run(statement.body, frame);
+  } catch (...) {  // a context manager restores what it has set
+    failure = std::current_exception();
+  }
+  synchronise_ = outer;
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  co_return flow;
+}
+
+Program Training::decide(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
+  decision = co_await reduce_boolean_decision(decision, value_or(statement.all, true), site);
+  if (statement.result) {
+    interpreter_.bind(statement.result->value, Variable{Value(decision)}, frame);
+  }
+}
+
+// A row of the journal too: ranks that leave the loops apart were parted here.
+Program Training::set_should_stop(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const bool stops = co_await interpreter_.condition_of(statement.expression->value, frame, site);
+  progress.should_stop = rank_.choose(site, ChoiceKind::branch, 2, stops ? 1 : 0) == 1;
+}
+
+Task<Flow> Training::run(const Statement& statement, Frame& frame) {
+  switch (statement.kind) {
+    case Kind::fit:
+    case Kind::validate:
+    case Kind::test:
+    case Kind::predict: co_await run_trainer(statement.kind); break;
+    case Kind::forward: co_await forward(&statement, frame); break;
+    case Kind::log:
+    case Kind::log_dict: co_await log_statement(statement, frame); break;
+    case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
+    case Kind::state_dict: co_await strategy_->gather_state(rank_, site_of(statement)); break;
+    case Kind::save_checkpoint: co_await save_checkpoint(site_of(statement), false); break;
+    case Kind::should_stop: co_await set_should_stop(statement, frame); break;
+    default: co_return co_await run_training(statement, frame);
+  }
+  co_return Flow::next;
+}
+
+Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
+  switch (statement.kind) {
+    case Kind::backward: co_await backward_of(statement, frame); break;
+    case Kind::optimizer_step: co_await step_of(statement); break;
+    case Kind::optimizer_closure: co_await closure_of(statement); break;
+    case Kind::clip_gradients: co_await clip(statement, frame); break;
+    case Kind::lr_scheduler_step: co_await step_scheduler(statement, frame); break;
+    case Kind::zero_grad: {
+      const size_t optimizer = optimizer_of(statement);
+      const bool as_the_optimizer = program_.plan.optimizers[optimizer].set_to_none;
+      co_await zero_grad(optimizer, value_or(statement.set_to_none, as_the_optimizer));
+      break;
+    }
+    case Kind::no_sync: co_return co_await without_sync(statement, frame, true);
+    case Kind::toggle_model: {
+      bool synchronises = true;
+      if (statement.sync_grad) {
+        synchronises = co_await interpreter_.condition_of(statement.sync_grad->value, frame,
+                                                          site_of(statement));
+      }
+      const auto outer = std::exchange(toggled_, optimizer_of(statement));
+      const Flow flow = co_await without_sync(statement, frame, !synchronises);
+      toggled_ = outer;
+      co_return flow;
+    }
+    default: co_await metrics_.run(statement, frame);
+  }
+  co_return Flow::next;
+}
+
+}  // namespace lockstep

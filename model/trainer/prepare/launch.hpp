@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/core/place.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/trainer/framework/strategy_choice.hpp"
+
+namespace lockstep {
+
+/// The launcher of a training, and how many processes it starts.
+struct Launch {
+  std::string launcher = "lightning";  ///< torchrun, horovodrun, baguarun, srun, mpirun, notebook
+  int32_t nodes = 1;
+  int32_t processes_per_node = 1;
+  StartMethod start = StartMethod::script;  ///< how Lightning makes them where it does
+  int64_t max_restarts = 0;                 ///< of torchrun
+  bool gpus = true;
+
+  int32_t world_size() const { return nodes * processes_per_node; }
+  /// Whether the launcher itself makes one process per rank; else Lightning does.
+  bool is_external() const { return launcher != "lightning" && launcher != "notebook"; }
+  Place place_of(int32_t rank) const;
+};
+
+struct EnvironmentEntry {
+  std::string name;
+  std::string value;
+};
+
+/// Variables that launcher and Lightning set for a rank, in the order of the launcher's
+/// documentation. Sources: Lightning's subprocess_script.py and plugins/environments, torch's
+/// distributed/elastic/agent/server/local_elastic_agent.py, horovod/runner/gloo_run.py,
+/// bagua/distributed/launch.py, Slurm's srun(1), Open MPI's mpirun(1).
+std::vector<EnvironmentEntry> environment_of(const Launch& launch, int32_t rank);
+
+/// The command that starts a rank, or who starts it.
+std::string start_line(const Launch& launch, int32_t rank);
+
+/// The required value of a rank variable ("LOCAL_RANK", "SLURM_PROCID", ..); nothing for others.
+std::optional<std::string> expected_value(const std::string& variable, const Place& place);
+
+/// The value of a variable of the scenario on a rank. Throws EvaluationError.
+std::string value_on(const EnvironmentVariable& variable, const Place& place);
+
+/// A variable of the scenario that contradicts the processes that there are.
+struct EnvironmentFault {
+  const EnvironmentVariable* variable = nullptr;
+  std::vector<int32_t> ranks;  ///< with a wrong value
+  std::string message;         ///< "NODE_RANK is 1 on rank 1 (should be 0)"
+};
+std::vector<EnvironmentFault> environment_faults(const std::vector<EnvironmentVariable>& variables,
+                                                 const Launch& launch);
+
+/// Whether anything here depends on the variable.
+bool has_meaning(const std::string& variable);
+
+}  // namespace lockstep

@@ -1,0 +1,259 @@
+#include "model/trainer/prepare/prepare.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "model/metric/log_dictionary.hpp"
+#include "model/scenario/defaults.hpp"
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/user_program/bare_program.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+bool uses_gloo(Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
+  if (scenario.process_group && scenario.process_group->backend) {
+    const Placed<ProcessGroupBackend>& backend = *scenario.process_group->backend;
+    if (backend.value == ProcessGroupBackend::mpi) {
+      add_problem(preparation, Problem::Kind::unsupported, backend.place,
+                  "the backend mpi is not modelled yet", "use nccl or gloo");
+    }
+    return backend.value == ProcessGroupBackend::gloo;
+  }
+  if (scenario.cluster && scenario.cluster->collectives) {
+    return scenario.cluster->collectives->value == CollectiveModel::gloo;
+  }
+  return scenario.trainer && value_or(scenario.trainer->accelerator, std::string()) == "cpu";
+}
+
+// By first mention, so that the numbers are the same on all ranks.
+void number_streams(Preparation& preparation, ProgramSettings& settings) {
+  const auto add = [&](const Given<std::string>& name) {
+    if (!name || name->value == "comm" || name->value == "compute" ||
+        settings.queues.count(name->value) != 0) {
+      return;
+    }
+    const auto count = static_cast<int64_t>(settings.queues.size());
+    if (count == queue::named) {
+      add_problem(preparation, Problem::Kind::invalid, name->place,
+                  fmt::format("more than {} streams are named", queue::named));
+    }
+    settings.queues[name->value] =
+        static_cast<uint8_t>(queue::first_named + std::min<int64_t>(count, queue::named - 1));
+  };
+  if (preparation.scenario->program) {
+    for_each_statement(*preparation.scenario->program, [&](const Statement& statement) {
+      add(statement.stream);
+      add(statement.work.on);
+    });
+  }
+  for (const auto& [name, number] : settings.queues) {
+    preparation.stream_names.try_emplace(number, name);
+  }
+}
+
+// What the framework refuses need not be modelled.
+void drop_what_is_refused_anyway(Preparation& preparation) {
+  std::vector<Problem>& problems = preparation.problems;
+  const auto is_refused = [](const Problem& problem) {
+    return problem.kind == Problem::Kind::refused;
+  };
+  if (std::any_of(problems.begin(), problems.end(), is_refused)) {
+    std::erase_if(problems, [](const Problem& problem) {
+      return problem.kind == Problem::Kind::unsupported;
+    });
+  }
+}
+
+}  // namespace
+
+void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace& place,
+                 const std::string& message, const std::string& remedy, const std::string& code) {
+  preparation.problems.push_back({kind, place, message, remedy, code});
+}
+
+bool Preparation::runnable() const {
+  return program && std::none_of(problems.begin(), problems.end(),
+                                 [](const Problem& problem) { return problem.stops(); });
+}
+
+std::optional<Version> version_asked(const Scenario& scenario, std::string_view library) {
+  for (const LibraryVersion& asked : scenario.versions) {
+    if (asked.library == library) {
+      return version_of(asked.version);
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// The versions whose rules are modelled, by their minor release.
+struct ModelledVersions {
+  std::string_view library;
+  Version oldest;
+  Version newest;
+};
+// torch 1.6 is the oldest that Lightning 1.4 takes; TorchMetrics has the classes and arguments that
+// are modelled since 1.0; NCCL averages since 2.10.
+constexpr auto modelled_versions = std::to_array<ModelledVersions>({
+    {"lightning", {1, 4, 0}, {2, 6, 0}},
+    {"torch", {1, 6, 0}, {2, 11, 0}},
+    {"torchmetrics", {1, 0, 0}, {1, 9, 0}},
+    {"nccl", {2, 10, 0}, {2, 28, 0}},
+});
+
+std::string minor_text(const Version& version) {
+  return fmt::format("{}.{}", version.major, version.minor);
+}
+
+/// Whether the version is modelled; else what the scenario asks of it need not be looked at.
+bool check_modelled(Preparation& preparation, const LibraryVersion& library,
+                    const Version& version) {
+  const auto* const modelled =
+      std::ranges::find(modelled_versions, library.library, &ModelledVersions::library);
+  if (modelled == modelled_versions.end()) {
+    add_problem(
+        preparation, Problem::Kind::note, library.place,
+        fmt::format("`versions.{}` has no effect: no rule here depends on it", library.library));
+    return true;
+  }
+  const Version minor{version.major, version.minor, 0};
+  if (minor >= modelled->oldest && minor <= modelled->newest) {
+    return true;
+  }
+  const Version& nearest = minor > modelled->newest ? modelled->newest : modelled->oldest;
+  add_problem(
+      preparation, Problem::Kind::unsupported, library.place,
+      fmt::format("{} {} is not modelled; versions {} to {} are", library.library, library.version,
+                  minor_text(modelled->oldest), minor_text(modelled->newest)),
+      fmt::format("write versions: {{{}: \"{}\"}}, the nearest one that is modelled",
+                  library.library, minor_text(nearest)));
+  return false;
+}
+
+// Rules of another version would refuse and note what is right in its own.
+void check_versions(Preparation& preparation) {
+  Preparation checked;
+  bool all_modelled = true;
+  for (const LibraryVersion& library : preparation.scenario->versions) {
+    if (const std::optional<Version> version = version_of(library.version)) {
+      all_modelled = check_modelled(checked, library, *version) && all_modelled;
+    }
+  }
+  if (!all_modelled) {
+    preparation.problems.clear();
+  }
+  std::ranges::move(checked.problems, std::back_inserter(preparation.problems));
+}
+
+}  // namespace
+
+ProgramSettings prepare_common(Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
+  ProgramSettings settings;
+  settings.gloo = uses_gloo(preparation);
+  settings.seed = static_cast<uint64_t>(value_or(scenario.seed, int64_t{0}));
+  for (const LibraryVersion& library : scenario.versions) {
+    const std::optional<Version> version = version_of(library.version);
+    if (!version) {
+      add_problem(preparation, Problem::Kind::invalid, library.place,
+                  fmt::format("`{}` is not a version", library.version), "write \"2.6\"");
+      continue;
+    }
+    if (library.library == "torch") {
+      settings.torch = *version;
+    }
+  }
+  settings.avoids_record_streams =
+      std::ranges::any_of(scenario.env, [](const EnvironmentVariable& variable) {
+        return variable.name == "TORCH_NCCL_AVOID_RECORD_STREAMS" && variable.value == "1";
+      });
+  number_streams(preparation, settings);
+  RunOptions& options = preparation.options;
+  options.seed = settings.seed;
+  options.average_order =
+      settings.gloo ? AverageOrder::sum_then_divide : AverageOrder::scale_then_sum;
+  options.any_source = settings.gloo;
+  preparation.gloo = settings.gloo;
+  preparation.timeout = settings.gloo ? Time(30 * 60 * picoseconds_per_second)
+                                      : Time(10 * 60 * picoseconds_per_second);
+  if (scenario.process_group) {
+    options.eager_limit = value_or(scenario.process_group->eager_limit, Bytes{});
+    preparation.timeout = value_or(scenario.process_group->timeout, preparation.timeout);
+  }
+  return settings;
+}
+
+void prepare_bare(Preparation& preparation, const ProgramSettings& settings) {
+  const ClusterSpec& cluster = *preparation.scenario->cluster;
+  RunOptions& options = preparation.options;
+  if (cluster.ranks->value < 1 || cluster.ranks->value > maximum_ranks) {
+    add_problem(preparation, Problem::Kind::invalid, cluster.ranks->place,
+                fmt::format("`ranks` is {}", cluster.ranks->value), "at least 1");
+    return;
+  }
+  if (!preparation.scenario->program || !preparation.scenario->program->find("main")) {
+    add_problem(preparation, Problem::Kind::invalid, cluster.ranks->place,
+                "a program of `cluster.ranks` needs its `main`", "write program: {main: [..]}");
+    return;
+  }
+  options.world_size = static_cast<int32_t>(cluster.ranks->value);
+  const int64_t nodes = value_or(cluster.nodes, int64_t{1});
+  const int64_t per_node = (cluster.ranks->value + nodes - 1) / std::max<int64_t>(nodes, 1);
+  options.ranks_per_node = static_cast<int32_t>(value_or(cluster.gpus, per_node));
+  preparation.log = std::make_shared<RunLog>(options.world_size);
+  auto program = std::make_shared<BareProgram>();
+  program->scenario = preparation.scenario;
+  program->settings = settings;
+  program->settings.on_gpus = !settings.gloo;
+  program->log = preparation.log;
+  preparation.program = bare_program(program);
+}
+
+Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
+                    const WorldAbilities& world) {
+  Preparation preparation;
+  Scenario decided = scenario;
+  if (!scenario.is_bare_program()) {
+    prepare_placement(preparation, decided, registry);
+    prepare_process_group(preparation, decided);
+    spell_out_dictionaries(decided);
+  }
+  ResolvedScenario resolved = with_defaults(std::move(decided));
+  preparation.assumptions = std::move(resolved.assumptions);
+  preparation.scenario = std::make_shared<const Scenario>(std::move(resolved.scenario));
+  ProgramSettings settings = prepare_common(preparation);
+  if (preparation.scenario->program) {
+    settings.functions = &*preparation.scenario->program;
+  }
+  settings.stop_asked = world.stop_asked;
+  settings.value_budget = world.value_budget;
+  settings.stands_for = world.stands_for;
+  settings.joins_evaluation = world.joins_evaluation;
+  if (scenario.program) {
+    preparation.sites.merge(sites_of(*scenario.program));
+  }
+  if (scenario.is_bare_program()) {
+    prepare_bare(preparation, settings);
+  } else {
+    check_combinations(preparation);
+    check_objects(preparation);
+    prepare_training(preparation, settings, registry, world);
+  }
+  prepare_launch(preparation);
+  prepare_environment(preparation);
+  find_unsupported(preparation, world);
+  drop_what_is_refused_anyway(preparation);
+  check_versions(preparation);
+  return preparation;
+}
+
+}  // namespace lockstep

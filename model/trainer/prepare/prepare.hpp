@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/network/network.hpp"
+#include "model/program/run.hpp"
+#include "model/scenario/scenario.hpp"
+#include "model/strategy/registry.hpp"
+#include "model/trainer/framework/version.hpp"
+#include "model/trainer/logging/run_log.hpp"
+#include "model/trainer/prepare/placement.hpp"
+
+namespace lockstep {
+
+/// Why a scenario cannot run as it is written, or what in it changes nothing.
+struct Problem {
+  enum class Kind : uint8_t {
+    invalid,      ///< contradicts itself or the framework (exit 3)
+    refused,      ///< the framework refuses the combination; `code` says which (a finding)
+    unsupported,  ///< Lockstep does not model it yet (exit 5)
+    warning,      ///< it runs, as something else than what is asked for; `code` as in `refused`
+    note,         ///< has no effect here
+  };
+  Kind kind = Kind::invalid;
+  SourcePlace place{};
+  std::string message;
+  std::string remedy{};
+  std::string code{};  ///< "LS501" of what is refused
+
+  /// Whether nothing can run.
+  bool stops() const { return kind != Kind::note && kind != Kind::warning; }
+};
+
+/// What the target world supports; anything else in the scenario is reported as unsupported.
+struct WorldAbilities {
+  std::set<FaultKind> faults;  ///< kinds that the world injects
+  bool calibration = false;
+  bool topology_files = false;  ///< nccl_xml, nvidia_smi
+  /// Its kernels compute layers of every kind, also those without reference arithmetic.
+  bool computes_layers = false;
+  /// The operations of a world that computes layers are repeated, for comparison; values are
+  /// carried where the scenario and the reference arithmetic allow.
+  bool repeats_operations = false;
+  /// It runs on one device what is meant for so many ranks, for comparison.
+  int32_t stands_for = 1;
+  bool joins_evaluation = false;  ///< there it evaluates each sample as often as those ranks do
+  /// False: its operations alone are wanted, and no reference arithmetic.
+  bool has_arithmetic = true;
+  /// Asked now and then while statements are executed, from the threads of all ranks: whether to
+  /// give up. Null: never.
+  std::shared_ptr<ValueBudget> value_budget{};  ///< what values count against
+  std::function<bool()> stop_asked{};
+};
+
+/// How the scenario found and scales its learning rate.
+struct LearningRate {
+  bool told = false;  ///< it says something: then the rate is judged
+  double base_rate = 0;
+  std::optional<int64_t> base_batch_size;  ///< nothing: the batch of one device
+  bool script_scales = false;
+  bool framework_scales = false;
+  SourcePlace place{};
+};
+
+/// A scenario made ready to run in any world.
+struct Preparation {
+  std::shared_ptr<const Scenario> scenario;  ///< with its defaults filled
+  std::vector<std::string> assumptions;      ///< what the defaults assume, for `basis`
+  RunOptions options;     ///< network, world size, numerics, average order, eager limit
+  ProgramOfRank program;  ///< holds on to everything that it needs; empty when not runnable
+  std::shared_ptr<const Network> network;  ///< null for a bare program
+  TrainingPlan plan;
+  /// Why parameters, gradients and losses carry no values in this world, of a training: names the
+  /// layer or the limit. Empty: they do, or nobody wants them.
+  std::string why_without_values;
+  Sites sites;
+  std::map<uint8_t, std::string> stream_names;  ///< by queue, of streams that the scenario names
+  std::shared_ptr<RunLog> log;                  ///< written by the run
+  std::vector<Problem> problems;
+  LearningRate learning_rate;
+  GradientClipping gradient_clipping;
+  std::string strategy;   ///< its registered name; empty for a bare program
+  bool gloo = false;      ///< the backend of the process group, else NCCL
+  Version lightning{};    ///< that is followed
+  Placement placement{};  ///< of a trainer; of a bare program only its launch
+  Time timeout{};         ///< of the process group
+
+  bool runnable() const;
+};
+
+/// Understands a scenario. Nothing in it is ignored in silence: what has no meaning here is a
+/// problem with its place.
+Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
+                    const WorldAbilities& world = {});
+
+}  // namespace lockstep

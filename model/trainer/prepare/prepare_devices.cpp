@@ -1,0 +1,131 @@
+// How many processes a trainer becomes, and the strategy that they run.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/trainer/prepare/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+// Arguments that have been understood before the strategy is made.
+bool is_read_before(const std::string& argument) {
+  return argument == "process_group_backend" || argument == "start_method";
+}
+
+bool set_argument(const std::string& name, const PlainValue& value, StrategyArguments& arguments) {
+  if (const bool* truth = value.get_if<bool>()) {
+    arguments.set(name, *truth);
+  } else if (const int64_t* whole = value.get_if<int64_t>()) {
+    arguments.set(name, *whole);
+  } else if (const double* number = value.get_if<double>()) {
+    arguments.set(name, *number);
+  } else if (const std::string* text = value.get_if<std::string>()) {
+    arguments.set(name, *text);
+  } else if (const PlainValue::List* list = value.get_if<PlainValue::List>()) {
+    std::vector<std::string> texts;
+    for (const PlainValue& each : *list) {
+      texts.push_back(text_of(each));
+    }
+    arguments.set(name, std::move(texts));
+  } else if (const PlainValue::Map* map = value.get_if<PlainValue::Map>()) {
+    return std::all_of(map->begin(), map->end(), [&](const PlainEntry& entry) {
+      return set_argument(name + "." + entry.key, entry.value, arguments);
+    });
+  } else if (value.is_null()) {
+    arguments.set(name, std::monostate());
+  }
+  return true;
+}
+
+void set_arguments(Preparation& preparation, const Object& strategy, const StrategyEntry& entry,
+                   StrategyArguments& arguments) {
+  for (const ObjectArgument& argument : strategy.arguments) {
+    if (is_read_before(argument.name)) {
+      continue;
+    }
+    const bool known = std::find(entry.arguments.begin(), entry.arguments.end(), argument.name) !=
+                       entry.arguments.end();
+    if (!known) {
+      add_problem(preparation, Kind::unsupported, argument.place,
+                  fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
+                              entry.class_name));
+      continue;
+    }
+    if (!set_argument(argument.name, argument.value, arguments)) {
+      add_problem(preparation, Kind::invalid, argument.place,
+                  fmt::format("`{}` cannot be {}", argument.name, text_of(argument.value)));
+    }
+  }
+}
+
+// What the name stands for. Lightning's own default of find_unused_parameters was true until 2.0
+// (strategies/ddp.py, pre_configure_ddp).
+void set_named_arguments(const Placement& placement, StrategyArguments& arguments) {
+  if (placement.traits.wraps_in_ddp && placement.lightning < Version{2, 0, 0}) {
+    arguments.set("find_unused_parameters", true);
+  }
+  for (const auto& [name, value] : placement.strategy.arguments) {
+    arguments.set(name, value);
+  }
+}
+
+void set_launch(Placement& placement, bool one_process) {
+  Launch& launch = placement.launch;
+  launch.nodes = one_process ? 1 : static_cast<int32_t>(placement.nodes);
+  launch.processes_per_node = one_process ? 1 : static_cast<int32_t>(std::ssize(placement.devices));
+  launch.start = placement.strategy.start;
+  launch.gpus = !placement.cpu;
+}
+
+std::string names_of(const StrategyRegistry& registry) {
+  std::string names;
+  for (const StrategyEntry& entry : registry.entries()) {
+    names += (names.empty() ? "" : ", ") + entry.name;
+  }
+  return names;
+}
+
+}  // namespace
+
+const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
+                                     TrainingProgram& program) {
+  const TrainerSpec& trainer = *preparation.scenario->trainer;
+  Placement& placement = preparation.placement;
+  program.trainer.lightning = program.settings.lightning = placement.lightning;
+  const int64_t devices = std::ssize(placement.devices);
+  if (devices * placement.nodes > maximum_ranks) {
+    add_problem(preparation, Kind::invalid, trainer.place,
+                fmt::format("{} processes are too many", devices * placement.nodes));
+    return nullptr;
+  }
+  const StrategyEntry* entry = registry.find(placement.strategy.name);
+  set_launch(placement, entry != nullptr && entry->traits.is_one_process());
+  if (entry == nullptr) {
+    add_problem(preparation, Kind::unsupported,
+                trainer.strategy ? trainer.strategy->place : trainer.place,
+                fmt::format("strategy `{}` is not supported yet", placement.strategy.name),
+                fmt::format("supported: {}", names_of(registry)));
+    return nullptr;
+  }
+  set_named_arguments(placement, program.strategy_arguments);
+  if (trainer.strategy) {
+    set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
+  }
+  RunOptions& options = preparation.options;
+  options.world_size =
+      entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices * placement.nodes);
+  options.ranks_per_node = entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices);
+  options.devices_per_rank =
+      entry->traits.drives_all_devices() ? static_cast<int32_t>(devices) : 1;
+  program.settings.on_gpus = !placement.cpu;
+  program.settings.gpus = placement.numbers;
+  program.settings.visible_gpus = placement.visible;
+  program.in_children = placement.launch.start != StartMethod::script;
+  return entry;
+}
+
+}  // namespace lockstep

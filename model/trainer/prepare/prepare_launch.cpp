@@ -1,0 +1,248 @@
+// The launcher, and what becomes of a program whose processes are spawned or forked.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+constexpr Version v2_0{2, 0, 0};
+
+int64_t whole(const Object& launcher, std::string_view name, int64_t otherwise) {
+  const PlainValue* given = launcher.find(name);
+  const int64_t* number = given == nullptr ? nullptr : given->get_if<int64_t>();
+  return number == nullptr ? otherwise : *number;
+}
+
+/// How many processes a launcher starts.
+struct Started {
+  int64_t nodes = 1;
+  int64_t processes = 1;  ///< in all
+};
+
+// `nnodes` may be "2:4" with torchrun: what the trainer asks for, if it lies between.
+int64_t elastic_nodes(const Object& launcher, int64_t asked) {
+  const PlainValue* given = launcher.find("nnodes");
+  const std::string* text = given == nullptr ? nullptr : given->get_if<std::string>();
+  if (text == nullptr) {
+    return whole(launcher, "nnodes", 1);
+  }
+  const size_t colon = text->find(':');
+  const auto number = [](const std::string& digits) {
+    const bool good = !digits.empty() && digits.size() < 7 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+    return good ? std::stoll(digits) : int64_t{-1};
+  };
+  if (colon == std::string::npos) {
+    return number(*text);
+  }
+  const int64_t least = number(text->substr(0, colon));
+  const int64_t most = number(text->substr(colon + 1));
+  return least < 1 || most < least ? -1 : std::clamp(asked, least, most);
+}
+
+int64_t slots(const Object& launcher) {
+  const PlainValue* given = launcher.find("hosts");
+  const PlainValue::List* list = given == nullptr ? nullptr : given->get_if<PlainValue::List>();
+  return list == nullptr ? 1 : std::ssize(*list);
+}
+
+Started started_by(const Object& launcher, const Launch& launch) {
+  if (launcher.name == "torchrun") {
+    const int64_t nodes = elastic_nodes(launcher, launch.nodes);
+    return {nodes, nodes * whole(launcher, "nproc_per_node", 1)};
+  }
+  if (launcher.name == "srun") {
+    const int64_t nodes = whole(launcher, "nodes", 1);
+    return {nodes, nodes * whole(launcher, "ntasks_per_node", 1)};
+  }
+  if (launcher.name == "baguarun") {
+    return {slots(launcher), slots(launcher) * whole(launcher, "nproc_per_node", 1)};
+  }
+  const int64_t count = whole(launcher, "np", 1);
+  return {launcher.find("hosts") == nullptr ? launch.nodes : slots(launcher), count};
+}
+
+// Nothing restarts here, and the world keeps its size.
+void note_elastic(Preparation& preparation, const Object& launcher) {
+  const auto place_of = [&launcher](std::string_view name) {
+    const auto argument = std::ranges::find(launcher.arguments, name, &ObjectArgument::name);
+    return argument == launcher.arguments.end() ? launcher.place : argument->place;
+  };
+  if (whole(launcher, "max_restarts", 0) > 0) {
+    add_problem(preparation, Kind::note, place_of("max_restarts"),
+                "`max_restarts` has no effect here: a rank that ends is not started again");
+  }
+  const PlainValue* const nodes = launcher.find("nnodes");
+  const std::string* const text = nodes == nullptr ? nullptr : nodes->get_if<std::string>();
+  if (text != nullptr && text->find(':') != std::string::npos) {
+    add_problem(preparation, Kind::note, place_of("nnodes"),
+                fmt::format("`nnodes: {}` is taken as the {} that the trainer asks for: no node "
+                            "joins or leaves",
+                            *text, preparation.placement.launch.nodes));
+  }
+}
+
+bool is_modelled_launcher(std::string_view name) {
+  constexpr std::string_view modelled[] = {"lightning", "notebook", "torchrun",  "srun",
+                                           "mpirun",    "baguarun", "horovodrun"};
+  return std::ranges::find(modelled, name) != std::end(modelled);
+}
+
+void check_size(Preparation& preparation, const Object& launcher) {
+  const Launch& launch = preparation.placement.launch;
+  const Started started = started_by(launcher, launch);
+  if (started.nodes < 1 || started.processes < 1) {
+    add_problem(preparation, Kind::invalid, launcher.place,
+                fmt::format("{} starts no process", launcher.name), "numbers are at least 1");
+    return;
+  }
+  if (started.processes != launch.world_size() || started.nodes != launch.nodes) {
+    add_problem(preparation, Kind::refused, launcher.place,
+                fmt::format("{} starts {} processes on {} node{}, but the trainer expects {} on {}",
+                            launcher.name, started.processes, started.nodes,
+                            started.nodes == 1 ? "" : "s", launch.world_size(), launch.nodes),
+                "make devices x num_nodes what the launcher starts", refused_code);
+  }
+}
+
+// Whether the version of Lightning sees that processes exist already.
+void check_detection(Preparation& preparation, const Object& launcher) {
+  const Placement& placement = preparation.placement;
+  const auto contradiction = [&](const std::string& message, const std::string& remedy) {
+    add_problem(preparation, Kind::refused, launcher.place, message, remedy, refused_code);
+  };
+  if (placement.launch.world_size() == 1) {
+    return;
+  }
+  if (launcher.name == "mpirun" && placement.lightning < v2_0) {
+    contradiction(
+        "Lightning reads what mpirun sets from 2.0 on: each process would start all processes "
+        "again",
+        "use torchrun or srun");
+  } else if (launcher.name == "horovodrun" && placement.strategy.name != "horovod") {
+    contradiction(
+        fmt::format(
+            "{} does not read what horovodrun sets: each process would start all processes again",
+            placement.strategy.name),
+        "use strategy: horovod, or launcher: torchrun");
+  } else if (placement.launch.start != StartMethod::script) {
+    contradiction(fmt::format("{} has started the processes, but {} starts them again",
+                              launcher.name, placement.strategy.name),
+                  "use strategy: ddp, or launcher: lightning");
+  }
+}
+
+std::string_view name_of(Unpicklable culprit) {
+  switch (culprit) {
+    case Unpicklable::model: return "model";
+    case Unpicklable::transform: return "transform";
+    case Unpicklable::optimizer: return "optimizer";
+    case Unpicklable::dataloader: return "dataloader";
+    case Unpicklable::callback: return "callback";
+  }
+  return "";
+}
+
+// torch.multiprocessing pickles the trainer and all that it holds; a fork copies memory.
+void check_pickling(Preparation& preparation) {
+  const Placement& placement = preparation.placement;
+  const bool spawns =
+      placement.launch.start == StartMethod::spawn && placement.traits.wraps_in_ddp;
+  for (const Placed<Unpicklable>& culprit : preparation.scenario->model->unpicklable) {
+    if (spawns) {
+      add_problem(preparation, Kind::refused, culprit.place,
+                  fmt::format("{} sends the {} to its processes, and it cannot be pickled",
+                              placement.strategy.name, name_of(culprit.value)),
+                  "use strategy: ddp, or make it picklable: no lambda, open file or local class",
+                  refused_code);
+    } else {
+      add_problem(preparation, Kind::note, culprit.place,
+                  fmt::format("`unpicklable: {}` has no effect here: {} pickles nothing",
+                              name_of(culprit.value), placement.strategy.name));
+    }
+  }
+}
+
+bool touches_gpu(const Statement& statement) {
+  using Statements = StatementKind;
+  const bool to_gpu =
+      statement.kind == Statements::copy && statement.work.to && !statement.work.to->value.cpu;
+  return to_gpu || statement.kind == Statements::kernel ||
+         statement.kind == Statements::synchronize || statement.kind == Statements::empty_cache;
+}
+
+bool starts_processes(const Statement& statement) {
+  return statement.kind == StatementKind::fit || statement.kind == StatementKind::validate ||
+         statement.kind == StatementKind::test || statement.kind == StatementKind::predict;
+}
+
+// A fork cannot use CUDA that its parent has initialised (_check_bad_cuda_fork).
+void check_fork(Preparation& preparation) {
+  const Placement& placement = preparation.placement;
+  const auto& program = preparation.scenario->program;
+  if (placement.launch.start != StartMethod::fork || placement.cpu || !program) {
+    return;
+  }
+  for (const char* name : {"__init__", "main"}) {
+    const Hook* hook = program->find(name);
+    if (hook == nullptr) {
+      continue;
+    }
+    for (const Statement& statement : hook->statements) {
+      if (starts_processes(statement)) {
+        break;
+      }
+      if (touches_gpu(statement)) {
+        add_problem(preparation, Kind::refused, statement.place,
+                    fmt::format("{} cannot fork: CUDA is initialised here already",
+                                placement.strategy.name),
+                    "use the GPU in hooks only, or strategy: ddp in a script", refused_code);
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void prepare_launch(Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
+  Launch& launch = preparation.placement.launch;
+  if (scenario.is_bare_program()) {
+    const RunOptions& options = preparation.options;
+    const int32_t per_node = std::clamp(options.ranks_per_node, 1, options.world_size);
+    const bool divides = options.world_size % per_node == 0;
+    launch.processes_per_node = divides ? per_node : options.world_size;
+    launch.nodes = options.world_size / launch.processes_per_node;
+  }
+  if (scenario.launcher && !is_modelled_launcher(scenario.launcher->name)) {
+    add_problem(preparation, Kind::unsupported, scenario.launcher->place,
+                fmt::format("the launcher {} is not modelled yet", scenario.launcher->name),
+                "use torchrun, srun or mpirun, or leave it out");
+    return;
+  }
+  if (scenario.launcher) {
+    launch.launcher = scenario.launcher->name;
+    launch.max_restarts = whole(*scenario.launcher, "max_restarts", 0);
+    note_elastic(preparation, *scenario.launcher);
+    if (launch.is_external()) {
+      check_size(preparation, *scenario.launcher);
+    }
+    if (launch.is_external() && !scenario.is_bare_program()) {
+      check_detection(preparation, *scenario.launcher);
+    }
+  }
+  if (!scenario.is_bare_program()) {
+    check_pickling(preparation);
+    check_fork(preparation);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,71 @@
+#pragma once
+
+#include "model/trainer/loop/training_program.hpp"
+#include "model/trainer/prepare/prepare.hpp"
+
+namespace lockstep {
+
+// The steps of `prepare`, each in a file of its name. All add to the problems.
+
+inline constexpr const char* refused_code = "LS501";
+inline constexpr const char* ignored_code = "LS502";
+
+void add_problem(Preparation& preparation, Problem::Kind kind, const SourcePlace& place,
+                 const std::string& message, const std::string& remedy = "",
+                 const std::string& code = "");
+
+/// The version of a library that the scenario asks for, where it asks for one that can be read.
+std::optional<Version> version_asked(const Scenario& scenario, std::string_view library);
+
+/// Prepares what bare programs and trainers share: backend, versions, seed, streams.
+ProgramSettings prepare_common(Preparation& preparation);
+/// World size and program of a bare program.
+void prepare_bare(Preparation& preparation, const ProgramSettings& settings);
+/// Prepares a scenario with a trainer.
+void prepare_training(Preparation& preparation, const ProgramSettings& settings,
+                      const StrategyRegistry& registry, const WorldAbilities& world);
+/// Names everything in the scenario that has no meaning here.
+void find_unsupported(Preparation& preparation, const WorldAbilities& world);
+
+/// Resolves a Trainer's arguments for its version: accelerator, devices, strategy, precision.
+/// Writes what is decided into the scenario, so that defaults follow it.
+void prepare_placement(Preparation& preparation, Scenario& scenario,
+                       const StrategyRegistry& registry);
+/// The backend of the process group, where strategy, environment or accelerator say it.
+void prepare_process_group(Preparation& preparation, Scenario& scenario);
+/// Who starts the processes, compared with those that the strategy has.
+void prepare_launch(Preparation& preparation);
+/// Holds the variables of `env` against the processes that there are; needs the launch.
+void prepare_environment(Preparation& preparation);
+/// The last version that calls every hook of the program; nothing where no version stopped to.
+std::optional<Version> newest_with_hooks(const Scenario& scenario);
+/// Combinations that the framework refuses or ignores, beyond devices, strategy and precision.
+void check_combinations(Preparation& preparation);
+/// What torch raises where an object is made with these arguments.
+void check_objects(Preparation& preparation);
+/// Strategy, devices and world size. Null when the strategy is not known.
+const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
+                                     TrainingProgram& program);
+/// Null when the model cannot be built.
+std::shared_ptr<const Network> prepare_network(Preparation& preparation);
+void prepare_plan(Preparation& preparation, TrainingProgram& program);
+/// Which layers each optimizer holds, and whether the program says which one it means, and which
+/// modules run; needs the network.
+void prepare_modules(Preparation& preparation, TrainingProgram& program);
+void prepare_trainer_settings(Preparation& preparation, TrainerSettings& settings);
+/// Names the arguments of the Trainer that change nothing here, and those that are not modelled.
+/// Their defaults ask for nothing.
+void check_trainer_arguments(Preparation& preparation);
+/// Prepares `trainer.callbacks` and the ModelCheckpoint that Lightning adds; after schedulers.
+void prepare_callbacks(Preparation& preparation, TrainingProgram& program);
+void prepare_schedulers(Preparation& preparation, TrainingProgram& program);
+void prepare_loaders(Preparation& preparation, TrainingProgram& program);
+/// The samples that a loader's data set is given, checked against the model; null: none are.
+std::shared_ptr<const GivenSamples> prepare_samples(Preparation& preparation,
+                                                    const LoaderSpec& spec,
+                                                    const LoaderSettings& settings,
+                                                    const Network& network);
+/// The definitions of `metrics`, and the places where they are computed; needs the log sites.
+void prepare_metrics(Preparation& preparation, TrainingProgram& program);
+
+}  // namespace lockstep

@@ -1,0 +1,405 @@
+// Accelerator, devices and strategy: what the Trainer's arguments become before anything else.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/cluster/presets.hpp"
+#include "model/expression/evaluation_error.hpp"
+#include "model/scenario/defaults.hpp"
+#include "model/trainer/framework/device_request.hpp"
+#include "model/trainer/framework/trainer_arguments.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+constexpr Version v1_5{1, 5, 0}, v1_7{1, 7, 0}, v2_0{2, 0, 0};
+
+class Placing {
+ public:
+  Placing(Preparation& preparation, Scenario& scenario, const StrategyRegistry& registry)
+      : preparation_(preparation),
+        registry_(registry),
+        placement_(preparation.placement),
+        scenario_(scenario),
+        trainer_(*scenario.trainer) {}
+
+  void run() {
+    placement_.lightning = lightning_version();
+    placement_.nodes = value_or(trainer_.num_nodes, int64_t{1});
+    launcher_ = scenario_.launcher ? scenario_.launcher->name : "lightning";
+    placement_.interactive = launcher_ == "notebook";
+    read_machine();
+    read_strategy_name();
+    check_argument_versions();
+    choose_accelerator();
+    choose_devices();
+    choose_strategy_and_precision();
+    check_nodes();
+    trainer_.accelerator =
+        Placed<std::string>{placement_.cpu ? "cpu" : "gpu", place_of_accelerator()};
+  }
+
+ private:
+  void refuse(const SourcePlace& place, const std::string& message, const std::string& remedy) {
+    add_problem(preparation_, Kind::refused, place, message, remedy, refused_code);
+  }
+  void warn(const SourcePlace& place, const std::string& message, const std::string& remedy = "") {
+    add_problem(preparation_, Kind::warning, place, message, remedy, ignored_code);
+  }
+  bool since(const Version& version) const { return placement_.lightning >= version; }
+  SourcePlace place_of_accelerator() const {
+    return trainer_.accelerator ? trainer_.accelerator->place : SourcePlace{scenario_.file, 0, 0};
+  }
+  SourcePlace place_of_strategy() const {
+    return trainer_.strategy ? trainer_.strategy->place : trainer_.place;
+  }
+
+  Version lightning_version() const {
+    if (const std::optional<Version> given = version_asked(scenario_, "lightning")) {
+      return *given;
+    }
+    const Version newest = newest_with_strategy(trainer_.strategy ? trainer_.strategy->name : "")
+                               .value_or(Version{2, 6, 0});
+    return std::min({newest, newest_with_hooks(scenario_).value_or(newest),
+                     newest_with_arguments(trainer_).value_or(newest)});
+  }
+
+  void read_machine() {
+    const bool given = scenario_.cluster.has_value();
+    const std::string assumed = assumed_cluster(scenario_);
+    const std::string name = given ? value_or(scenario_.cluster->preset, assumed) : assumed;
+    const std::optional<Cluster> preset = cluster_preset(name);
+    int64_t present = preset ? preset->node.devices : 8;
+    capability_ = preset ? preset->node.device.compute_capability : 90;
+    if (given && scenario_.cluster->gpu && scenario_.cluster->gpu->preset) {
+      const auto gpu = device_preset(scenario_.cluster->gpu->preset->value);
+      capability_ = gpu ? gpu->compute_capability : capability_;
+    }
+    const bool has_gpus = name != "cpu" || (given && scenario_.cluster->gpu);
+    present = !has_gpus ? 0 : given ? value_or(scenario_.cluster->gpus, present) : present;
+    placement_.present = present;
+    visible_ = visible_devices(variable("CUDA_VISIBLE_DEVICES"), present);
+    if (given) {
+      for (const Placed<int64_t>& taken : scenario_.cluster->occupied) {
+        const auto found = std::find(visible_.begin(), visible_.end(), taken.value);
+        if (found != visible_.end()) {
+          occupied_.push_back(found - visible_.begin());
+        }
+      }
+    }
+  }
+
+  // On rank 0, which asks for devices first.
+  std::optional<std::string> variable(std::string_view name) {
+    for (const EnvironmentVariable& each : scenario_.env) {
+      if (each.name == name) {
+        try {
+          return value_on(each, Place{});
+        } catch (const EvaluationError&) {
+          return std::nullopt;  // reported with the other variables
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Up to 1.6 a strategy could be the accelerator; before 1.5 it had to be.
+  void read_strategy_name() {
+    strategy_ = trainer_.strategy ? trainer_.strategy->name : "";
+    if (trainer_.strategy && !since(v1_5)) {
+      refuse(trainer_.strategy->place, "`strategy` came with Lightning 1.5",
+             "write it as accelerator: " + strategy_);
+    }
+    const std::string accelerator = value_or(trainer_.accelerator, std::string());
+    const bool names_strategy = accelerator.starts_with("ddp") || accelerator == "dp" ||
+                                accelerator == "horovod" || accelerator == "deepspeed";
+    if (!names_strategy) {
+      return;
+    }
+    if (since(v1_7)) {
+      refuse(trainer_.accelerator->place,
+             fmt::format("`accelerator: {}` names a strategy, which Lightning 1.7 removed",
+                         accelerator),
+             "write strategy: " + accelerator);
+    }
+    strategy_ = accelerator == "ddp_cpu" ? "ddp_spawn" : accelerator;
+    accelerator_names_cpu_ = accelerator == "ddp_cpu";
+    trainer_.accelerator.reset();
+  }
+
+  template <class Member>
+  void argument(const Member& member, const char* name, const Version& since_version,
+                const Version& until, const char* instead) {
+    if (member && placement_.lightning >= until) {
+      refuse(
+          member->place,
+          fmt::format("Lightning {}.{} removed the argument `{}`", until.major, until.minor, name),
+          fmt::format("use {}", instead));
+    } else if (member && placement_.lightning < since_version) {
+      refuse(member->place,
+             fmt::format("the argument `{}` came with Lightning {}.{}", name, since_version.major,
+                         since_version.minor),
+             *instead == '\0' ? "leave it out" : fmt::format("use {}", instead));
+    }
+  }
+
+  void check_argument_versions() {
+    constexpr Version never{99, 0, 0};
+    argument(trainer_.gpus, "gpus", {}, v2_0, "accelerator: gpu and devices");
+    argument(trainer_.num_processes, "num_processes", {}, v2_0, "accelerator: cpu and devices");
+    argument(trainer_.auto_select_gpus, "auto_select_gpus", {}, v2_0,
+             "devices: {find_usable_cuda_devices: N}");
+    argument(trainer_.replace_sampler_ddp, "replace_sampler_ddp", {}, v2_0,
+             "use_distributed_sampler");
+    argument(trainer_.use_distributed_sampler, "use_distributed_sampler", v2_0, never,
+             "replace_sampler_ddp");
+    argument(trainer_.amp_backend, "amp_backend", {}, v2_0, "precision: 16-mixed");
+    argument(trainer_.amp_level, "amp_level", {}, v2_0, "precision: 16-mixed");
+    argument(trainer_.barebones, "barebones", v2_0, never, "");
+    argument(trainer_.inference_mode, "inference_mode", {1, 8, 0}, never, "");
+  }
+
+  static bool is_given(const std::optional<PlainValue>& value) {
+    return value && !value->is_null();
+  }
+
+  void choose_accelerator() {
+    const std::string asked = value_or(trainer_.accelerator, std::string());
+    const bool gpus_there = !visible_.empty();
+    if (accelerator_names_cpu_) {
+      placement_.cpu = true;
+    } else if (asked.empty() && !since(v2_0)) {
+      choose_default_of_1();
+    } else if (asked.empty() || asked == "auto") {
+      placement_.cpu = !gpus_there;
+    } else if (asked == "cpu") {
+      placement_.cpu = true;
+    } else if (asked == "gpu" || asked == "cuda") {
+      if (asked == "cuda" && !since(v1_7)) {
+        refuse(trainer_.accelerator->place, "`accelerator: cuda` came with Lightning 1.7",
+               "write accelerator: gpu");
+      }
+      if (!gpus_there) {
+        refuse(trainer_.accelerator->place, "no supported GPU is visible on this machine",
+               "use accelerator: cpu, or a cluster with GPUs");
+        placement_.cpu = true;
+      }
+    } else {
+      refuse_accelerator(asked);
+    }
+  }
+
+  // 1.x trains on CPU unless an argument names GPUs.
+  void choose_default_of_1() {
+    placement_.cpu = !is_given(trainer_.gpus);
+    if (placement_.cpu && is_given(trainer_.devices)) {
+      warn(trainer_.devices->place,
+           "without `accelerator` Lightning 1.x trains on CPU, and `devices` is a number of "
+           "processes",
+           "write accelerator: gpu beside it");
+    }
+  }
+
+  void refuse_accelerator(const std::string& asked) {
+    struct Other {
+      std::string_view name;
+      std::string_view hardware;
+    };
+    constexpr auto others = std::to_array<Other>(
+        {{"tpu", "a TPU"}, {"hpu", "a Gaudi"}, {"ipu", "an IPU"}, {"mps", "a GPU of Apple"}});
+    for (const Other& other : others) {
+      if (asked == other.name) {
+        refuse(trainer_.accelerator->place,
+               fmt::format("the accelerator `{}` is not available: no cluster here has {}", asked,
+                           other.hardware),
+               "use gpu or cpu: machines here have GPUs with CUDA, or CPUs");
+        return;
+      }
+    }
+    add_problem(preparation_, Kind::invalid, trainer_.accelerator->place,
+                fmt::format("no version of Lightning has the accelerator `{}`", asked),
+                "use gpu or cpu");
+  }
+
+  void choose_devices() {
+    DeviceSituation situation;
+    situation.lightning = placement_.lightning;
+    situation.cpu = placement_.cpu;
+    situation.visible = static_cast<int64_t>(visible_.size());
+    situation.occupied = occupied_;
+    situation.interactive = placement_.interactive;
+    situation.elastic = launcher_ == "torchrun";
+    situation.auto_select = value_or(trainer_.auto_select_gpus, false);
+    const DeviceArgument name =
+        is_given(trainer_.gpus) ? DeviceArgument::gpus : DeviceArgument::devices;
+    const PlainValue* value = value_of_devices();
+    const DeviceAnswer answer = devices_of(value, name, situation);
+    const SourcePlace place = value == nullptr ? trainer_.place : value->place;
+    placement_.devices = {0};
+    if (answer.verdict == DeviceAnswer::Verdict::refused) {
+      refuse(place, answer.message, answer.remedy);
+    } else if (answer.verdict == DeviceAnswer::Verdict::invalid) {
+      add_problem(preparation_, Kind::invalid, place, answer.message, answer.remedy);
+    } else {
+      accept(answer, place);
+    }
+  }
+
+  // `gpus` and `num_processes` win over `devices`; of the two the first that counts.
+  const PlainValue* value_of_devices() {
+    const std::optional<PlainValue>& devices = trainer_.devices;
+    const bool has_processes = value_or(trainer_.num_processes, int64_t{0}) > 0;
+    const bool counts_processes = has_processes && placement_.cpu;
+    if (is_given(trainer_.gpus) && !placement_.cpu) {
+      if (is_given(devices)) {
+        warn(devices->place, "`devices` is ignored: `gpus` is given too");
+      }
+      return &*trainer_.gpus;
+    }
+    if (counts_processes) {
+      if (is_given(devices)) {
+        warn(devices->place, "`devices` is ignored: `num_processes` is given too");
+      }
+      processes_ = PlainValue{trainer_.num_processes->value, trainer_.num_processes->place};
+      return &processes_;
+    }
+    if (is_given(trainer_.gpus)) {
+      warn(trainer_.gpus->place, "`gpus` is ignored: the accelerator is the CPU");
+    }
+    if (has_processes) {
+      warn(trainer_.num_processes->place,
+           "`num_processes` is ignored: the accelerator is not the CPU");
+    }
+    return is_given(devices) ? &*devices : nullptr;
+  }
+
+  void accept(const DeviceAnswer& answer, const SourcePlace& place) {
+    placement_.devices = placement_.numbers = answer.indices;
+    placement_.visible = std::ssize(visible_);
+    if (!answer.warning.empty()) {
+      warn(place, answer.warning);
+    }
+    if (answer.no_gpu && !placement_.cpu) {
+      placement_.cpu = true;
+      placement_.devices.resize(
+          static_cast<size_t>(std::max<int64_t>(1, value_or(trainer_.num_processes, int64_t{1}))));
+      for (size_t index = 0; index < placement_.devices.size(); ++index) {
+        placement_.devices[index] = static_cast<int64_t>(index);
+      }
+      warn(place, "no GPU is asked for: Lightning trains on CPU");
+    } else if (!placement_.cpu) {
+      for (int64_t& index : placement_.devices) {
+        const auto at = static_cast<size_t>(index);
+        index = at < visible_.size() ? visible_[at] : index;
+      }
+    }
+  }
+
+  void choose_strategy_and_precision() {
+    StrategySituation situation;
+    situation.lightning = placement_.lightning;
+    situation.cpu = placement_.cpu;
+    situation.devices = std::ssize(placement_.devices);
+    situation.nodes = placement_.nodes;
+    situation.interactive = placement_.interactive;
+    situation.started_externally = launcher_ == "torchrun" || launcher_ == "srun";
+    situation.horovodrun = launcher_ == "horovodrun";
+    StrategyChoice& choice = placement_.strategy;
+    choice = choose_strategy(strategy_, situation, registry_);
+    read_start_method(choice);
+    placement_.traits = registry_.traits_of(choice.name);
+    if (!choice.refusal.empty()) {
+      refuse(place_of_strategy(), choice.refusal, choice.remedy);
+    }
+    if (!choice.warning.empty()) {
+      warn(place_of_strategy(), choice.warning);
+    }
+    PrecisionSituation precision;
+    precision.lightning = placement_.lightning;
+    precision.torch = version_asked(scenario_, "torch").value_or(precision.torch);
+    precision.strategy = choice.name;
+    precision.traits = placement_.traits;
+    precision.cpu = placement_.cpu;
+    precision.compute_capability = capability_;
+    precision.apex = value_or(trainer_.amp_backend, std::string()) == "apex";
+    const char* by_default = since(v2_0) ? "32-true" : "32";
+    placement_.precision =
+        choose_precision(value_or(trainer_.precision, std::string(by_default)), precision);
+    tell_precision();
+  }
+
+  void tell_precision() {
+    if (!trainer_.precision) {
+      return;
+    }
+    const PrecisionChoice& precision = placement_.precision;
+    if (!precision.refusal.empty()) {
+      refuse(trainer_.precision->place, precision.refusal, precision.remedy);
+    }
+    if (!precision.warning.empty()) {
+      warn(trainer_.precision->place, precision.warning);
+    }
+    if (!precision.note.empty()) {
+      add_problem(preparation_, Kind::note, trainer_.precision->place, precision.note);
+    }
+  }
+
+  // 2.x has one class for all ways to start; a strategy is registered under a name for each.
+  void read_start_method(StrategyChoice& choice) {
+    const PlainValue* method =
+        trainer_.strategy ? trainer_.strategy->find("start_method") : nullptr;
+    const std::string* text = method == nullptr ? nullptr : method->get_if<std::string>();
+    if (text == nullptr || *text == "popen") {
+      return;
+    }
+    const std::string started_so = choice.name + "_" + *text;
+    if ((*text == "spawn" || *text == "fork") && registry_.find(started_so) != nullptr) {
+      choice.name = started_so;
+      choice.start = *text == "spawn" ? StartMethod::spawn : StartMethod::fork;
+    } else {
+      add_problem(preparation_, Kind::invalid, method->place,
+                  fmt::format("`start_method` cannot be {}", *text), "use popen, spawn or fork");
+    }
+  }
+
+  void check_nodes() {
+    const int64_t there =
+        scenario_.cluster ? value_or(scenario_.cluster->nodes, placement_.nodes) : placement_.nodes;
+    if (there < placement_.nodes) {
+      refuse(trainer_.num_nodes->place,
+             fmt::format("{} nodes are requested, but the cluster has {}", placement_.nodes, there),
+             "set cluster.nodes");
+    }
+  }
+
+  Preparation& preparation_;
+  const StrategyRegistry& registry_;
+  Placement& placement_;
+  Scenario& scenario_;
+  TrainerSpec& trainer_;
+  std::string launcher_;
+  std::string strategy_;
+  bool accelerator_names_cpu_ = false;
+  int capability_ = 0;
+  std::vector<int64_t> visible_;   ///< places of the GPUs that CUDA shows
+  std::vector<int64_t> occupied_;  ///< of them, by their number among the visible
+  PlainValue processes_;
+};
+
+}  // namespace
+
+void prepare_placement(Preparation& preparation, Scenario& scenario,
+                       const StrategyRegistry& registry) {
+  if (!scenario.trainer) {
+    scenario.trainer.emplace();
+    scenario.trainer->place = SourcePlace{scenario.file, 0, 0};
+  }
+  Placing(preparation, scenario, registry).run();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,181 @@
+// Precision and optimizer.
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "model/trainer/prepare/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+void set_number(Preparation& preparation, const ObjectArgument& argument, double& number) {
+  const std::optional<double> given = argument.value.number();
+  if (!given) {
+    add_problem(preparation, Kind::invalid, argument.place,
+                fmt::format("`{}` is not a number", argument.name));
+    return;
+  }
+  number = *given;
+}
+
+void set_betas(Preparation& preparation, const ObjectArgument& argument, OptimizerPlan& plan) {
+  const PlainValue::List* list = argument.value.get_if<PlainValue::List>();
+  if (list == nullptr || list->size() != 2 || !(*list)[0].number() || !(*list)[1].number()) {
+    add_problem(preparation, Kind::invalid, argument.place, "`betas` are two numbers");
+    return;
+  }
+  plan.beta1 = *(*list)[0].number();
+  plan.beta2 = *(*list)[1].number();
+}
+
+bool speaks_of_scaling(const std::string& argument) {
+  return argument == "scaling" || argument == "base_lr" || argument == "base_batch_size";
+}
+
+// The script multiplies its rate by the devices, or by their square root; Lightning's Horovod
+// strategy multiplies by the ranks whatever the script does (strategies/horovod.py, setup).
+void scale_learning_rate(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  LearningRate& rate = preparation.learning_rate;
+  const Placement& placement = preparation.placement;
+  const auto devices =
+      static_cast<double>(std::ssize(placement.devices)) * static_cast<double>(placement.nodes);
+  rate.place = optimizer.place;
+  rate.base_rate = plan.lr;
+  for (const ObjectArgument& argument : optimizer.arguments) {
+    rate.told = rate.told || speaks_of_scaling(argument.name);
+    const std::string* text = argument.value.get_if<std::string>();
+    if (argument.name == "base_lr") {
+      set_number(preparation, argument, rate.base_rate);
+    } else if (argument.name == "base_batch_size" && argument.value.get_if<int64_t>() != nullptr) {
+      rate.base_batch_size = *argument.value.get_if<int64_t>();
+    } else if (argument.name == "scaling" && text != nullptr && *text != "none") {
+      rate.script_scales = true;
+      if (*text == "linear" || *text == "sqrt") {
+        plan.lr *= *text == "linear" ? devices : std::sqrt(devices);
+      } else {
+        add_problem(preparation, Kind::invalid, argument.place,
+                    fmt::format("`scaling` cannot be {}", *text), "write linear, sqrt or none");
+      }
+    }
+  }
+  if (placement.strategy.scales_learning_rate) {
+    rate.told = rate.framework_scales = true;
+    plan.lr *= devices;
+  }
+  if (rate.base_rate <= 0 || rate.base_batch_size.value_or(1) < 1) {
+    rate.told = false;
+  }
+}
+
+/// The optimizer class that updates: of ZeroRedundancyOptimizer, the one that it is given.
+std::string class_of(Preparation& preparation, const Object& optimizer) {
+  if (optimizer.name != "ZeroRedundancyOptimizer") {
+    return optimizer.name;
+  }
+  const PlainValue* inner = optimizer.find("optimizer_class");
+  const std::string* name = inner == nullptr ? nullptr : inner->get_if<std::string>();
+  if (name == nullptr) {
+    add_problem(preparation, Kind::invalid, optimizer.place,
+                "ZeroRedundancyOptimizer needs its `optimizer_class`",
+                "write {ZeroRedundancyOptimizer: {optimizer_class: Adam, lr: 1e-3}}");
+    return "SGD";
+  }
+  const size_t dot = name->rfind('.');  // torch.optim.Adam
+  return dot == std::string::npos ? *name : name->substr(dot + 1);
+}
+
+/// What ZeroRedundancyOptimizer takes for itself.
+void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  using Sharding = OptimizerPlan::Sharding;
+  if (optimizer.name != "ZeroRedundancyOptimizer") {
+    return;
+  }
+  const auto truth = [&](const char* name) {
+    const PlainValue* value = optimizer.find(name);
+    const bool* given = value == nullptr ? nullptr : value->get_if<bool>();
+    return given != nullptr && *given;
+  };
+  plan.sharding = truth("parameters_as_bucket_view") ? Sharding::zero_redundancy_in_buckets
+                                                     : Sharding::zero_redundancy;
+  if (truth("overlap_with_ddp")) {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                "`overlap_with_ddp` of ZeroRedundancyOptimizer is not modelled yet",
+                "leave it out");
+  }
+  if (!preparation.placement.traits.wraps_in_ddp) {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                fmt::format("ZeroRedundancyOptimizer under {} is not modelled",
+                            preparation.placement.strategy.name),
+                "use ddp, or the optimizer that it holds");
+  }
+}
+
+bool is_read_elsewhere(const std::string& argument) {
+  return argument == "name" || argument == "module" || argument == "optimizer_class" ||
+         argument == "parameters_as_bucket_view" || argument == "overlap_with_ddp" ||
+         speaks_of_scaling(argument);
+}
+
+void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  const std::string name = class_of(preparation, optimizer);
+  if (name == "Adam" || name == "AdamW") {
+    plan.kind = name == "Adam" ? OptimizerKind::adam : OptimizerKind::adamw;
+    plan.lr = 1e-3;
+    plan.weight_decay = name == "Adam" ? 0 : 0.01;
+  } else if (name == "SGD") {
+    plan.lr = 1e-3;
+  } else {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                fmt::format("the optimizer {} is not modelled yet", name),
+                "supported: SGD, Adam, AdamW");
+    return;
+  }
+  set_sharding(preparation, optimizer, plan);
+  const bool sgd = plan.kind == OptimizerKind::sgd;
+  for (const ObjectArgument& argument : optimizer.arguments) {
+    if (argument.name == "lr" || argument.name.empty()) {
+      set_number(preparation, argument, plan.lr);
+    } else if (argument.name == "momentum" && sgd) {
+      set_number(preparation, argument, plan.momentum);
+    } else if (argument.name == "weight_decay") {
+      set_number(preparation, argument, plan.weight_decay);
+    } else if (argument.name == "eps" && !sgd) {
+      set_number(preparation, argument, plan.eps);
+    } else if (argument.name == "betas" && !sgd) {
+      set_betas(preparation, argument, plan);
+    } else if (const bool* set = argument.value.get_if<bool>();
+               argument.name == "set_to_none" && set != nullptr) {
+      plan.set_to_none = *set;
+    } else if (!is_read_elsewhere(argument.name)) {
+      add_problem(preparation, Kind::unsupported, argument.place,
+                  fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
+                              optimizer.name));
+    }
+  }
+}
+
+}  // namespace
+
+void prepare_plan(Preparation& preparation, TrainingProgram& program) {
+  const Scenario& scenario = *preparation.scenario;
+  TrainingPlan& plan = program.plan;
+  plan.seed = program.settings.seed;
+  plan.synchronises_without_fit = program.trainer.lightning >= Version{2, 0, 2};
+  const Version& torch = program.settings.torch;
+  plan.counts_use_under_no_sync = torch < Version{1, 9, 0} || torch >= Version{2, 4, 0};
+  plan.barrier_is_all_reduce = !program.settings.gloo;
+  plan.parameter_dtype = preparation.placement.precision.parameters;
+  plan.activation_dtype = preparation.placement.precision.activations;
+  plan.autocast_of_cuda = !preparation.placement.cpu;
+  plan.optimizers.clear();
+  for (const Object& optimizer : scenario.optimizers) {
+    plan.optimizers.emplace_back().set_to_none = program.settings.torch >= Version{2, 0, 0};
+    set_optimizer(preparation, optimizer, plan.optimizers.back());
+    scale_learning_rate(preparation, optimizer, plan.optimizers.back());
+  }
+}
+
+}  // namespace lockstep

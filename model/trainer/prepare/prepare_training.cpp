@@ -1,0 +1,192 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/network/arithmetic.hpp"
+#include "model/scenario/expressions_of.hpp"
+#include "model/strategy/replica_sites.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+constexpr Bytes most_valued_parameters{int64_t{64} << 20};
+/// Of the reference arithmetic, unless it is asked for: some seconds of one core.
+constexpr double most_simulated_flops = 5e9;
+
+/// What forward and backward of all ranks take, from the samples that a fit comes to: those of its
+/// epochs (of one, where nothing bounds the run), or of its steps. Batches that an expression gives
+/// count as one: it is evaluated by the ranks themselves.
+double flops_of_fit(const TrainingProgram& program, int64_t world_size) {
+  double samples = 0;
+  for (const LoaderSettings& loader : program.train) {
+    const TrainerSettings& trainer = program.trainer;
+    const double of_step = static_cast<double>(loader.batch_size) * static_cast<double>(world_size);
+    const double of_epoch = loader.batches ? of_step : static_cast<double>(loader.samples);
+    const double steps = static_cast<double>(trainer.max_steps) *
+                         static_cast<double>(trainer.accumulate_grad_batches);
+    samples += std::min(of_epoch * static_cast<double>(trainer.max_epochs), of_step * steps);
+  }
+  const Network& network = *program.network;
+  return samples * (static_cast<double>(network.forward_flops().count()) +
+                    static_cast<double>(network.backward_flops().count()));
+}
+
+void find_names_used(TrainingProgram& program) {
+  if (!program.scenario->program) {
+    return;
+  }
+  for_each_statement(*program.scenario->program, [&](const Statement& statement) {
+    for_each_expression(statement, [&](const Expression& expression) {
+      for (const std::string& name : expression.names()) {
+        program.uses_output |= name == "output" || name == "outputs";
+        program.uses_loss |= name == "loss" || name == "outputs";
+      }
+    });
+  });
+}
+
+bool trains(const Scenario& scenario) {
+  const Hook* main = scenario.program ? scenario.program->find("main") : nullptr;
+  return main == nullptr || find_statement(*main, StatementKind::fit) != nullptr;
+}
+
+/// What carries values.
+struct Numerics {
+  bool here = false;       ///< by the scenario, in a world of reference arithmetic
+  bool in_detail = false;  ///< the operations are those of a run with values
+  bool carried = false;    ///< in this world
+  bool kept = false;      ///< the final parameters are read, in this world or in the one it repeats
+  std::string why_not{};  ///< carried; empty: they are
+};
+
+std::string why_not_wanted(const std::string& asked, Bytes parameters) {
+  if (asked == "false") {
+    return "`verify.numerics` is false";
+  }
+  return asked == "auto" && parameters > most_valued_parameters
+             ? fmt::format(
+                   "its parameters take {} MiB, and values are computed up to {} MiB unless "
+                   "`verify.numerics` is true",
+                   parameters.count() >> 20, most_valued_parameters.count() >> 20)
+             : "";
+}
+
+std::string why_no_reference(const Preparation& preparation, const Network& network) {
+  const Layer* layer = network.layer_without_arithmetic(trains(*preparation.scenario));
+  return layer == nullptr
+             ? ""
+             : fmt::format("layer `{}` ({}) has no reference arithmetic: {}", layer->name,
+                           name_of(layer->kind), why_without_arithmetic(*layer, true));
+}
+
+Numerics numerics_of(const Preparation& preparation, const TrainingProgram& program,
+                     const WorldAbilities& world) {
+  const std::optional<VerifySpec>& verify = preparation.scenario->verify;
+  const std::string asked =
+      verify ? value_or(verify->numerics, std::string("auto")) : std::string("auto");
+  const Bytes parameters =
+      Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
+  const std::string not_wanted = why_not_wanted(asked, parameters);
+  const std::string no_reference = why_no_reference(preparation, *program.network);
+  const bool wanted = not_wanted.empty();
+  const double flops = flops_of_fit(program, preparation.options.world_size);
+  const bool in_time = asked == "true" || world.computes_layers || flops <= most_simulated_flops;
+  Numerics numerics;
+  const bool has_reference = wanted && no_reference.empty();
+  numerics.here = has_reference && in_time && world.has_arithmetic;
+  numerics.kept = has_reference && (in_time || world.repeats_operations);
+  numerics.in_detail =
+      numerics.here || (wanted && (world.computes_layers || world.repeats_operations));
+  numerics.carried = numerics.here || (wanted && world.computes_layers);
+  if (!numerics.carried) {
+    numerics.why_not = !wanted          ? not_wanted
+                       : !has_reference ? no_reference
+                       : !in_time       ? fmt::format(
+                                              "{:.2g} FLOPs of arithmetic take too long unless "
+                                                    "`verify.numerics` is true",
+                                              flops)
+                                  : "";
+  }
+  return numerics;
+}
+
+void add_sites_of(const StrategyEntry& entry, Sites& sites) {
+  for (const Site& site : entry.sites) {
+    sites.add(site);
+  }
+  for (const std::string_view name : replica_sites::all) {
+    Site site;
+    site.description = name;
+    sites.add(site);
+  }
+}
+
+}  // namespace
+
+void prepare_training(Preparation& preparation, const ProgramSettings& settings,
+                      const StrategyRegistry& registry, const WorldAbilities& world) {
+  auto program = std::make_shared<TrainingProgram>();
+  program->scenario = preparation.scenario;
+  program->settings = settings;
+  for (const Stage stage : {Stage::fit, Stage::validate, Stage::test, Stage::predict}) {
+    program->sites[static_cast<size_t>(stage)] = add_trainer_sites(preparation.sites, stage);
+  }
+  if (preparation.scenario->program) {
+    program->log_sites = add_log_sites(*preparation.scenario->program, preparation.sites);
+  }
+  prepare_metrics(preparation, *program);
+  const StrategyEntry* entry = prepare_devices(preparation, registry, *program);
+  program->network = prepare_network(preparation);
+  prepare_trainer_settings(preparation, program->trainer);
+  if (preparation.scenario->program) {
+    program->trainer.automatic_optimization =
+        value_or(preparation.scenario->program->automatic_optimization, true);
+  }
+  prepare_plan(preparation, *program);
+  prepare_schedulers(preparation, *program);
+  prepare_callbacks(preparation, *program);
+  if (entry == nullptr || !program->network) {
+    return;
+  }
+  prepare_modules(preparation, *program);
+  prepare_loaders(preparation, *program);
+  program->plan.network = program->network.get();
+  program->plan.world_size = preparation.options.world_size;
+  const Numerics numerics = numerics_of(preparation, *program, world);
+  program->plan.numerics = numerics.in_detail;
+  program->plan.valueless = !numerics.carried;
+  program->keeps_parameters = numerics.kept;
+  find_names_used(*program);
+  add_sites_of(*entry, preparation.sites);
+  program->make_strategy = entry->make;
+  try {
+    entry->make(program->plan, program->strategy_arguments);
+  } catch (const UnmodelledArgument& error) {
+    add_problem(preparation, Kind::unsupported, preparation.scenario->trainer->strategy->place,
+                error.what());
+    return;
+  } catch (const std::invalid_argument& error) {
+    add_problem(preparation, Kind::invalid, preparation.scenario->trainer->strategy->place,
+                error.what());
+    return;
+  }
+  RunOptions& options = preparation.options;
+  options.numerics = numerics.carried;
+  preparation.why_without_values = numerics.why_not;
+  options.network = program->network.get();
+  preparation.network = program->network;
+  preparation.plan = program->plan;
+  preparation.strategy = entry->name;
+  preparation.lightning = program->trainer.lightning;
+  preparation.gradient_clipping = program->trainer.gradient_clipping;
+  preparation.log = std::make_shared<RunLog>(options.world_size);
+  program->log = preparation.log;
+  preparation.program = training_program(program);
+}
+
+}  // namespace lockstep

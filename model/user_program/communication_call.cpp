@@ -1,0 +1,364 @@
+// Reads one communication statement: its data, peers, parts and result.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/expression/arithmetic.hpp"
+#include "model/user_program/interpreter.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = StatementKind;
+
+/// Data that is only a size carries values up to here; beyond, only the size counts.
+constexpr Bytes most_sized_values{int64_t{1} << 20};
+
+OpKind op_kind(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce: return OpKind::all_reduce;
+    case Kind::reduce_scatter: return OpKind::reduce_scatter;
+    case Kind::all_gather: return OpKind::all_gather;
+    case Kind::broadcast: return OpKind::broadcast;
+    case Kind::scatter: return OpKind::scatter;
+    case Kind::reduce: return OpKind::reduce;
+    case Kind::gather: return OpKind::gather;
+    case Kind::all_to_all: return OpKind::all_to_all;
+    case Kind::send: return OpKind::send;
+    default: ensure(kind == Kind::recv, "a communication statement"); return OpKind::recv;
+  }
+}
+
+Reduction reduction_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum: return Reduction::sum;
+    case ReduceOp::avg: return Reduction::avg;
+    case ReduceOp::product: return Reduction::product;
+    case ReduceOp::min: return Reduction::min;
+    case ReduceOp::max: return Reduction::max;
+  }
+  return Reduction::sum;
+}
+
+bool is_in_place(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::broadcast || kind == OpKind::reduce ||
+         kind == OpKind::recv;
+}
+
+// A stream that the user names is current while the call makes its result.
+uint8_t home_of(StreamId on) {
+  return on.queue() >= queue::first_named && on.queue() < queue::first_group ? on.queue()
+                                                                             : queue::compute;
+}
+
+int64_t row_size(const std::vector<int64_t>& shape) {
+  return shape.empty()
+             ? 1
+             : std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+bool Interpreter::is_member(const Group& group) const {
+  return group.members.empty() ||
+         std::find(group.members.begin(), group.members.end(), rank_.id()) != group.members.end();
+}
+
+int64_t Interpreter::index_in(const Group& group) const {
+  return group.members.empty() ? rank_.id()
+                               : std::find(group.members.begin(), group.members.end(), rank_.id()) -
+                                     group.members.begin();
+}
+
+size_t Interpreter::size_of_group(const Group& group) const {
+  return group.members.empty() ? static_cast<size_t>(rank_.world_size()) : group.members.size();
+}
+
+Group Interpreter::group_of(const Statement& statement, Frame& frame) {
+  if (!statement.group || statement.group->value == "world") {
+    return {};
+  }
+  const Variable* variable = find(statement.group->value, frame);
+  const Group* group = variable == nullptr ? nullptr : std::get_if<Group>(&variable->content);
+  if (group == nullptr) {
+    fail(site_of(statement), fmt::format("`{}` is not a group here", statement.group->value),
+         "make it first with `new_group`");
+  }
+  return *group;
+}
+
+Task<TensorPointer> Interpreter::sized_data(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const CommunicationSpec& communication = statement.communication;
+  const int64_t elements =
+      co_await integer_of(communication.elements->value, frame, site, "`elements`");
+  if (elements < 0) {
+    fail(site, "`elements` is negative", "");
+  }
+  const DType dtype = value_or(communication.dtype, DType::fp32);
+  if (elements > most_sized_values.count() / size_of(dtype)) {
+    co_return tensors_.make_sized(dtype, {elements});
+  }
+  // Its content does not matter, so the statement keeps one until somebody else names it.
+  TensorPointer& kept = sized_[&statement];
+  if (!kept || kept.use_count() > 1 || kept->slice.elements != elements) {
+    kept = tensors_.make(dtype, {elements});
+  }
+  co_return kept;
+}
+
+Task<Interpreter::NamedTensor> Interpreter::data_of(const Statement& statement, Frame& frame) {
+  NamedTensor data;
+  const CommunicationSpec& communication = statement.communication;
+  if (!communication.tensor) {
+    data.tensor = co_await sized_data(statement, frame);
+    co_return data;
+  }
+  const SiteId site = site_of(statement);
+  const Expression& expression = communication.tensor->value;
+  if (expression.root().kind == ExpressionNode::Kind::name) {
+    data.name = expression.root().name;
+    if (Variable* variable = find(data.name, frame)) {
+      data.gradient = variable->gradient;
+      if (const auto* tensor = std::get_if<TensorPointer>(&variable->content)) {
+        data.tensor = *tensor;
+        co_return data;
+      }
+    } else {
+      data.name.clear();  // a name of the rank or the trainer: its value is data, not storage
+    }
+  }
+  const Variable variable = co_await variable_of(expression, frame, site);
+  if (const auto* tensor = std::get_if<TensorPointer>(&variable.content)) {
+    data.tensor = *tensor;
+    data.gradient = variable.gradient;
+    co_return data;
+  }
+  const Value value = co_await read(variable, expression.text(), site);
+  try {
+    data.tensor = tensor_from(value, location_for(expression, frame));
+  } catch (const OperationError& error) {
+    fail(site, error.what(), error.remedy());
+  }
+  if (!data.name.empty()) {
+    bind(data.name, Variable{data.tensor, data.gradient}, frame);
+  }
+  co_return data;
+}
+
+Task<Interpreter::Call> Interpreter::call_of(const Statement& statement, Frame& frame) {
+  const NamedTensor data = co_await data_of(statement, frame);
+  co_return co_await call_with(statement, frame, data);
+}
+
+Task<Interpreter::Call> Interpreter::call_with(const Statement& statement, Frame& frame,
+                                               NamedTensor data) {
+  const SiteId site = site_of(statement);
+  const Group group = group_of(statement, frame);
+  Call call;
+  call.data = data.tensor;
+  call.data_is_named = !data.name.empty();
+  call.op.kind = op_kind(statement.kind);
+  call.op.dtype = data.tensor->slice.dtype;
+  call.op.group = group.id;
+  call.op.site = site;
+  call.op.reduction = reduction_of(value_or(statement.communication.op, ReduceOp::sum));
+  call.name = statement.result ? statement.result->value : data.name;
+  check_device_of_call(*data.tensor, site);
+  if (!is_member(group)) {
+    call.does_nothing = true;
+    log_.add({"LS105", site,
+              fmt::format("rank {} is not a member of group `{}`: PyTorch warns and does nothing",
+                          rank_.id(), statement.group->value),
+              "call it on the members only"});
+    co_return call;
+  }
+  check_reduction(statement, call);
+  co_await set_peer(statement, frame, group, call);
+  call.stream = stream_of_call(statement, call.op);
+  co_await set_splits(statement, frame, group, call);
+  const bool in_place = is_in_place(call.op.kind) && !statement.result;
+  check_use(*call.data, data.name, site, in_place);
+  const bool gets_all = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter;
+  if (call.op.kind != OpKind::recv && !(gets_all && call.op.peer != rank_.id())) {
+    check_defined(*call.data, data.name, site);
+  }
+  set_result(statement, group, call);
+  call.gradient = gradient_through(statement, group, call, data.gradient);
+  co_return call;
+}
+
+// Gloo has no AVG, and ProcessGroupGloo.cpp refuses it before PyTorch 2.8, which sums and divides
+// (pull request 149781); reduce_scatter of 2.6 and older did not pass the operation on, and summed.
+void Interpreter::check_reduction(const Statement& statement, Call& call) {
+  if (!settings_.gloo || !reduces(call.op.kind) || call.op.reduction != Reduction::avg) {
+    return;
+  }
+  if (call.op.kind == OpKind::reduce_scatter && settings_.torch < Version{2, 7, 0}) {
+    call.op.reduction = Reduction::sum;
+    return;
+  }
+  if (settings_.torch >= Version{2, 8, 0}) {
+    if (!is_floating(call.data->slice.dtype)) {
+      throw ProgramException(site_of(statement),
+                             "result type Float can't be cast to the desired output type Long: AVG "
+                             "with Gloo divides in place; use sum, or floats");
+    }
+    return;
+  }
+  throw ProgramException(
+      site_of(statement),
+      "Cannot use ReduceOp.AVG with Gloo before torch 2.8; use sum and divide by world_size");
+}
+
+Program Interpreter::set_peer(const Statement& statement, Frame& frame, const Group& group,
+                              Call& call) {
+  const SiteId site = site_of(statement);
+  const CommunicationSpec& communication = statement.communication;
+  const bool from_source = call.op.kind == OpKind::broadcast || call.op.kind == OpKind::scatter ||
+                           call.op.kind == OpKind::recv;
+  if (call.op.kind == OpKind::send || call.op.kind == OpKind::recv) {
+    if (communication.tag) {
+      call.op.tag =
+          static_cast<int32_t>(co_await integer_of(communication.tag->value, frame, site, "`tag`"));
+    }
+  } else if (!has_root(call.op.kind)) {
+    co_return;
+  }
+  if (call.op.kind == OpKind::recv && communication.any_source) {
+    call.op.peer = any_rank;
+    co_return;
+  }
+  const Given<Expression>& given = from_source ? communication.src : communication.dst;
+  const int64_t peer =
+      given ? co_await integer_of(given->value, frame, site, "a rank") : int64_t{0};
+  const bool in_group =
+      group.members.empty()
+          ? peer >= 0 && peer < rank_.world_size()
+          : std::find(group.members.begin(), group.members.end(), peer) != group.members.end();
+  if (!in_group) {
+    throw ProgramException(site, fmt::format("rank {} is not part of the group", peer));
+  }
+  call.op.peer = static_cast<int32_t>(peer);
+  if (is_point_to_point(call.op.kind) && peer == rank_.id()) {
+    throw ProgramException(site,
+                           fmt::format("rank {} cannot {} itself", peer,
+                                       call.op.kind == OpKind::send ? "send to" : "receive from"));
+  }
+}
+
+// Sizes are rows of the first dimension; operations count elements. Returns the rows in all.
+Task<int64_t> Interpreter::add_splits(const std::vector<Placed<Expression>>& sizes, Frame& frame,
+                                      const Group& group, Call& call) {
+  const SiteId site = call.op.site;
+  if (sizes.size() != size_of_group(group)) {
+    fail(site,
+         fmt::format("{} split sizes are given, the group has {} ranks", sizes.size(),
+                     size_of_group(group)),
+         "give one for each rank of the group");
+  }
+  int64_t rows = 0;
+  for (const Placed<Expression>& size : sizes) {
+    const int64_t count = co_await integer_of(size.value, frame, site, "a split size");
+    if (count < 0) {
+      fail(site, "a split size is negative", "");
+    }
+    rows += count;
+    call.splits.push_back(count * row_size(call.data->shape));
+  }
+  co_return rows;
+}
+
+Program Interpreter::set_splits(const Statement& statement, Frame& frame, const Group& group,
+                                Call& call) {
+  const SiteId site = call.op.site;
+  const CommunicationSpec& communication = statement.communication;
+  const auto ranks = static_cast<int64_t>(size_of_group(group));
+  const std::vector<int64_t>& shape = call.data->shape;
+  const bool divides = call.op.kind == OpKind::reduce_scatter ||
+                       call.op.kind == OpKind::all_to_all || call.op.kind == OpKind::scatter;
+  if (!divides) {
+    co_return;
+  }
+  const int64_t rows = shape.empty() ? 1 : shape.front();
+  const bool given =
+      !communication.input_split_sizes.empty() || !communication.output_split_sizes.empty();
+  if (!given || call.op.kind == OpKind::scatter) {
+    if (rows % ranks != 0) {
+      fail(site, fmt::format("{} rows cannot be divided into {} equal parts", rows, ranks),
+           "give split sizes, or a different number of elements");
+    }
+    co_return;
+  }
+  int64_t sent = rows;
+  if (communication.input_split_sizes.empty()) {
+    call.splits.assign(static_cast<size_t>(ranks), rows / ranks * row_size(shape));
+  } else {
+    sent = co_await add_splits(communication.input_split_sizes, frame, group, call);
+  }
+  if (sent != rows) {
+    fail(site, fmt::format("the input split sizes add up to {}, the data has {} rows", sent, rows),
+         "");
+  }
+  if (call.op.kind == OpKind::all_to_all) {
+    if (communication.output_split_sizes.empty()) {
+      const std::vector<int64_t> same(static_cast<size_t>(ranks), rows / ranks * row_size(shape));
+      call.splits.insert(call.splits.end(), same.begin(), same.end());
+    } else {
+      co_await add_splits(communication.output_split_sizes, frame, group, call);
+    }
+  }
+}
+
+// Sets the result, what is read and written, and the payload as Op::bytes counts it.
+void Interpreter::set_result(const Statement& statement, const Group& group, Call& call) {
+  const auto ranks = static_cast<int64_t>(size_of_group(group));
+  const OpKind kind = call.op.kind;
+  const Slice& data = call.data->slice;
+  const bool sized = data.buffer == no_buffer;
+  const bool is_root = !has_root(kind) || call.op.peer == rank_.id();
+  std::vector<int64_t> shape = call.data->shape;
+  call.op.bytes = data.bytes();
+  call.in_place = is_in_place(kind);
+  call.read = kind == OpKind::recv ? Slice{} : data;
+  if (is_in_place(kind)) {
+    call.result = call.data;
+    if (statement.result && !sized && call.data_is_named) {
+      call.result = tensors_.make(data.dtype, shape, call.data->device, home_of(call.stream));
+      call.needs_copy = kind != OpKind::recv;
+    }
+    call.read = kind == OpKind::recv ? Slice{} : call.result->slice;
+    call.write = call.result->slice;
+    return;
+  }
+  if (kind == OpKind::send) {
+    return;
+  }
+  if (kind == OpKind::all_gather || kind == OpKind::gather) {
+    shape.insert(shape.begin(), ranks);
+  } else if (kind == OpKind::all_to_all && !call.splits.empty()) {
+    const auto received = call.splits.end() - ranks;
+    shape.front() = std::accumulate(received, call.splits.end(), int64_t{0}) /
+                    std::max<int64_t>(1, row_size(shape));
+  } else if (kind == OpKind::reduce_scatter && !call.splits.empty()) {
+    const auto own = static_cast<size_t>(index_in(group));
+    shape.front() = call.splits[own] / std::max<int64_t>(1, row_size(shape));
+  } else if (kind != OpKind::all_to_all && !shape.empty()) {
+    shape.front() /= ranks;
+  }
+  if (kind == OpKind::gather && !is_root) {
+    return;
+  }
+  call.result = sized ? tensors_.make_sized(data.dtype, shape)
+                      : tensors_.make(data.dtype, shape, call.data->device, home_of(call.stream));
+  call.write = call.result->slice;
+  if (kind == OpKind::scatter) {
+    call.op.bytes = call.result->slice.bytes();
+    call.read = is_root ? data : Slice{};
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,351 @@
+// The statements themselves, in order; each family of statements has its own file.
+#include "model/user_program/interpreter.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/expression/arithmetic.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr uint32_t most_repetitions = 1u << 30;
+constexpr int64_t statements_between_looks = 64;
+
+}  // namespace
+
+StreamId stream_named(const ProgramSettings& settings, const std::string& name) {
+  if (name == "comm") {
+    return communication_stream;
+  }
+  if (name == "compute") {
+    return compute_stream;
+  }
+  const auto found = settings.queues.find(name);
+  ensure(found != settings.queues.end(), "every stream of a scenario has a queue");
+  return stream(found->second);
+}
+
+Interpreter::Interpreter(Rank& rank, const ProgramSettings& settings, RankLog& log,
+                         TrainerScope* trainer)
+    : rank_(rank), settings_(settings), log_(log), trainer_(trainer), tensors_(rank) {}
+
+void Interpreter::count_statement() {
+  if (++log_.statements > settings_.statement_limit) {
+    log_.statement_limit_reached = true;
+    throw StatementLimit(settings_.statement_limit);
+  }
+  if (settings_.stop_asked && log_.statements % statements_between_looks == 0 &&
+      settings_.stop_asked()) {
+    throw StopAsked();
+  }
+}
+
+Task<Flow> Interpreter::run(const std::vector<Statement>& statements, Frame& frame) {
+  for (const Statement& statement : statements) {
+    count_statement();
+    Flow flow = Flow::next;
+    try {
+      flow = co_await execute(statement, frame);
+    } catch (const OutOfMemory& error) {
+      if (error.site() != no_site) {
+        throw;
+      }
+      // An allocation does not know for which statement it is made.
+      throw OutOfMemory(site_of(statement), error.asked(), error.held(), error.capacity());
+    }
+    release_exposed();
+    if (flow == Flow::returned) {
+      co_return Flow::returned;
+    }
+  }
+  co_return Flow::next;
+}
+
+Task<Flow> Interpreter::execute(const Statement& statement, Frame& frame) {
+  using Kind = StatementKind;
+  site_ = site_of(statement);
+  if (settings_.value_budget != nullptr) {
+    settings_.value_budget->executing(site_);
+    if (settings_.value_budget->exceeded()) {
+      throw StopAsked();
+    }
+  }
+  tensors_.drops_at(site_);
+  switch (statement.kind) {
+    case Kind::all_reduce:
+    case Kind::reduce_scatter:
+    case Kind::all_gather:
+    case Kind::broadcast:
+    case Kind::scatter:
+    case Kind::reduce:
+    case Kind::gather:
+    case Kind::all_to_all:
+    case Kind::send:
+    case Kind::recv: co_await communicate(statement, frame); break;
+    case Kind::batch_isend_irecv:
+    case Kind::grouped: co_await communicate_grouped(statement, frame); break;
+    case Kind::barrier: co_await barrier(statement, frame); break;
+    case Kind::new_group: co_await new_group(statement, frame); break;
+    case Kind::wait: co_await wait(statement, frame); break;
+    case Kind::wait_stream: wait_stream(statement); break;
+    case Kind::synchronize:
+      if (statement.stream) {
+        co_await synchronize(stream_of(statement, compute_stream), site_of(statement));
+      } else {
+        co_await synchronize();
+      }
+      break;
+    case Kind::empty_cache: co_await synchronize(); break;
+    case Kind::item: co_await item(statement, frame); break;
+    case Kind::kernel: co_await kernel(statement, frame); break;
+    case Kind::host: co_await host(statement, frame); break;
+    case Kind::copy: co_await copy(statement, frame); break;
+    case Kind::let: co_await assign(statement, frame); break;
+    case Kind::append: co_await append(statement, frame); break;
+    case Kind::del: unbind(statement, frame); break;
+    case Kind::assertion: co_await check_assertion(statement, frame); break;
+    case Kind::branch: co_return co_await branch(statement, frame);
+    case Kind::repeat: co_return co_await repeat(statement, frame);
+    case Kind::return_hook: co_return Flow::returned;
+    case Kind::raise:
+      throw ProgramException(site_of(statement), value_or(statement.text, std::string()));
+    case Kind::call: co_return co_await call_function(statement, frame);
+    case Kind::attempt: co_return co_await attempt(statement, frame);
+    case Kind::threads: co_await run_threads(statement, frame); break;
+    default:
+      ensure(trainer_ != nullptr, "a bare program has no statement of the trainer");
+      co_return co_await trainer_->run(statement, frame);
+  }
+  co_return Flow::next;
+}
+
+Task<Flow> Interpreter::branch(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const bool holds = co_await condition_of(statement.expression->value, frame, site);
+  const uint32_t taken = rank_.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
+  co_return co_await run(taken == 1 ? statement.body : statement.otherwise, frame);
+}
+
+Task<Flow> Interpreter::repeat(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const int64_t asked =
+      co_await integer_of(statement.expression->value, frame, site, "the number of repetitions");
+  const auto local = static_cast<uint32_t>(std::clamp<int64_t>(asked, 0, most_repetitions - 1));
+  const uint32_t count = rank_.choose(site, ChoiceKind::repeat, most_repetitions, local);
+  for (uint32_t index = 0; index < count; ++index) {
+    count_statement();
+    if (statement.result) {
+      bind(statement.result->value, Variable{Value(index)}, frame);
+    }
+    const Flow flow = co_await run(statement.body, frame);
+    if (flow == Flow::returned) {
+      co_return Flow::returned;
+    }
+  }
+  co_return Flow::next;
+}
+
+Program Interpreter::assign(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  for (const Binding& binding : statement.bindings) {
+    Variable variable = co_await variable_of(binding.expression, frame, site);
+    bind(binding.name, std::move(variable), frame);
+    check_replica(binding.name, site);
+  }
+}
+
+Program Interpreter::append(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  for (const Binding& binding : statement.bindings) {
+    Variable item = co_await variable_of(binding.expression, frame, site);
+    Variable* list = find(binding.name, frame);
+    if (list == nullptr) {
+      bind(binding.name, Variable{Variable::List{}}, frame);
+      list = find(binding.name, frame);
+    }
+    const Value* plain = std::get_if<Value>(&list->content);
+    if (plain != nullptr && plain->is(Value::Kind::list)) {
+      Variable::List items;
+      for (const Value& each : plain->list()) {
+        items.push_back(Variable{each});
+      }
+      list->content = std::move(items);
+    }
+    auto* items = std::get_if<Variable::List>(&list->content);
+    if (items == nullptr) {
+      fail(site, "`" + binding.name + "` is no list", "bind it with `append` only, or to []");
+    }
+    items->push_back(std::move(item));
+    if (trainer_ != nullptr && binding.name.starts_with("self.")) {
+      trainer_->list_grew(binding.name);
+    }
+    if (module_before_child_ && binding.name.starts_with("self.")) {
+      bound_in_child_.insert(binding.name);
+    }
+    check_replica(binding.name, site);
+  }
+}
+
+Program Interpreter::check_assertion(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  const Expression& expression = statement.expression->value;
+  const bool holds = co_await condition_of(expression, frame, site);
+  if (!holds) {
+    log_.add({"assert", site, "`" + expression.text() + "` is false", ""});
+  }
+}
+
+void Interpreter::begin_replica() { module_before_replica_ = module_; }
+
+void Interpreter::end_replica() {
+  module_ = std::move(*module_before_replica_);
+  module_before_replica_.reset();
+}
+
+void Interpreter::begin_child() {
+  bound_in_child_.clear();
+  module_before_child_ = module_;
+}
+
+void Interpreter::end_child() {
+  module_ = std::move(*module_before_child_);
+  module_before_child_.reset();
+  lost_.merge(bound_in_child_);
+  bound_in_child_.clear();
+}
+
+// Only the main process is left, which is rank 0; the children of a later stage are copies of it.
+void Interpreter::check_lost(const std::string& name, SiteId site) {
+  const bool in_child = module_before_child_.has_value();
+  const bool bound_anew = in_child && bound_in_child_.count(name) != 0;
+  if (lost_.count(name) != 0 && !bound_anew && (in_child || rank_.id() == 0)) {
+    log_.add({"LS308", site,
+              "`" + name +
+                  "` was bound in a process that has ended: the main process does not "
+                  "have its value",
+              "log the value, or save it in a checkpoint, or use ddp in a script"});
+  }
+}
+
+void Interpreter::check_replica(const std::string& name, SiteId site) {
+  if (module_before_replica_ && name.starts_with("self.")) {
+    log_.add({"LS308", site,
+              "`" + name + "` is bound on a replica, which is thrown away after the step",
+              "return the value and bind it in the hook of the name with `_end`, or use ddp"});
+  }
+}
+
+Variable* Interpreter::find(std::string_view name, Frame& frame) {
+  Frame& names = name.starts_with("self.") ? module_ : frame;
+  const auto found = names.find(name);
+  return found == names.end() ? nullptr : &found->second;
+}
+
+void Interpreter::bind(const std::string& name, Variable variable, Frame& frame) {
+  Frame& names = name.starts_with("self.") ? module_ : frame;
+  if (&names == &module_ && module_before_child_) {
+    bound_in_child_.insert(name);
+  } else if (&names == &module_) {
+    lost_.erase(name);
+  }
+  const auto buffer = buffers_.find(name);
+  if (buffer != buffers_.end() && !module_before_replica_) {
+    variable.content = into_buffer(name, variable, buffer->second);
+  }
+  if (&names == &module_ && trainer_ != nullptr) {
+    trainer_->name_bound(name);
+  }
+  names[name] = std::move(variable);
+}
+
+void Interpreter::note_read_list(const Variable& variable, const std::string& name, SiteId site) {
+  if (trainer_ != nullptr && std::holds_alternative<Variable::List>(variable.content) &&
+      name.starts_with("self.")) {
+    trainer_->list_read(name, site);
+  }
+}
+
+void Interpreter::register_buffer(const std::string& name, TensorPointer buffer) {
+  buffers_[name] = buffer;
+  module_[name] = Variable{std::move(buffer)};
+}
+
+// torch nn/modules/module.py, __setattr__: the name of a registered buffer takes tensors alone, and
+// what it takes is a buffer from then on. DistributedDataParallel looks its buffers up again for
+// every broadcast since 1.10; before, it went on with the tensors that it had found at first.
+TensorPointer Interpreter::into_buffer(const std::string& name, const Variable& variable,
+                                       TensorPointer buffer) {
+  const TensorPointer* given = std::get_if<TensorPointer>(&variable.content);
+  if (given == nullptr) {
+    throw ProgramException(site_, fmt::format("cannot assign a number to `{}`: it is a registered "
+                                              "buffer, and takes tensors only",
+                                              name));
+  }
+  const TensorPointer from = *given;
+  if (from == buffer || settings_.torch < Version{1, 10, 0}) {
+    return from;
+  }
+  const bool alike = from->shape == buffer->shape && from->slice.dtype == buffer->slice.dtype &&
+                     from->device == buffer->device && from->other_gpu == buffer->other_gpu &&
+                     from->slice.buffer != no_buffer;
+  if (!alike) {
+    lack(site_,
+         fmt::format(
+             "a tensor of a different shape, type or device for the registered buffer `{}` is "
+             "not modelled",
+             name),
+         "give it a tensor like the one that it has");
+  }
+  std::vector<Ticket> after = take_waits(compute_stream);
+  after.push_back(from->ready);
+  buffer->ready = rank_.copy(from->slice, buffer->slice, {compute_stream, After(after), site_});
+  submitted(compute_stream, buffer->ready);
+  from->uses[compute_stream] = buffer->ready;
+  return buffer;
+}
+
+std::vector<Ticket> Interpreter::take_waits(StreamId on) {
+  const auto found = waits_.find(on);
+  if (found == waits_.end()) {
+    return {};
+  }
+  std::vector<Ticket> waits = std::move(found->second);
+  waits_.erase(found);
+  return waits;
+}
+
+void Interpreter::submitted(StreamId on, Ticket ticket) {
+  streams_.insert(on);
+  if (on == compute_stream) {
+    compute_tail_ = ticket;
+    compute_tail_known_ = true;
+  }
+}
+
+void Interpreter::let_wait(StreamId later, StreamId earlier, Ticket ticket) {
+  waits_[later].push_back(ticket);
+  tensors_.ordered(later, earlier, ticket);
+}
+
+Ticket Interpreter::tail_of_compute(SiteId site) {
+  if (!compute_tail_known_ || waits_.count(compute_stream) != 0) {
+    const std::vector<Ticket> waits = take_waits(compute_stream);
+    submitted(compute_stream, rank_.event({compute_stream, After(waits), site}));
+  }
+  return compute_tail_;
+}
+
+void Interpreter::hand_over_compute_stream() {
+  if (waits_.count(compute_stream) != 0) {
+    const std::vector<Ticket> waits = take_waits(compute_stream);
+    submitted(compute_stream, rank_.event({compute_stream, After(waits), no_site}));
+  }
+  streams_.insert(compute_stream);
+  compute_tail_known_ = false;
+}
+
+}  // namespace lockstep

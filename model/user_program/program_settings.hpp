@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/core/ids.hpp"
+#include "model/core/value_budget.hpp"
+#include "model/trainer/framework/version.hpp"
+
+namespace lockstep {
+
+struct ProgramSpec;
+
+/// Data that the statements of all ranks share. Outlives the run.
+struct ProgramSettings {
+  bool gloo = false;  ///< collectives hold the host until they are done
+  Version torch{2, 11, 0};
+  Version lightning{2, 6, 0};
+  bool avoids_record_streams = false;  ///< by TORCH_NCCL_AVOID_RECORD_STREAMS
+  uint64_t seed = 0;
+  bool on_gpus = false;       ///< tensors of a rank live on its GPU, and not in host memory
+  std::vector<int64_t> gpus;  ///< the number of each local rank's GPU; empty: 0, 1, ..
+  int64_t visible_gpus = 0;   ///< of a node; 0: not known
+  std::map<std::string, uint8_t> queues;  ///< of streams that the scenario names
+  int64_t statement_limit = 10'000'000;   ///< of one rank
+  /// One device in place of so many ranks: it trains on the batches of all of them, joined, and
+  /// all_gather keeps its shape.
+  int32_t stands_for = 1;
+  bool joins_evaluation = false;  ///< it evaluates on the batches of all of them, too
+  /// What `call` runs; outlives the run. Null: the program has no functions.
+  const ProgramSpec* functions = nullptr;
+  std::function<bool()> stop_asked{};           ///< whether to give up; null: never
+  std::shared_ptr<ValueBudget> value_budget{};  ///< learns what is executed; may be null
+};
+
+/// "comm" and "compute", else the scenario's own stream of that name.
+StreamId stream_named(const ProgramSettings& settings, const std::string& name);
+
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "model/core/place.hpp"
+#include "model/expression/value.hpp"
+
+namespace lockstep {
+
+/// `rank`, `world_size`, `local_rank`, `node_rank`, `is_global_zero` of a place; nothing for
+/// others.
+std::optional<Value> name_of_rank(std::string_view name, const Place& place);
+
+}  // namespace lockstep

@@ -1,0 +1,395 @@
+// From names and expressions to values: what is read from the device, and when the host waits.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "model/core/random.hpp"
+#include "model/expression/arithmetic.hpp"
+#include "model/expression/tensor.hpp"
+#include "model/metric/functional.hpp"
+#include "model/user_program/interpreter.hpp"
+#include "model/user_program/rank_names.hpp"
+#include "model/user_program/sites.hpp"
+
+namespace lockstep {
+
+/// What an expression sees on one rank at one moment.
+class RankScope final : public Environment {
+ public:
+  RankScope(Interpreter& interpreter, Frame& frame, const Interpreter::NamedValues& resolved,
+            const Place& place)
+      : interpreter_(interpreter), frame_(frame), resolved_(resolved), place_(place) {}
+
+  std::optional<Value> lookup(std::string_view name) override {
+    const auto resolved = resolved_.find(name);
+    if (resolved != resolved_.end()) {
+      return resolved->second;
+    }
+    if (const Variable* variable = interpreter_.find(name, frame_)) {
+      return bound(*variable, name);
+    }
+    if (const std::optional<Value> own = name_of_rank(name, place_)) {
+      return own;
+    }
+    return interpreter_.trainer_ == nullptr ? std::nullopt : interpreter_.trainer_->lookup(name);
+  }
+
+  double random(const SourcePlace& place) override {
+    const SiteId site = site_of(place);
+    const uint64_t turn = interpreter_.random_turns_[site]++;
+    const uint64_t of_rank = random_key(interpreter_.settings_.seed, place_.rank.value);
+    return random_unit(random_key(of_rank, site.value), turn);
+  }
+
+  std::optional<Value> call(std::string_view name, std::span<const Value> arguments) override {
+    if (name == parameter_function) {
+      return parameter(arguments);
+    }
+    return is_metric_function(name) ? std::optional(call_metric_function(name, arguments))
+                                    : std::nullopt;
+  }
+
+  bool unknown(const SourcePlace& place) override {
+    return interpreter_.rank_.choose(unknown_site_of(place), ChoiceKind::unknown, 2, 0) == 1;
+  }
+
+ private:
+  Value parameter(std::span<const Value> arguments) const {
+    if (arguments.size() != 1 || !arguments[0].is(Value::Kind::text)) {
+      throw OperationError("`parameter` takes the name of one", "write parameter('fc.weight')");
+    }
+    const std::optional<Value> value = interpreter_.trainer_ == nullptr
+                                           ? std::nullopt
+                                           : interpreter_.trainer_->parameter(arguments[0].text());
+    if (!value) {
+      throw OperationError(fmt::format("the model has no parameter {}", text_of(arguments[0])),
+                           "names are those of named_parameters(): layer.weight");
+    }
+    return *value;
+  }
+
+  std::optional<Value> bound(const Variable& variable, std::string_view name) const {
+    if (const Value* value = std::get_if<Value>(&variable.content)) {
+      return *value;
+    }
+    if (std::holds_alternative<Group>(variable.content)) {
+      return Value(Handle{Handle::Kind::group, std::string(name)});
+    }
+    if (std::holds_alternative<std::shared_ptr<PendingWork>>(variable.content)) {
+      throw OperationError(fmt::format("`{}` is work to wait for, not a value", name),
+                           "use the name of the tensor that it writes");
+    }
+    throw OperationError(fmt::format("`{}` is a tensor, and no tensor can be used here", name),
+                         "copy its value first: {item: x, as: y}");
+  }
+
+  Interpreter& interpreter_;
+  Frame& frame_;
+  const Interpreter::NamedValues& resolved_;
+  const Place& place_;
+};
+
+namespace {
+
+// Names whose values are computed with. `len` and `shape` ask for no values, so nobody waits.
+void names_computed(const ExpressionNode& node, std::vector<std::string>& names) {
+  const bool only_shape =
+      node.kind == ExpressionNode::Kind::call && (node.name == "len" || node.name == "shape");
+  if (node.kind == ExpressionNode::Kind::name) {
+    names.push_back(node.name);
+  }
+  for (const ExpressionNodePointer& part : node.parts) {
+    if (!only_shape || part->kind != ExpressionNode::Kind::name) {
+      names_computed(*part, names);
+    }
+  }
+}
+
+constexpr int64_t most_elements_for_shape = int64_t{1} << 26;
+
+}  // namespace
+
+void Interpreter::fail(SiteId site, const std::string& message, const std::string& remedy) {
+  log_.add({"evaluation", site, message, remedy});
+  throw ProgramException(site, remedy.empty() ? message : message + "; " + remedy);
+}
+
+void Interpreter::lack(SiteId site, const std::string& message, const std::string& remedy) {
+  log_.add({"unsupported", site, message, remedy});
+  throw ProgramException(site, message);
+}
+
+void Interpreter::found_pending(const std::string& name, SiteId site) {
+  log_.add({"LS201", site,
+            fmt::format("`{}` is used before the work that was started with async is waited for",
+                        name.empty() ? "the data" : name),
+            name.empty() ? "add `wait` before this statement"
+                         : fmt::format("add `- wait: {}` before this statement", name)});
+}
+
+void Interpreter::check_use(const DeviceTensor& tensor, const std::string& name, SiteId site,
+                            bool writes) {
+  const std::shared_ptr<PendingWork>& work =
+      tensor.being_written() || !writes ? tensor.written_by : tensor.read_by;
+  if (work && !work->waited && !work->told) {
+    work->told = true;
+    found_pending(name, site);
+  }
+}
+
+// Gloo reduces in the memory of all ranks: what is not the root's holds sums of some of them.
+void Interpreter::check_defined(DeviceTensor& tensor, const std::string& name, SiteId site) {
+  if (!tensor.left_undefined) {
+    return;
+  }
+  tensor.left_undefined = false;  // one defect, one finding
+  log_.add(
+      {"LS313", site,
+       fmt::format("{} is read on a rank to which `reduce` does not give the result: there Gloo "
+                   "leaves sums of some ranks in it",
+                   name.empty() ? "the data" : "`" + name + "`"),
+       "read the result on its destination only, or use all_reduce"});
+}
+
+void Interpreter::check_read(DeviceTensor& tensor, const std::string& name, SiteId site) {
+  check_use(tensor, name, site, false);
+  check_defined(tensor, name, site);
+}
+
+// PyTorch copies to pinned memory of the host without waiting (Tensor.to, non_blocking).
+void Interpreter::check_arrival(DeviceTensor& tensor, const std::string& name, SiteId site) {
+  const bool early =
+      tensor.arrives_unwaited && !tensors_.known_finished(tensor.ready_on, tensor.ready);
+  tensor.arrives_unwaited = false;
+  if (early) {
+    log_.add({"LS201", site,
+              fmt::format("`{}` is read on the host before the non_blocking copy that fills it is "
+                          "waited for",
+                          name),
+              "add `- synchronize` before this statement, or leave out non_blocking"});
+  }
+}
+
+Task<Value> Interpreter::read_tensor(TensorPointer tensor, const std::string& name, SiteId site) {
+  check_read(*tensor, name, site);
+  check_arrival(*tensor, name, site);
+  if (tensor->is_borrowed) {
+    tensor->ready = tail_of_compute(site);
+  }
+  if (tensor->ready) {
+    co_await settle(tensor->ready, tensor->ready_on);
+  }
+  const bool sized = tensor->slice.buffer == no_buffer;
+  Values values = sized ? Values() : rank_.read(tensor->slice);
+  if (values.empty() && tensor->slice.elements > 0) {
+    fail(site, fmt::format("`{}` has no values, only a size", name),
+         "give its values: {tensor: full(n, x)}");
+  }
+  Tensor read{tensor->shape, std::move(values)};
+  co_return Value(std::move(read));
+}
+
+Task<Value> Interpreter::read(const Variable& variable, const std::string& name, SiteId site) {
+  if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
+    co_return co_await read_tensor(*tensor, name, site);
+  }
+  if (const Variable::List* list = std::get_if<Variable::List>(&variable.content)) {
+    List items;
+    for (const Variable& item : *list) {
+      Value value = co_await read(item, name, site);
+      items.push_back(std::move(value));
+    }
+    co_return Value(std::move(items));
+  }
+  const Value* value = std::get_if<Value>(&variable.content);
+  if (value == nullptr) {
+    fail(site, fmt::format("`{}` is not a value", name), "");
+  }
+  co_return *value;
+}
+
+Program Interpreter::resolve(const Expression& expression, Frame& frame, SiteId site,
+                             NamedValues& values) {
+  check_same_device(expression, frame, site);
+  if (std::ranges::count(expression.functions(), parameter_function) != 0) {
+    co_await synchronize(compute_stream, site);  // what was last put there writes them
+  }
+  std::vector<std::string> computed;
+  names_computed(expression.root(), computed);
+  for (const std::string& name : expression.names()) {
+    check_lost(name, site);
+    Variable* variable = find(name, frame);
+    if (variable == nullptr && trainer_ != nullptr && name == "callback_metrics") {
+      co_await trainer_->refresh_callback_metrics();
+    }
+    if (variable == nullptr) {
+      continue;
+    }
+    const TensorPointer* tensor = std::get_if<TensorPointer>(&variable->content);
+    const bool is_list = std::holds_alternative<Variable::List>(variable->content);
+    if (tensor == nullptr && !is_list) {
+      continue;
+    }
+    const bool needed = std::find(computed.begin(), computed.end(), name) != computed.end();
+    if (needed) {
+      note_read_list(*variable, name, site);
+    }
+    if (needed || is_list) {
+      Value value = co_await read(*variable, name, site);
+      values.emplace(name, std::move(value));
+      continue;
+    }
+    if ((*tensor)->slice.elements > most_elements_for_shape) {
+      fail(site, fmt::format("`{}` is too large for an expression", name), "");
+    }
+    Tensor shape_only{(*tensor)->shape, Values(DType::uint8, (*tensor)->slice.elements)};
+    values.emplace(name, Value(std::move(shape_only)));
+  }
+}
+
+Value Interpreter::evaluated(const Expression& expression, Frame& frame, SiteId site,
+                             const NamedValues& resolved) {
+  try {
+    RankScope scope(*this, frame, resolved, rank_.place());
+    return evaluate(expression, scope);
+  } catch (const UnboundNameError& error) {
+    log_.add({"unbound", site, error.message(), error.remedy()});
+    throw ProgramException(site, error.message() + "; " + error.remedy());
+  } catch (const EvaluationError& error) {
+    fail(site, error.message(), error.remedy());
+  }
+}
+
+Task<Value> Interpreter::value_of(const Expression& expression, Frame& frame, SiteId site) {
+  NamedValues resolved;
+  co_await resolve(expression, frame, site, resolved);
+  co_return evaluated(expression, frame, site, resolved);
+}
+
+Task<bool> Interpreter::condition_of(const Expression& expression, Frame& frame, SiteId site) {
+  NamedValues resolved;
+  co_await resolve(expression, frame, site, resolved);
+  const Value value = evaluated(expression, frame, site, resolved);
+  try {
+    co_return lockstep::condition_of(value);
+  } catch (const OperationError& error) {
+    fail(site, error.what(), error.remedy());
+  }
+}
+
+Task<int64_t> Interpreter::integer_of(const Expression& expression, Frame& frame, SiteId site,
+                                      std::string_view what) {
+  const Value value = co_await value_of(expression, frame, site);
+  try {
+    co_return lockstep::integer_of(value, what);
+  } catch (const OperationError& error) {
+    fail(site, error.what(), error.remedy());
+  }
+}
+
+Task<double> Interpreter::number_of(const Expression& expression, Frame& frame, SiteId site,
+                                    std::string_view what) {
+  const Value value = co_await value_of(expression, frame, site);
+  if (value.is_number()) {
+    co_return value.number();
+  }
+  if (!value.is(Value::Kind::tensor) || value.tensor().values.size() != 1) {
+    fail(site, fmt::format("{} is a {}, not a number", what, type_of(value)), "");
+  }
+  co_return value.tensor().values.number(0);
+}
+
+// A rank computes the others' colours to know how large its group will be, as a program that calls
+// ncclCommSplit does; names other than those of the rank are taken to be the same everywhere.
+std::vector<int32_t> Interpreter::members_of_color(const Statement& statement, Frame& frame,
+                                                   int64_t color) {
+  const Expression& expression = statement.color->value;
+  const SiteId site = site_of(statement);
+  if (expression.uses_random() || expression.uses_unknown()) {
+    fail(site, "`color` depends on chance", "let it depend on the rank only");
+  }
+  std::vector<int32_t> members;
+  const NamedValues nothing;
+  for (int32_t other = 0; color >= 0 && other < rank_.world_size(); ++other) {
+    Place place = rank_.place();
+    place.rank = RankId{static_cast<uint32_t>(other)};
+    place.node = other / place.local_world_size;
+    place.local_rank = other % place.local_world_size;
+    RankScope scope(*this, frame, nothing, place);
+    try {
+      if (evaluate_integer(expression, scope, "`color`") == color) {
+        members.push_back(other);
+      }
+    } catch (const EvaluationError& error) {
+      fail(site, error.message(), error.remedy());
+    }
+  }
+  if (color < 0) {
+    members.push_back(any_rank);  // nobody: this rank is in no group
+  }
+  return members;
+}
+
+// A bare name keeps naming the same tensor; a list written out holds what its names name.
+Task<Variable> Interpreter::variable_of(const Expression& expression, Frame& frame, SiteId site) {
+  const ExpressionNode& root = expression.root();
+  if (root.kind == ExpressionNode::Kind::name) {
+    check_lost(root.name, site);
+    if (const Variable* variable = find(root.name, frame)) {
+      note_read_list(*variable, root.name, site);
+      co_return *variable;
+    }
+  }
+  if (root.kind == ExpressionNode::Kind::list) {
+    Variable::List items;
+    for (const ExpressionNodePointer& part : root.parts) {
+      const Expression item(part, expression.text());
+      Variable variable = co_await variable_of(item, frame, site);
+      items.push_back(std::move(variable));
+    }
+    co_return Variable{std::move(items)};
+  }
+  NamedValues resolved;
+  co_await resolve(expression, frame, site, resolved);
+  const Value value = evaluated(expression, frame, site, resolved);
+  const int64_t elements = value.is(Value::Kind::tensor) ? value.tensor().values.size() : 1;
+  GradientPointer gradient = recorded(expression, elements, frame, site, resolved);
+  if (value.is(Value::Kind::tensor)) {
+    co_return Variable{tensor_from(value, location_for(expression, frame)), std::move(gradient)};
+  }
+  co_return Variable{value, std::move(gradient)};
+}
+
+Task<TensorPointer> Interpreter::tensor_value(const Expression& expression, Frame& frame,
+                                              SiteId site) {
+  const Variable variable = co_await variable_of(expression, frame, site);
+  if (const TensorPointer* tensor = std::get_if<TensorPointer>(&variable.content)) {
+    const bool is_name = expression.root().kind == ExpressionNode::Kind::name;
+    check_read(**tensor, is_name ? expression.root().name : "", site);
+    co_return *tensor;
+  }
+  const Value value = co_await read(variable, expression.text(), site);
+  try {
+    co_return tensor_from(value, location_for(expression, frame));
+  } catch (const OperationError& error) {
+    fail(site, error.what(), error.remedy());
+  }
+}
+
+TensorPointer Interpreter::tensor_from(const Value& value, Location location) {
+  const Tensor tensor = tensor_of(value);
+  TensorPointer made = tensors_.make(tensor.values.dtype(), tensor.shape, location.device);
+  made->other_gpu = location.other_gpu;
+  if (made->slice.elements > 0) {
+    rank_.write(made->slice, tensor.values);
+  }
+  return made;
+}
+
+Program Interpreter::settle(Ticket ticket, StreamId on) {
+  const Settle settled = rank_.settle(ticket);
+  co_await settled;
+  tensors_.settled(on, ticket);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,187 @@
+#include "properties/diagnosis/decision.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+
+namespace lockstep {
+
+namespace {
+
+constexpr int nesting_max = 64;
+
+bool is_decision(const Row& row) {
+  return row.row == RowKind::choice && (row.tag == static_cast<int32_t>(ChoiceKind::branch) ||
+                                        row.tag == static_cast<int32_t>(ChoiceKind::repeat));
+}
+
+std::string value_text(ChoiceKind kind, uint32_t value) {
+  if (kind == ChoiceKind::repeat) {
+    return times_text(value);
+  }
+  return value != 0 ? "true" : "false";
+}
+
+bool begins_word(char letter) {
+  return std::isalpha(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
+bool continues_word(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.';
+}
+
+// Names that are the same on every rank or give only the place and the progress of a rank.
+bool tells_place_or_progress(std::string_view word) {
+  constexpr std::array<std::string_view, 19> names = {
+      "rank",          "world_size",     "local_rank",      "node_rank",  "is_global_zero",
+      "is_last_batch", "global_step",    "epoch",           "batch_idx",  "batch_size",
+      "num_batches",   "dataloader_idx", "sanity_checking", "and",        "or",
+      "not",           "true",           "false",           "global_rank"};
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+// Whether a name of the condition is what is looked for: is_wanted(word, whether it is called).
+template <class IsWanted>
+bool any_name(std::string_view condition, IsWanted is_wanted) {
+  bool after_number = false;  // then a word is a unit
+  for (size_t at = 0; at < condition.size();) {
+    const char letter = condition[at];
+    size_t end = at + 1;
+    if (letter == '\'') {
+      end = std::min(condition.find('\'', at + 1), condition.size() - 1) + 1;
+    } else if (continues_word(letter)) {
+      while (end < condition.size() && continues_word(condition[end])) {
+        ++end;
+      }
+      const bool is_call = end < condition.size() && condition[end] == '(';
+      if (begins_word(letter) && !after_number &&
+          is_wanted(condition.substr(at, end - at), is_call)) {
+        return true;
+      }
+      after_number = !begins_word(letter);
+    } else {
+      after_number = after_number && letter == ' ';
+    }
+    at = end;
+  }
+  return false;
+}
+
+bool names_rank(std::string_view condition) {
+  constexpr std::array<std::string_view, 5> names = {"rank", "global_rank", "local_rank",
+                                                     "node_rank", "is_global_zero"};
+  return any_name(condition, [&names](std::string_view word, bool) {
+    return std::find(names.begin(), names.end(), word) != names.end();
+  });
+}
+
+}  // namespace
+
+Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
+  int64_t index = -1;
+  lane.for_each([&](const Row& row) {
+    ++index;
+    const Site* const site = is_decision(row) ? sites.find(row.site) : nullptr;
+    const bool marks = site != nullptr && !site->batches.empty() &&
+                       row.tag == static_cast<int32_t>(ChoiceKind::branch);
+    if (marks) {
+      batches_.push_back({row.site, ChoiceKind::branch, static_cast<uint32_t>(row.peer), 0, index});
+    } else if (is_decision(row)) {
+      std::vector<size_t>& turns = by_site_[row.site];
+      decisions_.push_back({row.site, static_cast<ChoiceKind>(row.tag),
+                            static_cast<uint32_t>(row.peer), std::ssize(turns), index});
+      turns.push_back(decisions_.size() - 1);
+    }
+  });
+}
+
+const Decision* Decisions::last_before(SiteId site, int64_t row) const {
+  const auto turns = by_site_.find(site);
+  if (turns == by_site_.end()) {
+    return nullptr;
+  }
+  const auto after = std::partition_point(turns->second.begin(), turns->second.end(),
+                                          [&](size_t at) { return decisions_[at].row < row; });
+  return after == turns->second.begin() ? nullptr : &decisions_[*std::prev(after)];
+}
+
+const Decision* Decisions::at(SiteId site, int64_t turn) const {
+  const auto turns = by_site_.find(site);
+  const bool has = turns != by_site_.end() && turn >= 0 && turn < std::ssize(turns->second);
+  return has ? &decisions_[turns->second[static_cast<size_t>(turn)]] : nullptr;
+}
+
+std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site, const Decisions& caller,
+                                           int64_t row, const Decisions& other) {
+  const Site* inner = sites.find(site);
+  for (int level = 0; inner != nullptr && inner->guard != no_site && level < nesting_max; ++level) {
+    const Decision* mine = caller.last_before(inner->guard, row);
+    const Decision* theirs = mine == nullptr ? nullptr : other.at(mine->site, mine->turn);
+    if (theirs != nullptr && theirs->value != mine->value) {
+      return *mine;
+    }
+    inner = sites.find(inner->guard);
+  }
+  return std::nullopt;
+}
+
+bool guard_is_open(const Sites& sites, SiteId site, const Decisions& caller, int64_t row,
+                   const Decisions& other) {
+  const Site* inner = sites.find(site);
+  for (int level = 0; inner != nullptr && inner->guard != no_site && level < nesting_max; ++level) {
+    const Decision* mine = caller.last_before(inner->guard, row);
+    const Site* guard = sites.find(inner->guard);
+    if (mine != nullptr && other.at(mine->site, mine->turn) == nullptr && guard != nullptr &&
+        names_rank(guard->condition)) {
+      return true;
+    }
+    inner = guard;
+  }
+  return false;
+}
+
+std::optional<Decision> first_that_differs(const Decisions& left, int64_t begin, int64_t end,
+                                           const Decisions& right) {
+  for (const Decision& mine : left.all()) {
+    if (mine.row < begin || mine.row >= end) {
+      continue;
+    }
+    const Decision* theirs = right.at(mine.site, mine.turn);
+    if (theirs != nullptr && theirs->value != mine.value) {
+      return mine;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId lane,
+                         const Decision& decision) {
+  std::map<uint32_t, RankSet> by_value;
+  for (const int32_t rank : ranks.ranks()) {
+    if (lane.value >= journal.lanes(rank)) {
+      continue;
+    }
+    int64_t turn = 0;
+    journal.lane(rank, lane.value).for_each([&](const Row& row) {
+      if (is_decision(row) && row.site == decision.site &&
+          row.tag == static_cast<int32_t>(decision.kind) && turn++ == decision.turn) {
+        by_value[static_cast<uint32_t>(row.peer)].add(rank);
+      }
+    });
+  }
+  std::vector<Way> ways;
+  for (auto at = by_value.rbegin(); at != by_value.rend(); ++at) {
+    ways.push_back({at->second, value_text(decision.kind, at->first)});
+  }
+  return ways;
+}
+
+bool depends_on_data(std::string_view condition) {
+  return any_name(condition, [](std::string_view word, bool is_call) {
+    return word == "random" || (!is_call && !tells_place_or_progress(word));
+  });
+}
+
+}  // namespace lockstep

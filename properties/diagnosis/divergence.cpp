@@ -1,0 +1,396 @@
+#include "properties/diagnosis/divergence.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "properties/diagnosis/batch_position.hpp"
+#include "properties/diagnosis/call_meaning.hpp"
+#include "properties/diagnosis/echoes.hpp"
+#include "properties/diagnosis/edit.hpp"
+#include "properties/diagnosis/member_class.hpp"
+#include "properties/diagnosis/silent_exchange.hpp"
+#include "properties/diagnosis/skipped_turn.hpp"
+#include "properties/diagnosis/stop_decision.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr size_t pairs_max = 16;
+
+bool has_site(const std::vector<Call>& calls, size_t end, SiteId site) {
+  return std::any_of(calls.begin(),
+                     calls.begin() + static_cast<int64_t>(std::min(end, calls.size())),
+                     [site](const Call& call) { return call.site == site; });
+}
+
+int64_t count_of(const std::vector<Call>& calls, SiteId site) {
+  return std::count_if(calls.begin(), calls.end(),
+                       [site](const Call& call) { return call.site == site; });
+}
+
+// Two sets of ranks whose sequences differ, and what is known of their decisions.
+class Pair {
+ public:
+  Pair(const RunResult& run, const MemberClass& left, const MemberClass& right, size_t position)
+      : run_(run),
+        left_(left),
+        right_(right),
+        lane_(lane_at(left, right, position)),
+        left_decisions_(decisions_of(left)),
+        right_decisions_(decisions_of(right)) {}
+
+  std::vector<Edit> edits() const {
+    const EditJudges judges{[this](size_t i, size_t j) { return evidence(i, j); },
+                            [this](size_t i, size_t j) { return habit(i, j); }};
+    return smallest_edit({left_.calls, left_.open()}, {right_.calls, right_.open()}, judges);
+  }
+
+  struct Separation {
+    Decision decision;
+    bool stops = false;
+  };
+  // What led the side that makes the call `own` there, and the other side elsewhere.
+  std::optional<Separation> separation(bool on_left, size_t own) const {
+    const MemberClass& caller = on_left ? left_ : right_;
+    const Decisions& mine = on_left ? left_decisions_ : right_decisions_;
+    const Decisions& theirs = on_left ? right_decisions_ : left_decisions_;
+    const Call& call = caller.calls[own];
+    if (call.ticket.lane != lane_) {
+      return std::nullopt;
+    }
+    const Sites& sites = run_.journal->sites;
+    if (auto guard = guard_that_differs(sites, call.site, mine, call.row, theirs)) {
+      return Separation{*guard};
+    }
+    if (auto stop = decision_to_stop(sites, mine, call.row, theirs)) {
+      return Separation{*stop, true};
+    }
+    const bool same_lane = own > 0 && caller.calls[own - 1].ticket.lane == lane_;
+    const int64_t begin = same_lane ? caller.calls[own - 1].row : 0;
+    const auto first = first_that_differs(mine, begin, call.row, theirs);
+    if (first) {
+      return Separation{*first};
+    }
+    const auto batches = unequal_batches(sites, mine, call.row, theirs);
+    return batches ? std::optional(Separation{*batches}) : std::nullopt;
+  }
+  LaneId lane() const { return lane_; }
+  std::optional<SkippedTurn> skipped_before(size_t position) const {
+    return skipped_turn({left_.calls, left_decisions_, lane_},
+                        {right_.calls, right_decisions_, lane_}, position);
+  }
+
+ private:
+  static LaneId lane_at(const MemberClass& left, const MemberClass& right, size_t position) {
+    const std::vector<Call>& calls = position < left.calls.size() ? left.calls : right.calls;
+    return position < calls.size() ? calls[position].ticket.lane : LaneId{};
+  }
+  Decisions decisions_of(const MemberClass& side) const {
+    const bool has_lane = lane_.value < run_.journal->lanes(side.rank());
+    return {run_.journal->lane(side.rank(), has_lane ? lane_.value : 0), run_.journal->sites};
+  }
+
+  // A call behind a guard that the other rank evaluated otherwise is the odd one; so is one more
+  // for an earlier part of a statement whose next part the other rank has come to.
+  int evidence(size_t i, size_t j) const {
+    const Sites& sites = run_.journal->sites;
+    const Call& a = left_.calls[i];
+    const Call& b = right_.calls[j];
+    if (const int later = order_of(sites, a.site, b.site); later != 0) {
+      return later;
+    }
+    const bool left_extra = is_in_extra_batch(sites, left_decisions_, a.row, right_decisions_);
+    const bool right_extra = is_in_extra_batch(sites, right_decisions_, b.row, left_decisions_);
+    if (left_extra != right_extra) {
+      return left_extra ? -1 : 1;
+    }
+    const bool left_differs =
+        guard_that_differs(sites, a.site, left_decisions_, a.row, right_decisions_).has_value();
+    const bool right_differs =
+        guard_that_differs(sites, b.site, right_decisions_, b.row, left_decisions_).has_value();
+    const bool differs = left_differs != right_differs;
+    // `if rank == 0: call` and, further down, `if rank == 1: call`: two ways of one call.
+    const bool other_way =
+        differs && a.kind == b.kind &&
+        (left_differs ? guard_is_open(sites, b.site, right_decisions_, b.row, left_decisions_)
+                      : guard_is_open(sites, a.site, left_decisions_, a.row, right_decisions_));
+    return !differs || other_way ? 0 : left_differs ? -1 : 1;
+  }
+
+  // Where both wait and nothing decides: one more turn of a loop that both know; then the user's
+  // own statement rather than a library's; then what fewer ranks do.
+  int habit(size_t i, size_t j) const {
+    const Call& a = left_.calls[i];
+    const Call& b = right_.calls[j];
+    const bool left_again = has_site(left_.calls, i, a.site) && has_site(right_.calls, j, a.site);
+    const bool right_again = has_site(left_.calls, i, b.site) && has_site(right_.calls, j, b.site);
+    if (left_again != right_again) {
+      return left_again ? -1 : 1;
+    }
+    const bool left_stated = is_statement(a.site);
+    const bool right_stated = is_statement(b.site);
+    if (left_stated != right_stated) {
+      return left_stated ? -1 : 1;
+    }
+    return left_.ranks.size() <= right_.ranks.size() ? -1 : 1;
+  }
+  bool is_statement(SiteId id) const {
+    const Site* site = run_.journal->sites.find(id);
+    return site != nullptr && site->line > 0;
+  }
+
+  const RunResult& run_;
+  const MemberClass& left_;
+  const MemberClass& right_;
+  LaneId lane_;
+  Decisions left_decisions_;
+  Decisions right_decisions_;
+};
+
+// Whether the call alone on one side comes on the other side too: then it was moved, not left out.
+bool moved(const Sites& sites, const std::vector<Edit>& edits, const Edit& first,
+           const MemberClass& left, const MemberClass& right) {
+  const bool on_left = first.kind == EditKind::only_left;
+  const Call& call = on_left ? left.calls[first.left] : right.calls[first.right];
+  return std::any_of(edits.begin(), edits.end(), [&](const Edit& edit) {
+    if (edit.kind != (on_left ? EditKind::only_right : EditKind::only_left)) {
+      return false;
+    }
+    const Call& twin = on_left ? right.calls[edit.right] : left.calls[edit.left];
+    return twin.same_arguments(call) && (!edit.free || twin.site == call.site ||
+                                         are_ways(sites.find(twin.site), sites.find(call.site)));
+  });
+}
+
+bool makes_group_of(const Journal& journal, int32_t rank, const Call& call, const RankSet& ranks) {
+  const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
+  const RowLists lists = lane.lists_of(lane.row(call.row));
+  return std::any_of(lists.splits.begin(), lists.splits.end(), [&ranks](int64_t member) {
+    return ranks.contains(static_cast<int32_t>(member));
+  });
+}
+
+class Classifier {
+ public:
+  Classifier(const RunResult& run, const Communicator& communicator)
+      : run_(run), communicator_(communicator), classes_(member_classes(run, communicator)) {}
+
+  std::optional<Divergence> first() const {
+    const size_t position = first_difference(classes_);
+    if (position == no_difference) {
+      return exchanged_silently();
+    }
+    const std::vector<const MemberClass*> sides = sides_at(classes_, position);
+    std::optional<Divergence> ended;
+    for (size_t i = 1; i < std::min(sides.size(), pairs_max + 1); ++i) {
+      auto found = compare(*sides[i], *sides[0], position);
+      if (found && found->repair != Repair::keep_rank) {
+        return found;
+      }
+      ended = ended ? ended : found;
+    }
+    return ended;
+  }
+
+ private:
+  std::optional<Divergence> compare(const MemberClass& left, const MemberClass& right,
+                                    size_t position) const {
+    const Pair pair(run_, left, right, position);
+    const std::vector<Edit> edits = pair.edits();
+    const auto paid =
+        std::find_if(edits.begin(), edits.end(), [](const Edit& edit) { return !edit.free; });
+    std::optional<Divergence> edited;
+    if (paid != edits.end()) {
+      edited = by_edit(pair, edits, *paid, left, right);
+    }
+    // A rank that left the loop skips turns, too: then the stop is the cause.
+    const auto skipped = pair.skipped_before(position);
+    if (skipped && !(edited && edited->stops)) {
+      return left_out(skipped->left_calls ? left : right, skipped->left_calls ? right : left,
+                      *skipped, position, pair.lane());
+    }
+    return edited ? edited : rank_that_ended(left, right, position);
+  }
+
+  Divergence by_edit(const Pair& pair, const std::vector<Edit>& edits, const Edit& paid,
+                     const MemberClass& left, const MemberClass& right) const {
+    // Before the first edit all calls are paired, so both positions are the same.
+    const bool on_left = paid.kind != EditKind::only_right;
+    const MemberClass& caller = on_left ? left : right;
+    const MemberClass& lacker = on_left ? right : left;
+    const size_t own = on_left ? paid.left : paid.right;
+    Divergence found = at(caller, lacker, own);
+    auto separation = pair.separation(on_left, own);
+    if (!separation && own < lacker.calls.size()) {
+      separation = pair.separation(!on_left, own);
+    }
+    if (separation) {
+      found.decision = separation->decision;
+      found.stops = separation->stops;
+    }
+    found.decision_lane = pair.lane();
+    if (found.stops) {
+      name_missing_calls(found);
+    } else if (exchanged(edits, paid, left, right)) {
+      const bool groups = found.odd.kind == OpKind::new_group;
+      found.code = groups ? "LS105" : "LS103";
+      found.repair = groups ? Repair::same_group : Repair::exchange_calls;
+    } else if (paid.kind == EditKind::arguments) {
+      const bool groups = found.odd.kind == OpKind::new_group;
+      found.code = groups ? "LS105" : "LS104";
+      found.repair = groups ? Repair::same_group : Repair::change_arguments;
+    } else {
+      name_missing_calls(found);
+    }
+    return found;
+  }
+
+  // One side left out a turn, and made the calls of the next one in its place.
+  Divergence left_out(const MemberClass& caller, const MemberClass& lacker,
+                      const SkippedTurn& skipped, size_t position, LaneId lane) const {
+    Divergence found = at(caller, lacker, skipped.position);
+    found.callers = caller.ranks;
+    found.lackers = lacker.ranks;
+    found.parties = {{caller.ranks, found.odd}, {lacker.ranks, std::nullopt}};
+    found.decision = skipped.decision;
+    found.decision_lane = lane;
+    found.shows_at = static_cast<int64_t>(position);
+    name_missing_calls(found);
+    return found;
+  }
+
+  bool exchanged(const std::vector<Edit>& edits, const Edit& paid, const MemberClass& left,
+                 const MemberClass& right) const {
+    const Sites& sites = run_.journal->sites;
+    const bool both = paid.left < left.calls.size() && paid.right < right.calls.size();
+    return (both &&
+            ways_exchange(sites, left.calls[paid.left].site, right.calls[paid.right].site)) ||
+           (paid.kind != EditKind::arguments && moved(sites, edits, paid, left, right));
+  }
+
+  void name_missing_calls(Divergence& found) const {
+    const Journal& journal = *run_.journal;
+    bool group_unknown = false;
+    bool never_reached = false;
+    for (const MemberClass& side : classes_) {
+      if (side.ranks.intersects(found.lackers)) {
+        group_unknown = group_unknown || !side.knows_group;
+        never_reached = never_reached || !has_site(side.calls, side.calls.size(), found.odd.site);
+      }
+    }
+    found.repair = Repair::add_calls;
+    const Site* guard = found.decision ? journal.sites.find(found.decision->site) : nullptr;
+    if (group_unknown || (found.odd.kind == OpKind::new_group &&
+                          makes_group_of(journal, found.caller, found.odd, found.lackers))) {
+      found.code = "LS105";
+      found.repair = Repair::same_group;
+    } else if (guard != nullptr && !guard->batches.empty()) {
+      found.code = "LS102";
+    } else if (guard != nullptr && found.decision->kind == ChoiceKind::branch &&
+               depends_on_data(guard->condition)) {
+      found.code = "LS109";
+    } else {
+      found.code = never_reached ? "LS101" : "LS102";
+    }
+  }
+
+  // Nothing to repair between the calls, but one side was cut short and the other came further.
+  std::optional<Divergence> rank_that_ended(const MemberClass& left, const MemberClass& right,
+                                            size_t position) const {
+    const bool left_ended = left.broken() && position >= left.calls.size();
+    const bool right_ended = right.broken() && position >= right.calls.size();
+    if (left_ended == right_ended) {
+      return std::nullopt;
+    }
+    Divergence found = at(left_ended ? right : left, left_ended ? left : right, position);
+    found.code = "LS101";
+    found.repair = Repair::keep_rank;
+    found.lackers = {};
+    for (const MemberClass& side : classes_) {
+      if (side.broken() && position >= side.calls.size()) {
+        found.lackers.add(side.ranks);
+      }
+    }
+    return found;
+  }
+
+  std::optional<Divergence> exchanged_silently() const {
+    const auto exchange = silent_exchange(run_.journal->sites, classes_, pairs_max);
+    if (!exchange) {
+      return std::nullopt;
+    }
+    const MemberClass& reference = classes_.front();
+    const MemberClass& other = classes_[exchange->other];
+    const bool fewer = other.ranks.size() < reference.ranks.size();
+    Divergence found = at(fewer ? other : reference, fewer ? reference : other, exchange->position);
+    found.code = exchange->exchanged ? "LS103" : "LS303";
+    found.repair = Repair::exchange_calls;
+    found.silent = true;
+    return found;
+  }
+
+  Divergence at(const MemberClass& caller, const MemberClass& lacker, size_t own) const {
+    Divergence found;
+    found.communicator = communicator_.key;
+    found.group = communicator_.label;
+    found.members = communicator_.members;
+    found.call = static_cast<int64_t>(own);
+    found.odd = caller.calls[own];
+    found.caller = caller.rank();
+    found.lacker = lacker.rank();
+    found.parties = parties_at(classes_, own, found.odd);
+    found.calls_of_caller = count_of(caller.calls, found.odd.site);
+    found.calls_of_lacker = count_of(lacker.calls, found.odd.site);
+    for (const MemberClass& side : classes_) {
+      const bool calls = own < side.calls.size();
+      if (calls && side.calls[own].same_arguments(found.odd) &&
+          side.calls[own].site == found.odd.site) {
+        found.callers.add(side.ranks);
+      } else if (calls || !side.open() || &side == &lacker) {
+        found.lackers.add(side.ranks);
+      }
+    }
+    return found;
+  }
+
+  const RunResult& run_;
+  const Communicator& communicator_;
+  std::vector<MemberClass> classes_;
+};
+
+}  // namespace
+
+RankEnd::Kind end_of_rank(const RunResult& run, int32_t rank) {
+  const auto at = static_cast<size_t>(rank);
+  const RankEnd::Kind main = at < run.ends.size() ? run.ends[at].kind : RankEnd::Kind::finished;
+  const auto waiting =
+      std::lower_bound(run.waiting.begin(), run.waiting.end(), rank,
+                       [](const WaitingLane& lane, int32_t wanted) { return lane.rank < wanted; });
+  const bool waits = waiting != run.waiting.end() && waiting->rank == rank;
+  return main == RankEnd::Kind::finished && waits ? RankEnd::Kind::stuck : main;
+}
+
+std::vector<Divergence> divergences_of(const RunResult& run) {
+  if (run.journal == nullptr) {
+    return {};
+  }
+  std::vector<Divergence> all;
+  for (const Communicator& communicator : communicators(*run.journal)) {
+    if (all_alike(communicator)) {
+      continue;
+    }
+    if (auto found = Classifier(run, communicator).first()) {
+      found->ways = found->decision ? ways_of(*run.journal, communicator.members,
+                                              found->decision_lane, *found->decision)
+                                    : std::vector<Way>{};
+      all.push_back(std::move(*found));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Divergence& a, const Divergence& b) {
+    return std::tie(a.odd.row, a.communicator) < std::tie(b.odd.row, b.communicator);
+  });
+  return without_echoes(*run.journal, without_twins(all));
+}
+
+}  // namespace lockstep

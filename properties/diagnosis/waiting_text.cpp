@@ -1,0 +1,46 @@
+#include "properties/diagnosis/waiting_text.hpp"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <tuple>
+
+#include "properties/diagnosis/calls.hpp"
+#include "properties/diagnosis/operation_table.hpp"
+#include "properties/finding.hpp"
+#include "properties/invariants/matched_collectives.hpp"
+
+namespace lockstep {
+
+std::vector<std::string> waiting_text(const RunResult& run, size_t limit) {
+  const OperationTable table(*run.journal);
+  std::map<std::tuple<uint64_t, int64_t, std::string>, RankSet> by_call;
+  for (const WaitingLane& lane : run.waiting) {
+    for (const Ticket ticket : lane.tickets) {
+      const auto [first, end] = table.of_ticket(lane.rank, ticket);
+      if (first != end && never_completed(*run.journal, lane.rank, ticket)) {
+        const Operation& operation = table[first];
+        const bool call = is_collective(operation.row.kind);
+        by_call[{operation.communicator, call ? operation.position : -1,
+                 std::string(name_of(called_kind(*run.journal, operation.row)))}]
+            .add(lane.rank);
+        break;
+      }
+    }
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [key, ranks] : by_call) {
+    const auto& [communicator, position, name] = key;
+    const std::string group = communicator == 0 ? "world" : table.members(communicator).phrase();
+    if (sentences.size() < limit) {
+      sentences.push_back(
+          position < 0 ? fmt::format("{} {} {}", ranks.phrase(), verb(ranks, "wait"),
+                                     name == name_of(OpKind::event) ? "for a stream" : "in " + name)
+                       : fmt::format("{} {} in {} (call {} of group {})", ranks.phrase(),
+                                     verb(ranks, "wait"), name, position + 1, group));
+    }
+  }
+  return sentences;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,153 @@
+#include "properties/invariants/equals_single_device.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "properties/diagnosis/remedy.hpp"
+#include "properties/logged/rounding.hpp"
+
+namespace lockstep {
+
+namespace {
+
+struct Difference {
+  int64_t element = -1;  ///< -1: the shapes differ
+  double here = 0;
+  double there = 0;
+  double bound = 0;
+};
+
+double magnitude_of(const Values& values) {
+  double magnitude = 0;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    magnitude = std::max(magnitude, std::abs(values.number(i)));
+  }
+  return magnitude;
+}
+
+std::optional<Difference> difference_of(const NamedValues& run, const Values& whole,
+                                        const EqualityRule& rule) {
+  const Values& here = run.values;
+  const bool is_part = run.first_element && *run.first_element + here.size() <= whole.size();
+  const Values there = is_part ? whole.slice(*run.first_element, here.size()) : whole;
+  if (here == there) {
+    return std::nullopt;
+  }
+  if (here.dtype() != there.dtype() || here.size() != there.size()) {
+    return Difference{};
+  }
+  const double magnitude = std::max(magnitude_of(here), magnitude_of(whole));
+  for (int64_t i = 0; i < here.size(); ++i) {
+    const double a = here.number(i);
+    const double b = there.number(i);
+    const bool same_bits = here.slice(i, 1) == there.slice(i, 1);
+    const double bound = rounding_bound(rule, here.dtype(), magnitude, run.sensitivity, i);
+    if (!same_bits && (rule.operations == 0 || beyond_rounding(a, b, bound))) {
+      return Difference{i, a, b, bound};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> fix_of(const EqualityRule& rule) {
+  if (rule.splits_statistics) {
+    return {"this is usual where every device has enough samples; else use sync_batchnorm, or a",
+            "norm without statistics of the batch (GroupNorm, LayerNorm), with which the",
+            "comparison judges the rest"};
+  }
+  if (rule.uneven_samples) {
+    return remedy_for("LS306");
+  }
+  return {"look for a scale of the loss or gradient that depends on the number of ranks,",
+          "for state of a batch that each rank computes for itself, and for gradients that are "
+          "not exchanged"};
+}
+
+Finding finding_of(const std::string& name, const RankSet& ranks, const Difference& difference,
+                   const EqualityRule& rule) {
+  Finding finding = lockstep::finding_of(
+      "LS306", rule.splits_statistics ? Level::warning : Level::error,
+      fmt::format("{} of {} differs from what one device computes from the same samples", name,
+                  ranks.phrase()));
+  finding.ranks = ranks;
+  if (difference.element < 0) {
+    finding.why.text = "the shapes differ";
+  } else {
+    finding.why.text =
+        fmt::format("element {}: {}, but {} on one device; {}", difference.element, difference.here,
+                    difference.there,
+                    rule.operations == 0 ? std::string("must be equal bit for bit")
+                                         : fmt::format("rounding explains {:.3g} ({} operations)",
+                                                       difference.bound, rule.operations));
+    finding.why.ways = {{ranks, fmt::format("{}", difference.here)}};
+  }
+  finding.follows.push_back(
+      "the run takes a different step from the one that the large batch would give");
+  if (rule.splits_statistics) {
+    finding.follows.push_back(
+        "batch norm normalises each device's part of the batch by itself, one device the whole: "
+        "that alone gives such a difference, and it can hide another");
+  }
+  finding.fix = fix_of(rule);
+  return finding;
+}
+
+}  // namespace
+
+namespace {
+
+double relative_error(const EqualityRule& rule, DType dtype) {
+  // Parameters themselves stay wide, so what the steps' gradients err by adds up.
+  const double narrow =
+      rule.narrow_operations == 0
+          ? 0
+          : static_cast<double>(rule.steps) * gamma(rule.narrow_operations, rule.narrow_dtype);
+  return 2 * (gamma(rule.operations, dtype) + narrow);
+}
+
+}  // namespace
+
+double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude) {
+  return rule.operations == 0 ? 0 : relative_error(rule, dtype) * magnitude;
+}
+
+double rounding_bound(const EqualityRule& rule, DType dtype, double magnitude,
+                      const UpdateSensitivity* sensitivity, int64_t element) {
+  const double bound = rounding_bound(rule, dtype, magnitude);
+  return sensitivity == nullptr || rule.operations == 0
+             ? bound
+             : bound + sensitivity->distance(element, relative_error(rule, dtype));
+}
+
+std::vector<Finding> equals_single_device(std::span<const NamedValues> run,
+                                          std::span<const NamedValues> single_device,
+                                          const EqualityRule& rule) {
+  std::map<std::string, const NamedValues*> expected;
+  for (const NamedValues& values : single_device) {
+    expected.try_emplace(values.name, &values);
+  }
+  const std::string* name = nullptr;
+  std::optional<Difference> first;
+  RankSet ranks;
+  for (const NamedValues& values : run) {
+    const auto other = expected.find(values.name);
+    if (other == expected.end() || (name != nullptr && *name != values.name)) {
+      continue;
+    }
+    if (const auto difference = difference_of(values, other->second->values, rule)) {
+      name = &values.name;
+      first = first ? first : difference;
+      ranks.add(values.rank);
+    }
+  }
+  if (!first) {
+    return {};
+  }
+  return {finding_of(*name, ranks, *first, rule)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,119 @@
+#include "properties/invariants/no_race.hpp"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "properties/diagnosis/rank_races.hpp"
+#include "properties/diagnosis/remedy.hpp"
+#include "properties/invariants/matched_collectives.hpp"
+
+namespace lockstep {
+
+namespace {
+
+// A read that is too early is reported before anything else about the same two uses.
+std::string code_of(const Race& race) {
+  if (race.first.writes && race.second.reads) {
+    return "LS201";
+  }
+  return race.first.reads || race.second.releases ? "LS202" : "LS203";
+}
+
+struct Group {
+  Race example;
+  RankSet ranks;
+  std::set<BufferId> buffers;
+};
+
+std::string title_of(const std::string& code, const Group& group) {
+  const Race& race = group.example;
+  const std::string ranks = group.ranks.phrase();
+  if (code == "LS201") {
+    return fmt::format("{}: {} reads data that {} may still be writing", ranks, race.second.text,
+                       race.first.text);
+  }
+  if (race.second.releases) {
+    return fmt::format("{}: memory is given back that {} may still be using", ranks,
+                       race.first.text);
+  }
+  if (code == "LS202") {
+    return fmt::format("{}: {} overwrites a buffer that {} may still be using", ranks,
+                       race.second.text, race.first.text);
+  }
+  return fmt::format("{}: {} and {} write the same buffer without an order", ranks, race.first.text,
+                     race.second.text);
+}
+
+std::string follows_of(const std::string& code) {
+  if (code == "LS201") {
+    return "the value read is the old one, the new one or a mixture, depending on timing";
+  }
+  if (code == "LS202") {
+    return "the earlier operation may see or leave data of the later one; the result depends on "
+           "timing";
+  }
+  return "which of the two values remains depends on timing";
+}
+
+Finding finding_of(const std::string& code, const Group& group) {
+  const Race& race = group.example;
+  Finding finding = lockstep::finding_of(code, Level::error, title_of(code, group));
+  finding.ranks = group.ranks;
+  const bool second_known = race.second.site != no_site;
+  if (second_known) {
+    finding.sites.push_back({race.second.site, SiteRole::subject, race.second.text});
+  }
+  finding.sites.push_back({race.first.site,
+                           !second_known       ? SiteRole::subject
+                           : race.first.writes ? SiteRole::writer
+                                               : SiteRole::other,
+                           race.first.text});
+  finding.did = {{group.ranks, 0, race.first.text, race.first.site},
+                 {group.ranks, 0, race.second.text, race.second.site}};
+  finding.why.text =
+      race.second.releases
+          ? "the allocator knows only the stream that allocated it, which may get it again at once"
+          : "no stream, `after` or wait orders the second after the first";
+  finding.follows.push_back(follows_of(code));
+  if (group.buffers.size() > 1) {
+    finding.follows.push_back(fmt::format("the same on {} buffers", group.buffers.size()));
+  }
+  finding.fix = remedy_for(code);
+  if (race.second.releases) {
+    finding.fix = {
+        "let the stream that allocated it wait for the other one before the last name goes:",
+        "  - wait_stream: {stream: USER, on: ALLOCATED}    (in Python also x.record_stream(USER))"};
+  }
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> no_race(const RunResult& run) {
+  if (run.journal == nullptr || !run.journal->options().lists) {
+    return {};
+  }
+  // Where no statement is known, the texts distinguish uses.
+  using Key = std::tuple<std::string, SiteId, SiteId, std::string, std::string>;
+  std::map<Key, Group> groups;
+  for (int32_t rank = 0; rank < run.journal->ranks(); ++rank) {
+    for (const Race& race : races_of(*run.journal, rank)) {
+      const Key key(code_of(race), race.first.site, race.second.site, race.first.text,
+                    race.second.text);
+      Group& group = groups.try_emplace(key, Group{race, {}, {}}).first->second;
+      group.ranks.add(rank);
+      group.buffers.insert(race.second.slice.buffer);
+    }
+  }
+  std::vector<Finding> findings;
+  for (const auto& [key, group] : groups) {
+    findings.push_back(finding_of(std::get<0>(key), group));
+  }
+  sort_findings(findings);
+  return findings;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "model/trainer/loop/weight_update.hpp"
+#include "properties/finding.hpp"
+
+namespace lockstep {
+
+/// What one rank did to its weights.
+struct RankUpdates {
+  int32_t rank = 0;
+  std::span<const WeightUpdate> updates;
+};
+
+/// Ranks that hold equal weights and equal gradients update them alike (LS305), judged by the
+/// statements that they reached, without values. One finding: the first update that differs.
+std::vector<Finding> updates_agree(std::span<const RankUpdates> ranks);
+
+}  // namespace lockstep

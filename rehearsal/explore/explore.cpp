@@ -1,0 +1,329 @@
+#include "rehearsal/explore/explore.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "properties/diagnosis/shrink.hpp"
+#include "rehearsal/explore/explorer_port.hpp"
+#include "rehearsal/findings/invariants.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr int32_t late_ranks_max = 16;
+constexpr uint64_t drawn_orders = 8;
+// Once an error is found, this many further schedules look for others.
+constexpr int64_t schedules_after_error = 64;
+constexpr size_t choices_tried_in_turn = 6;  // 2^6 schedules
+
+using Key = std::tuple<std::vector<uint32_t>, uint32_t, std::vector<uint32_t>, bool>;
+
+// The first `unknown` that ranks took otherwise in the same turn; none where all that came there
+// took it alike.
+SiteId unknown_taken_apart(const OneRun& run) {
+  std::map<std::pair<SiteId, int32_t>, int64_t> turns;
+  std::map<std::pair<SiteId, int64_t>, uint32_t> taken;
+  for (const FreeChoice& choice : run.free_choices) {
+    const int64_t turn = turns[{choice.site, choice.rank}]++;
+    const auto [known, fresh] = taken.try_emplace({choice.site, turn}, choice.taken);
+    if (!fresh && known->second != choice.taken) {
+      return choice.site;
+    }
+  }
+  return no_site;
+}
+
+std::string rank_choices(const OneRun& run, const Sites& sites) {
+  const bool all = std::ranges::all_of(run.free_choices,
+                                       [](const FreeChoice& choice) { return choice.taken != 0; });
+  if (all && run.free_choices.size() > 1) {
+    return "if every `unknown` is true";
+  }
+  std::string text;
+  size_t told = 0;
+  for (const FreeChoice& choice : run.free_choices) {
+    if (choice.taken != 0 && told++ < 3) {
+      text += fmt::format("{}rank {} takes `unknown` at {} as true", text.empty() ? "if " : ", ",
+                          choice.rank, sites.place(choice.site));
+    }
+  }
+  return told > 3 ? text + fmt::format(" and {} more", told - 3) : text;
+}
+
+class Explorer {
+ public:
+  Explorer(const Scenario& scenario, const ExploreRequest& request)
+      : scenario_(scenario), request_(request) {}
+
+  Explored run() {
+    add({});
+    while (!queue_.empty() && !stopped()) {
+      if (request_.deadline != nullptr && request_.deadline->passed()) {
+        explored_.undecided = request_.deadline->reason();
+        break;
+      }
+      const Schedule schedule = std::move(queue_.front());
+      queue_.pop_front();
+      visit(schedule);
+    }
+    explored_.complete = queue_.empty() && explored_.undecided.empty();
+    const bool limited = !queue_.empty() && request_.schedules_max > 1;
+    if (limited && explored_.undecided.empty() && first_error_ == 0) {
+      explored_.undecided =
+          fmt::format("verify.max_schedules: {} schedules were not enough", request_.schedules_max);
+    }
+    for (auto& [site, finding] : apart_) {
+      const bool known = std::ranges::any_of(
+          explored_.findings, [&](const Finding& other) { return same_defect(finding, other); });
+      if (!known) {
+        explored_.findings.push_back(std::move(finding));
+      }
+    }
+    sort_findings(explored_.findings);
+    tell_ways();
+    return std::move(explored_);
+  }
+
+ private:
+  bool stopped() const {
+    return begun_ >= request_.schedules_max || !explored_.undecided.empty() ||
+           (first_error_ != 0 && explored_.schedules >= first_error_ + schedules_after_error);
+  }
+
+  void add(Schedule schedule) {
+    if (seen_
+            .insert({schedule.free_choices, schedule.other_choices, schedule.sources,
+                     schedule.sources_last})
+            .second) {
+      queue_.push_back(std::move(schedule));
+    }
+  }
+
+  void visit(const Schedule& schedule) {
+    if (explored_.schedules > 0) {
+      tell(request_.progress, fmt::format("order {}", explored_.schedules + 1));
+    }
+    RunRequest request{request_.world, request_.lists, schedule, request_.deadline};
+    request.hang_after = request_.hang_after;
+    request.join_timeout = request_.join_timeout;
+    request.real = request_.real;
+    request.device = request_.device;
+    request.journal_bytes_max = request_.journal_bytes_max;
+    OneRun run = run_once(scenario_, request);
+    ++begun_;
+    if (!run.source_alternatives.empty() && run.source_alternatives.back() == 0) {
+      add_flips(run, schedule);
+      return;
+    }
+    ++explored_.schedules;
+    if (!run.ran) {
+      explored_.undecided = run.undecided;
+      if (explored_.schedules == 1) {
+        explored_.first = std::move(run);
+      }
+      return;
+    }
+    explored_.undecided = run.undecided;
+    if (run.undecided.empty()) {
+      collect(run, schedule);
+    }
+    if (explored_.schedules == 1) {
+      branch_out(run);
+    }
+    add_flips(run, schedule);
+    explored_.sites.merge(run.result.journal->sites);
+    if (explored_.schedules == 1) {
+      explored_.first = std::move(run);
+    }
+  }
+
+  void collect(const OneRun& run, const Schedule& schedule) {
+    explored_.hung = explored_.hung || run.result.hung;
+    const SiteId apart = unknown_taken_apart(run);
+    for (Finding& finding : findings_of(run, request_.world)) {
+      const bool known =
+          std::any_of(explored_.findings.begin(), explored_.findings.end(),
+                      [&](const Finding& other) { return same_defect(finding, other); });
+      if (known && explored_.schedules > 1) {
+        continue;
+      }
+      const std::string how = way_of(run, schedule);
+      finding.when += (finding.when.empty() || how.empty() ? "" : ", ") + how;
+      if (finding.level == Level::error && first_error_ == 0) {
+        first_error_ = explored_.schedules;
+      }
+      if (apart == no_site) {
+        explored_.findings.push_back(std::move(finding));
+      } else {
+        keep_one(apart, std::move(finding));
+      }
+    }
+  }
+
+  // What comes of an `unknown` that ranks take apart is one defect, however many pairs of calls it
+  // shows in. It is a finding of its own where some schedule shows that.
+  void keep_one(SiteId apart, Finding finding) {
+    const auto [known, fresh] = apart_.try_emplace(apart, std::move(finding));
+    const auto weight = [](const Finding& told) {
+      return std::pair(told.code == "LS109", told.level == Level::error);
+    };
+    if (!fresh && weight(finding) > weight(known->second)) {
+      known->second = std::move(finding);
+    }
+  }
+
+  static std::string way_of(const OneRun& run, const Schedule& schedule) {
+    std::string text = rank_choices(run, run.result.journal->sites);
+    if (schedule.late_rank >= 0) {
+      text = fmt::format("if rank {} is late", schedule.late_rank);
+    } else if (schedule.tie_seed) {
+      text = fmt::format("in the order drawn from seed {}", *schedule.tie_seed);
+    } else if (!schedule.sources.empty() || schedule.sources_last) {
+      text += (text.empty() ? "" : ", ") +
+              std::string("if receives from any source take other senders first");
+    }
+    return text;
+  }
+
+  // Schedules that do not follow from choices of a run.
+  void branch_out(const OneRun& run) {
+    if (request_.world != World::simulated) {
+      return;
+    }
+    const Journal& journal = *run.result.journal;
+    lanes_ = false;
+    for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
+      lanes_ = lanes_ || journal.lanes(rank) > 1;
+    }
+    any_source_ = !run.source_alternatives.empty() || waits_for_any(journal);
+    unknowns_ = !unknown_sites(scenario_).empty();
+    explored_.free = lanes_ || any_source_ || unknowns_;
+    // Fewer choices are all tried in turn, before the search ends behind the first error.
+    if (unknowns_ && run.free_choices.size() > choices_tried_in_turn) {
+      Schedule alike;
+      alike.other_choices = 1;
+      add(std::move(alike));
+    }
+    if (any_source_) {
+      Schedule last;
+      last.sources_last = true;
+      add(std::move(last));
+      const Time lateness = run.result.total_time * 2 + 1_ms;
+      late_ranks_ = std::min(journal.ranks(), late_ranks_max);
+      for (int32_t rank = 0; rank < late_ranks_; ++rank) {
+        Schedule schedule;
+        schedule.late_rank = rank;
+        schedule.lateness = lateness;
+        queue_.push_back(schedule);
+      }
+    }
+    for (uint64_t seed = 1; lanes_ && seed <= drawn_orders; ++seed) {
+      Schedule schedule;
+      schedule.tie_seed = seed;
+      queue_.push_back(schedule);
+    }
+  }
+
+  static bool waits_for_any(const Journal& journal) {
+    bool found = false;
+    for (int32_t rank = 0; rank < journal.ranks() && !found; ++rank) {
+      for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
+        journal.lane(rank, lane).for_each([&](const Row& row) {
+          found =
+              found || (row.row == RowKind::op && row.kind == OpKind::recv && row.peer == any_rank);
+        });
+      }
+    }
+    return found;
+  }
+
+  // One more deviation behind those that the schedule already holds.
+  void add_flips(const OneRun& run, const Schedule& schedule) {
+    // Where every candidate message of a receive has arrived, every way that it may go is among the
+    // choices.
+    const bool elsewhere = any_source_ && !schedule.sources_last;
+    if (elsewhere || schedule.late_rank >= 0 || schedule.tie_seed || schedule.other_choices != 0 ||
+        request_.schedules_max <= 1) {
+      return;
+    }
+    for (size_t turn = schedule.free_choices.size(); turn < run.free_choices.size(); ++turn) {
+      for (uint32_t way = 0; way < run.free_choices[turn].alternatives; ++way) {
+        if (way != run.free_choices[turn].taken && room()) {
+          Schedule flipped = schedule;
+          for (size_t at = schedule.free_choices.size(); at < turn; ++at) {
+            flipped.free_choices.push_back(run.free_choices[at].taken);
+          }
+          flipped.free_choices.push_back(way);
+          add(std::move(flipped));
+        }
+      }
+    }
+    for (size_t turn = schedule.sources.size(); turn < run.source_alternatives.size(); ++turn) {
+      for (uint32_t way = 1; way < run.source_alternatives[turn]; ++way) {
+        if (room()) {
+          Schedule flipped = schedule;
+          flipped.sources.resize(turn, 0);
+          flipped.sources.push_back(way);
+          add(std::move(flipped));
+        }
+      }
+    }
+  }
+
+  // The queue holds at most one schedule more than may be run.
+  bool room() const {
+    return begun_ + static_cast<int64_t>(queue_.size()) <= request_.schedules_max;
+  }
+
+  void tell_ways() {
+    if (unknowns_) {
+      explored_.ways.push_back(explored_.complete
+                                   ? "both values of every `unknown` on each rank"
+                                   : "both values of `unknown` on each rank, up to the limit");
+    }
+    if (any_source_) {
+      explored_.ways.push_back(
+          fmt::format("each order of messages to receives from any source, ranks 0-{} late in "
+                      "turn",
+                      late_ranks_ - 1));
+      explored_.left_out.push_back("other delays of individual messages");
+      explored_.left_out.push_back(
+          "receives from any source that take a message of a later receive with a source");
+    }
+    if (lanes_) {
+      explored_.ways.push_back(
+          fmt::format("{} random interleavings of host threads", drawn_orders));
+      explored_.left_out.push_back("other interleavings of host threads");
+    }
+    if (!explored_.complete && first_error_ != 0 && !queue_.empty()) {
+      explored_.left_out.push_back("the schedules after the one that shows the error");
+    }
+  }
+
+  const Scenario& scenario_;
+  const ExploreRequest& request_;
+  Explored explored_;
+  std::deque<Schedule> queue_;
+  std::set<Key> seen_;
+  std::map<SiteId, Finding> apart_;  ///< by the `unknown` that ranks took apart
+  int64_t begun_ = 0;                ///< schedules, with those that came to the order of another
+  int64_t first_error_ = 0;          ///< number of the schedule, from 1
+  int32_t late_ranks_ = 0;
+  bool lanes_ = false;
+  bool any_source_ = false;
+  bool unknowns_ = false;
+};
+
+}  // namespace
+
+Explored explore(const Scenario& scenario, const ExploreRequest& request) {
+  return Explorer(scenario, request).run();
+}
+
+}  // namespace lockstep::cli

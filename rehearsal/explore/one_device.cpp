@@ -1,0 +1,240 @@
+// The same training on one device, beside that of all ranks.
+#include "rehearsal/explore/one_device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "properties/logged/value_text.hpp"
+#include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/findings/logged_metrics.hpp"
+#include "rehearsal/findings/monitored.hpp"
+#include "rehearsal/findings/rank_dependence.hpp"
+#include "rehearsal/run/configuration.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+// The same training on one device, which joins the batches of all ranks (RunRequest::stands_for).
+// `whole`: what is evaluated goes through in one batch, so that metrics are those of all samples.
+std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool whole) {
+  std::vector<std::string> settings = {"trainer.devices=1",
+                                       "trainer.num_nodes=1",
+                                       "trainer.strategy=auto",
+                                       "launcher=null",
+                                       "env=null",
+                                       "trainer.gpus=null",
+                                       "trainer.num_processes=null",
+                                       "cluster.occupied=null",
+                                       "faults=[]"};
+  const Placement& placement = rehearsal.run.preparation.placement;
+  if (placement.lightning < Version{1, 5, 0}) {  // `accelerator` names the strategy there
+    settings.insert(settings.end(),
+                    {"trainer.accelerator=null", "trainer.strategy=null", "trainer.devices=null",
+                     placement.cpu ? "trainer.num_processes=1" : "trainer.gpus=1"});
+  }
+  for (const auto& [stage, key] : {std::pair("validation", "val"), std::pair("test", "test")}) {
+    const std::optional<int64_t> samples = samples_of_stage(rehearsal.run, stage);
+    if (whole && samples.value_or(0) > 0 && logs_in_stage(rehearsal.run, stage)) {
+      settings.push_back(fmt::format("data.{}.batch_size={}", key, *samples));
+    }
+  }
+  return settings;
+}
+
+// One device takes the steps of all, so it takes them at their rate.
+void keep_learning_rate(Scenario& scenario, double rate) {
+  for (Object& optimizer : scenario.optimizers) {
+    std::erase_if(optimizer.arguments, [](const ObjectArgument& argument) {
+      return argument.name == "scaling" || argument.name == "lr" || argument.name.empty();
+    });
+    optimizer.arguments.push_back({"lr", PlainValue{rate, optimizer.place}, optimizer.place});
+  }
+}
+
+LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& rehearsal,
+                                    bool whole) {
+  LoadedScenarios loaded = source.load(one_device_settings(rehearsal, whole));
+  if (loaded.ok() && rehearsal.run.preparation.learning_rate.script_scales) {
+    keep_learning_rate(loaded.scenarios.front(),
+                       rehearsal.run.preparation.plan.optimizers.front().lr);
+  }
+  return loaded;
+}
+
+bool has_raised(const OneRun& run) {
+  return std::any_of(run.result.ends.begin(), run.result.ends.end(),
+                     [](const RankEnd& end) { return end.kind == RankEnd::Kind::raised; });
+}
+
+/// What runs of one device give.
+struct OneDevice {
+  OneRun run;
+  SingleDevice logged;
+  bool is_whole = false;  ///< it evaluated each loader in one batch
+};
+
+bool evaluates_repeated_samples(const OneRun& run) {
+  return std::ranges::any_of(std::to_array<const char*>({"validation", "test"}),
+                             [&run](const char* stage) {
+                               const auto counts = last_sample_counts(run, stage);
+                               return counts && (counts->repeated > 0 || counts->missed > 0);
+                             });
+}
+
+// Evaluates what the ranks evaluate, each sample as often as they do: whatever is the same there is
+// explained by the samples.
+void add_metrics_of_taken_samples(const Scenario& scenario, const Rehearsal& rehearsal,
+                                  RunRequest request, OneDevice& one) {
+  if (!one.is_whole || !evaluates_repeated_samples(rehearsal.run)) {
+    return;
+  }
+  request.joins_evaluation = true;
+  const OneRun run = run_once(scenario, request);
+  if (run.ran && !run.result.hung && run.undecided.empty() && !has_raised(run)) {
+    one.logged.of_taken_samples = run.preparation.log->ranks.front().metrics;
+  }
+}
+
+// Says in the finding about samples which values they change. Where ranks evaluate all samples
+// alike and nothing that is logged changes by it, no wrong number is kept.
+void tell_values_in_samples(const std::vector<GlobalMetric>& logged,
+                            std::vector<Finding>& findings) {
+  const auto told = std::ranges::find_if(findings, [](const Finding& finding) {
+    return finding.code == "LS304" && !finding.when.starts_with("in training");
+  });
+  if (told == findings.end()) {
+    return;
+  }
+  bool is_known = false;
+  bool is_harmless = true;
+  for (const GlobalMetric& metric : logged) {
+    const std::optional<bool> agrees = agrees_with_one_device(metric);
+    if (metric.in_training || !agrees) {
+      continue;
+    }
+    is_known = true;
+    is_harmless = is_harmless && *agrees;
+    if (is_explained_by_samples(metric)) {
+      told->follows.push_back(fmt::format("`{}` is {}; with each sample once it is {}", metric.key,
+                                          value_text(metric.ranks.front().value),
+                                          value_text(*metric.single_device)));
+    }
+  }
+  if (is_known && is_harmless && told->level == Level::error) {
+    told->level = Level::warning;
+    told->follows.push_back("what is logged is that of all samples all the same");
+  }
+}
+
+// What logged values are, told once more with what one device gives.
+void judge_metrics(Rehearsal& rehearsal, const SingleDevice& single) {
+  std::vector<Finding> found = metric_findings(rehearsal.run, single);
+  rehearsal.logged = logged_metrics(rehearsal.run, &single);
+  std::erase_if(rehearsal.findings, [&found](const Finding& known) {
+    return std::any_of(found.begin(), found.end(), [&known](const Finding& other) {
+      return known.code == other.code && known.site() == other.site();
+    });
+  });
+  std::move(found.begin(), found.end(), std::back_inserter(rehearsal.findings));
+  tell_values_in_samples(rehearsal.logged, rehearsal.findings);
+  sort_findings(rehearsal.findings);
+  tell_decisions(rehearsal.run, rehearsal.findings);
+}
+
+// A difference that user code makes by the rank is none that one device could repeat.
+std::string not_judged_of(const Rehearsal& rehearsal, std::vector<Finding>& different) {
+  const std::optional<RankDependence> cause =
+      different.empty() ? std::nullopt : rank_dependence_of(rehearsal.run);
+  if (!cause) {
+    return "";
+  }
+  different.clear();
+  return fmt::format("not judged: {}, line {}", cause->text, cause->place.line);
+}
+
+std::optional<OneDevice> run_one_device(const CaseSource& source, const RehearseRequest& request,
+                                        Rehearsal& rehearsal, std::string& left_out) {
+  OneDevice one;
+  one.is_whole = wants_reference(rehearsal.run);
+  LoadedScenarios loaded = load_for_one_device(source, rehearsal, one.is_whole);
+  if (!loaded.ok()) {
+    left_out = loaded.diagnostics.front().message;
+    return std::nullopt;
+  }
+  tell(request.progress.get(), "on one device");
+  RunRequest once{World::simulated, false, {}, request.deadline.get()};
+  once.stands_for = rehearsal.run.preparation.options.world_size;
+  one.run = run_once(loaded.scenarios.front(), once);
+  if (one.is_whole && one.run.ran && has_raised(one.run)) {  // a batch of all samples is too large
+    one.is_whole = false;
+    loaded = load_for_one_device(source, rehearsal, one.is_whole);
+    one.run = run_once(loaded.scenarios.front(), once);
+  }
+  if (rehearsal.undecided.empty()) {
+    rehearsal.undecided = one.run.undecided;
+  }
+  if (!one.run.ran || one.run.result.hung || !one.run.undecided.empty()) {
+    left_out = "the scenario does not run on one";
+    return std::nullopt;
+  }
+  one.logged.metrics = one.run.preparation.log->ranks.front().metrics;
+  add_metrics_of_taken_samples(loaded.scenarios.front(), rehearsal, once, one);
+  return one;
+}
+
+}  // namespace
+
+bool wants_one_device(const Rehearsal& rehearsal) {
+  const Scenario& scenario = *rehearsal.scenario;
+  const bool asked = !scenario.verify || value_or(scenario.verify->single_device, true);
+  return asked && rehearsal.results.devices > 1 && scenario.faults.empty() && !rehearsal.hung &&
+         rehearsal.undecided.empty() &&
+         (rehearsal.run.preparation.options.numerics || wants_reference(rehearsal.run));
+}
+
+void compare_with_one_device(const CaseSource& source, const RehearseRequest& request,
+                             Rehearsal& rehearsal) {
+  const auto leave_out = [&](const std::string& why) {
+    rehearsal.coverage.not_looked_at.push_back("one device (" + why + ")");
+  };
+  const LoaderSpec* loader = loader_of(rehearsal.run, "train");
+  if (loader == nullptr || has_own_batches(*loader) || !rehearsal.results.effective_batch_size) {
+    return leave_out("ranks have batches of their own");
+  }
+  std::string left_out;
+  std::optional<OneDevice> one = run_one_device(source, request, rehearsal, left_out);
+  if (!one) {
+    return leave_out(left_out);
+  }
+  const RankLog& here = rehearsal.run.preparation.log->ranks.front();
+  const RankLog& there = one->run.preparation.log->ranks.front();
+  if (there.epochs != here.epochs) {
+    return leave_out("it stops in a different epoch");
+  }
+  rehearsal.results.single_device = one->logged.metrics;
+  const bool same_steps = there.steps == here.steps;
+  std::vector<Finding> different =
+      same_steps ? single_device_findings(rehearsal.run, one->run) : std::vector<Finding>();
+  one->logged.network_is_alike = one->is_whole && same_steps && different.empty();
+  judge_metrics(rehearsal, one->logged);
+  if (!same_steps) {
+    return leave_out("it takes a different number of steps");
+  }
+  const auto apart = std::find_if(rehearsal.findings.begin(), rehearsal.findings.end(),
+                                  [](const Finding& known) { return known.code == "LS305"; });
+  if (apart != rehearsal.findings.end() && !different.empty()) {
+    rehearsal.coverage.looked_at.push_back("the same samples on one device");
+    apart->follows.push_back("all differ from what one device computes from the same samples");
+    return;
+  }
+  if (const std::string why = not_judged_of(rehearsal, different); !why.empty()) {
+    return leave_out(why);
+  }
+  rehearsal.coverage.looked_at.push_back("the same samples on one device");
+  merge_findings(rehearsal, std::move(different), "after training");
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,77 @@
+#include "rehearsal/explore/smallest.hpp"
+
+#include <algorithm>
+
+#include "properties/diagnosis/shrink.hpp"
+#include "rehearsal/explore/explore.hpp"
+#include "rehearsal/run/configuration.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+constexpr int64_t variants_max = 40;
+constexpr int64_t schedules_of_variant_max = 64;
+// A scenario of more operations than this is not run dozens of times for a shorter example.
+constexpr int64_t operations_max = 200'000;
+
+void add_below(std::vector<Setting>& candidates, const std::string& name, int64_t current,
+               int64_t smallest) {
+  for (const int64_t value : {1, 2, 3, 4, 8, 16, 32}) {
+    if (value >= smallest && value < current) {
+      candidates.push_back({name, std::to_string(value)});
+    }
+  }
+}
+
+void add_samples(std::vector<Setting>& candidates, const OneRun& run, const char* stage,
+                 const std::string& section) {
+  if (const auto samples = samples_of_stage(run, stage)) {
+    add_below(candidates, "data." + section + ".samples", *samples, 1);
+  }
+}
+
+std::vector<Setting> candidates_of(const Rehearsal& rehearsal) {
+  const Scenario& scenario = *rehearsal.scenario;
+  std::vector<Setting> candidates;
+  if (scenario.is_bare_program()) {
+    add_below(candidates, "cluster.ranks", rehearsal.run.preparation.options.world_size, 2);
+    return candidates;
+  }
+  const TrainerSpec trainer = scenario.trainer.value_or(TrainerSpec{});
+  add_below(candidates, "trainer.num_nodes", value_or(trainer.num_nodes, int64_t{1}), 1);
+  const int64_t nodes = std::max<int64_t>(1, value_or(trainer.num_nodes, int64_t{1}));
+  add_below(candidates, "trainer.devices", rehearsal.results.devices / nodes, 2);
+  add_below(candidates, "trainer.max_epochs", value_or(trainer.max_epochs, int64_t{1}), 1);
+  add_samples(candidates, rehearsal.run, "train", "train");
+  add_samples(candidates, rehearsal.run, "validation", "val");
+  return candidates;
+}
+
+}  // namespace
+
+std::string smallest_variant(const CaseSource& source, const Rehearsal& rehearsal,
+                             const Finding& finding, const RehearseRequest& request) {
+  if (rehearsal.run.result.operations > operations_max || request.world != World::simulated) {
+    return "";
+  }
+  tell(request.progress.get(), "looking for a smaller example");
+  const StillShows still_shows = [&](std::span<const Setting> settings) {
+    std::vector<std::string> set;
+    for (const Setting& setting : settings) {
+      set.push_back(setting.text());
+    }
+    const LoadedScenarios loaded = source.load(set);
+    if (!loaded.ok()) {
+      return false;
+    }
+    const Explored variant =
+        explore(loaded.scenarios.front(),
+                {World::simulated, schedules_of_variant_max, true, request.deadline.get()});
+    return std::any_of(variant.findings.begin(), variant.findings.end(),
+                       [&](const Finding& other) { return same_defect(finding, other); });
+  };
+  return shrink(candidates_of(rehearsal), still_shows, variants_max).text();
+}
+
+}  // namespace lockstep::cli

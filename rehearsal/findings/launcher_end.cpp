@@ -1,0 +1,36 @@
+#include "rehearsal/findings/launcher_end.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep::cli {
+
+// subprocess_script.py, _ChildProcessObserver (2.1), which looks after the children of a node's
+// first process; torch/distributed/elastic/agent/server/api.py.
+void tell_launcher(const OneRun& run, DiagnosisOptions& options) {
+  const Preparation& preparation = run.preparation;
+  const Launch& launch = preparation.placement.launch;
+  const bool by_torchrun = launch.launcher == "torchrun";
+  const bool by_lightning = launch.launcher == "lightning" && launch.start == StartMethod::script &&
+                            preparation.lightning >= Version{2, 1, 0};
+  if (preparation.scenario->is_bare_program() || (!by_torchrun && !by_lightning)) {
+    return;
+  }
+  for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
+    const RankEnd::Kind kind = run.result.ends[rank].kind;
+    const auto number = static_cast<int32_t>(rank);
+    const bool is_child = by_torchrun || number % launch.processes_per_node != 0;
+    if ((kind == RankEnd::Kind::raised || kind == RankEnd::Kind::lost) && is_child) {
+      options.failed.add(number);
+    }
+  }
+  if (options.failed.empty()) {
+    return;
+  }
+  options.after_failure =
+      fmt::format("{} that {} failed, and ends all processes of that node{}",
+                  by_torchrun ? "torchrun sees" : "Lightning's launcher sees within 5 s",
+                  options.failed.phrase() + (options.failed.size() == 1 ? " has" : " have"),
+                  launch.nodes > 1 ? "; those of other nodes wait on" : "");
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,96 @@
+#include "rehearsal/findings/sample_findings.hpp"
+
+#include <map>
+#include <optional>
+
+#include "properties/invariants/every_sample_once.hpp"
+#include "rehearsal/findings/finding_place.hpp"
+#include "rehearsal/run/configuration.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// What one stage took from its first loader: by rank and epoch, and in the first epoch in all.
+struct StageSamples {
+  std::vector<RankSamples> taken;
+  int64_t first_epoch = 0;
+};
+
+StageSamples samples_taken(const OneRun& run, std::string_view stage) {
+  std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const SampleUse& use : ranks[rank].samples) {
+      if (use.stage == stage && use.dataloader == 0) {
+        const auto number = static_cast<int32_t>(rank);
+        RankSamples& pass = passes[{number, use.epoch}];
+        pass.rank = number;
+        pass.epoch = static_cast<int32_t>(use.epoch);
+        pass.indices = use.samples;
+      }
+    }
+  }
+  StageSamples samples;
+  for (auto& [key, pass] : passes) {
+    samples.first_epoch +=
+        pass.epoch == passes.begin()->second.epoch ? static_cast<int64_t>(pass.indices.size()) : 0;
+    samples.taken.push_back(std::move(pass));
+  }
+  return samples;
+}
+
+// What a sampler that drops the rest leaves over is dropped, not cut short.
+bool sampler_dropped_rest(const OneRun& run, const char* stage, int64_t samples, int64_t taken) {
+  const LoaderSpec* const loader = loader_of(run, stage);
+  const auto ranks = static_cast<int64_t>(run.preparation.log->ranks.size());
+  return loader != nullptr && value_or(loader->sampler_drop_last, false) &&
+         taken == samples / ranks * ranks;
+}
+
+void place_at(SiteId place, const char* label, Finding& finding) {
+  if (place != no_site) {
+    finding.sites.push_back({place, SiteRole::subject, label});
+    finding.place = place;
+  }
+}
+
+void add(const OneRun& run, const std::string& stage, std::vector<Finding> found,
+         std::vector<Finding>& findings) {
+  for (Finding& finding : found) {
+    finding.when = "in " + stage;
+    place_at(place_of_samples(run, stage == "training" ? "train" : stage),
+             "decides who takes which samples", finding);
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace
+
+// Evaluation loops give figures that count every sample; a run cut short by a limit is not judged.
+std::vector<Finding> sample_findings(const OneRun& run) {
+  std::vector<Finding> findings;
+  if (run.result.hung) {
+    return findings;
+  }
+  for (const char* stage : {"validation", "test", "predict"}) {
+    const std::optional<int64_t> samples = samples_of_stage(run, stage);
+    const StageSamples taken = samples_taken(run, stage);
+    if (samples && !taken.taken.empty() &&
+        (taken.first_epoch >= *samples ||
+         sampler_dropped_rest(run, stage, *samples, taken.first_epoch))) {
+      add(run, stage, every_sample_once(taken.taken, *samples), findings);
+    }
+  }
+  const StageSamples trained = samples_taken(run, "train");
+  if (const std::optional<int64_t> samples = samples_of_stage(run, "train")) {
+    add(run, "training", samples_divided(trained.taken, *samples), findings);
+  }
+  for (Finding& finding : order_changes(trained.taken)) {
+    place_at(place_of_order(run), "decides the order", finding);
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace lockstep::cli

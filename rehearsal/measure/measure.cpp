@@ -1,0 +1,380 @@
+#include "rehearsal/measure/measure.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "rehearsal/run/configuration.hpp"
+#include "rehearsal/run/device_reserve.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// `loading`: the rank's own thread makes a batch. `prepared`: somebody else does meanwhile, or a
+/// copy to or from the host is under way.
+enum Activity : size_t {
+  compute,
+  optimizer,
+  communication,
+  loading,
+  host,
+  prepared,
+  activity_count
+};
+
+bool begins_forward(const Row& row) {
+  return row.row == RowKind::op && row.kind == OpKind::compute &&
+         (row.kernel == Kernel::layer_forward || row.kernel == Kernel::loss_forward);
+}
+
+std::optional<Activity> activity_of(const Row& row) {
+  if (row.row != RowKind::op || row.kind == OpKind::event) {
+    return std::nullopt;
+  }
+  if (moves_between_gpus(row)) {
+    return communication;
+  }
+  if (row.stream.queue() == queue::data || row.kind == OpKind::copy) {
+    return prepared;
+  }
+  if (row.kind == OpKind::host) {
+    return row.site == data_loading_site ? loading : host;
+  }
+  return is_optimizer(row) ? optimizer : compute;
+}
+
+struct Edge {
+  Time at{};
+  int change = 0;
+  Activity activity = compute;
+};
+
+std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Time end) {
+  std::vector<Edge> edges;
+  for (int32_t number = 0; number < journal.lanes(rank); ++number) {
+    const LaneJournal& lane = journal.lane(rank, number);
+    lane.for_each([&](const Row& row) {
+      const std::optional<Activity> activity = activity_of(row);
+      if (!activity) {
+        return;
+      }
+      const Completion done = lane.completion(row.sequence);
+      const Time from = std::max(done.start, begin);
+      const Time until = std::min(done.finish, end);
+      if (done.outcome == Outcome::ok && from < until) {
+        edges.push_back({from, 1, *activity});
+        edges.push_back({until, -1, *activity});
+      }
+    });
+  }
+  std::sort(edges.begin(), edges.end(),
+            [](const Edge& left, const Edge& right) { return left.at < right.at; });
+  return edges;
+}
+
+void count_span(Breakdown& parts, const std::array<int, activity_count>& active, Time span) {
+  if (active[compute] > 0) {
+    parts.compute += span;
+  } else if (active[optimizer] > 0) {
+    parts.optimizer += span;
+  } else if (active[communication] > 0) {
+    parts.exposed_communication += span;
+  } else if (active[loading] > 0) {
+    parts.data += span;
+  } else if (active[host] > 0) {
+    parts.host += span;  // the rank does not wait for what is prepared meanwhile
+  } else if (active[prepared] > 0) {
+    parts.data += span;
+  } else {
+    parts.idle += span;
+  }
+  parts.communication += active[communication] > 0 ? span : Time{};
+  const bool busy = active[compute] > 0 || active[optimizer] > 0 || active[communication] > 0;
+  parts.busy += busy ? span : Time{};
+}
+
+const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
+  const DeviceMemory* found = nullptr;
+  for (const auto& [device, memory] : devices) {
+    if (device != host_device && (found == nullptr || memory.peak > found->peak)) {
+      found = &memory;
+    }
+  }
+  return found;
+}
+
+void count_samples_of(const OneRun& run, Results& results) {
+  for (const char* stage : {"train", "validation", "test", "predict"}) {
+    if (const std::optional<SampleCounts> counts = sample_counts(run, stage, 0)) {
+      results.samples_repeated = counts->repeated;
+      results.samples_missed = counts->missed;
+      return;
+    }
+  }
+}
+
+/// By rank.
+using AllSteps = std::vector<std::vector<StepMark>>;
+
+// The same step on every rank, where the rank took it.
+RowRange rows_of_step(World world, const std::vector<StepMark>& steps,
+                      const std::optional<size_t>& counted) {
+  if (!counted || steps.empty()) {
+    return {};
+  }
+  return steps[*counted < steps.size() ? *counted : *counted_step(world, steps)].rows;
+}
+
+/// Steps on one and the same batch, the steady one among them: of several optimizers each has its
+/// own.
+struct SteadySpan {
+  Time time{};
+  int64_t samples = 0;
+  size_t first = 0;
+  size_t last = 0;
+};
+
+SteadySpan span_of(const std::vector<StepMark>& steps, const std::vector<int64_t>& samples,
+                   size_t steady) {
+  SteadySpan span{{}, 0, steady, steady};
+  while (span.first > 0 && samples[span.first] == 0) {
+    --span.first;
+  }
+  while (span.last + 1 < steps.size() && samples[span.last + 1] == 0) {
+    ++span.last;
+  }
+  const Time begin = span.first == 0 ? Time{} : steps[span.first - 1].finish;
+  span.time = steps[span.last].finish - begin;
+  for (size_t step = span.first; step <= span.last; ++step) {
+    span.samples += samples[step];
+  }
+  return span;
+}
+
+// Of forward and backward, on all ranks. A kernel's row keeps its work.
+double executed_flops(const Journal& journal, const AllSteps& all, const SteadySpan& span) {
+  double flops = 0;
+  for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
+    const std::vector<StepMark>& steps = all[static_cast<size_t>(rank)];
+    if (span.last >= steps.size()) {
+      continue;  // it had fewer batches
+    }
+    const RowRange rows{steps[span.first].rows.begin, steps[span.last].rows.end};
+    int64_t index = 0;
+    journal.lane(rank, 0).for_each([&](const Row& row) {
+      const bool of_layer =
+          row.row == RowKind::op && row.kind == OpKind::compute &&
+          (row.kernel == Kernel::layer_forward || row.kernel == Kernel::layer_backward);
+      flops +=
+          of_layer && index >= rows.begin && index < rows.end ? static_cast<double>(row.bytes) : 0;
+      ++index;
+    });
+  }
+  return flops;
+}
+
+// What the model needs for these samples, and no more than what was executed: a step may skip
+// layers, freeze them, or run some of them again.
+double needed_flops(const OneRun& run, const AllSteps& all, const SteadySpan& span) {
+  const Network& network = *run.preparation.network;
+  const auto whole =
+      static_cast<double>((network.forward_flops() + network.backward_flops()).count());
+  return std::min(whole * static_cast<double>(span.samples),
+                  executed_flops(*run.result.journal, all, span));
+}
+
+void rate(const OneRun& run, const AllSteps& all, const SteadySpan& span, Results& results) {
+  Prediction& prediction = results.prediction;
+  if (span.time <= Time{} || span.samples <= 0) {
+    return;
+  }
+  const double span_s = seconds(span.time);
+  prediction.samples_per_s = static_cast<double>(span.samples) / span_s;
+  const Network* network = run.preparation.network.get();
+  if (network == nullptr) {
+    return;
+  }
+  if (network->input.size() == 1 && network->input_dtype == DType::int64) {
+    prediction.tokens_per_s = *prediction.samples_per_s * static_cast<double>(network->input[0]);
+  }
+  const DeviceModel& device = run.machine.cluster.node.device;
+  const double peak =
+      static_cast<double>(device.speed(run.preparation.plan.activation_dtype).peak.count());
+  if (peak > 0) {
+    const double used =
+        needed_flops(run, all, span) / (span_s * peak * static_cast<double>(results.devices));
+    (used <= 1 ? prediction.mfu : prediction.implausible_mfu) = used;
+  }
+}
+
+void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& steady,
+                   const std::vector<int64_t>& samples, Results& results) {
+  Prediction& prediction = results.prediction;
+  const std::vector<StepMark>& steps = all.front();
+  const Journal& journal = *run.result.journal;
+  prediction.step_time = steady.end - steady.begin;
+  prediction.steady = steady.steady;
+  prediction.first_step = steps.front().finish;
+  prediction.breakdown = breakdown_of(journal, 0, steady.begin, steady.end);
+  if (!results.effective_batch_size) {
+    return;  // ranks have batches of their own
+  }
+  if (samples.empty()) {
+    rate(run, all,
+         {*prediction.step_time, *results.effective_batch_size, steady.index, steady.index},
+         results);
+    return;
+  }
+  const SteadySpan span = span_of(steps, samples, steady.index);
+  results.effective_batch_size = span.samples;
+  rate(run, all, span, results);
+}
+
+}  // namespace
+
+bool is_optimizer(const Row& row) {
+  return row.row == RowKind::op && row.kind == OpKind::compute &&
+         (row.kernel == Kernel::sgd_step || row.kernel == Kernel::adam_step ||
+          row.kernel == Kernel::squared_norm || row.kernel == Kernel::clip_by_norm ||
+          row.kernel == Kernel::clip_by_value);
+}
+
+std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
+  std::vector<StepMark> steps;
+  const LaneJournal& lane = journal.lane(rank, 0);
+  int64_t index = 0;
+  int64_t begin = 0;
+  bool fresh = true;
+  lane.for_each([&](const Row& row) {
+    if (is_optimizer(row)) {
+      if (fresh) {
+        steps.push_back({{begin, index + 1}, {}});
+      }
+      fresh = false;
+      steps.back().rows.end = index + 1;
+      steps.back().finish = std::max(steps.back().finish, lane.completion(row.sequence).finish);
+      begin = index + 1;
+    } else if (begins_forward(row)) {
+      fresh = true;
+    }
+    ++index;
+  });
+  return steps;
+}
+
+std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps) {
+  std::vector<int64_t> samples(steps, 0);
+  int64_t total = 0;
+  for (const RankLog& rank : log.ranks) {
+    for (size_t step = 0; step < rank.samples_of_steps.size(); ++step) {
+      total += rank.samples_of_steps[step];
+      if (step < steps) {
+        samples[step] += rank.samples_of_steps[step];
+      }
+    }
+  }
+  if (total == 0 || steps == 0) {
+    return {};
+  }
+  if (log.ranks.front().samples_of_steps.size() != steps) {
+    samples.assign(steps, total / static_cast<int64_t>(steps));
+  }
+  return samples;
+}
+
+namespace {
+
+/// All but the first, of those that took the most samples.
+std::vector<size_t> like_steps(const std::vector<StepMark>& steps,
+                               const std::vector<int64_t>& samples) {
+  const bool counted = samples.size() == steps.size();
+  const int64_t most = counted ? *std::max_element(samples.begin() + 1, samples.end()) : 0;
+  std::vector<size_t> order;
+  for (size_t step = 1; step < steps.size(); ++step) {
+    if (!counted || samples[step] == most) {
+      order.push_back(step);
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+std::optional<size_t> counted_step(World world, const std::vector<StepMark>& steps,
+                                   const std::vector<int64_t>& samples) {
+  if (is_real(world) && steps.size() > 1) {
+    const std::vector<size_t> order = like_steps(steps, samples);
+    return order[(order.size() - 1) / 2];
+  }
+  const std::optional<SteadyStep> steady = steady_step(steps, samples);
+  return steady ? std::optional<size_t>(steady->index) : std::nullopt;
+}
+
+std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
+                                      const std::vector<int64_t>& samples) {
+  if (steps.empty()) {
+    return std::nullopt;
+  }
+  if (steps.size() == 1) {
+    return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0};
+  }
+  std::vector<size_t> order = like_steps(steps, samples);
+  const auto length = [&](size_t step) { return steps[step].finish - steps[step - 1].finish; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t left, size_t right) { return length(left) < length(right); });
+  const size_t median = order[(order.size() - 1) / 2];
+  return SteadyStep{steps[median - 1].finish, steps[median].finish, steps[median].rows, true,
+                    median};
+}
+
+Breakdown breakdown_of(const Journal& journal, int32_t rank, Time begin, Time end) {
+  Breakdown parts;
+  std::array<int, activity_count> active{};
+  Time now = begin;
+  for (const Edge& edge : edges_of(journal, rank, begin, end)) {
+    count_span(parts, active, edge.at - now);
+    active[edge.activity] += edge.change;
+    now = edge.at;
+  }
+  count_span(parts, active, end - now);
+  return parts;
+}
+
+Results measure(const OneRun& run) {
+  Results results = configuration_of(run);
+  const RunResult& result = run.result;
+  Prediction& prediction = results.prediction;
+  prediction.total_time = result.total_time;
+  if (result.journal == nullptr) {
+    return results;
+  }
+  AllSteps all;
+  for (int32_t rank = 0; rank < result.journal->ranks(); ++rank) {
+    all.push_back(steps_of(*result.journal, rank));
+  }
+  const std::vector<StepMark>& steps = all.front();
+  prediction.steps = static_cast<int64_t>(steps.size());
+  const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
+  const std::optional<SteadyStep> steady = steady_step(steps, samples);
+  if (steady) {
+    measure_steps(run, all, *steady, samples, results);
+  } else {
+    prediction.breakdown = breakdown_of(*result.journal, 0, {}, result.total_time);
+  }
+  const std::optional<size_t> counted = counted_step(run.world, steps, samples);
+  for (int32_t rank = 0; rank < result.journal->ranks(); ++rank) {
+    RankResults& own = results.ranks.emplace_back();
+    if (const DeviceMemory* memory = fullest(result.memory[static_cast<size_t>(rank)])) {
+      own.memory = *memory;
+    }
+    own.transfers = transfers_of(*result.journal, rank,
+                                 rows_of_step(run.world, all[static_cast<size_t>(rank)], counted));
+    own.reserve = reserve_of(run, rank).total();
+    own.movements = run.preparation.log->ranks[static_cast<size_t>(rank)].transfers;
+    own.metrics = run.preparation.log->ranks[static_cast<size_t>(rank)].metrics;
+  }
+  count_samples_of(run, results);
+  return results;
+}
+
+}  // namespace lockstep::cli

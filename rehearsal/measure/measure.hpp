@@ -1,0 +1,50 @@
+#pragma once
+
+#include <vector>
+
+#include "rehearsal/results.hpp"
+#include "rehearsal/run/one_run.hpp"
+
+namespace lockstep::cli {
+
+/// A kernel that updates parameters, or clips gradients for it.
+bool is_optimizer(const Row& row);
+
+/// One optimizer step of one rank, as its journal shows it.
+struct StepMark {
+  RowRange rows;  ///< of the main lane, from after the step before
+  Time finish{};  ///< of its last optimizer kernel
+};
+/// A step is a run of optimizer kernels without a forward between them.
+std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
+
+/// The step of median length among all but the first; of the only step, that one. Nothing without
+/// steps. `begin` is the end of the step before. Where `samples` gives the samples of each step,
+/// the median is of those that took the most: the end of an epoch may cut a batch or a window of
+/// accumulation short.
+struct SteadyStep {
+  Time begin{};
+  Time end{};
+  RowRange rows;
+  bool steady = true;
+  size_t index = 0;  ///< of the step
+};
+std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
+                                      const std::vector<int64_t>& samples = {});
+
+/// The step whose transfers stand for every step. Real worlds take the middle one by position,
+/// since their lengths are never twice the same.
+std::optional<size_t> counted_step(World world, const std::vector<StepMark>& steps,
+                                   const std::vector<int64_t>& samples = {});
+
+/// The samples of each step, over all ranks; of a number of steps that the ranks' programs did not
+/// count, their average. Empty where no rank counted any.
+std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps);
+
+/// Where [begin, end) of this rank went.
+Breakdown breakdown_of(const Journal& journal, int32_t rank, Time begin, Time end);
+
+/// Everything that a run gives to expectations and reports.
+Results measure(const OneRun& run);
+
+}  // namespace lockstep::cli

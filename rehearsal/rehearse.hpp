@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "rehearsal/progress.hpp"
+#include "rehearsal/rehearsal.hpp"
+
+namespace lockstep::cli {
+
+/// How far a rehearsal goes.
+struct RehearseRequest {
+  World world = World::simulated;
+  bool explore = true;         ///< all orders, world sizes and one device; else one run
+  bool find_smallest = false;  ///< of an error, the smallest settings that show it
+  bool advise = false;         ///< rehearse variants that may be better
+  std::shared_ptr<const Deadline> deadline{};
+  std::chrono::milliseconds hang_after{10'000};    ///< of World::processes
+  std::chrono::milliseconds join_timeout{60'000};  ///< likewise
+  const RealWorld* real = nullptr;                 ///< of World::processes; null: launch them
+  std::shared_ptr<Progress> progress{};
+  int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run
+  DeviceRequest device{};                                      ///< of World::processes
+};
+
+/// Loads nothing itself: `scenario` is one of what `source` loads to. `source` is read again for
+/// other world sizes and smaller variants.
+Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> scenario,
+                   std::shared_ptr<const Sources> sources, const RehearseRequest& request);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/program/buffer_table.hpp"
+#include "model/strategy/transfers.hpp"
+#include "properties/transfer_counts.hpp"
+
+namespace lockstep::cli {
+
+/// Where a span of time of one rank went. Every moment counts once, for the first of these that is
+/// under way: compute, optimizer, communication, data that the rank itself loads, host, data that
+/// workers load; else the rank is idle.
+struct Breakdown {
+  Time compute{};
+  Time optimizer{};
+  Time exposed_communication{};
+  Time data{};
+  Time host{};
+  Time idle{};
+  Time communication{};  ///< hidden or not
+  Time busy{};           ///< the device executes something
+};
+
+struct Prediction {
+  Time total_time{};
+  int64_t steps = 0;              ///< optimizer steps of rank 0
+  std::optional<Time> step_time;  ///< steady: between the ends of two steps; none without a step
+  /// Range from calibration: 90 % of the held-out steps are within it. Empty without calibration.
+  std::optional<Time> step_time_low;
+  std::optional<Time> step_time_high;
+  std::optional<Time> total_time_low;
+  std::optional<Time> total_time_high;
+  bool steady = false;             ///< false: there was one step only, counted from its start
+  std::optional<Time> first_step;  ///< end of the first step, from the start of the run
+  Breakdown breakdown;             ///< of a steady step, or of the whole run without one
+  std::optional<double> samples_per_s;
+  std::optional<double> tokens_per_s;
+  std::optional<double> mfu;  ///< 0 .. 1
+  /// What came out above 1: the peak that the scenario states is less than what its layers use.
+  std::optional<double> implausible_mfu;
+};
+
+struct RankResults {
+  DeviceMemory memory;                    ///< of this rank's fullest device
+  Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
+  std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
+  std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
+  std::map<std::string, double> metrics;  ///< logged last
+};
+
+/// Results of variants of a training.
+struct Advice {
+  struct Change {
+    std::string text;  ///< "gradient_as_bucket_view: true"
+    Time step_time{};
+    double samples_per_s = 0;
+    Bytes peak{};
+  };
+  int64_t steps = 0;  ///< of each variant
+  int64_t tried = 0;
+  std::optional<Change> base;                 ///< the scenario itself, measured as its variants
+  std::vector<Change> changes;                ///< those that help: fastest first
+  std::optional<int64_t> largest_batch_size;  ///< of data.train that fits; 0: not even 1
+  std::string why_no_batch_size;  ///< "raises ..": a short run failed, and not for memory
+  std::string why_no_base;        ///< the same of the scenario itself
+};
+
+/// Results of a run, by the names that expectations and reports use.
+struct Results {
+  Prediction prediction;
+  std::vector<RankResults> ranks;
+  int64_t devices = 1;
+  std::string strategy;
+  std::optional<int64_t> device_batch_size;
+  std::optional<int64_t> effective_batch_size;
+  std::optional<double> learning_rate;
+  std::optional<int64_t> samples_repeated;
+  std::optional<int64_t> samples_missed;
+  std::optional<std::map<std::string, double>> single_device;  ///< metrics of one device
+  Advice advice;
+};
+
+}  // namespace lockstep::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "properties/invariants/every_sample_once.hpp"
+#include "rehearsal/results.hpp"
+#include "rehearsal/run/one_run.hpp"
+
+namespace lockstep::cli {
+
+/// The one loader of a stage ("train", "validation", ..). Null when the stage has several, or when
+/// there are no data at all.
+const LoaderSpec* loader_of(const OneRun& run, std::string_view stage);
+/// Whether ranks have batches, sizes of them or values of their own: no one device has the same.
+bool has_own_batches(const LoaderSpec& loader);
+/// Samples in the data set of a stage; nothing where batches are counted instead.
+std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stage);
+
+/// How often the ranks took the samples of a stage's first loader in an epoch; nothing where they
+/// took none, or have batches of their own.
+std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage, int64_t epoch);
+
+/// Like sample_counts, for the last epoch of an evaluation.
+std::optional<SampleCounts> last_sample_counts(const OneRun& run, std::string_view stage);
+
+/// The resolved configuration of a run: devices, batch sizes, learning rate.
+Results configuration_of(const OneRun& run);
+
+}  // namespace lockstep::cli

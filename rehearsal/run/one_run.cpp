@@ -1,0 +1,352 @@
+#include "rehearsal/run/one_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "properties/finding.hpp"
+#include "rehearsal/explore/explorer_port.hpp"
+#include "rehearsal/run/faults.hpp"
+#include "rehearsal/run/process_run.hpp"
+#include "rehearsal/run/scenario_places.hpp"
+#include "sim/simulation.hpp"
+#ifdef LOCKSTEP_HAS_GLOO
+#include "backend/gloo/world.hpp"
+#endif
+
+namespace lockstep::cli {
+
+namespace {
+
+WorldAbilities abilities_of(const RunRequest& request) {
+  WorldAbilities abilities;
+  abilities.faults = every_fault();
+  abilities.calibration = true;  // a real world has times of its own
+  abilities.computes_layers = request.world == World::processes;
+  abilities.repeats_operations = request.repeats_processes;
+  abilities.has_arithmetic = request.computes;
+  abilities.stands_for = request.stands_for;
+  abilities.joins_evaluation = request.joins_evaluation;
+  if (request.deadline != nullptr) {
+    abilities.stop_asked = [deadline = request.deadline] { return deadline->passed(); };
+    abilities.value_budget = request.deadline->values();
+  }
+  return abilities;
+}
+
+void add_problems(OneRun& run, const std::vector<Problem>& problems) {
+  run.problems.insert(run.problems.end(), problems.begin(), problems.end());
+}
+
+bool is_fatal(const Problem& problem) { return problem.stops(); }
+
+bool may_run(const OneRun& run) {
+  return run.preparation.runnable() &&
+         std::none_of(run.problems.begin(), run.problems.end(), is_fatal);
+}
+
+SourcePlace place_of_machine(const Scenario& scenario) {
+  if (scenario.cluster) {
+    return scenario.cluster->place;
+  }
+  return scenario.trainer ? scenario.trainer->place : SourcePlace{scenario.file, 0, 0};
+}
+
+std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& costs) {
+  if (machine.is_flat) {
+    return {"network: bandwidth and latency from the scenario, the same for every pair",
+            "compute: times from the scenario; flops and bytes by the cpu preset, "
+            "UNCALIBRATED",
+            machine.algorithms == sim::CollectiveAlgorithms::tree
+                ? "collectives: double binary trees for all_reduce, else rings"
+                : "collectives: rings, by latency and bandwidth alone"};
+  }
+  std::vector<std::string> basis = machine.assumptions;
+  basis.insert(basis.end(), costs.basis.begin(), costs.basis.end());
+  return basis;
+}
+
+// Describes the measurements, and what they lack.
+void tell_calibration(OneRun& run, const NamedCalibration& named, const sim::Costs& costs) {
+  CalibrationUse use{named.file, named.calibration->origin, costs.ranks_on_node, {}};
+  for (const auto& lacking :
+       {costs.measured_compute->not_measured(), costs.measured_communication->not_measured()}) {
+    use.not_measured.insert(use.not_measured.end(), lacking.begin(), lacking.end());
+  }
+  run.basis.insert(run.basis.begin(), "calibrated on " + text_of(use));
+  if (!use.not_measured.empty()) {
+    run.basis.push_back(
+        fmt::format("not measured, and outside the range: {}", fmt::join(use.not_measured, ", ")));
+  }
+  run.calibration = std::move(use);
+}
+
+sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, const FaultPlan& faults,
+                              const Calibration* calibration) {
+  sim::CostOptions options;
+  options.world_size = run.preparation.options.world_size;
+  options.ranks_per_node = run.machine.ranks_per_node;
+  options.devices_per_rank = run.preparation.options.devices_per_rank;
+  options.algorithms = run.machine.algorithms;
+  options.on_gpus = !run.preparation.placement.cpu;
+  options.stragglers = faults.stragglers;
+  options.calibration = calibration;
+  options.network = run.preparation.network.get();
+  options.end = request.end;
+  return options;
+}
+
+std::string text_of_exceeded(const ValueMemory& budget, const Sites& sites) {
+  return fmt::format(
+      "the values of this run take more than {} of memory, at {}; use smaller tensors or fewer "
+      "ranks, or allow more: --value-memory SIZE",
+      bytes_text(budget.most().count()), sites.place(budget.exceeded_at()));
+}
+
+void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
+              const FaultPlan& faults, const ProgramOfRank& program) {
+  const NamedCalibration named = calibration_of(scenario, run.machine);
+  add_problems(run, named.problems);
+  if (!named.problems.empty()) {
+    return;
+  }
+  const sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
+  sim::CostsResult built = sim::build_costs(run.machine.cluster, options);
+  for (const ClusterError& error : built.errors) {
+    run.problems.push_back(
+        {Problem::Kind::invalid, place_of_machine(scenario), error.message, error.remedy});
+  }
+  if (!built.errors.empty()) {
+    return;
+  }
+  sim::Costs& costs = built.costs;
+  run.basis = run.preparation.assumptions;
+  const std::vector<std::string> figures = basis_of(run.machine, costs);
+  run.basis.insert(run.basis.end(), figures.begin(), figures.end());
+  sim::SimulationOptions simulation;
+  simulation.compute = costs.compute.get();
+  simulation.communication = &costs.pricing();
+  simulation.launch_overhead = costs.launch_overhead;
+  simulation.tie_seed = request.schedule.tie_seed;
+  simulation.any_source_choices = request.schedule.sources;
+  simulation.any_source_last = request.schedule.sources_last;
+  simulation.any_source_alternatives = &run.source_alternatives;
+  for (const LostRank& lost : faults.lost_ranks) {
+    simulation.lost_ranks.emplace_back(lost.rank, lost.at);
+  }
+  simulation.observer = costs.slowed;
+  simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
+  run.preparation.options.device_memory = costs.device_memory;
+  simulation.stop_asked = [deadline = request.deadline, store = run.store] {
+    return !store->failure().empty() ||
+           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
+  };
+  try {
+    run.result = sim::simulate(run.preparation.options, simulation, program);
+    if (costs.slowed != nullptr) {
+      run.result.struck_faults.merge(costs.slowed->struck());
+    }
+    if (named.calibration) {
+      tell_calibration(run, named, costs);
+    }
+    run.ran = true;
+  } catch (const sim::WorldGivenUp&) {
+    run.undecided = request.deadline->reason();
+  } catch (const ValueBudgetExceeded&) {
+    run.undecided = text_of_exceeded(*request.deadline->values(), run.preparation.sites);
+  }
+}
+
+void run_on_threads(OneRun& run, const ProgramOfRank& program) {
+  const int32_t ranks = run.preparation.options.world_size;
+  if (!has_thread_world()) {
+    run.problems.push_back(
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
+         "this program was built without Gloo, so --world threads is not available",
+         "install libgloo and build again, or use --world simulated"});
+    return;
+  }
+  if (ranks > thread_ranks_max) {
+    run.problems.push_back(
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
+         fmt::format("{} ranks are too many for threads of one process: {} at most", ranks,
+                     thread_ranks_max),
+         "use --world simulated, or fewer ranks"});
+    return;
+  }
+#ifdef LOCKSTEP_HAS_GLOO
+  backend::GlooOptions options;
+  options.deadline = std::chrono::milliseconds(3'000);
+  try {
+    run.result = backend::run(run.preparation.options, options, program);
+    run.ran = true;
+  } catch (const backend::WorldUnavailable& error) {
+    run.world_failure = error.what();
+  }
+#else
+  static_cast<void>(program);
+#endif
+}
+
+std::string limit_reached(const OneRun& run, const Exploration& exploration) {
+  if (!run.store->failure().empty()) {
+    return run.store->failure();
+  }
+  if (const Deadline* const deadline = exploration.deadline) {
+    if (deadline->values()->exceeded()) {
+      return text_of_exceeded(*deadline->values(), run.preparation.sites);
+    }
+    if (exploration.deadline_passed || deadline->passed()) {
+      return deadline->reason();
+    }
+  }
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const auto stopped = std::find_if(
+      ranks.begin(), ranks.end(), [](const RankLog& rank) { return rank.statement_limit_reached; });
+  if (stopped == ranks.end()) {
+    return "";
+  }
+  return fmt::format("rank {} was stopped after {} statements, perhaps in an endless loop",
+                     stopped - ranks.begin(), stopped->statements - 1);
+}
+
+// A program ends by whatever it throws; this only the sizes of the scenario can cause.
+bool overflowed(const RunResult& result) {
+  return std::any_of(result.ends.begin(), result.ends.end(), [](const RankEnd& end) {
+    return end.kind == RankEnd::Kind::raised && end.message == QuantityOverflow().what();
+  });
+}
+
+// The simulated run of what is to run for real; of a run of processes its operations alone.
+OneRun counted_by_simulation(const Scenario& scenario, const RunRequest& request) {
+  RunRequest simulated;
+  simulated.deadline = request.deadline;
+  simulated.repeats_processes = request.world == World::processes;
+  simulated.computes = !simulated.repeats_processes;
+  return run_once(scenario, simulated);
+}
+
+void run_for_real(OneRun& run, const Scenario& scenario, const RunRequest& request,
+                  const ProgramOfRank& program) {
+  if (request.world == World::processes && request.real == nullptr &&
+      refuses_processes(run)) {  // before a simulation that such a number would make long
+    return;
+  }
+  const OneRun counted =
+      request.real == nullptr ? counted_by_simulation(scenario, request) : OneRun();
+  // Sizes and times that do not fit in 64 bits show when they are added up, as the simulation does;
+  // a scenario that is bad input there is bad input here too.
+  std::ranges::copy_if(
+      counted.problems, std::back_inserter(run.problems),
+      [](const Problem& problem) { return problem.kind == Problem::Kind::invalid; });
+  if (!may_run(run)) {
+    return;
+  }
+  run.preparation.options.device_memory = run.machine.cluster.node.device.memory;
+  if (request.world == World::threads) {
+    run_on_threads(run, program);
+  } else {
+    run_on_processes(run, request, counted, program);
+  }
+}
+
+}  // namespace
+
+bool has_thread_world() {
+#ifdef LOCKSTEP_HAS_GLOO
+  return true;
+#else
+  return false;
+#endif
+}
+
+const StrategyRegistry& strategies() {
+  static const StrategyRegistry registry = standard_strategies();
+  return registry;
+}
+
+namespace {
+
+void set_limits(OneRun& run, const RunRequest& request) {
+  RunOptions& options = run.preparation.options;
+  options.value_budget = request.deadline == nullptr ? nullptr : request.deadline->values();
+  run.store = std::make_shared<TemporaryStore>();
+  options.journal = {request.lists, true, run.store, request.journal_bytes_max};
+}
+
+}  // namespace
+
+namespace {
+
+bool refuse_overflow(OneRun& run, const Scenario& scenario) {
+  if (!overflowed(run.result)) {
+    return false;
+  }
+  run.ran = false;
+  run.problems.push_back({Problem::Kind::invalid,
+                          {scenario.file, 0, 0},
+                          QuantityOverflow().what(),
+                          "make the sizes, counts or times of the scenario smaller"});
+  return true;
+}
+
+}  // namespace
+
+OneRun run_once(const Scenario& scenario, const RunRequest& request) {
+  OneRun run;
+  run.world = request.world;
+  if (request.deadline != nullptr) {
+    request.deadline->values()->begin_run();
+  }
+  run.preparation = prepare(scenario, strategies(), abilities_of(request));
+  add_problems(run, run.preparation.problems);
+  if (!may_run(run)) {
+    return run;
+  }
+  const FaultPlan faults = plan_faults(scenario, run.preparation, request.world);
+  add_problems(run, faults.problems);
+  run.machine = machine_of(run.preparation);
+  add_problems(run, run.machine.problems);
+  if (run.machine.problems.empty()) {
+    add_problems(run, problems_of_links(scenario, run.machine.cluster));
+  }
+  if (!may_run(run)) {
+    return run;
+  }
+  RunOptions& options = run.preparation.options;
+  options.faults = faults.planned;
+  set_limits(run, request);
+  options.replay = request.replay;
+  Exploration exploration;
+  exploration.script = request.schedule.free_choices;
+  exploration.other_choices = request.schedule.other_choices;
+  exploration.scripted = request.world == World::simulated;
+  exploration.deadline = request.deadline;
+  std::vector<std::unique_ptr<RankView>> views(static_cast<size_t>(options.world_size));
+  const ProgramOfRank program =
+      explored(run.preparation.program, exploration, views, request.schedule);
+  if (request.world == World::simulated) {
+    simulate(run, scenario, request, faults, program);
+  } else {
+    run_for_real(run, scenario, request, program);
+  }
+  if (!run.ran || refuse_overflow(run, scenario)) {
+    return run;
+  }
+  run.preparation.sites.merge(faults.sites);
+  run.unstruck = notes_on_unstruck(scenario, faults, run.result);
+  add_problems(run, run.unstruck);
+  run.free_choices = std::move(exploration.taken);
+  run.undecided = limit_reached(run, exploration);
+  add_places_of_keys(*run.preparation.scenario, run.preparation.sites);
+  if (run.result.journal) {
+    run.result.journal->sites.merge(run.preparation.sites);
+    run.result.journal->stream_names = run.preparation.stream_names;
+  }
+  return run;
+}
+
+}  // namespace lockstep::cli

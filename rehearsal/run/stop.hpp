@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "rehearsal/run/value_memory.hpp"
+
+namespace lockstep::cli {
+
+/// What one case may use up: time, and memory for values. The answer is undecided, never a verdict,
+/// once a limit is reached or the user has interrupted the command. Copies share the interruption.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr Bytes usual_value_memory = Bytes(int64_t{4} << 30);
+
+  Deadline() : Deadline(std::nullopt) {}
+  /// `seconds` is positive; beyond what a clock counts there is no deadline.
+  explicit Deadline(std::optional<double> seconds,
+                    std::optional<Bytes> value_memory = usual_value_memory)
+      : values_(std::make_shared<ValueMemory>(value_memory.value_or(usual_value_memory))) {
+    constexpr double longest_s = 1e9;
+    if (seconds && *seconds < longest_s) {
+      at_ = Clock::now() +
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+    }
+  }
+  /// Returns the same limits with a separate count of values.
+  Deadline for_another_case() const {
+    Deadline other = *this;
+    other.values_ = std::make_shared<ValueMemory>(values_->most());
+    return other;
+  }
+
+  bool passed() const { return interrupted() || (at_ && Clock::now() >= *at_); }
+  std::optional<Clock::time_point> at() const { return at_; }
+
+  /// The user asks for an end: from now on it has passed.
+  void interrupt() const { interrupted_->store(true, std::memory_order_relaxed); }
+  bool interrupted() const { return interrupted_->load(std::memory_order_relaxed); }
+
+  /// Why it has passed.
+  const char* reason() const {
+    return interrupted() ? "the command was interrupted" : "the time limit was reached";
+  }
+  const std::shared_ptr<ValueMemory>& values() const { return values_; }
+
+ private:
+  std::optional<Clock::time_point> at_;
+  std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<ValueMemory> values_;
+};
+
+/// Ends a rank's program once the deadline has passed.
+class TimeLimitReached final : public std::runtime_error {
+ public:
+  explicit TimeLimitReached(const Deadline& deadline) : std::runtime_error(deadline.reason()) {}
+};
+
+}  // namespace lockstep::cli

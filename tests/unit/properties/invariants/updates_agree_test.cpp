@@ -1,0 +1,79 @@
+#include "properties/invariants/updates_agree.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace lockstep;
+
+namespace {
+
+constexpr SiteId step_site{7};
+constexpr SiteId clip_site{8};
+
+WeightUpdate step(int64_t times = 1) {
+  WeightUpdate update;
+  update.learning_rate = 0.1;
+  update.has_gradients = true;
+  update.site = step_site;
+  update.times = times;
+  return update;
+}
+
+WeightUpdate clipped(double limit, int64_t times = 1) {
+  WeightUpdate update = step(times);
+  update.clipping = {GradientClipping::Algorithm::norm, limit};
+  update.clipping_site = clip_site;
+  return update;
+}
+
+using Updates = std::vector<WeightUpdate>;
+
+std::vector<Finding> judged(const std::vector<Updates>& all) {
+  std::vector<RankUpdates> ranks;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    ranks.push_back({static_cast<int32_t>(rank), all[rank]});
+  }
+  return updates_agree(ranks);
+}
+
+}  // namespace
+
+TEST_CASE("ranks that take the same steps agree however they are listed") {
+  CHECK(judged({{step(3)}, {step(3)}}).empty());
+  CHECK(judged({{step(3)}, {step(), step(2)}}).empty());
+  // The same step by another statement, as in the branches of an `if`.
+  WeightUpdate elsewhere = step();
+  elsewhere.site = SiteId{9};
+  CHECK(judged({{step(2)}, {elsewhere, step()}}).empty());
+  CHECK(judged({{}, {}}).empty());
+  CHECK(judged({}).empty());
+}
+
+TEST_CASE("a step that only some ranks take is LS305 at its statement") {
+  const std::vector<Finding> findings = judged({{step(4)}, {}, {}});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].code == "LS305");
+  CHECK(findings[0].level == Level::error);
+  CHECK(findings[0].title == "ranks 1-2 do not update the weights as rank 0 does");
+  CHECK(findings[0].site() == step_site);
+  CHECK(findings[0].why.text == "optimizer step 1 differs");
+}
+
+TEST_CASE("a clipping that only some ranks reach is LS305 at the clipping") {
+  const std::vector<Finding> findings =
+      judged({{step(2), clipped(1), step()}, {step(2), step(), step()}});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title == "rank 1 does not update the weights as rank 0 does");
+  CHECK(findings[0].site() == clip_site);
+  CHECK(findings[0].why.text == "optimizer step 3 differs");
+  CHECK(judged({{clipped(1)}, {clipped(1)}}).empty());
+  CHECK(judged({{clipped(1)}, {clipped(2)}}).size() == 1);
+}
+
+TEST_CASE("another learning rate, or gradients set to None on one rank, are other steps") {
+  WeightUpdate slower = step();
+  slower.learning_rate = 0.05;
+  CHECK(judged({{step()}, {slower}}).size() == 1);
+  WeightUpdate without = step();
+  without.has_gradients = false;
+  CHECK(judged({{step()}, {without}}).size() == 1);
+}

@@ -1,0 +1,134 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "model/strategy/registry.hpp"
+#include "model/trainer/framework/precision_choice.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+const std::vector<std::string> names_of_2 = {"32-true",
+                                             "64-true",
+                                             "16-true",
+                                             "bf16-true",
+                                             "16-mixed",
+                                             "bf16-mixed",
+                                             "transformer-engine",
+                                             "transformer-engine-float16"};
+
+PrecisionSituation under(const std::string& strategy, Version lightning = {2, 6, 0}) {
+  PrecisionSituation situation;
+  situation.lightning = lightning;
+  situation.strategy = strategy;
+  situation.traits = standard_strategies().traits_of(strategy);
+  situation.compute_capability = 90;
+  return situation;
+}
+
+std::vector<std::string> taken_by(const std::string& strategy) {
+  std::vector<std::string> taken;
+  for (const std::string& name : names_of_2) {
+    if (choose_precision(name, under(strategy)).refusal.empty()) {
+      taken.push_back(name);
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
+TEST_CASE("each strategy takes its precisions and refuses the others") {
+  const std::vector<std::string> five = {"32-true", "16-true", "bf16-true", "16-mixed",
+                                         "bf16-mixed"};
+  for (const char* strategy : {"single", "ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"}) {
+    CHECK(taken_by(strategy) == names_of_2);
+  }
+  CHECK(taken_by("fsdp") == five);
+  PrecisionSituation model_parallel = under("ddp");
+  model_parallel.traits.precisions = Precisions::no_double_nor_scaler;
+  CHECK(choose_precision("bf16-mixed", model_parallel).refusal.empty());
+  CHECK_FALSE(choose_precision("16-mixed", model_parallel).refusal.empty());
+}
+
+TEST_CASE("a precision is a type of parameters and one of activations") {
+  struct Row {
+    std::string name;
+    DType parameters;
+    DType activations;
+  };
+  for (const Row& row :
+       {Row{"32-true", DType::fp32, DType::fp32}, Row{"64-true", DType::fp64, DType::fp64},
+        Row{"16-true", DType::fp16, DType::fp16}, Row{"bf16-true", DType::bf16, DType::bf16},
+        Row{"16-mixed", DType::fp32, DType::fp16}, Row{"bf16-mixed", DType::fp32, DType::bf16}}) {
+    const PrecisionChoice choice = choose_precision(row.name, under("ddp"));
+    CHECK(choice.parameters == row.parameters);
+    CHECK(choice.activations == row.activations);
+  }
+}
+
+TEST_CASE("the short names are mixed, in 1.x they are all there is") {
+  const Version v1_6{1, 6, 5};
+  CHECK(choose_precision("16", under("ddp")).name == "16-mixed");
+  CHECK(choose_precision("bf16", under("ddp", v1_6)).name == "bf16-mixed");
+  CHECK(choose_precision("32", under("ddp", v1_6)).name == "32-true");
+  CHECK(choose_precision("64", under("ddp", v1_6)).name == "64-true");
+  CHECK_FALSE(choose_precision("16-mixed", under("ddp", v1_6)).refusal.empty());
+  CHECK_FALSE(choose_precision("8", under("ddp")).refusal.empty());
+}
+
+TEST_CASE("16 bit on CPU becomes bf16") {
+  PrecisionSituation cpu = under("ddp");
+  cpu.cpu = true;
+  cpu.compute_capability = 0;
+  const PrecisionChoice choice = choose_precision("16-mixed", cpu);
+  CHECK(choice.name == "bf16-mixed");
+  CHECK(choice.activations == DType::bf16);
+  CHECK_FALSE(choice.warning.empty());
+}
+
+TEST_CASE("Apex knows no bf16 and no sharded strategy") {
+  PrecisionSituation apex = under("ddp", {1, 6, 5});
+  apex.apex = true;
+  CHECK(choose_precision("16", apex).refusal.empty());
+  CHECK_FALSE(choose_precision("bf16", apex).refusal.empty());
+  apex.strategy = "ddp_sharded";
+  apex.traits.takes_apex = false;
+  CHECK_FALSE(choose_precision("16", apex).refusal.empty());
+  apex.apex = false;
+  CHECK(choose_precision("16", apex).refusal.empty());
+}
+
+TEST_CASE("dp takes 16 bit although its documentation says otherwise") {
+  const PrecisionChoice choice = choose_precision("16", under("dp", {1, 6, 5}));
+  CHECK(choice.refusal.empty());
+  CHECK_FALSE(choice.note.empty());
+}
+
+TEST_CASE("bf16 needs Ampere, and fp16 is fast from Volta on") {
+  PrecisionSituation situation = under("ddp");
+  situation.compute_capability = 70;
+  CHECK(choose_precision("bf16-mixed", situation).refusal.empty());
+  CHECK_FALSE(choose_precision("bf16-mixed", situation).warning.empty());  // emulated
+  situation.torch = {2, 3, 0};
+  CHECK_FALSE(choose_precision("bf16-mixed", situation).refusal.empty());
+  CHECK_FALSE(choose_precision("bf16-true", situation).warning.empty());
+  CHECK(choose_precision("16-mixed", situation).warning.empty());
+  situation.compute_capability = 61;
+  CHECK_FALSE(choose_precision("16-mixed", situation).warning.empty());
+  situation.compute_capability = 80;
+  CHECK(choose_precision("bf16-mixed", situation).refusal.empty());
+}
+
+// transformer_engine/pytorch/fp8.py; Lightning does not look.
+TEST_CASE("FP8 needs a GPU of compute capability 8.9") {
+  PrecisionSituation situation = under("ddp");
+  CHECK(choose_precision("transformer-engine", situation).note.find("FP8") != std::string::npos);
+  situation.compute_capability = 80;
+  CHECK(choose_precision("transformer-engine", situation).refusal ==
+        "Device compute capability 8.9 or higher required for FP8 execution");
+  CHECK(choose_precision("bf16-mixed", situation).refusal.empty());
+  situation.cpu = true;
+  CHECK_FALSE(choose_precision("transformer-engine-float16", situation).refusal.empty());
+}
