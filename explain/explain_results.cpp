@@ -55,9 +55,10 @@ communication that does not overlap with computation. For a bare program they co
     {"memory", "memory of one rank's fullest device",
      R"page(
 memory.peak is the most that was held at one time; memory.parameter, .gradient,
-.optimizer_state, .activation, .communication, .workspace are what it was made of then. As with
-torch.cuda.max_memory_allocated(), the CUDA context, NCCL's buffers and fragmentation are not in it.
-memory.context is an estimate of the CUDA context and NCCL's buffers.
+.optimizer_state, .activation, .communication, .workspace, .gathered are what it was made of then
+(gathered: whole parameters of which ranks store parts). As with torch.cuda.max_memory_allocated(),
+the CUDA context, NCCL's buffers and fragmentation are not in it. memory.context is an estimate of
+the CUDA context and NCCL's buffers; memory.host is the host memory of one rank.
 Example: memory.peak < 72 GiB on rank 0
 )page"},
     {"transfers", "communication of a steady step and rank",

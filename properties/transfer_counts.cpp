@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "model/strategy/device_copy.hpp"
+#include "model/strategy/data_parallel/device_copy.hpp"
 #include "properties/rank_set.hpp"
 
 namespace lockstep {

@@ -47,6 +47,7 @@ struct Prediction {
 
 struct RankResults {
   DeviceMemory memory;                    ///< of this rank's fullest device
+  Bytes host_peak{};                      ///< in host memory: batches, and what is offloaded
   Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels

@@ -6,6 +6,7 @@
 #include "cli/input_files.hpp"
 #include "cli/render/json.hpp"
 #include "cli/render/render.hpp"
+#include "cli/render/render_side_by_side.hpp"
 #include "cli/render/timeline/timeline.hpp"
 #include "model/core/ensure.hpp"
 #include "rehearsal/jobs.hpp"
@@ -128,6 +129,9 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
   }
   if (request.format == Format::json) {
     answer.text = text_of(json_of(results, request));
+  } else if (request.command == "run") {
+    const std::string table = render_side_by_side(results, style);
+    answer.text += table.empty() ? "" : "\n" + table;
   }
   write_timeline(collected.jobs, request, answer);
   mark_interrupted(answer, *how.deadline);

@@ -149,6 +149,7 @@ Json classes_json(const Rehearsal& rehearsal) {
     Json json;
     json["memory"] = memory_json(rank.memory);
     const DeviceReserve reserve = reserve_of(rehearsal.run, static_cast<int32_t>(by_rank.size()));
+    json["memory"]["host_peak_bytes"] = rank.host_peak.count();
     json["memory"]["cuda_context_bytes"] = reserve.cuda_context.count();
     json["memory"]["nccl_bytes"] = reserve.nccl.count();
     json["transfers"] = transfers_json(rank.transfers);

@@ -18,9 +18,10 @@ enum class Purpose : uint8_t {
   communication,  ///< DDP buckets, staging of collectives
   workspace,
   input,
-  metric,  ///< logged values, metric states, decisions: always carries values
+  metric,    ///< logged values, metric states, decisions: always carries values
+  gathered,  ///< whole parameters of which ranks store parts, while they are used
 };
-inline constexpr int purpose_count = 8;
+inline constexpr int purpose_count = 9;
 std::string_view name_of(Purpose purpose);
 
 /// Bytes held, by purpose.

@@ -12,8 +12,8 @@ std::string_view name_of(OpKind kind) {
 
 std::string_view name_of(Purpose purpose) {
   constexpr std::string_view names[purpose_count] = {
-      "parameter",     "gradient",  "optimizer_state", "activation",
-      "communication", "workspace", "input",           "metric"};
+      "parameter", "gradient", "optimizer_state", "activation", "communication",
+      "workspace", "input",    "metric",          "gathered"};
   return names[static_cast<int>(purpose)];
 }
 

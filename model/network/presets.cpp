@@ -116,14 +116,30 @@ NetworkDescription describe_resnet(std::string_view name, const ResnetShape& sha
   return network;
 }
 
-// ---- GPT-2: Radford et al. 2019; sizes of the published checkpoints, pre-norm, tied embedding
+// ---- GPT-2: Radford et al. 2019; sizes of the published checkpoints, pre-norm, tied embedding.
+// GPT-3: Brown et al. 2020, table 2.1, of the same structure; every layer's attention is dense
+// here.
 // ----
 
 struct GptShape {
   int64_t layers;
   int64_t heads;
   int64_t width;
+  int64_t positions = 1024;
 };
+
+struct NamedGpt {
+  std::string_view name;
+  GptShape shape;
+};
+
+constexpr NamedGpt gpts[] = {{"gpt2", {12, 12, 768}},
+                             {"gpt2-medium", {24, 16, 1024}},
+                             {"gpt2-large", {36, 20, 1280}},
+                             {"gpt2-xl", {48, 25, 1600}},
+                             {"gpt3-6.7b", {32, 32, 4096, 2048}},
+                             {"gpt3-13b", {40, 40, 5120, 2048}},
+                             {"gpt3-175b", {96, 96, 12288, 2048}}};
 
 void add_gpt_block(const GptShape& shape, const std::string& name, double dropout, Layers& layers) {
   const int64_t width = shape.width;
@@ -143,13 +159,13 @@ void add_gpt_block(const GptShape& shape, const std::string& name, double dropou
 
 NetworkDescription describe_gpt(std::string_view name, const GptShape& shape,
                                 ArgumentReader& arguments) {
-  const int64_t seq_len = arguments.integer("seq_len", 1024);
+  const int64_t seq_len = arguments.integer("seq_len", shape.positions);
   const int64_t vocabulary = arguments.integer("vocab_size", 50257);
   const double dropout = arguments.number("dropout", 0.1);
   NetworkDescription network{
       .name = std::string(name), .input = Shape{seq_len}, .input_dtype = DType::int64};
-  // Published checkpoints have 1024 positions; a longer sequence needs as many.
-  const int64_t positions = std::max<int64_t>(1024, seq_len);
+  // Published checkpoints have so many positions; a longer sequence needs as many as it is long.
+  const int64_t positions = std::max(shape.positions, seq_len);
   network.layers = {
       layer("Embedding", "transformer.wte", {{"", vocabulary}, {"", shape.width}}),
       layer("PositionalEmbedding", "transformer.wpe", {{"", positions}, {"", shape.width}}),
@@ -176,16 +192,8 @@ NetworkDescription describe(std::string_view name, ArgumentReader& arguments) {
   if (name == "resnet50") {
     return describe_resnet(name, {{3, 4, 6, 3}, true}, arguments);
   }
-  if (name == "gpt2") {
-    return describe_gpt(name, {12, 12, 768}, arguments);
-  }
-  if (name == "gpt2-medium") {
-    return describe_gpt(name, {24, 16, 1024}, arguments);
-  }
-  if (name == "gpt2-large") {
-    return describe_gpt(name, {36, 20, 1280}, arguments);
-  }
-  return describe_gpt(name, {48, 25, 1600}, arguments);
+  const auto* gpt = std::ranges::find(gpts, name, &NamedGpt::name);
+  return describe_gpt(name, gpt->shape, arguments);
 }
 
 }  // namespace
@@ -195,6 +203,7 @@ std::vector<NetworkPreset> network_presets() {
   const std::vector<std::string_view> text = {"seq_len", "vocab_size", "dropout"};
   const std::string_view resnet = "He et al. 2016; torchvision.models.resnet";
   const std::string_view gpt = "Radford et al. 2019; the published GPT-2 checkpoints";
+  const std::string_view gpt3 = "Brown et al. 2020, table 2.1; attention is dense in every layer";
   return {
       {"mlp", "two-layer perceptron 32-64-2", "", {"in_features", "hidden_size", "num_classes"}},
       {"resnet18", "ResNet-18, 11.7 M parameters", resnet, image},
@@ -203,6 +212,9 @@ std::vector<NetworkPreset> network_presets() {
       {"gpt2-medium", "GPT-2 medium, 355 M parameters", gpt, text},
       {"gpt2-large", "GPT-2 large, 774 M parameters", gpt, text},
       {"gpt2-xl", "GPT-2 XL, 1.56 G parameters", gpt, text},
+      {"gpt3-6.7b", "GPT-3 6.7 B, 6.66 G parameters", gpt3, text},
+      {"gpt3-13b", "GPT-3 13 B, 12.9 G parameters", gpt3, text},
+      {"gpt3-175b", "GPT-3 175 B, 174.6 G parameters", gpt3, text},
   };
 }
 

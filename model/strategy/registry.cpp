@@ -1,12 +1,12 @@
 #include "model/strategy/registry.hpp"
 
-#include "model/strategy/ddp.hpp"
-#include "model/strategy/dp.hpp"
-#include "model/strategy/sharded/deepspeed.hpp"
-#include "model/strategy/sharded/fairscale.hpp"
-#include "model/strategy/sharded/fsdp.hpp"
-#include "model/strategy/sharded/fsdp2.hpp"
-#include "model/strategy/single.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/data_parallel/dp.hpp"
+#include "model/strategy/data_parallel/single.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed.hpp"
+#include "model/strategy/sharded/fairscale/fairscale.hpp"
+#include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp2.hpp"
 
 namespace lockstep {
 

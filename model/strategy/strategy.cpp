@@ -1,6 +1,6 @@
 #include "model/strategy/strategy.hpp"
 
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "model/strategy/gradient_clipping.hpp"
+#include "model/strategy/local_model/gradient_clipping.hpp"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "model/expression/arithmetic.hpp"
-#include "model/strategy/device_copy.hpp"
+#include "model/strategy/data_parallel/device_copy.hpp"
 #include "model/user_program/interpreter.hpp"
 #include "model/user_program/sites.hpp"
 

@@ -34,6 +34,9 @@ Found memory_value(const std::string& part, const RankResults& rank) {
   if (part == "context") {
     return Value(rank.reserve);
   }
+  if (part == "host") {
+    return Value(rank.host_peak);
+  }
   for (int purpose = 0; purpose < purpose_count; ++purpose) {
     if (part == name_of(static_cast<Purpose>(purpose))) {
       return Value(rank.memory.peak_by_purpose[static_cast<size_t>(purpose)]);

@@ -364,7 +364,11 @@ Results measure(const OneRun& run) {
   const std::optional<size_t> counted = counted_step(run.world, steps, samples);
   for (int32_t rank = 0; rank < result.journal->ranks(); ++rank) {
     RankResults& own = results.ranks.emplace_back();
-    if (const DeviceMemory* memory = fullest(result.memory[static_cast<size_t>(rank)])) {
+    const auto& devices = result.memory[static_cast<size_t>(rank)];
+    if (const auto host = devices.find(host_device); host != devices.end()) {
+      own.host_peak = host->second.peak;
+    }
+    if (const DeviceMemory* memory = fullest(devices)) {
       own.memory = *memory;
     }
     own.transfers = transfers_of(*result.journal, rank,

@@ -1,6 +1,6 @@
 // Corner programs of data parallelism, in both worlds: overlap, several devices, offload, join.
-#include "model/strategy/ddp.hpp"
-#include "model/strategy/dp.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/data_parallel/dp.hpp"
 #include "tests/conformance/agreement.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 

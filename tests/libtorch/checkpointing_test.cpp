@@ -6,7 +6,7 @@
 #include "backend/libtorch/kernels.hpp"
 #include "backend/libtorch/layer_kernels.hpp"
 #include "backend/libtorch/tensor_values.hpp"
-#include "model/strategy/ddp.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
 namespace lockstep::libtorch_test {

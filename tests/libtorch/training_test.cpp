@@ -3,7 +3,7 @@
 
 #include "backend/gloo/world.hpp"
 #include "backend/libtorch/kernels.hpp"
-#include "model/strategy/ddp.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
 #include "tests/libtorch/layer_case.hpp"
 
 namespace lockstep::libtorch_test {

@@ -193,7 +193,7 @@ def start_rank(setting, rank, folder):
     process = os.fork()
     if process != 0:
         return process
-    # A rank that waits where no time limit of Gloo's applies ends here, and with it the recording.
+    # Where no time limit of Gloo's applies, a rank that waits ends here, and the recording with it.
     signal.alarm(RANK_SECONDS_MAX)
     status = 0
     try:

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "model/network/build.hpp"
-#include "model/strategy/distributed.hpp"
+#include "model/strategy/data_parallel/distributed.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/registry.hpp"
-#include "model/strategy/replica.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "model/core/ensure.hpp"
 #include "model/network/build.hpp"
-#include "model/strategy/dp.hpp"
-#include "model/strategy/single.hpp"
+#include "model/strategy/data_parallel/dp.hpp"
+#include "model/strategy/data_parallel/single.hpp"
 
 namespace lockstep::test {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "model/network/network.hpp"
-#include "model/strategy/ddp.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
 #include "tests/conformance/world.hpp"
 
 namespace lockstep::test {

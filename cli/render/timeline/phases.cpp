@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "model/strategy/ddp_sites.hpp"
-#include "model/strategy/replica_sites.hpp"
+#include "model/strategy/data_parallel/ddp_sites.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "rehearsal/measure/measure.hpp"
 
 namespace lockstep::cli {

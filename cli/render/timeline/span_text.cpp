@@ -6,7 +6,7 @@
 #include "cli/render/timeline/trace_file.hpp"
 #include "model/core/queue_name.hpp"
 #include "model/network/network.hpp"
-#include "model/strategy/replica_sites.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "properties/diagnosis/calls.hpp"
 
 namespace lockstep::cli {

@@ -68,7 +68,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
      "sync_module_states:bool state_dict_type:text activation_checkpointing_policy "
      "activation_checkpointing device_mesh process_group_backend:text timeout"},
     {"ModelParallelStrategy",
-     "data_parallel_size tensor_parallel_size save_distributed_checkpoint:bool "
+     "data_parallel_size tensor_parallel_size fully_shard:map save_distributed_checkpoint:bool "
      "process_group_backend:text timeout"},
     {"deepspeed", ""},
     {"deepspeed_stage_1", ""},

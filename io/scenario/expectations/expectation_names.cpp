@@ -65,6 +65,8 @@ const std::vector<std::string_view>& result_names() {
       "memory.activation",
       "memory.communication",
       "memory.workspace",
+      "memory.gathered",
+      "memory.host",
       "memory.context",
       "world_size",
       "devices",

@@ -35,8 +35,7 @@ std::vector<int32_t> owners_in_order(const std::vector<OwnedSize>& parameters, i
   return greedy(weights, in_order(weights.size()), ranks);
 }
 
-std::vector<int32_t> owners_largest_first(const std::vector<OwnedSize>& parameters,
-                                          int32_t ranks) {
+std::vector<int32_t> owners_largest_first(const std::vector<OwnedSize>& parameters, int32_t ranks) {
   std::vector<int64_t> weights;
   for (const OwnedSize& parameter : parameters) {
     weights.push_back(parameter.elements);

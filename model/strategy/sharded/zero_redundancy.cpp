@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "model/strategy/coalesced.hpp"
+#include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/exchange/object_broadcast.hpp"
 #include "model/strategy/layout/parameter_owners.hpp"
-#include "model/strategy/sharded/object_broadcast.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 
 namespace lockstep {
@@ -104,8 +104,8 @@ void ZeroRedundancyUpdate::step(Rank& rank, const UpdateOptions& options, Transf
     if (!values.empty()) {
       send(values.front().part(0, total_elements(values)), owner);
     } else {  // a rank that owns nothing has a bucket of one element
-      const Slice nothing = rank.allocate(Purpose::communication, replica_->plan().parameter_dtype, 1,
-                                          DeviceId{0}, queue::communication);
+      const Slice nothing = rank.allocate(Purpose::communication, replica_->plan().parameter_dtype,
+                                          1, DeviceId{0}, queue::communication);
       send(nothing, owner);
       rank.release(nothing);
     }

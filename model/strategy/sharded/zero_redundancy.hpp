@@ -2,14 +2,15 @@
 
 #include <vector>
 
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/transfers.hpp"
 
 namespace lockstep {
 
-/// torch's ZeroRedundancyOptimizer (torch/distributed/optim/zero_redundancy_optimizer.py): gradients
-/// are everybody's, but each rank keeps the optimizer state of the parameters that it owns, updates
-/// these and broadcasts them. A part of strategies in which all ranks hold all parameters.
+/// torch's ZeroRedundancyOptimizer (torch/distributed/optim/zero_redundancy_optimizer.py):
+/// gradients are everybody's, but each rank keeps the optimizer state of the parameters that it
+/// owns, updates these and broadcasts them. A part of strategies in which all ranks hold all
+/// parameters.
 class ZeroRedundancyUpdate {
  public:
   /// `optimizer`: index into TrainingPlan::optimizers, whose parameters it divides.

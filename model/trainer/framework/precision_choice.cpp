@@ -143,9 +143,9 @@ PrecisionChoice choose_precision(std::string_view asked, const PrecisionSituatio
     choice.warning = "fp16 has no autocast on CPU: Lightning takes bf16-mixed instead";
   }
   if (situation.traits.drives_all_devices() && choice.activations != choice.parameters) {
-    choice.note = fmt::format(
-        "Lightning's documentation keeps {} to 32 bit; its code does not check",
-        situation.strategy);
+    choice.note =
+        fmt::format("Lightning's documentation keeps {} to 32 bit; its code does not check",
+                    situation.strategy);
   }
   hold_against_hardware(situation, choice);
   return choice;

@@ -204,14 +204,14 @@ void fall_back(const NameRow& row, const StrategySituation& situation, StrategyC
     return;
   }
   if (situation.cpu && !row.on_cpu.empty()) {
-    choice.warning = fmt::format("{} does not run on CPU: Lightning takes {} instead", choice.name,
-                                 row.on_cpu);
+    choice.warning =
+        fmt::format("{} does not run on CPU: Lightning takes {} instead", choice.name, row.on_cpu);
     choice.name = row.on_cpu;
   }
   if (situation.started_externally && !row.under_launcher.empty()) {
-    choice.warning = fmt::format(
-        "the launcher has started the processes: Lightning takes {}, not {}", row.under_launcher,
-        choice.name);
+    choice.warning =
+        fmt::format("the launcher has started the processes: Lightning takes {}, not {}",
+                    row.under_launcher, choice.name);
     choice.name = row.under_launcher;
     choice.start = script;
   }
@@ -221,8 +221,7 @@ void check_place(const StrategySituation& situation, const StrategyTraits& trait
                  StrategyChoice& choice) {
   // _SpawnLauncher of 1.6 refused notebooks; before, processes were spawned from them.
   const bool spawns = choice.start == spawn && situation.lightning < v1_6;
-  if (situation.interactive && !traits.is_one_process() && !spawns &&
-      choice.start != fork_method) {
+  if (situation.interactive && !traits.is_one_process() && !spawns && choice.start != fork_method) {
     choice.refusal =
         fmt::format("{} is not compatible with an interactive environment", choice.name);
     choice.remedy = "use ddp_notebook, or run the code as a script";
@@ -256,6 +255,19 @@ StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& 
     check_place(situation, registry.traits_of(choice.name), choice);
   }
   return choice;
+}
+
+bool start_by(const std::string& method, const StrategyRegistry& registry, StrategyChoice& choice) {
+  if (method == "popen") {
+    return true;
+  }
+  const std::string name = choice.name + "_" + method;
+  if ((method != "spawn" && method != "fork") || registry.find(name) == nullptr) {
+    return false;
+  }
+  choice.name = name;
+  choice.start = method == "spawn" ? StartMethod::spawn : StartMethod::fork;
+  return true;
 }
 
 std::optional<Version> newest_with_strategy(std::string_view asked) {

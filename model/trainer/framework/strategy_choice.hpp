@@ -46,6 +46,10 @@ struct StrategyChoice {
 StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation,
                                const StrategyRegistry& registry);
 
+/// Applies `start_method` of 2.x (popen, spawn, fork): a strategy is registered under a name for
+/// each way to start it, NAME_spawn and NAME_fork. False where there is no such way.
+bool start_by(const std::string& method, const StrategyRegistry& registry, StrategyChoice& choice);
+
 /// The newest Lightning that has this name or class; nothing: the newest of all.
 std::optional<Version> newest_with_strategy(std::string_view asked);
 

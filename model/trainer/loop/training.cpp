@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "model/expression/tensor.hpp"
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
 #include "model/trainer/loop/fit_loop.hpp"
 #include "model/user_program/sites.hpp"

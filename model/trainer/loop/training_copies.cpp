@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "model/strategy/device_copy.hpp"
+#include "model/strategy/data_parallel/device_copy.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
 // Collective services of the trainer for callbacks and statements: decisions, objects, files.
-#include "model/strategy/optimizer.hpp"
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/optimizer.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/scenario/expressions_of.hpp"
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/training.hpp"
 #include "model/user_program/sites.hpp"
 

@@ -1,6 +1,6 @@
 // What the user's statements see of the model: its buffers and parameters.
 #include "model/expression/evaluation_error.hpp"
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include "model/core/random.hpp"
 #include "model/expression/tensor.hpp"
 #include "model/scenario/expressions_of.hpp"
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
 #include "model/trainer/loop/fit_loop.hpp"
 #include "model/trainer/loop/training.hpp"

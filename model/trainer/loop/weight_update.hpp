@@ -4,7 +4,7 @@
 #include <string>
 
 #include "model/core/site.hpp"
-#include "model/strategy/gradient_clipping.hpp"
+#include "model/strategy/local_model/gradient_clipping.hpp"
 
 namespace lockstep {
 

@@ -35,10 +35,9 @@ void check_clipping(Preparation& preparation, const TrainerSpec& trainer) {
                 refused_code);
   }
   if (!placement.traits.clips_by_value && asked == "value") {
-    add_problem(
-        preparation, Kind::refused, place,
-        fmt::format("{} does not clip gradients by value", placement.strategy.name),
-        "use gradient_clip_algorithm: norm", refused_code);
+    add_problem(preparation, Kind::refused, place,
+                fmt::format("{} does not clip gradients by value", placement.strategy.name),
+                "use gradient_clip_algorithm: norm", refused_code);
   }
 }
 

@@ -119,8 +119,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   options.world_size =
       entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices * placement.nodes);
   options.ranks_per_node = entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices);
-  options.devices_per_rank =
-      entry->traits.drives_all_devices() ? static_cast<int32_t>(devices) : 1;
+  options.devices_per_rank = entry->traits.drives_all_devices() ? static_cast<int32_t>(devices) : 1;
   program.settings.on_gpus = !placement.cpu;
   program.settings.gpus = placement.numbers;
   program.settings.visible_gpus = placement.visible;

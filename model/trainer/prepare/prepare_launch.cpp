@@ -153,8 +153,7 @@ std::string_view name_of(Unpicklable culprit) {
 // torch.multiprocessing pickles the trainer and all that it holds; a fork copies memory.
 void check_pickling(Preparation& preparation) {
   const Placement& placement = preparation.placement;
-  const bool spawns =
-      placement.launch.start == StartMethod::spawn && placement.traits.wraps_in_ddp;
+  const bool spawns = placement.launch.start == StartMethod::spawn && placement.traits.wraps_in_ddp;
   for (const Placed<Unpicklable>& culprit : preparation.scenario->model->unpicklable) {
     if (spawns) {
       add_problem(preparation, Kind::refused, culprit.place,

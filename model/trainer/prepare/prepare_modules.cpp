@@ -148,10 +148,10 @@ void prepare_modules(Preparation& preparation, TrainingProgram& program) {
                 "write forward: {module: NAME} in training_step");
   }
   if (preparation.placement.traits.drives_all_devices()) {
-    add_problem(preparation, Kind::unsupported, scenario.model->place,
-                fmt::format("`modules` under {} are not modelled yet",
-                            preparation.placement.strategy.name),
-                "use ddp");
+    add_problem(
+        preparation, Kind::unsupported, scenario.model->place,
+        fmt::format("`modules` under {} are not modelled yet", preparation.placement.strategy.name),
+        "use ddp");
   }
 }
 

@@ -349,19 +349,12 @@ class Placing {
     }
   }
 
-  // 2.x has one class for all ways to start; a strategy is registered under a name for each.
+  // 2.x has one class for all ways to start.
   void read_start_method(StrategyChoice& choice) {
     const PlainValue* method =
         trainer_.strategy ? trainer_.strategy->find("start_method") : nullptr;
     const std::string* text = method == nullptr ? nullptr : method->get_if<std::string>();
-    if (text == nullptr || *text == "popen") {
-      return;
-    }
-    const std::string started_so = choice.name + "_" + *text;
-    if ((*text == "spawn" || *text == "fork") && registry_.find(started_so) != nullptr) {
-      choice.name = started_so;
-      choice.start = *text == "spawn" ? StartMethod::spawn : StartMethod::fork;
-    } else {
+    if (text != nullptr && !start_by(*text, registry_, choice)) {
       add_problem(preparation_, Kind::invalid, method->place,
                   fmt::format("`start_method` cannot be {}", *text), "use popen, spawn or fork");
     }

@@ -4,7 +4,7 @@
 
 #include "model/network/arithmetic.hpp"
 #include "model/scenario/expressions_of.hpp"
-#include "model/strategy/replica_sites.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/sites.hpp"
 
@@ -126,6 +126,25 @@ void add_sites_of(const StrategyEntry& entry, Sites& sites) {
   }
 }
 
+// False where it cannot take its arguments, which becomes a problem.
+bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
+                  const TrainingProgram& program) {
+  const auto refuse = [&](Kind kind, const std::exception& error) {
+    add_problem(preparation, kind, preparation.scenario->trainer->strategy->place, error.what());
+    return false;
+  };
+  try {
+    // One entry may stand for several strategies: "deepspeed" for each of its stages.
+    const auto made = entry.make(program.plan, program.strategy_arguments);
+    preparation.strategy = made->name().starts_with(entry.name) ? made->name() : entry.name;
+    return true;
+  } catch (const UnmodelledArgument& error) {
+    return refuse(Kind::unsupported, error);
+  } catch (const std::invalid_argument& error) {
+    return refuse(Kind::invalid, error);
+  }
+}
+
 }  // namespace
 
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
@@ -164,15 +183,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   find_names_used(*program);
   add_sites_of(*entry, preparation.sites);
   program->make_strategy = entry->make;
-  try {
-    entry->make(program->plan, program->strategy_arguments);
-  } catch (const UnmodelledArgument& error) {
-    add_problem(preparation, Kind::unsupported, preparation.scenario->trainer->strategy->place,
-                error.what());
-    return;
-  } catch (const std::invalid_argument& error) {
-    add_problem(preparation, Kind::invalid, preparation.scenario->trainer->strategy->place,
-                error.what());
+  if (!try_strategy(preparation, *entry, *program)) {
     return;
   }
   RunOptions& options = preparation.options;
@@ -181,7 +192,6 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   options.network = program->network.get();
   preparation.network = program->network;
   preparation.plan = program->plan;
-  preparation.strategy = entry->name;
   preparation.lightning = program->trainer.lightning;
   preparation.gradient_clipping = program->trainer.gradient_clipping;
   preparation.log = std::make_shared<RunLog>(options.world_size);

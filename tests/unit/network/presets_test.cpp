@@ -26,6 +26,10 @@ TEST_CASE("preset networks have the published number of parameters") {
   CHECK(preset("gpt2-medium").parameter_elements() == 354'823'168);
   CHECK(preset("gpt2-large").parameter_elements() == 774'030'080);
   CHECK(preset("gpt2-xl").parameter_elements() == 1'557'611'200);
+  // GPT-3: 12 L d^2 + 13 L d, and (50257 + 2048 + 2) d of embeddings and the last norm.
+  CHECK(preset("gpt3-6.7b").parameter_elements() == 6658404352);
+  CHECK(preset("gpt3-13b").parameter_elements() == 12853386240);
+  CHECK(preset("gpt3-175b").parameter_elements() == 174604259328);
 }
 
 TEST_CASE("preset networks have the published parameter tensors and buffers") {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "model/strategy/ddp.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
 #include "model/trainer/logging/metric_exchange.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"

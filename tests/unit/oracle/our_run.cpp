@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "model/network/build.hpp"
-#include "model/strategy/ddp.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 

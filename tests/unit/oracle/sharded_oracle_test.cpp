@@ -9,15 +9,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "model/strategy/ddp.hpp"
-#include "model/strategy/replica_sites.hpp"
-#include "model/strategy/sharded/deepspeed.hpp"
-#include "model/strategy/sharded/fairscale.hpp"
-#include "model/strategy/sharded/fsdp.hpp"
-#include "model/strategy/sharded/fsdp2.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 #include "tests/unit/oracle/our_run.hpp"
+#include "tests/unit/oracle/sharded_setting.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -52,141 +48,6 @@ bool is_modelled(const json& setting) {
     return !is_stage_0 || !setting["deepspeed"].contains("bf16");
   }
   return true;
-}
-
-std::optional<DType> dtype_from(const json& types, const char* name) {
-  const json value = types.value(name, json());
-  return value.is_null() ? std::nullopt : dtype_named(value.get<std::string>());
-}
-
-WrapPolicy wrap_from(const json& given) {
-  WrapPolicy wrap;
-  for (const json& unit : given["units"]) {
-    wrap.modules.push_back({unit[0].get<size_t>(), unit[1].get<size_t>()});
-  }
-  std::sort(wrap.modules.begin(), wrap.modules.end(),
-            [](const WrappedModule& a, const WrappedModule& b) {
-              return std::pair(a.first, b.last) < std::pair(b.first, a.last);
-            });
-  return wrap;
-}
-
-FullyShardedOptions options_from(const json& given) {
-  using Sharding = FullyShardedOptions::Sharding;
-  using Prefetch = FullyShardedOptions::BackwardPrefetch;
-  const std::map<std::string, Sharding> shardings{
-      {"FULL_SHARD", Sharding::full},
-      {"SHARD_GRAD_OP", Sharding::grad_op},
-      {"NO_SHARD", Sharding::none},
-      {"HYBRID_SHARD", Sharding::hybrid},
-      {"_HYBRID_SHARD_ZERO2", Sharding::hybrid_grad_op}};
-  FullyShardedOptions options;
-  options.sharding = shardings.at(given["sharding_strategy"]);
-  const json& prefetch = given["backward_prefetch"];
-  options.backward_prefetch = prefetch.is_null()           ? Prefetch::none
-                              : prefetch == "BACKWARD_PRE" ? Prefetch::before
-                                                           : Prefetch::after;
-  options.forward_prefetch = given.value("forward_prefetch", false);
-  options.limit_all_gathers = given.value("limit_all_gathers", true);
-  options.use_orig_params = given.value("use_orig_params", false);
-  options.sync_module_states = given.value("sync_module_states", false);
-  if (given["mixed_precision"].is_object()) {
-    options.param_dtype = dtype_from(given["mixed_precision"], "param_dtype");
-    options.reduce_dtype = dtype_from(given["mixed_precision"], "reduce_dtype");
-  }
-  options.wrap = wrap_from(given);
-  return options;
-}
-
-FullyShard2Options fsdp2_options_from(const json& given) {
-  FullyShard2Options options;
-  const json reshard = given.value("reshard_after_forward", json());
-  if (reshard.is_boolean()) {
-    options.reshard_after_forward = reshard.get<bool>();
-  } else if (reshard.is_number()) {
-    options.reshard_to = reshard;
-  }
-  if (given.contains("mesh")) {
-    options.shard_ranks = given["mesh"][1];
-  }
-  const json types = given.value("mixed_precision", json());
-  if (types.is_object()) {
-    options.param_dtype = dtype_from(types, "param_dtype");
-    options.reduce_dtype = dtype_from(types, "reduce_dtype");
-  }
-  options.wrap = wrap_from(given);
-  return options;
-}
-
-ShardedDataParallelOptions fairscale_options_from(const json& setting) {
-  using Broadcast = ShardedDataParallelOptions::Broadcast;
-  const json& given = setting["fairscale"];
-  ShardedDataParallelOptions options;
-  options.reduce_buffer_size = given.value("reduce_buffer_size", int64_t{1} << 23);
-  options.broadcast_buffers = given.value("broadcast_buffers", true);
-  options.reduce_fp16 = given.value("reduce_fp16", false);
-  options.clips_by_whole_norm = true;
-  if (given.value("oss", json::object()).value("broadcast_fp16", false)) {
-    options.broadcast = Broadcast::half;
-  }
-  return options;
-}
-
-void set_arguments(const std::string& prefix, const json& given, StrategyArguments& arguments) {
-  for (const auto& [key, value] : given.items()) {
-    const std::string name = prefix + "." + key;
-    if (value.is_object()) {
-      set_arguments(name, value, arguments);
-    } else if (value.is_boolean()) {
-      arguments.set(name, value.get<bool>());
-    } else if (value.is_string()) {
-      arguments.set(name, value.get<std::string>());
-    } else if (value.is_number_integer()) {
-      arguments.set(name, value.get<int64_t>());
-    } else {
-      arguments.set(name, value.get<double>());
-    }
-  }
-}
-
-/// The plan of a setting, with what a family asks of it.
-TrainingPlan plan_for(const json& setting, const Network& network) {
-  using Sharding = OptimizerPlan::Sharding;
-  TrainingPlan plan = plan_of_setting(setting, network);
-  plan.barrier_is_all_reduce = false;
-  if (setting.contains("zero1")) {
-    plan.optimizers.front().sharding = setting["zero1"].value("parameters_as_bucket_view", false)
-                                           ? Sharding::zero_redundancy_in_buckets
-                                           : Sharding::zero_redundancy;
-  }
-  if (setting.contains("deepspeed") && setting["deepspeed"].contains("bf16")) {
-    plan.activation_dtype = DType::bf16;
-  }
-  return plan;
-}
-
-std::unique_ptr<Strategy> strategy_for(const json& setting, const TrainingPlan& plan) {
-  if (setting.contains("fsdp1")) {
-    return std::make_unique<FullyShardedDataParallel>(plan, options_from(setting["fsdp1"]));
-  }
-  if (setting.contains("fsdp2")) {
-    return std::make_unique<FullyShard2>(plan, fsdp2_options_from(setting["fsdp2"]));
-  }
-  if (setting.contains("zero1")) {
-    DataParallelOptions options;
-    const json ddp = setting["zero1"].value("ddp", json::object());
-    if (ddp.contains("bucket_cap_mb")) {
-      options.bucket_cap =
-          Bytes(static_cast<int64_t>(ddp["bucket_cap_mb"].get<double>() * 1024 * 1024));
-    }
-    return std::make_unique<DistributedDataParallel>(plan, options);
-  }
-  if (setting.contains("fairscale")) {
-    return std::make_unique<ShardedDataParallel>(plan, fairscale_options_from(setting));
-  }
-  StrategyArguments arguments;
-  set_arguments("config", setting["deepspeed"], arguments);
-  return deepspeed().make(plan, arguments);
 }
 
 struct OurRank {
@@ -235,7 +96,7 @@ struct OurRun {
 };
 
 OurRun run_of(const json& setting, const Network& network) {
-  const TrainingPlan plan = plan_for(setting, network);
+  const TrainingPlan plan = sharded_plan(setting, network);
   RunOptions options;
   options.world_size = setting["world_size"];
   options.ranks_per_node =
@@ -251,7 +112,7 @@ OurRun run_of(const json& setting, const Network& network) {
   run.ranks.resize(static_cast<size_t>(options.world_size));
   std::vector<std::unique_ptr<Strategy>> strategies;
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    strategies.push_back(strategy_for(setting, plan));
+    strategies.push_back(sharded_strategy(setting, plan));
   }
   run.result = sim::simulate(options, simulation, [&](Rank& rank) {
     const auto index = static_cast<size_t>(rank.id());
@@ -312,8 +173,7 @@ double greatest_of(const std::vector<double>& numbers) {
 
 bool is_narrow(const json& setting) {
   for (const char* family : {"fsdp1", "fsdp2"}) {
-    if (setting.contains(family) &&
-        setting[family].value("mixed_precision", json()).is_object()) {
+    if (setting.contains(family) && setting[family].value("mixed_precision", json()).is_object()) {
       return true;
     }
   }
@@ -416,6 +276,4 @@ TEST_CASE("deepspeed computes the losses and weights of DeepSpeed") { check_valu
 TEST_CASE("ddp_sharded issues the collectives of FairScale between the same layers") {
   check_calls("fairscale");
 }
-TEST_CASE("ddp_sharded computes the losses and weights of FairScale") {
-  check_values("fairscale");
-}
+TEST_CASE("ddp_sharded computes the losses and weights of FairScale") { check_values("fairscale"); }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "model/strategy/replica.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 using namespace lockstep;

@@ -2,9 +2,9 @@
 // stays in memory.
 #include <catch2/catch.hpp>
 
-#include "model/strategy/dp.hpp"
-#include "model/strategy/replica_sites.hpp"
-#include "model/strategy/single.hpp"
+#include "model/strategy/data_parallel/dp.hpp"
+#include "model/strategy/data_parallel/single.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 
 using namespace lockstep;

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/network/modules.hpp"
-#include "model/strategy/ddp_sites.hpp"
+#include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 
 using namespace lockstep;

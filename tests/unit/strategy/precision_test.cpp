@@ -1,8 +1,8 @@
 // In which type the work of a replica is priced.
 #include <catch2/catch.hpp>
 
-#include "model/strategy/replica_sites.hpp"
-#include "model/strategy/single.hpp"
+#include "model/strategy/data_parallel/single.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 
 using namespace lockstep;

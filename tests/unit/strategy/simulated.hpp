@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "model/network/build.hpp"
-#include "model/strategy/ddp.hpp"
-#include "model/strategy/replica.hpp"
+#include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/local_model/replica.hpp"
 #include "sim/plain_cost.hpp"
 #include "sim/simulation.hpp"
 

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "model/strategy/ddp_sites.hpp"
+#include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "tests/unit/trainer/scenario_text.hpp"
 
 using namespace lockstep;
@@ -268,7 +268,7 @@ TEST_CASE("what is not modelled is named with its place") {
   const Preparation preparation = prepare(scenario_of(ddp(R"yaml(
 trainer:
   devices: 2
-  strategy: deepspeed
+  strategy: {PipelineStrategy: {stages: 2}}
   callbacks: [StochasticWeightAveraging]
   precision: 16-mixed
 metrics: {text: BERTScore}

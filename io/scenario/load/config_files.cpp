@@ -1,0 +1,137 @@
+#include "io/scenario/load/config_files.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "io/scenario/load/digest.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t most_bytes = size_t{1} << 20;
+constexpr int most_levels = 32;
+
+/// Refuses what is nested too deeply, and a key that is there twice, while the text is parsed.
+class Limits {
+ public:
+  bool operator()(int depth, json::parse_event_t event, json& parsed) {
+    using Event = json::parse_event_t;
+    too_deep_ = too_deep_ || depth > most_levels;
+    if (event == Event::object_start) {
+      keys_.emplace_back();
+    } else if (event == Event::object_end && !keys_.empty()) {
+      keys_.pop_back();
+    } else if (event == Event::key && !keys_.empty()) {
+      const auto key = parsed.get<std::string>();
+      if (!keys_.back().insert(key).second && duplicate_.empty()) {
+        duplicate_ = key;
+      }
+    }
+    return !too_deep_;
+  }
+  std::string fault() const {
+    return too_deep_             ? fmt::format("is nested more than {} levels deep", most_levels)
+           : !duplicate_.empty() ? fmt::format("has the key `{}` twice", duplicate_)
+                                 : "";
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;
+  bool too_deep_ = false;
+  std::string duplicate_;
+};
+
+PlainValue plain_from(const json& value, const SourcePlace& place) {
+  PlainValue plain;
+  plain.place = place;
+  if (value.is_boolean()) {
+    plain.value = value.get<bool>();
+  } else if (value.is_number_integer()) {
+    plain.value = value.get<int64_t>();
+  } else if (value.is_number()) {
+    plain.value = value.get<double>();
+  } else if (value.is_string()) {
+    plain.value = value.get<std::string>();
+  } else if (value.is_array()) {
+    PlainValue::List list;
+    for (const json& each : value) {
+      list.push_back(plain_from(each, place));
+    }
+    plain.value = std::move(list);
+  } else if (value.is_object()) {
+    PlainValue::Map map;
+    for (const auto& [key, each] : value.items()) {
+      map.push_back({key, plain_from(each, place)});
+    }
+    plain.value = std::move(map);
+  }
+  return plain;
+}
+
+/// What the text holds, or why it holds nothing that can be used.
+struct Parsed {
+  json value{};
+  std::string fault{};
+};
+
+Parsed parsed_from(const std::string& text) {
+  Limits limits;
+  Parsed parsed;
+  try {
+    parsed.value = json::parse(text, std::ref(limits));
+    parsed.fault = limits.fault();
+    if (parsed.fault.empty() && !parsed.value.is_object()) {
+      parsed.fault = "holds no JSON object";
+    }
+  } catch (const json::exception& error) {
+    parsed.fault = limits.fault();
+    if (parsed.fault.empty()) {
+      parsed.fault = fmt::format("is not JSON: {}", error.what());
+    }
+  }
+  return parsed;
+}
+
+}  // namespace
+
+void ConfigFiles::read(Scenario& scenario, const std::filesystem::path& folder) {
+  if (!scenario.trainer || !scenario.trainer->strategy) {
+    return;
+  }
+  for (ObjectArgument& argument : scenario.trainer->strategy->arguments) {
+    const std::string* path = argument.value.get_if<std::string>();
+    if (argument.name != "config" || path == nullptr) {
+      continue;
+    }
+    const std::string name = (folder / *path).lexically_normal().string();
+    const auto fail = [&](const std::string& message) {
+      reader_.fail_at(argument.place, fmt::format("{}: {}", name, message),
+                      "paths are relative to the scenario file");
+    };
+    const auto read = read_file_(name, most_bytes);
+    if (const auto* error = std::get_if<FileError>(&read)) {
+      fail(error->message);
+      continue;
+    }
+    const std::string& text = std::get<std::string>(read);
+    if (text.size() > most_bytes) {
+      fail(fmt::format("has more than {} MiB", most_bytes >> 20));
+      continue;
+    }
+    const Parsed parsed = parsed_from(text);
+    if (!parsed.fault.empty()) {
+      fail(parsed.fault);
+      continue;
+    }
+    argument.value = plain_from(parsed.value, argument.value.place);
+    scenario.digest = digest_with(scenario.digest, text);
+    loaded_.files.push_back(name);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,309 @@
+#include "model/strategy/data_parallel/ddp.hpp"
+
+#include "model/strategy/data_parallel/ddp_sites.hpp"
+#include "model/strategy/sharded/zero_redundancy_sites.hpp"
+
+namespace lockstep {
+
+using namespace ddp_sites;
+
+namespace {
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+}
+
+DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
+                                                 const DataParallelOptions& options)
+    : DistributedStrategy(plan),
+      options_(options),
+      replica_(plan, DeviceId{0}),
+      transfers_({data_to_devices, gradients_reduced}) {}
+
+// Construction
+
+// With parameters_as_bucket_view what a rank owns lies in one piece.
+void DistributedDataParallel::allocate(Rank& rank) {
+  const auto variant = static_cast<uint64_t>(rank.id());
+  std::vector<Slice> in_pieces(replica_.parameters().size());
+  bool has_pieces = false;
+  for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
+    redundancy_free_.emplace_back();
+    const OptimizerPlan::Sharding sharding = plan().optimizers[optimizer].sharding;
+    if (sharding == OptimizerPlan::Sharding::none) {
+      continue;
+    }
+    redundancy_free_.back().emplace(replica_, optimizer, rank.world_size());
+    if (sharding == OptimizerPlan::Sharding::zero_redundancy_in_buckets) {
+      has_pieces = true;
+      redundancy_free_.back()->allocate_pieces(rank, in_pieces);
+    }
+  }
+  if (!has_pieces) {
+    replica_.allocate(rank, variant);
+    return;
+  }
+  for (size_t index = 0; index < in_pieces.size(); ++index) {
+    if (in_pieces[index].buffer == no_buffer) {
+      const ParameterPlace place = replica_.parameters()[index].place;
+      in_pieces[index] = rank.allocate(Purpose::parameter, plan().parameter_dtype,
+                                       replica_.network().parameter(place).elements());
+    }
+  }
+  replica_.allocate_in(rank, in_pieces, variant);
+}
+
+Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
+  if (!replica_.is_allocated()) {
+    allocate(rank);
+  }
+  if (stage != Stage::fit) {  // no gradients to exchange: Lightning does not wrap the model
+    if (plan().synchronises_without_fit) {
+      co_await broadcast_coalesced(rank, world_group, module_state(), 0, site_id(send_parameters));
+    }
+    co_return;
+  }
+  replica_.forget_optimizer(rank);
+  // 1, 2. All ranks hold the same parameters, or all raise.
+  co_await verify_parameters(rank);
+  // 3. Rank 0's parameters, then its buffers, are everybody's.
+  co_await broadcast_coalesced(rank, world_group, module_state(), 0, site_id(send_parameters));
+  reducer_.emplace(replica_, options_);
+  reducer_->allocate(rank);
+  require_forward_sync_ = true;
+  if (options_.join) {
+    active_.allocate(rank, DType::fp32);
+    ended_.allocate(rank, DType::fp32);
+    synchronises_.allocate(rank, DType::fp32);
+    candidate_.allocate(rank, DType::int64);
+  }
+}
+
+std::vector<Slice> DistributedDataParallel::module_state() const {
+  std::vector<Slice> state = replica_.parameter_values();
+  if (options_.broadcast_buffers) {
+    const std::vector<Slice> buffers = replica_.buffer_values();
+    state.insert(state.end(), buffers.begin(), buffers.end());
+  }
+  return state;
+}
+
+Program DistributedDataParallel::verify_parameters(Rank& rank) {
+  int64_t count = 0;
+  int64_t dimensions = 0;
+  for (const Replica::Parameter& parameter : replica_.parameters()) {
+    if (parameter.trainable) {
+      ++count;
+      dimensions += std::ssize(replica_.network().parameter(parameter.place).shape);
+    }
+  }
+  const Purpose purpose = plan().numerics ? Purpose::metric : Purpose::communication;
+  const Slice own = rank.allocate(purpose, DType::int64, 1);
+  const Slice all = rank.allocate(purpose, DType::int64, rank.world_size());
+  rank.write(own, Values::of(DType::int64, {static_cast<double>(count)}));
+  const Ticket counted =
+      rank.all_gather(world_group, own, all, {communication_stream, {}, site_id(count_parameters)});
+  co_await rank.settle(counted);
+  rank.release(own);
+  rank.release(all);
+
+  // Sizes and strides.
+  const Slice shapes = rank.allocate(Purpose::communication, DType::int64, 2 * dimensions);
+  const Ticket compared =
+      rank.broadcast(world_group, shapes, 0, {communication_stream, {}, site_id(compare_shapes)});
+  co_await rank.settle(compared);
+  rank.release(shapes);
+}
+
+Program DistributedDataParallel::teardown(Rank& rank) {
+  if (!is_wrapped()) {
+    co_return;
+  }
+  co_await reducer_->settle(rank);
+  reducer_->release(rank);
+  reducer_.reset();
+  if (options_.join) {
+    for (SharedNumber* number : {&active_, &ended_, &synchronises_, &candidate_}) {
+      co_await number->release(rank);
+    }
+  }
+}
+
+// One iteration
+
+Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
+                                         const StepOptions& options) {
+  // The host runs at most one step ahead of the device and of the exchange.
+  co_await rank.settle(loss_ready_);
+  if (is_wrapped()) {
+    co_await reducer_->settle(rank);
+  }
+  const bool through_wrapper = is_wrapped() && options.through_wrapper;
+  synchronising_ = through_wrapper && options.training && (options.synchronise || options.manual);
+  transfers_.begin_forward(options.training);
+  if (through_wrapper && options.enters_wrapper) {
+    co_await before_forward(rank, options.training);
+  }
+  loss_ready_ = replica_.forward(rank, batch, options);  // 5.
+  transfers_.add(data_to_devices, replica_.batch_bytes());
+  if (through_wrapper) {
+    // Lightning leaves a manual step's wrapper as if under no_sync (_DDPForwardRedirection).
+    require_forward_sync_ = synchronising_ && !options.manual;
+  }
+  if (synchronising_ && !options.manual) {
+    reducer_->prepare_for_backward();  // 6. what this forward left unused
+  }
+}
+
+Program DistributedDataParallel::before_forward(Rank& rank, bool with_gradients) {
+  const bool is_shadowed = options_.join && with_gradients;
+  if (is_shadowed) {
+    co_await notify_join_context(rank);  // 1. ranks without data learn that this one continues
+  }
+  if (with_gradients) {
+    reducer_->raise_if_unfinished();
+    co_await reducer_->rebuild_buckets(rank);  // 2. once
+  }
+  if (must_send_buffers()) {  // 3. once a window; rank 0 may have no data left
+    int32_t root = 0;
+    if (is_shadowed) {
+      root = co_await common_rank(rank, rank.id(), choose_root);
+    }
+    co_await broadcast_coalesced(rank, world_group, replica_.buffer_values(), root,
+                                 site_id(send_buffers));
+  }
+  if (is_shadowed) {
+    co_await announce_synchronisation(rank);  // 4. and whether they have gradients to match
+  }
+}
+
+bool DistributedDataParallel::must_send_buffers() const {
+  return options_.broadcast_buffers && require_forward_sync_ && !replica_.buffers().empty();
+}
+
+// Lightning's prepare_for_backward: before every manual backward, whatever the forward was.
+Program DistributedDataParallel::prepare_manual_backward(Rank& rank, bool synchronise) {
+  synchronising_ = is_wrapped() && synchronise;
+  if (synchronising_) {
+    reducer_->raise_if_unfinished();
+    co_await reducer_->rebuild_buckets(rank);
+    reducer_->prepare_for_backward();
+  }
+}
+
+Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options) {
+  if (options.manual) {
+    co_await prepare_manual_backward(rank, options.synchronise);
+  }
+  const int64_t last = replica_.last_forward();
+  const std::vector<BackwardPass> passes = replica_.take_passes(options);
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    replica_.turn_to(passes[pass].forward);
+    replica_.backward_of_loss(rank, passes[pass].applied_to(options));
+    if (synchronising_ && pass == 0) {
+      const int64_t ranks = co_await dividing_ranks(rank);
+      reducer_->divide_by(ranks);
+    }
+    for (const size_t layer : replica_.layers_last_to_first()) {
+      const Ticket done = replica_.backward(rank, layer);
+      // Autograd adds up what all forwards give a parameter before its hook runs.
+      if (is_wrapped() && !replica_.adds_later(passes, pass, layer)) {
+        reducer_->gradients_ready(rank, layer, done);  // 7, 8. into buckets; full ones are reduced
+      }
+    }
+    replica_.forget_forward(rank);
+  }
+  replica_.return_to(last);
+  if (is_wrapped()) {
+    if (!synchronising_ && options.through_wrapper) {
+      co_await reducer_->refuse_first_static(rank);
+    }
+    co_await reducer_->finish(rank);  // 9, 10. the used map; averages into gradients
+    for (const Bytes bytes : reducer_->take_reduced_bytes()) {
+      transfers_.add(gradients_reduced, bytes);
+    }
+  }
+}
+
+Program DistributedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  if (auto& divided = redundancy_free_[options.optimizer]) {
+    divided->step(rank, options, transfers_);
+  } else {
+    replica_.optimizer_step(rank, options, site_id(update));  // 11. local, and the same everywhere
+  }
+  transfers_.end_step();
+  co_return;
+}
+
+Program DistributedDataParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  replica_.zero_gradients(rank, optimizer, set_to_none);
+  if (is_wrapped()) {
+    reducer_->gradients_forgotten(rank);
+  }
+  co_return;
+}
+
+// Lightning calls consolidate_state_dict of every optimizer that has it, on all ranks.
+Program DistributedDataParallel::gather_state(Rank& rank, SiteId) {
+  for (auto& divided : redundancy_free_) {
+    if (divided) {
+      co_await divided->gather_state(rank);
+    }
+  }
+}
+
+BucketAssignment DistributedDataParallel::bucket_assignment() const {
+  return is_wrapped() ? reducer_->bucket_assignment() : BucketAssignment();
+}
+
+namespace {
+
+Bytes bucket_cap_of(double mebibytes) {
+  constexpr double most_mebibytes = 1e9;  // a petabyte
+  if (!(mebibytes > 0) || mebibytes > most_mebibytes) {
+    throw std::invalid_argument("strategy argument bucket_cap_mb must be above 0, at most 1e9");
+  }
+  return Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
+}
+
+DataParallelOptions options_from(const StrategyArguments& arguments) {
+  DataParallelOptions options;
+  options.find_unused_parameters = arguments.boolean("find_unused_parameters", false);
+  options.static_graph = arguments.boolean("static_graph", false);
+  options.gradient_as_bucket_view = arguments.boolean("gradient_as_bucket_view", false);
+  options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);
+  options.join = arguments.boolean("join", false);
+  options.divide_by_initial_world_size = arguments.boolean("divide_by_initial_world_size", true);
+  options.throw_on_early_termination = arguments.boolean("throw_on_early_termination", false);
+  if (arguments.has("bucket_cap_mb")) {
+    options.bucket_cap = bucket_cap_of(arguments.number("bucket_cap_mb", 25));
+  }
+  return options;
+}
+
+}  // namespace
+
+StrategyEntry distributed_data_parallel() {
+  StrategyEntry entry;
+  entry.name = "ddp";
+  entry.class_name = "DDPStrategy";
+  entry.traits.wraps_in_ddp = true;
+  entry.arguments = {"find_unused_parameters",
+                     "static_graph",
+                     "gradient_as_bucket_view",
+                     "broadcast_buffers",
+                     "bucket_cap_mb",
+                     "join",
+                     "divide_by_initial_world_size",
+                     "throw_on_early_termination"};
+  for (const std::string_view step : ddp_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  for (const std::string_view step : zero_redundancy_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return std::make_unique<DistributedDataParallel>(plan, options_from(arguments));
+  };
+  return entry;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/data_parallel/distributed.hpp"
+#include "model/strategy/exchange/reducer.hpp"
+#include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/zero_redundancy.hpp"
+
+namespace lockstep {
+
+/// The arguments of torch's DistributedDataParallel that change what it does.
+struct DataParallelOptions : ReducerOptions {
+  bool broadcast_buffers = true;
+  bool join = false;  ///< torch's Join context around training, with its arguments:
+  bool divide_by_initial_world_size = true;
+  bool throw_on_early_termination = false;
+};
+
+/// One process per device; gradients are averaged in buckets while backward still runs (PyTorch
+/// DistributedDataParallel, distributed.py; VLDB 2020, Li et al.).
+class DistributedDataParallel final : public DistributedStrategy {
+ public:
+  DistributedDataParallel(const TrainingPlan& plan, const DataParallelOptions& options);
+
+  std::string_view name() const override { return "ddp"; }
+  Program setup(Rank& rank, Stage stage) override;
+  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
+  Program backward(Rank& rank, const StepOptions& options) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
+  Program join(Rank& rank) override;
+  Program teardown(Rank& rank) override;
+  Program gather_state(Rank& rank, SiteId site) override;
+
+  std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
+  Slice loss() const override { return replica_.loss(); }
+  Ticket loss_ready() const override { return loss_ready_; }
+  Replica& replica() override { return replica_; }
+  /// Trainable parameters of each bucket, as indices into Replica::parameters(), in bucket order.
+  /// Empty where the model is not wrapped.
+  BucketAssignment bucket_assignment() const;
+
+ private:
+  bool is_wrapped() const { return reducer_.has_value(); }
+  void allocate(Rank& rank);
+  std::vector<Slice> module_state() const;
+  Program verify_parameters(Rank& rank);
+  Program before_forward(Rank& rank, bool with_gradients);
+  Program prepare_manual_backward(Rank& rank, bool synchronise);
+  bool must_send_buffers() const;
+
+  // Uneven inputs (ddp_join.cpp): what an active rank sends to those whose data have ended, and
+  // what these do meanwhile.
+  Program notify_join_context(Rank& rank);
+  Program announce_synchronisation(Rank& rank);
+  Task<int32_t> common_rank(Rank& rank, int64_t candidate, std::string_view step);
+  Task<int64_t> dividing_ranks(Rank& rank);
+  Program shadow_iteration(Rank& rank);
+
+  DataParallelOptions options_;
+  Replica replica_;
+  std::optional<Reducer> reducer_;  ///< of the wrapped model: in a fit
+  /// By optimizer; nothing where every rank updates all of its parameters.
+  std::vector<std::optional<ZeroRedundancyUpdate>> redundancy_free_;
+  bool require_forward_sync_ = true;  ///< false after a forward under no_sync or without gradients
+  bool synchronising_ = false;        ///< the backward that comes exchanges gradients
+  SharedNumber active_;               ///< under join: how many ranks still have data
+  SharedNumber ended_;                ///< under join: how many make all ranks throw
+  SharedNumber synchronises_;         ///< under join: how many will exchange gradients
+  SharedNumber candidate_;            ///< under join: whose state is everybody's
+  Ticket loss_ready_;
+  Transfers transfers_;
+};
+
+/// "ddp", DDPStrategy.
+StrategyEntry distributed_data_parallel();
+
+}  // namespace lockstep

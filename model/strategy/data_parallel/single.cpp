@@ -1,0 +1,58 @@
+#include "model/strategy/data_parallel/single.hpp"
+
+namespace lockstep {
+
+namespace {
+constexpr std::string_view update = "single: optimizer step";
+}
+
+Program SingleDevice::setup(Rank& rank, Stage stage) {
+  replica_.allocate(rank);
+  if (stage == Stage::fit) {
+    replica_.forget_optimizer(rank);
+  }
+  co_return;
+}
+
+Program SingleDevice::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
+  // The host runs at most one step ahead of the device.
+  co_await rank.settle(loss_ready_);
+  loss_ready_ = replica_.forward(rank, batch, options);
+}
+
+Program SingleDevice::backward(Rank& rank, const StepOptions& options) {
+  const int64_t last = replica_.last_forward();
+  for (const BackwardPass& pass : replica_.take_passes(options)) {
+    replica_.turn_to(pass.forward);
+    replica_.backward_of_loss(rank, pass.applied_to(options));
+    for (const size_t layer : replica_.layers_last_to_first()) {
+      replica_.backward(rank, layer);
+    }
+    replica_.forget_forward(rank);
+  }
+  replica_.return_to(last);
+  co_return;
+}
+
+Program SingleDevice::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  replica_.optimizer_step(rank, options, site_id(update));
+  co_return;
+}
+
+Program SingleDevice::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  replica_.zero_gradients(rank, optimizer, set_to_none);
+  co_return;
+}
+
+StrategyEntry single_device() {
+  return {"single",
+          "SingleDeviceStrategy",
+          {.layout = ProcessLayout::one_for_one_device},
+          {},
+          {{std::string(update), "", 0, 0, "", "", {}, ""}},
+          [](const TrainingPlan& plan, const StrategyArguments&) {
+            return std::make_unique<SingleDevice>(plan);
+          }};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#include "model/strategy/layout/module_list.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+
+// Marks of a skip connection are no modules.
+bool is_module(const Layer& layer) {
+  return layer.kind != LayerKind::residual_begin && layer.kind != LayerKind::residual_shortcut &&
+         layer.kind != LayerKind::residual_add;
+}
+
+}  // namespace
+
+std::vector<ModuleRange> hooked_modules(const Network& network) {
+  std::vector<ModuleRange> modules{{0, network.layers.size() - 1, false}};
+  for (const NetworkBlock& block : network.blocks) {
+    if (block.first < block.last) {
+      modules.push_back({block.first, block.last, false});
+    }
+  }
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    if (is_module(network.layers[layer])) {
+      modules.push_back({layer, layer, true});
+    }
+  }
+  std::stable_sort(modules.begin() + 1, modules.end(),
+                   [](const ModuleRange& a, const ModuleRange& b) {
+                     return a.first != b.first ? a.first < b.first : a.last > b.last;
+                   });
+  return modules;
+}
+
+}  // namespace lockstep

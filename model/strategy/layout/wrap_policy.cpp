@@ -1,0 +1,84 @@
+#include "model/strategy/layout/wrap_policy.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+
+WrappedModule layers_of(const NetworkBlock& block) { return {block.first, block.last}; }
+
+bool contains(const WrappedModule& outer, const WrappedModule& inner) {
+  return outer.contains(inner.first) && outer.contains(inner.last);
+}
+
+int64_t elements_of_layers(const Network& network, const WrappedModule& module) {
+  int64_t elements = 0;
+  for (size_t layer = module.first; layer <= module.last; ++layer) {
+    elements += network.layers[layer].parameter_elements();
+  }
+  return elements;
+}
+
+// What repeats: an outer one counts, what it holds does not.
+bool is_repeated_block(const NetworkBlock& module, const std::vector<WrappedModule>& chosen) {
+  const bool is_block = module.repeats || module.class_name == "Residual";
+  return is_block && std::none_of(chosen.begin(), chosen.end(), [&](const WrappedModule& outer) {
+           return contains(outer, layers_of(module));
+         });
+}
+
+// torch wraps children first; a module counts what its wrapped children leave over.
+std::vector<WrappedModule> wrapped_by_size(const Network& network, int64_t min_num_params) {
+  std::vector<WrappedModule> chosen;
+  for (auto block = network.blocks.rbegin(); block != network.blocks.rend(); ++block) {
+    const WrappedModule module = layers_of(*block);
+    int64_t rest = elements_of_layers(network, module);
+    for (const WrappedModule& inner : chosen) {
+      const bool is_outermost =
+          std::none_of(chosen.begin(), chosen.end(), [&](const WrappedModule& other) {
+            return &other != &inner && contains(other, inner) && contains(module, other);
+          });
+      if (contains(module, inner) && is_outermost) {
+        rest -= elements_of_layers(network, inner);
+      }
+    }
+    if (rest >= min_num_params) {
+      chosen.push_back(module);
+    }
+  }
+  std::reverse(chosen.begin(), chosen.end());
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<WrappedModule> wrapped_modules(const Network& network, const WrapPolicy& policy) {
+  std::vector<WrappedModule> wrapped = policy.modules;
+  if (policy.min_num_params > 0) {
+    wrapped = wrapped_by_size(network, policy.min_num_params);
+  }
+  for (const NetworkBlock& module : network.blocks) {
+    const WrappedModule layers = layers_of(module);
+    const bool is_named = std::find(policy.classes.begin(), policy.classes.end(),
+                                    module.class_name) != policy.classes.end();
+    const bool is_known = std::find(wrapped.begin(), wrapped.end(), layers) != wrapped.end();
+    const bool is_block = policy.repeated_blocks && is_repeated_block(module, wrapped);
+    if ((is_named || is_block) && !is_known) {
+      wrapped.push_back(layers);
+    }
+  }
+  return wrapped;
+}
+
+std::vector<std::string> module_classes(const Network& network) {
+  std::vector<std::string> classes;
+  for (const NetworkBlock& module : network.blocks) {
+    if (std::find(classes.begin(), classes.end(), module.class_name) == classes.end()) {
+      classes.push_back(module.class_name);
+    }
+  }
+  return classes;
+}
+
+}  // namespace lockstep

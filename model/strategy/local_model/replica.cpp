@@ -1,0 +1,261 @@
+// The state of a replica.
+#include "model/strategy/local_model/replica.hpp"
+
+#include <algorithm>
+
+#include "model/core/random.hpp"
+#include "model/network/arithmetic/initial_values.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
+
+namespace lockstep {
+
+// State
+
+Replica::Replica(const TrainingPlan& plan, DeviceId device)
+    : plan_(&plan),
+      device_(device),
+      memory_(plan.numerics ? NetworkMemory() : memory_of(*plan.network, plan.types())) {
+  const size_t layers = network().layers.size();
+  parameters_of_.resize(layers);
+  trainable_of_.resize(layers);
+  buffers_of_.resize(layers);
+  for (const ParameterPlace place : network().parameters()) {
+    const bool trainable = network().parameter(place).trainable;
+    parameters_of_[place.layer].push_back(parameters_.size());
+    if (trainable) {
+      trainable_of_[place.layer].push_back(parameters_.size());
+    }
+    parameters_.push_back({place, {}, trainable, false});
+  }
+  for (size_t layer = 0; layer < layers; ++layer) {
+    if (const auto tied = network().layers[layer].tied_layer) {
+      parameters_of_[layer].insert(parameters_of_[layer].begin(), parameters_of_[*tied].front());
+    }
+    for (const BufferTensor& tensor : network().layers[layer].buffers) {
+      buffers_of_[layer].push_back(buffers_.size());
+      // Module.to(dtype) converts what is floating, buffers as well as parameters.
+      const bool converted = is_floating(tensor.dtype) && plan.parameter_dtype != DType::fp32;
+      const DType dtype = converted ? plan.parameter_dtype : tensor.dtype;
+      buffers_.push_back({layer, Slice::of_size(dtype, tensor.elements())});
+    }
+  }
+}
+
+void Replica::allocate(Rank& rank, uint64_t variant) {
+  if (std::exchange(is_allocated_, true)) {
+    return;
+  }
+  owns_parameters_ = true;
+  for (size_t index = 0; index < parameters_.size(); ++index) {
+    const ParameterPlace place = parameters_[index].place;
+    Slice& value = parameters_[index].tensor.value;
+    value = rank.allocate(Purpose::parameter, plan_->parameter_dtype,
+                          network().parameter(place).elements(), device_);
+    if (writes_values()) {
+      rank.write(value, initial_value(index, variant));
+    }
+  }
+  allocate_buffers(rank);
+}
+
+void Replica::allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint64_t variant) {
+  if (std::exchange(is_allocated_, true)) {
+    return;
+  }
+  ensure(parameters.size() == parameters_.size(), "memory for every parameter");
+  owns_parameters_ = false;
+  for (size_t index = 0; index < parameters.size(); ++index) {
+    parameters_[index].tensor.value = parameters[index];
+    if (writes_values()) {
+      rank.write(parameters[index], initial_value(index, variant));
+    }
+  }
+  allocate_buffers(rank);
+}
+
+void Replica::allocate_without_parameters(Rank& rank) {
+  if (!std::exchange(is_allocated_, true)) {
+    allocate_buffers(rank);
+  }
+}
+
+Values Replica::initial_value(size_t parameter, uint64_t variant) const {
+  const Initialisation how =
+      plan_->integer_values ? Initialisation::small_integers : Initialisation::uniform_fan_in;
+  const ParameterPlace place = parameters_[parameter].place;
+  const uint64_t key = random_key(random_key(plan_->seed, variant), parameter);
+  return initial_parameter(network().layers[place.layer], place.tensor, plan_->parameter_dtype, how,
+                           key);
+}
+
+void Replica::allocate_buffers(Rank& rank) {
+  owns_buffers_ = true;
+  for (size_t layer = 0; layer < network().layers.size(); ++layer) {
+    for (size_t tensor = 0; tensor < buffers_of_[layer].size(); ++tensor) {
+      Slice& value = buffers_[buffers_of_[layer][tensor]].value;
+      value = rank.allocate(Purpose::parameter, value.dtype, value.elements, device_);
+      if (writes_values()) {
+        rank.write(value, initial_buffer(network().layers[layer].buffers[tensor], value.dtype));
+      }
+    }
+  }
+  loss_ = rank.allocate(Purpose::metric, DType::fp32, 1, device_);
+}
+
+void Replica::adopt(Rank& rank, const std::vector<Slice>& parameters,
+                    const std::vector<Slice>& buffers) {
+  ensure(!is_allocated_ && parameters.size() == parameters_.size() &&
+             buffers.size() == buffers_.size(),
+         "a replica without memory is given all of its state");
+  is_allocated_ = true;
+  owns_parameters_ = false;
+  owns_buffers_ = false;
+  for (size_t index = 0; index < parameters.size(); ++index) {
+    parameters_[index].tensor.value = parameters[index];
+  }
+  for (size_t index = 0; index < buffers.size(); ++index) {
+    buffers_[index].value = buffers[index];
+  }
+  loss_ = rank.allocate(Purpose::metric, DType::fp32, 1, device_);
+}
+
+void Replica::release(Rank& rank) {
+  forget_forward(rank);
+  for (Forward& forward : kept_) {
+    release_forward(rank, forward);
+  }
+  kept_.clear();
+  forget_optimizer(rank);
+  for (Parameter& parameter : parameters_) {
+    forget_gradient(rank, parameter);
+    if (owns_parameters_) {
+      rank.release(parameter.tensor.value);
+    }
+  }
+  for (const Buffer& buffer : buffers_) {
+    if (owns_buffers_) {
+      rank.release(buffer.value);
+    }
+  }
+  rank.release(loss_);
+  is_allocated_ = false;
+}
+
+std::vector<Slice> Replica::parameter_values() const {
+  std::vector<Slice> values;
+  for (const Parameter& parameter : parameters_) {
+    values.push_back(parameter.tensor.value);
+  }
+  return values;
+}
+
+std::vector<Slice> Replica::buffer_values() const {
+  std::vector<Slice> values;
+  for (const Buffer& buffer : buffers_) {
+    values.push_back(buffer.value);
+  }
+  return values;
+}
+
+std::vector<Slice> Replica::gradients() const {
+  std::vector<Slice> gradients;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.trainable) {
+      gradients.push_back(parameter.tensor.gradient);
+    }
+  }
+  return gradients;
+}
+
+void Replica::ensure_gradient(Rank& rank, Parameter& parameter) {
+  if (parameter.tensor.gradient.buffer == no_buffer) {
+    parameter.tensor.gradient = rank.allocate(Purpose::gradient, parameter.tensor.value.dtype,
+                                              parameter.tensor.value.elements, device_);
+  }
+}
+
+void Replica::fill_missing_gradients(Rank& rank) {
+  for (Parameter& parameter : parameters_) {
+    if (parameter.trainable && parameter.tensor.gradient.buffer == no_buffer) {
+      ensure_gradient(rank, parameter);
+      fill_with_zeros(rank, parameter.tensor.gradient);
+    }
+  }
+}
+
+void Replica::forget_gradient(Rank& rank, Parameter& parameter) {
+  const Slice gradient = std::exchange(parameter.tensor.gradient, Slice{});
+  const bool is_view = std::exchange(parameter.gradient_is_view, false);
+  if (gradient.buffer != no_buffer && !is_view) {
+    rank.release(gradient);
+  }
+}
+
+void Replica::forget_optimizer(Rank& rank) {
+  for (Parameter& parameter : parameters_) {
+    for (const Slice& state : parameter.tensor.state) {
+      rank.release(state);
+    }
+    parameter.tensor.state.clear();
+    parameter.tensor.steps = 0;
+  }
+}
+
+void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
+  const double zero = 0;
+  KernelCall call;
+  call.kernel = Kernel::fill;
+  call.writes = {&data, 1};
+  call.scalars = {&zero, 1};
+  call.memory_traffic = data.bytes();
+  rank.compute(call, {compute(), {}, site_id(replica_sites::zero_gradients)});
+}
+
+bool Replica::wants_gradient(const Parameter& parameter) const {
+  return parameter.trainable &&
+         (!now_.only_optimizer || is_held_by(*now_.only_optimizer, parameter));
+}
+
+bool Replica::is_held_by(size_t optimizer, const Parameter& parameter) const {
+  return plan_->optimizers.at(optimizer).holds(parameter.place.layer);
+}
+
+void Replica::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  for (Parameter& parameter : parameters_) {
+    if (!is_held_by(optimizer, parameter)) {
+      continue;
+    }
+    if (set_to_none) {
+      forget_gradient(rank, parameter);
+    } else if (parameter.tensor.gradient.buffer != no_buffer) {
+      fill_with_zeros(rank, parameter.tensor.gradient);
+    }
+  }
+}
+
+Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site,
+                               const OwnedStep* owned) {
+  std::vector<OptimizedTensor*> tensors;
+  std::vector<Slice> gradients;
+  const bool shares_norm = owned != nullptr && owned->norm.has_value();
+  for (size_t index = 0; index < parameters_.size(); ++index) {
+    Parameter& parameter = parameters_[index];
+    if (!parameter.trainable || !is_held_by(options.optimizer, parameter)) {
+      continue;
+    }
+    const bool is_own = owned == nullptr || owned->owns[index];
+    if (is_own) {
+      tensors.push_back(&parameter.tensor);
+    }
+    if (parameter.tensor.gradient.buffer != no_buffer && (is_own || !shares_norm)) {
+      gradients.push_back(parameter.tensor.gradient);
+    }
+  }
+  clip_gradients(rank, options.clipping, gradients, device_, shares_norm ? &*owned->norm : nullptr);
+  OptimizerPlan optimizer = plan_->optimizers[options.optimizer];
+  optimizer.lr = options.learning_rate.value_or(optimizer.lr);
+  return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors,
+                                  {compute(), {}, site});
+}
+
+}  // namespace lockstep

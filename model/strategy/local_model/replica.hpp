@@ -1,0 +1,271 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/network/memory.hpp"
+#include "model/program/rank.hpp"
+#include "model/strategy/local_model/optimizer.hpp"
+#include "model/strategy/plan.hpp"
+#include "model/strategy/update_options.hpp"
+
+namespace lockstep {
+
+/// A forward that a backward goes through, and where it enters the network.
+struct BackwardPass {
+  int64_t forward = 0;                    ///< Replica::last_forward() of it
+  double loss_factor = 1;                 ///< d(what is differentiated) / d(its loss)
+  std::vector<double> output_gradient{};  ///< the same by each element of its output, if not empty
+  bool is_output = false;                 ///< it enters at the output; else at the loss
+
+  /// `options` with these.
+  StepOptions applied_to(const StepOptions& options) const;
+};
+
+/// One copy of the model on one device of one rank, and how its layers run there: what strategies
+/// compose. All device work goes to the compute stream of the device, in program order.
+class Replica {
+ public:
+  /// A parameter tensor, in definition order.
+  struct Parameter {
+    ParameterPlace place;
+    OptimizedTensor tensor;  ///< value, gradient (no_buffer while it is None), optimizer state
+    bool trainable = true;
+    bool gradient_is_view = false;  ///< the gradient's memory belongs to a DDP bucket
+  };
+  /// A state that is no parameter: running statistics, counters.
+  struct Buffer {
+    size_t layer = 0;
+    Slice value;
+  };
+
+  Replica(const TrainingPlan& plan, DeviceId device);
+
+  /// Allocates parameters and buffers; with numerics also gives them their first values, which are
+  /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
+  /// Does nothing where the replica has its memory already.
+  void allocate(Rank& rank, uint64_t variant = 0);
+  /// The same with memory of the caller for the parameters, in definition order. The caller frees
+  /// it after release().
+  void allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint64_t variant = 0);
+  /// Buffers and the loss alone, for a strategy that gives parameters memory only while they are
+  /// used: it sets Parameter::tensor.value.
+  void allocate_without_parameters(Rank& rank);
+  /// The first value of a parameter, an index into parameters(): what allocate() writes.
+  Values initial_value(size_t parameter, uint64_t variant) const;
+  /// Takes memory of the caller for parameters and buffers, in definition order. The caller frees
+  /// it after release().
+  void adopt(Rank& rank, const std::vector<Slice>& parameters, const std::vector<Slice>& buffers);
+  /// Frees all that the replica owns. It may be allocated again.
+  void release(Rank& rank);
+  bool is_allocated() const { return is_allocated_; }
+
+  /// Copies the batch to the device and runs all layers and the loss. Returns when the loss is
+  /// there. What backward needs is kept when training.
+  Ticket forward(Rank& rank, const Batch& batch, const StepOptions& options, After after = {});
+
+  /// The same in steps, so that a strategy may act between layers: begin_forward, forward_layer for
+  /// every layer of the network, end_forward. A layer that this forward leaves out does nothing.
+  void begin_forward(Rank& rank, const Batch& batch, const StepOptions& options, After after = {});
+  void forward_layer(Rank& rank, size_t layer, const StepOptions& options);
+  Ticket end_forward(Rank& rank, const StepOptions& options);
+  bool runs(size_t layer, const StepOptions& options) const;
+
+  /// The number of the last forward; each has its own.
+  int64_t last_forward() const { return now_.number; }
+  /// The last forward keeps what it left beyond the next one, for a backward through both.
+  void keep_forward();
+  /// A kept forward is no longer wanted.
+  void drop_forward(Rank& rank, int64_t number);
+  /// The next backward goes through these forwards, the last one first: the last, or kept ones.
+  void go_back_through(std::vector<BackwardPass> passes) { passes_ = std::move(passes); }
+  bool has_passes() const { return !passes_.empty(); }
+  /// These, or where nothing was said the last forward alone, as `options` ask for it.
+  std::vector<BackwardPass> take_passes(const StepOptions& options);
+  /// What follows is about this forward.
+  void turn_to(int64_t number);
+  /// The backward has ended: the last forward is current again, those used up are forgotten.
+  void return_to(int64_t last);
+  /// Whether one of the passes behind `pass` adds to gradients of the layer's parameters.
+  bool adds_later(std::span<const BackwardPass> passes, size_t pass, size_t layer) const;
+  /// Layers through which the backward that comes may go, of all forwards that it may go through.
+  std::vector<size_t> layers_of_backward() const;
+
+  /// The backward of the last forward, in pieces so that a strategy decides when each gradient is
+  /// exchanged: first the loss, then the layers that ran, last to first.
+  Ticket backward_of_loss(Rank& rank, const StepOptions& options, After after = {});
+  /// Like backward_of_loss, for a loss that the program computes from the output.
+  Ticket backward_of_own_loss(Rank& rank, const StepOptions& options, After after);
+  /// Layers of the last forward through which its backward goes, last first.
+  std::vector<size_t> layers_last_to_first() const;
+  /// Whether the parameter gets a gradient by the backward of the last forward, if its layer ran.
+  bool wants_gradient(const Parameter& parameter) const;
+  /// Whether the backward of the layer makes a gradient of its input.
+  bool passes_gradient_on(size_t layer) const { return wants_input_gradient(layer); }
+  /// Fills (adds into) the gradients of the layer's parameters. The forward of a checkpointed
+  /// segment runs again before the first backward of its layers.
+  Ticket backward(Rank& rank, size_t layer);
+  /// Frees what forward kept; called by the last backward, or to drop a forward.
+  void forget_forward(Rank& rank);
+
+  /// Which parameters a rank updates where others update the rest.
+  struct OwnedStep {
+    std::vector<bool> owns;            ///< by parameter
+    std::optional<SharedNorm> norm{};  ///< clipping by norm counts those of all ranks, each once
+  };
+  /// Clips the gradients of the optimizer's parameters and updates these, or those of them that
+  /// `owned` names.
+  Ticket optimizer_step(Rank& rank, const UpdateOptions& options, SiteId site,
+                        const OwnedStep* owned = nullptr);
+  /// A new optimizer takes over: frees the state of the old one.
+  void forget_optimizer(Rank& rank);
+  /// set_to_none makes the gradients of the optimizer's parameters None; else those that exist are
+  /// filled with 0.
+  void zero_gradients(Rank& rank, size_t optimizer, bool set_to_none);
+
+  const TrainingPlan& plan() const { return *plan_; }
+  const Network& network() const { return *plan_->network; }
+  bool writes_values() const { return plan_->numerics && !plan_->valueless; }
+  DeviceId device() const { return device_; }
+  StreamId compute() const { return stream(queue::compute, device_); }
+  std::vector<Parameter>& parameters() { return parameters_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Indices into parameters() of all that the layer reads, those of a tied layer among them.
+  const std::vector<size_t>& parameters_of(size_t layer) const { return parameters_of_[layer]; }
+  /// Indices into parameters() of the trainable ones of a layer, in definition order.
+  const std::vector<size_t>& trainable_of(size_t layer) const { return trainable_of_[layer]; }
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  /// Parameters, buffers: their values in definition order.
+  std::vector<Slice> parameter_values() const;
+  std::vector<Slice> buffer_values() const;
+  /// Gradients of the trainable parameters, in definition order; no_buffer if None.
+  std::vector<Slice> gradients() const;
+  /// Makes the gradient exist, if it is None.
+  void ensure_gradient(Rank& rank, Parameter& parameter);
+  /// Makes every gradient exist; those that were None are 0.
+  void fill_missing_gradients(Rank& rank);
+  /// Makes it None.
+  void forget_gradient(Rank& rank, Parameter& parameter);
+  /// The inputs and targets that the last forward moved to the device.
+  Bytes batch_bytes() const { return now_.input.bytes() + now_.target.bytes(); }
+  /// The loss of the last forward: one element, fp32.
+  Slice loss() const { return loss_; }
+  /// The output shape of one sample in the last forward.
+  const Shape& output_shape() const;
+  Slice output() const { return now_.trace.empty() ? Slice{} : now_.trace.back().output; }
+
+ private:
+  /// Buffers that the forward of one layer left.
+  struct LayerRun {
+    size_t layer = 0;
+    Slice input;
+    Slice output;
+    Slice kept;                      ///< memory that the framework keeps for backward
+    Slice recomputed;                ///< the same, of the forward that ran again
+    Slice weight_copies;             ///< autocast's
+    std::optional<size_t> residual;  ///< of residual layers: index into now_.residuals
+    /// In a training: the segment whose forward runs again before its backward.
+    const CheckpointedSegment* segment = nullptr;
+  };
+  /// Which of a layer's forwards.
+  struct Turn {
+    bool training = true;
+    bool again = false;    ///< the second one, of a checkpointed segment
+    bool is_last = false;  ///< of that segment
+  };
+  struct Cost {
+    int64_t work = 0;
+    Bytes memory_traffic{};
+  };
+  /// A skip connection: what it remembers on the way forth, what comes back over it.
+  struct Residual {
+    Slice remembered;
+    Slice aside;
+    Slice gradient_of_sum;
+    Slice gradient_of_shortcut;
+    /// What is added to the other branch.
+    const Slice& branch() const { return aside.buffer != no_buffer ? aside : remembered; }
+  };
+
+  /// What a forward leaves for its backward.
+  struct Forward {
+    int64_t number = 0;
+    int64_t samples = 0;
+    size_t last_module = 0;
+    size_t first_wanted_layer = 0;         ///< that has a parameter which gets a gradient
+    std::optional<size_t> only_optimizer;  ///< whose parameters alone get one
+    Slice input;
+    Slice target;
+    Slice kept_by_loss;
+    std::vector<Slice> transient;  ///< freed with the forward
+    std::vector<LayerRun> trace;
+    std::vector<Residual> residuals;
+    std::vector<size_t> open_residuals;
+    const CheckpointedSegment* recomputed = nullptr;  ///< whose backward is under way
+    Slice current;                                    ///< activation that the next layer reads
+    Slice gradient;                                   ///< gradient that the next backward reads
+  };
+
+  const Forward& forward_of(int64_t number) const;
+  bool fills_gradients(const Forward& forward, size_t layer) const;
+  void release_forward(Rank& rank, Forward& forward);
+  void bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after);
+  void find_first_wanted_layer(const StepOptions& options);
+  void run_layer(Rank& rank, size_t layer, bool training);
+  std::optional<size_t> residual_of(size_t layer);
+  void pass_residual(const LayerRun& run);
+  void forward_of_run(Rank& rank, LayerRun& run, const Turn& turn);
+  DType output_type_of(const LayerRun& run) const;
+  void submit_forward(Rank& rank, const LayerRun& run, const Turn& turn, const Slice& output);
+  Cost cost_of(const LayerRun& run, const Turn& turn) const;
+  bool updates_buffers(const LayerRun& run, const Turn& turn) const;
+  // replica_memory.cpp; nothing is kept there with numerics, where every tensor is an operand.
+  Slice keep(Rank& rank, Bytes of_sample);
+  Slice hold(Rank& rank, Purpose purpose, Bytes whole);
+  Slice keep_for_backward(Rank& rank, LayerRun& run, const Turn& turn);
+  Slice begin_loss(Rank& rank, bool training);
+  void free_weight_copies(Rank& rank, bool training);
+  Bytes backward_working_set(const LayerRun& run, Bytes made_gradients) const;
+  Slice hold_for_loss_backward(Rank& rank);
+  Cost backward_cost(size_t layer) const;
+  std::span<LayerRun> runs_of(const CheckpointedSegment& segment);
+  void forget_inside(Rank& rank, const CheckpointedSegment& segment);
+  void recompute(Rank& rank, const CheckpointedSegment& segment);
+  static void forget(Rank& rank, Slice& memory);
+  Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
+  void turn_to_shortcut(Rank& rank, Residual& residual);
+  void allocate_buffers(Rank& rank);
+  Slice transient(Rank& rank, int64_t elements, DType dtype);
+  void fill_with_zeros(Rank& rank, const Slice& data);
+  bool is_held_by(size_t optimizer, const Parameter& parameter) const;
+  bool wants_input_gradient(size_t layer) const { return layer > now_.first_wanted_layer; }
+
+  const TrainingPlan* plan_;
+  DeviceId device_;
+  std::vector<Parameter> parameters_;
+  std::vector<std::vector<size_t>> parameters_of_;  ///< by layer, all that its kernels read
+  std::vector<std::vector<size_t>> trainable_of_;
+  std::vector<std::vector<size_t>> buffers_of_;
+  std::vector<Buffer> buffers_;
+  Slice loss_;
+  NetworkMemory memory_;
+  bool is_allocated_ = false;
+  bool owns_parameters_ = false;
+  bool owns_buffers_ = false;
+
+  Forward now_;                ///< the last, or the one whose backward is under way
+  std::vector<Forward> kept_;  ///< earlier ones that a backward may still go through
+  std::vector<BackwardPass> passes_;
+  int64_t forwards_ = 0;
+};
+
+/// The values that the samples have: those that the scenario gives, else small whole numbers or
+/// class indices, a pure function of seed and index, so that every world and every sharding sees
+/// the same data. With modules, of the one that runs first, and of the one that runs last.
+Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
+Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module = 0);
+/// Tokens that an integer input may hold, from 0: rows of the module's first embedding.
+uint64_t tokens_of(const Network& network, size_t module);
+
+}  // namespace lockstep

@@ -1,0 +1,324 @@
+// The backward half of a replica, and the data that its batches hold.
+#include <algorithm>
+#include <cmath>
+
+#include "model/core/random.hpp"
+#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/local_model/replica_sites.hpp"
+
+namespace lockstep {
+
+std::vector<size_t> Replica::layers_last_to_first() const {
+  std::vector<size_t> layers;
+  for (auto run = now_.trace.rbegin(); run != now_.trace.rend(); ++run) {
+    if (run->layer >= now_.first_wanted_layer) {
+      layers.push_back(run->layer);
+    }
+  }
+  return layers;
+}
+
+const Shape& Replica::output_shape() const {
+  return now_.trace.empty() ? network().input_of(0)
+                            : network().layers[now_.trace.back().layer].output;
+}
+
+Ticket Replica::backward_of_own_loss(Rank& rank, const StepOptions& options, After after) {
+  if (plan_->numerics) {
+    ensure(std::ssize(options.output_gradient) == now_.current.elements,
+           "a gradient of each element of the output");
+    now_.gradient = transient(rank, now_.current.elements, plan_->activation_dtype);
+    Values values(plan_->activation_dtype, now_.current.elements);
+    for (int64_t i = 0; i < values.size(); ++i) {
+      values.set(i, options.loss_factor * options.output_gradient[static_cast<size_t>(i)]);
+    }
+    rank.write(now_.gradient, values);
+  }
+  return rank.event({compute(), after, site_id(replica_sites::loss_backward)});
+}
+
+Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After after) {
+  if (!options.output_gradient.empty()) {
+    forget(rank, now_.kept_by_loss);
+    return backward_of_own_loss(rank, options, after);
+  }
+  const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
+  const Slice reads[] = {now_.current, now_.target};
+  KernelCall call;
+  call.layer = static_cast<int32_t>(now_.last_module);
+  call.kernel = Kernel::loss_backward;
+  call.work = flops_of(loss, Pass::input_gradient, now_.samples).count();
+  call.computes_in = plan_->activation_dtype;
+  call.memory_traffic =
+      moved_bytes(loss, Pass::input_gradient, now_.samples, plan_->activation_dtype);
+  call.scalars = {&options.loss_factor, 1};
+  if (plan_->numerics) {
+    now_.gradient = transient(rank, now_.current.elements, now_.current.dtype);
+    call.reads = reads;
+    call.writes = {&now_.gradient, 1};
+  }
+  Slice working = hold_for_loss_backward(rank);
+  const Ticket done = rank.compute(call, {compute(), after, site_id(replica_sites::loss_backward)});
+  forget(rank, working);
+  forget(rank, now_.kept_by_loss);
+  return done;
+}
+
+Ticket Replica::backward(Rank& rank, size_t layer) {
+  // Layers run in definition order, so the trace is sorted.
+  const auto run =
+      std::lower_bound(now_.trace.begin(), now_.trace.end(), layer,
+                       [](const LayerRun& each, size_t wanted) { return each.layer < wanted; });
+  ensure(run != now_.trace.end() && run->layer == layer, "backward of a layer that ran");
+  if (run->segment != nullptr && run->segment != now_.recomputed) {
+    recompute(rank, *run->segment);
+  }
+  Bytes made{};
+  const auto ensure_here = [&](Parameter& parameter) {
+    made +=
+        parameter.tensor.gradient.buffer == no_buffer ? parameter.tensor.value.bytes() : Bytes{};
+    ensure_gradient(rank, parameter);
+  };
+  std::vector<Slice> gradients;
+  for (const size_t index : trainable_of_[layer]) {
+    if (wants_gradient(parameters_[index])) {
+      ensure_here(parameters_[index]);
+    }
+  }
+  // A tied weight comes first, where the layer's own would be.
+  for (const size_t index : parameters_of_[layer]) {
+    Parameter& parameter = parameters_[index];
+    if (wants_gradient(parameter)) {
+      ensure_here(parameter);
+      gradients.push_back(parameter.tensor.gradient);
+    } else {
+      gradients.push_back(Slice{no_buffer, parameter.tensor.value.dtype, 0, 0});
+    }
+  }
+  Slice working = hold(rank, Purpose::workspace, backward_working_set(*run, made));
+  const Ticket done = backward_of_run(rank, *run, std::move(gradients));
+  forget(rank, working);
+  forget(rank, run->weight_copies);
+  forget(rank, run->kept);
+  forget(rank, run->recomputed);
+  if (run->segment != nullptr && &*run != &runs_of(*run->segment).back()) {
+    forget(rank, run->output);  // the layer behind has had its gradient
+  }
+  return done;
+}
+
+// The network knows what never needs a gradient; its modules know what this forward leaves out.
+Replica::Cost Replica::backward_cost(size_t index) const {
+  const Layer& layer = network().layers[index];
+  const bool changes = !network().modules.empty();
+  const bool input = !changes || wants_input_gradient(index);
+  const bool weight =
+      !changes || std::any_of(parameters_of_[index].begin(), parameters_of_[index].end(),
+                              [&](size_t each) { return wants_gradient(parameters_[each]); });
+  Cost cost;
+  for (const auto& [pass, counts] :
+       {std::pair(Pass::input_gradient, input), std::pair(Pass::weight_gradient, weight)}) {
+    if (counts) {
+      cost.work += flops_of(layer, pass, now_.samples).count();
+      cost.memory_traffic += moved_bytes(layer, pass, now_.samples, plan_->activation_dtype);
+    }
+  }
+  return cost;
+}
+
+// The shortcut's gradient waits for that of the branch before it, which has the type of its result.
+void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
+  residual.gradient_of_shortcut = std::exchange(now_.gradient, residual.gradient_of_sum);
+  if (!plan_->numerics || now_.gradient.dtype == residual.aside.dtype) {
+    return;
+  }
+  const Slice narrowed = transient(rank, now_.gradient.elements, residual.aside.dtype);
+  KernelCall call;
+  call.kernel = Kernel::cast;
+  call.reads = {&now_.gradient, 1};
+  call.writes = {&narrowed, 1};
+  call.memory_traffic = now_.gradient.bytes() + narrowed.bytes();
+  rank.compute(call, {compute(), {}, site_id(replica_sites::layer_backward)});
+  now_.gradient = narrowed;
+}
+
+Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients) {
+  const Layer& layer = network().layers[run.layer];
+  if (layer.kind == LayerKind::residual_shortcut) {
+    turn_to_shortcut(rank, now_.residuals[*run.residual]);
+    return {};
+  }
+  std::vector<Slice> reads;
+  std::vector<Slice> writes;
+  if (plan_->numerics) {
+    reads = {now_.gradient, run.input};
+    const bool wanted = wants_input_gradient(run.layer);
+    writes.push_back(wanted ? transient(rank, run.input.elements, run.input.dtype)
+                            : Slice{now_.gradient.buffer, now_.gradient.dtype, 0, 0});
+  }
+  for (const size_t parameter : parameters_of_[run.layer]) {
+    reads.push_back(parameters_[parameter].tensor.value);
+  }
+  for (const Slice& gradient : gradients) {
+    if (plan_->numerics || gradient.buffer != no_buffer) {
+      writes.push_back(gradient.buffer != no_buffer
+                           ? gradient
+                           : Slice{now_.gradient.buffer, now_.gradient.dtype, 0, 0});
+    }
+  }
+  if (plan_->numerics && run.residual) {
+    Residual& residual = now_.residuals[*run.residual];
+    if (layer.kind == LayerKind::residual_add) {
+      residual.gradient_of_sum = now_.gradient;
+    } else if (layer.kind == LayerKind::residual_begin) {
+      reads.push_back(residual.gradient_of_shortcut.buffer != no_buffer
+                          ? residual.gradient_of_shortcut
+                          : residual.gradient_of_sum);
+    }
+  }
+  if (plan_->numerics && writes.front().elements > 0) {
+    now_.gradient = writes.front();
+  }
+  const auto* price = std::get_if<CostArguments>(&layer.arguments);
+  const Cost cost = backward_cost(run.layer);
+  const double samples = static_cast<double>(now_.samples);
+  KernelCall call;
+  call.kernel = price != nullptr ? Kernel::timed : Kernel::layer_backward;
+  call.layer = static_cast<int32_t>(run.layer);
+  call.work = price != nullptr ? (price->backward * now_.samples).count() : cost.work;
+  call.computes_in = plan_->activation_dtype;
+  call.memory_traffic = cost.memory_traffic;
+  call.reads = reads;
+  call.writes = writes;
+  call.scalars = {&samples, 1};
+  if (!plan_->numerics && call.work == 0 && call.memory_traffic == Bytes{}) {
+    return {};
+  }
+  return rank.compute(call, {compute(), {}, site_id(replica_sites::layer_backward)});
+}
+
+// Data
+
+namespace {
+
+uint64_t sample_key(const TrainingPlan& plan, int64_t sample, uint64_t part) {
+  return random_key(random_key(plan.seed, 0x5a3e1eULL + part), static_cast<uint64_t>(sample));
+}
+
+int64_t whole_below(uint64_t key, int64_t turn, uint64_t bound) {
+  return static_cast<int64_t>(random_below(key, static_cast<uint64_t>(turn), bound));
+}
+
+/// -2, -1, 0, 1 or 2: sums of a few products of them are exact in every floating type.
+double small_number(uint64_t key, int64_t turn) {
+  return static_cast<double>(whole_below(key, turn, 5)) - 2;
+}
+
+/// The rows of the batch's samples, one after the other.
+void fill_given(Values& values, const GivenSamples::Rows& rows, const Batch& batch) {
+  int64_t i = 0;
+  for (const int64_t sample : batch.samples) {
+    for (int64_t turn = 0; turn < rows.width; ++turn, ++i) {
+      const double number = (*rows.numbers)[static_cast<size_t>(sample * rows.width + turn)];
+      if (is_floating(values.dtype())) {
+        values.set(i, number);
+      } else {
+        values.set_integer(i, static_cast<int64_t>(number));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t tokens_of(const Network& network, size_t module) {
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    const auto* embedding = std::get_if<EmbeddingArguments>(&network.layers[layer].arguments);
+    if (embedding != nullptr && (network.modules.empty() || network.modules[module].holds(layer))) {
+      return static_cast<uint64_t>(embedding->num_embeddings);
+    }
+  }
+  return 2;
+}
+
+namespace {
+
+/// The targets of a binary cross entropy are 0 or 1.
+bool is_truth_value(LayerKind kind) {
+  return kind == LayerKind::bce_loss || kind == LayerKind::bce_with_logits_loss;
+}
+
+/// Small numbers become probabilities over the last dimension, or their logarithms.
+void become_probabilities(Values& values, const Layer& loss) {
+  const int64_t width = loss.input.empty() ? 1 : loss.input.back();
+  const bool logarithms = std::get<LossArguments>(loss.arguments).log_target;
+  constexpr double least = 3;  // small numbers begin at -2
+  for (int64_t row = 0; row < values.size(); row += width) {
+    double sum = 0;
+    for (int64_t i = row; i < row + width; ++i) {
+      sum += values.number(i) + least;
+    }
+    for (int64_t i = row; i < row + width; ++i) {
+      const double probability = (values.number(i) + least) / sum;
+      values.set(i, logarithms ? std::log(probability) : probability);
+    }
+  }
+}
+
+}  // namespace
+
+Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module) {
+  const Network& network = *plan.network;
+  const DType dtype = network.input_dtype_of(module);
+  const bool floating = is_floating(dtype);
+  const int64_t width = elements_of(network.input_of(module));
+  const uint64_t tokens = tokens_of(network, module);
+  Values values(floating ? plan.parameter_dtype : dtype, batch.size() * width);
+  if (batch.given != nullptr && batch.given->inputs.numbers) {
+    fill_given(values, batch.given->inputs, batch);
+    return values;
+  }
+  int64_t i = 0;
+  for (const int64_t sample : batch.samples) {
+    const uint64_t key = sample_key(plan, sample, 0);
+    for (int64_t turn = 0; turn < width; ++turn, ++i) {
+      if (floating) {
+        values.set(i, small_number(key, turn));
+      } else {
+        values.set_integer(i, whole_below(key, turn, tokens));
+      }
+    }
+  }
+  return values;
+}
+
+Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module) {
+  const Layer& loss = plan.network->loss_of(static_cast<int32_t>(module));
+  const bool classes = has_class_targets(loss.kind);
+  const int64_t outputs = elements_of(loss.input);
+  const int64_t width = classes ? outputs / loss.input.back() : outputs;
+  Values values(classes ? DType::int64 : plan.parameter_dtype, batch.size() * width);
+  if (batch.given != nullptr && batch.given->targets.numbers) {
+    fill_given(values, batch.given->targets, batch);
+    return values;
+  }
+  int64_t i = 0;
+  for (const int64_t sample : batch.samples) {
+    const uint64_t key = sample_key(plan, sample, 1);
+    for (int64_t turn = 0; turn < width; ++turn, ++i) {
+      if (classes) {
+        const auto count = static_cast<uint64_t>(loss.input.back());
+        values.set_integer(i, whole_below(key, turn, count));
+      } else {
+        values.set(i, is_truth_value(loss.kind) ? static_cast<double>(whole_below(key, turn, 2))
+                                                : small_number(key, turn));
+      }
+    }
+  }
+  if (loss.kind == LayerKind::kl_div_loss) {
+    become_probabilities(values, loss);
+  }
+  return values;
+}
+
+}  // namespace lockstep

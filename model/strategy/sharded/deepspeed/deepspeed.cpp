@@ -1,0 +1,222 @@
+#include "model/strategy/sharded/deepspeed/deepspeed.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
+
+namespace lockstep {
+
+using namespace deepspeed_sites;
+
+namespace {
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+constexpr std::string_view parameters_gathered = "parameters_gathered";
+
+// _round_robin_reorder: the tensors of every rank in turn, so that all have work from the beginning
+// of a backward on.
+std::vector<size_t> in_round_robin(const std::vector<size_t>& parameters, int32_t ranks) {
+  std::vector<size_t> reordered;
+  for (size_t first = 0; first < static_cast<size_t>(ranks); ++first) {
+    for (size_t i = first; i < parameters.size(); i += static_cast<size_t>(ranks)) {
+      reordered.push_back(parameters[i]);
+    }
+  }
+  return reordered;
+}
+
+PartitionReductionOptions reduction_options(const DeepSpeedOptions& options) {
+  using Call = PartitionReductionOptions::Call;
+  PartitionReductionOptions reduction;
+  reduction.bucket_elements = options.reduce_bucket_size;
+  reduction.during_backward = options.stage == 2 || options.overlap_comm;
+  reduction.at_boundary_only = options.stage == 1;
+  reduction.overlap_comm = options.overlap_comm;
+  reduction.contiguous_gradients = options.contiguous_gradients;
+  reduction.call = !options.reduce_scatter                   ? Call::all_reduce
+                   : options.use_multi_rank_bucket_allreduce ? Call::all_reduce_of_parts
+                                                             : Call::reduce_to_owners;
+  reduction.communicated = options.communication_data_type;
+  return reduction;
+}
+
+}  // namespace
+
+Program share_flag(Rank& rank, SiteId site) {
+  const Slice flag = rank.allocate(Purpose::communication, DType::uint8, 1);
+  const Ticket ready = rank.event({compute_stream, {}, site});
+  const Ticket shared =
+      rank.all_reduce(world_group, flag, Reduction::max, {communication_stream, {ready}, site});
+  co_await rank.settle(shared);
+  rank.release(flag);
+}
+
+// engine.py, _checkpoint_tag_validation: a SHA-1 of the name, its maximum and its minimum.
+Program agree_on_tag(Rank& rank, bool barrier_is_all_reduce, SiteId site) {
+  constexpr int64_t digest_bytes = 20;
+  for (const Reduction reduction : {Reduction::max, Reduction::min}) {
+    const Slice digest = rank.allocate(Purpose::communication, DType::uint8, digest_bytes);
+    const Ticket ready = rank.event({compute_stream, {}, site});
+    const Ticket shared =
+        rank.all_reduce(world_group, digest, reduction, {communication_stream, {ready}, site});
+    co_await rank.settle(shared);
+    rank.release(digest);
+  }
+  co_await framework_barrier(rank, world_group, barrier_is_all_reduce, site);
+}
+
+TrainingPlan in_deepspeed_types(TrainingPlan plan) {
+  plan.parameter_dtype = plan.activation_dtype;
+  return plan;
+}
+
+DeepSpeedPartitioned::DeepSpeedPartitioned(const TrainingPlan& plan,
+                                           const DeepSpeedOptions& options)
+    : ReplicatedDataParallel(plan, in_deepspeed_types(plan), gradients_reduced),
+      options_(options),
+      scaler_(options.loss_scale) {}
+
+std::string_view DeepSpeedPartitioned::name() const {
+  if (options_.offloads_optimizer) {
+    return options_.stage == 1 ? "deepspeed_stage_1_offload" : "deepspeed_stage_2_offload";
+  }
+  return options_.stage == 1 ? "deepspeed_stage_1" : "deepspeed_stage_2";
+}
+
+// Construction
+
+Program DeepSpeedPartitioned::setup(Rank& rank, Stage stage) {
+  if (!replica().is_allocated()) {
+    allocate(rank);
+    co_await send_states(rank);  // 1. the engine's start
+  }
+  if (stage == Stage::fit) {
+    partition_->forget_optimizer(rank);
+    reduction_.emplace(replica(), *partition_, reduction_options(options_));
+  } else {
+    reduction_.reset();
+  }
+}
+
+// 2. One flat buffer, cut in equal parts that may cut tensors.
+void DeepSpeedPartitioned::allocate(Rank& rank) {
+  std::vector<size_t> trainable;
+  for (size_t index = 0; index < replica().parameters().size(); ++index) {
+    if (replica().parameters()[index].trainable) {
+      trainable.push_back(index);
+    }
+  }
+  if (options_.round_robin_gradients) {
+    trainable = in_round_robin(trainable, rank.world_size());
+  }
+  const auto elements_of = [&](size_t index) {
+    return replica().network().parameter(replica().parameters()[index].place).elements();
+  };
+  std::vector<int64_t> sizes;
+  for (const size_t index : trainable) {
+    sizes.push_back(elements_of(index));
+  }
+  constexpr int64_t part_multiple = 2;
+  const ShardLayout layout = ShardLayout::flat(sizes, rank.world_size(), 1, part_multiple);
+  const DType dtype = computing_plan().parameter_dtype;
+  flat_ = rank.allocate(Purpose::parameter, dtype, layout.gathered_elements());
+  std::vector<Slice> parameters(replica().parameters().size());
+  for (size_t i = 0; i < trainable.size(); ++i) {
+    parameters[trainable[i]] = flat_.part(layout.offset_of(i), sizes[i]);
+  }
+  for (size_t index = 0; index < parameters.size(); ++index) {
+    if (parameters[index].buffer == no_buffer) {
+      parameters[index] = rank.allocate(Purpose::parameter, dtype, elements_of(index));
+    }
+  }
+  constexpr uint64_t variant = 0;  // rank 0's become everybody's
+  replica().allocate_in(rank, parameters, variant);
+  partition_.emplace(replica(), trainable, layout,
+                     options_.offloads_optimizer ? host_device : DeviceId{0});
+  partition_->allocate(rank, rank.id(), variant);
+}
+
+Program DeepSpeedPartitioned::send_states(Rank& rank) {
+  const SiteId site = site_id(deepspeed_sites::send_states);
+  const Ticket ready = rank.event({compute_stream, {}, site});
+  Ticket last{};
+  for (const Slice& parameter : replica().parameter_values()) {
+    last = rank.broadcast(world_group, parameter, 0, {communication_stream, {ready}, site});
+  }
+  co_await rank.settle(last);
+}
+
+// One iteration
+
+// Under fp16 the loss is scaled, so that small gradients do not vanish.
+StepOptions DeepSpeedPartitioned::for_backward(const StepOptions& options) {
+  StepOptions scaled = options;
+  if (computing_plan().parameter_dtype == DType::fp16) {
+    scaled.loss_factor *= scaler_.scale();
+  }
+  return scaled;
+}
+
+Program DeepSpeedPartitioned::share_overflow_flag(Rank& rank) {
+  return share_flag(rank, site_id(share_overflow));
+}
+
+Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  const bool is_fp16 = computing_plan().parameter_dtype == DType::fp16;
+  MasterPartition::Step step;
+  step.options = options_.with_clipping(options);
+  step.loss_scale = is_fp16 ? scaler_.scale() : 1;
+  step.norm_site = site_id(share_norm);
+  step.update_site = site_id(update);
+  if (is_fp16) {
+    co_await share_overflow_flag(rank);
+  }
+  partition_->begin_step(rank, step);
+  if (is_fp16) {
+    // 3. All ranks step, or none: a gradient that is not finite anywhere makes the norm infinite.
+    const bool is_finite = co_await partition_->is_finite(rank);
+    scaler_.note_step(!is_finite);
+    if (!is_finite) {
+      partition_->end_step(rank);
+      transfers().end_step();
+      co_return;
+    }
+  }
+  partition_->update(rank, step);  // 4. the own part
+  const SiteId site = site_id(gather_parameters);
+  const Slice own = flat_.part(rank.id() * partition_->layout().shard_elements(),
+                               partition_->layout().shard_elements());
+  partition_->write_back(rank, own, DeviceId{0}, site);
+  const Ticket written = rank.event({compute_stream, {}, site});
+  const Ticket gathered =
+      rank.all_gather(world_group, own, flat_, {communication_stream, {written}, site});  // 5.
+  rank.event({compute_stream, {gathered}, site});
+  transfers().add(parameters_gathered, own.bytes());
+  transfers().end_step();
+}
+
+Program DeepSpeedPartitioned::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  partition_->drop_gradients(rank);
+  co_await ReplicatedDataParallel::zero_gradients(rank, optimizer, set_to_none);
+}
+
+std::vector<HeldParameter> DeepSpeedPartitioned::held_parameters() {
+  std::vector<HeldParameter> held = partition_->held_parameters();
+  for (size_t index = 0; index < replica().parameters().size(); ++index) {
+    const Replica::Parameter& parameter = replica().parameters()[index];
+    if (!parameter.trainable) {
+      held.push_back({index, 0, parameter.tensor.value});
+    }
+  }
+  std::sort(held.begin(), held.end(), [](const HeldParameter& a, const HeldParameter& b) {
+    return a.parameter < b.parameter;
+  });
+  return held;
+}
+
+// Rank 0 writes the parameters and every rank its own part of the optimizer's state.
+Program DeepSpeedPartitioned::gather_state(Rank& rank, SiteId site) {
+  return agree_on_tag(rank, plan().barrier_is_all_reduce, site);
+}
+
+}  // namespace lockstep

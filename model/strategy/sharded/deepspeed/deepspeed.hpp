@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/data_parallel/replicated.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_options.hpp"
+#include "model/strategy/sharded/deepspeed/partition_reduction.hpp"
+
+namespace lockstep {
+
+struct StrategyEntry;
+
+/// Types in which DeepSpeed runs a model: parameters, activations and gradients all in 16 bits
+/// under fp16 and bf16, beside which the optimizer has its own in full precision.
+TrainingPlan in_deepspeed_types(TrainingPlan plan);
+
+/// Under fp16 the ranks agree whether a gradient has overflowed; the host waits for it.
+Program share_flag(Rank& rank, SiteId site);
+
+/// Before a checkpoint of parts is written: all ranks compare its name, and meet.
+Program agree_on_tag(Rank& rank, bool barrier_is_all_reduce, SiteId site);
+
+/// ZeRO stages 1 and 2 of DeepSpeed (deepspeed/runtime/zero/stage_1_and_2.py): every rank holds all
+/// parameters in one flat buffer, averages its gradients with the others', and updates its equal
+/// part of the buffer, which the ranks then gather.
+class DeepSpeedPartitioned final : public ReplicatedDataParallel {
+ public:
+  DeepSpeedPartitioned(const TrainingPlan& plan, const DeepSpeedOptions& options);
+
+  std::string_view name() const override;
+  Program setup(Rank& rank, Stage stage) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
+  std::vector<HeldParameter> held_parameters() override;
+  Program gather_state(Rank& rank, SiteId site) override;
+  bool accumulates_without_exchange() const override { return true; }
+
+ protected:
+  GradientExchange* exchange() override { return reduction_ ? &*reduction_ : nullptr; }
+  StepOptions for_backward(const StepOptions& options) override;
+
+ private:
+  void allocate(Rank& rank);
+  Program send_states(Rank& rank);
+  Program share_overflow_flag(Rank& rank);
+
+  DeepSpeedOptions options_;
+  Slice flat_;  ///< all trainable parameters, with padding
+  std::optional<MasterPartition> partition_;
+  std::optional<PartitionReduction> reduction_;
+  LossScaler scaler_;
+};
+
+/// "deepspeed", DeepSpeedStrategy: every stage.
+StrategyEntry deepspeed();
+
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+#include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
+
+#include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
+
+namespace lockstep {
+
+using namespace deepspeed_sites;
+
+namespace {
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+}
+
+Program FlatReduction::finish(Rank& rank) {
+  if (!synchronises_) {
+    co_return;
+  }
+  std::vector<Slice> bucket;
+  int64_t elements = 0;
+  for (const Slice& gradient : replica_->gradients()) {
+    if (gradient.buffer == no_buffer) {
+      continue;
+    }
+    bucket.push_back(gradient);
+    elements += gradient.elements;
+    if (elements > bucket_elements_) {
+      reduce(rank, std::exchange(bucket, {}));
+      elements = 0;
+    }
+  }
+  if (!bucket.empty()) {
+    reduce(rank, bucket);
+  }
+}
+
+void FlatReduction::reduce(Rank& rank, const std::vector<Slice>& gradients) {
+  const SiteId site = site_id(fill_bucket);
+  const Slice flat =
+      rank.allocate(Purpose::communication, gradients.front().dtype, total_elements(gradients));
+  const std::vector<Slice> parts = parts_of(flat, gradients);
+  const Ticket packed = elementwise(rank, Kernel::scale, gradients, parts, 1.0 / rank.world_size(),
+                                    {compute_stream, {}, site});
+  reduced_ = rank.all_reduce(world_group, flat, Reduction::sum,
+                             {communication_stream, {packed}, site_id(reduce_bucket_site)});
+  exchanged_bytes_.push_back(flat.bytes());
+  copy_each(rank, parts, gradients, {compute_stream, {reduced_}, site});
+  rank.release(flat);
+}
+
+Program FlatReduction::settle(Rank& rank) {
+  co_await rank.settle(std::exchange(reduced_, Ticket{}));
+}
+
+DeepSpeedReplicated::DeepSpeedReplicated(const TrainingPlan& plan, const DeepSpeedOptions& options)
+    : ReplicatedDataParallel(plan, plan, gradients_reduced), options_(options) {}
+
+Program DeepSpeedReplicated::setup(Rank& rank, Stage stage) {
+  if (!replica().is_allocated()) {
+    replica().allocate(rank, static_cast<uint64_t>(rank.id()));
+    const SiteId site = site_id(send_states);
+    const Ticket ready = rank.event({compute_stream, {}, site});
+    Ticket last{};
+    for (const Slice& parameter : replica().parameter_values()) {
+      last = rank.broadcast(world_group, parameter, 0, {communication_stream, {ready}, site});
+    }
+    co_await rank.settle(last);
+  }
+  reduction_.reset();
+  if (stage == Stage::fit) {
+    replica().forget_optimizer(rank);
+    reduction_.emplace(replica(), options_.reduce_bucket_size);
+  }
+}
+
+// Clipping averages the norm over the ranks, which have the same gradients.
+Program DeepSpeedReplicated::optimizer_step(Rank& rank, const UpdateOptions& asked) {
+  const UpdateOptions options = options_.with_clipping(asked);
+  if (options.clipping.algorithm != GradientClipping::Algorithm::none) {
+    const SiteId site = site_id(share_norm);
+    const Slice norm = rank.allocate(Purpose::communication, DType::fp32, 1);
+    const Ticket ready = rank.event({compute_stream, {}, site});
+    const Ticket shared =
+        rank.all_reduce(world_group, norm, Reduction::sum, {communication_stream, {ready}, site});
+    rank.event({compute_stream, {shared}, site});
+    rank.release(norm);
+  }
+  replica().optimizer_step(rank, options, site_id(update));
+  transfers().end_step();
+  co_return;
+}
+
+Program DeepSpeedReplicated::gather_state(Rank& rank, SiteId site) {
+  return agree_on_tag(rank, plan().barrier_is_all_reduce, site);
+}
+
+}  // namespace lockstep

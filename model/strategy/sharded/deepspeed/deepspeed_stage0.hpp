@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+
+#include "model/strategy/data_parallel/replicated.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_options.hpp"
+
+namespace lockstep {
+
+/// All gradients in one flat all_reduce once the backward has ended (deepspeed/runtime/engine.py,
+/// buffered_allreduce_fallback).
+class FlatReduction final : public GradientExchange {
+ public:
+  FlatReduction(Replica& replica, int64_t bucket_elements)
+      : replica_(&replica), bucket_elements_(bucket_elements) {}
+
+  void begin(Rank&, bool synchronise) override { synchronises_ = synchronise; }
+  void gradients_ready(Rank&, size_t, Ticket) override {}
+  Program finish(Rank& rank) override;
+  Program settle(Rank& rank) override;
+  std::vector<Bytes> take_exchanged_bytes() override { return std::exchange(exchanged_bytes_, {}); }
+
+ private:
+  void reduce(Rank& rank, const std::vector<Slice>& gradients);
+
+  Replica* replica_;
+  int64_t bucket_elements_;
+  bool synchronises_ = true;
+  Ticket reduced_{};
+  std::vector<Bytes> exchanged_bytes_;
+};
+
+/// DeepSpeed without ZeRO: every rank holds and updates everything.
+class DeepSpeedReplicated final : public ReplicatedDataParallel {
+ public:
+  DeepSpeedReplicated(const TrainingPlan& plan, const DeepSpeedOptions& options);
+
+  std::string_view name() const override { return "deepspeed"; }
+  Program setup(Rank& rank, Stage stage) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program gather_state(Rank& rank, SiteId site) override;
+
+ protected:
+  GradientExchange* exchange() override { return reduction_ ? &*reduction_ : nullptr; }
+
+ private:
+  DeepSpeedOptions options_;
+  std::optional<FlatReduction> reduction_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,241 @@
+#include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/sharded/deepspeed/deepspeed.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
+
+namespace lockstep {
+
+using namespace deepspeed_sites;
+
+namespace {
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+}
+
+DeepSpeedSharded::DeepSpeedSharded(const TrainingPlan& plan, const DeepSpeedOptions& options)
+    : DistributedStrategy(plan),
+      options_(options),
+      computing_plan_(in_deepspeed_types(plan)),
+      replica_(computing_plan_, DeviceId{0}),
+      modules_(hooked_modules(*plan.network)),
+      entered_(modules_.size(), false),
+      scaler_(options.loss_scale),
+      transfers_({data_to_devices, gradients_reduced}) {}
+
+std::string_view DeepSpeedSharded::name() const {
+  return options_.offloads_optimizer ? "deepspeed_stage_3_offload" : "deepspeed_stage_3";
+}
+
+// Construction
+
+Program DeepSpeedSharded::setup(Rank& rank, Stage stage) {
+  if (!partitions_) {
+    co_await allocate(rank);
+  }
+  if (stage == Stage::fit) {
+    master_->forget_optimizer(rank);
+  }
+}
+
+Program DeepSpeedSharded::allocate(Rank& rank) {
+  replica_.allocate_without_parameters(rank);
+  partitions_.emplace(replica_, rank.world_size(),
+                      options_.offloads_parameters ? host_device : DeviceId{0});
+  constexpr uint64_t variant = 0;  // rank 0's become everybody's
+  partitions_->allocate(rank, variant);
+  // 1. The engine sends whole parameters, cuts them, and sends them once more.
+  for (int turn = 0; turn < 2; ++turn) {
+    co_await partitions_->send_first_values(rank, site_id(send_states));
+  }
+  for (int turn = 0; turn < 3; ++turn) {
+    co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce,
+                               site_id(start_barrier));
+  }
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    partitions_->gather(rank, {index}, site_id(deepspeed_sites::fetch));
+    partitions_->wait(rank, index, site_id(wait_for_parameters));
+    partitions_->free(rank, index);
+  }
+  std::vector<std::vector<size_t>> parameters_of_modules;
+  for (const ModuleRange& module : modules_) {
+    parameters_of_modules.push_back(module.is_layer ? replica_.parameters_of(module.first)
+                                                    : std::vector<size_t>());
+  }
+  fetcher_.emplace(options_, *partitions_, std::move(parameters_of_modules));
+  std::vector<ShardLayout::Rows> rows;
+  for (const size_t index : partitions_->trainable()) {
+    rows.push_back({partitions_->elements_of(index), 1});
+  }
+  master_.emplace(replica_, partitions_->trainable(), ShardLayout::by_rows(rows, rank.world_size()),
+                  options_.offloads_optimizer ? host_device : DeviceId{0});
+  master_->allocate(rank, rank.id(), variant);
+  reduction_.emplace(replica_, *master_, options_);
+}
+
+// Modules
+
+// Hooks run where a module begins: in a forward at its first layer, in a backward at its last.
+void DeepSpeedSharded::enter(Rank& rank, size_t layer, bool backward) {
+  for (size_t module = 0; module < modules_.size(); ++module) {
+    const ModuleRange& range = modules_[module];
+    if (range.first <= layer && layer <= range.last && !entered_[module]) {
+      entered_[module] = true;
+      fetcher_->fetch(rank, module);
+    }
+  }
+  if (const CheckpointedSegment* segment = replica_.network().segment_of(layer);
+      backward && segment != nullptr && segment->last == layer) {
+    // The forward of the segment runs again first: its modules gather in their order.
+    for (size_t module = 0; module < modules_.size(); ++module) {
+      const ModuleRange& range = modules_[module];
+      if (range.is_layer && segment->first <= range.first && range.last <= segment->last &&
+          !entered_[module]) {
+        entered_[module] = true;
+        fetcher_->fetch(rank, module);
+      }
+    }
+  }
+}
+
+void DeepSpeedSharded::leave(Rank& rank, size_t layer, bool backward) {
+  for (size_t module = modules_.size(); module-- > 0;) {
+    const ModuleRange& range = modules_[module];
+    const bool ends = backward ? range.first == layer : range.last == layer;
+    if (ends && entered_[module]) {
+      entered_[module] = false;
+      // A hook behind a backward hangs on the gradient of the module's input; the input of the
+      // first layer that trains has none.
+      const bool has_hook = !backward || replica_.passes_gradient_on(layer);
+      if (has_hook) {
+        fetcher_->release(rank, module);
+      }
+    }
+  }
+}
+
+// One iteration
+
+Program DeepSpeedSharded::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
+  co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
+  co_await reduction_->settle(rank);
+  transfers_.begin_forward(options.training);
+  co_await fetcher_->begin_micro_batch(rank);
+  replica_.begin_forward(rank, batch, options);
+  std::fill(entered_.begin(), entered_.end(), false);
+  for (size_t layer = 0; layer < replica_.network().layers.size(); ++layer) {
+    const bool runs = replica_.runs(layer, options);
+    if (runs) {
+      enter(rank, layer, false);
+    }
+    replica_.forward_layer(rank, layer, options);
+    if (runs) {
+      leave(rank, layer, false);
+    }
+  }
+  loss_ready_ = replica_.end_forward(rank, options);
+  transfers_.add(data_to_devices, replica_.batch_bytes());
+}
+
+Program DeepSpeedSharded::backward(Rank& rank, const StepOptions& asked) {
+  StepOptions options = asked;
+  if (computing_plan_.parameter_dtype == DType::fp16) {
+    options.loss_factor *= scaler_.scale();
+  }
+  const int64_t last = replica_.last_forward();
+  const std::vector<BackwardPass> passes = replica_.take_passes(options);
+  reduction_->begin(rank, options.synchronise);
+  for (size_t pass = 0; pass < passes.size(); ++pass) {
+    replica_.turn_to(passes[pass].forward);
+    replica_.backward_of_loss(rank, passes[pass].applied_to(options));
+    std::fill(entered_.begin(), entered_.end(), false);
+    for (const size_t layer : replica_.layers_last_to_first()) {
+      enter(rank, layer, true);
+      const Ticket done = replica_.backward(rank, layer);
+      if (!replica_.adds_later(passes, pass, layer)) {
+        reduction_->gradients_ready(rank, layer, done);
+      }
+      leave(rank, layer, true);
+    }
+    replica_.forget_forward(rank);
+  }
+  replica_.return_to(last);
+  co_await reduction_->finish(rank);
+  for (const Bytes bytes : reduction_->take_exchanged_bytes()) {
+    transfers_.add(gradients_reduced, bytes);
+  }
+}
+
+// Parameters are in sub-groups of at most so many elements of this rank, each with its own norm.
+int32_t DeepSpeedSharded::sub_groups() const {
+  int32_t groups = 0;
+  int64_t filled = 0;
+  const std::vector<size_t>& trainable = partitions_->trainable();
+  for (size_t i = 0; i < trainable.size(); ++i) {
+    filled += partitions_->part_elements_of(trainable[i]);
+    if (filled >= options_.sub_group_size || i + 1 == trainable.size()) {
+      ++groups;
+      filled = 0;
+    }
+  }
+  return groups;
+}
+
+Program DeepSpeedSharded::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  const bool is_fp16 = computing_plan_.parameter_dtype == DType::fp16;
+  MasterPartition::Step step;
+  step.options = options_.with_clipping(options);
+  step.loss_scale = is_fp16 ? scaler_.scale() : 1;
+  step.norm_dtype = options_.offloads_optimizer ? DType::fp32 : DType::fp64;
+  step.norm_calls = sub_groups();
+  step.norm_site = site_id(share_norm);
+  step.update_site = site_id(update);
+  if (is_fp16) {
+    co_await share_flag(rank, site_id(share_overflow));
+  }
+  fetcher_->release_all(rank);
+  master_->begin_step(rank, step);
+  bool takes_step = true;
+  if (is_fp16) {
+    takes_step = co_await master_->is_finite(rank);
+    scaler_.note_step(!takes_step);
+  }
+  if (takes_step) {
+    master_->update(rank, step);
+    master_->write_back(rank, partitions_->trainable_parts(), partitions_->device(),
+                        site_id(gather_parameters));
+  } else {
+    master_->end_step(rank);
+  }
+  fetcher_->gather_persistent(rank);
+  transfers_.end_step();
+}
+
+Program DeepSpeedSharded::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  master_->drop_gradients(rank);
+  replica_.zero_gradients(rank, optimizer, set_to_none);
+  co_return;
+}
+
+std::vector<HeldParameter> DeepSpeedSharded::held_parameters() {
+  std::vector<HeldParameter> held = master_->held_parameters();
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    const Slice& part = partitions_->part_of(index);
+    const int64_t first = partitions_->index() * part.elements;
+    const int64_t elements = std::min(part.elements, partitions_->elements_of(index) - first);
+    if (!replica_.parameters()[index].trainable && elements > 0) {
+      held.push_back({index, first, part.part(0, elements)});
+    }
+  }
+  std::sort(held.begin(), held.end(), [](const HeldParameter& a, const HeldParameter& b) {
+    return a.parameter < b.parameter;
+  });
+  return held;
+}
+
+// DeepSpeed writes a checkpoint in parts, each rank its own, once all ranks have the same tag.
+Program DeepSpeedSharded::gather_state(Rank& rank, SiteId site) {
+  return agree_on_tag(rank, plan().barrier_is_all_reduce, site);
+}
+
+}  // namespace lockstep

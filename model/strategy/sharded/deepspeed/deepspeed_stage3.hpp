@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/data_parallel/distributed.hpp"
+#include "model/strategy/sharded/deepspeed/parameter_fetcher.hpp"
+#include "model/strategy/sharded/deepspeed/shard_reduction.hpp"
+
+namespace lockstep {
+
+/// ZeRO stage 3 of DeepSpeed (deepspeed/runtime/zero/stage3.py): a rank stores its part of every
+/// parameter. Modules gather what they compute with, gradients are scattered in buckets, and every
+/// rank updates its parts.
+class DeepSpeedSharded final : public DistributedStrategy {
+ public:
+  DeepSpeedSharded(const TrainingPlan& plan, const DeepSpeedOptions& options);
+
+  std::string_view name() const override;
+  Program setup(Rank& rank, Stage stage) override;
+  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
+  Program backward(Rank& rank, const StepOptions& options) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
+
+  std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
+  Slice loss() const override { return replica_.loss(); }
+  Ticket loss_ready() const override { return loss_ready_; }
+  Replica& replica() override { return replica_; }
+  std::vector<HeldParameter> held_parameters() override;
+  Program gather_state(Rank& rank, SiteId site) override;
+  bool accumulates_without_exchange() const override { return true; }
+
+ private:
+  Program allocate(Rank& rank);
+  void enter(Rank& rank, size_t layer, bool backward);
+  void leave(Rank& rank, size_t layer, bool backward);
+  int32_t sub_groups() const;
+
+  DeepSpeedOptions options_;
+  TrainingPlan computing_plan_;
+  Replica replica_;
+  std::vector<ModuleRange> modules_;
+  std::vector<bool> entered_;  ///< by module, in the pass under way
+  std::optional<ParameterPartitions> partitions_;
+  std::optional<ParameterFetcher> fetcher_;
+  std::optional<MasterPartition> master_;
+  std::optional<ShardReduction> reduction_;
+  LossScaler scaler_;
+  Ticket loss_ready_{};
+  Transfers transfers_;
+};
+
+}  // namespace lockstep

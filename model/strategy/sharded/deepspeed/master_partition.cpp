@@ -1,0 +1,253 @@
+#include "model/strategy/sharded/deepspeed/master_partition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "model/strategy/local_model/elementwise.hpp"
+
+namespace lockstep {
+
+MasterPartition::MasterPartition(Replica& replica, std::vector<size_t> parameters,
+                                 ShardLayout layout, DeviceId device)
+    : replica_(&replica),
+      parameters_(std::move(parameters)),
+      layout_(std::move(layout)),
+      device_(device) {}
+
+void MasterPartition::allocate(Rank& rank, int32_t index, uint64_t variant) {
+  index_ = index;
+  master_ = rank.allocate(Purpose::parameter, DType::fp32, layout_.shard_elements(), device_);
+  for (const ShardPiece& piece : layout_.pieces_of(index)) {
+    Piece& added = pieces_.emplace_back();
+    added.parameter = parameters_[piece.tensor];
+    added.first_element = piece.first_element;
+    added.position = piece.position;
+    added.tensor.value = master_.part(piece.position, piece.elements);
+  }
+  write_first_values(rank, variant);
+}
+
+// The model has been converted to its own type before the master copy is made of it.
+void MasterPartition::write_first_values(Rank& rank, uint64_t variant) {
+  if (!replica_->writes_values()) {
+    return;
+  }
+  Values values(DType::fp32, layout_.shard_elements());
+  for (const Piece& piece : pieces_) {
+    const Values whole = replica_->initial_value(piece.parameter, variant);
+    for (int64_t i = 0; i < piece.tensor.value.elements; ++i) {
+      values.set(piece.position + i, whole.number(piece.first_element + i));
+    }
+  }
+  rank.write(master_, values);
+}
+
+void MasterPartition::release(Rank& rank) {
+  drop_gradients(rank);
+  forget_optimizer(rank);
+  rank.release(std::exchange(master_, Slice{}));
+  pieces_.clear();
+}
+
+void MasterPartition::forget_optimizer(Rank& rank) {
+  for (Piece& piece : pieces_) {
+    for (const Slice& state : piece.tensor.state) {
+      rank.release(state);
+    }
+    piece.tensor.state.clear();
+    piece.tensor.steps = 0;
+  }
+}
+
+std::vector<HeldParameter> MasterPartition::held_parameters() const {
+  std::vector<HeldParameter> held;
+  for (const Piece& piece : pieces_) {
+    held.push_back({piece.parameter, piece.first_element, piece.tensor.value});
+  }
+  std::sort(held.begin(), held.end(), [](const HeldParameter& a, const HeldParameter& b) {
+    return a.parameter < b.parameter;
+  });
+  return held;
+}
+
+// Gradients
+
+// The first gradient at a position since the last step is taken as it is, later ones are added.
+// Offloaded ones are converted on the device and cross to the host as they come.
+void MasterPartition::take_gradients(Rank& rank, const std::vector<Slice>& parts,
+                                     const std::vector<int64_t>& positions, SiteId site) {
+  if (!has_gradients()) {
+    const DType dtype = is_offloaded() ? DType::fp32 : replica_->plan().parameter_dtype;
+    gradient_ = rank.allocate(Purpose::gradient, dtype, layout_.shard_elements(), device_);
+  }
+  std::vector<Slice> first;
+  std::vector<Slice> first_to;
+  std::vector<Slice> more;
+  std::vector<Slice> more_to;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool is_first = taken_.insert(positions[i]).second;
+    (is_first ? first : more).push_back(parts[i]);
+    (is_first ? first_to : more_to).push_back(gradient_.part(positions[i], parts[i].elements));
+  }
+  if (is_offloaded()) {
+    cross_to_host(rank, first, first_to, false, site);
+    cross_to_host(rank, more, more_to, true, site);
+    return;
+  }
+  if (!first.empty()) {
+    elementwise(rank, Kernel::copy, first, first_to, 0, {compute_stream, {}, site});
+  }
+  if (!more.empty()) {
+    elementwise(rank, Kernel::add, more, more_to, 0, {compute_stream, {}, site});
+  }
+}
+
+void MasterPartition::cross_to_host(Rank& rank, const std::vector<Slice>& parts,
+                                    const std::vector<Slice>& to, bool adds, SiteId site) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Slice wide = parts[i];
+    if (wide.dtype != DType::fp32) {
+      wide = rank.allocate(Purpose::workspace, DType::fp32, wide.elements);
+      elementwise(rank, Kernel::cast, {parts[i]}, {wide}, 0, {compute_stream, {}, site});
+    }
+    const Slice arrives =
+        adds ? rank.allocate(Purpose::gradient, DType::fp32, wide.elements, host_device) : to[i];
+    const Ticket made = rank.event({compute_stream, {}, site});
+    const Ticket before = rank.event({stream_of_update(), {}, site});
+    const Ticket crossed = rank.copy(wide, arrives, {copy_stream, {made, before}, site});
+    rank.event({compute_stream, {crossed}, site});  // what was copied may be reused
+    rank.event({stream_of_update(), {crossed}, site});
+    if (wide.buffer != parts[i].buffer) {
+      rank.release(wide);
+    }
+    if (adds) {
+      elementwise(rank, Kernel::add, {arrives}, {to[i]}, 0, {stream_of_update(), {}, site});
+      rank.release(arrives);
+    }
+  }
+}
+
+void MasterPartition::drop_gradients(Rank& rank) {
+  if (has_gradients()) {
+    rank.release(std::exchange(gradient_, Slice{}));
+  }
+  taken_.clear();
+}
+
+// A step
+
+void MasterPartition::begin_step(Rank& rank, const Step& step) {
+  const ComputeOptions there{stream_of_update(), {}, step.update_site};
+  wide_gradient_ = gradient_;
+  if (has_gradients() && gradient_.dtype != DType::fp32) {
+    wide_gradient_ =
+        rank.allocate(Purpose::gradient, DType::fp32, layout_.shard_elements(), device_);
+    elementwise(rank, Kernel::cast, {gradient_}, {wide_gradient_}, 0, there);
+  }
+  if (step.loss_scale != 1 && has_gradients()) {
+    elementwise(rank, Kernel::scale, {}, {wide_gradient_}, 1 / step.loss_scale, there);
+  }
+  squared_norm_ = rank.allocate(Purpose::metric, step.norm_dtype, 1, device_);
+  KernelCall measure;
+  measure.kernel = has_gradients() ? Kernel::squared_norm : Kernel::fill;
+  const double zero = 0;
+  if (has_gradients()) {
+    measure.reads = {&wide_gradient_, 1};
+    measure.memory_traffic = wide_gradient_.bytes();
+  } else {
+    measure.scalars = {&zero, 1};
+  }
+  measure.writes = {&squared_norm_, 1};
+  norm_ready_ = rank.compute(measure, there);
+  for (int32_t call = 0; step.gathers_norm && call < step.norm_calls; ++call) {
+    // Parameters in sub-groups have a norm each; the whole one travels first, zeros behind it.
+    Slice travels = squared_norm_;
+    if (call > 0 || is_offloaded()) {
+      travels = rank.allocate(Purpose::workspace, step.norm_dtype, 1);
+      norm_ready_ = call == 0 ? rank.copy(squared_norm_, travels,
+                                          {copy_stream, {norm_ready_}, step.norm_site})
+                              : elementwise(rank, Kernel::fill, {}, {travels}, 0,
+                                            {compute_stream, {}, step.norm_site});
+    }
+    Ticket summed = rank.all_reduce(step.group, travels, Reduction::sum,
+                                    {communication_stream, {norm_ready_}, step.norm_site});
+    if (call == 0 && is_offloaded()) {
+      summed = rank.copy(travels, squared_norm_, {copy_stream, {summed}, step.norm_site});
+    }
+    rank.event({compute_stream, {summed}, step.norm_site});
+    norm_ready_ = rank.event({stream_of_update(), {summed}, step.norm_site});
+    if (travels.buffer != squared_norm_.buffer) {
+      rank.release(travels);
+    }
+  }
+}
+
+Task<bool> MasterPartition::is_finite(Rank& rank) {
+  co_await rank.settle(norm_ready_);
+  const Values norm = rank.read(squared_norm_);
+  co_return norm.empty() || std::isfinite(norm.number(0));
+}
+
+void MasterPartition::update(Rank& rank, const Step& step) {
+  OptimizerPlan optimizer = replica_->plan().optimizers[step.options.optimizer];
+  optimizer.lr = step.options.learning_rate.value_or(optimizer.lr);
+  const ComputeOptions there{stream_of_update(), {norm_ready_}, step.update_site};
+  if (has_gradients()) {
+    if (step.options.clipping.algorithm == GradientClipping::Algorithm::norm) {
+      KernelCall clip;
+      clip.kernel = Kernel::clip_by_norm;
+      clip.scalars = {&step.options.clipping.limit, 1};
+      clip.reads = {&squared_norm_, 1};
+      clip.writes = {&wide_gradient_, 1};
+      clip.memory_traffic = wide_gradient_.bytes() * 2;
+      rank.compute(clip, there);
+    }
+    std::vector<OptimizedTensor*> tensors;
+    for (Piece& piece : pieces_) {
+      piece.tensor.gradient = wide_gradient_.part(piece.position, piece.tensor.value.elements);
+      tensors.push_back(&piece.tensor);
+    }
+    lockstep::optimizer_step(rank, optimizer, kernels_of(replica_->plan()), tensors, there);
+    for (Piece& piece : pieces_) {
+      piece.tensor.gradient = Slice{};
+    }
+  }
+  end_step(rank);
+}
+
+void MasterPartition::end_step(Rank& rank) {
+  if (wide_gradient_.buffer != gradient_.buffer) {
+    rank.release(wide_gradient_);
+  }
+  wide_gradient_ = Slice{};
+  rank.release(std::exchange(squared_norm_, Slice{}));
+  drop_gradients(rank);
+}
+
+// What is on the other side is converted before it crosses.
+void MasterPartition::write_back(Rank& rank, const Slice& partition, DeviceId device, SiteId site) {
+  const bool converts = partition.dtype != DType::fp32;
+  const StreamId there = stream(queue::compute, device);
+  if (device == device_) {
+    elementwise(rank, converts ? Kernel::cast : Kernel::copy, {master_}, {partition}, 0,
+                {there, {}, site});
+  } else {
+    Slice crosses = master_;
+    if (converts) {
+      crosses = rank.allocate(Purpose::parameter, partition.dtype, partition.elements, device_);
+      elementwise(rank, Kernel::cast, {master_}, {crosses}, 0, {stream_of_update(), {}, site});
+    }
+    const Ticket made = rank.event({stream_of_update(), {}, site});
+    const Ticket crossed = rank.copy(crosses, partition, {copy_stream, {made}, site});
+    rank.event({there, {crossed}, site});
+    rank.event({stream_of_update(), {crossed}, site});
+    if (converts) {
+      rank.release(crosses);
+    }
+  }
+  const Ticket written = rank.event({there, {}, site});
+  rank.event({compute_stream, {written}, site});
+}
+
+}  // namespace lockstep

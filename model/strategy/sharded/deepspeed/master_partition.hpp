@@ -1,0 +1,90 @@
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "model/strategy/layout/shard_layout.hpp"
+#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/strategy.hpp"
+
+namespace lockstep {
+
+/// The part of the parameters that one rank updates, in full precision, with its gradients and its
+/// optimizer state: the "fp32 partition" of DeepSpeed's optimizers. It lies on the first device, or
+/// offloaded in the memory of the host, which then computes the update.
+class MasterPartition {
+ public:
+  /// `layout` cuts `parameters`, indices into Replica::parameters(); the replica's own types are
+  /// those in which gradients arrive and parameters are computed with.
+  MasterPartition(Replica& replica, std::vector<size_t> parameters, ShardLayout layout,
+                  DeviceId device);
+
+  /// Allocates what outlives steps and writes first values: `index` in the group that shards.
+  void allocate(Rank& rank, int32_t index, uint64_t variant);
+  void release(Rank& rank);
+  void forget_optimizer(Rank& rank);
+
+  /// A part of the parameters, as the optimizer updates it.
+  struct Piece {
+    size_t parameter = 0;  ///< index into Replica::parameters()
+    int64_t first_element = 0;
+    int64_t position = 0;  ///< in the partition
+    OptimizedTensor tensor;
+  };
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  const ShardLayout& layout() const { return layout_; }
+  const std::vector<size_t>& parameters() const { return parameters_; }
+  int32_t index() const { return index_; }
+  bool is_offloaded() const { return device_ == host_device; }
+  std::vector<HeldParameter> held_parameters() const;
+
+  /// Adds `parts` of reduced gradients, which lie on the first device, at `positions` of the
+  /// partition; the first since the last step are taken as they are.
+  void take_gradients(Rank& rank, const std::vector<Slice>& parts,
+                      const std::vector<int64_t>& positions, SiteId site);
+  bool has_gradients() const { return gradient_.buffer != no_buffer; }
+
+  struct Step {
+    UpdateOptions options{};
+    double loss_scale = 1;     ///< by which gradients are divided
+    bool gathers_norm = true;  ///< all ranks' squares are summed, also where nothing is clipped
+    DType norm_dtype = DType::fp32;
+    int32_t norm_calls = 1;  ///< one for each sub-group of parameters
+    GroupId group = world_group;
+    SiteId norm_site{};
+    SiteId update_site{};
+  };
+  /// Starts the computation of the gradients' norm over all ranks; 0 where there are none.
+  void begin_step(Rank& rank, const Step& step);
+  /// Whether the norm is a number: false where a gradient has overflowed. The host waits for it.
+  Task<bool> is_finite(Rank& rank);
+  /// Clips, updates and ends the step.
+  void update(Rank& rank, const Step& step);
+  /// Ends the step; its gradients are used up, with an update or without.
+  void end_step(Rank& rank);
+  void drop_gradients(Rank& rank);
+  /// Writes the updated parameters in the replica's type into `partition`, which lies on `device`.
+  /// Later work on the compute stream comes after it.
+  void write_back(Rank& rank, const Slice& partition, DeviceId device, SiteId site);
+
+ private:
+  StreamId stream_of_update() const { return stream(queue::compute, device_); }
+  void write_first_values(Rank& rank, uint64_t variant);
+  void cross_to_host(Rank& rank, const std::vector<Slice>& parts, const std::vector<Slice>& to,
+                     bool adds, SiteId site);
+
+  Replica* replica_;
+  std::vector<size_t> parameters_;
+  ShardLayout layout_;
+  DeviceId device_;
+  int32_t index_ = 0;
+  Slice master_;
+  std::vector<Piece> pieces_;
+  Slice gradient_;           ///< in the type of the replica, or offloaded in full precision
+  std::set<int64_t> taken_;  ///< positions that have a gradient since the last step
+  Slice wide_gradient_;      ///< of the step under way
+  Slice squared_norm_;
+  Ticket norm_ready_{};
+};
+
+}  // namespace lockstep

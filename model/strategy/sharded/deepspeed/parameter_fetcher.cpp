@@ -1,0 +1,210 @@
+#include "model/strategy/sharded/deepspeed/parameter_fetcher.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
+
+namespace lockstep {
+
+using namespace deepspeed_sites;
+using State = ParameterPartitions::State;
+
+ParameterFetcher::ParameterFetcher(const DeepSpeedOptions& options, ParameterPartitions& partitions,
+                                   std::vector<std::vector<size_t>> parameters_of_modules)
+    : options_(options),
+      partitions_(&partitions),
+      parameters_of_(std::move(parameters_of_modules)) {
+  for (std::vector<size_t>& parameters : parameters_of_) {
+    std::sort(parameters.begin(), parameters.end());
+  }
+}
+
+bool ParameterFetcher::is_persistent(size_t parameter) const {
+  return partitions_->elements_of(parameter) <= options_.param_persistence_threshold;
+}
+
+namespace {
+
+// assert_ints_same_as_other_ranks: rank 0's list, which the others compare with their own.
+Program compare_lists(Rank& rank, int64_t length) {
+  const SiteId site = site_id(check_trace);
+  const Slice list = rank.allocate(Purpose::communication, DType::int64, length);
+  const Ticket sent = rank.broadcast(world_group, list, 0, {communication_stream, {}, site});
+  co_await rank.settle(sent);
+  rank.release(list);
+}
+
+}  // namespace
+
+Program ParameterFetcher::begin_micro_batch(Rank& rank) {
+  if (trace_ != Trace::complete) {
+    co_await compare_lists(rank, std::ssize(module_order_));
+  }
+  if (trace_ == Trace::recording) {
+    for (const size_t module : module_order_) {
+      const int64_t step = recorded_steps_[module].front();
+      recorded_steps_[module].pop_front();
+      for (const size_t parameter : parameters_of_[module]) {
+        parameter_order_.push_back({parameter, step});
+      }
+    }
+    co_await compare_lists(rank, std::ssize(parameter_order_));
+    co_await compare_lists(rank, std::ssize(parameter_order_));
+    trace_ = Trace::complete;
+  } else if (trace_ == Trace::invalid) {
+    trace_ = Trace::recording;
+  }
+  queue_.assign(parameter_order_.begin(), parameter_order_.end());
+  fetched_for_.clear();
+  recorded_steps_.clear();
+  step_ = 0;
+}
+
+void ParameterFetcher::forget_trace() {
+  trace_ = Trace::invalid;
+  module_order_.clear();
+  parameter_order_.clear();
+  queue_.clear();
+  fetched_for_.clear();
+}
+
+// Another module than the recorded one makes the record useless.
+void ParameterFetcher::check_order(size_t module) {
+  const auto step = static_cast<size_t>(step_);
+  if (trace_ == Trace::complete &&
+      (step >= module_order_.size() || module_order_[step] != module)) {
+    forget_trace();
+  }
+  if (trace_ == Trace::recording) {
+    module_order_.push_back(module);
+    recorded_steps_[module].push_back(step_);
+  }
+}
+
+int64_t ParameterFetcher::fetched_for(size_t parameter) const {
+  const auto found = fetched_for_.find(parameter);
+  return found == fetched_for_.end() ? never : found->second;
+}
+
+void ParameterFetcher::gather(Rank& rank, const std::vector<size_t>& parameters) {
+  std::vector<size_t> missing;
+  for (const size_t parameter : parameters) {
+    if (partitions_->state_of(parameter) == State::away) {
+      missing.push_back(parameter);
+      available_ += partitions_->elements_of(parameter);
+    }
+  }
+  if (!missing.empty()) {
+    partitions_->gather(rank, missing, site_id(deepspeed_sites::fetch));
+  }
+}
+
+void ParameterFetcher::fetch(Rank& rank, size_t module) {
+  check_order(module);
+  const std::vector<size_t>& parameters = parameters_of_[module];
+  gather(rank, parameters);
+  for (const size_t parameter : parameters) {
+    active_in_[parameter].insert(module);
+    partitions_->wait(rank, parameter, site_id(wait_for_parameters));
+  }
+  if (trace_ == Trace::complete) {
+    prefetch(rank, parameters);
+  }
+  ++step_;
+}
+
+// The uses of the module itself leave the queue, unless an earlier prefetch has taken them; then
+// the next ones are gathered, all in one call, up to the bucket's size and to what may be live.
+void ParameterFetcher::prefetch(Rank& rank, const std::vector<size_t>& parameters) {
+  std::set<size_t> expected;
+  for (const size_t parameter : parameters) {
+    if (fetched_for(parameter) < step_) {
+      expected.insert(parameter);
+    }
+  }
+  std::set<size_t> discarded;
+  while (!queue_.empty() && discarded.size() < expected.size()) {
+    const Use use = queue_.front();
+    queue_.pop_front();
+    fetched_for_[use.parameter] = use.last_step;
+    discarded.insert(use.parameter);
+  }
+  const int64_t most =
+      std::min(options_.max_live_parameters - available_, options_.prefetch_bucket_size);
+  std::vector<size_t> chosen;
+  int64_t elements = 0;
+  while (options_.prefetch_bucket_size > 0 && !queue_.empty() && elements < most) {
+    const Use use = queue_.front();
+    queue_.pop_front();
+    fetched_for_[use.parameter] = std::max(fetched_for(use.parameter), use.last_step);
+    const bool is_chosen = std::ranges::find(chosen, use.parameter) != chosen.end();
+    if (!is_chosen && partitions_->state_of(use.parameter) == State::away) {
+      chosen.push_back(use.parameter);
+      elements += partitions_->elements_of(use.parameter);
+    }
+  }
+  if (!chosen.empty()) {
+    gather(rank, chosen);
+  }
+}
+
+// Neither what stays, nor what was gathered for a later module, nor what is used again soon.
+std::set<size_t> ParameterFetcher::decide_what_may_be_freed(size_t module) const {
+  const std::vector<size_t>& parameters = parameters_of_[module];
+  std::set<size_t> free(parameters.begin(), parameters.end());
+  for (const size_t parameter : parameters) {
+    if (is_persistent(parameter) || fetched_for(parameter) > step_) {
+      free.erase(parameter);
+    }
+  }
+  int64_t traversed = 0;
+  for (auto step = static_cast<size_t>(step_);
+       step < module_order_.size() && traversed < options_.max_reuse_distance && !free.empty();
+       ++step) {
+    for (const size_t parameter : parameters_of_[module_order_[step]]) {
+      free.erase(parameter);
+      traversed += partitions_->elements_of(parameter);
+    }
+  }
+  return free;
+}
+
+const std::set<size_t>& ParameterFetcher::may_be_freed(size_t module) {
+  const std::pair<size_t, int64_t> key(module, step_);
+  const auto known = decided_.find(key);
+  return known != decided_.end()
+             ? known->second
+             : decided_.emplace(key, decide_what_may_be_freed(module)).first->second;
+}
+
+void ParameterFetcher::release_all(Rank& rank) {
+  for (size_t parameter = 0; parameter < partitions_->count(); ++parameter) {
+    partitions_->wait(rank, parameter, site_id(wait_for_parameters));
+    partitions_->free(rank, parameter);
+  }
+  active_in_.clear();
+  available_ = 0;
+}
+
+void ParameterFetcher::gather_persistent(Rank& rank) {
+  for (const size_t parameter : partitions_->trainable()) {
+    if (is_persistent(parameter)) {
+      gather(rank, {parameter});
+      partitions_->wait(rank, parameter, site_id(wait_for_parameters));
+    }
+  }
+}
+
+void ParameterFetcher::release(Rank& rank, size_t module) {
+  const std::set<size_t>* free = trace_ == Trace::complete ? &may_be_freed(module) : nullptr;
+  for (const size_t parameter : parameters_of_[module]) {
+    active_in_[parameter].erase(module);
+    if ((free == nullptr || free->contains(parameter)) && active_in_[parameter].empty() &&
+        partitions_->state_of(parameter) == State::here) {
+      partitions_->free(rank, parameter);
+      available_ -= partitions_->elements_of(parameter);
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,225 @@
+#include "model/strategy/sharded/fairscale/fairscale.hpp"
+
+#include "model/strategy/exchange/object_broadcast.hpp"
+#include "model/strategy/layout/parameter_owners.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/fairscale/fairscale_sites.hpp"
+
+namespace lockstep {
+
+using namespace fairscale_sites;
+
+namespace {
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+constexpr std::string_view parameters_sent = "parameters_sent";
+}  // namespace
+
+ShardedDataParallel::ShardedDataParallel(const TrainingPlan& plan,
+                                         const ShardedDataParallelOptions& options)
+    : ReplicatedDataParallel(plan, plan, gradients_reduced), options_(options) {}
+
+// Construction
+
+// 1. Every parameter gets an owner; the trainable ones of an owner lie one behind the other.
+void ShardedDataParallel::allocate(Rank& rank) {
+  const Network& network = replica().network();
+  std::vector<OwnedSize> sizes;
+  for (const Replica::Parameter& parameter : replica().parameters()) {
+    sizes.push_back({network.parameter(parameter.place).elements(), parameter.trainable});
+  }
+  owners_ = owners_in_order(sizes, rank.world_size());
+  std::vector<int64_t> elements(static_cast<size_t>(rank.world_size()), 0);
+  for (size_t index = 0; index < sizes.size(); ++index) {
+    elements[static_cast<size_t>(owners_[index])] +=
+        sizes[index].trainable ? sizes[index].elements : 0;
+  }
+  const DType dtype = plan().parameter_dtype;
+  for (const int64_t of_owner : elements) {
+    flat_.push_back(of_owner > 0 ? rank.allocate(Purpose::parameter, dtype, of_owner) : Slice{});
+  }
+  std::vector<int64_t> filled(elements.size(), 0);
+  std::vector<Slice> parameters;
+  for (size_t index = 0; index < sizes.size(); ++index) {
+    const auto owner = static_cast<size_t>(owners_[index]);
+    if (!sizes[index].trainable) {
+      parameters.push_back(rank.allocate(Purpose::parameter, dtype, sizes[index].elements));
+      continue;
+    }
+    parameters.push_back(flat_[owner].part(filled[owner], sizes[index].elements));
+    filled[owner] += sizes[index].elements;
+  }
+  replica().allocate_in(rank, parameters, static_cast<uint64_t>(rank.id()));
+}
+
+Program ShardedDataParallel::setup(Rank& rank, Stage stage) {
+  if (!replica().is_allocated()) {
+    allocate(rank);
+  }
+  if (stage != Stage::fit) {
+    co_return;  // Lightning wraps the model for a fit alone
+  }
+  replica().forget_optimizer(rank);
+  const bool several_nodes = rank.world_size() > rank.place().local_world_size;
+  constexpr int64_t between_nodes = int64_t{1} << 23;
+  const int64_t buffer = options_.reduce_buffer_size.value_or(several_nodes ? between_nodes : 0);
+  reduction_.emplace(replica(), owners_, OwnerReductionOptions{buffer, options_.reduce_fp16});
+  reduction_->allocate(rank);
+  if (options_.sync_models_at_startup) {
+    co_await send_states(rank);
+  }
+}
+
+// 2. Rank 0's states become everybody's, a broadcast for each, module by module.
+Program ShardedDataParallel::send_states(Rank& rank) {
+  std::vector<Slice> states;
+  size_t next_buffer = 0;
+  const std::vector<Replica::Buffer>& buffers = replica().buffers();
+  const auto add_buffers_before = [&](size_t layer) {
+    while (next_buffer < buffers.size() && buffers[next_buffer].layer < layer) {
+      states.push_back(buffers[next_buffer++].value);
+    }
+  };
+  for (const Replica::Parameter& parameter : replica().parameters()) {
+    add_buffers_before(parameter.place.layer);
+    states.push_back(parameter.tensor.value);
+  }
+  add_buffers_before(replica().network().layers.size());
+  const Ticket ready = rank.event({compute_stream, {}, site_id(fairscale_sites::send_states)});
+  Ticket last{};
+  for (const Slice& state : states) {
+    last = rank.broadcast(world_group, state, 0,
+                          {communication_stream, {ready}, site_id(fairscale_sites::send_states)});
+  }
+  co_await rank.settle(last);
+}
+
+Program ShardedDataParallel::teardown(Rank& rank) {
+  if (reduction_) {
+    co_await reduction_->settle(rank);
+    reduction_->release(rank);
+    reduction_.reset();
+  }
+}
+
+// One iteration
+
+// 3. Rank 0's buffers become everybody's, a broadcast for each.
+Program ShardedDataParallel::before_forward(Rank& rank, const StepOptions& options) {
+  if (!options_.broadcast_buffers || !options.synchronise || replica().buffers().empty()) {
+    co_return;
+  }
+  const Ticket ready = rank.event({compute_stream, {}, site_id(send_buffers)});
+  Ticket last{};
+  for (const Slice& buffer : replica().buffer_values()) {
+    last = rank.broadcast(world_group, buffer, 0,
+                          {communication_stream, {ready}, site_id(send_buffers)});
+  }
+  rank.event({compute_stream, {last}, site_id(send_buffers)});
+}
+
+// 5. Every rank updates what it owns, 6. and sends it.
+Program ShardedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  Replica::OwnedStep owned;
+  for (const int32_t owner : owners_) {
+    owned.owns.push_back(owner == rank.id());
+  }
+  if (options_.clips_by_whole_norm) {
+    owned.norm = SharedNorm{world_group, site_id(share_norm)};
+  }
+  replica().optimizer_step(rank, options, site_id(update), &owned);
+  co_await send_parameters(rank);
+  transfers().end_step();
+}
+
+Program ShardedDataParallel::send_parameters(Rank& rank) {
+  using Broadcast = ShardedDataParallelOptions::Broadcast;
+  const bool several_nodes = rank.world_size() > rank.place().local_world_size;
+  const bool narrow = options_.broadcast == Broadcast::half ||
+                      (options_.broadcast == Broadcast::half_between_nodes && several_nodes);
+  const SiteId site = site_id(fairscale_sites::send_parameters);
+  std::vector<Slice> travelling;
+  for (const Slice& flat : flat_) {
+    travelling.push_back(flat);
+    if (narrow && flat.buffer != no_buffer && flat.dtype != DType::fp16) {
+      travelling.back() = rank.allocate(Purpose::communication, DType::fp16, flat.elements);
+      elementwise(rank, Kernel::cast, {flat}, {travelling.back()}, 0, {compute_stream, {}, site});
+    }
+  }
+  const Ticket updated = rank.event({compute_stream, {}, site});
+  Ticket last{};
+  for (size_t owner = 0; owner < flat_.size(); ++owner) {
+    if (flat_[owner].buffer != no_buffer) {
+      last = rank.broadcast(world_group, travelling[owner], static_cast<int32_t>(owner),
+                            {communication_stream, {updated}, site});
+      transfers().add(parameters_sent, travelling[owner].bytes());
+    }
+  }
+  rank.event({compute_stream, {last}, site});
+  for (size_t owner = 0; owner < flat_.size(); ++owner) {
+    if (travelling[owner].buffer != flat_[owner].buffer) {
+      elementwise(rank, Kernel::cast, {travelling[owner]}, {flat_[owner]}, 0,
+                  {compute_stream, {}, site});
+      rank.release(travelling[owner]);
+    }
+  }
+  co_return;
+}
+
+Bytes ShardedDataParallel::state_bytes_of(int32_t owner) const {
+  Bytes bytes{};
+  for (const OptimizerPlan& optimizer : plan().optimizers) {
+    bytes += flat_[static_cast<size_t>(owner)].bytes() * state_tensors(optimizer);
+  }
+  return bytes;
+}
+
+// consolidate_state_dict: every rank sends its part of the optimizer's state to all in turn; rank 0
+// keeps the whole.
+Program ShardedDataParallel::gather_state(Rank& rank, SiteId) {
+  for (int32_t owner = 0; owner < rank.world_size(); ++owner) {
+    const Bytes size = owner == 0 ? Bytes(8) : state_bytes_of(owner);
+    co_await broadcast_pickled(rank, world_group, size, owner, site_id(send_optimizer));
+  }
+}
+
+namespace {
+
+ShardedDataParallelOptions options_from(const TrainingPlan& plan,
+                                        const StrategyArguments& arguments) {
+  ShardedDataParallelOptions options;
+  if (arguments.has("reduce_buffer_size")) {
+    options.reduce_buffer_size = arguments.integer("reduce_buffer_size", 0);
+    if (*options.reduce_buffer_size < 0) {
+      throw std::invalid_argument("strategy argument reduce_buffer_size must be at least 0");
+    }
+  }
+  options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);
+  options.sync_models_at_startup = arguments.boolean("sync_models_at_startup", true);
+  options.reduce_fp16 = arguments.boolean("reduce_fp16", false);
+  if (plan.types().is_mixed() && plan.activation_dtype == DType::fp16) {
+    options.clips_by_whole_norm = true;
+    options.broadcast = ShardedDataParallelOptions::Broadcast::half_between_nodes;
+  }
+  return options;
+}
+
+}  // namespace
+
+StrategyEntry sharded_data_parallel() {
+  StrategyEntry entry;
+  entry.name = "ddp_sharded";
+  entry.class_name = "DDPShardedStrategy";
+  entry.traits = {.takes_apex = false};
+  entry.arguments = {"find_unused_parameters", "reduce_buffer_size", "reduce_fp16",
+                     "broadcast_buffers", "sync_models_at_startup"};
+  for (const std::string_view step : fairscale_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return std::make_unique<ShardedDataParallel>(plan, options_from(plan, arguments));
+  };
+  return entry;
+}
+
+}  // namespace lockstep

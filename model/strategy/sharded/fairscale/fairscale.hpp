@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/data_parallel/replicated.hpp"
+#include "model/strategy/sharded/fairscale/owner_reduction.hpp"
+
+namespace lockstep {
+
+struct StrategyEntry;
+
+/// Arguments of FairScale's ShardedDataParallel and OSS, as Lightning 1.x gives them.
+struct ShardedDataParallelOptions {
+  /// Elements; none: 0 on one node and 2^23 on several, as Lightning chooses.
+  std::optional<int64_t> reduce_buffer_size;
+  bool broadcast_buffers = true;
+  bool sync_models_at_startup = true;
+  bool reduce_fp16 = false;
+  /// OSS.clip_grad_norm, which Lightning calls under `precision: 16`: the norm of all ranks'
+  /// gradients counts. Else every rank clips by the norm of what it has.
+  bool clips_by_whole_norm = false;
+  /// Updated parameters travel in half precision.
+  enum class Broadcast : uint8_t { as_stored, half, half_between_nodes };
+  Broadcast broadcast = Broadcast::as_stored;
+};
+
+/// FairScale's optimizer state sharding under its ShardedDataParallel (fairscale/optim/oss.py,
+/// nn/data_parallel/sharded_ddp.py): every parameter belongs to one rank, which alone has its
+/// gradient and its optimizer state, updates it, and sends it to the others.
+class ShardedDataParallel final : public ReplicatedDataParallel {
+ public:
+  ShardedDataParallel(const TrainingPlan& plan, const ShardedDataParallelOptions& options);
+
+  std::string_view name() const override { return "ddp_sharded"; }
+  Program setup(Rank& rank, Stage stage) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program teardown(Rank& rank) override;
+  Program gather_state(Rank& rank, SiteId site) override;
+
+  const std::vector<int32_t>& owners() const { return owners_; }
+
+ protected:
+  GradientExchange* exchange() override { return reduction_ ? &*reduction_ : nullptr; }
+  Program before_forward(Rank& rank, const StepOptions& options) override;
+
+ private:
+  void allocate(Rank& rank);
+  Program send_states(Rank& rank);
+  Program send_parameters(Rank& rank);
+  Bytes state_bytes_of(int32_t owner) const;
+
+  ShardedDataParallelOptions options_;
+  std::vector<int32_t> owners_;  ///< by parameter
+  std::vector<Slice> flat_;      ///< by owner: its trainable parameters, one behind the other
+  std::optional<OwnerReduction> reduction_;
+};
+
+/// "ddp_sharded", DDPShardedStrategy.
+StrategyEntry sharded_data_parallel();
+
+}  // namespace lockstep

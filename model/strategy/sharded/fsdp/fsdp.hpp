@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "model/strategy/sharded/fsdp/unit_sharding.hpp"
+
+namespace lockstep {
+
+struct StrategyEntry;
+
+/// Arguments of torch's FullyShardedDataParallel, with its defaults.
+struct FullyShardedOptions {
+  enum class Sharding : uint8_t {
+    full,            ///< FULL_SHARD: parameters are freed between forward and backward
+    grad_op,         ///< SHARD_GRAD_OP: they stay until their backward has ended
+    none,            ///< NO_SHARD: nothing is sharded, gradients are all-reduced
+    hybrid,          ///< HYBRID_SHARD: as `full` in a node, replicated across nodes
+    hybrid_grad_op,  ///< _HYBRID_SHARD_ZERO2: as `grad_op` in a node
+  };
+  enum class BackwardPrefetch : uint8_t { none, before, after };
+
+  Sharding sharding = Sharding::full;
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::before;
+  bool forward_prefetch = false;  ///< from the second forward on the next unit is gathered ahead
+  bool limit_all_gathers = true;
+  bool use_orig_params = true;
+  bool sync_module_states = false;
+  bool cpu_offload = false;          ///< shards, their gradients and optimizer state in host memory
+  std::optional<DType> param_dtype;  ///< of gathered parameters; none: as stored
+  std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
+  WrapPolicy wrap;
+
+  bool frees_after_forward() const {
+    return sharding == Sharding::full || sharding == Sharding::hybrid;
+  }
+  bool is_hybrid() const {
+    return sharding == Sharding::hybrid || sharding == Sharding::hybrid_grad_op;
+  }
+};
+
+/// FSDP1 of torch (torch/distributed/fsdp/_runtime_utils.py): every wrapped module is a unit with
+/// one flat parameter, of which each rank stores its part. A unit is gathered before its forward
+/// and before its backward, and freed after each; its gradients are reduce-scattered, and every
+/// rank updates its own parts.
+class FullyShardedDataParallel final : public UnitSharding {
+ public:
+  FullyShardedDataParallel(const TrainingPlan& plan, const FullyShardedOptions& options);
+
+  std::string_view name() const override { return "fsdp"; }
+  Program setup(Rank& rank, Stage stage) override;
+  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
+  Program backward(Rank& rank, const StepOptions& options) override;
+
+ private:
+  // Construction.
+  ShardLayout layout_of(const std::vector<size_t>& parameters) const;
+  Program send_states(Rank& rank);
+
+  // Forward.
+  Program enter_units(Rank& rank, size_t layer);
+  void leave_units(Rank& rank, size_t layer, size_t next_layer);
+  Program unshard(Rank& rank, Unit& unit, size_t layer);
+  void reshard(Rank& rank, Unit& unit);
+
+  // Backward.
+  void find_ends(const std::vector<BackwardPass>& passes);
+  Program begin_backward_of(Rank& rank, size_t layer);
+  Program prefetch_backward(Rank& rank, size_t unit);
+  Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+
+  GradientDivision division(const Rank& rank) const;
+
+  FullyShardedOptions options_;
+  std::deque<Ticket> freed_;         ///< on the compute stream, oldest first
+  std::vector<size_t> first_order_;  ///< units as the first forward entered them
+  bool has_first_order_ = false;
+  bool has_groups_ = false;
+};
+
+/// FullyShardedDataParallel as Lightning's FSDPStrategy makes it.
+StrategyEntry fully_sharded_data_parallel();
+
+}  // namespace lockstep

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/sharded/fsdp/unit_sharding.hpp"
+
+namespace lockstep {
+
+struct StrategyEntry;
+
+/// Arguments of torch's fully_shard, called on every wrapped module and at last on the model.
+struct FullyShard2Options {
+  /// None: every module but the outermost one frees its parameters after its forward.
+  std::optional<bool> reshard_after_forward;
+  /// Then: so many neighbouring ranks keep the parameters of their group together; 0: not.
+  int32_t reshard_to = 0;
+  std::optional<DType> param_dtype;   ///< of MixedPrecisionPolicy; none: as stored
+  std::optional<DType> reduce_dtype;  ///< none: param_dtype
+  /// Ranks of the mesh's second dimension, over which parameters are sharded; 0: all. The first
+  /// dimension replicates.
+  int32_t shard_ranks = 0;
+  bool offload = false;  ///< CPUOffloadPolicy
+  WrapPolicy wrap;
+};
+
+/// FSDP2 of torch (torch/distributed/fsdp/_fully_shard): parameters are cut by rows, each by
+/// itself, and a module's travel together. The module before is always gathered ahead in a
+/// backward.
+class FullyShard2 final : public UnitSharding {
+ public:
+  FullyShard2(const TrainingPlan& plan, const FullyShard2Options& options);
+
+  std::string_view name() const override { return "model_parallel"; }
+  Program setup(Rank& rank, Stage stage) override;
+  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
+  Program backward(Rank& rank, const StepOptions& options) override;
+
+ private:
+  ShardLayout layout_of(const std::vector<size_t>& parameters) const;
+  bool reshards(const Unit& unit) const;
+
+  void enter(Rank& rank, size_t layer);
+  void leave(Rank& rank, size_t layer, size_t next_layer);
+  void unshard(Rank& rank, Unit& unit);
+  void reshard_after_forward(Rank& rank, Unit& unit);
+
+  void find_ends(const std::vector<BackwardPass>& passes);
+  void begin_backward_of(Rank& rank, size_t layer);
+  void end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+
+  GradientDivision division(const Rank& rank) const;
+
+  FullyShard2Options options_;
+  bool is_set_up_ = false;
+  GroupId pair_group_ = world_group;  ///< of `reshard_to` ranks
+  Unit* reducing_ = nullptr;          ///< whose reduce_scatter is under way
+};
+
+/// "model_parallel", ModelParallelStrategy.
+StrategyEntry model_parallel();
+
+}  // namespace lockstep

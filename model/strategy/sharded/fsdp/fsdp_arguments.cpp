@@ -1,0 +1,153 @@
+// FSDPStrategy's arguments, as Lightning hands them to FullyShardedDataParallel.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
+#include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Sharding = FullyShardedOptions::Sharding;
+using Prefetch = FullyShardedOptions::BackwardPrefetch;
+
+template <class Value, size_t count>
+Value one_of(const StrategyArguments& arguments, const std::string& name,
+             const std::array<std::pair<std::string_view, Value>, count>& names, Value otherwise) {
+  if (!arguments.has(name)) {
+    return otherwise;
+  }
+  const std::string asked = arguments.text(name, "");
+  std::vector<std::string_view> known;
+  for (const auto& [text, value] : names) {
+    if (asked == text) {
+      return value;
+    }
+    known.push_back(text);
+  }
+  throw std::invalid_argument(
+      fmt::format("strategy argument {} must be one of {}", name, fmt::join(known, ", ")));
+}
+
+constexpr std::array shardings{
+    std::pair(std::string_view("FULL_SHARD"), Sharding::full),
+    std::pair(std::string_view("SHARD_GRAD_OP"), Sharding::grad_op),
+    std::pair(std::string_view("NO_SHARD"), Sharding::none),
+    std::pair(std::string_view("HYBRID_SHARD"), Sharding::hybrid),
+    std::pair(std::string_view("_HYBRID_SHARD_ZERO2"), Sharding::hybrid_grad_op)};
+constexpr std::array prefetches{std::pair(std::string_view("BACKWARD_PRE"), Prefetch::before),
+                                std::pair(std::string_view("BACKWARD_POST"), Prefetch::after)};
+constexpr int64_t default_min_num_params = 100'000'000;  // torch/distributed/fsdp/wrap.py
+
+WrapPolicy wrap_policy(const StrategyArguments& arguments) {
+  const std::string name = "auto_wrap_policy";
+  const std::string by_size = name + ".size_based_auto_wrap_policy";
+  WrapPolicy policy;
+  for (const char* classes : {"", ".ModuleWrapPolicy.module_classes",
+                              ".transformer_auto_wrap_policy.transformer_layer_cls"}) {
+    if (arguments.has(name + classes)) {
+      policy.classes = arguments.texts(name + classes);
+    }
+  }
+  policy = wrap_classes(policy.classes);
+  if (policy.classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
+    policy.classes.clear();
+    policy.min_num_params = default_min_num_params;
+  }
+  if (arguments.has(by_size + ".min_num_params")) {
+    policy.min_num_params = arguments.integer(by_size + ".min_num_params", 0);
+    if (policy.min_num_params < 1) {
+      throw std::invalid_argument("strategy argument min_num_params must be at least 1");
+    }
+  }
+  return policy;
+}
+
+constexpr std::string_view nested_names[] = {
+    "auto_wrap_policy.ModuleWrapPolicy.module_classes",
+    "auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls",
+    "auto_wrap_policy.size_based_auto_wrap_policy.min_num_params",
+    "cpu_offload.offload_params",
+    "mixed_precision.param_dtype",
+    "mixed_precision.reduce_dtype",
+};
+constexpr std::string_view unmodelled_names[] = {
+    "mixed_precision.buffer_dtype", "mixed_precision.keep_low_precision_grads",
+    "mixed_precision.cast_forward_inputs", "mixed_precision.cast_root_forward_inputs"};
+
+// What a map holds under a name that it does not have would have no effect.
+void check_nested_names(const StrategyArguments& arguments) {
+  for (const auto& [name, value] : arguments.all()) {
+    if (name.find('.') == std::string::npos) {
+      continue;
+    }
+    if (std::ranges::count(unmodelled_names, name) != 0) {
+      throw UnmodelledArgument(fmt::format("`{}` of FSDPStrategy is not modelled yet", name));
+    }
+    if (std::ranges::count(nested_names, name) == 0) {
+      throw std::invalid_argument(
+          fmt::format("FSDPStrategy has no argument `{}`; known here are {}", name,
+                      fmt::join(nested_names, ", ")));
+    }
+  }
+}
+
+// FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type.
+FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  check_nested_names(arguments);
+  FullyShardedOptions options;
+  options.sharding = one_of(arguments, "sharding_strategy", shardings, Sharding::full);
+  options.backward_prefetch =
+      one_of(arguments, "backward_prefetch", prefetches,
+             arguments.is_none("backward_prefetch") ? Prefetch::none : Prefetch::before);
+  options.forward_prefetch = arguments.boolean("forward_prefetch", false);
+  options.limit_all_gathers = arguments.boolean("limit_all_gathers", true);
+  options.use_orig_params = arguments.boolean("use_orig_params", true);
+  options.sync_module_states = arguments.boolean("sync_module_states", false);
+  options.cpu_offload = arguments.boolean(
+      arguments.has("cpu_offload.offload_params") ? "cpu_offload.offload_params" : "cpu_offload",
+      false);
+  if (options.cpu_offload && options.sharding == Sharding::none) {
+    throw UnmodelledArgument("`cpu_offload` of FSDPStrategy with NO_SHARD is not modelled");
+  }
+  if (plan.types().is_mixed()) {
+    options.param_dtype = plan.activation_dtype;
+  }
+  const std::string mixed = "mixed_precision.";
+  if (arguments.has(mixed + "param_dtype")) {
+    options.param_dtype = dtype_argument(arguments, mixed + "param_dtype");
+  }
+  if (arguments.has(mixed + "reduce_dtype")) {
+    options.reduce_dtype = dtype_argument(arguments, mixed + "reduce_dtype");
+  }
+  options.wrap = wrap_policy(arguments);
+  check_classes(options.wrap, *plan.network, "auto_wrap_policy");
+  return options;
+}
+
+}  // namespace
+
+StrategyEntry fully_sharded_data_parallel() {
+  StrategyEntry entry;
+  entry.name = "fsdp";
+  entry.class_name = "FSDPStrategy";
+  entry.traits = {.precisions = Precisions::no_double, .needs_gpu = true, .clips_by_norm = false};
+  entry.arguments = {"sharding_strategy", "auto_wrap_policy",   "backward_prefetch",
+                     "forward_prefetch",  "limit_all_gathers",  "use_orig_params",
+                     "mixed_precision",   "sync_module_states", "cpu_offload"};
+  for (const std::string_view step : fsdp_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return std::make_unique<FullyShardedDataParallel>(plan, options_from(plan, arguments));
+  };
+  return entry;
+}
+
+}  // namespace lockstep

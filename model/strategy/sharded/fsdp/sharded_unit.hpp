@@ -1,0 +1,157 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/layout/shard_layout.hpp"
+#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/strategy.hpp"
+
+namespace lockstep {
+
+/// The numeric types of one unit.
+struct ShardTypes {
+  DType stored = DType::fp32;    ///< of shards, their gradients and optimizer state
+  DType gathered = DType::fp32;  ///< of gathered parameters and the gradients that backward makes
+  DType reduced = DType::fp32;   ///< of gradients while they are summed over the ranks
+};
+
+/// How gradients become means: divided by `before`, summed, divided by `after`. Powers of two on
+/// the way keep half precision from overflow (torch/distributed/algorithms/_comm_hooks).
+struct GradientDivision {
+  double before = 1;
+  double after = 1;
+  bool averages = false;  ///< the collective itself divides (Reduction::avg)
+  /// As FSDP1 and FSDP2 in 16 bits choose it: `before` doubles while it divides the ranks and is
+  /// smaller than their quotient.
+  static GradientDivision over(int64_t ranks);
+};
+
+/// Parameters that are gathered, freed and reduced together. Each rank stores its shard of them;
+/// the whole ones, which the layers of a replica read, exist from gather() to free().
+class ShardedUnit {
+ public:
+  /// What a collective of the unit goes over, and what it is called.
+  struct Exchange {
+    GroupId group = world_group;
+    SiteId site{};
+  };
+
+  /// `parameters`: indices into Replica::parameters(), in definition order, with their layout.
+  ShardedUnit(Replica& replica, std::vector<size_t> parameters, ShardLayout layout,
+              ShardTypes types);
+  /// Before allocate(): the shard, its gradients and its optimizer state lie in host memory, where
+  /// the update runs too. `accumulates`: else a new gradient replaces the one that is there, as in
+  /// FSDP1.
+  void offload(bool accumulates) {
+    device_ = host_device;
+    accumulates_ = accumulates;
+  }
+  /// The stream on which the shard is updated.
+  StreamId stream_of_update() const { return stream(queue::compute, device_); }
+
+  /// Allocates this rank's shard and, with values, fills it: `index` in its group, first values
+  /// drawn by `variant`.
+  void allocate(Rank& rank, int32_t index, uint64_t variant);
+
+  bool is_gathered() const { return gathered_; }
+  bool is_sharded() const { return layout_.ranks() > 1; }
+  /// What is stored is what layers read: there is nothing to gather, nor to cast.
+  bool is_whole() const {
+    return !is_sharded() && types_.stored == types_.gathered && device_ != host_device;
+  }
+  /// Gives the parameters memory and brings the shards of all ranks into it. The compute stream
+  /// waits only after await_gathered().
+  void gather(Rank& rank, const Exchange& exchange, Ticket after);
+  /// Later work on the compute stream sees the gathered parameters.
+  void await_gathered(Rank& rank, SiteId site);
+  void free(Rank& rank);
+  /// Frees what is gathered but a part of it: the place `index` among `ranks` that bring these
+  /// parts together when it is gathered next. Not for flat layouts.
+  void free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId site);
+  /// Whether gather() brings such parts together, over their group, and not the shards.
+  bool keeps_larger_part() const { return larger_part_.has_value(); }
+  /// Only parameters that have a gradient are reduced: FSDP2. Else the others count as zeros.
+  void reduce_only_given() { only_given_ = true; }
+
+  /// Whether a backward has left a gradient of the whole parameters.
+  bool has_whole_gradients() const;
+  /// Sums the gradients of the whole parameters over the ranks and frees them; each rank gets those
+  /// of its shard, which are there after settle_gradients(). `across`: a second group, whose ranks
+  /// hold the same shards (hybrid).
+  void reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
+              const GradientDivision& division, Ticket done);
+  /// Puts what was reduced into the gradients of the shard, on the compute stream.
+  void settle_gradients(Rank& rank, const GradientDivision& division, SiteId site);
+  void zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site);
+
+  /// Pieces of the shard, as an optimizer updates them.
+  struct Piece {
+    size_t parameter = 0;  ///< index into Replica::parameters()
+    int64_t first_element = 0;
+    int64_t position = 0;  ///< in the shard
+    OptimizedTensor tensor;
+  };
+  std::vector<Piece>& pieces() { return pieces_; }
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<size_t>& parameters() const { return parameters_; }
+  const ShardLayout& layout() const { return layout_; }
+  void forget_optimizer(Rank& rank);
+
+ private:
+  /// A part of the gathered parameters that outlives a forward.
+  struct LargerPart {
+    ShardLayout layout;
+    Slice memory;
+  };
+
+  void write_first_values(Rank& rank, uint64_t variant);
+  const ShardLayout& gathered_layout() const {
+    return larger_part_ ? larger_part_->layout : layout_;
+  }
+  /// The shard as it travels, in the type of gathered parameters on the first device. Memory of its
+  /// own where that is not the shard itself.
+  struct Travelling {
+    Slice slice;
+    Ticket ready{};
+    bool is_copy = false;
+  };
+  Travelling travelling_shard(Rank& rank, SiteId site);
+  void gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part, Ticket after,
+                         Ticket ready);
+  void move_to_host(Rank& rank, Slice reduced, SiteId site);
+  void bind_flat();
+  void copy_out(Rank& rank, SiteId site);
+  /// Parts of `gathered` that are the parameter, in its order.
+  static std::vector<Slice> parts_of(const ShardLayout& layout, const Slice& gathered,
+                                     size_t tensor);
+  void pack_gradients(Rank& rank, const ShardLayout& layout, const std::vector<size_t>& tensors,
+                      const Slice& packed, double factor, Ticket done, SiteId site);
+  Slice in_whole_layout(Rank& rank, const ShardLayout& given, const Slice& reduced, SiteId site);
+  void fill_padding(Rank& rank, const Slice& packed, const std::vector<Slice>& written,
+                    SiteId site);
+  void adopt_gradient(Rank& rank, SiteId site);
+
+  Replica* replica_;
+  std::vector<size_t> parameters_;
+  ShardLayout layout_;
+  ShardTypes types_;
+  DeviceId device_{0};
+  bool accumulates_ = true;
+  int32_t index_ = 0;
+  Slice shard_;
+  std::vector<Piece> pieces_;
+
+  bool only_given_ = false;
+  std::optional<LargerPart> larger_part_;
+  std::optional<ShardLayout> reduced_layout_;  ///< of what is being reduced, if it is not layout_
+  bool gathered_ = false;
+  Slice whole_;           ///< flat: the memory of all parameters; else what the all_gather fills
+  Ticket gather_done_{};  ///< none once the compute stream waits for it
+  std::vector<bool> reduces_;  ///< by parameter: its gradient is in what is being reduced
+  Slice reduced_;              ///< gradients of the shard as the reduction leaves them
+  Ticket reduce_done_{};
+  Slice gradient_;  ///< of the shard
+};
+
+}  // namespace lockstep

@@ -1,0 +1,236 @@
+// The gradients of a unit: how they are reduced and become those of the shard.
+#include <algorithm>
+#include <utility>
+
+#include "model/core/ensure.hpp"
+#include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/sharded/fsdp/sharded_unit.hpp"
+
+namespace lockstep {
+
+namespace {
+
+Ticket apply(Rank& rank, Kernel kernel, const std::vector<Slice>& reads,
+             const std::vector<Slice>& writes, double scalar, After after, SiteId site) {
+  return elementwise(rank, kernel, reads, writes, scalar, {compute_stream, after, site});
+}
+
+}  // namespace
+
+bool ShardedUnit::has_whole_gradients() const {
+  return std::any_of(parameters_.begin(), parameters_.end(), [this](size_t index) {
+    return replica_->parameters()[index].tensor.gradient.buffer != no_buffer;
+  });
+}
+
+// Gradients of parameters that this backward left out are zeros; so is padding.
+void ShardedUnit::pack_gradients(Rank& rank, const ShardLayout& layout,
+                                 const std::vector<size_t>& tensors, const Slice& packed,
+                                 double factor, Ticket done, SiteId site) {
+  std::vector<Slice> from;
+  std::vector<Slice> to;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Slice& gradient = replica_->parameters()[parameters_[tensors[i]]].tensor.gradient;
+    if (gradient.buffer == no_buffer) {
+      continue;
+    }
+    if (!layout.is_flat() && !replica_->plan().numerics) {
+      from.push_back(gradient);  // one kernel, whatever the parts are
+      continue;
+    }
+    int64_t taken = 0;
+    const std::vector<Slice> parts =
+        layout.is_flat() ? std::vector<Slice>{packed.part(layout.offset_of(i), gradient.elements)}
+                         : parts_of(layout, packed, i);
+    for (const Slice& part : parts) {
+      from.push_back(gradient.part(taken, part.elements));
+      to.push_back(part);
+      taken += part.elements;
+    }
+  }
+  if (!layout.is_flat() && !replica_->plan().numerics) {
+    moving(rank, from, {packed}, {compute_stream, {done}, site});
+    return;
+  }
+  fill_padding(rank, packed, to, site);
+  if (types_.gathered == types_.reduced) {
+    apply(rank, factor == 1 ? Kernel::copy : Kernel::scale, from, to, factor, {done}, site);
+    return;
+  }
+  apply(rank, Kernel::cast, from, to, 0, {done}, site);
+  if (factor != 1) {
+    apply(rank, Kernel::scale, {}, {packed}, factor, {}, site);
+  }
+}
+
+void ShardedUnit::fill_padding(Rank& rank, const Slice& packed, const std::vector<Slice>& written,
+                               SiteId site) {
+  if (total_elements(written) < packed.elements) {
+    apply(rank, Kernel::fill, {}, {packed}, 0, {}, site);
+  }
+}
+
+void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
+                         const GradientDivision& division, Ticket done) {
+  ensure(reduced_.buffer == no_buffer, "one reduction of a unit at a time");
+  std::vector<size_t> tensors;
+  reduces_.assign(parameters_.size(), false);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Replica::Parameter& parameter = replica_->parameters()[parameters_[i]];
+    const bool is_given = parameter.tensor.gradient.buffer != no_buffer;
+    reduces_[i] = parameter.trainable && (is_given || !only_given_);
+    if (!only_given_ || reduces_[i]) {
+      tensors.push_back(i);
+    }
+  }
+  if (only_given_) {
+    reduced_layout_ = layout_.of_tensors(tensors);
+  }
+  const ShardLayout& layout = reduced_layout_ ? *reduced_layout_ : layout_;
+  // What only the stream that reduces still reads is that stream's memory; without shards it is the
+  // gradient itself.
+  const Slice packed = rank.allocate(is_sharded() ? Purpose::communication : Purpose::gradient,
+                                     types_.reduced, layout.gathered_elements(), DeviceId{0},
+                                     is_sharded() ? queue::communication : queue::compute);
+  pack_gradients(rank, layout, tensors, packed, 1 / division.before, done, exchange.site);
+  for (const size_t index : parameters_) {
+    replica_->forget_gradient(rank, replica_->parameters()[index]);
+  }
+  const Reduction reduction = division.averages ? Reduction::avg : Reduction::sum;
+  const Ticket ready = rank.event({compute_stream, {}, exchange.site});
+  if (is_sharded()) {
+    reduced_ = rank.allocate(Purpose::gradient, types_.reduced, layout.shard_elements());
+    reduce_done_ = rank.reduce_scatter(exchange.group, packed, reduced_, reduction, {},
+                                       {communication_stream, {ready}, exchange.site});
+    rank.release(packed);
+  } else {
+    reduced_ = packed;
+    reduce_done_ = ready;
+  }
+  if (across != nullptr) {
+    reduce_done_ = rank.all_reduce(across->group, reduced_, reduction,
+                                   {communication_stream, {reduce_done_}, across->site});
+  }
+}
+
+void ShardedUnit::settle_gradients(Rank& rank, const GradientDivision& division, SiteId site) {
+  if (reduced_.buffer == no_buffer) {
+    return;
+  }
+  rank.event({compute_stream, {std::exchange(reduce_done_, Ticket{})}, site});
+  if (division.after != 1) {
+    apply(rank, Kernel::scale, {}, {reduced_}, 1 / division.after, {}, site);
+  }
+  adopt_gradient(rank, site);
+}
+
+// The first becomes the gradient, later ones are added to it.
+void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
+  Slice reduced = std::exchange(reduced_, Slice{});
+  if (types_.reduced != types_.stored) {
+    const Slice wide = rank.allocate(Purpose::gradient, types_.stored, reduced.elements);
+    apply(rank, Kernel::cast, {reduced}, {wide}, 0, {}, site);
+    rank.release(reduced);
+    reduced = wide;
+  }
+  if (const std::optional<ShardLayout> given = std::exchange(reduced_layout_, std::nullopt)) {
+    reduced = in_whole_layout(rank, *given, reduced, site);
+  }
+  const bool adds = gradient_.buffer != no_buffer;
+  if (device_ == host_device) {
+    move_to_host(rank, reduced, site);
+  } else if (adds) {
+    apply(rank, Kernel::add, {reduced}, {gradient_}, 0, {}, site);
+    rank.release(reduced);
+  } else {
+    gradient_ = reduced;
+  }
+  for (Piece& piece : pieces_) {
+    const auto found = std::find(parameters_.begin(), parameters_.end(), piece.parameter);
+    if (reduces_[static_cast<size_t>(found - parameters_.begin())]) {
+      piece.tensor.gradient = gradient_.part(piece.position, piece.tensor.value.elements);
+    }
+  }
+}
+
+// The host waits for nothing here; its update comes after the copy.
+void ShardedUnit::move_to_host(Rank& rank, Slice reduced, SiteId site) {
+  const Ticket made = rank.event({compute_stream, {}, site});
+  const bool adds = gradient_.buffer != no_buffer && accumulates_;
+  Slice arrives = gradient_;
+  if (arrives.buffer == no_buffer || adds) {
+    arrives = rank.allocate(Purpose::gradient, types_.stored, reduced.elements, host_device);
+  }
+  const Ticket before = rank.event({stream_of_update(), {}, site});
+  const Ticket copied = rank.copy(reduced, arrives, {copy_stream, {made, before}, site});
+  rank.event({compute_stream, {copied}, site});
+  rank.release(reduced);
+  rank.event({stream_of_update(), {copied}, site});
+  if (adds) {
+    elementwise(rank, Kernel::add, {arrives}, {gradient_}, 0, {stream_of_update(), {}, site});
+    rank.release(arrives);
+  } else {
+    gradient_ = arrives;
+  }
+}
+
+// Where some parameters got no gradient, the others lie closer together.
+Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const Slice& reduced,
+                                   SiteId site) {
+  if (given.shard_elements() == layout_.shard_elements()) {
+    return reduced;
+  }
+  const Slice whole = rank.allocate(Purpose::gradient, types_.stored, layout_.shard_elements());
+  apply(rank, Kernel::fill, {}, {whole}, 0, {}, site);
+  std::vector<size_t> tensors;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (reduces_[i]) {
+      tensors.push_back(parameters_[i]);
+    }
+  }
+  std::vector<Slice> from;
+  std::vector<Slice> to;
+  for (const ShardPiece& piece : given.pieces_of(index_)) {
+    const auto own = std::ranges::find(pieces_, tensors[piece.tensor], &Piece::parameter);
+    from.push_back(reduced.part(piece.position, piece.elements));
+    to.push_back(whole.part(own->position, piece.elements));
+  }
+  apply(rank, Kernel::copy, from, to, 0, {}, site);
+  rank.release(reduced);
+  return whole;
+}
+
+void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site) {
+  const OptimizerPlan& plan = replica_->plan().optimizers.at(optimizer);
+  std::vector<Slice> filled;
+  bool keeps = false;
+  for (Piece& piece : pieces_) {
+    Slice& gradient = piece.tensor.gradient;
+    const bool is_held = plan.holds(replica_->parameters()[piece.parameter].place.layer);
+    if (is_held && gradient.buffer != no_buffer && !set_to_none) {
+      filled.push_back(gradient);
+    } else if (is_held) {
+      gradient = Slice{};
+    }
+    keeps = keeps || gradient.buffer != no_buffer;
+  }
+  if (!filled.empty()) {
+    elementwise(rank, Kernel::fill, {}, filled, 0, {stream_of_update(), {}, site});
+  }
+  if (!keeps && gradient_.buffer != no_buffer) {
+    rank.release(std::exchange(gradient_, Slice{}));
+  }
+}
+
+void ShardedUnit::forget_optimizer(Rank& rank) {
+  for (Piece& piece : pieces_) {
+    for (const Slice& state : piece.tensor.state) {
+      rank.release(state);
+    }
+    piece.tensor.state.clear();
+    piece.tensor.steps = 0;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,140 @@
+#include "model/strategy/sharded/fsdp/unit_sharding.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/local_model/replica_sites.hpp"
+
+namespace lockstep {
+
+UnitSharding::UnitSharding(const TrainingPlan& plan, TrainingPlan computing, const Steps& steps)
+    : DistributedStrategy(plan),
+      steps_(steps),
+      computing_plan_(std::move(computing)),
+      replica_(computing_plan_, DeviceId{0}) {}
+
+int64_t UnitSharding::elements_of(size_t parameter) const {
+  return replica_.network().parameter(replica_.parameters()[parameter].place).elements();
+}
+
+std::vector<std::vector<size_t>> UnitSharding::parameters_by_module(
+    const std::vector<WrappedModule>& modules) {
+  std::vector<std::vector<size_t>> parameters(modules.size());
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    const size_t layer = replica_.parameters()[index].place.layer;
+    size_t owner = 0;
+    for (size_t module = 1; module < modules.size(); ++module) {
+      owner = modules[module].contains(layer) ? module : owner;
+    }
+    parameters[owner].push_back(index);
+  }
+  return parameters;
+}
+
+// Neighbours first, then those of equal places (_init_intra_and_inter_node_groups of FSDP1, a
+// device mesh of two dimensions).
+Task<UnitSharding::Groups> UnitSharding::make_groups(Rank& rank, int32_t in_group) {
+  const int32_t groups = rank.world_size() / in_group;
+  const auto make = [&](int32_t first, int32_t count, int32_t step) {
+    std::vector<int64_t> members;
+    for (int32_t i = 0; i < count; ++i) {
+      members.push_back(first + i * step);
+    }
+    return rank.new_group(world_group, members,
+                          {communication_stream, {}, site_id(steps_.make_groups)});
+  };
+  Groups made_groups;
+  for (int32_t group = 0; group < groups; ++group) {
+    const Rank::NewGroup made = make(group * in_group, in_group, 1);
+    co_await rank.settle(made.ready);
+    made_groups.shard = group == rank.id() / in_group ? made.group : made_groups.shard;
+  }
+  for (int32_t local = 0; local < in_group; ++local) {
+    const Rank::NewGroup made = make(local, groups, in_group);
+    co_await rank.settle(made.ready);
+    made_groups.replica = local == rank.id() % in_group ? made.group : made_groups.replica;
+  }
+  co_return made_groups;
+}
+
+void UnitSharding::refuse_sharded_parameter(size_t layer) const {
+  for (const size_t index : replica_.parameters_of(layer)) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    if (!units_[unit_of_[index]].state.is_gathered()) {
+      throw ProgramException(
+          site_id(replica_sites::layer_forward),
+          "setStorage: `" + replica_.network().parameter_name(parameter.place) +
+              "` belongs to another FSDP unit, whose parameters are sharded here; wrap the modules "
+              "that share it in one unit");
+    }
+  }
+}
+
+Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  OptimizerPlan optimizer = plan().optimizers[options.optimizer];
+  optimizer.lr = options.learning_rate.value_or(optimizer.lr);
+  std::vector<OptimizedTensor*> tensors;
+  std::vector<Slice> gradients;
+  for (Unit& unit : units_) {
+    for (ShardedUnit::Piece& piece : unit.state.pieces()) {
+      const Replica::Parameter& parameter = replica_.parameters()[piece.parameter];
+      if (!parameter.trainable || !optimizer.holds(parameter.place.layer)) {
+        continue;
+      }
+      tensors.push_back(&piece.tensor);
+      if (piece.tensor.gradient.buffer != no_buffer) {
+        gradients.push_back(piece.tensor.gradient);
+      }
+    }
+  }
+  const SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
+  const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
+  clip_gradients(rank, options.clipping, gradients, device, shard_ranks_ > 1 ? &norm : nullptr);
+  lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), tensors,
+                           {stream(queue::compute, device), {}, site_id(steps_.update)});
+  co_return;
+}
+
+int64_t UnitSharding::norm_elements() const {
+  const auto trainable =
+      std::count_if(replica_.parameters().begin(), replica_.parameters().end(),
+                    [](const Replica::Parameter& parameter) { return parameter.trainable; });
+  return norm_by_parameter_ ? std::max<int64_t>(1, trainable) : 1;
+}
+
+Program UnitSharding::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  for (Unit& unit : units_) {
+    unit.state.zero_gradients(rank, optimizer, set_to_none, site_id(steps_.zero_gradients));
+  }
+  replica_.zero_gradients(rank, optimizer, set_to_none);  // what no_sync left unsharded
+  co_return;
+}
+
+std::vector<HeldParameter> UnitSharding::held_parameters() {
+  std::vector<HeldParameter> held;
+  for (const Unit& unit : units_) {
+    for (const ShardedUnit::Piece& piece : unit.state.pieces()) {
+      held.push_back({piece.parameter, piece.first_element, piece.tensor.value});
+    }
+  }
+  std::sort(held.begin(), held.end(), [](const HeldParameter& a, const HeldParameter& b) {
+    return a.parameter < b.parameter;
+  });
+  return held;
+}
+
+// FULL_STATE_DICT: unit after unit is gathered on every rank; rank 0 keeps a copy in host memory.
+Program UnitSharding::gather_state(Rank& rank, SiteId) {
+  const SiteId site = site_id(steps_.gather_state);
+  const Ticket updated = rank.event({compute_stream, {}, site});
+  for (Unit& unit : units_) {
+    if (unit.state.is_sharded() && !unit.state.is_gathered()) {
+      unit.state.gather(rank, shard_exchange(steps_.gather_state), updated);
+      unit.state.await_gathered(rank, site);
+      const Ticket there = rank.event({compute_stream, {}, site});
+      co_await rank.settle(there);
+      unit.state.free(rank);
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/data_parallel/distributed.hpp"
+#include "model/strategy/layout/wrap_policy.hpp"
+#include "model/strategy/local_model/gradient_clipping.hpp"
+#include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/sharded/fsdp/sharded_unit.hpp"
+
+namespace lockstep {
+
+/// What FSDP1 and FSDP2 have in common: every wrapped module is a unit whose parameters each rank
+/// stores a part of, and which it updates. When units are gathered, freed and reduced is their own.
+class UnitSharding : public DistributedStrategy {
+ public:
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
+
+  Slice loss() const override { return replica_.loss(); }
+  Ticket loss_ready() const override { return loss_ready_; }
+  Replica& replica() override { return replica_; }
+  std::vector<HeldParameter> held_parameters() override;
+  Program gather_state(Rank& rank, SiteId site) override;
+  /// Lightning leaves nothing out while it accumulates: it knows only DistributedDataParallel's
+  /// no_sync.
+  bool accumulates_without_exchange() const override { return false; }
+
+ protected:
+  struct Unit {
+    WrappedModule module;
+    ShardedUnit state;
+    bool is_root = false;
+    bool is_entered = false;      ///< by the forward under way
+    bool gets_gradients = false;  ///< by the backward under way
+    bool in_backward = false;
+    bool has_reduced = false;         ///< in the backward under way
+    std::optional<size_t> ends_at{};  ///< the layer behind whose backward it has its gradients
+    size_t gathered_at = 0;           ///< the layer before which the forward gathered it
+  };
+  /// What its operations are called in findings.
+  struct Steps {
+    std::string_view gather_unit, wait_for_unit, share_norm, update, zero_gradients, gather_state,
+        make_groups;
+  };
+
+  UnitSharding(const TrainingPlan& plan, TrainingPlan computing, const Steps& steps);
+
+  /// A parameter belongs to the innermost module that holds its layer. `layout_of`: how the
+  /// parameters of a unit are cut over so many ranks.
+  template <class LayoutOf>
+  void make_units(Rank& rank, const WrapPolicy& wrap, const ShardTypes& types, int32_t index,
+                  const LayoutOf& layout_of);
+  /// Groups of `in_group` neighbouring ranks, and of those with equal places in them. Every rank
+  /// makes all of them.
+  struct Groups {
+    GroupId shard = world_group;
+    GroupId replica = world_group;
+  };
+  Task<Groups> make_groups(Rank& rank, int32_t in_group);
+  /// A weight that a layer of another unit defines, which is sharded now, raises.
+  void refuse_sharded_parameter(size_t layer) const;
+  int64_t elements_of(size_t parameter) const;
+
+  ShardedUnit::Exchange shard_exchange(std::string_view site) const {
+    return {shard_group_, site_id(site)};
+  }
+  const TrainingPlan& computing_plan() const { return computing_plan_; }
+  int64_t norm_elements() const;
+
+  Steps steps_;
+  TrainingPlan computing_plan_;  ///< with the type of gathered parameters
+  Replica replica_;
+  std::vector<Unit> units_;            ///< outer ones before those in them; root first
+  std::vector<size_t> unit_of_;        ///< by parameter
+  std::vector<size_t> forward_order_;  ///< units as the last forward left them
+  GroupId shard_group_ = world_group;
+  std::optional<GroupId> replica_group_;  ///< of ranks that hold the same shards
+  int32_t shard_ranks_ = 1;
+  /// Set before make_units(): units keep their shards in host memory.
+  enum class Offload : uint8_t { none, replacing_gradients, adding_gradients };
+  Offload offload_ = Offload::none;
+  bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
+  Ticket weights_ready_{};
+  Ticket loss_ready_{};
+
+ private:
+  std::vector<std::vector<size_t>> parameters_by_module(const std::vector<WrappedModule>& modules);
+};
+
+template <class LayoutOf>
+void UnitSharding::make_units(Rank& rank, const WrapPolicy& wrap, const ShardTypes& types,
+                              int32_t index, const LayoutOf& layout_of) {
+  const Network& network = replica_.network();
+  std::vector<WrappedModule> modules{{0, network.layers.size() - 1}};
+  for (const WrappedModule& module : wrapped_modules(network, wrap)) {
+    modules.push_back(module);
+  }
+  std::vector<std::vector<size_t>> parameters = parameters_by_module(modules);
+  unit_of_.resize(replica_.parameters().size());
+  constexpr uint64_t variant = 0;  // seed_everything: every rank has drawn the same model
+  for (size_t module = 0; module < modules.size(); ++module) {
+    if (parameters[module].empty()) {
+      continue;  // a module without parameters of its own has nothing to gather
+    }
+    for (const size_t parameter : parameters[module]) {
+      unit_of_[parameter] = units_.size();
+    }
+    const ShardLayout layout = layout_of(parameters[module]);
+    units_.push_back({modules[module],
+                      ShardedUnit(replica_, std::move(parameters[module]), layout, types),
+                      module == 0});
+    if (offload_ != Offload::none) {
+      units_.back().state.offload(offload_ == Offload::adding_gradients);
+    }
+    units_.back().state.allocate(rank, index, variant);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,154 @@
+#include "tests/unit/oracle/sharded_setting.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed.hpp"
+#include "model/strategy/sharded/fairscale/fairscale.hpp"
+#include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp2.hpp"
+#include "tests/unit/oracle/our_run.hpp"
+
+namespace lockstep::test {
+
+using nlohmann::json;
+
+namespace {
+
+std::optional<DType> dtype_from(const json& types, const char* name) {
+  const json value = types.value(name, json());
+  return value.is_null() ? std::nullopt : dtype_named(value.get<std::string>());
+}
+
+WrapPolicy wrap_from(const json& given) {
+  WrapPolicy wrap;
+  for (const json& unit : given["units"]) {
+    wrap.modules.push_back({unit[0].get<size_t>(), unit[1].get<size_t>()});
+  }
+  std::sort(wrap.modules.begin(), wrap.modules.end(),
+            [](const WrappedModule& a, const WrappedModule& b) {
+              return std::pair(a.first, b.last) < std::pair(b.first, a.last);
+            });
+  return wrap;
+}
+
+FullyShardedOptions options_from(const json& given) {
+  using Sharding = FullyShardedOptions::Sharding;
+  using Prefetch = FullyShardedOptions::BackwardPrefetch;
+  const std::map<std::string, Sharding> shardings{
+      {"FULL_SHARD", Sharding::full},
+      {"SHARD_GRAD_OP", Sharding::grad_op},
+      {"NO_SHARD", Sharding::none},
+      {"HYBRID_SHARD", Sharding::hybrid},
+      {"_HYBRID_SHARD_ZERO2", Sharding::hybrid_grad_op}};
+  FullyShardedOptions options;
+  options.sharding = shardings.at(given["sharding_strategy"]);
+  const json& prefetch = given["backward_prefetch"];
+  options.backward_prefetch = prefetch.is_null()           ? Prefetch::none
+                              : prefetch == "BACKWARD_PRE" ? Prefetch::before
+                                                           : Prefetch::after;
+  options.forward_prefetch = given.value("forward_prefetch", false);
+  options.limit_all_gathers = given.value("limit_all_gathers", true);
+  options.use_orig_params = given.value("use_orig_params", false);
+  options.sync_module_states = given.value("sync_module_states", false);
+  if (given["mixed_precision"].is_object()) {
+    options.param_dtype = dtype_from(given["mixed_precision"], "param_dtype");
+    options.reduce_dtype = dtype_from(given["mixed_precision"], "reduce_dtype");
+  }
+  options.wrap = wrap_from(given);
+  return options;
+}
+
+FullyShard2Options fsdp2_options_from(const json& given) {
+  FullyShard2Options options;
+  const json reshard = given.value("reshard_after_forward", json());
+  if (reshard.is_boolean()) {
+    options.reshard_after_forward = reshard.get<bool>();
+  } else if (reshard.is_number()) {
+    options.reshard_to = reshard;
+  }
+  if (given.contains("mesh")) {
+    options.shard_ranks = given["mesh"][1];
+  }
+  const json types = given.value("mixed_precision", json());
+  if (types.is_object()) {
+    options.param_dtype = dtype_from(types, "param_dtype");
+    options.reduce_dtype = dtype_from(types, "reduce_dtype");
+  }
+  options.wrap = wrap_from(given);
+  return options;
+}
+
+ShardedDataParallelOptions fairscale_options_from(const json& setting) {
+  using Broadcast = ShardedDataParallelOptions::Broadcast;
+  const json& given = setting["fairscale"];
+  ShardedDataParallelOptions options;
+  options.reduce_buffer_size = given.value("reduce_buffer_size", int64_t{1} << 23);
+  options.broadcast_buffers = given.value("broadcast_buffers", true);
+  options.reduce_fp16 = given.value("reduce_fp16", false);
+  options.clips_by_whole_norm = true;
+  if (given.value("oss", json::object()).value("broadcast_fp16", false)) {
+    options.broadcast = Broadcast::half;
+  }
+  return options;
+}
+
+void set_arguments(const std::string& prefix, const json& given, StrategyArguments& arguments) {
+  for (const auto& [key, value] : given.items()) {
+    const std::string name = prefix + "." + key;
+    if (value.is_object()) {
+      set_arguments(name, value, arguments);
+    } else if (value.is_boolean()) {
+      arguments.set(name, value.get<bool>());
+    } else if (value.is_string()) {
+      arguments.set(name, value.get<std::string>());
+    } else if (value.is_number_integer()) {
+      arguments.set(name, value.get<int64_t>());
+    } else {
+      arguments.set(name, value.get<double>());
+    }
+  }
+}
+
+}  // namespace
+
+TrainingPlan sharded_plan(const json& setting, const Network& network) {
+  using Sharding = OptimizerPlan::Sharding;
+  TrainingPlan plan = plan_of_setting(setting, network);
+  plan.barrier_is_all_reduce = false;
+  if (setting.contains("zero1")) {
+    plan.optimizers.front().sharding = setting["zero1"].value("parameters_as_bucket_view", false)
+                                           ? Sharding::zero_redundancy_in_buckets
+                                           : Sharding::zero_redundancy;
+  }
+  if (setting.contains("deepspeed") && setting["deepspeed"].contains("bf16")) {
+    plan.activation_dtype = DType::bf16;
+  }
+  return plan;
+}
+
+std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPlan& plan) {
+  if (setting.contains("fsdp1")) {
+    return std::make_unique<FullyShardedDataParallel>(plan, options_from(setting["fsdp1"]));
+  }
+  if (setting.contains("fsdp2")) {
+    return std::make_unique<FullyShard2>(plan, fsdp2_options_from(setting["fsdp2"]));
+  }
+  if (setting.contains("zero1")) {
+    DataParallelOptions options;
+    const json ddp = setting["zero1"].value("ddp", json::object());
+    if (ddp.contains("bucket_cap_mb")) {
+      options.bucket_cap =
+          Bytes(static_cast<int64_t>(ddp["bucket_cap_mb"].get<double>() * 1024 * 1024));
+    }
+    return std::make_unique<DistributedDataParallel>(plan, options);
+  }
+  if (setting.contains("fairscale")) {
+    return std::make_unique<ShardedDataParallel>(plan, fairscale_options_from(setting));
+  }
+  StrategyArguments arguments;
+  set_arguments("config", setting["deepspeed"], arguments);
+  return deepspeed().make(plan, arguments);
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "model/network/network.hpp"
+#include "model/strategy/strategy.hpp"
+
+namespace lockstep::test {
+
+/// The plan of a recorded setting of a sharded strategy, with what its family asks of it. The
+/// network outlives it.
+TrainingPlan sharded_plan(const nlohmann::json& setting, const Network& network);
+
+/// Our strategy for a recorded setting: one rank's.
+std::unique_ptr<Strategy> sharded_strategy(const nlohmann::json& setting, const TrainingPlan& plan);
+
+}  // namespace lockstep::test
