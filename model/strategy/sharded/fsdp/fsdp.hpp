@@ -53,6 +53,8 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
+  /// Its hooks gather every unit, whatever type of state_dict is asked for.
+  Program read_state_dict(Rank& rank, SiteId site) override { return gather_state(rank, site); }
 
  private:
   // Construction.
