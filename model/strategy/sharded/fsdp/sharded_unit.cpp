@@ -79,8 +79,10 @@ ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
   if (types_.stored == types_.gathered) {
     return own;
   }
-  const Slice narrow = rank.allocate(Purpose::communication, types_.gathered,
-                                     layout_.shard_elements(), DeviceId{0}, queue::communication);
+  // Without shards layers read it itself, and so it is memory of their stream.
+  const Slice narrow =
+      rank.allocate(Purpose::communication, types_.gathered, layout_.shard_elements(), DeviceId{0},
+                    is_sharded() ? queue::communication : queue::compute);
   const Ticket narrowed = apply(rank, Kernel::cast, {own.slice}, {narrow}, 0, {own.ready}, site);
   if (own.is_copy) {
     rank.event({communication_stream, {narrowed}, site});
@@ -98,7 +100,7 @@ void ShardedUnit::gather(Rank& rank, const Exchange& exchange, Ticket after) {
     return;
   }
   if (larger_part_) {
-    gather_into_whole(rank, exchange, larger_part_->memory, after, {});
+    gather_into_whole(rank, exchange, larger_part_->memory, after, larger_part_->filled);
     return;
   }
   const Travelling own = travelling_shard(rank, exchange.site);
@@ -188,7 +190,7 @@ void ShardedUnit::copy_out(Rank& rank, SiteId site) {
 }
 
 void ShardedUnit::free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId site) {
-  LargerPart part{layout_.over_fewer(ranks), {}};
+  LargerPart part{layout_.over_fewer(ranks), {}, {}};
   part.memory = rank.allocate(Purpose::gathered, types_.gathered, part.layout.shard_elements());
   std::vector<Slice> from;
   std::vector<Slice> to;
@@ -197,9 +199,16 @@ void ShardedUnit::free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId
     from.push_back(value.part(piece.first_element, piece.elements));
     to.push_back(part.memory.part(piece.position, piece.elements));
   }
-  apply(rank, Kernel::copy, from, to, 0, {}, site);
+  part.filled = apply(rank, Kernel::copy, from, to, 0, {}, site);
   free(rank);
   larger_part_ = part;
+}
+
+void ShardedUnit::drop_part(Rank& rank) {
+  if (larger_part_ && !gathered_) {
+    rank.release(larger_part_->memory);
+    larger_part_.reset();
+  }
 }
 
 void ShardedUnit::free(Rank& rank) {
