@@ -162,7 +162,16 @@ constexpr GuideClaim claims[] = {
      "up to Lightning 1.9",
      "It moves 2S like ddp; it is slow if reductions go by parameter and broadcasts are not "
      "overlapped.",
-     "scenarios/guides/sharded-traffic.yaml:sharded", "ddp_sharded"},
+     "scenarios/guides/sharded-traffic.yaml:sharded"},
+    {"sharded-may-be-slower", "ddp_sharded might get slower than ddp.", right_only_if,
+     "the network is slow", "up to Lightning 1.9",
+     "The step waits for broadcasts of updated parameters; over NVLink a smaller update outweighs "
+     "that.",
+     "scenarios/guides/sharded-sizes.yaml:between_nodes_sharded"},
+    {"sharded-from-500-million", "ddp_sharded is for models of 500 M parameters and more.",
+     right_only_if, "memory is short", "up to Lightning 1.9",
+     "It saves the optimizer state of the others: with Adam 8 bytes per parameter, less 1/W.",
+     "scenarios/guides/sharded-sizes.yaml:large_sharded"},
     {"bagua-and-rust", "Bagua is faster because it is written in Rust.", wrong, "",
      "up to Lightning 1.9",
      "Unproven: its own figures for one algorithm differ by 1.4 times; the effect of the language "

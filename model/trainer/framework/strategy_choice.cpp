@@ -163,6 +163,7 @@ StrategyChoice choice_of(const NameRow& row, const Version& lightning) {
   choice.name = row.strategy;
   choice.start = row.start;
   choice.scales_learning_rate = row.scales_learning_rate;
+  choice.is_horovod = choice.name == "horovod";
   add_arguments(row.arguments, choice);
   // Before 2.0 `fsdp` was FairScale's.
   if (row.name == "fsdp" && lightning < v2_0) {
@@ -255,6 +256,15 @@ StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& 
     check_place(situation, registry.traits_of(choice.name), choice);
   }
   return choice;
+}
+
+std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator) {
+  if (accelerator == "ddp_cpu") {
+    return NamedByAccelerator{"ddp_spawn", true};
+  }
+  const NameRow* row = row_of(accelerator);
+  return row == nullptr ? std::nullopt
+                        : std::optional<NamedByAccelerator>({row->name, false});
 }
 
 bool start_by(const std::string& method, const StrategyRegistry& registry, StrategyChoice& choice) {

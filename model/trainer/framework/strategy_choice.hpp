@@ -35,6 +35,7 @@ struct StrategyChoice {
   /// Arguments of the strategy that its name stands for.
   std::vector<std::pair<std::string, StrategyArguments::Value>> arguments{};
   bool scales_learning_rate = false;  ///< Lightning's integration does, by the number of ranks
+  bool is_horovod = false;            ///< its ranks are started by horovodrun or mpirun
   std::string refusal{};              ///< not empty: Lightning raises
   std::string remedy{};
   std::string warning{};  ///< Lightning takes something else than what is asked for
@@ -45,6 +46,13 @@ struct StrategyChoice {
 /// that are not Lightning's pass unchanged.
 StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation,
                                const StrategyRegistry& registry);
+
+/// A value of `accelerator` that names a strategy, as up to 1.6 it could; nothing: it names none.
+struct NamedByAccelerator {
+  std::string_view strategy;
+  bool is_cpu = false;  ///< `ddp_cpu`
+};
+std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator);
 
 /// Applies `start_method` of 2.x (popen, spawn, fork): a strategy is registered under a name for
 /// each way to start it, NAME_spawn and NAME_fork. False where there is no such way.

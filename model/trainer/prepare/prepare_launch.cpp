@@ -126,7 +126,7 @@ void check_detection(Preparation& preparation, const Object& launcher) {
         "Lightning reads what mpirun sets from 2.0 on: each process would start all processes "
         "again",
         "use torchrun or srun");
-  } else if (launcher.name == "horovodrun" && placement.strategy.name != "horovod") {
+  } else if (launcher.name == "horovodrun" && !placement.strategy.is_horovod) {
     contradiction(
         fmt::format(
             "{} does not read what horovodrun sets: each process would start all processes again",

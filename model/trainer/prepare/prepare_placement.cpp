@@ -116,9 +116,8 @@ class Placing {
              "write it as accelerator: " + strategy_);
     }
     const std::string accelerator = value_or(trainer_.accelerator, std::string());
-    const bool names_strategy = accelerator.starts_with("ddp") || accelerator == "dp" ||
-                                accelerator == "horovod" || accelerator == "deepspeed";
-    if (!names_strategy) {
+    const auto named = strategy_of_accelerator(accelerator);
+    if (!named) {
       return;
     }
     if (since(v1_7)) {
@@ -127,8 +126,8 @@ class Placing {
                          accelerator),
              "write strategy: " + accelerator);
     }
-    strategy_ = accelerator == "ddp_cpu" ? "ddp_spawn" : accelerator;
-    accelerator_names_cpu_ = accelerator == "ddp_cpu";
+    strategy_ = named->strategy;
+    accelerator_names_cpu_ = named->is_cpu;
     trainer_.accelerator.reset();
   }
 

@@ -69,20 +69,20 @@ void ShardedUnit::write_first_values(Rank& rank, uint64_t variant) {
 // Offloaded shards cross to the device first; then what is narrower is converted there.
 ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
   Travelling own{shard_, {}, false};
+  // Without other ranks it is what layers read.
+  const uint8_t home = is_sharded() ? queue::communication : queue::compute;
   if (device_ == host_device) {
     const Ticket updated = rank.event({stream_of_update(), {}, site});
     own.slice = rank.allocate(Purpose::communication, types_.stored, layout_.shard_elements(),
-                              DeviceId{0}, queue::communication);
+                              DeviceId{0}, home);
     own.ready = rank.copy(shard_, own.slice, {copy_stream, {updated}, site});
     own.is_copy = true;
   }
   if (types_.stored == types_.gathered) {
     return own;
   }
-  // Without shards layers read it itself, and so it is memory of their stream.
-  const Slice narrow =
-      rank.allocate(Purpose::communication, types_.gathered, layout_.shard_elements(), DeviceId{0},
-                    is_sharded() ? queue::communication : queue::compute);
+  const Slice narrow = rank.allocate(Purpose::communication, types_.gathered,
+                                     layout_.shard_elements(), DeviceId{0}, home);
   const Ticket narrowed = apply(rank, Kernel::cast, {own.slice}, {narrow}, 0, {own.ready}, site);
   if (own.is_copy) {
     rank.event({communication_stream, {narrowed}, site});
@@ -100,7 +100,7 @@ void ShardedUnit::gather(Rank& rank, const Exchange& exchange, Ticket after) {
     return;
   }
   if (larger_part_) {
-    gather_into_whole(rank, exchange, larger_part_->memory, after, larger_part_->filled);
+    gather_into_whole(rank, exchange, larger_part_->memory, after, larger_part_->made);
     return;
   }
   const Travelling own = travelling_shard(rank, exchange.site);
@@ -119,6 +119,7 @@ void ShardedUnit::gather(Rank& rank, const Exchange& exchange, Ticket after) {
 void ShardedUnit::gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part,
                                     Ticket after, Ticket ready) {
   const Purpose purpose = layout_.is_flat() ? Purpose::gathered : Purpose::communication;
+  gather_site_ = exchange.site;
   whole_ = rank.allocate(purpose, types_.gathered, gathered_layout().gathered_elements());
   gather_done_ = rank.all_gather(exchange.group, part, whole_,
                                  {communication_stream, {after, ready}, exchange.site});
@@ -199,7 +200,7 @@ void ShardedUnit::free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId
     from.push_back(value.part(piece.first_element, piece.elements));
     to.push_back(part.memory.part(piece.position, piece.elements));
   }
-  part.filled = apply(rank, Kernel::copy, from, to, 0, {}, site);
+  part.made = apply(rank, Kernel::copy, from, to, 0, {}, site);
   free(rank);
   larger_part_ = part;
 }
@@ -214,6 +215,10 @@ void ShardedUnit::drop_part(Rank& rank) {
 void ShardedUnit::free(Rank& rank) {
   if (!std::exchange(gathered_, false)) {
     return;
+  }
+  // Gathered ahead for a backward that does not come: the memory is free once it has arrived.
+  if (const Ticket under_way = std::exchange(gather_done_, Ticket{})) {
+    rank.event({compute_stream, {under_way}, gather_site_});
   }
   const bool owns_parts = !layout_.is_flat() && whole_.buffer == no_buffer;
   for (const size_t index : parameters_) {

@@ -105,7 +105,7 @@ class ShardedUnit {
   struct LargerPart {
     ShardLayout layout;
     Slice memory;
-    Ticket filled{};
+    Ticket made{};
   };
 
   void write_first_values(Rank& rank, uint64_t variant);
@@ -151,6 +151,7 @@ class ShardedUnit {
   bool gathered_ = false;
   Slice whole_;           ///< flat: the memory of all parameters; else what the all_gather fills
   Ticket gather_done_{};  ///< none once the compute stream waits for it
+  SiteId gather_site_{};
   std::vector<bool> reduces_;  ///< by parameter: its gradient is in what is being reduced
   Slice reduced_;              ///< gradients of the shard as the reduction leaves them
   Ticket reduce_done_{};

@@ -1,0 +1,220 @@
+#include "tests/property/sharded_case.hpp"
+
+#include <fmt/core.h>
+
+#include "model/core/ensure.hpp"
+#include "model/network/build.hpp"
+
+namespace lockstep::test {
+
+namespace {
+
+using Value = StrategyArguments::Value;
+
+LayerDescription linear_of(int64_t in, int64_t out, bool trainable = true) {
+  LayerDescription layer;
+  layer.kind = "Linear";
+  layer.arguments = {{"", in}, {"", out}};
+  if (!trainable) {
+    layer.arguments.push_back({"trainable", false});
+  }
+  return layer;
+}
+
+// Evenly, however far the test has come: rapidcheck's ranges grow with the number of the case.
+int32_t below(int32_t count) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int32_t>(0, count));
+}
+bool one_in(int32_t count) { return below(count) == 0; }
+
+template <class T>
+T one_of(std::initializer_list<T> values) {
+  return *rc::gen::elementOf(std::vector<T>(values));
+}
+
+void draw_wrap(const std::string& name, ShardedCase& training) {
+  if (!one_in(3)) {
+    training.arguments.emplace_back(
+        name, std::vector<std::string>{one_of<std::string>({"Linear", "Sequential", "blocks"})});
+  }
+}
+
+void draw_fsdp(ShardedCase& training) {
+  training.strategy = "fsdp";
+  const auto sharding =
+      one_of<std::string>({"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"});
+  training.arguments = {
+      {"sharding_strategy", sharding},
+      {"backward_prefetch", one_of<Value>({std::monostate(), std::string("BACKWARD_PRE"),
+                                           std::string("BACKWARD_POST")})},
+      {"forward_prefetch", one_in(3)},
+      {"limit_all_gathers", !one_in(3)},
+      {"use_orig_params", one_in(2)},
+      {"sync_module_states", one_in(4)}};
+  if (sharding != "NO_SHARD" && training.accumulate == 1 && one_in(4)) {
+    training.arguments.emplace_back("cpu_offload", true);
+  }
+  draw_wrap("auto_wrap_policy", training);
+  training.accumulates_locally = one_in(2);
+}
+
+void draw_fsdp2(ShardedCase& training) {
+  training.strategy = "model_parallel";
+  training.arguments = {{"data_parallel_size", int64_t{training.ranks}},
+                        {"tensor_parallel_size", int64_t{1}}};
+  if (one_in(2)) {
+    training.arguments.emplace_back("fully_shard.reshard_after_forward", one_in(2));
+  } else if (training.ranks == 4) {
+    training.arguments.emplace_back("fully_shard.reshard_after_forward", int64_t{2});
+  }
+  if (one_in(4)) {
+    training.arguments.emplace_back("fully_shard.offload_policy", std::string("CPUOffloadPolicy"));
+  }
+  draw_wrap("fully_shard.modules", training);
+  training.accumulates_locally = one_in(2);
+}
+
+void draw_deepspeed(ShardedCase& training) {
+  training.strategy = "deepspeed";
+  const int64_t stage = below(4);
+  const std::string zero = "config.zero_optimization.";
+  training.arguments = {{zero + "stage", stage},
+                        {zero + "reduce_bucket_size", int64_t{4} << below(6)},
+                        {zero + "overlap_comm", one_in(2)},
+                        {zero + "reduce_scatter", !one_in(4)},
+                        {zero + "use_multi_rank_bucket_allreduce", !one_in(3)},
+                        {zero + "round_robin_gradients", one_in(3)},
+                        {zero + "stage3_param_persistence_threshold", int64_t{below(20)}},
+                        {zero + "stage3_prefetch_bucket_size", int64_t{below(60)}},
+                        {zero + "stage3_max_reuse_distance", int64_t{below(60)}},
+                        {zero + "stage3_max_live_parameters", int64_t{1 + below(200)}},
+                        {zero + "sub_group_size", int64_t{1 + below(40)}}};
+  if (stage > 0 && one_in(3)) {
+    training.arguments.emplace_back(zero + "offload_optimizer.device", std::string("cpu"));
+  }
+  if (stage == 3 && one_in(3)) {
+    training.arguments.emplace_back(zero + "offload_param.device", std::string("cpu"));
+  }
+}
+
+void draw_fairscale(ShardedCase& training) {
+  training.strategy = "ddp_sharded";
+  training.keeps_gradients = true;
+  training.arguments = {{"reduce_buffer_size", int64_t{below(3) * 16}},
+                        {"broadcast_buffers", one_in(2)}};
+}
+
+}  // namespace
+
+rc::Gen<ShardedCase> sharded_cases() {
+  return rc::gen::exec([] {
+    ShardedCase training;
+    training.ranks = one_of<int32_t>({1, 2, 2, 3, 4, 4});
+    training.hidden = 1 + below(9);
+    training.freezes_first = one_in(5);
+    training.adam = one_in(4);
+    training.steps = 1 + below(3);
+    training.accumulate = 1 + below(2);
+    switch (below(6)) {
+      case 0: draw_fsdp(training); break;
+      case 1: draw_fsdp2(training); break;
+      case 2: draw_fairscale(training); break;
+      case 3:
+        training.strategy = "ddp";
+        training.divides_optimizer = true;
+        training.in_buckets = one_in(2);
+        break;
+      default: draw_deepspeed(training); break;
+    }
+    return training;
+  });
+}
+
+// A perceptron with two blocks that repeat, so that every policy wraps something.
+Network network_of(const ShardedCase& training) {
+  const int64_t hidden = training.hidden;
+  const LayerDescription block{.kind = "Sequential",
+                               .layers = {linear_of(hidden, hidden), {.kind = "ReLU"}}};
+  NetworkDescription description;
+  description.name = "generated";
+  description.input = {4};
+  description.layers = {linear_of(4, hidden, !training.freezes_first), block, block,
+                        linear_of(hidden, 2)};
+  description.loss = {.kind = "MSELoss"};
+  BuildResult built = build_network(description);
+  ensure(built.ok(), "a generated network is sound");
+  return std::move(built.network);
+}
+
+Program train_sharded(Rank& rank, const ShardedCase* training, const Network* network, Seen& seen,
+                      std::vector<HeldPart>* parts) {
+  using Sharding = OptimizerPlan::Sharding;
+  TrainingPlan plan;
+  plan.network = network;
+  plan.numerics = true;
+  plan.integer_values = true;
+  plan.world_size = rank.world_size();
+  plan.barrier_is_all_reduce = false;
+  plan.optimizers.front().kind = training->adam ? OptimizerKind::adam : OptimizerKind::sgd;
+  plan.optimizers.front().lr = 0.125;
+  if (training->divides_optimizer) {
+    plan.optimizers.front().sharding =
+        training->in_buckets ? Sharding::zero_redundancy_in_buckets : Sharding::zero_redundancy;
+  }
+  StrategyArguments arguments;
+  for (const auto& [name, value] : training->arguments) {
+    arguments.set(name, value);
+  }
+  const StrategyRegistry registry = standard_strategies();
+  const std::unique_ptr<Strategy> strategy =
+      registry.find(training->strategy)->make(plan, arguments);
+  co_await strategy->setup(rank, Stage::fit);
+  for (int64_t step = 0; step < training->steps; ++step) {
+    for (int64_t micro = 0; micro < training->accumulate; ++micro) {
+      StepOptions options;
+      options.synchronise = micro + 1 == training->accumulate || !training->accumulates_locally;
+      options.loss_factor = 1.0 / static_cast<double>(training->accumulate);
+      const int64_t first = (step * training->accumulate + micro) * 2 * rank.world_size();
+      const Batch batch{{first + rank.id(), first + rank.world_size() + rank.id()}};
+      co_await strategy->forward(rank, batch, options);
+      co_await strategy->backward(rank, options);
+    }
+    co_await strategy->optimizer_step(rank, {});
+    co_await strategy->zero_gradients(rank, 0, !training->keeps_gradients);
+  }
+  co_await strategy->teardown(rank);
+  const Ticket end = rank.event();
+  co_await rank.settle(end);
+  const Ticket on_host = rank.event({stream(queue::compute, host_device), {}, {}});
+  co_await rank.settle(on_host);
+  for (const HeldParameter& held : strategy->held_parameters()) {
+    parts->push_back({held.parameter, held.first_element});
+    seen.push_back(rank.read(held.value));
+  }
+}
+
+std::ostream& operator<<(std::ostream& out, const ShardedCase& training) {
+  out << fmt::format(
+      "{} on {} ranks, hidden {}, first frozen {}, adam {}, steps {}, accumulate {} (locally {}), "
+      "divides optimizer {} in buckets {}",
+      training.strategy, training.ranks, training.hidden, training.freezes_first, training.adam,
+      training.steps, training.accumulate, training.accumulates_locally, training.divides_optimizer,
+      training.in_buckets);
+  for (const auto& [name, value] : training.arguments) {
+    out << ", " << name << " = ";
+    if (const bool* truth = std::get_if<bool>(&value)) {
+      out << *truth;
+    } else if (const int64_t* number = std::get_if<int64_t>(&value)) {
+      out << *number;
+    } else if (const std::string* text = std::get_if<std::string>(&value)) {
+      out << *text;
+    } else if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
+      out << (list->empty() ? "" : list->front());
+    } else {
+      out << "null";
+    }
+  }
+  return out << "\n";
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/network/network.hpp"
+#include "model/strategy/registry.hpp"
+#include "tests/conformance/world.hpp"
+
+namespace lockstep::test {
+
+/// A training under a strategy that shards, as a value.
+struct ShardedCase {
+  std::string strategy;  ///< by its name in the registry; "ddp" with `divides_optimizer`
+  std::vector<std::pair<std::string, StrategyArguments::Value>> arguments;
+  bool divides_optimizer = false;   ///< ZeroRedundancyOptimizer
+  bool in_buckets = false;          ///< its parameters_as_bucket_view
+  bool accumulates_locally = true;  ///< micro-batches but the last run as under no_sync
+  bool keeps_gradients = false;     ///< zero_grad(set_to_none=False)
+  int32_t ranks = 2;
+  int32_t hidden = 4;
+  bool freezes_first = false;
+  bool adam = false;
+  int64_t steps = 2;
+  int64_t accumulate = 1;
+};
+
+rc::Gen<ShardedCase> sharded_cases();
+Network network_of(const ShardedCase& training);
+
+/// The elements of parameters that a rank has at the end.
+struct HeldPart {
+  size_t parameter = 0;
+  int64_t first_element = 0;
+};
+/// Trains as the case says; all but `parts` outlive the run. `parts` is filled in the order of what
+/// the rank has seen.
+Program train_sharded(Rank& rank, const ShardedCase* training, const Network* network, Seen& seen,
+                      std::vector<HeldPart>* parts);
+
+std::ostream& operator<<(std::ostream& out, const ShardedCase& training);
+
+}  // namespace lockstep::test
