@@ -6,14 +6,19 @@ namespace lockstep::sim {
 
 namespace {
 
-// UpdateSensitivity::largest_gradient says why.
-void share_largest_gradient(UpdateSensitivities& sensitivities) {
+// UpdateSensitivity::largest_gradient says why. Ranks that share the update among them see only
+// the gradients of their own parts.
+void share_largest_gradient(std::vector<UpdateSensitivities>& of_ranks) {
   double largest = 0;
-  for (const auto& [place, sensitivity] : sensitivities) {
-    largest = std::max(largest, sensitivity.largest_gradient);
+  for (const UpdateSensitivities& sensitivities : of_ranks) {
+    for (const auto& [place, sensitivity] : sensitivities) {
+      largest = std::max(largest, sensitivity.largest_gradient);
+    }
   }
-  for (auto& [place, sensitivity] : sensitivities) {
-    sensitivity.largest_gradient = largest;
+  for (UpdateSensitivities& sensitivities : of_ranks) {
+    for (auto& [place, sensitivity] : sensitivities) {
+      sensitivity.largest_gradient = largest;
+    }
   }
 }
 
@@ -62,10 +67,10 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
     }
     result.ends.push_back(std::move(end));
     result.memory.push_back(rank.buffers->memory());
-    share_largest_gradient(rank.sensitivities);
     result.sensitivities.push_back(std::move(rank.sensitivities));
     rank.stack->tell_struck(result);
   }
+  share_largest_gradient(result.sensitivities);
   for (const int32_t number : engine.struck_links()) {
     result.struck_faults.emplace(number, -1);
   }

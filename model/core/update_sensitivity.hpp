@@ -16,7 +16,7 @@ struct UpdateSensitivity {
   std::vector<float> by_error;
   double at_most = 0;  ///< however wrong the gradients are: all steps in the other direction
   /// The largest absolute element of the gradient in all steps; after a run, of all gradients of
-  /// the rank: where a gradient cancels (of a bias before a normalisation), the terms that cancel
+  /// all ranks: where a gradient cancels (of a bias before a normalisation), the terms that cancel
   /// are as large as the gradients of other tensors, and so is the scale of their rounding.
   double largest_gradient = 0;
 

@@ -29,23 +29,37 @@ double magnitude_of(const Values& values) {
   return magnitude;
 }
 
-std::optional<Difference> difference_of(const NamedValues& run, const Values& whole,
+// Wide parameters beside narrow ones (ZeRO in 16 bits) against those of one device, which has the
+// narrow ones alone: as far as these go.
+DType common_type(DType here, DType there) {
+  const bool are_numbers = is_floating(here) && is_floating(there);
+  return are_numbers && unit_roundoff(there) > unit_roundoff(here) ? there : here;
+}
+
+std::optional<Difference> difference_of(const NamedValues& run, const NamedValues& single,
                                         const EqualityRule& rule) {
   const Values& here = run.values;
+  const Values& whole = single.values;
   const bool is_part = run.first_element && *run.first_element + here.size() <= whole.size();
   const Values there = is_part ? whole.slice(*run.first_element, here.size()) : whole;
   if (here == there) {
     return std::nullopt;
   }
-  if (here.dtype() != there.dtype() || here.size() != there.size()) {
+  const bool both_float = is_floating(here.dtype()) && is_floating(there.dtype());
+  if ((here.dtype() != there.dtype() && !both_float) || here.size() != there.size()) {
     return Difference{};
   }
+  const DType dtype = common_type(here.dtype(), there.dtype());
+  // A real run records no sensitivity; one device is always simulated.
+  const bool own = run.sensitivity != nullptr;
+  const UpdateSensitivity* sensitivity = own ? run.sensitivity : single.sensitivity;
+  const int64_t offset = !own && is_part ? *run.first_element : 0;
   const double magnitude = std::max(magnitude_of(here), magnitude_of(whole));
   for (int64_t i = 0; i < here.size(); ++i) {
     const double a = here.number(i);
     const double b = there.number(i);
     const bool same_bits = here.slice(i, 1) == there.slice(i, 1);
-    const double bound = rounding_bound(rule, here.dtype(), magnitude, run.sensitivity, i);
+    const double bound = rounding_bound(rule, dtype, magnitude, sensitivity, offset + i);
     if (!same_bits && (rule.operations == 0 || beyond_rounding(a, b, bound))) {
       return Difference{i, a, b, bound};
     }
@@ -138,7 +152,7 @@ std::vector<Finding> equals_single_device(std::span<const NamedValues> run,
     if (other == expected.end() || (name != nullptr && *name != values.name)) {
       continue;
     }
-    if (const auto difference = difference_of(values, other->second->values, rule)) {
+    if (const auto difference = difference_of(values, *other->second, rule)) {
       name = &values.name;
       first = first ? first : difference;
       ranks.add(values.rank);

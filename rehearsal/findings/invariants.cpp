@@ -20,6 +20,7 @@
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
 #include "rehearsal/findings/monitored.hpp"
+#include "rehearsal/findings/narrow_types.hpp"
 #include "rehearsal/findings/replica_findings.hpp"
 #include "rehearsal/findings/sample_findings.hpp"
 #include "rehearsal/findings/stale_names.hpp"
@@ -141,14 +142,26 @@ std::vector<std::string> parameter_names(const OneRun& run) {
   return names;
 }
 
-const UpdateSensitivity* sensitivity_of(const OneRun& run, size_t rank, size_t parameter) {
+const UpdateSensitivity* sensitivity_on(const OneRun& run, size_t rank, size_t index) {
   const std::vector<Slice>& places = run.preparation.log->ranks[rank].final_parameter_places;
-  if (rank >= run.result.sensitivities.size() || parameter >= places.size()) {
+  if (rank >= run.result.sensitivities.size() || index >= places.size()) {
     return nullptr;
   }
   const UpdateSensitivities& all = run.result.sensitivities[rank];
-  const auto found = all.find({places[parameter].buffer.value, places[parameter].begin});
+  const auto found = all.find({places[index].buffer.value, places[index].begin});
   return found == all.end() ? nullptr : &found->second;
+}
+
+// A parameter that another rank updates and sends (FairScale, ZeroRedundancyOptimizer) has that of
+// its owner.
+const UpdateSensitivity* sensitivity_of(const OneRun& run, size_t rank, size_t index) {
+  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const UpdateSensitivity* own = sensitivity_on(run, rank, index);
+  for (size_t other = 0; own == nullptr && other < ranks.size(); ++other) {
+    const bool holds_all = ranks[rank].final_parts.empty() && ranks[other].final_parts.empty();
+    own = holds_all ? sensitivity_on(run, other, index) : nullptr;
+  }
+  return own;
 }
 
 }  // namespace
@@ -347,10 +360,14 @@ EqualityRule equality_rule(const OneRun& run) {
   const TrainingSize size = size_of_training(run);
   const TrainingPlan& plan = run.preparation.plan;
   rule.operations = rounded_operations(*run.preparation.network, size);
+  rule.steps = std::max<int64_t>(1, size.steps);
   if (plan.types().is_mixed()) {
     rule.narrow_operations = narrow_operations(*run.preparation.network);
-    rule.steps = std::max<int64_t>(1, size.steps);
     rule.narrow_dtype = plan.activation_dtype;
+  } else if (const auto narrow = narrow_beside_parameters(run)) {
+    rule.narrow_operations =
+        narrow->in_layers ? narrow_operations(*run.preparation.network) : size.parts;
+    rule.narrow_dtype = narrow->dtype;
   }
   return rule;
 }

@@ -205,6 +205,13 @@ void ShardedUnit::free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId
   larger_part_ = part;
 }
 
+void ShardedUnit::drop_part(Rank& rank) {
+  if (larger_part_ && !gathered_) {
+    rank.release(larger_part_->memory);
+    larger_part_.reset();
+  }
+}
+
 void ShardedUnit::free(Rank& rank) {
   if (!std::exchange(gathered_, false)) {
     return;

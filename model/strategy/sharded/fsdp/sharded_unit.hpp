@@ -69,6 +69,8 @@ class ShardedUnit {
   /// Frees what is gathered but a part of it: the place `index` among `ranks` that bring these
   /// parts together when it is gathered next. Not for flat layouts.
   void free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId site);
+  /// Frees such a part, so that the next gather() begins with the shards.
+  void drop_part(Rank& rank);
   /// Whether gather() brings such parts together, over their group, and not the shards.
   bool keeps_larger_part() const { return larger_part_.has_value(); }
   /// Only parameters that have a gradient are reduced: FSDP2. Else the others count as zeros.

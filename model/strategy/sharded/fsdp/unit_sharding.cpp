@@ -128,6 +128,7 @@ Program UnitSharding::gather_state(Rank& rank, SiteId) {
   const Ticket updated = rank.event({compute_stream, {}, site});
   for (Unit& unit : units_) {
     if (unit.state.is_sharded() && !unit.state.is_gathered()) {
+      unit.state.drop_part(rank);
       unit.state.gather(rank, shard_exchange(steps_.gather_state), updated);
       unit.state.await_gathered(rank, site);
       const Ticket there = rank.event({compute_stream, {}, site});

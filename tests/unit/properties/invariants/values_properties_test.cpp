@@ -208,3 +208,27 @@ TEST_CASE("an element that Adam takes by its gradient's rounding may be further 
   run[0].values = Values::of(DType::fp32, {1 + 0x1p-12, 1, 1});
   CHECK(equals_single_device(run, single, rule).size() == 1);
 }
+
+TEST_CASE("a part of a parameter takes the sensitivity of its elements from the one device") {
+  UpdateSensitivity sensitivity;
+  sensitivity.by_error = {0, 0, 1024};
+  sensitivity.largest_gradient = 1;
+  sensitivity.at_most = 0.5;
+  const EqualityRule rule{16};
+  std::vector<NamedValues> single = {{"w", 0, Values::of(DType::fp32, {1, 1, 1})}};
+  single[0].sensitivity = &sensitivity;
+  std::vector<NamedValues> run = {{"w", 1, Values::of(DType::fp32, {1, 1 + 0x1p-12}), 1}};
+  CHECK(equals_single_device(run, single, rule).empty());
+  run[0].values = Values::of(DType::fp32, {1 + 0x1p-12, 1});
+  CHECK(equals_single_device(run, single, rule).size() == 1);
+}
+
+TEST_CASE("wide parameters are compared with the narrow ones of one device") {
+  const EqualityRule rule{4};  // gamma_4 of bf16 is about 2^-6
+  const std::vector<NamedValues> single = {{"w", 0, Values::of(DType::bf16, {1, 2})}};
+  std::vector<NamedValues> run = {{"w", 0, Values::of(DType::fp32, {1.01, 2})}};
+  CHECK(equals_single_device(run, single, rule).empty());
+  run[0].values.set(0, 1.25);
+  CHECK(equals_single_device(run, single, rule).size() == 1);
+  CHECK(equals_single_device(run, single, {}).size() == 1);
+}

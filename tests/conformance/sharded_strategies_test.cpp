@@ -1,0 +1,63 @@
+// Strategies that shard, as scenarios: threads over Gloo do what the simulator does, bit for bit.
+#include <catch2/catch.hpp>
+
+#include "rehearsal/case_source.hpp"
+#include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/measure/compare.hpp"
+#include "tests/conformance/gloo_world.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+cli::OneRun on_threads(const Scenario& scenario, backend::Fleet& fleet) {
+  const cli::RealWorld world = [&](const Preparation& preparation, const ProgramOfRank& program) {
+    cli::RealRun real;
+    real.result = backend::run(preparation.options,
+                               backend::ends_after(std::chrono::seconds(10), &fleet), program);
+    return real;
+  };
+  cli::RunRequest request;
+  request.world = cli::World::processes;  // a real one, that this test provides
+  request.lists = true;
+  request.real = &world;
+  return cli::run_once(scenario, request);
+}
+
+Texts differences(const Scenario& scenario, const cli::OneRun& real) {
+  Texts found;
+  const std::vector<Finding> findings = cli::findings_of(real, cli::World::processes);
+  for (const Finding& finding : findings) {
+    found.push_back(finding.code + " " + finding.title);
+  }
+  const cli::Comparison comparison = cli::compare(scenario, real, findings, false, nullptr);
+  if (!comparison.not_compared.empty()) {
+    found.push_back("not compared: " + comparison.not_compared);
+  }
+  for (const cli::Point& point : comparison.points) {
+    found.insert(found.end(), point.differences.begin(), point.differences.end());
+    if (point.name == "values" && point.extent != "bit for bit") {
+      found.push_back("values: " + point.extent + point.not_compared);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("every strategy that shards does on threads what it does in the simulator") {
+  cli::CaseSource source;
+  source.path = LOCKSTEP_SOURCE_DIR "/tests/data/sharded.yaml";
+  const LoadedScenarios loaded = source.load();
+  REQUIRE(loaded.ok());
+  CHECK(loaded.scenarios.size() == 16);
+  backend::Fleet fleet;
+  for (const Scenario& scenario : loaded.scenarios) {
+    INFO(scenario.name);
+    const cli::OneRun real = on_threads(scenario, fleet);
+    REQUIRE(real.ran);
+    CHECK(differences(scenario, real) == Texts{});
+  }
+}
