@@ -55,6 +55,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"DDPFullyShardedStrategy",
      "cpu_offload:bool flatten_parameters:bool reshard_after_forward:bool "
      "move_grads_to_cpu:bool fp32_reduce_scatter:bool compute_dtype:text bucket_cap_mb:float "
+     "auto_wrap_policy "
      "min_num_params:int state_dict_to_cpu:bool process_group_backend:text timeout"},
     {"fsdp_native", ""},
     {"fsdp_native_full_shard_offload", ""},

@@ -66,7 +66,6 @@ class FullyShardedDataParallel final : public UnitSharding {
   void reshard(Rank& rank, Unit& unit);
 
   // Backward.
-  void find_ends(const std::vector<BackwardPass>& passes);
   Program begin_backward_of(Rank& rank, size_t layer);
   Program prefetch_backward(Rank& rank, size_t unit);
   Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);

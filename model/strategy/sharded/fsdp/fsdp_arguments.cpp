@@ -43,31 +43,6 @@ constexpr std::array shardings{
     std::pair(std::string_view("_HYBRID_SHARD_ZERO2"), Sharding::hybrid_grad_op)};
 constexpr std::array prefetches{std::pair(std::string_view("BACKWARD_PRE"), Prefetch::before),
                                 std::pair(std::string_view("BACKWARD_POST"), Prefetch::after)};
-constexpr int64_t default_min_num_params = 100'000'000;  // torch/distributed/fsdp/wrap.py
-
-WrapPolicy wrap_policy(const StrategyArguments& arguments) {
-  const std::string name = "auto_wrap_policy";
-  const std::string by_size = name + ".size_based_auto_wrap_policy";
-  WrapPolicy policy;
-  for (const char* classes : {"", ".ModuleWrapPolicy.module_classes",
-                              ".transformer_auto_wrap_policy.transformer_layer_cls"}) {
-    if (arguments.has(name + classes)) {
-      policy.classes = arguments.texts(name + classes);
-    }
-  }
-  policy = wrap_classes(policy.classes);
-  if (policy.classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
-    policy.classes.clear();
-    policy.min_num_params = default_min_num_params;
-  }
-  if (arguments.has(by_size + ".min_num_params")) {
-    policy.min_num_params = arguments.integer(by_size + ".min_num_params", 0);
-    if (policy.min_num_params < 1) {
-      throw std::invalid_argument("strategy argument min_num_params must be at least 1");
-    }
-  }
-  return policy;
-}
 
 constexpr std::string_view nested_names[] = {
     "auto_wrap_policy.ModuleWrapPolicy.module_classes",
@@ -81,26 +56,9 @@ constexpr std::string_view unmodelled_names[] = {
     "mixed_precision.buffer_dtype", "mixed_precision.keep_low_precision_grads",
     "mixed_precision.cast_forward_inputs", "mixed_precision.cast_root_forward_inputs"};
 
-// What a map holds under a name that it does not have would have no effect.
-void check_nested_names(const StrategyArguments& arguments) {
-  for (const auto& [name, value] : arguments.all()) {
-    if (name.find('.') == std::string::npos) {
-      continue;
-    }
-    if (std::ranges::count(unmodelled_names, name) != 0) {
-      throw UnmodelledArgument(fmt::format("`{}` of FSDPStrategy is not modelled yet", name));
-    }
-    if (std::ranges::count(nested_names, name) == 0) {
-      throw std::invalid_argument(
-          fmt::format("FSDPStrategy has no argument `{}`; known here are {}", name,
-                      fmt::join(nested_names, ", ")));
-    }
-  }
-}
-
 // FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type.
 FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  check_nested_names(arguments);
+  check_nested_names(arguments, {"FSDPStrategy", nested_names, unmodelled_names});
   FullyShardedOptions options;
   options.sharding = one_of(arguments, "sharding_strategy", shardings, Sharding::full);
   options.backward_prefetch =
