@@ -70,8 +70,8 @@ class Strategy {
   /// Brings together what a checkpoint of the whole model holds: a collective of all ranks where
   /// parameters are sharded.
   virtual Program gather_state(Rank& rank, SiteId site);
-  /// Whether Lightning leaves out the exchange of gradients while it accumulates batches
-  /// (ParallelStrategy.block_backward_sync, which knows DistributedDataParallel alone).
+  /// Whether Lightning leaves out the exchange of gradients while it accumulates batches:
+  /// ParallelStrategy.block_backward_sync does so for every wrapper that has a no_sync.
   virtual bool accumulates_without_exchange() const { return true; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.

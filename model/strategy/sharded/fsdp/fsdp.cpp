@@ -41,7 +41,8 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
     replica_.allocate_without_parameters(rank);
     shard_ranks_ = options_.sharding == FullyShardedOptions::Sharding::none ? 1 : rank.world_size();
     if (options_.is_hybrid()) {
-      shard_ranks_ = rank.place().local_world_size;
+      shard_ranks_ =
+          options_.shard_ranks > 0 ? options_.shard_ranks : rank.place().local_world_size;
       const Groups groups = co_await make_groups(rank, shard_ranks_);
       shard_group_ = groups.shard;
       replica_group_ = groups.replica;

@@ -23,9 +23,6 @@ class UnitSharding : public DistributedStrategy {
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
   Program gather_state(Rank& rank, SiteId site) override;
-  /// Lightning leaves nothing out while it accumulates: it knows only DistributedDataParallel's
-  /// no_sync.
-  bool accumulates_without_exchange() const override { return false; }
 
  protected:
   struct Unit {

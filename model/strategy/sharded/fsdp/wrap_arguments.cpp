@@ -45,17 +45,22 @@ WrapPolicy wrap_classes(const std::vector<std::string>& classes) {
   return policy;
 }
 
-WrapPolicy wrap_policy(const StrategyArguments& arguments) {
-  const std::string name = "auto_wrap_policy";
-  const std::string by_size = name + ".size_based_auto_wrap_policy";
-  WrapPolicy policy;
+std::vector<std::string> policy_classes(const StrategyArguments& arguments,
+                                        const std::string& name) {
+  std::vector<std::string> named;
   for (const char* classes : {"", ".ModuleWrapPolicy.module_classes",
                               ".transformer_auto_wrap_policy.transformer_layer_cls"}) {
     if (arguments.has(name + classes)) {
-      policy.classes = arguments.texts(name + classes);
+      named = arguments.texts(name + classes);
     }
   }
-  policy = wrap_classes(policy.classes);
+  return named;
+}
+
+WrapPolicy wrap_policy(const StrategyArguments& arguments) {
+  const std::string name = "auto_wrap_policy";
+  const std::string by_size = name + ".size_based_auto_wrap_policy";
+  WrapPolicy policy = wrap_classes(policy_classes(arguments, name));
   if (policy.classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
     policy.classes.clear();
     policy.min_num_params = default_min_num_params;
@@ -77,6 +82,23 @@ void check_classes(const WrapPolicy& policy, const Network& network, const std::
                                               name, class_name, fmt::join(known, ", ")));
     }
   }
+}
+
+DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
+                         const std::string& name) {
+  const std::vector<std::string> sizes = arguments.texts(name);
+  int64_t product = 1;
+  for (const std::string& size : sizes) {
+    const bool is_number =
+        !size.empty() && size.size() < 8 &&
+        std::all_of(size.begin(), size.end(), [](char each) { return each >= '0' && each <= '9'; });
+    product *= is_number ? std::stoll(size) : 0;
+  }
+  if (sizes.size() != 2 || product < 1 || (plan.world_size > 0 && product != plan.world_size)) {
+    throw std::invalid_argument(
+        fmt::format("{} is [replicas, shards], whose product is the number of ranks", name));
+  }
+  return {std::stoi(sizes[0]), std::stoi(sizes[1])};
 }
 
 // What a map holds under a name that it does not have would have no effect.

@@ -17,9 +17,11 @@ inline TrainingPlan plan_for(const Network& network, bool numerics) {
   return plan;
 }
 
-/// 4 - 8 - 8 - 2, whose middle is a block.
-inline Network with_block() {
-  LayerDescription block{.kind = "Sequential", .layers = {linear(8, 8), {.kind = "ReLU"}}};
+/// 4 - 8 - 8 - 8 - 2, whose middle are two blocks, checkpointed as the word says.
+inline Network with_block(const std::string& checkpoint = "false") {
+  LayerDescription block{.kind = "Sequential",
+                         .arguments = {{"checkpoint", checkpoint}},
+                         .layers = {linear(8, 8), {.kind = "ReLU"}}};
   NetworkDescription description;
   description.name = "blocks";
   description.input = {4};
