@@ -73,8 +73,8 @@ class Strategy {
   /// What `state_dict()` of the module does on this rank alone: nothing where a rank holds the
   /// values that it returns, or a part of them.
   virtual Program read_state_dict(Rank& rank, SiteId site);
-  /// Whether Lightning leaves out the exchange of gradients while it accumulates batches
-  /// (ParallelStrategy.block_backward_sync, which knows DistributedDataParallel alone).
+  /// Whether Lightning leaves out the exchange of gradients while it accumulates batches:
+  /// ParallelStrategy.block_backward_sync does so for every wrapper that has a no_sync.
   virtual bool accumulates_without_exchange() const { return true; }
 
   /// The clipping of every step that its own configuration asks for, where the Trainer asks for

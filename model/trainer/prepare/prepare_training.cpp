@@ -164,7 +164,10 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   }
   prepare_metrics(preparation, *program);
   const StrategyEntry* entry = prepare_devices(preparation, registry, *program);
-  program->network = prepare_network(preparation);
+  const bool checkpoints = entry != nullptr && entry->checkpointed_classes;
+  program->network = prepare_network(
+      preparation, checkpoints ? entry->checkpointed_classes(program->strategy_arguments)
+                               : std::vector<std::string>());
   prepare_trainer_settings(preparation, program->trainer);
   if (preparation.scenario->program) {
     program->trainer.automatic_optimization =

@@ -66,8 +66,8 @@ void ShardedUnit::write_first_values(Rank& rank, uint64_t variant) {
 
 // Gathering
 
-// Offloaded shards cross to the device first; then what is narrower is converted there.
-ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
+// Offloaded shards cross to the device first.
+ShardedUnit::Travelling ShardedUnit::arriving_shard(Rank& rank, SiteId site) {
   Travelling own{shard_, {}, false};
   // Without other ranks it is what layers read.
   const uint8_t home = is_sharded() ? queue::communication : queue::compute;
@@ -78,6 +78,12 @@ ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
     own.ready = rank.copy(shard_, own.slice, {copy_stream, {updated}, site});
     own.is_copy = true;
   }
+  return own;
+}
+
+// Then what is narrower is converted there.
+ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
+  const Travelling own = arriving_shard(rank, site);
   if (types_.stored == types_.gathered) {
     return own;
   }
@@ -126,6 +132,18 @@ void ShardedUnit::gather_into_whole(Rank& rank, const Exchange& exchange, const 
   if (layout_.is_flat()) {
     bind_flat();
   }
+}
+
+ShardedUnit::Copy ShardedUnit::gather_copy(Rank& rank, const Exchange& exchange, Ticket after) {
+  const Travelling own = arriving_shard(rank, exchange.site);
+  Copy copy;
+  copy.whole = rank.allocate(Purpose::gathered, types_.stored, layout_.gathered_elements());
+  copy.done = rank.all_gather(exchange.group, own.slice, copy.whole,
+                              {communication_stream, {after, own.ready}, exchange.site});
+  if (own.is_copy) {
+    rank.release(own.slice);
+  }
+  return copy;
 }
 
 void ShardedUnit::bind_flat() {
