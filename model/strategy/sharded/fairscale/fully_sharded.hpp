@@ -39,6 +39,8 @@ class FairScaleFullySharded final : public UnitSharding {
   Program backward(Rank& rank, const StepOptions& options) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program gather_state(Rank& rank, SiteId site) override;
+  /// It gathers the whole parameters for it.
+  Program read_state_dict(Rank& rank, SiteId site) override { return gather_state(rank, site); }
   bool accumulates_without_exchange() const override { return !options_.wrapped_by_model; }
 
  private:

@@ -69,12 +69,10 @@ void ShardedUnit::write_first_values(Rank& rank, uint64_t variant) {
 // Offloaded shards cross to the device first.
 ShardedUnit::Travelling ShardedUnit::arriving_shard(Rank& rank, SiteId site) {
   Travelling own{shard_, {}, false};
-  // Without other ranks it is what layers read.
-  const uint8_t home = is_sharded() ? queue::communication : queue::compute;
   if (device_ == host_device) {
     const Ticket updated = rank.event({stream_of_update(), {}, site});
     own.slice = rank.allocate(Purpose::communication, types_.stored, layout_.shard_elements(),
-                              DeviceId{0}, home);
+                              DeviceId{0}, home_of_shard());
     own.ready = rank.copy(shard_, own.slice, {copy_stream, {updated}, site});
     own.is_copy = true;
   }
@@ -88,7 +86,7 @@ ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
     return own;
   }
   const Slice narrow = rank.allocate(Purpose::communication, types_.gathered,
-                                     layout_.shard_elements(), DeviceId{0}, home);
+                                     layout_.shard_elements(), DeviceId{0}, home_of_shard());
   const Ticket narrowed = apply(rank, Kernel::cast, {own.slice}, {narrow}, 0, {own.ready}, site);
   if (own.is_copy) {
     rank.event({communication_stream, {narrowed}, site});

@@ -133,6 +133,8 @@ class ShardedUnit {
     Ticket ready{};
     bool is_copy = false;
   };
+  /// The stream of the memory of a shard's copies: without other ranks layers read these.
+  uint8_t home_of_shard() const { return is_sharded() ? queue::communication : queue::compute; }
   Travelling travelling_shard(Rank& rank, SiteId site);
   Travelling arriving_shard(Rank& rank, SiteId site);
   std::vector<size_t> choose_reduced();
