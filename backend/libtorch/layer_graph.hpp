@@ -15,17 +15,41 @@
 
 namespace lockstep::backend {
 
-/// A tensor that a graph was made of, detached, and how often it had been written to then.
-struct Leaf {
-  explicit Leaf(at::Tensor of) : tensor(std::move(of)), version(tensor._version()) {}
-
-  /// Still holds what it held, and so does `now`: the same memory not written to since, or a copy
-  /// with the same bytes. What lies elsewhere on a GPU counts as different.
-  bool holds(const at::Tensor& now) const;
-
-  at::Tensor tensor;
-  int64_t version;
+/// What a layer reads now: the memory, where it lies, and its identity (ContentIdentities).
+struct LeafSource {
+  at::Tensor memory{};
+  Slice slice{};
+  uint64_t identity = 0;  ///< 0: not known
 };
+
+/// A tensor that a graph was made of, and what it was when it was made.
+class Leaf {
+ public:
+  /// `tensor` is a view of the memory. A parameter that `has_own_storage` can be released and
+  /// pointed at other memory, with all that the graph has saved of it.
+  Leaf(at::Tensor tensor, const LeafSource& source, bool has_own_storage);
+
+  /// Still holds what it held, and so does `now`: the same memory not written to since, memory with
+  /// the same identity, or a copy on the CPU with the same bytes.
+  bool holds(const LeafSource& now) const;
+  /// Drops the memory, if it is in the buffer and its content could be known again.
+  void release(BufferId buffer);
+  /// Takes the memory of `now`, which it holds, where its own was dropped.
+  void point_at(const LeafSource& now) const;
+
+  const at::Tensor& tensor() const { return tensor_; }
+
+ private:
+  at::Tensor tensor_;
+  at::Tensor memory_;  ///< none: dropped
+  Slice slice_;
+  uint64_t identity_;
+  int64_t version_;
+  bool has_own_storage_;
+};
+
+/// A tensor over the same memory whose storage is its own.
+at::Tensor with_own_storage(const at::Tensor& memory);
 
 /// Tensors that a layer's forward keeps for its backward.
 struct LayerGraph {
@@ -33,7 +57,7 @@ struct LayerGraph {
   at::Tensor output{};
 
   /// Made of exactly these values, so that its gradients are theirs.
-  bool fits(std::span<const at::Tensor> reads) const;
+  bool fits(std::span<const LeafSource> reads) const;
 };
 
 /// The graphs that wait for their backward. A graph is replaced by the next forward of its layer on
@@ -46,6 +70,8 @@ class KeptGraphs {
 
   void keep(int32_t layer, const Slice& input, LayerGraph graph);
   std::optional<LayerGraph> take(int32_t layer, const Slice& input);
+  /// The buffer is given back: graphs do not keep its memory where they can do without.
+  void released(BufferId buffer);
 
  private:
   struct Kept {

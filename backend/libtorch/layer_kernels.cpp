@@ -69,22 +69,35 @@ at::Tensor leaf(const at::Tensor& read, const std::vector<int64_t>& sizes, bool 
   return with_graph && tensor.is_floating_point() ? tensor.detach().requires_grad_() : tensor;
 }
 
+std::vector<LeafSource> sources_of(std::span<const Slice> slices,
+                                   std::span<const at::Tensor> memories,
+                                   const TensorOperands& operands) {
+  std::vector<LeafSource> sources;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    sources.push_back({memories[i], slices[i], operands.identity_of(slices[i])});
+  }
+  return sources;
+}
+
 /// Runs the layer's forward. `reads` are input and parameters; with the graph where one is asked
 /// for.
-LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
+LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const LeafSource> reads,
                        LayerTensors tensors, DType output_dtype, bool with_graph) {
   const at::AutoGradMode grad_mode(with_graph);
   const bool mixed = is_floating(op.dtype) && parameter_count(layer) > 0 &&
-                     size_of(op.dtype) < reads[1].element_size();
+                     size_of(op.dtype) < reads[1].memory.element_size();
   if (mixed) {
     tensors.products_in = scalar_type_of(op.dtype);
   }
   LayerGraph graph;
-  tensors.input = leaf(reads[0], batch_sizes(op.list(), layer.input), with_graph);
-  graph.leaves.emplace_back(tensors.input);
+  tensors.input = leaf(reads[0].memory, batch_sizes(op.list(), layer.input), with_graph);
+  graph.leaves.emplace_back(tensors.input, reads[0], false);
   for (size_t i = 0; i < parameter_count(layer); ++i) {
-    tensors.parameters.push_back(leaf(reads[1 + i], parameter_sizes(layer, i), with_graph));
-    graph.leaves.emplace_back(tensors.parameters.back());
+    const LeafSource& read = reads[1 + i];
+    const bool can_come_back = with_graph && read.identity != 0;
+    tensors.parameters.push_back(leaf(can_come_back ? with_own_storage(read.memory) : read.memory,
+                                      parameter_sizes(layer, i), with_graph));
+    graph.leaves.emplace_back(tensors.parameters.back(), read, can_come_back);
   }
   graph.output = layer_output(layer, tensors, scalar_type_of(output_dtype));
   return graph;
@@ -110,8 +123,8 @@ struct WantedGradients {
 WantedGradients wanted_gradients(const OpLists& lists, const LayerGraph& graph) {
   WantedGradients wanted;
   for (size_t i = 0; i < graph.leaves.size() && i < lists.writes.size(); ++i) {
-    if (lists.writes[i].elements > 0 && graph.leaves[i].tensor.requires_grad()) {
-      wanted.leaves.push_back(graph.leaves[i].tensor);
+    if (lists.writes[i].elements > 0 && graph.leaves[i].tensor().requires_grad()) {
+      wanted.leaves.push_back(graph.leaves[i].tensor());
       wanted.writes.push_back(i);
     }
   }
@@ -120,17 +133,21 @@ WantedGradients wanted_gradients(const OpLists& lists, const LayerGraph& graph) 
 
 /// The graph of the forward that made this backward necessary, or of a second one. `reads`: as of
 /// the forward.
-LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
+LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::span<const LeafSource> reads,
                               LayerState& state) {
   const OpLists& lists = op.list();
   const DType output_dtype = lists.reads[0].dtype;
   auto kept = state.graphs.take(op.tag, lists.reads[1]);
   if (kept && kept->fits(reads.first(1 + parameter_count(layer))) &&
       kept->output.scalar_type() == scalar_type_of(output_dtype)) {
+    for (size_t i = 0; i < kept->leaves.size(); ++i) {
+      kept->leaves[i].point_at(reads[i]);
+    }
     return std::move(*kept);
   }
+  ++state.forwards_again;
   LayerTensors tensors;
-  tensors.dropout_key = draws(layer) ? dropout_key(state, op, reads[0]) : 0;
+  tensors.dropout_key = draws(layer) ? dropout_key(state, op, reads[0].memory) : 0;
   return run_forward(op, layer, reads, std::move(tensors), output_dtype, true);
 }
 
@@ -156,7 +173,8 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
   const bool runs_again = lists.scalars.size() > 2 && lists.scalars[2] != 0;
   const bool keeps =
       tensors.training && !runs_again && gets_gradient(network, static_cast<size_t>(op.tag));
-  LayerGraph graph = run_forward(op, layer, reads, tensors, lists.writes[0].dtype, keeps);
+  LayerGraph graph = run_forward(op, layer, sources_of(lists.reads, reads, operands), tensors,
+                                 lists.writes[0].dtype, keeps);
   operands.give(lists.writes[0], graph.output);
   for (size_t i = 0; tensors.training && i < tensors.buffers.size(); ++i) {
     operands.store(buffers[i], tensors.buffers[i]);
@@ -180,7 +198,8 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
     }
     return;
   }
-  const LayerGraph graph = graph_for_backward(op, layer, std::span(reads).subspan(1), state);
+  const LayerGraph graph = graph_for_backward(
+      op, layer, sources_of(lists.reads.subspan(1), std::span(reads).subspan(1), operands), state);
   const WantedGradients wanted = wanted_gradients(lists, graph);
   if (wanted.leaves.empty()) {
     return;

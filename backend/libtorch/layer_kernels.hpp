@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "backend/libtorch/layer_graph.hpp"
@@ -13,6 +14,7 @@ namespace lockstep::backend {
 struct LayerState {
   uint64_t dropout_seed = 0;
   KeptGraphs graphs{};
+  std::atomic<int64_t> forwards_again = 0;  ///< backwards that found no graph that fits
 };
 
 /// layer_forward and layer_backward of model/core/kernel.hpp, of every kind of layer.

@@ -57,7 +57,9 @@ at::Tensor TensorBuffers::load(const Slice& from) {
 
 void TensorBuffers::store(const Slice& to, const at::Tensor& values) {
   if (to.buffer != no_buffer && carries_values(to.buffer) && values.numel() > 0) {
-    copy_into(memory({to.buffer, to.dtype, to.begin, values.numel()}), values);
+    const Slice place{to.buffer, to.dtype, to.begin, values.numel()};
+    copy_into(memory(place), values);
+    identities_.written(place);
   }
 }
 
@@ -75,6 +77,7 @@ bool TensorBuffers::take_over(const Slice& to, const at::Tensor& values) {
     return false;
   }
   whole.memory = values.detach().view({-1});
+  identities_.written(to);
   return true;
 }
 
@@ -89,7 +92,9 @@ void TensorBuffers::add(const Slice& to, const at::Tensor& values) {
     return;
   }
   if (!is_untouched(to.buffer) || !take_over(to, values)) {
-    add_into(memory({to.buffer, to.dtype, to.begin, values.numel()}), values);
+    const Slice place{to.buffer, to.dtype, to.begin, values.numel()};
+    add_into(memory(place), values);
+    identities_.written(place);
   }
 }
 
@@ -110,6 +115,7 @@ void TensorBuffers::written_by_others(const Slice& to) {
   if (to.buffer == no_buffer) {
     return;
   }
+  identities_.written(to);
   if (const at::Tensor& whole = entry(to.buffer).memory; whole.defined()) {
     whole.unsafeGetTensorImpl()->bump_version();
   }

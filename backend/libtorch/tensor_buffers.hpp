@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "backend/libtorch/content_identity.hpp"
 #include "backend/libtorch/tensor_operands.hpp"
 #include "model/core/values.hpp"
 
@@ -22,7 +23,10 @@ class TensorBuffers : public TensorOperands {
   /// Allocates zeros if it carries values, else uninitialised memory. Throws c10::Error.
   void add_buffer(BufferId buffer, const BufferSpec& spec, const at::TensorOptions& where,
                   bool carries_values);
-  void remove(BufferId buffer) { buffers_.erase(buffer.value); }
+  void remove(BufferId buffer) {
+    buffers_.erase(buffer.value);
+    identities_.forget(buffer);
+  }
   bool has(BufferId buffer) const { return buffers_.contains(buffer.value); }
 
   at::Tensor load(const Slice& from) override;
@@ -41,6 +45,13 @@ class TensorBuffers : public TensorOperands {
   /// A kernel that is not LibTorch's writes to the slice.
   void written_by_others(const Slice& to);
 
+  uint64_t identity_of(const Slice& slice) const override { return identities_.of(slice); }
+  void moved(const Slice& from, const Slice& to) override { identities_.moved(from, to); }
+  void updated() override { identities_.updated(); }
+  void gathered(uint64_t communicator, uint64_t part, const Slice& whole) {
+    identities_.gathered(communicator, part, whole);
+  }
+
  private:
   struct Entry {
     at::TensorOptions options;
@@ -53,6 +64,7 @@ class TensorBuffers : public TensorOperands {
   Entry& entry(BufferId buffer);
 
   BufferMemory kind_;
+  ContentIdentities identities_;
   std::unordered_map<uint32_t, Entry> buffers_;  ///< by BufferId; looked up only
 };
 

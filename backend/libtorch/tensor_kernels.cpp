@@ -4,6 +4,8 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backend/libtorch/clipping_kernels.hpp"
 #include "backend/libtorch/elementwise_kernels.hpp"
 #include "backend/libtorch/layer_output.hpp"
@@ -20,6 +22,12 @@ std::string place(const Op& op, const Network* network) {
   return is_layer ? fmt::format("{} of `{}`", name_of(op.kernel),
                                 network->layers.at(static_cast<size_t>(op.tag)).name)
                   : std::string(name_of(op.kernel));
+}
+
+void note_moves(const OpLists& lists, TensorOperands& operands) {
+  for (size_t i = 0; i < std::min(lists.reads.size(), lists.writes.size()); ++i) {
+    operands.moved(lists.reads[i], lists.writes[i]);
+  }
 }
 
 }  // namespace
@@ -48,13 +56,19 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
       run_layer(op, operands, *network);
       return;
     case Kernel::sgd_step:
-    case Kernel::adam_step: execute_optimizer(op, operands); return;
-    case Kernel::fill:
+    case Kernel::adam_step:
+      execute_optimizer(op, operands);
+      operands.updated();
+      return;
     case Kernel::copy:
+    case Kernel::cast:
+      execute_elementwise(op, operands);
+      note_moves(op.list(), operands);
+      return;
+    case Kernel::fill:
     case Kernel::scale:
     case Kernel::add:
-    case Kernel::average:
-    case Kernel::cast: execute_elementwise(op, operands); return;
+    case Kernel::average: execute_elementwise(op, operands); return;
     case Kernel::squared_norm:
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value: execute_clipping(op, operands); return;

@@ -14,6 +14,9 @@ class TensorKernels {
 
   /// Throws ArithmeticError. `network` is needed by layer kernels.
   void execute(const Op& op, TensorOperands& operands, const Network* network);
+  /// A buffer is given back.
+  void released(BufferId buffer) { state_.graphs.released(buffer); }
+  int64_t forwards_again() const { return state_.forwards_again; }
 
  private:
   void run(const Op& op, TensorOperands& operands, const Network* network);

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,14 @@ class TensorOperands {
   /// Adds to what the first elements of the slice hold, each sum rounded once to its type. The
   /// slice may take the tensor itself, as in `give`, where it holds zeros.
   virtual void add(const Slice& to, const at::Tensor& values) = 0;
+
+  // What a kernel kept may still be right for memory that was filled anew (ContentIdentities).
+  /// Equal ones: equal elements. 0: not known.
+  virtual uint64_t identity_of(const Slice& /*slice*/) const { return 0; }
+  /// `to` holds the elements of `from`, perhaps in another type.
+  virtual void moved(const Slice& /*from*/, const Slice& /*to*/) {}
+  /// An optimizer has changed parameters.
+  virtual void updated() {}
 };
 
 /// The content of all slices. Empty if one of them carries no values.

@@ -71,6 +71,7 @@ void CudaDevice::write(const Slice& to, const Values& values) {
     const c10::cuda::CUDAStreamGuard guard(streams_.host_stream(
         place.is_cuda() ? place.device().index() : streams_.gpu_of(DeviceId{0})));
     place.copy_(tensor_of(values));  // waits for the copy
+    buffers_.written_by_others(to);
   } catch (const c10::Error& error) {
     throw DeviceError(error.what_without_backtrace());
   }
@@ -127,6 +128,7 @@ void CudaDevice::copy(const Op& op) {
                              std::min(from.nbytes(), to.nbytes()), cudaMemcpyDefault, stream),
              "cudaMemcpyAsync");
   buffers_.written_by_others(lists.writes.front());
+  buffers_.moved(lists.reads.front(), lists.writes.front());
 }
 
 void* CudaDevice::memory_of(StreamNumber on, std::span<const Slice> operands, int64_t bytes) {
@@ -171,6 +173,19 @@ void CudaDevice::communicate(StreamNumber on, std::span<const LinkedOp> ops) {
   check_nccl(ncclGroupEnd(), "ncclGroupEnd");
 }
 
+// The own part of an all_gather may be a window of the whole, and is read first.
+void CudaDevice::note_content(const LinkedOp& linked) {
+  const OpLists& lists = linked.op->list();
+  const Slice& to = lists.writes.front();
+  if (linked.op->kind == OpKind::all_gather && !lists.reads.empty() && to.buffer != no_buffer) {
+    const uint64_t part = buffers_.identity_of(lists.reads.front());
+    buffers_.written_by_others(to);
+    buffers_.gathered(linked.link, part, to);
+  } else {
+    buffers_.written_by_others(to);
+  }
+}
+
 void CudaDevice::complete(StreamNumber on, std::span<const LinkedOp> ops) {
   const c10::cuda::CUDAStreamGuard guard(streams_.stream(on));
   const at::NoGradGuard no_grad;
@@ -180,7 +195,7 @@ void CudaDevice::complete(StreamNumber on, std::span<const LinkedOp> ops) {
       continue;
     }
     const Slice& to = op.list().writes.front();
-    buffers_.written_by_others(to);
+    note_content(linked);
     const bool is_result =
         op.kind != OpKind::reduce || linked.members[static_cast<size_t>(linked.self)] == op.peer;
     if (is_result && to.buffer != no_buffer && divides_afterwards(op, options_.average_order)) {

@@ -28,7 +28,10 @@ class CudaDevice final : public Device {
 
   void start_clock() override { streams_.start_clock(); }
   void allocate(BufferId buffer, const BufferSpec& spec, bool carries_values) override;
-  void release(BufferId buffer) override { buffers_.remove(buffer); }
+  void release(BufferId buffer) override {
+    kernels_.released(buffer);
+    buffers_.remove(buffer);
+  }
   void write(const Slice& to, const Values& values) override;
   Values read(const Slice& from) override;
 
@@ -52,6 +55,7 @@ class CudaDevice final : public Device {
 
  private:
   void copy(const Op& op);
+  void note_content(const LinkedOp& linked);
   void* memory_of(StreamNumber on, std::span<const Slice> operands, int64_t bytes);
   at::TensorOptions place_of(DeviceId device) const;
   bool is_on_host(const Slice& operand) const;

@@ -166,11 +166,11 @@ TEST_CASE("an expectation that nothing can meet or miss is refused with its plac
 
 TEST_CASE("expectations of a case that could not run are not judged") {
   const Folder folder;
-  const std::string file =
-      folder.write("a.yaml",
-                   "version: 1\n"
-                   "trainer: {devices: 2, strategy: {PipelineStrategy: {stages: 2}}, max_steps: 2}\n"
-                   "expect: [steps == 2, no_hang, no_findings, finding LS101]\n");
+  const std::string file = folder.write(
+      "a.yaml",
+      "version: 1\n"
+      "trainer: {devices: 2, strategy: {PipelineStrategy: {stages: 2}}, max_steps: 2}\n"
+      "expect: [steps == 2, no_hang, no_findings, finding LS101]\n");
   for (const char* command : {"run ", "verify ", "test "}) {
     const Ended ended = run_program(command + file);
     INFO(ended.output);

@@ -272,8 +272,7 @@ std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accel
     return NamedByAccelerator{"ddp_spawn", true};
   }
   const NameRow* row = row_of(accelerator);
-  return row == nullptr ? std::nullopt
-                        : std::optional<NamedByAccelerator>({row->name, false});
+  return row == nullptr ? std::nullopt : std::optional<NamedByAccelerator>({row->name, false});
 }
 
 bool start_by(const std::string& method, const StrategyRegistry& registry, StrategyChoice& choice) {
