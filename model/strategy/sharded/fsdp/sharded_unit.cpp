@@ -79,15 +79,17 @@ ShardedUnit::Travelling ShardedUnit::arriving_shard(Rank& rank, SiteId site) {
   return own;
 }
 
-// Then what is narrower is converted there.
-ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
+// Then what is narrower is converted there, beside the computation of the unit before it.
+ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site, Ticket after) {
   const Travelling own = arriving_shard(rank, site);
   if (types_.stored == types_.gathered) {
     return own;
   }
   const Slice narrow = rank.allocate(Purpose::communication, types_.gathered,
                                      layout_.shard_elements(), DeviceId{0}, home_of_shard());
-  const Ticket narrowed = apply(rank, Kernel::cast, {own.slice}, {narrow}, 0, {own.ready}, site);
+  const StreamId on = is_sharded() ? communication_stream : compute_stream;
+  const Ticket narrowed =
+      elementwise(rank, Kernel::cast, {own.slice}, {narrow}, 0, {on, {after, own.ready}, site});
   if (own.is_copy) {
     rank.event({communication_stream, {narrowed}, site});
     rank.release(own.slice);
@@ -107,7 +109,7 @@ void ShardedUnit::gather(Rank& rank, const Exchange& exchange, Ticket after) {
     gather_into_whole(rank, exchange, larger_part_->memory, after, larger_part_->made);
     return;
   }
-  const Travelling own = travelling_shard(rank, exchange.site);
+  const Travelling own = travelling_shard(rank, exchange.site, after);
   if (!is_sharded()) {
     rank.event({compute_stream, {own.ready}, exchange.site});
     whole_ = own.slice;

@@ -135,7 +135,7 @@ class ShardedUnit {
   };
   /// The stream of the memory of a shard's copies: without other ranks layers read these.
   uint8_t home_of_shard() const { return is_sharded() ? queue::communication : queue::compute; }
-  Travelling travelling_shard(Rank& rank, SiteId site);
+  Travelling travelling_shard(Rank& rank, SiteId site, Ticket after);
   Travelling arriving_shard(Rank& rank, SiteId site);
   std::vector<size_t> choose_reduced();
   void forget_whole_gradients(Rank& rank);
