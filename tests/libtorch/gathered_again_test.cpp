@@ -1,7 +1,5 @@
 // Weights that are freed after a forward and gathered again for its backward, as FSDP and ZeRO-3
 // do: the forward's graph serves, does not keep their memory, and reads what was gathered last.
-#include <ATen/ATen.h>
-
 #include <catch2/catch.hpp>
 
 #include "backend/libtorch/content_identity.hpp"
@@ -45,7 +43,7 @@ class Unit {
   }
   /// The memory stays with the caller alone, if nothing else keeps it.
   at::Tensor free() {
-    at::Tensor memory = at::empty({0});  // no view, which would keep its base
+    at::Tensor memory = backend::tensor_of(Values(DType::fp32, 1));  // no view, as those keep more
     memory.set_(buffers_.memory(whole_).storage(), 0, {elements_});
     kernels_.released(whole_.buffer);
     buffers_.remove(whole_.buffer);
