@@ -56,6 +56,52 @@ int64_t checkpoint_blocks(std::vector<LayerDescription>& layers) {
   return marked;
 }
 
+namespace {
+
+bool is_of(const LayerDescription& layer, const std::vector<std::string>& classes) {
+  const std::string& name = layer.block_class.empty() ? layer.kind : layer.block_class;
+  return std::find(classes.begin(), classes.end(), name) != classes.end();
+}
+
+void checkpoint_classes_in(std::vector<LayerDescription>& layers,
+                           const std::vector<std::string>& classes, bool in_marked,
+                           CheckpointedClasses& found) {
+  for (LayerDescription& layer : layers) {
+    const bool is_named = is_of(layer, classes);
+    if (is_named && in_marked) {
+      found.has_nested = true;
+    } else if (is_named) {
+      mark(layer, "torch");
+      ++found.marked;
+    }
+    checkpoint_classes_in(layer.layers, classes, in_marked || is_named, found);
+    checkpoint_classes_in(layer.shortcut, classes, in_marked || is_named, found);
+  }
+}
+
+bool asks_for_recomputation(const NamedArgument& argument) {
+  const bool* truth = std::get_if<bool>(&argument.value);
+  const std::string* word = std::get_if<std::string>(&argument.value);
+  return argument.name == argument_name &&
+         ((truth != nullptr && *truth) || (word != nullptr && *word != "false"));
+}
+
+}  // namespace
+
+CheckpointedClasses checkpoint_classes(std::vector<LayerDescription>& layers,
+                                       const std::vector<std::string>& classes) {
+  CheckpointedClasses found;
+  checkpoint_classes_in(layers, classes, false, found);
+  return found;
+}
+
+bool has_checkpoints(const std::vector<LayerDescription>& layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const LayerDescription& layer) {
+    return std::any_of(layer.arguments.begin(), layer.arguments.end(), asks_for_recomputation) ||
+           has_checkpoints(layer.layers) || has_checkpoints(layer.shortcut);
+  });
+}
+
 int64_t checkpoint_attention(std::vector<LayerDescription>& layers) {
   int64_t marked = 0;
   for (LayerDescription& layer : layers) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,16 @@ std::optional<CheckpointMark> checkpoint_mark(std::string_view word);
 /// Residual outside of it; a Sequential is entered. Marks of the description's own stay as they
 /// are. Returns how many it marked.
 int64_t checkpoint_blocks(std::vector<LayerDescription>& layers);
+/// Marks every layer and container of these classes, a preset's block by the class that its
+/// published code has. What lies in another marked one is not marked.
+struct CheckpointedClasses {
+  int64_t marked = 0;
+  bool has_nested = false;  ///< one of the classes lies in another
+};
+CheckpointedClasses checkpoint_classes(std::vector<LayerDescription>& layers,
+                                       const std::vector<std::string>& classes);
+/// Whether a mark of the description's own asks for recomputation.
+bool has_checkpoints(const std::vector<LayerDescription>& layers);
 /// Marks the core of every attention layer that is not in a marked container.
 int64_t checkpoint_attention(std::vector<LayerDescription>& layers);
 

@@ -20,7 +20,14 @@ enum class Until : uint8_t { all, any };
 /// The kind of a choice.
 /// (branch: which way an `if` went, 1 = then; repeat: how often a `repeat` will run; unknown: the
 /// value of data that a scenario does not give.)
-enum class ChoiceKind : uint8_t { any_source, settle_any, branch, repeat, unknown };
+enum class ChoiceKind : uint8_t {
+  any_source,
+  settle_any,
+  branch,
+  repeat,
+  unknown,
+  statement,  ///< no choice but a mark: 1 = a statement of the user begins, 0 = it has ended
+};
 std::string_view name_of(ChoiceKind kind);
 
 /// The world as one rank's host program sees it: the narrow waist. Implemented by the simulator and

@@ -46,6 +46,7 @@ std::string_view name_of(ChoiceKind kind) {
     case ChoiceKind::branch: return "branch";
     case ChoiceKind::repeat: return "repeat";
     case ChoiceKind::unknown: return "unknown";
+    case ChoiceKind::statement: return "statement";
   }
   return "?";
 }

@@ -5,6 +5,7 @@
 #include "model/strategy/data_parallel/single.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
+#include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
 
@@ -32,6 +33,7 @@ StrategyRegistry standard_strategies() {
   registry.add(fully_sharded_data_parallel());
   registry.add(model_parallel());
   registry.add(sharded_data_parallel());
+  registry.add(fairscale_fully_sharded());
   registry.add(deepspeed());
   // They differ from the others in how their processes begin, which is the trainer's matter.
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {

@@ -25,6 +25,10 @@ struct StrategyEntry {
   std::vector<std::string> arguments;  ///< that the factory understands
   std::vector<Site> sites;             ///< what its operations are called in findings
   StrategyFactory make;
+  /// Classes of modules whose forward it runs again in the backward; `blocks` alone: what repeats.
+  /// Does not throw: `make` refuses what cannot be. Null: it has no such argument.
+  std::function<std::vector<std::string>(const StrategyArguments& arguments)>
+      checkpointed_classes{};
 };
 
 /// The strategies that a program knows. A strategy outside this tree is added with one line.

@@ -19,6 +19,7 @@ std::vector<HeldParameter> Strategy::held_parameters() {
 }
 
 Program Strategy::gather_state(Rank&, SiteId) { co_return; }
+Program Strategy::read_state_dict(Rank&, SiteId) { co_return; }
 
 Slice Strategy::loss_of(size_t) const { return loss(); }
 

@@ -70,9 +70,16 @@ class Strategy {
   /// Brings together what a checkpoint of the whole model holds: a collective of all ranks where
   /// parameters are sharded.
   virtual Program gather_state(Rank& rank, SiteId site);
-  /// Whether Lightning leaves out the exchange of gradients while it accumulates batches
-  /// (ParallelStrategy.block_backward_sync, which knows DistributedDataParallel alone).
+  /// What `state_dict()` of the module does on this rank alone: nothing where a rank holds the
+  /// values that it returns, or a part of them.
+  virtual Program read_state_dict(Rank& rank, SiteId site);
+  /// Whether Lightning leaves out the exchange of gradients while it accumulates batches:
+  /// ParallelStrategy.block_backward_sync does so for every wrapper that has a no_sync.
   virtual bool accumulates_without_exchange() const { return true; }
+
+  /// The clipping of every step that its own configuration asks for, where the Trainer asks for
+  /// none.
+  virtual GradientClipping configured_clipping() const { return {}; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }

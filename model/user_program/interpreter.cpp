@@ -12,6 +12,18 @@ namespace lockstep {
 
 namespace {
 
+/// Counts how deep statements are nested, also where one of them raises.
+class Inside {
+ public:
+  explicit Inside(int32_t& depth) : depth_(depth) { ++depth_; }
+  ~Inside() { --depth_; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  int32_t& depth_;
+};
+
 constexpr uint32_t most_repetitions = 1u << 30;
 constexpr int64_t statements_between_looks = 64;
 
@@ -127,6 +139,7 @@ Task<Flow> Interpreter::branch(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   const bool holds = co_await condition_of(statement.expression->value, frame, site);
   const uint32_t taken = rank_.choose(site, ChoiceKind::branch, 2, holds ? 1 : 0);
+  const Inside inside(guards_);
   co_return co_await run(taken == 1 ? statement.body : statement.otherwise, frame);
 }
 

@@ -91,6 +91,9 @@ class Interpreter {
   void begin_child();
   void end_child();
 
+  /// Whether the statement that runs stands behind an `if`.
+  bool is_guarded() const { return guards_ > 0; }
+
   Rank& rank() { return rank_; }
   RankLog& log() { return log_; }
   TensorStore& tensors() { return tensors_; }
@@ -289,6 +292,7 @@ class Interpreter {
   bool makes_on_host_ = false;
   int64_t graph_ = 0;
   int calls_open_ = 0;  ///< of functions, one inside the other
+  int32_t guards_ = 0;  ///< an `if` around an `if` counts twice
   size_t threads_started_ = 0;
   /// The first collective that each host thread of a `threads` has called on a group.
   std::map<LaneId, std::map<GroupId, SiteId>> calls_of_threads_;

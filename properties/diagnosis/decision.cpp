@@ -86,7 +86,10 @@ Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
     const Site* const site = is_decision(row) ? sites.find(row.site) : nullptr;
     const bool marks = site != nullptr && !site->batches.empty() &&
                        row.tag == static_cast<int32_t>(ChoiceKind::branch);
-    if (marks) {
+    if (row.row == RowKind::choice && row.tag == static_cast<int32_t>(ChoiceKind::statement)) {
+      statements_.push_back(
+          {row.site, ChoiceKind::statement, static_cast<uint32_t>(row.peer), 0, index});
+    } else if (marks) {
       batches_.push_back({row.site, ChoiceKind::branch, static_cast<uint32_t>(row.peer), 0, index});
     } else if (is_decision(row)) {
       std::vector<size_t>& turns = by_site_[row.site];
@@ -105,6 +108,18 @@ const Decision* Decisions::last_before(SiteId site, int64_t row) const {
   const auto after = std::partition_point(turns->second.begin(), turns->second.end(),
                                           [&](size_t at) { return decisions_[at].row < row; });
   return after == turns->second.begin() ? nullptr : &decisions_[*std::prev(after)];
+}
+
+const Decision* Decisions::statement_at(int64_t row) const {
+  const auto after = std::partition_point(statements_.begin(), statements_.end(),
+                                          [row](const Decision& mark) { return mark.row < row; });
+  const bool inside = after != statements_.begin() && std::prev(after)->value == 1;
+  return inside ? &*std::prev(after) : nullptr;
+}
+
+bool Decisions::came_to(SiteId statement) const {
+  return std::ranges::any_of(statements_,
+                             [statement](const Decision& mark) { return mark.site == statement; });
 }
 
 const Decision* Decisions::at(SiteId site, int64_t turn) const {

@@ -31,10 +31,16 @@ class Decisions {
   const std::vector<Decision>& all() const { return decisions_; }
   /// Marks rather than decisions: 1 = a loop over batches goes on to one, 0 = it has ended.
   const std::vector<Decision>& batches() const { return batches_; }
+  /// The statement of the user, behind an `if`, in which a row stands: null outside of one. Its
+  /// calls are the strategy's, at sites of the strategy.
+  const Decision* statement_at(int64_t row) const;
+  /// Whether this lane came to such a statement.
+  bool came_to(SiteId statement) const;
 
  private:
   std::vector<Decision> decisions_;
   std::vector<Decision> batches_;
+  std::vector<Decision> statements_;  ///< marks, in order: value 1 where one begins
   std::map<SiteId, std::vector<size_t>> by_site_;  ///< indices of decisions_, by turn
 };
 

@@ -66,6 +66,9 @@ class Pair {
     if (auto stop = decision_to_stop(sites, mine, call.row, theirs)) {
       return Separation{*stop, true};
     }
+    if (auto guard = guard_of_statement(mine, call, theirs)) {
+      return Separation{guard->decision};
+    }
     const bool same_lane = own > 0 && caller.calls[own - 1].ticket.lane == lane_;
     const int64_t begin = same_lane ? caller.calls[own - 1].row : 0;
     const auto first = first_that_differs(mine, begin, call.row, theirs);
@@ -76,12 +79,58 @@ class Pair {
     return batches ? std::optional(Separation{*batches}) : std::nullopt;
   }
   LaneId lane() const { return lane_; }
+
+  /// A call that one side makes in a statement which the other does not run.
+  struct CallOfStatement {
+    SkippedTurn turn;
+    SiteId statement{};
+    bool never_reached = false;  ///< the other side runs it at no time
+  };
+  // The first one up to `position`, where calls of the two sides differ. Calls of a forward look
+  // the same in every forward, so they differ only after it.
+  std::optional<CallOfStatement> only_in_statement(size_t position) const {
+    for (size_t k = 0; k <= position; ++k) {
+      const auto of_left = guard_at(left_, k, left_decisions_, right_decisions_);
+      const auto of_right = guard_at(right_, k, right_decisions_, left_decisions_);
+      if (of_left.has_value() != of_right.has_value()) {
+        const StatementGuard& guard = of_left ? *of_left : *of_right;
+        const Decisions& others = of_left ? right_decisions_ : left_decisions_;
+        return CallOfStatement{{k, of_left.has_value(), guard.decision},
+                               guard.statement,
+                               !others.came_to(guard.statement)};
+      }
+    }
+    return std::nullopt;
+  }
   std::optional<SkippedTurn> skipped_before(size_t position) const {
     return skipped_turn({left_.calls, left_decisions_, lane_},
                         {right_.calls, right_decisions_, lane_}, position);
   }
 
  private:
+  /// What let one side run a statement, and not the other.
+  struct StatementGuard {
+    Decision decision;
+    SiteId statement{};
+  };
+  std::optional<StatementGuard> guard_of_statement(const Decisions& mine, const Call& call,
+                                                   const Decisions& theirs) const {
+    const Sites& sites = run_.journal->sites;
+    const Site* const own = sites.find(call.site);
+    const Decision* const statement = mine.statement_at(call.row);
+    if (statement == nullptr || (own != nullptr && own->line > 0)) {
+      return std::nullopt;
+    }
+    const auto guard = guard_that_differs(sites, statement->site, mine, call.row, theirs);
+    return guard ? std::optional(StatementGuard{*guard, statement->site}) : std::nullopt;
+  }
+  std::optional<StatementGuard> guard_at(const MemberClass& side, size_t position,
+                                         const Decisions& mine, const Decisions& theirs) const {
+    const bool known =
+        position < side.calls.size() && side.calls[position].ticket.lane == lane_;
+    return known ? guard_of_statement(mine, side.calls[position], theirs) : std::nullopt;
+  }
+
   static LaneId lane_at(const MemberClass& left, const MemberClass& right, size_t position) {
     const std::vector<Call>& calls = position < left.calls.size() ? left.calls : right.calls;
     return position < calls.size() ? calls[position].ticket.lane : LaneId{};
@@ -197,6 +246,14 @@ class Classifier {
   std::optional<Divergence> compare(const MemberClass& left, const MemberClass& right,
                                     size_t position) const {
     const Pair pair(run_, left, right, position);
+    if (const auto only = pair.only_in_statement(position)) {
+      const bool on_left = only->turn.left_calls;
+      Divergence found = left_out(on_left ? left : right, on_left ? right : left, only->turn,
+                                  position, pair.lane());
+      found.statement = only->statement;
+      found.code = only->never_reached && found.code == "LS102" ? "LS101" : found.code;
+      return found;
+    }
     const std::vector<Edit> edits = pair.edits();
     const auto paid =
         std::find_if(edits.begin(), edits.end(), [](const Edit& edit) { return !edit.free; });

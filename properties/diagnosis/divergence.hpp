@@ -45,6 +45,9 @@ struct Divergence {
   std::optional<Decision> decision;  ///< what separated them
   bool stops = false;                ///< they left a training loop apart, by `should_stop`
   LaneId decision_lane{};
+  /// The statement of the user in which the strategy makes the odd call, where lackers do not run
+  /// it; none for calls at statements of their own.
+  SiteId statement{};
   std::vector<Way> ways;
   /// Where the calls differ in kind or arguments, when `call` is an earlier one that the lackers
   /// left out: from there on calls are paired one turn apart. -1: at `call` itself.

@@ -31,6 +31,12 @@ Lines for_calls(std::string_view code, const RemedyContext& context) {
     return {"give every rank the same number of batches: a DistributedSampler pads or drops;",
             fmt::format("or cut all ranks to the smallest number: trainer.limit_{}_batches", key)};
   }
+  if (!context.statement.empty()) {
+    return {fmt::format("every rank must run this {0}: the strategy calls {1} in it, and {1} is a "
+                        "collective of all ranks;",
+                        context.statement, context.operation),
+            "guard only what needs one rank (printing, logging, writing a file)"};
+  }
   const std::string operation = context.operation.empty() ? "the call" : context.operation;
   if (code == "LS101") {
     return {

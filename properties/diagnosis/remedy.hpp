@@ -12,6 +12,7 @@ struct RemedyContext {
   std::string condition;   ///< of the branch that separated the ranks, or empty
   bool by_signal = false;  ///< the handler of a signal separated them
   bool stops = false;      ///< the ranks left a training loop apart, by `should_stop`
+  std::string statement{};  ///< of the user, in which the strategy makes the operation, or empty
   std::string batches{};   ///< "training": a loop over such batches separated the ranks
 };
 

@@ -135,6 +135,11 @@ std::string title_of(const RunResult& run, const Divergence& d) {
                            d.lackers.size() == 1 ? "does" : "do",
                            waits ? ", and " + begin.substr(callers.size() + 1) : "");
       }
+      if (const Site* const statement = run.journal->sites.find(d.statement)) {
+        return fmt::format("{} {} {}{} that {} {} not: its {} waits for all ranks", callers,
+                           verb(d.callers, "run"), statement->description, turn_text(run, d),
+                           lackers, d.lackers.size() == 1 ? "does" : "do", operation);
+      }
       if (d.shows_at >= 0) {
         return fmt::format("{} {} out {}{} that {} {}", lackers, verb(d.lackers, "leave"),
                            operation, turn_text(run, d), callers, verb(d.callers, "make"));
@@ -375,6 +380,9 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
       context.condition = own.empty() ? context.condition : own;
     }
     context.batches = batches_of(run.journal->sites, d.decision);
+    if (const Site* const statement = run.journal->sites.find(d.statement)) {
+      context.statement = statement->description;
+    }
     finding.fix = remedy_for(d.code, context);
   }
   return finding;

@@ -35,6 +35,11 @@ std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool wh
                     {"trainer.accelerator=null", "trainer.strategy=null", "trainer.devices=null",
                      placement.cpu ? "trainer.num_processes=1" : "trainer.gpus=1"});
   }
+  // Clipping that the strategy's own configuration asks for, which one device does not read.
+  const GradientClipping& clipping = rehearsal.run.preparation.gradient_clipping;
+  if (clipping.algorithm == GradientClipping::Algorithm::norm) {
+    settings.push_back(fmt::format("trainer.gradient_clip_val={}", clipping.limit));
+  }
   for (const auto& [stage, key] : {std::pair("validation", "val"), std::pair("test", "test")}) {
     const std::optional<int64_t> samples = samples_of_stage(rehearsal.run, stage);
     if (whole && samples.value_or(0) > 0 && logs_in_stage(rehearsal.run, stage)) {

@@ -55,12 +55,14 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"DDPFullyShardedStrategy",
      "cpu_offload:bool flatten_parameters:bool reshard_after_forward:bool "
      "move_grads_to_cpu:bool fp32_reduce_scatter:bool compute_dtype:text bucket_cap_mb:float "
+     "auto_wrap_policy "
      "min_num_params:int state_dict_to_cpu:bool process_group_backend:text timeout"},
     {"fsdp_native", ""},
     {"fsdp_native_full_shard_offload", ""},
     {"DDPFullyShardedNativeStrategy",
-     "cpu_offload backward_prefetch mixed_precision activation_checkpointing "
-     "process_group_backend:text timeout"},
+     "cpu_offload backward_prefetch:text mixed_precision activation_checkpointing "
+     "sharding_strategy:text auto_wrap_policy forward_prefetch:bool limit_all_gathers:bool "
+     "use_orig_params:bool sync_module_states:bool process_group_backend:text timeout"},
     {"fsdp_cpu_offload", ""},
     {"FSDPStrategy",
      "sharding_strategy:text auto_wrap_policy cpu_offload backward_prefetch:text "

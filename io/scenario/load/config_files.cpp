@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -73,6 +74,18 @@ PlainValue plain_from(const json& value, const SourcePlace& place) {
   return plain;
 }
 
+// " (line 3, column 7)", where the parser knows it.
+std::string place_in(const std::string& text, const json::exception& error) {
+  const auto* at = dynamic_cast<const json::parse_error*>(&error);
+  if (at == nullptr || at->byte == 0) {
+    return "";
+  }
+  const std::string_view before = std::string_view(text).substr(0, at->byte - 1);
+  const size_t line_begin = before.rfind('\n') + 1;  // 0 in the first line
+  return fmt::format(" (line {}, column {})", std::ranges::count(before, '\n') + 1,
+                     before.size() - line_begin + 1);
+}
+
 /// What the text holds, or why it holds nothing that can be used.
 struct Parsed {
   json value{};
@@ -91,7 +104,7 @@ Parsed parsed_from(const std::string& text) {
   } catch (const json::exception& error) {
     parsed.fault = limits.fault();
     if (parsed.fault.empty()) {
-      parsed.fault = fmt::format("is not JSON: {}", error.what());
+      parsed.fault = "is not JSON" + place_in(text, error);
     }
   }
   return parsed;
@@ -109,23 +122,24 @@ void ConfigFiles::read(Scenario& scenario, const std::filesystem::path& folder) 
       continue;
     }
     const std::string name = (folder / *path).lexically_normal().string();
-    const auto fail = [&](const std::string& message) {
-      reader_.fail_at(argument.place, fmt::format("{}: {}", name, message),
-                      "paths are relative to the scenario file");
+    const auto fail = [&](const std::string& message, const char* remedy) {
+      reader_.fail_at(argument.place, fmt::format("{} {}", name, message), remedy);
     };
     const auto read = read_file_(name, most_bytes);
     if (const auto* error = std::get_if<FileError>(&read)) {
-      fail(error->message);
+      reader_.fail_at(argument.place, fmt::format("{}: {}", name, error->message),
+                      "paths are relative to the scenario file");
       continue;
     }
     const std::string& text = std::get<std::string>(read);
     if (text.size() > most_bytes) {
-      fail(fmt::format("has more than {} MiB", most_bytes >> 20));
+      fail(fmt::format("has more than {} MiB", most_bytes >> 20),
+           "name the JSON file of the DeepSpeed configuration");
       continue;
     }
     const Parsed parsed = parsed_from(text);
     if (!parsed.fault.empty()) {
-      fail(parsed.fault);
+      fail(parsed.fault, "a DeepSpeed configuration is one JSON object, each key once");
       continue;
     }
     argument.value = plain_from(parsed.value, argument.value.place);

@@ -35,6 +35,12 @@ constexpr StartMethod spawn = StartMethod::spawn;
 constexpr StartMethod fork_method = StartMethod::fork;
 constexpr std::string_view looks_for_unused = "find_unused_parameters=true";
 constexpr std::string_view all_used = "find_unused_parameters=false";
+// strategies/fully_sharded_native.py of 1.7 to 1.9 hands over None for backward_prefetch; the
+// others are the defaults of torch up to 2.0.
+constexpr std::string_view native_fsdp =
+    "backward_prefetch=null use_orig_params=false limit_all_gathers=false";
+constexpr std::string_view native_fsdp_offload =
+    "backward_prefetch=null use_orig_params=false limit_all_gathers=false cpu_offload=true";
 
 // Strategies that need FairScale, Horovod or Bagua left with 2.0; classes came with 1.6.
 constexpr auto names = std::to_array<NameRow>({
@@ -93,10 +99,10 @@ constexpr auto names = std::to_array<NameRow>({
     {"DDPSpawnShardedStrategy", "ddp_sharded_spawn", spawn, {}, v1_6, v2_0, "FSDPStrategy"},
     {"ddp_fully_sharded", "ddp_fully_sharded", script, {}, {}, v2_0, "fsdp"},
     {"DDPFullyShardedStrategy", "ddp_fully_sharded", script, {}, v1_6, v2_0, "FSDPStrategy"},
-    {"fsdp_native", "fsdp", script, {}, v1_7, v2_0, "fsdp"},
-    {"fsdp_native_full_shard_offload", "fsdp", script, "cpu_offload=true", v1_7, v2_0,
+    {"fsdp_native", "fsdp", script, native_fsdp, v1_7, v2_0, "fsdp"},
+    {"fsdp_native_full_shard_offload", "fsdp", script, native_fsdp_offload, v1_7, v2_0,
      "fsdp_cpu_offload"},
-    {"DDPFullyShardedNativeStrategy", "fsdp", script, {}, v1_7, v2_0, "FSDPStrategy"},
+    {"DDPFullyShardedNativeStrategy", "fsdp", script, native_fsdp, v1_7, v2_0, "FSDPStrategy"},
     {"fsdp", "fsdp"},
     {"fsdp_cpu_offload", "fsdp", script, "cpu_offload=true", v2_0},
     {"FSDPStrategy", "fsdp", script, {}, v2_0, never, "DDPFullyShardedStrategy"},
@@ -141,6 +147,9 @@ std::string text_of(const Version& version) {
 StrategyArguments::Value value_of(std::string_view text) {
   if (text == "true" || text == "false") {
     return text == "true";
+  }
+  if (text == "null") {
+    return std::monostate();
   }
   const bool is_number = std::all_of(text.begin(), text.end(),
                                      [](unsigned char each) { return std::isdigit(each) != 0; });

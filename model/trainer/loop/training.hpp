@@ -212,6 +212,7 @@ class Training final : public TrainerScope {
   Program log_value(const Statement& statement, const std::string& name,
                     const Expression& expression, Frame& frame);
   Program log_metric(const Statement& statement, const std::string& name, MetricInstance* metric);
+  void mark(const Statement& statement, bool begins);
   Program set_should_stop(const Statement& statement, Frame& frame);
   Program decide(const Statement& statement, Frame& frame);
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);

@@ -59,7 +59,19 @@ Program Training::set_should_stop(const Statement& statement, Frame& frame) {
   progress.should_stop = rank_.choose(site, ChoiceKind::branch, 2, stops ? 1 : 0) == 1;
 }
 
+// The strategy's calls in these have sites of their own, which no `if` encloses: the mark says
+// which statement they were made for.
+void Training::mark(const Statement& statement, bool begins) {
+  const bool calls_strategy = statement.kind == Kind::forward ||
+                              statement.kind == Kind::state_dict ||
+                              statement.kind == Kind::save_checkpoint;
+  if (calls_strategy && interpreter_.is_guarded()) {
+    rank_.choose(site_of(statement), ChoiceKind::statement, 2, begins ? 1 : 0);
+  }
+}
+
 Task<Flow> Training::run(const Statement& statement, Frame& frame) {
+  mark(statement, true);
   switch (statement.kind) {
     case Kind::fit:
     case Kind::validate:
@@ -69,11 +81,12 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
     case Kind::log:
     case Kind::log_dict: co_await log_statement(statement, frame); break;
     case Kind::reduce_boolean_decision: co_await decide(statement, frame); break;
-    case Kind::state_dict: co_await strategy_->gather_state(rank_, site_of(statement)); break;
+    case Kind::state_dict: co_await strategy_->read_state_dict(rank_, site_of(statement)); break;
     case Kind::save_checkpoint: co_await save_checkpoint(site_of(statement), false); break;
     case Kind::should_stop: co_await set_should_stop(statement, frame); break;
     default: co_return co_await run_training(statement, frame);
   }
+  mark(statement, false);
   co_return Flow::next;
 }
 

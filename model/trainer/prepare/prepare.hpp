@@ -85,7 +85,7 @@ struct Preparation {
   std::shared_ptr<RunLog> log;                  ///< written by the run
   std::vector<Problem> problems;
   LearningRate learning_rate;
-  GradientClipping gradient_clipping;
+  GradientClipping gradient_clipping;  ///< of the Trainer or of the strategy's configuration
   std::string strategy;   ///< its registered name; empty for a bare program
   bool gloo = false;      ///< the backend of the process group, else NCCL
   Version lightning{};    ///< that is followed

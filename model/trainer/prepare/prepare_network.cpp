@@ -20,7 +20,8 @@ using Kind = Problem::Kind;
 
 class NetworkReader {
  public:
-  explicit NetworkReader(Preparation& preparation) : preparation_(preparation) {}
+  NetworkReader(Preparation& preparation, const std::vector<std::string>& checkpointed)
+      : preparation_(preparation), checkpointed_(checkpointed) {}
   std::optional<NetworkDescription> describe(const ModelSpec& model);
 
  private:
@@ -31,8 +32,10 @@ class NetworkReader {
   std::optional<NetworkDescription> describe_named(const ModelSpec& model);
   void find_unsupported_keys(const ModelSpec& model);
   void mark_segments(const ModelSpec& model, NetworkDescription& description);
+  void mark_segments_of_strategy(NetworkDescription& description);
 
   Preparation& preparation_;
+  const std::vector<std::string>& checkpointed_;
 };
 
 std::optional<Argument> argument_value(const PlainValue& value) {
@@ -190,6 +193,25 @@ void NetworkReader::mark_segments(const ModelSpec& model, NetworkDescription& de
   }
 }
 
+// After the model's own, beside which Lightning's _setup_activation_checkpointing does nothing.
+void NetworkReader::mark_segments_of_strategy(NetworkDescription& description) {
+  if (checkpointed_.empty()) {
+    return;
+  }
+  const SourcePlace& place = preparation_.scenario->trainer->strategy->place;
+  if (has_checkpoints(description.layers)) {
+    add_problem(preparation_, Kind::note, place,
+                "FSDP checkpointing is configured, but the model already contains checkpointed "
+                "layers. Checkpointing will be ignored.");
+  } else if (checkpointed_ == std::vector<std::string>{"blocks"}) {
+    checkpoint_blocks(description.layers);
+  } else if (checkpoint_classes(description.layers, checkpointed_).has_nested) {
+    add_problem(preparation_, Kind::unsupported, place,
+                "a checkpointed module inside of another one is not modelled yet",
+                "name classes of which none contains another");
+  }
+}
+
 std::optional<NetworkDescription> NetworkReader::describe_named(const ModelSpec& model) {
   std::vector<NamedArgument> shape = arguments(model.shape);
   for (NamedArgument& argument : shape) {
@@ -241,6 +263,7 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
   description->initial = model.initial;
   description->flash_attention = !model.attention || model.attention->value == AttentionKind::flash;
   mark_segments(model, *description);
+  mark_segments_of_strategy(*description);
   return description;
 }
 
@@ -266,8 +289,9 @@ Chained chained_modules(const Scenario& scenario) {
 }
 
 std::optional<Network> network_of(Preparation& preparation, const ModelSpec& model,
+                                  const std::vector<std::string>& checkpointed,
                                   const ModuleBorders& borders = {}) {
-  NetworkReader reader(preparation);
+  NetworkReader reader(preparation, checkpointed);
   std::optional<NetworkDescription> description = reader.describe(model);
   if (!description) {
     return std::nullopt;
@@ -299,11 +323,12 @@ std::optional<Network> network_of(Preparation& preparation, const ModelSpec& mod
 
 }  // namespace
 
-std::shared_ptr<const Network> prepare_network(Preparation& preparation) {
+std::shared_ptr<const Network> prepare_network(Preparation& preparation,
+                                               const std::vector<std::string>& checkpointed) {
   const Scenario& scenario = *preparation.scenario;
   ensure(scenario.model.has_value(), "defaults name a model");
   if (scenario.model->modules.empty()) {
-    std::optional<Network> network = network_of(preparation, *scenario.model);
+    std::optional<Network> network = network_of(preparation, *scenario.model, checkpointed);
     return network ? std::make_shared<const Network>(std::move(*network)) : nullptr;
   }
   const Chained chained = chained_modules(scenario);
@@ -311,7 +336,7 @@ std::shared_ptr<const Network> prepare_network(Preparation& preparation) {
   for (const NamedModel& module : scenario.model->modules) {
     const ModuleBorders borders{chained.inputs.contains(module.name),
                                 chained.outputs.contains(module.name)};
-    if (auto network = network_of(preparation, module.model, borders)) {
+    if (auto network = network_of(preparation, module.model, checkpointed, borders)) {
       parts.push_back({module.name, std::move(*network)});
     }
   }

@@ -46,8 +46,9 @@ void check_objects(Preparation& preparation);
 /// Strategy, devices and world size. Null when the strategy is not known.
 const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
                                      TrainingProgram& program);
-/// Null when the model cannot be built.
-std::shared_ptr<const Network> prepare_network(Preparation& preparation);
+/// Null when the model cannot be built. `checkpointed`: StrategyEntry::checkpointed_classes.
+std::shared_ptr<const Network> prepare_network(Preparation& preparation,
+                                               const std::vector<std::string>& checkpointed);
 void prepare_plan(Preparation& preparation, TrainingProgram& program);
 /// Which layers each optimizer holds, and whether the program says which one it means, and which
 /// modules run; needs the network.

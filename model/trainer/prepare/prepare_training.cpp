@@ -137,6 +137,10 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
     // One entry may stand for several strategies: "deepspeed" for each of its stages.
     const auto made = entry.make(program.plan, program.strategy_arguments);
     preparation.strategy = made->name().starts_with(entry.name) ? made->name() : entry.name;
+    preparation.gradient_clipping = program.trainer.gradient_clipping;
+    if (preparation.gradient_clipping.algorithm == GradientClipping::Algorithm::none) {
+      preparation.gradient_clipping = made->configured_clipping();
+    }
     return true;
   } catch (const UnmodelledArgument& error) {
     return refuse(Kind::unsupported, error);
@@ -160,7 +164,10 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   }
   prepare_metrics(preparation, *program);
   const StrategyEntry* entry = prepare_devices(preparation, registry, *program);
-  program->network = prepare_network(preparation);
+  const bool checkpoints = entry != nullptr && entry->checkpointed_classes;
+  program->network = prepare_network(
+      preparation, checkpoints ? entry->checkpointed_classes(program->strategy_arguments)
+                               : std::vector<std::string>());
   prepare_trainer_settings(preparation, program->trainer);
   if (preparation.scenario->program) {
     program->trainer.automatic_optimization =
@@ -193,7 +200,6 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.network = program->network;
   preparation.plan = program->plan;
   preparation.lightning = program->trainer.lightning;
-  preparation.gradient_clipping = program->trainer.gradient_clipping;
   preparation.log = std::make_shared<RunLog>(options.world_size);
   program->log = preparation.log;
   preparation.program = training_program(program);

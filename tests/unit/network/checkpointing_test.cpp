@@ -173,3 +173,31 @@ TEST_CASE(
   auto perceptron = std::get<NetworkDescription>(describe_preset("mlp", {}));
   CHECK(checkpoint_attention(perceptron.layers) == 0);
 }
+
+// Two blocks of class Block, one beside a Linear and one around a Residual.
+TEST_CASE("modules of a class are marked by the name that their published code has") {
+  LayerDescription block = layer("Sequential", {}, {linear(4, 4), layer("ReLU")});
+  block.block_class = "Block";
+  NetworkDescription description;
+  description.input = {4};
+  description.layers = {block, linear(4, 4), layer("Residual", {}, {linear(4, 4)})};
+  description.loss = {.kind = "MSELoss"};
+
+  NetworkDescription by_block = description;
+  CHECK(checkpoint_classes(by_block.layers, {"Block"}).marked == 1);
+  CHECK(built(by_block).segments == Segments{{0, 1}});
+
+  NetworkDescription by_layer = description;
+  CHECK(checkpoint_classes(by_layer.layers, {"Linear"}).marked == 3);
+  CHECK(built(by_layer).segments == Segments{{0, 0}, {2, 2}, {4, 4}});
+
+  NetworkDescription by_kind = description;  // a block of a preset is no plain Sequential
+  CHECK(checkpoint_classes(by_kind.layers, {"Sequential"}).marked == 0);
+  CHECK_FALSE(has_checkpoints(by_kind.layers));
+
+  NetworkDescription nested = description;
+  const CheckpointedClasses found = checkpoint_classes(nested.layers, {"Residual", "Linear"});
+  CHECK(found.has_nested);
+  CHECK(found.marked == 3);
+  CHECK(has_checkpoints(nested.layers));
+}

@@ -1,6 +1,6 @@
 // Our sharded strategies against recordings of the real ones (docs/oracle.md): FSDP1 and FSDP2 and
-// ZeroRedundancyOptimizer of torch, DeepSpeed, and FairScale's ShardedDataParallel. The same
-// collectives between the same layers, the same losses and weights.
+// ZeroRedundancyOptimizer of torch, DeepSpeed, and FairScale's ShardedDataParallel and FSDP. The
+// same collectives between the same layers, the same losses and weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -277,3 +277,9 @@ TEST_CASE("ddp_sharded issues the collectives of FairScale between the same laye
   check_calls("fairscale");
 }
 TEST_CASE("ddp_sharded computes the losses and weights of FairScale") { check_values("fairscale"); }
+TEST_CASE("ddp_fully_sharded issues the collectives of FairScale between the same layers") {
+  check_calls("fairscale_fsdp");
+}
+TEST_CASE("ddp_fully_sharded computes the losses and weights of FairScale") {
+  check_values("fairscale_fsdp");
+}

@@ -5,6 +5,7 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
+#include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
 #include "tests/unit/oracle/our_run.hpp"
@@ -93,6 +94,15 @@ ShardedDataParallelOptions fairscale_options_from(const json& setting) {
   return options;
 }
 
+FairScaleShardingOptions fairscale_fsdp_options_from(const json& given) {
+  FairScaleShardingOptions options;
+  options.reshard_after_forward = given.value("reshard_after_forward", true);
+  options.bucket_cap_mb = given.value("bucket_cap_mb", 25.0);
+  options.clips_by_whole_norm = true;
+  options.wrap = wrap_from(given);
+  return options;
+}
+
 void set_arguments(const std::string& prefix, const json& given, StrategyArguments& arguments) {
   for (const auto& [key, value] : given.items()) {
     const std::string name = prefix + "." + key;
@@ -145,6 +155,10 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
   }
   if (setting.contains("fairscale")) {
     return std::make_unique<ShardedDataParallel>(plan, fairscale_options_from(setting));
+  }
+  if (setting.contains("fairscale_fsdp")) {
+    return std::make_unique<FairScaleFullySharded>(
+        plan, fairscale_fsdp_options_from(setting["fairscale_fsdp"]));
   }
   StrategyArguments arguments;
   set_arguments("config", setting["deepspeed"], arguments);

@@ -78,6 +78,8 @@ class Configuration {
  public:
   explicit Configuration(const StrategyArguments& arguments) : arguments_(arguments) {}
 
+  static constexpr double largest = 1e18;  ///< of a size, far beyond any model
+
   // "auto" stands for the default: Lightning fills in sizes of batches itself.
   bool has(const std::string& key) const {
     const auto& all = arguments_.all();
@@ -91,8 +93,15 @@ class Configuration {
   }
   int64_t integer(const std::string& key, int64_t otherwise, int64_t least = 0) const {
     // Sizes are often written as 5e8.
-    const double given = has(key) ? arguments_.number("config." + key, 0) : 0;
-    return has(key) ? at_least(least, "config." + key, static_cast<int64_t>(given)) : otherwise;
+    if (!has(key)) {
+      return otherwise;
+    }
+    const double given = arguments_.number("config." + key, 0);
+    if (!(given <= largest)) {
+      throw std::invalid_argument(
+          fmt::format("strategy argument config.{} must be at most {:.0e}", key, largest));
+    }
+    return at_least(least, "config." + key, static_cast<int64_t>(given));
   }
   double number(const std::string& key, double otherwise) const {
     return has(key) ? arguments_.number("config." + key, otherwise) : otherwise;
@@ -149,7 +158,6 @@ const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
                             "fp16.consecutive_hysteresis",
                             "train_batch_size",
                             "train_micro_batch_size_per_gpu",
-                            "gradient_accumulation_steps",
                             "steps_per_print",
                             "wall_clock_breakdown",
                             "zero_allow_untested_optimizer",
@@ -194,6 +202,13 @@ bool is_among(const Names& names, std::string_view key) {
   });
 }
 
+// A key that has others below it, given as a plain value.
+bool is_group(std::string_view key) {
+  return std::ranges::any_of(known_keys, [key](std::string_view name) {
+    return name.starts_with(key) && name.size() > key.size() && name[key.size()] == '.';
+  });
+}
+
 void check_keys(const StrategyArguments& arguments) {
   const std::string prefix = "config.";
   for (const auto& [name, value] : arguments.all()) {
@@ -201,6 +216,16 @@ void check_keys(const StrategyArguments& arguments) {
       continue;
     }
     const std::string key = name.substr(prefix.size());
+    if (key == "gradient_accumulation_steps") {
+      // _format_batch_size_and_grad_accum_config of lightning/pytorch/strategies/deepspeed.py.
+      throw std::invalid_argument(
+          "Lightning refuses `gradient_accumulation_steps` in a DeepSpeed configuration: it sets "
+          "them itself; write trainer.accumulate_grad_batches in their place");
+    }
+    if (is_group(key)) {
+      throw std::invalid_argument(fmt::format(
+          "`{}` of a DeepSpeed configuration holds keys of its own, as in {{\"{}\": {{..}}}}", key, key));
+    }
     if (is_among(unmodelled_keys, key)) {
       const bool* truth = std::get_if<bool>(&value);
       const int64_t* number = std::get_if<int64_t>(&value);

@@ -34,11 +34,16 @@ struct DeepSpeedOptions {
   LossScaler::Options loss_scale;
   double gradient_clipping = 0;  ///< of the configuration; 0: what the Trainer asks for
 
+  GradientClipping configured_clipping() const {
+    return gradient_clipping > 0
+               ? GradientClipping{GradientClipping::Algorithm::norm, gradient_clipping}
+               : GradientClipping{};
+  }
   /// `asked`, or where it asks for none what the configuration says.
   UpdateOptions with_clipping(const UpdateOptions& asked) const {
     UpdateOptions options = asked;
-    if (asked.clipping.algorithm == GradientClipping::Algorithm::none && gradient_clipping > 0) {
-      options.clipping = {GradientClipping::Algorithm::norm, gradient_clipping};
+    if (asked.clipping.algorithm == GradientClipping::Algorithm::none) {
+      options.clipping = configured_clipping();
     }
     return options;
   }

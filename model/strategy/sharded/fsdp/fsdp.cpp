@@ -41,7 +41,8 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
     replica_.allocate_without_parameters(rank);
     shard_ranks_ = options_.sharding == FullyShardedOptions::Sharding::none ? 1 : rank.world_size();
     if (options_.is_hybrid()) {
-      shard_ranks_ = rank.place().local_world_size;
+      shard_ranks_ =
+          options_.shard_ranks > 0 ? options_.shard_ranks : rank.place().local_world_size;
       const Groups groups = co_await make_groups(rank, shard_ranks_);
       shard_group_ = groups.shard;
       replica_group_ = groups.replica;
@@ -134,12 +135,7 @@ Program FullyShardedDataParallel::forward(Rank& rank, const Batch& batch,
   weights_ready_ = rank.event({compute_stream, {}, site_id(gather_unit)});
   replica_.begin_forward(rank, batch, options);
   const size_t layers = replica_.network().layers.size();
-  std::vector<size_t> running;
-  for (size_t layer = 0; layer < layers; ++layer) {
-    if (replica_.runs(layer, options)) {
-      running.push_back(layer);
-    }
-  }
+  const std::vector<size_t> running = running_layers(options);
   size_t next = 0;
   for (size_t layer = 0; layer < layers; ++layer) {
     const bool runs = next < running.size() && running[next] == layer;

@@ -31,6 +31,7 @@ struct FullyShardedOptions {
   bool cpu_offload = false;          ///< shards, their gradients and optimizer state in host memory
   std::optional<DType> param_dtype;  ///< of gathered parameters; none: as stored
   std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
+  int32_t shard_ranks = 0;  ///< hybrid: neighbours that shard, by a device mesh; 0: those of a node
   WrapPolicy wrap;
 
   bool frees_after_forward() const {
@@ -53,6 +54,8 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
+  /// Its hooks gather every unit, whatever type of state_dict is asked for.
+  Program read_state_dict(Rank& rank, SiteId site) override { return gather_state(rank, site); }
 
  private:
   // Construction.
@@ -66,7 +69,6 @@ class FullyShardedDataParallel final : public UnitSharding {
   void reshard(Rank& rank, Unit& unit);
 
   // Backward.
-  void find_ends(const std::vector<BackwardPass>& passes);
   Program begin_backward_of(Rank& rank, size_t layer);
   Program prefetch_backward(Rank& rank, size_t unit);
   Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);

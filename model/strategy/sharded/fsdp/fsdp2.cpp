@@ -97,12 +97,7 @@ Program FullyShard2::forward(Rank& rank, const Batch& batch, const StepOptions& 
   weights_ready_ = rank.event({compute_stream, {}, site_id(gather_unit)});
   replica_.begin_forward(rank, batch, options);
   const size_t layers = replica_.network().layers.size();
-  std::vector<size_t> running;
-  for (size_t layer = 0; layer < layers; ++layer) {
-    if (replica_.runs(layer, options)) {
-      running.push_back(layer);
-    }
-  }
+  const std::vector<size_t> running = running_layers(options);
   size_t next = 0;
   for (size_t layer = 0; layer < layers; ++layer) {
     const bool runs = next < running.size() && running[next] == layer;

@@ -35,6 +35,8 @@ class FullyShard2 final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
+  /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.
+  bool accumulates_without_exchange() const override { return false; }
 
  private:
   ShardLayout layout_of(const std::vector<size_t>& parameters) const;

@@ -70,19 +70,7 @@ void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
   if (!arguments.has("fully_shard.mesh")) {
     return;
   }
-  const std::vector<std::string> sizes = arguments.texts("fully_shard.mesh");
-  int64_t product = 1;
-  for (const std::string& size : sizes) {
-    const bool is_number =
-        !size.empty() && size.size() < 8 &&
-        std::all_of(size.begin(), size.end(), [](char each) { return each >= '0' && each <= '9'; });
-    product *= is_number ? std::stoll(size) : 0;
-  }
-  if (sizes.size() != 2 || product < 1 || (plan.world_size > 0 && product != plan.world_size)) {
-    throw std::invalid_argument(
-        "fully_shard.mesh is [replicas, shards], whose product is the number of ranks");
-  }
-  options.shard_ranks = std::stoi(sizes[1]);
+  options.shard_ranks = mesh_argument(plan, arguments, "fully_shard.mesh").shards;
 }
 
 void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,

@@ -43,64 +43,52 @@ constexpr std::array shardings{
     std::pair(std::string_view("_HYBRID_SHARD_ZERO2"), Sharding::hybrid_grad_op)};
 constexpr std::array prefetches{std::pair(std::string_view("BACKWARD_PRE"), Prefetch::before),
                                 std::pair(std::string_view("BACKWARD_POST"), Prefetch::after)};
-constexpr int64_t default_min_num_params = 100'000'000;  // torch/distributed/fsdp/wrap.py
 
-WrapPolicy wrap_policy(const StrategyArguments& arguments) {
-  const std::string name = "auto_wrap_policy";
-  const std::string by_size = name + ".size_based_auto_wrap_policy";
-  WrapPolicy policy;
-  for (const char* classes : {"", ".ModuleWrapPolicy.module_classes",
-                              ".transformer_auto_wrap_policy.transformer_layer_cls"}) {
-    if (arguments.has(name + classes)) {
-      policy.classes = arguments.texts(name + classes);
-    }
-  }
-  policy = wrap_classes(policy.classes);
-  if (policy.classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
-    policy.classes.clear();
-    policy.min_num_params = default_min_num_params;
-  }
-  if (arguments.has(by_size + ".min_num_params")) {
-    policy.min_num_params = arguments.integer(by_size + ".min_num_params", 0);
-    if (policy.min_num_params < 1) {
-      throw std::invalid_argument("strategy argument min_num_params must be at least 1");
-    }
-  }
-  return policy;
-}
+constexpr std::array state_dict_types{std::pair(std::string_view("full"), true),
+                                      std::pair(std::string_view("sharded"), false)};
 
 constexpr std::string_view nested_names[] = {
     "auto_wrap_policy.ModuleWrapPolicy.module_classes",
     "auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls",
     "auto_wrap_policy.size_based_auto_wrap_policy.min_num_params",
+    "activation_checkpointing_policy.ModuleWrapPolicy.module_classes",
+    "activation_checkpointing_policy.transformer_auto_wrap_policy.transformer_layer_cls",
     "cpu_offload.offload_params",
     "mixed_precision.param_dtype",
     "mixed_precision.reduce_dtype",
 };
 constexpr std::string_view unmodelled_names[] = {
+    "activation_checkpointing_policy.size_based_auto_wrap_policy.min_num_params",
     "mixed_precision.buffer_dtype", "mixed_precision.keep_low_precision_grads",
     "mixed_precision.cast_forward_inputs", "mixed_precision.cast_root_forward_inputs"};
 
-// What a map holds under a name that it does not have would have no effect.
-void check_nested_names(const StrategyArguments& arguments) {
-  for (const auto& [name, value] : arguments.all()) {
-    if (name.find('.') == std::string::npos) {
-      continue;
-    }
-    if (std::ranges::count(unmodelled_names, name) != 0) {
-      throw UnmodelledArgument(fmt::format("`{}` of FSDPStrategy is not modelled yet", name));
-    }
-    if (std::ranges::count(nested_names, name) == 0) {
-      throw std::invalid_argument(
-          fmt::format("FSDPStrategy has no argument `{}`; known here are {}", name,
-                      fmt::join(nested_names, ", ")));
-    }
+constexpr const char* checkpointing = "activation_checkpointing";
+constexpr const char* checkpointing_policy = "activation_checkpointing_policy";
+
+std::vector<std::string> checkpointed_by(const StrategyArguments& arguments) {
+  const bool has_older = arguments.has(checkpointing);
+  return has_older ? arguments.texts(checkpointing)
+                   : policy_classes(arguments, checkpointing_policy);
+}
+
+// The network has been built with these segments.
+void check_checkpointing(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  const std::vector<std::string> classes = checkpointed_by(arguments);
+  if (arguments.has(checkpointing) && !policy_classes(arguments, checkpointing_policy).empty()) {
+    throw std::invalid_argument(
+        "You cannot set both `activation_checkpointing` and `activation_checkpointing_policy`. "
+        "Use the latter.");
   }
+  if (classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
+    throw UnmodelledArgument("a size for `activation_checkpointing_policy` is not modelled yet");
+  }
+  check_classes(wrap_classes(classes), *plan.network,
+                arguments.has(checkpointing) ? checkpointing : checkpointing_policy);
 }
 
 // FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type.
 FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  check_nested_names(arguments);
+  check_nested_names(arguments, {"FSDPStrategy", nested_names, unmodelled_names});
   FullyShardedOptions options;
   options.sharding = one_of(arguments, "sharding_strategy", shardings, Sharding::full);
   options.backward_prefetch =
@@ -126,6 +114,17 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   if (arguments.has(mixed + "reduce_dtype")) {
     options.reduce_dtype = dtype_argument(arguments, mixed + "reduce_dtype");
   }
+  if (arguments.has("device_mesh")) {
+    if (!options.is_hybrid()) {
+      throw std::invalid_argument(
+          "device_mesh of FSDPStrategy has two dimensions, which only the sharding strategies "
+          "HYBRID_SHARD and _HYBRID_SHARD_ZERO2 take");
+    }
+    options.shard_ranks = mesh_argument(plan, arguments, "device_mesh").shards;
+  }
+  // Both gather every unit; they differ in who writes what, which sends nothing.
+  one_of(arguments, "state_dict_type", state_dict_types, true);
+  check_checkpointing(plan, arguments);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
   return options;
@@ -140,10 +139,19 @@ StrategyEntry fully_sharded_data_parallel() {
   entry.traits = {.precisions = Precisions::no_double, .needs_gpu = true, .clips_by_norm = false};
   entry.arguments = {"sharding_strategy", "auto_wrap_policy",   "backward_prefetch",
                      "forward_prefetch",  "limit_all_gathers",  "use_orig_params",
-                     "mixed_precision",   "sync_module_states", "cpu_offload"};
+                     "mixed_precision",   "sync_module_states", "cpu_offload",
+                     "device_mesh",       checkpointing,        checkpointing_policy,
+                     "state_dict_type"};
   for (const std::string_view step : fsdp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
+  entry.checkpointed_classes = [](const StrategyArguments& arguments) {
+    try {
+      return checkpointed_by(arguments);
+    } catch (const std::invalid_argument&) {  // no list of names
+      return std::vector<std::string>();
+    }
+  };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FullyShardedDataParallel>(plan, options_from(plan, arguments));
   };

@@ -11,7 +11,7 @@ using namespace fsdp_sites;
 Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& options) {
   const int64_t last = replica_.last_forward();
   const std::vector<BackwardPass> passes = replica_.take_passes(options);
-  find_ends(passes);
+  find_ends_by_age(passes);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
     replica_.turn_to(passes[pass].forward);
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
@@ -44,52 +44,11 @@ Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& option
   }
 }
 
-// Autograd works through its nodes from the youngest to the oldest. What hands a unit its gradients
-// is as old as its gather: its turn comes behind every layer that ran after that.
-void FullyShardedDataParallel::find_ends(const std::vector<BackwardPass>& passes) {
-  const int64_t last = replica_.last_forward();
-  for (Unit& unit : units_) {
-    unit.gets_gradients = false;
-    unit.has_reduced = false;
-    unit.ends_at.reset();
-  }
-  for (const BackwardPass& pass : passes) {
-    replica_.turn_to(pass.forward);
-    for (const size_t layer : replica_.layers_last_to_first()) {
-      for (const size_t parameter : replica_.parameters_of(layer)) {
-        Unit& unit = units_[unit_of_[parameter]];
-        unit.gets_gradients =
-            unit.gets_gradients || replica_.wants_gradient(replica_.parameters()[parameter]);
-      }
-      for (Unit& unit : units_) {
-        if (layer >= std::min(unit.gathered_at, unit.module.first)) {
-          unit.ends_at = layer;
-        }
-      }
-    }
-    replica_.turn_to(last);
-  }
-  for (Unit& unit : units_) {
-    if (!unit.gets_gradients) {
-      unit.ends_at.reset();
-    }
-  }
-}
-
 // The backward of a module begins: it is gathered, and then the one whose backward comes next.
 Program FullyShardedDataParallel::begin_backward_of(Rank& rank, size_t layer) {
-  const CheckpointedSegment* segment = replica_.network().segment_of(layer);
-  const auto is_needed = [&](const Unit& unit) {
-    if (unit.has_reduced) {
-      return false;
-    }
-    return unit.module.contains(layer) ||
-           (segment != nullptr && unit.module.first <= segment->last &&
-            unit.module.last >= segment->first && !unit.in_backward);
-  };
   for (size_t index = 0; index < units_.size(); ++index) {
     Unit& unit = units_[index];
-    if (!is_needed(unit)) {
+    if (!backward_reads(unit, layer)) {
       continue;
     }
     if (!unit.state.is_gathered()) {

@@ -66,23 +66,27 @@ void ShardedUnit::write_first_values(Rank& rank, uint64_t variant) {
 
 // Gathering
 
-// Offloaded shards cross to the device first; then what is narrower is converted there.
-ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
+// Offloaded shards cross to the device first.
+ShardedUnit::Travelling ShardedUnit::arriving_shard(Rank& rank, SiteId site) {
   Travelling own{shard_, {}, false};
-  // Without other ranks it is what layers read.
-  const uint8_t home = is_sharded() ? queue::communication : queue::compute;
   if (device_ == host_device) {
     const Ticket updated = rank.event({stream_of_update(), {}, site});
     own.slice = rank.allocate(Purpose::communication, types_.stored, layout_.shard_elements(),
-                              DeviceId{0}, home);
+                              DeviceId{0}, home_of_shard());
     own.ready = rank.copy(shard_, own.slice, {copy_stream, {updated}, site});
     own.is_copy = true;
   }
+  return own;
+}
+
+// Then what is narrower is converted there.
+ShardedUnit::Travelling ShardedUnit::travelling_shard(Rank& rank, SiteId site) {
+  const Travelling own = arriving_shard(rank, site);
   if (types_.stored == types_.gathered) {
     return own;
   }
   const Slice narrow = rank.allocate(Purpose::communication, types_.gathered,
-                                     layout_.shard_elements(), DeviceId{0}, home);
+                                     layout_.shard_elements(), DeviceId{0}, home_of_shard());
   const Ticket narrowed = apply(rank, Kernel::cast, {own.slice}, {narrow}, 0, {own.ready}, site);
   if (own.is_copy) {
     rank.event({communication_stream, {narrowed}, site});
@@ -126,6 +130,18 @@ void ShardedUnit::gather_into_whole(Rank& rank, const Exchange& exchange, const 
   if (layout_.is_flat()) {
     bind_flat();
   }
+}
+
+ShardedUnit::Copy ShardedUnit::gather_copy(Rank& rank, const Exchange& exchange, Ticket after) {
+  const Travelling own = arriving_shard(rank, exchange.site);
+  Copy copy;
+  copy.whole = rank.allocate(Purpose::gathered, types_.stored, layout_.gathered_elements());
+  copy.done = rank.all_gather(exchange.group, own.slice, copy.whole,
+                              {communication_stream, {after, own.ready}, exchange.site});
+  if (own.is_copy) {
+    rank.release(own.slice);
+  }
+  return copy;
 }
 
 void ShardedUnit::bind_flat() {

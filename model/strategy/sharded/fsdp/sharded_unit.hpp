@@ -76,6 +76,14 @@ class ShardedUnit {
   /// Only parameters that have a gradient are reduced: FSDP2. Else the others count as zeros.
   void reduce_only_given() { only_given_ = true; }
 
+  /// The whole parameters in the type of the shards, beside those that are gathered: for a
+  /// state_dict. The caller frees them.
+  struct Copy {
+    Slice whole;
+    Ticket done{};
+  };
+  Copy gather_copy(Rank& rank, const Exchange& exchange, Ticket after);
+
   /// Whether a backward has left a gradient of the whole parameters.
   bool has_whole_gradients() const;
   /// Sums the gradients of the whole parameters over the ranks and frees them; each rank gets those
@@ -83,6 +91,12 @@ class ShardedUnit {
   /// hold the same shards (hybrid).
   void reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
               const GradientDivision& division, Ticket done);
+  /// The two halves of reduce() where a strategy reduces several units at once. The first writes
+  /// the gradients of the whole parameters, times `factor`, as one shard for each rank behind the
+  /// other, and frees them; the second takes the sum of this rank's shard, times `factor`.
+  void pack_for_reduction(Rank& rank, const Slice& packed, double factor, Ticket done, SiteId site);
+  void take_reduced(Rank& rank, const Slice& sum, double factor, SiteId site);
+  DType reduced_dtype() const { return types_.reduced; }
   /// Puts what was reduced into the gradients of the shard, on the compute stream.
   void settle_gradients(Rank& rank, const GradientDivision& division, SiteId site);
   void zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site);
@@ -119,7 +133,12 @@ class ShardedUnit {
     Ticket ready{};
     bool is_copy = false;
   };
+  /// The stream of the memory of a shard's copies: without other ranks layers read these.
+  uint8_t home_of_shard() const { return is_sharded() ? queue::communication : queue::compute; }
   Travelling travelling_shard(Rank& rank, SiteId site);
+  Travelling arriving_shard(Rank& rank, SiteId site);
+  std::vector<size_t> choose_reduced();
+  void forget_whole_gradients(Rank& rank);
   void gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part, Ticket after,
                          Ticket ready);
   void move_to_host(Rank& rank, Slice reduced, SiteId site);

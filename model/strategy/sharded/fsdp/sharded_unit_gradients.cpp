@@ -71,8 +71,8 @@ void ShardedUnit::fill_padding(Rank& rank, const Slice& packed, const std::vecto
   }
 }
 
-void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
-                         const GradientDivision& division, Ticket done) {
+// Tensors of which something is reduced.
+std::vector<size_t> ShardedUnit::choose_reduced() {
   ensure(reduced_.buffer == no_buffer, "one reduction of a unit at a time");
   std::vector<size_t> tensors;
   reduces_.assign(parameters_.size(), false);
@@ -84,6 +84,30 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
       tensors.push_back(i);
     }
   }
+  return tensors;
+}
+
+void ShardedUnit::forget_whole_gradients(Rank& rank) {
+  for (const size_t index : parameters_) {
+    replica_->forget_gradient(rank, replica_->parameters()[index]);
+  }
+}
+
+void ShardedUnit::pack_for_reduction(Rank& rank, const Slice& packed, double factor, Ticket done,
+                                     SiteId site) {
+  pack_gradients(rank, layout_, choose_reduced(), packed, factor, done, site);
+  forget_whole_gradients(rank);
+}
+
+void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, SiteId site) {
+  reduced_ = rank.allocate(Purpose::gradient, types_.reduced, sum.elements);
+  apply(rank, factor == 1 ? Kernel::copy : Kernel::scale, {sum}, {reduced_}, factor, {}, site);
+  adopt_gradient(rank, site);
+}
+
+void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* across,
+                         const GradientDivision& division, Ticket done) {
+  const std::vector<size_t> tensors = choose_reduced();
   if (only_given_) {
     reduced_layout_ = layout_.of_tensors(tensors);
   }
@@ -94,9 +118,7 @@ void ShardedUnit::reduce(Rank& rank, const Exchange& exchange, const Exchange* a
                                      types_.reduced, layout.gathered_elements(), DeviceId{0},
                                      is_sharded() ? queue::communication : queue::compute);
   pack_gradients(rank, layout, tensors, packed, 1 / division.before, done, exchange.site);
-  for (const size_t index : parameters_) {
-    replica_->forget_gradient(rank, replica_->parameters()[index]);
-  }
+  forget_whole_gradients(rank);
   const Reduction reduction = division.averages ? Reduction::avg : Reduction::sum;
   const Ticket ready = rank.event({compute_stream, {}, exchange.site});
   if (is_sharded()) {

@@ -23,9 +23,6 @@ class UnitSharding : public DistributedStrategy {
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
   Program gather_state(Rank& rank, SiteId site) override;
-  /// Lightning leaves nothing out while it accumulates: it knows only DistributedDataParallel's
-  /// no_sync.
-  bool accumulates_without_exchange() const override { return false; }
 
  protected:
   struct Unit {
@@ -67,6 +64,12 @@ class UnitSharding : public DistributedStrategy {
     return {shard_group_, site_id(site)};
   }
   const TrainingPlan& computing_plan() const { return computing_plan_; }
+  /// Layers that the forward runs, in order.
+  std::vector<size_t> running_layers(const StepOptions& options) const;
+  /// Where flat parameters get their gradients: sets Unit::ends_at for a backward of these.
+  void find_ends_by_age(const std::vector<BackwardPass>& passes);
+  /// Whether the backward of the layer needs the unit's parameters.
+  bool backward_reads(const Unit& unit, size_t layer) const;
   int64_t norm_elements() const;
 
   Steps steps_;
@@ -81,7 +84,8 @@ class UnitSharding : public DistributedStrategy {
   /// Set before make_units(): units keep their shards in host memory.
   enum class Offload : uint8_t { none, replacing_gradients, adding_gradients };
   Offload offload_ = Offload::none;
-  bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
+  bool clips_by_whole_norm_ = true;  ///< else every rank by that of its own shards
+  bool norm_by_parameter_ = false;   ///< the norm travels as one number for each parameter
   Ticket weights_ready_{};
   Ticket loss_ready_{};
 

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/core/dtype.hpp"
 #include "model/network/network.hpp"
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/layout/wrap_policy.hpp"
+#include "model/strategy/plan.hpp"
 
 namespace lockstep {
 
@@ -17,8 +20,34 @@ DType dtype_argument(const StrategyArguments& arguments, const std::string& name
 /// A policy that wraps modules of these classes; `blocks` alone means whatever repeats.
 WrapPolicy wrap_classes(const std::vector<std::string>& classes);
 
+/// The classes that a policy of modules names under `name`: a list, or one of torch's policies with
+/// such a list.
+std::vector<std::string> policy_classes(const StrategyArguments& arguments,
+                                        const std::string& name);
+
+/// The argument `auto_wrap_policy` as FSDPStrategy takes it.
+WrapPolicy wrap_policy(const StrategyArguments& arguments);
+
 /// Throws std::invalid_argument, which begins with `name`, where the model has no module of a
 /// class.
 void check_classes(const WrapPolicy& policy, const Network& network, const std::string& name);
+
+/// The argument as a device mesh of two dimensions, [replicas, shards]. Throws
+/// std::invalid_argument where these are not the ranks of the run.
+struct DeviceMesh {
+  int32_t replicas = 1;
+  int32_t shards = 1;
+};
+DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
+                         const std::string& name);
+
+/// Throws std::invalid_argument for a name inside of a map that is neither of these, and
+/// UnmodelledArgument for those that a strategy class has and that are not modelled.
+struct NestedNames {
+  std::string_view class_name;
+  std::span<const std::string_view> known;
+  std::span<const std::string_view> unmodelled{};
+};
+void check_nested_names(const StrategyArguments& arguments, const NestedNames& names);
 
 }  // namespace lockstep

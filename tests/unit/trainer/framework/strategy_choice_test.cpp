@@ -113,6 +113,18 @@ TEST_CASE("a name may stand for several arguments") {
                                       {"offload_parameters", true}});
 }
 
+// strategies/fully_sharded_native.py of 1.9 passes backward_prefetch=None to FSDP.
+TEST_CASE("fsdp of 1.7 to 1.9 prefetches nothing unless it is asked to") {
+  using Arguments = std::vector<std::pair<std::string, StrategyArguments::Value>>;
+  for (const char* name : {"fsdp_native", "DDPFullyShardedNativeStrategy"}) {
+    CHECK(choose_strategy(name, on(v1_9)).arguments ==
+          Arguments{{"backward_prefetch", std::monostate()},
+                    {"use_orig_params", false},
+                    {"limit_all_gathers", false}});
+  }
+  CHECK(choose_strategy("fsdp", on(v2_0)).arguments.empty());
+}
+
 TEST_CASE("names are refused where the version has them no more") {
   for (const char* name : {"ddp2", "DDP2Strategy"}) {
     CHECK_FALSE(is_refused(name, v1_6));

@@ -1,9 +1,11 @@
 // FSDP1 over the simulator: what it sends, what it holds, and that it trains as ddp does.
 #include <catch2/catch.hpp>
 
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp2.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
-#include "tests/unit/strategy/simulated.hpp"
+#include "tests/unit/strategy/sharded/sharded_training.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -12,63 +14,10 @@ namespace {
 
 using Sharding = FullyShardedOptions::Sharding;
 
-TrainingPlan plan_for(const Network& network, bool numerics) {
-  TrainingPlan plan;
-  plan.network = &network;
-  plan.optimizers = {{.lr = 0.5}};
-  plan.numerics = numerics;
-  plan.integer_values = true;
-  return plan;
-}
-
-/// 4 - 8 - 8 - 2, whose middle is a block.
-Network with_block() {
-  LayerDescription block{.kind = "Sequential", .layers = {linear(8, 8), {.kind = "ReLU"}}};
-  NetworkDescription description;
-  description.name = "blocks";
-  description.input = {4};
-  description.layers = {linear(4, 8), block, block, linear(8, 2)};
-  description.loss = {.kind = "MSELoss"};
-  BuildResult built = build_network(description);
-  ensure(built.ok(), "the network is sound");
-  return std::move(built.network);
-}
-
-Batch two_samples(int32_t rank, int64_t step) {
-  const int64_t first = 8 * step + 2 * rank;
-  return {{first, first + 1}};
-}
-
 MakeStrategy fsdp(const FullyShardedOptions& options) {
   return [options](const TrainingPlan& plan) {
     return std::make_unique<FullyShardedDataParallel>(plan, options);
   };
-}
-
-MakeStrategy ddp() {
-  return [](const TrainingPlan& plan) {
-    return std::make_unique<DistributedDataParallel>(plan, DataParallelOptions());
-  };
-}
-
-/// Parameters put together from what the ranks hold, in definition order.
-std::vector<std::vector<double>> whole_parameters(const Trained& trained, const Network& network) {
-  std::vector<std::vector<double>> whole;
-  for (const ParameterPlace place : network.parameters()) {
-    whole.emplace_back(static_cast<size_t>(network.parameter(place).elements()), -1000.0);
-  }
-  for (size_t rank = 0; rank < trained.strategies.size(); ++rank) {
-    const std::vector<HeldParameter> held = trained.strategies[rank]->held_parameters();
-    REQUIRE(held.size() == trained.parameters[rank].size());
-    for (size_t i = 0; i < held.size(); ++i) {
-      const Values& values = trained.parameters[rank][i];
-      for (int64_t element = 0; element < values.size(); ++element) {
-        whole[held[i].parameter].at(static_cast<size_t>(held[i].first_element + element)) =
-            values.number(element);
-      }
-    }
-  }
-  return whole;
 }
 
 FullyShardedOptions wrapping_blocks(Sharding sharding) {
@@ -138,6 +87,57 @@ TEST_CASE("SHARD_GRAD_OP gathers every unit once and NO_SHARD none") {
       train_simulated(plan, 4, fsdp(wrapping_blocks(Sharding::none)), two_samples, 1);
   CHECK(rows_at(none.result, 0, fsdp_sites::gather_unit, OpKind::all_gather).empty());
   CHECK(rows_at(none.result, 0, fsdp_sites::reduce_replicas, OpKind::all_reduce).size() == 3);
+}
+
+// Eight ranks shard in pairs by a mesh of [4, 2]: a block has 72 elements, the root 58, and halves
+// of these are reduced across the four replicas.
+TEST_CASE("a device mesh says over how many neighbours HYBRID_SHARD shards") {
+  const Network network = with_block();
+  FullyShardedOptions options = wrapping_blocks(Sharding::hybrid);
+  options.shard_ranks = 2;
+  const Trained trained =
+      train_simulated(plan_for(network, false), 8, fsdp(options), two_samples, 1);
+  const auto elements_at = [&](std::string_view site, OpKind kind) {
+    std::vector<int64_t> elements;
+    for (const Row& row : rows_at(trained.result, 0, site, kind)) {
+      elements.push_back(row.bytes / 4);
+    }
+    return elements;
+  };
+  CHECK(elements_at(fsdp_sites::reduce_unit, OpKind::reduce_scatter) ==
+        std::vector<int64_t>{72, 72, 58});
+  CHECK(elements_at(fsdp_sites::reduce_replicas, OpKind::all_reduce) ==
+        std::vector<int64_t>{36, 36, 29});
+}
+
+// Each block's forward of two layers runs again in the backward, for which its parameters are there
+// already.
+TEST_CASE("checkpointed units issue the collectives of units that are not") {
+  const Network plain = with_block();
+  const Network checkpointed = with_block("torch");
+  const auto train_on = [](const Network& network) {
+    return train_simulated(plan_for(network, true), 4, fsdp(wrapping_blocks(Sharding::full)),
+                           two_samples, 2);
+  };
+  const Trained expected = train_on(plain);
+  const Trained trained = train_on(checkpointed);
+  CHECK(whole_parameters(trained, checkpointed) == whole_parameters(expected, plain));
+  for (const auto& [site, kind] : {std::pair(fsdp_sites::gather_unit, OpKind::all_gather),
+                                   std::pair(fsdp_sites::reduce_unit, OpKind::reduce_scatter)}) {
+    CHECK(rows_at(trained.result, 0, site, kind).size() ==
+          rows_at(expected.result, 0, site, kind).size());
+  }
+  const std::string_view again = replica_sites::recompute;
+  CHECK(rows_at(trained.result, 0, again, OpKind::compute).size() == 2 * 4);
+  CHECK(rows_at(expected.result, 0, again, OpKind::compute).empty());
+}
+
+// What has a no_sync accumulates under it (Lightning's block_backward_sync); fully_shard has none.
+TEST_CASE("Lightning accumulates under the no_sync of FSDP") {
+  const Network network = with_block();
+  const TrainingPlan plan = plan_for(network, false);
+  CHECK(FullyShardedDataParallel(plan, {}).accumulates_without_exchange());
+  CHECK_FALSE(FullyShard2(plan, {}).accumulates_without_exchange());
 }
 
 // torch/distributed/algorithms/_comm_hooks/default_hooks.py: 8 = 4 * 2, 6 = 4 * 1.5.

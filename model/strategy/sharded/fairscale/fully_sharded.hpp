@@ -1,0 +1,67 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/sharded/fairscale/reduction_bucket.hpp"
+#include "model/strategy/sharded/fsdp/unit_sharding.hpp"
+
+namespace lockstep {
+
+struct StrategyEntry;
+
+/// Arguments of FairScale's FullyShardedDataParallel as Lightning 1.x passes them.
+struct FairScaleShardingOptions {
+  bool reshard_after_forward = true;  ///< of units but the outermost one, which is kept
+  double bucket_cap_mb = 25;          ///< at most 0: every unit is reduced by itself
+  bool cpu_offload = false;  ///< shards, their gradients and optimizer state in host memory
+  std::optional<DType> compute_dtype;  ///< of gathered parameters and layers; none: as stored
+  bool fp32_reduce_scatter = false;    ///< gradients travel in the type that is stored
+  WrapPolicy wrap;
+  /// Modules wrap themselves in configure_sharded_model, and Lightning sees no wrapper.
+  bool wrapped_by_model = false;
+  /// FullyShardedDataParallel.clip_grad_norm_; Lightning calls torch's function, by which every
+  /// rank takes the norm of its own shards.
+  bool clips_by_whole_norm = false;
+  bool refuses_norm = false;  ///< FullyShardedNativeMixedPrecisionPlugin does not clip by norm
+};
+
+/// FairScale's own FSDP (fairscale/nn/data_parallel/fully_sharded_data_parallel.py), from which
+/// torch's came: units with one flat parameter each, gathered when their layers begin, without any
+/// prefetch. Gradients of all units are collected and reduced together.
+class FairScaleFullySharded final : public UnitSharding {
+ public:
+  FairScaleFullySharded(const TrainingPlan& plan, const FairScaleShardingOptions& options);
+
+  std::string_view name() const override { return "ddp_fully_sharded"; }
+  Program setup(Rank& rank, Stage stage) override;
+  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
+  Program backward(Rank& rank, const StepOptions& options) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Program gather_state(Rank& rank, SiteId site) override;
+  /// It gathers the whole parameters for it.
+  Program read_state_dict(Rank& rank, SiteId site) override { return gather_state(rank, site); }
+  bool accumulates_without_exchange() const override { return !options_.wrapped_by_model; }
+
+ private:
+  Program make_own_groups(Rank& rank);
+  void make_bucket(Rank& rank);
+
+  void enter(Rank& rank, size_t layer);
+  void leave(Rank& rank, size_t layer, size_t next_layer);
+  void unshard(Rank& rank, Unit& unit);
+  void reshard(Rank& rank, Unit& unit);
+  bool reshards(const Unit& unit) const { return options_.reshard_after_forward && !unit.is_root; }
+
+  void begin_backward_of(Rank& rank, size_t layer);
+  void end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+
+  FairScaleShardingOptions options_;
+  GroupId reduce_group_ = world_group;
+  std::optional<ReductionBucket> bucket_;
+};
+
+/// "ddp_fully_sharded", DDPFullyShardedStrategy.
+StrategyEntry fairscale_fully_sharded();
+
+}  // namespace lockstep

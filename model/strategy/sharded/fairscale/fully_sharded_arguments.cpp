@@ -1,0 +1,108 @@
+// DDPFullyShardedStrategy's arguments, as Lightning 1.x hands them to FullyShardedDataParallel.
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/fairscale/fully_sharded.hpp"
+#include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
+#include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view nested_names[] = {
+    "auto_wrap_policy.ModuleWrapPolicy.module_classes",
+    "auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls",
+    "auto_wrap_policy.size_based_auto_wrap_policy.min_num_params"};
+
+void check_modelled(const StrategyArguments& arguments) {
+  check_nested_names(arguments, {"DDPFullyShardedStrategy", nested_names});
+  if (!arguments.boolean("flatten_parameters", true)) {
+    throw UnmodelledArgument(
+        "`flatten_parameters: false` of DDPFullyShardedStrategy is not modelled");
+  }
+  const bool offloads = arguments.boolean("cpu_offload", false);
+  if (arguments.has("move_grads_to_cpu") &&
+      arguments.boolean("move_grads_to_cpu", false) != offloads) {
+    throw UnmodelledArgument(
+        "`move_grads_to_cpu` of DDPFullyShardedStrategy is modelled only with the value of "
+        "`cpu_offload`, which is its default");
+  }
+  if (!arguments.boolean("state_dict_to_cpu", true)) {
+    throw UnmodelledArgument(
+        "`state_dict_to_cpu: false` of DDPFullyShardedStrategy is not modelled");
+  }
+}
+
+// mixed_precision=(precision == "16"): under bf16 FairScale computes in the stored type.
+void read_types(const TrainingPlan& plan, const StrategyArguments& arguments,
+                FairScaleShardingOptions& options) {
+  const bool is_mixed = plan.types().is_mixed() && plan.activation_dtype == DType::fp16;
+  options.refuses_norm = plan.types().is_mixed();
+  if (is_mixed) {
+    options.compute_dtype = DType::fp16;
+  }
+  if (arguments.has("compute_dtype")) {
+    const DType asked = dtype_argument(arguments, "compute_dtype");
+    if (!is_mixed && asked != plan.parameter_dtype) {
+      throw std::invalid_argument(
+          "compute_dtype of DDPFullyShardedStrategy needs precision 16, or the type of the "
+          "parameters: all_gather cannot fill a tensor of another type");
+    }
+    options.compute_dtype = asked;
+  }
+  options.fp32_reduce_scatter = arguments.boolean("fp32_reduce_scatter", false);
+  if (options.fp32_reduce_scatter && !is_mixed) {
+    throw std::invalid_argument(
+        "fp32_reduce_scatter requires mixed_precision=True: use precision 16");
+  }
+}
+
+FairScaleShardingOptions options_from(const TrainingPlan& plan,
+                                      const StrategyArguments& arguments) {
+  check_modelled(arguments);
+  FairScaleShardingOptions options;
+  options.reshard_after_forward = arguments.boolean("reshard_after_forward", true);
+  options.bucket_cap_mb = arguments.number("bucket_cap_mb", options.bucket_cap_mb);
+  options.cpu_offload = arguments.boolean("cpu_offload", false);
+  read_types(plan, arguments, options);
+  options.wrap = wrap_policy(arguments);
+  check_classes(options.wrap, *plan.network, "auto_wrap_policy");
+  if (arguments.has("min_num_params")) {
+    if (arguments.has("auto_wrap_policy") && options.wrap.min_num_params == 0) {
+      throw std::invalid_argument(
+          "min_num_params has no effect beside an auto_wrap_policy that names classes");
+    }
+    options.wrap.min_num_params = arguments.integer("min_num_params", 0);
+    if (options.wrap.min_num_params < 1) {
+      throw std::invalid_argument("strategy argument min_num_params must be at least 1");
+    }
+  }
+  options.wrapped_by_model = options.wrap.min_num_params > 0 || options.wrap.repeated_blocks ||
+                             !options.wrap.classes.empty();
+  return options;
+}
+
+}  // namespace
+
+StrategyEntry fairscale_fully_sharded() {
+  StrategyEntry entry;
+  entry.name = "ddp_fully_sharded";
+  entry.class_name = "DDPFullyShardedStrategy";
+  entry.traits = {.precisions = Precisions::no_double, .needs_gpu = true, .takes_apex = false};
+  entry.arguments = {"auto_wrap_policy", "bucket_cap_mb",         "compute_dtype",
+                     "cpu_offload",      "flatten_parameters",    "fp32_reduce_scatter",
+                     "min_num_params",   "reshard_after_forward", "move_grads_to_cpu",
+                     "state_dict_to_cpu"};
+  for (const std::string_view step : fully_sharded_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return std::make_unique<FairScaleFullySharded>(plan, options_from(plan, arguments));
+  };
+  return entry;
+}
+
+}  // namespace lockstep
