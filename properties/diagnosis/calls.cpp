@@ -243,4 +243,17 @@ std::vector<Call> calls_of(const Journal& journal, int32_t rank, uint64_t commun
   return calls;
 }
 
+int64_t count_of(const std::vector<Call>& calls, SiteId site) {
+  return std::count_if(calls.begin(), calls.end(),
+                       [site](const Call& call) { return call.site == site; });
+}
+
+bool makes_group_of(const Journal& journal, int32_t rank, const Call& call, const RankSet& ranks) {
+  const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
+  const RowLists lists = lane.lists_of(lane.row(call.row));
+  return std::any_of(lists.splits.begin(), lists.splits.end(), [&ranks](int64_t member) {
+    return ranks.contains(static_cast<int32_t>(member));
+  });
+}
+
 }  // namespace lockstep

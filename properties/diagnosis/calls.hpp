@@ -61,4 +61,10 @@ std::vector<Call> calls_of(const Journal& journal, int32_t rank, uint64_t commun
 /// The communicator of a row's group, or nothing when the rank never came to own that group.
 std::optional<uint64_t> communicator_of(const Journal& journal, int32_t rank, GroupId group);
 
+/// How many of these calls are at a site.
+int64_t count_of(const std::vector<Call>& calls, SiteId site);
+
+/// Whether a new_group of this rank names one of `ranks` as a member.
+bool makes_group_of(const Journal& journal, int32_t rank, const Call& call, const RankSet& ranks);
+
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 
 #include "properties/diagnosis/batch_position.hpp"
 #include "properties/diagnosis/call_meaning.hpp"
+#include "properties/diagnosis/call_of_statement.hpp"
 #include "properties/diagnosis/echoes.hpp"
 #include "properties/diagnosis/edit.hpp"
 #include "properties/diagnosis/member_class.hpp"
@@ -22,11 +23,6 @@ bool has_site(const std::vector<Call>& calls, size_t end, SiteId site) {
   return std::any_of(calls.begin(),
                      calls.begin() + static_cast<int64_t>(std::min(end, calls.size())),
                      [site](const Call& call) { return call.site == site; });
-}
-
-int64_t count_of(const std::vector<Call>& calls, SiteId site) {
-  return std::count_if(calls.begin(), calls.end(),
-                       [site](const Call& call) { return call.site == site; });
 }
 
 // Two sets of ranks whose sequences differ, and what is known of their decisions.
@@ -66,8 +62,8 @@ class Pair {
     if (auto stop = decision_to_stop(sites, mine, call.row, theirs)) {
       return Separation{*stop, true};
     }
-    if (auto guard = guard_of_statement(mine, call, theirs)) {
-      return Separation{guard->decision};
+    if (auto statement = guard_of_statement(sites, call, mine, theirs)) {
+      return Separation{statement->decision};
     }
     const bool same_lane = own > 0 && caller.calls[own - 1].ticket.lane == lane_;
     const int64_t begin = same_lane ? caller.calls[own - 1].row : 0;
@@ -80,57 +76,16 @@ class Pair {
   }
   LaneId lane() const { return lane_; }
 
-  /// A call that one side makes in a statement which the other does not run.
-  struct CallOfStatement {
-    SkippedTurn turn;
-    SiteId statement{};
-    bool never_reached = false;  ///< the other side runs it at no time
-  };
-  // The first one up to `position`, where calls of the two sides differ. Calls of a forward look
-  // the same in every forward, so they differ only after it.
   std::optional<CallOfStatement> only_in_statement(size_t position) const {
-    for (size_t k = 0; k <= position; ++k) {
-      const auto of_left = guard_at(left_, k, left_decisions_, right_decisions_);
-      const auto of_right = guard_at(right_, k, right_decisions_, left_decisions_);
-      if (of_left.has_value() != of_right.has_value()) {
-        const StatementGuard& guard = of_left ? *of_left : *of_right;
-        const Decisions& others = of_left ? right_decisions_ : left_decisions_;
-        return CallOfStatement{{k, of_left.has_value(), guard.decision},
-                               guard.statement,
-                               !others.came_to(guard.statement)};
-      }
-    }
-    return std::nullopt;
+    return call_of_statement(run_.journal->sites, of_left(), of_right(), position);
   }
   std::optional<SkippedTurn> skipped_before(size_t position) const {
-    return skipped_turn({left_.calls, left_decisions_, lane_},
-                        {right_.calls, right_decisions_, lane_}, position);
+    return skipped_turn(of_left(), of_right(), position);
   }
 
  private:
-  /// What let one side run a statement, and not the other.
-  struct StatementGuard {
-    Decision decision;
-    SiteId statement{};
-  };
-  std::optional<StatementGuard> guard_of_statement(const Decisions& mine, const Call& call,
-                                                   const Decisions& theirs) const {
-    const Sites& sites = run_.journal->sites;
-    const Site* const own = sites.find(call.site);
-    const Decision* const statement = mine.statement_at(call.row);
-    if (statement == nullptr || (own != nullptr && own->line > 0)) {
-      return std::nullopt;
-    }
-    const auto guard = guard_that_differs(sites, statement->site, mine, call.row, theirs);
-    return guard ? std::optional(StatementGuard{*guard, statement->site}) : std::nullopt;
-  }
-  std::optional<StatementGuard> guard_at(const MemberClass& side, size_t position,
-                                         const Decisions& mine, const Decisions& theirs) const {
-    const bool known =
-        position < side.calls.size() && side.calls[position].ticket.lane == lane_;
-    return known ? guard_of_statement(mine, side.calls[position], theirs) : std::nullopt;
-  }
-
+  DecidedCalls of_left() const { return {left_.calls, left_decisions_, lane_}; }
+  DecidedCalls of_right() const { return {right_.calls, right_decisions_, lane_}; }
   static LaneId lane_at(const MemberClass& left, const MemberClass& right, size_t position) {
     const std::vector<Call>& calls = position < left.calls.size() ? left.calls : right.calls;
     return position < calls.size() ? calls[position].ticket.lane : LaneId{};
@@ -209,14 +164,6 @@ bool moved(const Sites& sites, const std::vector<Edit>& edits, const Edit& first
     const Call& twin = on_left ? right.calls[edit.right] : left.calls[edit.left];
     return twin.same_arguments(call) && (!edit.free || twin.site == call.site ||
                                          are_ways(sites.find(twin.site), sites.find(call.site)));
-  });
-}
-
-bool makes_group_of(const Journal& journal, int32_t rank, const Call& call, const RankSet& ranks) {
-  const LaneJournal& lane = journal.lane(rank, call.ticket.lane.value);
-  const RowLists lists = lane.lists_of(lane.row(call.row));
-  return std::any_of(lists.splits.begin(), lists.splits.end(), [&ranks](int64_t member) {
-    return ranks.contains(static_cast<int32_t>(member));
   });
 }
 

@@ -50,8 +50,9 @@ std::optional<Difference> difference_of(const NamedValues& run, const NamedValue
     return Difference{};
   }
   const DType dtype = common_type(here.dtype(), there.dtype());
-  // A real run records no sensitivity; one device is always simulated.
-  const bool own = run.sensitivity != nullptr;
+  // A real run records no sensitivity; one device is always simulated. What one device does not
+  // update has no gradient that could be rounded.
+  const bool own = run.sensitivity != nullptr && single.sensitivity != nullptr;
   const UpdateSensitivity* sensitivity = own ? run.sensitivity : single.sensitivity;
   const int64_t offset = !own && is_part ? *run.first_element : 0;
   const double magnitude = std::max(magnitude_of(here), magnitude_of(whole));

@@ -161,7 +161,9 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
         plan, fairscale_fsdp_options_from(setting["fairscale_fsdp"]));
   }
   StrategyArguments arguments;
-  set_arguments("config", setting["deepspeed"], arguments);
+  nlohmann::json configuration = setting["deepspeed"];
+  configuration.erase("gradient_accumulation_steps");  // the Trainer's, in Lightning
+  set_arguments("config", configuration, arguments);
   return deepspeed().make(plan, arguments);
 }
 

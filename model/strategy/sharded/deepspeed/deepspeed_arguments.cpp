@@ -224,7 +224,8 @@ void check_keys(const StrategyArguments& arguments) {
     }
     if (is_group(key)) {
       throw std::invalid_argument(fmt::format(
-          "`{}` of a DeepSpeed configuration holds keys of its own, as in {{\"{}\": {{..}}}}", key, key));
+          "`{0}` of a DeepSpeed configuration holds keys of its own, as in {{\"{0}\": {{..}}}}",
+          key));
     }
     if (is_among(unmodelled_keys, key)) {
       const bool* truth = std::get_if<bool>(&value);
