@@ -280,3 +280,26 @@ TEST_CASE("exec takes a time within which ranks must join") {
   CHECK(run_program("exec --join-timeout never " + file).code == 2);
   CHECK(run_program("exec --join-timeout 30 " + file).code != 2);
 }
+
+TEST_CASE("a DeepSpeed configuration that cannot be read is reported with its place") {
+  const std::string scenario =
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: {DeepSpeedStrategy: {config: ds.json}}}\n";
+  for (const auto& [json, message] : std::vector<std::pair<std::string, std::string>>{
+           {"{\n  \"zero_optimization\": {,}\n}", "ds.json is not JSON (line 2, column 25)"},
+           {"{\"bf16\": {}, \"bf16\": {}}", "has the key `bf16` twice"},
+           {"[1, 2]", "holds no JSON object"},
+           {std::string(100, '[') + std::string(100, ']'), "more than 32 levels"}}) {
+    const Folder folder;
+    folder.write("ds.json", json);
+    const Ended ended = run_program("verify " + folder.write("scenario.yaml", scenario));
+    INFO(ended.output);
+    CHECK(ended.code == 3);
+    CHECK(ended.output.find(message) != std::string::npos);
+    CHECK(ended.output.find("json.exception") == std::string::npos);
+  }
+  const Folder folder;
+  const Ended ended = run_program("verify " + folder.write("scenario.yaml", scenario));
+  CHECK(ended.code == 3);
+  CHECK(ended.output.find("paths are relative to the scenario file") != std::string::npos);
+}

@@ -27,6 +27,10 @@ FullyShardedOptions wrapping_blocks(Sharding sharding) {
   return options;
 }
 
+Completion completion_of(const Trained& trained, const Row& row) {
+  return trained.result.journal->lane(0, 0).completion(row.sequence);
+}
+
 }  // namespace
 
 TEST_CASE("fsdp trains to the weights of ddp bit for bit where nothing is rounded") {
@@ -147,4 +151,23 @@ TEST_CASE("gradients are divided before and after the sum as the framework divid
   CHECK(GradientDivision::over(6).before == 4);
   CHECK(GradientDivision::over(6).after == 1.5);
   CHECK(GradientDivision::over(1).before == 1);
+}
+
+// torch converts a shard on a stream beside the computation, which only waits for the optimizer.
+TEST_CASE("a unit is gathered while the one before it computes, also from a narrower copy") {
+  const Network network = network_of_tensors({1, 1, 1});
+  const TrainingPlan plan = plan_for(network, false);
+  for (const std::optional<DType> type : {std::optional<DType>(), std::optional(DType::bf16)}) {
+    FullyShardedOptions options;
+    options.wrap.classes = {"Cost"};
+    options.param_dtype = type;
+    const Trained trained = train_simulated(plan, 2, fsdp(options), two_samples, 1);
+    const std::vector<Row> gathers =
+        rows_at(trained.result, 0, fsdp_sites::gather_unit, OpKind::all_gather);
+    const std::vector<Row> forwards =
+        rows_at(trained.result, 0, replica_sites::layer_forward, OpKind::compute);
+    REQUIRE(gathers.size() >= 2);
+    REQUIRE(forwards.size() >= 1);
+    CHECK(completion_of(trained, gathers[1]).start < completion_of(trained, forwards[0]).finish);
+  }
 }
