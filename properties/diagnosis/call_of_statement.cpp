@@ -6,8 +6,7 @@ namespace {
 
 std::optional<StatementGuard> guard_at(const Sites& sites, size_t position,
                                        const DecidedCalls& mine, const DecidedCalls& theirs) {
-  const bool known =
-      position < mine.calls.size() && mine.calls[position].ticket.lane == mine.lane;
+  const bool known = position < mine.calls.size() && mine.calls[position].ticket.lane == mine.lane;
   return known ? guard_of_statement(sites, mine.calls[position], mine.decisions, theirs.decisions)
                : std::nullopt;
 }

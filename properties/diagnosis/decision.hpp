@@ -40,7 +40,7 @@ class Decisions {
  private:
   std::vector<Decision> decisions_;
   std::vector<Decision> batches_;
-  std::vector<Decision> statements_;  ///< marks, in order: value 1 where one begins
+  std::vector<Decision> statements_;               ///< marks, in order: value 1 where one begins
   std::map<SiteId, std::vector<size_t>> by_site_;  ///< indices of decisions_, by turn
 };
 

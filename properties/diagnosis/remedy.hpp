@@ -8,12 +8,12 @@ namespace lockstep {
 
 /// The subject of a remedy, as far as it is known.
 struct RemedyContext {
-  std::string operation;   ///< "all_gather"
-  std::string condition;   ///< of the branch that separated the ranks, or empty
-  bool by_signal = false;  ///< the handler of a signal separated them
-  bool stops = false;      ///< the ranks left a training loop apart, by `should_stop`
+  std::string operation;    ///< "all_gather"
+  std::string condition;    ///< of the branch that separated the ranks, or empty
+  bool by_signal = false;   ///< the handler of a signal separated them
+  bool stops = false;       ///< the ranks left a training loop apart, by `should_stop`
   std::string statement{};  ///< of the user, in which the strategy makes the operation, or empty
-  std::string batches{};   ///< "training": a loop over such batches separated the ranks
+  std::string batches{};    ///< "training": a loop over such batches separated the ranks
 };
 
 /// The lines that fix a defect of this code; a statement of a scenario where one helps.

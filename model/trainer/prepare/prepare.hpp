@@ -86,11 +86,11 @@ struct Preparation {
   std::vector<Problem> problems;
   LearningRate learning_rate;
   GradientClipping gradient_clipping;  ///< of the Trainer or of the strategy's configuration
-  std::string strategy;   ///< its registered name; empty for a bare program
-  bool gloo = false;      ///< the backend of the process group, else NCCL
-  Version lightning{};    ///< that is followed
-  Placement placement{};  ///< of a trainer; of a bare program only its launch
-  Time timeout{};         ///< of the process group
+  std::string strategy;                ///< its registered name; empty for a bare program
+  bool gloo = false;                   ///< the backend of the process group, else NCCL
+  Version lightning{};                 ///< that is followed
+  Placement placement{};               ///< of a trainer; of a bare program only its launch
+  Time timeout{};                      ///< of the process group
 
   bool runnable() const;
 };

@@ -273,13 +273,11 @@ TEST_CASE("recordings of what is not modelled are these alone") {
     }
   }
   std::ranges::sort(names);
-  CHECK(names == std::vector<std::string>{"deepspeed-stage-0-bf16",
-                                          "deepspeed-stage-0-bf16-accumulation",
-                                          "fsdp2-accumulation-kept-unsharded",
-                                          "fsdp2-accumulation-not-last",
-                                          "fsdp2-accumulation-not-last-in-pairs",
-                                          "fsdp2-accumulation-not-last-of-three",
-                                          "fsdp2-accumulation-replicated-reduce-scatter"});
+  CHECK(names == std::vector<std::string>{
+                     "deepspeed-stage-0-bf16", "deepspeed-stage-0-bf16-accumulation",
+                     "fsdp2-accumulation-kept-unsharded", "fsdp2-accumulation-not-last",
+                     "fsdp2-accumulation-not-last-in-pairs", "fsdp2-accumulation-not-last-of-three",
+                     "fsdp2-accumulation-replicated-reduce-scatter"});
 }
 
 TEST_CASE("fsdp issues torch's collectives between the same layers") { check_calls("fsdp1"); }
