@@ -17,6 +17,7 @@ struct RehearseRequest {
   std::shared_ptr<const Deadline> deadline{};
   std::chrono::milliseconds hang_after{10'000};    ///< of World::processes
   std::chrono::milliseconds join_timeout{60'000};  ///< likewise
+  std::optional<int32_t> ranks_max{};              ///< likewise: more are not started
   const RealWorld* real = nullptr;                 ///< of World::processes; null: launch them
   std::shared_ptr<Progress> progress{};
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;  ///< of one run

@@ -307,6 +307,7 @@ Answer test_command(const Request& request, const Style& style) {
   how.world = request.world;
   how.deadline = std::make_shared<const Deadline>(request.time_limit_s, request.value_memory);
   how.hang_after = std::chrono::seconds(3);  // as threads have
+  how.ranks_max = thread_ranks_max;          // likewise; line_of() says that they are skipped
   how.progress = std::make_shared<Progress>(request.progress || style.progress);
   // Real ranks take as long as this machine takes: that is no prediction to hold against anything.
   const Judges judges = is_real(request.world) ? Judges::words : Judges::all;

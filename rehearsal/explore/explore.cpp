@@ -112,6 +112,7 @@ class Explorer {
     RunRequest request{request_.world, request_.lists, schedule, request_.deadline};
     request.hang_after = request_.hang_after;
     request.join_timeout = request_.join_timeout;
+    request.ranks_max = request_.ranks_max;
     request.real = request_.real;
     request.device = request_.device;
     request.journal_bytes_max = request_.journal_bytes_max;

@@ -32,6 +32,7 @@ ExploreRequest explore_request(const Scenario& scenario, const RehearseRequest& 
           request.deadline.get(),
           request.hang_after,
           request.join_timeout,
+          request.ranks_max,
           request.real,
           request.progress.get(),
           request.journal_bytes_max,

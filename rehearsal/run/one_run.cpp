@@ -158,8 +158,19 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   }
 }
 
-void run_on_threads(OneRun& run, const ProgramOfRank& program) {
+bool refuses_ranks(OneRun& run, const std::string& where, int32_t most) {
   const int32_t ranks = run.preparation.options.world_size;
+  if (ranks > most) {
+    run.problems.push_back(
+        {Problem::Kind::unsupported,
+         {run.preparation.scenario->file, 0, 0},
+         fmt::format("{} ranks are too many for {}: {} at most", ranks, where, most),
+         "use --world simulated, or fewer ranks"});
+  }
+  return ranks > most;
+}
+
+void run_on_threads(OneRun& run, const ProgramOfRank& program) {
   if (!has_thread_world()) {
     run.problems.push_back(
         {Problem::Kind::unsupported,
@@ -168,13 +179,7 @@ void run_on_threads(OneRun& run, const ProgramOfRank& program) {
          "install libgloo and build again, or use --world simulated"});
     return;
   }
-  if (ranks > thread_ranks_max) {
-    run.problems.push_back(
-        {Problem::Kind::unsupported,
-         {run.preparation.scenario->file, 0, 0},
-         fmt::format("{} ranks are too many for threads of one process: {} at most", ranks,
-                     thread_ranks_max),
-         "use --world simulated, or fewer ranks"});
+  if (refuses_ranks(run, "threads of one process", thread_ranks_max)) {
     return;
   }
 #ifdef LOCKSTEP_HAS_GLOO
@@ -232,7 +237,8 @@ OneRun counted_by_simulation(const Scenario& scenario, const RunRequest& request
 void run_for_real(OneRun& run, const Scenario& scenario, const RunRequest& request,
                   const ProgramOfRank& program) {
   if (request.world == World::processes && request.real == nullptr &&
-      refuses_processes(run)) {  // before a simulation that such a number would make long
+      ((request.ranks_max && refuses_ranks(run, "this command", *request.ranks_max)) ||
+       refuses_processes(run))) {  // before a simulation that such a number would make long
     return;
   }
   const OneRun counted =

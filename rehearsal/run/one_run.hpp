@@ -27,6 +27,7 @@ struct RunRequest {
   const Deadline* deadline = nullptr;              ///< outlives the run; null: none
   std::chrono::milliseconds hang_after{10'000};    ///< of World::processes
   std::chrono::milliseconds join_timeout{60'000};  ///< likewise
+  std::optional<int32_t> ranks_max{};              ///< likewise: more are not started
   /// With World::processes, replaces the launch of rank programs. Outlives the run.
   const RealWorld* real = nullptr;
   const Journal* replay = nullptr;  ///< simulated: choices to repeat; outlives the run
