@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -77,9 +78,9 @@ class Strategy {
   /// ParallelStrategy.block_backward_sync does so for every wrapper that has a no_sync.
   virtual bool accumulates_without_exchange() const { return true; }
 
-  /// The clipping of every step that its own configuration asks for, where the Trainer asks for
-  /// none.
-  virtual GradientClipping configured_clipping() const { return {}; }
+  /// The clipping of every step that its own configuration fixes, whatever the Trainer asks for;
+  /// none: it says nothing, and the Trainer's holds.
+  virtual std::optional<GradientClipping> configured_clipping() const { return std::nullopt; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }

@@ -18,6 +18,13 @@ enum class Precisions : uint8_t {
   no_double_nor_scaler,  ///< ModelParallelStrategy: not 16-mixed either
 };
 
+/// What `clip_gradients` of a module does under a strategy: its precision plugin decides.
+enum class ManualClipping : uint8_t {
+  clips,
+  ignored,       ///< DeepSpeed: its engine alone clips, by its own configuration
+  norm_refused,  ///< FSDPPrecision: by value it clips
+};
+
 /// What is known of a strategy before any of its ranks runs: the trainer, the checks of a scenario
 /// and the advice ask for these and never for a strategy's name.
 struct StrategyTraits {
@@ -30,7 +37,8 @@ struct StrategyTraits {
   bool one_node = false;       ///< it never leaves its node
   bool clips_by_norm = true;   ///< by `gradient_clip_val` of the Trainer
   bool clips_by_value = true;  ///< by `gradient_clip_algorithm: value`
-  bool takes_apex = true;      ///< `amp_backend: apex` of 1.x
+  ManualClipping manual_clipping = ManualClipping::clips;
+  bool takes_apex = true;  ///< `amp_backend: apex` of 1.x
 
   bool is_one_process() const { return layout != ProcessLayout::one_device_each; }
   bool drives_all_devices() const { return layout == ProcessLayout::one_for_all_devices; }

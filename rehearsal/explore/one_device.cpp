@@ -35,10 +35,8 @@ std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool wh
                     {"trainer.accelerator=null", "trainer.strategy=null", "trainer.devices=null",
                      placement.cpu ? "trainer.num_processes=1" : "trainer.gpus=1"});
   }
-  // Clipping that the strategy's own configuration asks for, which one device does not read.
-  const GradientClipping& clipping = rehearsal.run.preparation.gradient_clipping;
-  if (clipping.algorithm == GradientClipping::Algorithm::norm) {
-    settings.push_back(fmt::format("trainer.gradient_clip_val={}", clipping.limit));
+  if (rehearsal.run.preparation.configured_clipping) {  // RunRequest::clips_as takes its place
+    settings.emplace_back("trainer.gradient_clip_val=null");
   }
   for (const auto& [stage, key] : {std::pair("validation", "val"), std::pair("test", "test")}) {
     const std::optional<int64_t> samples = samples_of_stage(rehearsal.run, stage);
@@ -172,6 +170,7 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
   tell(request.progress.get(), "on one device");
   RunRequest once{World::simulated, false, {}, request.deadline.get()};
   once.stands_for = rehearsal.run.preparation.options.world_size;
+  once.clips_as = rehearsal.run.preparation.configured_clipping;
   one.run = run_once(loaded.scenarios.front(), once);
   if (one.is_whole && one.run.ran && has_raised(one.run)) {  // a batch of all samples is too large
     one.is_whole = false;

@@ -37,6 +37,9 @@ struct RunRequest {
   int32_t stands_for = 1;  ///< one device, in place of so many ranks
   /// The one device evaluates every sample as often as the ranks do that it stands for.
   bool joins_evaluation = false;
+  /// The one device clips so where the program asks for nothing else: as the strategy of those
+  /// ranks is configured, which it does not read.
+  std::optional<GradientClipping> clips_as{};
   bool computes = true;  ///< simulated: false counts operations and memory, without values
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range

@@ -195,6 +195,8 @@ class Training final : public TrainerScope {
   Program closure_of(const Statement& statement);
   /// Updates what the optimizer holds; `site`: of the statement that asks for it.
   Program update(size_t optimizer, SiteId site);
+  /// What is done to the gradients of the step that begins.
+  Clipping clipping_of_step(size_t optimizer);
   void note_update();
   void note_gradients();
   std::string optimizer_name(size_t optimizer) const;

@@ -206,15 +206,28 @@ Program Training::update(size_t optimizer, SiteId site) {
   interpreter_.hand_over_compute_stream();
   UpdateOptions options;
   options.optimizer = optimizer;
-  const Clipping clipping = clippings_[optimizer];
+  const Clipping clipping = clipping_of_step(optimizer);
   options.clipping = clipping.how;
-  clippings_.erase(optimizer);
   options.learning_rate = learning_rate(options.optimizer);
   log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,
                         has_gradients_.contains(optimizer), site, clipping.site});
   co_await strategy_->optimizer_step(rank_, options);
   log_.transfers = strategy_->transfers_per_step();
   note_update();
+}
+
+// What the strategy's own configuration fixes holds in every step.
+Training::Clipping Training::clipping_of_step(size_t optimizer) {
+  const Clipping asked = std::exchange(clippings_[optimizer], Clipping{});
+  clippings_.erase(optimizer);
+  if (const auto configured = strategy_->configured_clipping()) {
+    return {*configured, no_site};
+  }
+  if (program_.manual_clipping == ManualClipping::ignored) {
+    return {program_.trainer.gradient_clipping, no_site};
+  }
+  const bool asks = asked.how.algorithm != GradientClipping::Algorithm::none;
+  return asks || !program_.clips_as ? asked : Clipping{*program_.clips_as, no_site};
 }
 
 // Two optimizers that step one after the other make one step of the training.
@@ -252,9 +265,16 @@ Program Training::clip(const Statement& statement, Frame& frame) {
                            "the Trainer has a gradient_clip_val, and clip_gradients is given "
                            "another; use only one of them");
   }
-  if (clipping.limit > 0) {
-    clippings_[optimizer_of(statement)] = {clipping, site};
+  if (clipping.limit <= 0 || program_.manual_clipping == ManualClipping::ignored) {
+    co_return;
   }
+  if (clipping.algorithm == Algorithm::norm &&
+      program_.manual_clipping == ManualClipping::norm_refused) {
+    throw ProgramException(site,
+                           "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
+                           "currently not supported by the precision plugin of this strategy");
+  }
+  clippings_[optimizer_of(statement)] = {clipping, site};
 }
 
 Program Training::step_scheduler(const Statement& statement, Frame& frame) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,8 @@ struct TrainingProgram {
   TrainingPlan plan;
   std::vector<std::string> optimizer_names;  ///< of plan.optimizers; empty where it has none
   StrategyFactory make_strategy;
+  ManualClipping manual_clipping = ManualClipping::clips;  ///< of the strategy
+  std::optional<GradientClipping> clips_as{};              ///< of a step for which nothing is asked
   StrategyArguments strategy_arguments;
   std::vector<LoaderSettings> train;
   std::vector<LoaderSettings> validation;

@@ -51,6 +51,8 @@ struct WorldAbilities {
   /// It runs on one device what is meant for so many ranks, for comparison.
   int32_t stands_for = 1;
   bool joins_evaluation = false;  ///< there it evaluates each sample as often as those ranks do
+  /// It clips so where the program asks for nothing else, as the strategy that it stands for does.
+  std::optional<GradientClipping> clips_as{};
   /// False: its operations alone are wanted, and no reference arithmetic.
   bool has_arithmetic = true;
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to
@@ -85,12 +87,13 @@ struct Preparation {
   std::shared_ptr<RunLog> log;                  ///< written by the run
   std::vector<Problem> problems;
   LearningRate learning_rate;
-  GradientClipping gradient_clipping;  ///< of the Trainer or of the strategy's configuration
-  std::string strategy;                ///< its registered name; empty for a bare program
-  bool gloo = false;                   ///< the backend of the process group, else NCCL
-  Version lightning{};                 ///< that is followed
-  Placement placement{};               ///< of a trainer; of a bare program only its launch
-  Time timeout{};                      ///< of the process group
+  GradientClipping gradient_clipping;  ///< of the strategy's own configuration, else the Trainer's
+  std::optional<GradientClipping> configured_clipping;  ///< of the former, where it fixes it
+  std::string strategy;   ///< its registered name; empty for a bare program
+  bool gloo = false;      ///< the backend of the process group, else NCCL
+  Version lightning{};    ///< that is followed
+  Placement placement{};  ///< of a trainer; of a bare program only its launch
+  Time timeout{};         ///< of the process group
 
   bool runnable() const;
 };

@@ -41,6 +41,10 @@ void prepare_environment(Preparation& preparation);
 std::optional<Version> newest_with_hooks(const Scenario& scenario);
 /// Combinations that the framework refuses or ignores, beyond devices, strategy and precision.
 void check_combinations(Preparation& preparation);
+/// Says of clipping in the program that the strategy does not listen to it.
+void check_ignored_clipping(Preparation& preparation, const StrategyEntry& entry);
+/// Says that the Trainer's clipping gives way to that of the strategy's own configuration.
+void note_configured_clipping(Preparation& preparation, const GradientClipping& of_trainer);
 /// What torch raises where an object is made with these arguments.
 void check_objects(Preparation& preparation);
 /// Strategy, devices and world size. Null when the strategy is not known.

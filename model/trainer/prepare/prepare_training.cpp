@@ -137,10 +137,10 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
     // One entry may stand for several strategies: "deepspeed" for each of its stages.
     const auto made = entry.make(program.plan, program.strategy_arguments);
     preparation.strategy = made->name().starts_with(entry.name) ? made->name() : entry.name;
-    preparation.gradient_clipping = program.trainer.gradient_clipping;
-    if (preparation.gradient_clipping.algorithm == GradientClipping::Algorithm::none) {
-      preparation.gradient_clipping = made->configured_clipping();
-    }
+    preparation.configured_clipping = made->configured_clipping();
+    preparation.gradient_clipping =
+        preparation.configured_clipping.value_or(program.trainer.gradient_clipping);
+    note_configured_clipping(preparation, program.trainer.gradient_clipping);
     return true;
   } catch (const UnmodelledArgument& error) {
     return refuse(Kind::unsupported, error);
@@ -190,6 +190,9 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   find_names_used(*program);
   add_sites_of(*entry, preparation.sites);
   program->make_strategy = entry->make;
+  program->clips_as = world.clips_as;
+  program->manual_clipping = entry->traits.manual_clipping;
+  check_ignored_clipping(preparation, *entry);
   if (!try_strategy(preparation, *entry, *program)) {
     return;
   }

@@ -34,7 +34,7 @@ class DeepSpeedPartitioned final : public ReplicatedDataParallel {
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   std::vector<HeldParameter> held_parameters() override;
   Program gather_state(Rank& rank, SiteId site) override;
-  GradientClipping configured_clipping() const override { return options_.configured_clipping(); }
+  std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   bool accumulates_without_exchange() const override { return true; }
 
  protected:

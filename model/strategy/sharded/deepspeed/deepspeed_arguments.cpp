@@ -283,7 +283,11 @@ DeepSpeedOptions from_configuration(const StrategyArguments& arguments) {
   options.loss_scale.window = configuration.integer("fp16.loss_scale_window", 1000, 1);
   options.loss_scale.hysteresis = configuration.integer("fp16.hysteresis", 2);
   options.loss_scale.min_loss_scale = configuration.number("fp16.min_loss_scale", 1);
-  options.gradient_clipping = configuration.number("gradient_clipping", 0);
+  if (configuration.has("gradient_clipping")) {
+    const double limit = configuration.number("gradient_clipping", 0);
+    options.clipping =
+        limit > 0 ? GradientClipping{GradientClipping::Algorithm::norm, limit} : GradientClipping{};
+  }
   if (configuration.has("communication_data_type")) {
     options.communication_data_type =
         communicated_type(configuration.text("communication_data_type", ""));
@@ -353,7 +357,10 @@ StrategyEntry deepspeed() {
   StrategyEntry entry;
   entry.name = "deepspeed";
   entry.class_name = "DeepSpeedStrategy";
-  entry.traits = {.precisions = Precisions::no_double, .needs_gpu = true, .clips_by_value = false};
+  entry.traits = {.precisions = Precisions::no_double,
+                  .needs_gpu = true,
+                  .clips_by_value = false,
+                  .manual_clipping = ManualClipping::ignored};
   entry.arguments = {"zero_optimization",
                      "stage",
                      "remote_device",

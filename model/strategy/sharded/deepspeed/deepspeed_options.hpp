@@ -32,20 +32,12 @@ struct DeepSpeedOptions {
   bool offloads_parameters = false;
 
   LossScaler::Options loss_scale;
-  double gradient_clipping = 0;  ///< of the configuration; 0: what the Trainer asks for
-
-  GradientClipping configured_clipping() const {
-    return gradient_clipping > 0
-               ? GradientClipping{GradientClipping::Algorithm::norm, gradient_clipping}
-               : GradientClipping{};
-  }
-  /// `asked`, or where it asks for none what the configuration says.
-  UpdateOptions with_clipping(const UpdateOptions& asked) const {
-    UpdateOptions options = asked;
-    if (asked.clipping.algorithm == GradientClipping::Algorithm::none) {
-      options.clipping = configured_clipping();
-    }
-    return options;
+  /// `gradient_clipping` of the configuration, where it has one: Lightning fills in the Trainer's
+  /// only where it has none. A norm, or an algorithm `none` for 0.
+  std::optional<GradientClipping> clipping;
+  UpdateOptions with_clipping(UpdateOptions asked) const {
+    asked.clipping = clipping.value_or(asked.clipping);
+    return asked;
   }
 };
 

@@ -39,7 +39,7 @@ class DeepSpeedReplicated final : public ReplicatedDataParallel {
   Program setup(Rank& rank, Stage stage) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program gather_state(Rank& rank, SiteId site) override;
-  GradientClipping configured_clipping() const override { return options_.configured_clipping(); }
+  std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
 
  protected:
   GradientExchange* exchange() override { return reduction_ ? &*reduction_ : nullptr; }

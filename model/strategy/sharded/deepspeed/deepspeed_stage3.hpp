@@ -29,7 +29,7 @@ class DeepSpeedSharded final : public DistributedStrategy {
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
   Program gather_state(Rank& rank, SiteId site) override;
-  GradientClipping configured_clipping() const override { return options_.configured_clipping(); }
+  std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   bool accumulates_without_exchange() const override { return true; }
 
  private:

@@ -136,7 +136,10 @@ StrategyEntry fully_sharded_data_parallel() {
   StrategyEntry entry;
   entry.name = "fsdp";
   entry.class_name = "FSDPStrategy";
-  entry.traits = {.precisions = Precisions::no_double, .needs_gpu = true, .clips_by_norm = false};
+  entry.traits = {.precisions = Precisions::no_double,
+                  .needs_gpu = true,
+                  .clips_by_norm = false,
+                  .manual_clipping = ManualClipping::norm_refused};
   entry.arguments = {"sharding_strategy", "auto_wrap_policy",   "backward_prefetch",
                      "forward_prefetch",  "limit_all_gathers",  "use_orig_params",
                      "mixed_precision",   "sync_module_states", "cpu_offload",

@@ -240,6 +240,37 @@ TEST_CASE("hooks that automatic optimization alone calls are reported of under m
   }
 }
 
+TEST_CASE("clipping to which the strategy does not listen is reported, and which one holds") {
+  const auto of = [](const std::string& configuration, const std::string& more,
+                     const std::string& program) {
+    return prepared(
+        "version: 1\nmodel: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+        "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, " +
+        more + "strategy: {DeepSpeedStrategy: {config: {zero_optimization: {stage: 2}" +
+        configuration + "}}}}\ndata: {train: {samples: 8, batch_size: 2}}\n" + program);
+  };
+  const std::string val = "gradient_clip_val: 0.5, ";
+  const Preparation other = of(", gradient_clipping: 0.25", val, "");
+  CHECK(other.gradient_clipping.limit == 0.25);
+  CHECK(has_problem(other, Problem::Kind::note, "which clips by the norm 0.25"));
+  const Preparation none = of(", gradient_clipping: 0", val, "");
+  CHECK(none.gradient_clipping.algorithm == GradientClipping::Algorithm::none);
+  CHECK(has_problem(none, Problem::Kind::note, "which clips nothing"));
+  for (const char* same : {", gradient_clipping: 0.5", ""}) {
+    const Preparation alike = of(same, val, "");
+    CHECK(alike.gradient_clipping.limit == 0.5);
+    CHECK_FALSE(has_problem(alike, Problem::Kind::note, "gradient_clip_val"));
+  }
+  const Preparation hook = of("", "", "program: {configure_gradient_clipping: [clip_gradients]}\n");
+  CHECK(has_problem(hook, Problem::Kind::warning, "does not change how gradients are clipped"));
+  CHECK_FALSE(has_problem(hook, Problem::Kind::warning, "`clip_gradients` clips nothing"));
+  const Preparation by_hand =
+      of("", "",
+         "program:\n  automatic_optimization: false\n  training_step: [forward, {backward: "
+         "loss}, {clip_gradients: 1.0}, optimizer_step]\n");
+  CHECK(has_problem(by_hand, Problem::Kind::warning, "`clip_gradients` clips nothing"));
+}
+
 TEST_CASE("hooks of 1.x log where Lightning 1.6 lets them") {
   for (const char* hook : {"on_epoch_start", "on_epoch_end", "on_batch_start", "on_batch_end"}) {
     const Ran ran = train(

@@ -44,9 +44,9 @@ TEST_CASE("what DeepSpeed has and is not modelled is refused as such, unless it 
 }
 
 TEST_CASE("a DeepSpeed configuration clips by norm where it says so") {
-  const GradientClipping clipping = made("gradient_clipping", 0.5)->configured_clipping();
+  const GradientClipping clipping = made("gradient_clipping", 0.5)->configured_clipping().value();
   CHECK(clipping.algorithm == GradientClipping::Algorithm::norm);
   CHECK(clipping.limit == 0.5);
-  CHECK(made("gradient_clipping", 0.0)->configured_clipping().algorithm ==
+  CHECK(made("gradient_clipping", 0.0)->configured_clipping()->algorithm ==
         GradientClipping::Algorithm::none);
 }
