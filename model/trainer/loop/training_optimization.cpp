@@ -216,7 +216,8 @@ Program Training::update(size_t optimizer, SiteId site) {
   note_update();
 }
 
-// What the strategy's own configuration fixes holds in every step.
+// What the strategy's own configuration fixes applies in every step: the strategy sees to that by
+// itself, also without a trainer, and the log of updates has to say the same.
 Training::Clipping Training::clipping_of_step(size_t optimizer) {
   const Clipping asked = std::exchange(clippings_[optimizer], Clipping{});
   clippings_.erase(optimizer);

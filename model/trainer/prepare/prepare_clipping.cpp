@@ -20,17 +20,16 @@ std::string text_of(const GradientClipping& clipping) {
 
 }  // namespace
 
-// DeepSpeedPrecision.clip_gradients has no body, and the hook is called for nothing.
+// DeepSpeedPrecision.clip_gradients has no body, so the hook that calls it changes nothing.
 void check_ignored_clipping(Preparation& preparation, const StrategyEntry& entry) {
   const auto& program = preparation.scenario->program;
   if (!program || entry.traits.manual_clipping != ManualClipping::ignored) {
     return;
   }
-  const std::string configured =
-      fmt::format("set `gradient_clipping` in the `config` of {}", entry.class_name);
   const bool automatic = value_or(program->automatic_optimization, true);
   const std::string remedy =
-      automatic ? "set trainer.gradient_clip_val, or " + configured.substr(4) : configured;
+      fmt::format("set {}`gradient_clipping` in the `config` of {}",
+                  automatic ? "trainer.gradient_clip_val, or " : "", entry.class_name);
   std::set<const Statement*> told;
   const Hook* const hook = program->find("configure_gradient_clipping");
   if (hook != nullptr) {
