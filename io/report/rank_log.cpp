@@ -87,6 +87,10 @@ FinalPart part_of(const Json& json) {
   return {static_cast<size_t>(count_of(json.at(0))), count_of(json.at(1))};
 }
 
+Json json_of(const KnownDifference& known) { return {known.cause, known.remedy}; }
+
+KnownDifference difference_of(const Json& json) { return {json.at(0), json.at(1)}; }
+
 Json json_of(const WeightUpdate& update) {
   return {
       update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
@@ -229,6 +233,7 @@ Json json_of_log(const RankLog& log) {
           {"final_parameters", json_of_all(log.final_parameters)},
           {"final_parts", json_of_all(log.final_parts)},
           {"weight_updates", json_of_all(log.weight_updates)},
+          {"known_differences", json_of_all(log.known_differences)},
           {"steps", log.steps},
           {"epochs", log.epochs},
           {"found_no_batches", log.found_no_batches},
@@ -258,6 +263,7 @@ RankLog log_of_json(const Json& json) {
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
   log.final_parts = all_of_json(json.at("final_parts"), part_of);
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
+  log.known_differences = all_of_json(json.at("known_differences"), difference_of);
   log.steps = count_of(json.at("steps"));
   log.epochs = count_of(json.at("epochs"));
   log.found_no_batches = json.at("found_no_batches");

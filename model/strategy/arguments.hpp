@@ -9,10 +9,33 @@
 
 namespace lockstep {
 
-/// An argument that the framework takes and that is not modelled here.
-class UnmodelledArgument : public std::invalid_argument {
+/// What is wrong with one argument, which has the name that it has in StrategyArguments; empty:
+/// with the strategy as a whole.
+class ArgumentProblem : public std::invalid_argument {
  public:
-  using std::invalid_argument::invalid_argument;
+  explicit ArgumentProblem(const std::string& message, std::string argument = "",
+                           std::string remedy = "")
+      : std::invalid_argument(message),
+        argument_(std::move(argument)),
+        remedy_(std::move(remedy)) {}
+  const std::string& argument() const { return argument_; }
+  const std::string& remedy() const { return remedy_; }
+
+ private:
+  std::string argument_;
+  std::string remedy_;
+};
+
+/// An argument that the framework takes and that is not modelled here.
+class UnmodelledArgument final : public ArgumentProblem {
+ public:
+  using ArgumentProblem::ArgumentProblem;
+};
+
+/// What the framework refuses when the strategy is set up.
+class RefusedArgument final : public ArgumentProblem {
+ public:
+  using ArgumentProblem::ArgumentProblem;
 };
 
 /// The arguments that a scenario gives a strategy, by name. What a map holds has the name of the

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/core/site.hpp"
@@ -29,6 +30,10 @@ struct StrategyEntry {
   /// Does not throw: `make` refuses what cannot be. Null: it has no such argument.
   std::function<std::vector<std::string>(const StrategyArguments& arguments)>
       checkpointed_classes{};
+  /// Arguments that are given and change nothing, each with a sentence that says why. Null: none.
+  std::function<std::vector<std::pair<std::string, std::string>>(
+      const StrategyArguments& arguments)>
+      without_effect{};
 };
 
 /// The strategies that a program knows. A strategy outside this tree is added with one line.

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/program/rank.hpp"
+#include "model/strategy/known_difference.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/stage.hpp"
 #include "model/strategy/transfers.hpp"
@@ -81,6 +83,11 @@ class Strategy {
   /// The clipping of every step that its own configuration fixes, whatever the Trainer asks for;
   /// none: it says nothing, and the Trainer's holds.
   virtual std::optional<GradientClipping> configured_clipping() const { return std::nullopt; }
+
+  /// Why its wrapper's no_sync raises; empty: it does not.
+  virtual std::string no_sync_refusal() const { return ""; }
+  /// What it has done otherwise than one device, for LS306.
+  virtual std::vector<KnownDifference> known_differences() { return {}; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }

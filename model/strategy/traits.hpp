@@ -38,7 +38,10 @@ struct StrategyTraits {
   bool clips_by_norm = true;   ///< by `gradient_clip_val` of the Trainer
   bool clips_by_value = true;  ///< by `gradient_clip_algorithm: value`
   ManualClipping manual_clipping = ManualClipping::clips;
-  bool takes_apex = true;  ///< `amp_backend: apex` of 1.x
+  /// Its engine counts micro-batches and divides the loss by them, whatever Lightning does beside.
+  bool accumulates_itself = false;
+  bool scales_loss_itself = false;  ///< under fp16, with a scaler that is modelled
+  bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
 
   bool is_one_process() const { return layout != ProcessLayout::one_device_each; }
   bool drives_all_devices() const { return layout == ProcessLayout::one_for_all_devices; }

@@ -17,6 +17,7 @@
 #include "properties/logged/rounding.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
+#include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
 #include "rehearsal/findings/monitored.hpp"
@@ -386,6 +387,9 @@ std::vector<Finding> single_device_findings(const OneRun& run, const OneRun& sin
   rule.splits_statistics = has_batch_norm(run);
   std::vector<Finding> findings =
       equals_single_device(parameters_of(run), parameters_of(single), rule);
+  for (Finding& finding : findings) {
+    tell_known_differences(run, finding);
+  }
   place_findings(run, findings);
   return findings;
 }

@@ -99,7 +99,7 @@ void hold_against_hardware(const PrecisionSituation& situation, PrecisionChoice&
       choice.note = "FP8 is not modelled: times and memory are those of 16 bits";
     }
   }
-  if (choice.name == "16-mixed" && !situation.cpu) {
+  if (choice.name == "16-mixed" && !situation.cpu && !situation.traits.scales_loss_itself) {
     choice.note = "GradScaler (unscaling and inf check) is not modelled";
   }
 }

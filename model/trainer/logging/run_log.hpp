@@ -13,6 +13,7 @@
 #include "model/core/failure.hpp"
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
+#include "model/strategy/known_difference.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
 #include "model/trainer/loop/weight_update.hpp"
@@ -94,13 +95,14 @@ struct RankLog {
       final_parameters;  ///< in definition order; empty where models are too large for it
   /// What each of them is a part of; empty: whole parameters.
   std::vector<FinalPart> final_parts;
-  std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
-  std::vector<WeightUpdate> weight_updates;   ///< in order; the first of them, of many
-  int64_t steps = 0;                          ///< optimizer steps
-  int64_t epochs = 0;                         ///< training epochs that ended
-  std::set<std::string> hooks;                ///< of the program, that ran
-  bool found_no_batches = false;              ///< a fit ended at once, as its loader has none
-  int64_t statements = 0;                     ///< executed
+  std::vector<Slice> final_parameter_places;       ///< where they are; of this process alone
+  std::vector<KnownDifference> known_differences;  ///< from one device
+  std::vector<WeightUpdate> weight_updates;        ///< in order; the first of them, of many
+  int64_t steps = 0;                               ///< optimizer steps
+  int64_t epochs = 0;                              ///< training epochs that ended
+  std::set<std::string> hooks;                     ///< of the program, that ran
+  bool found_no_batches = false;                   ///< a fit ended at once, as its loader has none
+  int64_t statements = 0;                          ///< executed
   bool statement_limit_reached = false;
 
   void remember(const LoggedKey& logged_key) {

@@ -109,6 +109,7 @@ Program Training::run_main() {
   }
   interpreter_.tell_unwaited();
   co_await interpreter_.synchronize();
+  log_.known_differences = known_differences();
   if (is_set_up_ && program_.keeps_parameters) {
     const std::vector<Slice> whole = strategy_->replica().parameter_values();
     bool is_whole = true;

@@ -197,6 +197,7 @@ class Training final : public TrainerScope {
   Program update(size_t optimizer, SiteId site);
   /// What is done to the gradients of the step that begins.
   Clipping clipping_of_step(size_t optimizer);
+  std::vector<KnownDifference> known_differences();
   void note_update();
   void note_gradients();
   std::string optimizer_name(size_t optimizer) const;

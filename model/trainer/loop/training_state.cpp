@@ -20,6 +20,10 @@ void Training::bind_buffers() {
   }
 }
 
+std::vector<KnownDifference> Training::known_differences() {
+  return is_set_up_ ? strategy_->known_differences() : std::vector<KnownDifference>();
+}
+
 std::optional<Value> Training::parameter(std::string_view name) {
   if (!is_set_up_) {
     throw OperationError("parameters have no values before the trainer has set up the model",

@@ -27,6 +27,9 @@ Program Training::backward_of(const Statement& statement, Frame& frame) {
 }
 
 Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool without) {
+  if (const std::string refusal = without ? strategy_->no_sync_refusal() : ""; !refusal.empty()) {
+    throw ProgramException(site_of(statement), refusal);
+  }
   const bool outer = synchronise_;
   synchronise_ = outer && !without;
   std::exception_ptr failure;

@@ -126,11 +126,52 @@ void add_sites_of(const StrategyEntry& entry, Sites& sites) {
   }
 }
 
+// By the name that StrategyArguments gives it: "config.zero_optimization.stage".
+SourcePlace place_of_argument(const Object& strategy, const std::string& name) {
+  for (const ObjectArgument& argument : strategy.arguments) {
+    if (argument.name == name) {
+      return argument.place;
+    }
+    if (!name.starts_with(argument.name + ".")) {
+      continue;
+    }
+    const PlainValue* value = &argument.value;
+    std::string rest = name.substr(argument.name.size() + 1);
+    while (value != nullptr && !rest.empty()) {
+      const auto* map = value->get_if<PlainValue::Map>();
+      value = nullptr;
+      for (size_t i = 0; map != nullptr && i < map->size(); ++i) {
+        const PlainEntry& entry = (*map)[i];
+        if (rest == entry.key || rest.starts_with(entry.key + ".")) {
+          value = &entry.value;
+          rest.erase(0, entry.key.size() + (rest == entry.key ? 0 : 1));
+          break;
+        }
+      }
+    }
+    return value == nullptr ? argument.place : value->place;
+  }
+  return strategy.place;
+}
+
+void note_arguments_without_effect(Preparation& preparation, const StrategyEntry& entry,
+                                   const StrategyArguments& arguments) {
+  if (!entry.without_effect) {
+    return;
+  }
+  for (const auto& [name, why] : entry.without_effect(arguments)) {
+    add_problem(preparation, Kind::note,
+                place_of_argument(*preparation.scenario->trainer->strategy, name), why);
+  }
+}
+
 // False where it cannot take its arguments, which becomes a problem.
 bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
                   const TrainingProgram& program) {
-  const auto refuse = [&](Kind kind, const std::exception& error) {
-    add_problem(preparation, kind, preparation.scenario->trainer->strategy->place, error.what());
+  const Object& strategy = *preparation.scenario->trainer->strategy;
+  const auto refuse = [&](Kind kind, const ArgumentProblem& error, const std::string& code = "") {
+    add_problem(preparation, kind, place_of_argument(strategy, error.argument()), error.what(),
+                error.remedy(), code);
     return false;
   };
   try {
@@ -141,11 +182,16 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
     preparation.gradient_clipping =
         preparation.configured_clipping.value_or(program.trainer.gradient_clipping);
     note_configured_clipping(preparation, program.trainer.gradient_clipping);
+    note_arguments_without_effect(preparation, entry, program.strategy_arguments);
     return true;
   } catch (const UnmodelledArgument& error) {
     return refuse(Kind::unsupported, error);
-  } catch (const std::invalid_argument& error) {
+  } catch (const RefusedArgument& error) {
+    return refuse(Kind::refused, error, refused_code);
+  } catch (const ArgumentProblem& error) {
     return refuse(Kind::invalid, error);
+  } catch (const std::invalid_argument& error) {
+    return refuse(Kind::invalid, ArgumentProblem(error.what()));
   }
 }
 

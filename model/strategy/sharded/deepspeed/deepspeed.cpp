@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "model/strategy/local_model/elementwise.hpp"
@@ -41,6 +43,47 @@ PartitionReductionOptions reduction_options(const DeepSpeedOptions& options) {
 }
 
 }  // namespace
+
+// engine.py, no_sync.
+std::string no_sync_refusal_of(int64_t stage) {
+  constexpr int64_t first_that_divides_gradients = 2;
+  return stage < first_that_divides_gradients
+             ? ""
+             : fmt::format(
+                   "AssertionError: no_sync context manager is incompatible with gradient "
+                   "partitioning logic of ZeRO stage {} (leave it out: gradients add up "
+                   "until the step; or use stage 1)",
+                   stage);
+}
+
+double loss_scale_of(const LossScaler& scaler) {
+  if (scaler.is_too_large()) {
+    throw ProgramException(site_id(scale_loss),
+                           "OverflowError: int too big to convert (2 to the power of "
+                           "initial_scale_power; at most 63)");
+  }
+  return scaler.scale();
+}
+
+void note_step(LossScaler& scaler, bool overflowed) {
+  if (overflowed && scaler.is_at_minimum()) {
+    throw ProgramException(site_id(scale_loss),
+                           "Current loss scale already at minimum - cannot decrease scale anymore. "
+                           "Exiting run.");
+  }
+  scaler.note_step(overflowed);
+}
+
+std::vector<KnownDifference> skipped_steps(const LossScaler& scaler) {
+  if (scaler.skipped_steps() == 0) {
+    return {};
+  }
+  return {{fmt::format("{} optimizer step{} skipped, because gradients overflowed under the loss "
+                       "scale, which is {} now",
+                       scaler.skipped_steps(), scaler.skipped_steps() == 1 ? " was" : "s were",
+                       scaler.scale()),
+           "start with a smaller scale: initial_scale_power"}};
+}
 
 Program share_flag(Rank& rank, SiteId site) {
   const Slice flag = rank.allocate(Purpose::communication, DType::uint8, 1);
@@ -132,7 +175,8 @@ void DeepSpeedPartitioned::allocate(Rank& rank) {
   constexpr uint64_t variant = 0;  // rank 0's become everybody's
   replica().allocate_in(rank, parameters, variant);
   partition_.emplace(replica(), trainable, layout,
-                     options_.offloads_optimizer ? host_device : DeviceId{0});
+                     options_.offloads_optimizer ? host_device : DeviceId{0},
+                     options_.offloads_optimizer);
   partition_->allocate(rank, rank.id(), variant);
 }
 
@@ -152,9 +196,21 @@ Program DeepSpeedPartitioned::send_states(Rank& rank) {
 StepOptions DeepSpeedPartitioned::for_backward(const StepOptions& options) {
   StepOptions scaled = options;
   if (computing_plan().parameter_dtype == DType::fp16) {
-    scaled.loss_factor *= scaler_.scale();
+    scaled.loss_factor *= loss_scale_of(scaler_);
   }
   return scaled;
+}
+
+std::string DeepSpeedPartitioned::no_sync_refusal() const {
+  return no_sync_refusal_of(options_.stage);
+}
+
+std::vector<KnownDifference> DeepSpeedPartitioned::known_differences() {
+  std::vector<KnownDifference> known = skipped_steps(scaler_);
+  if (partition_) {
+    partition_->add_differences(known);
+  }
+  return known;
 }
 
 Program DeepSpeedPartitioned::share_overflow_flag(Rank& rank) {
@@ -168,6 +224,7 @@ Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& op
   step.loss_scale = is_fp16 ? scaler_.scale() : 1;
   step.norm_site = site_id(share_norm);
   step.update_site = site_id(update);
+  step.may_lack_gradients = options_.offloads_optimizer;  // their memory on the host is there
   if (is_fp16) {
     co_await share_overflow_flag(rank);
   }
@@ -175,7 +232,7 @@ Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& op
   if (is_fp16) {
     // 3. All ranks step, or none: a gradient that is not finite anywhere makes the norm infinite.
     const bool is_finite = co_await partition_->is_finite(rank);
-    scaler_.note_step(!is_finite);
+    note_step(scaler_, !is_finite);
     if (!is_finite) {
       partition_->end_step(rank);
       transfers().end_step();
@@ -193,11 +250,6 @@ Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& op
   rank.event({compute_stream, {gathered}, site});
   transfers().add(parameters_gathered, own.bytes());
   transfers().end_step();
-}
-
-Program DeepSpeedPartitioned::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
-  partition_->drop_gradients(rank);
-  co_await ReplicatedDataParallel::zero_gradients(rank, optimizer, set_to_none);
 }
 
 std::vector<HeldParameter> DeepSpeedPartitioned::held_parameters() {

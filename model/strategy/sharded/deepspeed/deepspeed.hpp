@@ -11,9 +11,19 @@ namespace lockstep {
 
 struct StrategyEntry;
 
+/// What the engine's no_sync asserts at stages that divide gradients; empty at the others.
+std::string no_sync_refusal_of(int64_t stage);
+
 /// Types in which DeepSpeed runs a model: parameters, activations and gradients all in 16 bits
 /// under fp16 and bf16, beside which the optimizer has its own in full precision.
 TrainingPlan in_deepspeed_types(TrainingPlan plan);
+
+/// By which the next loss is multiplied; raises where torch does.
+double loss_scale_of(const LossScaler& scaler);
+/// A step has been taken or skipped; raises where DeepSpeed gives up.
+void note_step(LossScaler& scaler, bool overflowed);
+/// For LS306: steps that were skipped, where there are any.
+std::vector<KnownDifference> skipped_steps(const LossScaler& scaler);
 
 /// Under fp16 the ranks agree whether a gradient has overflowed; the host waits for it.
 Program share_flag(Rank& rank, SiteId site);
@@ -31,11 +41,12 @@ class DeepSpeedPartitioned final : public ReplicatedDataParallel {
   std::string_view name() const override;
   Program setup(Rank& rank, Stage stage) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
-  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   std::vector<HeldParameter> held_parameters() override;
   Program gather_state(Rank& rank, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   bool accumulates_without_exchange() const override { return true; }
+  std::string no_sync_refusal() const override;
+  std::vector<KnownDifference> known_differences() override;
 
  protected:
   GradientExchange* exchange() override { return reduction_ ? &*reduction_ : nullptr; }

@@ -10,6 +10,7 @@ inline constexpr std::string_view start_barrier = "deepspeed: barrier of the eng
 inline constexpr std::string_view fill_bucket = "deepspeed: gradients into a bucket";
 inline constexpr std::string_view reduce_bucket_site = "deepspeed: reduction of a gradient bucket";
 inline constexpr std::string_view take_partition = "deepspeed: the own partition of gradients";
+inline constexpr std::string_view scale_loss = "deepspeed: the scale of the loss";
 inline constexpr std::string_view share_norm = "deepspeed: all_reduce of the gradients' norm";
 inline constexpr std::string_view share_overflow = "deepspeed: all_reduce of the overflow flag";
 inline constexpr std::string_view update = "deepspeed: optimizer step";
@@ -22,8 +23,9 @@ inline constexpr std::string_view offload = "deepspeed: copy between device and 
 inline constexpr std::string_view gather_state = "deepspeed: all_gather for a checkpoint";
 
 inline constexpr std::string_view every_step[] = {
-    send_states,         start_barrier,  fill_bucket, reduce_bucket_site, take_partition,
-    share_norm,          share_overflow, update,      gather_parameters,  fetch,
-    wait_for_parameters, check_trace,    offload,     gather_state};
+    send_states,       start_barrier, fill_bucket,    reduce_bucket_site,
+    take_partition,    share_norm,    share_overflow, update,
+    gather_parameters, scale_loss,    fetch,          wait_for_parameters,
+    check_trace,       offload,       gather_state};
 
 }  // namespace lockstep::deepspeed_sites

@@ -17,6 +17,14 @@ Program FlatReduction::finish(Rank& rank) {
   if (!synchronises_) {
     co_return;
   }
+  // _get_gradients_for_reduction: all ranks reduce equally many elements.
+  for (size_t index = 0; index < replica_->parameters().size(); ++index) {
+    const Replica::Parameter& parameter = replica_->parameters()[index];
+    if (parameter.trainable && parameter.tensor.gradient.buffer == no_buffer) {
+      ++without_gradient_[index];
+    }
+  }
+  replica_->fill_missing_gradients(rank);
   std::vector<Slice> bucket;
   int64_t elements = 0;
   for (const Slice& gradient : replica_->gradients()) {
@@ -72,6 +80,18 @@ Program DeepSpeedReplicated::setup(Rank& rank, Stage stage) {
     replica().forget_optimizer(rank);
     reduction_.emplace(replica(), options_.reduce_bucket_size);
   }
+}
+
+std::vector<KnownDifference> DeepSpeedReplicated::known_differences() {
+  std::vector<KnownDifference> known;
+  if (reduction_) {
+    for (const auto& [parameter, steps] : reduction_->without_gradient()) {
+      known.push_back(updated_without_gradient(
+          replica().network().parameter_name(replica().parameters()[parameter].place), steps,
+          false));
+    }
+  }
+  return known;
 }
 
 // Clipping averages the norm over the ranks, which have the same gradients.

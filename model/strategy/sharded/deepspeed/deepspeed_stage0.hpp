@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 
 #include "model/strategy/data_parallel/replicated.hpp"
@@ -19,6 +20,8 @@ class FlatReduction final : public GradientExchange {
   Program finish(Rank& rank) override;
   Program settle(Rank& rank) override;
   std::vector<Bytes> take_exchanged_bytes() override { return std::exchange(exchanged_bytes_, {}); }
+  /// Backwards in which a parameter got zeros for a gradient.
+  const std::map<size_t, int64_t>& without_gradient() const { return without_gradient_; }
 
  private:
   void reduce(Rank& rank, const std::vector<Slice>& gradients);
@@ -27,6 +30,7 @@ class FlatReduction final : public GradientExchange {
   int64_t bucket_elements_;
   bool synchronises_ = true;
   Ticket reduced_{};
+  std::map<size_t, int64_t> without_gradient_;
   std::vector<Bytes> exchanged_bytes_;
 };
 
@@ -40,6 +44,7 @@ class DeepSpeedReplicated final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program gather_state(Rank& rank, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
+  std::vector<KnownDifference> known_differences() override;
 
  protected:
   GradientExchange* exchange() override { return reduction_ ? &*reduction_ : nullptr; }

@@ -68,7 +68,7 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
     rows.push_back({partitions_->elements_of(index), 1});
   }
   master_.emplace(replica_, partitions_->trainable(), ShardLayout::by_rows(rows, rank.world_size()),
-                  options_.offloads_optimizer ? host_device : DeviceId{0});
+                  options_.offloads_optimizer ? host_device : DeviceId{0}, true);
   master_->allocate(rank, rank.id(), variant);
   reduction_.emplace(replica_, *master_, options_);
 }
@@ -140,7 +140,7 @@ Program DeepSpeedSharded::forward(Rank& rank, const Batch& batch, const StepOpti
 Program DeepSpeedSharded::backward(Rank& rank, const StepOptions& asked) {
   StepOptions options = asked;
   if (computing_plan_.parameter_dtype == DType::fp16) {
-    options.loss_factor *= scaler_.scale();
+    options.loss_factor *= loss_scale_of(scaler_);
   }
   const int64_t last = replica_.last_forward();
   const std::vector<BackwardPass> passes = replica_.take_passes(options);
@@ -164,6 +164,16 @@ Program DeepSpeedSharded::backward(Rank& rank, const StepOptions& asked) {
   for (const Bytes bytes : reduction_->take_exchanged_bytes()) {
     transfers_.add(gradients_reduced, bytes);
   }
+}
+
+std::string DeepSpeedSharded::no_sync_refusal() const { return no_sync_refusal_of(options_.stage); }
+
+std::vector<KnownDifference> DeepSpeedSharded::known_differences() {
+  std::vector<KnownDifference> known = skipped_steps(scaler_);
+  if (master_) {
+    master_->add_differences(known);
+  }
+  return known;
 }
 
 // Parameters are in sub-groups of at most so many elements of this rank, each with its own norm.
@@ -198,7 +208,7 @@ Program DeepSpeedSharded::optimizer_step(Rank& rank, const UpdateOptions& option
   bool takes_step = true;
   if (is_fp16) {
     takes_step = co_await master_->is_finite(rank);
-    scaler_.note_step(!takes_step);
+    note_step(scaler_, !takes_step);
   }
   if (takes_step) {
     master_->update(rank, step);

@@ -31,6 +31,8 @@ class DeepSpeedSharded final : public DistributedStrategy {
   Program gather_state(Rank& rank, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   bool accumulates_without_exchange() const override { return true; }
+  std::string no_sync_refusal() const override;
+  std::vector<KnownDifference> known_differences() override;
 
  private:
   Program allocate(Rank& rank);

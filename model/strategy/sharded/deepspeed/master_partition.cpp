@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/deepspeed/master_partition.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -9,11 +11,12 @@
 namespace lockstep {
 
 MasterPartition::MasterPartition(Replica& replica, std::vector<size_t> parameters,
-                                 ShardLayout layout, DeviceId device)
+                                 ShardLayout layout, DeviceId device, bool keeps_gradients)
     : replica_(&replica),
       parameters_(std::move(parameters)),
       layout_(std::move(layout)),
-      device_(device) {}
+      device_(device),
+      keeps_gradients_(keeps_gradients) {}
 
 void MasterPartition::allocate(Rank& rank, int32_t index, uint64_t variant) {
   index_ = index;
@@ -44,6 +47,7 @@ void MasterPartition::write_first_values(Rank& rank, uint64_t variant) {
 }
 
 void MasterPartition::release(Rank& rank) {
+  keeps_gradients_ = false;
   drop_gradients(rank);
   forget_optimizer(rank);
   rank.release(std::exchange(master_, Slice{}));
@@ -80,6 +84,9 @@ void MasterPartition::take_gradients(Rank& rank, const std::vector<Slice>& parts
   if (!has_gradients()) {
     const DType dtype = is_offloaded() ? DType::fp32 : replica_->plan().parameter_dtype;
     gradient_ = rank.allocate(Purpose::gradient, dtype, layout_.shard_elements(), device_);
+    if (keeps_gradients_) {
+      elementwise(rank, Kernel::fill, {}, {gradient_}, 0, {stream_of_update(), {}, site});
+    }
   }
   std::vector<Slice> first;
   std::vector<Slice> first_to;
@@ -129,16 +136,58 @@ void MasterPartition::cross_to_host(Rank& rank, const std::vector<Slice>& parts,
 }
 
 void MasterPartition::drop_gradients(Rank& rank) {
-  if (has_gradients()) {
+  if (has_gradients() && !keeps_gradients_) {
     rank.release(std::exchange(gradient_, Slice{}));
   }
   taken_.clear();
 }
 
+// A parameter that no loss has used takes part in the step all the same, because the optimizer sees
+// flat tensors.
+void MasterPartition::fill_what_has_none(Rank& rank, const ComputeOptions& there) {
+  std::vector<Slice> none;
+  for (const Piece& piece : pieces_) {
+    if (!taken_.contains(piece.position)) {
+      ++without_gradient_[piece.parameter];
+      none.push_back(gradient_.part(piece.position, piece.tensor.value.elements));
+    }
+  }
+  if (!none.empty() && !keeps_gradients_) {
+    elementwise(rank, Kernel::fill, {}, none, 0, there);
+  }
+}
+
+void MasterPartition::add_differences(std::vector<KnownDifference>& known) const {
+  for (const auto& [parameter, steps] : without_gradient_) {
+    known.push_back(updated_without_gradient(
+        replica_->network().parameter_name(replica_->parameters()[parameter].place), steps,
+        keeps_gradients_));
+  }
+}
+
+KnownDifference updated_without_gradient(const std::string& parameter, int64_t steps, bool keeps) {
+  return {
+      fmt::format("`{}` got no gradient in {} step{}, and DeepSpeed updates it all the same, by "
+                  "{}; one device leaves it alone",
+                  parameter, steps, steps == 1 ? "" : "s",
+                  keeps ? "the gradient that it had last, or zeros before it had one"
+                        : "zeros, so that weight decay and momentum act"),
+      "let every loss use every parameter, for example by adding 0 * parameter.sum(), or freeze "
+      "what is not used"};
+}
+
 // A step
 
 void MasterPartition::begin_step(Rank& rank, const Step& step) {
+  if (!std::exchange(is_reduced_, false) && !step.may_lack_gradients) {
+    throw ProgramException(step.update_site,
+                           "KeyError: 0 (DeepSpeed steps by the gradients that a backward has "
+                           "reduced since the last step, and there are none)");
+  }
   const ComputeOptions there{stream_of_update(), {}, step.update_site};
+  if (has_gradients()) {
+    fill_what_has_none(rank, there);
+  }
   wide_gradient_ = gradient_;
   if (has_gradients() && gradient_.dtype != DType::fp32) {
     wide_gradient_ =

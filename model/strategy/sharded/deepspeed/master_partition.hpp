@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -9,6 +10,9 @@
 
 namespace lockstep {
 
+/// For LS306: a parameter that no loss used was updated, by zeros or what its gradient was last.
+KnownDifference updated_without_gradient(const std::string& parameter, int64_t steps, bool keeps);
+
 /// The part of the parameters that one rank updates, in full precision, with its gradients and its
 /// optimizer state: the "fp32 partition" of DeepSpeed's optimizers. It lies on the first device, or
 /// offloaded in the memory of the host, which then computes the update.
@@ -16,8 +20,10 @@ class MasterPartition {
  public:
   /// `layout` cuts `parameters`, indices into Replica::parameters(); the replica's own types are
   /// those in which gradients arrive and parameters are computed with.
+  /// `keeps_gradients`: their memory stays between steps with what is in it, so that a parameter
+  /// which gets none is updated by the one of the step before.
   MasterPartition(Replica& replica, std::vector<size_t> parameters, ShardLayout layout,
-                  DeviceId device);
+                  DeviceId device, bool keeps_gradients);
 
   /// Allocates what outlives steps and writes first values: `index` in the group that shards.
   void allocate(Rank& rank, int32_t index, uint64_t variant);
@@ -43,10 +49,13 @@ class MasterPartition {
   void take_gradients(Rank& rank, const std::vector<Slice>& parts,
                       const std::vector<int64_t>& positions, SiteId site);
   bool has_gradients() const { return gradient_.buffer != no_buffer; }
+  /// A backward has reduced its gradients, of which this rank need not have any.
+  void note_reduction() { is_reduced_ = true; }
 
   struct Step {
     UpdateOptions options{};
-    double loss_scale = 1;     ///< by which gradients are divided
+    double loss_scale = 1;            ///< by which gradients are divided
+    bool may_lack_gradients = false;  ///< else a step without a reduction before it raises
     bool gathers_norm = true;  ///< all ranks' squares are summed, also where nothing is clipped
     DType norm_dtype = DType::fp32;
     int32_t norm_calls = 1;  ///< one for each sub-group of parameters
@@ -62,7 +71,10 @@ class MasterPartition {
   void update(Rank& rank, const Step& step);
   /// Ends the step; its gradients are used up, with an update or without.
   void end_step(Rank& rank);
+  /// What comes next is taken as it is, and not added.
   void drop_gradients(Rank& rank);
+  /// Says which parameters were updated without a gradient.
+  void add_differences(std::vector<KnownDifference>& known) const;
   /// Writes the updated parameters in the replica's type into `partition`, which lies on `device`.
   /// Later work on the compute stream comes after it.
   void write_back(Rank& rank, const Slice& partition, DeviceId device, SiteId site);
@@ -70,6 +82,7 @@ class MasterPartition {
  private:
   StreamId stream_of_update() const { return stream(queue::compute, device_); }
   void write_first_values(Rank& rank, uint64_t variant);
+  void fill_what_has_none(Rank& rank, const ComputeOptions& there);
   void cross_to_host(Rank& rank, const std::vector<Slice>& parts, const std::vector<Slice>& to,
                      bool adds, SiteId site);
 
@@ -80,7 +93,10 @@ class MasterPartition {
   int32_t index_ = 0;
   Slice master_;
   std::vector<Piece> pieces_;
-  Slice gradient_;           ///< in the type of the replica, or offloaded in full precision
+  Slice gradient_;  ///< in the type of the replica, or offloaded in full precision
+  bool keeps_gradients_;
+  bool is_reduced_ = false;                     ///< since the last step
+  std::map<size_t, int64_t> without_gradient_;  ///< steps, by parameter
   std::set<int64_t> taken_;  ///< positions that have a gradient since the last step
   Slice wide_gradient_;      ///< of the step under way
   Slice squared_norm_;

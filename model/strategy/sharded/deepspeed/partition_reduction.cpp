@@ -186,6 +186,7 @@ Program PartitionReduction::finish(Rank& rank) {
   if (!reduces()) {
     co_return;
   }
+  partition_->note_reduction();
   if (!options_.during_backward) {
     for (size_t index = 0; index < replica_->parameters().size(); ++index) {
       if (replica_->parameters()[index].tensor.gradient.buffer != no_buffer) {

@@ -141,6 +141,7 @@ void ShardReduction::take(Rank& rank, const UnderWay& call) {
 }
 
 Program ShardReduction::finish(Rank& rank) {
+  partition_->note_reduction();
   if (!bucket_.empty()) {
     reduce_bucket(rank);
   }

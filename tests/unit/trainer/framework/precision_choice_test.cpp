@@ -132,3 +132,8 @@ TEST_CASE("FP8 needs a GPU of compute capability 8.9") {
   situation.cpu = true;
   CHECK_FALSE(choose_precision("transformer-engine-float16", situation).refusal.empty());
 }
+
+TEST_CASE("that GradScaler is not modelled is said where no other scaler is") {
+  CHECK(choose_precision("16-mixed", under("ddp")).note.find("GradScaler") == 0);
+  CHECK(choose_precision("16-mixed", under("deepspeed")).note.empty());
+}

@@ -33,14 +33,68 @@ TEST_CASE("a wrong key or value of a DeepSpeed configuration is refused with wha
 }
 
 TEST_CASE("accumulation in a DeepSpeed configuration is refused, as Lightning refuses it") {
-  CHECK_THROWS_WITH(made("gradient_accumulation_steps", int64_t{4}),
-                    Contains("accumulate_grad_batches"));
+  try {
+    made("gradient_accumulation_steps", int64_t{4});
+    FAIL("it must be refused");
+  } catch (const RefusedArgument& refused) {
+    CHECK(refused.argument() == "config.gradient_accumulation_steps");
+    CHECK_THAT(refused.remedy(), Contains("accumulate_grad_batches"));
+  }
 }
 
 TEST_CASE("what DeepSpeed has and is not modelled is refused as such, unless it asks for nothing") {
   const std::string key = "zero_optimization.zero_quantized_weights";
   CHECK_THROWS_AS(made(key, true), UnmodelledArgument);
   CHECK_NOTHROW(made(key, false));
+  const std::vector<std::tuple<const char*, StrategyArguments::Value, const char*>> unmodelled = {
+      {"zero_optimization.zero_hpz_partition_size", int64_t{4}, "ZeRO++"},
+      {"zero_optimization.zero_quantized_gradients", true, "ZeRO++"},
+      {"zero_optimization.mics_shard_size", int64_t{2}, "MiCS"},
+      {"zero_optimization.offload_optimizer.device", std::string("nvme"), "device: cpu"},
+      {"activation_checkpointing.partition_activations", true, "checkpoint: true"},
+      {"optimizer.type", std::string("Adam"), "the scenario's `optimizer`"},
+      {"scheduler.type", std::string("WarmupLR"), "the scenario's `lr_scheduler`"}};
+  for (const auto& [name, value, instead] : unmodelled) {
+    INFO(name);
+    try {
+      made(name, value);
+      FAIL("it is not modelled");
+    } catch (const UnmodelledArgument& error) {
+      CHECK(error.argument() == std::string("config.") + name);
+      CHECK_THAT(error.what(), Contains(instead));
+    }
+  }
+}
+
+TEST_CASE("what offloads or scales beyond what DeepSpeed can is said of its argument") {
+  const auto of_class = [](const std::string& name, const StrategyArguments::Value& value) {
+    static const Network network = small_network();
+    TrainingPlan plan;
+    plan.network = &network;
+    StrategyArguments arguments;
+    arguments.set(name, value);
+    return deepspeed().make(plan, arguments);
+  };
+  CHECK_THROWS_AS(of_class("partition_activations", true), UnmodelledArgument);
+  CHECK_NOTHROW(of_class("partition_activations", false));
+  CHECK_THROWS_AS(of_class("offload_optimizer_device", std::string("nvme")), UnmodelledArgument);
+  CHECK_THROWS_WITH(of_class("loss_scale", -1.0), Contains("loss_scale must be 0"));
+  CHECK_THROWS_WITH(of_class("hysteresis", int64_t{0}), Contains("hysteresis must be at least 1"));
+  CHECK_THROWS_WITH(of_class("loss_scale_window", int64_t{0}), Contains("must be at least 1"));
+  CHECK_THROWS_WITH(of_class("initial_scale_power", int64_t{-2000}), Contains("-1074"));
+  CHECK_THROWS_AS(of_class("stage", int64_t{4}), RefusedArgument);
+}
+
+TEST_CASE("arguments that change nothing are named") {
+  StrategyArguments arguments;
+  arguments.set("config.zero_optimization.stage", int64_t{1});
+  arguments.set("config.zero_optimization.offload_param.device", std::string("cpu"));
+  arguments.set("stage", int64_t{3});
+  arguments.set("initial_scale_power", int64_t{8});  // Lightning makes the group "fp16" of it
+  const auto found = deepspeed().without_effect(arguments);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].first == "stage");
+  CHECK(found[1].first == "config.zero_optimization.offload_param.device");
 }
 
 TEST_CASE("a DeepSpeed configuration clips by norm where it says so") {

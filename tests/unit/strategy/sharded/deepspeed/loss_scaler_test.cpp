@@ -38,3 +38,29 @@ TEST_CASE("the scale stays above its minimum, and a static one never moves") {
   fixed.note_step(true);
   CHECK(fixed.scale() == 128);
 }
+
+TEST_CASE("the first scale is a power of 2 of any sign, up to what torch takes") {
+  CHECK(LossScaler({.initial_scale_power = -5}).scale() == 1.0 / 32);
+  CHECK(LossScaler({.initial_scale_power = 63}).scale() == 9223372036854775808.0);
+  CHECK_FALSE(LossScaler({.initial_scale_power = 63}).is_too_large());
+  LossScaler large({.initial_scale_power = 64, .hysteresis = 1});
+  CHECK(large.is_too_large());
+  CHECK_FALSE(LossScaler({.loss_scale = 1, .initial_scale_power = 64}).is_too_large());
+}
+
+TEST_CASE("at the minimum the scale cannot fall, once hysteresis is used up") {
+  LossScaler scaler({.initial_scale_power = 0, .hysteresis = 2, .min_loss_scale = 1});
+  CHECK_FALSE(scaler.is_at_minimum());
+  scaler.note_step(true);
+  CHECK(scaler.is_at_minimum());
+}
+
+TEST_CASE("consecutive_hysteresis refills what an overflow has used up") {
+  for (const bool refills : {false, true}) {
+    LossScaler scaler({.initial_scale_power = 4, .hysteresis = 2, .refills_hysteresis = refills});
+    scaler.note_step(true);
+    scaler.note_step(false);
+    scaler.note_step(true);
+    CHECK(scaler.scale() == (refills ? 16 : 8));
+  }
+}

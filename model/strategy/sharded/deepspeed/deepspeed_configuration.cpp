@@ -1,0 +1,361 @@
+// DeepSpeed's own configuration, as Lightning hands it to the engine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
+
+namespace lockstep {
+
+int64_t argument_at_least(int64_t least, const std::string& name, int64_t value) {
+  if (value < least) {
+    throw ArgumentProblem(fmt::format("strategy argument {} must be at least {}", name, least),
+                          name);
+  }
+  return value;
+}
+
+// Python computes 2**power with whole numbers, which torch then takes up to 64 bits: the first
+// backward raises beyond (LossScaler::too_large).
+LossScaler::Options deepspeed_loss_scale(const StrategyArguments& arguments,
+                                         const std::string& prefix) {
+  LossScaler::Options options;
+  const auto name = [&prefix](const char* key) { return prefix + key; };
+  options.loss_scale = arguments.number(name("loss_scale"), 0);
+  if (!(options.loss_scale >= 0)) {
+    throw ArgumentProblem(
+        fmt::format("{} must be 0, for a dynamic one, or more", name("loss_scale")),
+        name("loss_scale"));
+  }
+  const auto whole = [&](const char* key, double otherwise) {
+    constexpr double bound = 1e9;  // numbers are often written as 1e3
+    return static_cast<int64_t>(std::clamp(arguments.number(name(key), otherwise), -bound, bound));
+  };
+  options.initial_scale_power = whole("initial_scale_power", 16);
+  constexpr int64_t smallest = -1074;
+  if (options.initial_scale_power < smallest) {
+    throw ArgumentProblem(
+        fmt::format("{} must be at least {}: a smaller power of 2 is no floating-point number",
+                    name("initial_scale_power"), smallest),
+        name("initial_scale_power"));
+  }
+  options.window =
+      argument_at_least(1, name("loss_scale_window"), whole("loss_scale_window", 1000));
+  // With less the scale would never fall.
+  options.hysteresis = argument_at_least(1, name("hysteresis"), whole("hysteresis", 2));
+  options.min_loss_scale = arguments.number(name("min_loss_scale"), 1);
+  return options;
+}
+
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+std::optional<DType> communicated_type(const std::string& name) {
+  static const std::array<std::pair<std::string_view, DType>, 6> names{{{"fp32", DType::fp32},
+                                                                        {"fp16", DType::fp16},
+                                                                        {"bf16", DType::bf16},
+                                                                        {"float32", DType::fp32},
+                                                                        {"float16", DType::fp16},
+                                                                        {"bfloat16", DType::bf16}}};
+  for (const auto& [text, dtype] : names) {
+    if (name == text) {
+      return dtype;
+    }
+  }
+  throw ArgumentProblem("communication_data_type must be one of fp32, fp16, bf16",
+                        "config.communication_data_type");
+}
+
+/// A configuration's keys, by their path behind "config.".
+class Configuration {
+ public:
+  explicit Configuration(const StrategyArguments& arguments) : arguments_(arguments) {}
+
+  static constexpr double largest = 1e18;  ///< of a size, far beyond any model
+
+  // "auto" stands for the default: Lightning fills in sizes of batches itself.
+  bool has(const std::string& key) const {
+    const auto& all = arguments_.all();
+    const auto found = all.find("config." + key);
+    const auto* text = found == all.end() ? nullptr : std::get_if<std::string>(&found->second);
+    return found != all.end() && !arguments_.is_none("config." + key) &&
+           (text == nullptr || *text != "auto");
+  }
+  bool boolean(const std::string& key, bool otherwise) const {
+    return has(key) ? arguments_.boolean("config." + key, otherwise) : otherwise;
+  }
+  int64_t integer(const std::string& key, int64_t otherwise, int64_t least = 0) const {
+    // Sizes are often written as 5e8.
+    if (!has(key)) {
+      return otherwise;
+    }
+    const double given = arguments_.number("config." + key, 0);
+    if (!(given <= largest)) {
+      throw ArgumentProblem(
+          fmt::format("strategy argument config.{} must be at most {:.0e}", key, largest),
+          "config." + key);
+    }
+    return argument_at_least(least, "config." + key, static_cast<int64_t>(given));
+  }
+  double number(const std::string& key, double otherwise) const {
+    return has(key) ? arguments_.number("config." + key, otherwise) : otherwise;
+  }
+  std::string text(const std::string& key, const std::string& otherwise) const {
+    return has(key) ? arguments_.text("config." + key, otherwise) : otherwise;
+  }
+
+ private:
+  const StrategyArguments& arguments_;
+};
+
+// deepspeed/runtime/zero/config.py, deepspeed/runtime/config.py.
+const Names known_keys = {"zero_optimization.stage",
+                          "zero_optimization.contiguous_gradients",
+                          "zero_optimization.reduce_scatter",
+                          "zero_optimization.reduce_bucket_size",
+                          "zero_optimization.use_multi_rank_bucket_allreduce",
+                          "zero_optimization.overlap_comm",
+                          "zero_optimization.round_robin_gradients",
+                          "zero_optimization.sub_group_size",
+                          "zero_optimization.stage3_prefetch_bucket_size",
+                          "zero_optimization.stage3_param_persistence_threshold",
+                          "zero_optimization.stage3_max_live_parameters",
+                          "zero_optimization.stage3_max_reuse_distance",
+                          "zero_optimization.offload_optimizer.device",
+                          "zero_optimization.offload_param.device",
+                          "fp16.enabled",
+                          "fp16.loss_scale",
+                          "fp16.initial_scale_power",
+                          "fp16.loss_scale_window",
+                          "fp16.hysteresis",
+                          "fp16.min_loss_scale",
+                          "fp16.consecutive_hysteresis",
+                          "bf16.enabled",
+                          "communication_data_type",
+                          "gradient_clipping"};
+// What changes neither calls nor memory here, or what Lightning fills in.
+const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
+                            "zero_optimization.allgather_partitions",
+                            "zero_optimization.load_from_fp32_weights",
+                            "zero_optimization.elastic_checkpoint",
+                            "zero_optimization.ignore_unused_parameters",
+                            "zero_optimization.legacy_stage1",
+                            "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+                            "zero_optimization.stage3_gather_fp16_weights_on_model_save",
+                            "zero_optimization.offload_optimizer.pin_memory",
+                            "zero_optimization.offload_optimizer.buffer_count",
+                            "zero_optimization.offload_optimizer.fast_init",
+                            "zero_optimization.offload_param.pin_memory",
+                            "zero_optimization.offload_param.buffer_count",
+                            "zero_optimization.offload_param.buffer_size",
+                            "zero_optimization.offload_param.max_in_cpu",
+                            "fp16.auto_cast",
+                            "train_batch_size",
+                            "train_micro_batch_size_per_gpu",
+                            "steps_per_print",
+                            "wall_clock_breakdown",
+                            "zero_allow_untested_optimizer",
+                            "zero_force_ds_cpu_optimizer",
+                            "dump_state",
+                            "prescale_gradients",
+                            "memory_breakdown"};
+struct UnmodelledKey {
+  std::string_view name;
+  std::string_view instead;
+};
+constexpr std::string_view without_zero_plus_plus =
+    "this is ZeRO++, and stage 3 without it is modelled";
+constexpr std::string_view without_mics =
+    "this is MiCS; stage 3 is modelled, and FSDPStrategy with sharding_strategy: HYBRID_SHARD";
+constexpr std::string_view only_cpu = "offload to host memory (`device: cpu`) is modelled";
+const std::vector<UnmodelledKey> unmodelled_keys = {
+    {"zero_optimization.zero_hpz_partition_size", without_zero_plus_plus},
+    {"zero_optimization.zero_quantized_weights", without_zero_plus_plus},
+    {"zero_optimization.zero_quantized_gradients", without_zero_plus_plus},
+    {"zero_optimization.zero_quantized_nontrainable_weights", without_zero_plus_plus},
+    {"zero_optimization.mics_shard_size", without_mics},
+    {"zero_optimization.mics_hierarchical_params_gather", without_mics},
+    {"zero_optimization.offload_optimizer.ratio", "the whole optimizer offloaded is modelled"},
+    {"zero_optimization.offload_optimizer.nvme_path", only_cpu},
+    {"zero_optimization.offload_param.nvme_path", only_cpu},
+    {"optimizer", "the scenario's `optimizer` is modelled, by its class of torch"},
+    {"scheduler", "the scenario's `lr_scheduler` is modelled, by its class of torch"},
+    {"activation_checkpointing", "`checkpoint: true` of a Sequential is modelled"},
+    {"sparse_gradients", "dense gradients are modelled"},
+    {"gradient_predivide_factor", "division by the number of ranks is modelled"},
+    {"data_types", ""},
+    {"amp", "fp16 and bf16 by `precision` are modelled"},
+    {"aio", only_cpu},
+    {"comms_logger", ""},
+    {"flops_profiler", ""},
+    {"tensorboard", ""},
+    {"wandb", ""},
+    {"csv_monitor", ""},
+    {"data_efficiency", ""},
+    {"curriculum_learning", ""},
+    {"elasticity", ""},
+    {"autotuning", ""},
+    {"compression_training", ""},
+    {"pipeline", ""},
+    {"checkpoint", ""},
+    {"sequence_parallel_size", ""}};
+
+bool is_or_is_below(std::string_view key, std::string_view name) {
+  return key == name || (key.starts_with(name) && key[name.size()] == '.');
+}
+
+bool is_among(const Names& names, std::string_view key) {
+  return std::ranges::any_of(names,
+                             [key](std::string_view name) { return is_or_is_below(key, name); });
+}
+
+// What a key says that asks for nothing: off, one part, the whole.
+bool asks_for_nothing(const StrategyArguments::Value& value) {
+  if (const bool* truth = std::get_if<bool>(&value)) {
+    return !*truth;
+  }
+  if (const int64_t* number = std::get_if<int64_t>(&value)) {
+    return *number <= 1;
+  }
+  const double* number = std::get_if<double>(&value);
+  return std::holds_alternative<std::monostate>(value) || (number != nullptr && *number == 1);
+}
+
+// A key that has others below it, given as a plain value.
+bool is_group(std::string_view key) {
+  return std::ranges::any_of(known_keys, [key](std::string_view name) {
+    return name.starts_with(key) && name.size() > key.size() && name[key.size()] == '.';
+  });
+}
+
+void check_keys(const StrategyArguments& arguments) {
+  const std::string prefix = "config.";
+  for (const auto& [name, value] : arguments.all()) {
+    if (!name.starts_with(prefix)) {
+      continue;
+    }
+    const std::string key = name.substr(prefix.size());
+    if (key == "gradient_accumulation_steps") {
+      // _format_batch_size_and_grad_accum_config of lightning/pytorch/strategies/deepspeed.py.
+      throw RefusedArgument(
+          "`gradient_accumulation_steps` must not be in a DeepSpeed configuration: Lightning sets "
+          "them itself",
+          name, "write trainer.accumulate_grad_batches in their place");
+    }
+    if (is_group(key)) {
+      throw ArgumentProblem(
+          fmt::format(
+              "`{0}` of a DeepSpeed configuration holds keys of its own, as in {{\"{0}\": {{..}}}}",
+              key),
+          name);
+    }
+    const auto unmodelled = std::ranges::find_if(
+        unmodelled_keys,
+        [&key](const UnmodelledKey& known) { return is_or_is_below(key, known.name); });
+    if (unmodelled != unmodelled_keys.end()) {
+      if (!asks_for_nothing(value)) {
+        throw UnmodelledArgument(
+            fmt::format("`{}` of a DeepSpeed configuration is not modelled{}{}", key,
+                        unmodelled->instead.empty() ? "" : ": ", unmodelled->instead),
+            name);
+      }
+    } else if (std::ranges::count(known_keys, key) == 0 && !is_among(ignored_keys, key)) {
+      throw ArgumentProblem(fmt::format("DeepSpeed has no configuration key `{}`", key), name);
+    }
+  }
+}
+
+bool offloads(const Configuration& configuration, const std::string& what) {
+  const std::string device = configuration.text("zero_optimization." + what + ".device", "none");
+  if (device == "nvme") {
+    throw UnmodelledArgument(fmt::format("`{}` to NVMe is not modelled: {}", what, only_cpu),
+                             fmt::format("config.zero_optimization.{}.device", what));
+  }
+  if (device != "cpu" && device != "none") {
+    throw ArgumentProblem(fmt::format("{}.device must be cpu, nvme or none", what),
+                          fmt::format("config.zero_optimization.{}.device", what));
+  }
+  return device == "cpu";
+}
+
+// _format_precision_config: Lightning fills in what its own arguments say where there is no "fp16".
+LossScaler::Options loss_scale_of(const StrategyArguments& arguments,
+                                  const Configuration& configuration) {
+  const bool has_group = std::ranges::any_of(
+      arguments.all(), [](const auto& each) { return each.first.starts_with("config.fp16."); });
+  if (!has_group) {
+    return deepspeed_loss_scale(arguments, "");
+  }
+  StrategyArguments given;
+  for (const auto& [name, value] : arguments.all()) {
+    const auto* text = std::get_if<std::string>(&value);
+    if (text == nullptr || *text != "auto") {
+      given.set(name, value);
+    }
+  }
+  LossScaler::Options options = deepspeed_loss_scale(given, "config.fp16.");
+  options.refills_hysteresis = configuration.boolean("fp16.consecutive_hysteresis", false);
+  return options;
+}
+
+}  // namespace
+
+DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments) {
+  check_keys(arguments);
+  const Configuration configuration(arguments);
+  const std::string zero = "zero_optimization.";
+  DeepSpeedOptions options;
+  options.stage = configuration.integer(zero + "stage", 0);
+  options.contiguous_gradients = configuration.boolean(zero + "contiguous_gradients", true);
+  options.overlap_comm = configuration.boolean(zero + "overlap_comm", options.stage == 3);
+  options.reduce_scatter = configuration.boolean(zero + "reduce_scatter", true);
+  options.use_multi_rank_bucket_allreduce =
+      configuration.boolean(zero + "use_multi_rank_bucket_allreduce", true);
+  options.round_robin_gradients = configuration.boolean(zero + "round_robin_gradients", false);
+  options.reduce_bucket_size = configuration.integer(zero + "reduce_bucket_size", 500'000'000, 1);
+  options.sub_group_size = configuration.integer(zero + "sub_group_size", 1'000'000'000, 1);
+  options.prefetch_bucket_size =
+      configuration.integer(zero + "stage3_prefetch_bucket_size", options.prefetch_bucket_size);
+  options.param_persistence_threshold = configuration.integer(
+      zero + "stage3_param_persistence_threshold", options.param_persistence_threshold);
+  options.max_live_parameters =
+      configuration.integer(zero + "stage3_max_live_parameters", options.max_live_parameters);
+  options.max_reuse_distance =
+      configuration.integer(zero + "stage3_max_reuse_distance", options.max_reuse_distance);
+  options.offloads_optimizer = offloads(configuration, "offload_optimizer");
+  options.offloads_parameters = offloads(configuration, "offload_param");
+  options.loss_scale = loss_scale_of(arguments, configuration);
+  if (configuration.has("gradient_clipping")) {
+    const double limit = configuration.number("gradient_clipping", 0);
+    options.clipping =
+        limit > 0 ? GradientClipping{GradientClipping::Algorithm::norm, limit} : GradientClipping{};
+  }
+  if (configuration.has("communication_data_type")) {
+    options.communication_data_type =
+        communicated_type(configuration.text("communication_data_type", ""));
+  }
+  return options;
+}
+
+void check_deepspeed_types(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  const Configuration configuration(arguments);
+  const bool fp16 = configuration.boolean("fp16.enabled", false);
+  const bool bf16 = configuration.boolean("bf16.enabled", false);
+  if (fp16 && bf16) {
+    throw RefusedArgument("bfloat16 and fp16 modes cannot be simultaneously enabled",
+                          "config.bf16.enabled", "enable one of them");
+  }
+  if ((fp16 && plan.activation_dtype != DType::fp16) ||
+      (bf16 && plan.activation_dtype != DType::bf16)) {
+    throw ArgumentProblem(
+        fmt::format("the DeepSpeed configuration enables {0}, but the Trainer's `precision` is of "
+                    "{1}: the engine converts the model, and Lightning the batches",
+                    fp16 ? "fp16" : "bf16", name_of(plan.activation_dtype)),
+        fp16 ? "config.fp16.enabled" : "config.bf16.enabled",
+        fmt::format("set precision: {}", fp16 ? "16-mixed" : "bf16-mixed"));
+  }
+}
+
+}  // namespace lockstep
