@@ -225,7 +225,11 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   one->logged.network_is_alike = one->is_whole && same_steps && different.empty();
   judge_metrics(rehearsal, one->logged);
   if (!same_steps) {
-    return leave_out("it takes a different number of steps");
+    std::string why = "it takes a different number of steps";
+    for (const KnownDifference& known : here.known_differences) {
+      why += "; " + known.cause;
+    }
+    return leave_out(why);
   }
   const auto apart = std::find_if(rehearsal.findings.begin(), rehearsal.findings.end(),
                                   [](const Finding& known) { return known.code == "LS305"; });

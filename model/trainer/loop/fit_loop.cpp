@@ -272,7 +272,8 @@ Program FitLoop::epoch() {
     progress.batch_size = next.size();
     progress.is_last_batch = number + 1 == progress.num_batches;
     ++progress.batches;
-    const bool steps = (number + 1) % window == 0 || progress.is_last_batch;
+    const bool ends_epoch = progress.is_last_batch && !training_.program().accumulates_itself;
+    const bool steps = (number + 1) % window == 0 || ends_epoch;
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);
     used.samples.insert(used.samples.end(), next.samples.begin(), next.samples.end());

@@ -258,6 +258,8 @@ class Training final : public TrainerScope {
   std::optional<size_t> toggled_;  ///< the optimizer of the toggle_model around
   bool training_ = false;          ///< gradients will be asked for
   bool synchronise_ = true;
+  bool engine_steps_ = true;   ///< in this batch; Lightning may count otherwise
+  int64_t micro_batches_ = 0;  ///< of the training, where the strategy accumulates
   double loss_factor_ = 1;
   std::optional<Closure> closure_;        ///< of the batch that runs
   std::map<size_t, Clipping> clippings_;  ///< of the next step, by optimizer

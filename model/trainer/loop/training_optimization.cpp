@@ -21,10 +21,17 @@ Program Training::training_batch(bool steps, bool begins_window) {
   entered_wrapper_ = false;
   training_ = true;
   const bool automatic = program_.trainer.automatic_optimization;
-  synchronise_ = !automatic || steps || !strategy_->accumulates_without_exchange();
+  const int64_t window = program_.trainer.accumulate_grad_batches;
+  engine_steps_ = !automatic || steps;
+  if (automatic && program_.accumulates_itself) {
+    engine_steps_ = ++micro_batches_ % window == 0;
+  }
+  synchronise_ = engine_steps_ || !strategy_->accumulates_without_exchange();
   samples_since_update_ += batch_->size();
-  loss_factor_ =
-      automatic ? 1.0 / static_cast<double>(program_.trainer.accumulate_grad_batches) : 1.0;
+  loss_factor_ = automatic ? 1.0 / static_cast<double>(window) : 1.0;
+  if (automatic && program_.accumulates_itself) {
+    loss_factor_ /= static_cast<double>(window);  // the engine divides what Lightning has divided
+  }
   if (automatic) {
     closure_ = Closure{begins_window, false};
     co_await optimize(steps);
@@ -41,9 +48,10 @@ Program Training::training_batch(bool steps, bool begins_window) {
   drop_forwards();
 }
 
-// The hook `optimizer_step` is given the closure, and has to run it.
+// The hook `optimizer_step` is given the closure, and has to run it. Where the strategy
+// accumulates, it is called in every batch (loops/optimization/automatic.py).
 Program Training::optimize(bool steps) {
-  if (!steps) {
+  if (!steps && !program_.accumulates_itself) {
     co_await run_closure();
     co_return;
   }
@@ -56,7 +64,9 @@ Program Training::optimize(bool steps) {
     co_await run_closure();
     co_await update(0, no_site);
   }
-  count_step();
+  if (steps) {
+    count_step();
+  }
   if (!closure_->has_run) {
     throw ProgramException(site_of(program_.scenario->program->find("optimizer_step")->place),
                            "The closure hasn't been executed");
@@ -202,6 +212,10 @@ Program Training::update(size_t optimizer, SiteId site) {
       clippings_[optimizer] = {program_.trainer.gradient_clipping, no_site};
     }
     co_await hook("configure_gradient_clipping");
+  }
+  if (!engine_steps_) {
+    clippings_.erase(optimizer);
+    co_return;
   }
   interpreter_.hand_over_compute_stream();
   UpdateOptions options;

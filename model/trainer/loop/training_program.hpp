@@ -80,6 +80,7 @@ struct TrainingProgram {
   TrainingPlan plan;
   std::vector<std::string> optimizer_names;  ///< of plan.optimizers; empty where it has none
   StrategyFactory make_strategy;
+  bool accumulates_itself = false;                         ///< the strategy does
   ManualClipping manual_clipping = ManualClipping::clips;  ///< of the strategy
   std::optional<GradientClipping> clips_as{};              ///< of a step for which nothing is asked
   StrategyArguments strategy_arguments;

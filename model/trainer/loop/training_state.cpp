@@ -1,4 +1,6 @@
 // What the user's statements see of the model: its buffers and parameters.
+#include <fmt/core.h>
+
 #include "model/expression/evaluation_error.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/trainer/loop/training.hpp"
@@ -21,7 +23,28 @@ void Training::bind_buffers() {
 }
 
 std::vector<KnownDifference> Training::known_differences() {
-  return is_set_up_ ? strategy_->known_differences() : std::vector<KnownDifference>();
+  if (!is_set_up_) {
+    return {};
+  }
+  std::vector<KnownDifference> known = strategy_->known_differences();
+  const int64_t window = program_.trainer.accumulate_grad_batches;
+  if (micro_batches_ == 0 || window == 1) {
+    return known;
+  }
+  known.push_back({fmt::format("the loss of a micro-batch is divided by accumulate_grad_batches "
+                               "twice, by Lightning and by the strategy's engine: gradients are "
+                               "1/{} of what they should be",
+                               window),
+                   "accumulate by hand (automatic_optimization: false), where the engine does not "
+                   "divide, or use Adam, whose steps do not depend on the scale"});
+  if (progress.global_step * window != micro_batches_) {
+    known.push_back(
+        {"the engine counts micro-batches over all epochs, and does not step at the "
+         "end of one: what is left goes into the next",
+         "let accumulate_grad_batches divide the batches of an epoch "
+         "(limit_train_batches)"});
+  }
+  return known;
 }
 
 std::optional<Value> Training::parameter(std::string_view name) {

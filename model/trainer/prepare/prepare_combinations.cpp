@@ -78,6 +78,22 @@ void check_manual(Preparation& preparation, const TrainerSpec& trainer) {
   }
 }
 
+// ClosureResult divides the loss, and so does the engine's backward (_scale_loss_by_gas).
+void note_accumulation(Preparation& preparation, const TrainerSpec& trainer) {
+  const auto& program = preparation.scenario->program;
+  if (!preparation.placement.traits.accumulates_itself ||
+      value_or(trainer.accumulate_grad_batches, int64_t{1}) <= 1 ||
+      (program && !value_or(program->automatic_optimization, true))) {
+    return;
+  }
+  add_problem(
+      preparation, Kind::note, trainer.accumulate_grad_batches->place,
+      fmt::format("{} divides the loss by `accumulate_grad_batches` after Lightning has "
+                  "done so: gradients are {} times smaller, which SGD and clipping feel "
+                  "and Adam does not",
+                  preparation.placement.strategy.name, trainer.accumulate_grad_batches->value));
+}
+
 void check_sync_batchnorm(Preparation& preparation, const TrainerSpec& trainer) {
   const StrategyTraits& traits = preparation.placement.traits;
   if (!value_or(trainer.sync_batchnorm, false) || !traits.is_one_process()) {
@@ -256,6 +272,7 @@ void check_combinations(Preparation& preparation) {
   check_hooks(preparation);
   check_transfer_under_dp(preparation);
   check_manual(preparation, trainer);
+  note_accumulation(preparation, trainer);
   check_sync_batchnorm(preparation, trainer);
   check_accelerator(preparation);
   const DataSpec& data = *preparation.scenario->data;

@@ -236,6 +236,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   find_names_used(*program);
   add_sites_of(*entry, preparation.sites);
   program->make_strategy = entry->make;
+  program->accumulates_itself = entry->traits.accumulates_itself;
   program->clips_as = world.clips_as;
   program->manual_clipping = entry->traits.manual_clipping;
   check_ignored_clipping(preparation, *entry);
