@@ -12,20 +12,24 @@
 
 namespace {
 
-enum class Workload : uint8_t { bare, ddp };
+enum class Workload : uint8_t { bare, ddp, epochs };
 
-std::vector<std::string> command(const char* verb, Workload workload, int64_t ranks) {
+// `size`: ranks, or epochs.
+std::vector<std::string> command(const char* verb, Workload workload, int64_t size) {
   const std::string root = LOCKSTEP_SOURCE_DIR;
   std::vector<std::string> words{LOCKSTEP_PROGRAM, verb};
   if (workload == Workload::bare) {
     words.push_back(root + "/scenarios/iteration-16-layers.yaml");
-    words.insert(words.end(), {"--set", "cluster.ranks=" + std::to_string(ranks)});
+    words.insert(words.end(), {"--set", "cluster.ranks=" + std::to_string(size)});
+  } else if (workload == Workload::epochs) {
+    words.push_back(root + "/bench/resnet-50-ninety-epochs.yaml");
+    words.insert(words.end(), {"--set", "trainer.max_epochs=" + std::to_string(size)});
   } else {
-    const std::string nodes = std::to_string(ranks / 8);
+    const std::string nodes = std::to_string(size / 8);
     words.push_back(root + "/bench/ddp_nodes.yaml");
     words.insert(words.end(),
                  {"--set", "cluster.nodes=" + nodes, "--set", "trainer.num_nodes=" + nodes, "--set",
-                  "data.train.samples=" + std::to_string(ranks * 24)});
+                  "data.train.samples=" + std::to_string(size * 24)});
   }
   return words;
 }
@@ -105,5 +109,13 @@ BENCHMARK_CAPTURE(whole_command, run_bare, "run", Workload::bare)
     ->Arg(1'000)
     ->Arg(10'000)
     ->Arg(100'000)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_command, run_epochs, "run", Workload::epochs)
+    ->Arg(90)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_command, verify_epochs, "verify", Workload::epochs)
+    ->Arg(90)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);

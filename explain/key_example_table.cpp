@@ -261,6 +261,7 @@ constexpr KeyExample examples[] = {
      "  training_step: [forward, {backward: loss}, optimizer_step, zero_grad]"},
     {"verify", "world_sizes", "[2, 4]"},
     {"verify", "max_schedules", "100"},
+    {"verify", "all_steps", "true"},
     {"verify", "numerics", "true"},
     {"verify", "single_device", "false"},
     {"verify", "ignore", "{LS304: padding is meant}"},

@@ -29,6 +29,7 @@ struct Breakdown {
 struct Prediction {
   Time total_time{};
   int64_t steps = 0;              ///< optimizer steps of rank 0
+  int64_t simulated_steps = 0;    ///< of these; the others repeat earlier ones
   std::optional<Time> step_time;  ///< steady: between the ends of two steps; none without a step
   /// Range from calibration: 90 % of the held-out steps are within it. Empty without calibration.
   std::optional<Time> step_time_low;

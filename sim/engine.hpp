@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
@@ -47,6 +49,8 @@ struct SimulationOptions {
   std::vector<std::pair<int32_t, Time>> lost_ranks;
   std::vector<LinkFault> link_faults;
   PositionObserver* observer = nullptr;  ///< observes the position of ranks; may be null
+  /// Whether periods of loops are left out once the world has come back to the same state.
+  bool leaves_out_periods = false;
   /// Asked now and then whether to give up; null: never. Then ranks are left waiting.
   std::function<bool()> stop_asked{};
 };
@@ -93,7 +97,8 @@ class Engine {
   const SimulationOptions& simulation() const { return simulation_; }
   Journal* journal() { return journal_; }
   int64_t operations() const { return operations_; }
-  Time latest() const { return latest_; }
+  /// When the last operation or host thread ends.
+  Time latest() const;
   /// Numbers of the link faults that slowed something.
   const std::set<int32_t>& struck_links() const { return struck_links_; }
 
@@ -113,6 +118,7 @@ class Engine {
   void suspend(RankState& rank, std::span<const Ticket> tickets, Until until, LaneState& lane);
   Lane& start_lane(RankState& rank, Program program);
   void reached(RankState& rank, const Position& position);
+  int64_t begins_period(RankState& rank, const PeriodStart& start);
   /// Waits forever: for tickets, or for room in the launch queue.
   bool stuck(const RankState& rank, LaneState& lane) {
     return held(rank, lane) || !lane.lane.done();  // `held` first: it forgets holds that ended
@@ -134,6 +140,7 @@ class Engine {
   }
 
  private:
+  friend class WorldState;
   static constexpr uint64_t generation_mask = (1u << 28) - 1;
   static constexpr int lane_bits = 10;
 
@@ -220,6 +227,18 @@ class Engine {
   void take_from_any_source(uint32_t destination, size_t place, uint32_t send);
   Channel& channel(uint32_t communicator, int32_t source, int32_t destination, int32_t tag);
 
+  // Periods that are left out (periods.cpp).
+  /// The world when rank 0 began a period.
+  struct KnownState {
+    std::vector<int64_t> words;
+    std::vector<int64_t> periods;  ///< by rank
+    Time time{};
+  };
+  static void note_submitted(RankState& rank, const Op& op);
+  void find_cycle(int32_t level);
+  bool is_cycle(int32_t level, int64_t periods, const KnownState& before, const KnownState& now);
+  int64_t begin_period(RankState& rank, int32_t level);
+
   // Slow links (link_faults.cpp).
   void begin_link_faults();
   void handle_link(uint32_t fault, bool begins);
@@ -277,6 +296,7 @@ class Engine {
   int64_t active_link_faults_ = 0;
   bool latencies_change_ = false;  ///< some link fault adds to them
   std::set<int32_t> struck_links_;
+  std::array<std::deque<KnownState>, period_levels> known_states_;  ///< the newest first
   Time now_{};
   Time latest_{};
   int64_t operations_ = 0;

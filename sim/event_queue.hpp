@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,6 +26,12 @@ class EventQueue {
 
   bool empty() const { return heap_.empty(); }
   size_t size() const { return heap_.size(); }
+  /// All that are pending, earliest first.
+  std::vector<Event> in_order() const {
+    std::vector<Event> events = heap_;
+    std::sort(events.begin(), events.end(), before);
+    return events;
+  }
 
   void push(Time time, uint64_t target) {
     const uint64_t number = pushed_++;

@@ -53,6 +53,7 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
   flow.since = now;
   flow.rate = 0;
   flow.active = true;
+  flow.order = started_++;
   ++flow.generation;
   for (const LinkIndex link : *plan.links) {
     links_[link].flows.push_back(index);
@@ -72,7 +73,10 @@ void FlowNetwork::leave_links(uint32_t index, std::vector<uint32_t>& neighbours)
     flows.erase(std::find(flows.begin(), flows.end(), index));
     neighbours.insert(neighbours.end(), flows.begin(), flows.end());
   }
-  std::sort(neighbours.begin(), neighbours.end());
+  // By their start, because the index of a flow depends on which of earlier ones have ended.
+  std::sort(neighbours.begin(), neighbours.end(), [this](uint32_t left, uint32_t right) {
+    return flows_[left].order < flows_[right].order;
+  });
   neighbours.erase(std::unique(neighbours.begin(), neighbours.end()), neighbours.end());
 }
 

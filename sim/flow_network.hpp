@@ -30,11 +30,16 @@ class FlowNetwork {
   bool finish(Time now, uint32_t flow, uint32_t generation, std::vector<Forecast>& forecasts);
   /// Whether a transfer is on its way over this link.
   bool carries(LinkIndex link) const { return !links_[link].flows.empty(); }
+  /// Whether a forecast still holds.
+  bool holds(uint32_t flow, uint32_t generation) const {
+    return flows_[flow].active && flows_[flow].generation == generation;
+  }
   /// A link becomes slower or faster (> 0).
   void set_capacity(Time now, LinkIndex link, BytesPerSecond capacity,
                     std::vector<Forecast>& forecasts);
 
  private:
+  friend class WorldState;
   struct Flow {
     const std::vector<LinkIndex>* links = nullptr;
     const std::vector<uint32_t>* weights = nullptr;
@@ -42,6 +47,7 @@ class FlowNetwork {
     double rate = 0;  ///< bytes per second
     Time since{};     ///< when `remaining_bytes` was right
     uint32_t generation = 0;
+    uint64_t order = 0;  ///< of its start among all
     bool active = false;
     bool visited = false;
 
@@ -67,6 +73,7 @@ class FlowNetwork {
   std::vector<Link> links_;
   std::vector<Flow> flows_;
   std::vector<uint32_t> free_;
+  uint64_t started_ = 0;
 };
 
 }  // namespace lockstep::sim

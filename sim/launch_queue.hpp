@@ -47,6 +47,7 @@ class LaunchQueue {
   }
 
  private:
+  friend class WorldState;
   bool counting_ = false;
   std::vector<Time> finishes_;  ///< ascending from head_
   size_t head_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -50,6 +51,50 @@ struct GroupState {
   int64_t next_call = 0;
 };
 
+/// The world may come back to the same state after so many periods, because ranks that do the same
+/// at the same time take turns.
+inline constexpr int64_t periods_of_cycle_max = 4;
+
+/// Periods that are left out: whole cycles, the same ones on all ranks.
+struct LeftOut {
+  int64_t from = 0;    ///< the number of the first
+  int64_t cycles = 0;  ///< 0: nothing is left out
+  int64_t periods_of_cycle = 1;
+  Time cycle{};
+};
+
+/// Where a rank stands in a loop of its program.
+struct LoopState {
+  struct Period {
+    int64_t first_row = 0;   ///< in the journal
+    uint64_t submitted = 0;  ///< a hash of its operations, in their order
+  };
+  int64_t periods = 0;        ///< that it began, in all loops of this level
+  int64_t before_alike = 0;   ///< of these, until the present loop began to do the same
+  int64_t alike = 0;          ///< as it said last
+  uint32_t first_ticket = 0;  ///< of the period that it is in
+  std::array<Period, 2 * periods_of_cycle_max> last{};  ///< the present one and those before
+  std::vector<int64_t> memory;  ///< the program's own, when it began the present period
+  LeftOut left_out;                                     ///< once it comes there
+
+  /// 0: the present one.
+  Period& ago(int64_t number) { return last[place(number)]; }
+  const Period& ago(int64_t number) const { return last[place(number)]; }
+
+ private:
+  size_t place(int64_t number) const {
+    return (static_cast<size_t>(periods) + last.size() - static_cast<size_t>(number)) %
+           last.size();
+  }
+};
+
+/// How much later than the engine's clock says a rank submits its tickets from this one on, because
+/// periods before them were left out.
+struct SkippedTime {
+  uint32_t first_ticket = 0;
+  Time time{};
+};
+
 /// Everything of one rank.
 struct RankState {
   Place place;
@@ -65,10 +110,20 @@ struct RankState {
   RankEnd end;
   LaunchQueue launched;
   std::vector<Ticket> open_promises;
+  std::array<LoopState, period_levels> loops{};
+  std::vector<SkippedTime> skipped_times;  ///< of lane 0, ascending; those that may be asked for
   /// Message of the first failed kernel; a lane that settles its ticket ends with it.
   std::optional<RankEnd> broken;
   UpdateSensitivities sensitivities;
 
+  Time skipped_time(Ticket ticket) const {
+    for (size_t at = skipped_times.size(); at > 0; --at) {
+      if (skipped_times[at - 1].first_ticket <= ticket.sequence) {
+        return skipped_times[at - 1].time;
+      }
+    }
+    return {};
+  }
   StreamState& stream(StreamId id) {
     for (StreamState& known : streams) {
       if (known.id == id) {

@@ -49,6 +49,10 @@ class SimPort final : public Port, public HostTime {
     return ProcessSignal::none;
   }
 
+  int64_t begins_period(const PeriodStart& start) override {
+    return engine_.begins_period(rank_, start);
+  }
+
   Time now() const override { return rank_.running == nullptr ? Time{} : rank_.running->host; }
 
  private:

@@ -41,6 +41,11 @@ Ticket Engine::submit(RankState& rank, std::span<const Op> ops) {
   for (const Op& op : ops) {
     submit_part(rank, lane, op, ticket);
   }
+  if (simulation_.leaves_out_periods) {
+    for (const Op& op : ops) {
+      note_submitted(rank, op);
+    }
+  }
   const TicketState& state = lane.tickets.state(ticket.sequence);
   for (const Op& op : ops) {
     if (op.kind != OpKind::host) {
@@ -196,11 +201,13 @@ void Engine::tell(RankState& rank, Ticket ticket, Time issue, Time start, Time f
   }
   LaneJournal& rows = journal_->lane(static_cast<int32_t>(rank.place.rank.value), ticket.lane);
   const Completion known = rows.completion(ticket.sequence);
+  const Time skipped = rank.skipped_times.empty() ? Time{} : rank.skipped_time(ticket);
   if (known.outcome == Outcome::ok) {  // another part of a grouped call
-    start = std::min(start, known.start);
-    finish = std::max(finish, known.finish);
+    start = std::min(start, known.start - skipped);
+    finish = std::max(finish, known.finish - skipped);
   }
-  rows.complete(ticket.sequence, {issue, start, finish, Outcome::ok, {}});
+  rows.complete(ticket.sequence,
+                {issue + skipped, start + skipped, finish + skipped, Outcome::ok, {}});
 }
 
 void Engine::resolve(TicketState& state, bool failed) {

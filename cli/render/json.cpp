@@ -89,6 +89,7 @@ Json prediction_json(const Prediction& prediction) {
   json["mfu"] = optional(prediction.mfu);
   json["breakdown_s"] = breakdown_json(prediction.breakdown);
   json["steps"] = prediction.steps;
+  json["simulated_steps"] = prediction.simulated_steps;
   json["first_step_s"] = optional_s(prediction.first_step);
   json["total_time_s"] = seconds(prediction.total_time);
   json["total_time_low_s"] = optional_s(prediction.total_time_low);

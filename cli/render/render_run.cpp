@@ -116,6 +116,10 @@ std::string answers(const Rehearsal& rehearsal) {
   if (prediction.steps > 0) {
     out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
                 "first step " + time_text(prediction.first_step->count()));
+    if (prediction.simulated_steps < prediction.steps) {
+      out += line("", fmt::format("{} of them simulated: the others repeat these",
+                                  prediction.simulated_steps));
+    }
   } else {
     out +=
         line("total time", time_text(prediction.total_time.count()) +

@@ -31,6 +31,12 @@ std::string looked_at(const Rehearsal& rehearsal) {
   if (coverage.epochs > 0) {
     texts.push_back(plural(coverage.epochs, "epoch"));
   }
+  const Prediction& prediction = rehearsal.results.prediction;
+  if (prediction.simulated_steps < prediction.steps) {
+    texts.push_back(fmt::format(
+        "{} (of which {} repeat earlier ones: no statement depends on what differs between them)",
+        plural(prediction.steps, "step"), prediction.steps - prediction.simulated_steps));
+  }
   if (rehearsal.run.result.ends.empty() || coverage.schedules == 0) {
     return joined(texts, ", ");
   }

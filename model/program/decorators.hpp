@@ -44,6 +44,7 @@ class PortDecorator : public Port {
     return inner_.choose(site, kind, alternatives, local);
   }
   ProcessSignal reached(const Position& position) override { return inner_.reached(position); }
+  int64_t begins_period(const PeriodStart& start) override { return inner_.begins_period(start); }
 
  protected:
   Port& inner_;

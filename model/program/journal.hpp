@@ -41,6 +41,15 @@ struct Membership {
   uint64_t communicator = 0;  ///< the same for all members of one communicator
   MemberList members{};       ///< one list for all ranks that made the group
 };
+/// Periods that a world has left out: they repeat, on lane 0 of a rank, the rows of the period
+/// before. Times of later rows count them.
+struct RepeatedRows {
+  int64_t begin = 0;    ///< first row of the period that is repeated
+  int64_t end = 0;      ///< behind its last row
+  int64_t periods = 0;  ///< left out
+  Time period{};        ///< how long each of them takes
+};
+
 /// Names the communicator that call number `call` (from 0) of the parent made for these members.
 uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t> members);
 
@@ -65,6 +74,9 @@ class Journal {
   std::map<uint8_t, std::string> stream_names;
   /// The groups that each rank made: index = GroupId; index 0, the world, stays empty.
   std::vector<std::vector<Membership>> groups;
+  /// By rank, in the order of `end`; those that enclose others come after them. Empty: nothing was
+  /// left out on any rank.
+  std::vector<std::vector<RepeatedRows>> repeated;
   /// The communicator behind a rank's group; the world's key is 0 and its members are all ranks.
   uint64_t communicator(int32_t rank, GroupId group) const;
 

@@ -10,6 +10,7 @@
 #include "model/core/position.hpp"
 #include "model/core/process_signal.hpp"
 #include "model/core/values.hpp"
+#include "model/program/repetition.hpp"
 #include "model/program/shared_values.hpp"
 #include "model/program/task.hpp"
 
@@ -91,6 +92,11 @@ class Port {
   /// signal that has come since: Python runs its handlers between two steps of the program, never
   /// within a call that waits.
   virtual ProcessSignal reached(const Position&) { return ProcessSignal::none; }
+
+  /// A loop stands at the beginning of a period. Gives how many periods the world has left out
+  /// because it has proved what they would do: the program goes on that many periods later. A world
+  /// that runs for real leaves out none.
+  virtual int64_t begins_period(const PeriodStart&) { return 0; }
 };
 
 }  // namespace lockstep

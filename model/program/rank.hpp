@@ -178,6 +178,7 @@ class Rank {
     return port_->choose(site, kind, alternatives, local);
   }
   ProcessSignal reached(const Position& position) { return port_->reached(position); }
+  int64_t begins_period(const PeriodStart& start) { return port_->begins_period(start); }
 
  private:
   friend class GroupedCall;

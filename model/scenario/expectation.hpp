@@ -75,6 +75,7 @@ struct VerifySpec {
   Given<int64_t> max_schedules;
   Given<std::string> numerics;  ///< "auto", "true", "false"
   Given<bool> single_device;
+  Given<bool> all_steps;  ///< simulate also those that repeat earlier ones
   struct Ignored {
     std::string code;
     std::string reason;

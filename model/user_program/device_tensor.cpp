@@ -142,6 +142,35 @@ void TensorStore::settled(StreamId on, Ticket ticket) {
   release_finished();
 }
 
+void TensorStore::remember(const DeviceTensor& tensor, ProgramMemory& memory) {
+  memory.numbers.push_back(tensor.slice.bytes().count());
+  memory.numbers.push_back(std::ssize(tensor.uses));
+  for (const auto& [on, ticket] : tensor.uses) {
+    memory.numbers.push_back(int64_t{on.value});
+    memory.tickets.push_back(ticket);
+  }
+}
+
+void TensorStore::remember(ProgramMemory& memory) const {
+  memory.numbers.push_back(std::ssize(dropped_->tensors));
+  for (const DeviceTensor& tensor : dropped_->tensors) {
+    remember(tensor, memory);
+  }
+  for (const auto& [on, sequence] : settled_) {
+    memory.numbers.push_back(int64_t{on.second.value});
+    memory.tickets.push_back({sequence, on.first});
+  }
+  for (const auto& [streams, sequence] : orders_) {
+    memory.numbers.push_back(int64_t{streams.first.value});
+    memory.numbers.push_back(int64_t{streams.second.value});
+    memory.tickets.push_back({sequence, LaneId{}});
+  }
+  for (const auto& [on, sequence] : known_) {
+    memory.numbers.push_back(int64_t{on.value});
+    memory.tickets.push_back({sequence, LaneId{}});
+  }
+}
+
 void TensorStore::release_finished() {
   release_if([this](const DeviceTensor& tensor) { return finished(tensor); });
 }

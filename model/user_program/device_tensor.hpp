@@ -93,6 +93,10 @@ class TensorStore {
   /// The last uses of the tensor that was dropped first.
   std::map<StreamId, Ticket> oldest_uses() const { return dropped_->tensors.front().uses; }
 
+  /// Adds what decides when tensors' memory returns.
+  void remember(ProgramMemory& memory) const;
+  static void remember(const DeviceTensor& tensor, ProgramMemory& memory);
+
   /// Names that go from here on go at this statement.
   void drops_at(SiteId site) { dropped_->site = site; }
   /// The streams whose later work may get memory of dropped tensors that other streams still use.

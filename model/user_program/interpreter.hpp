@@ -97,6 +97,7 @@ class Interpreter {
   Rank& rank() { return rank_; }
   RankLog& log() { return log_; }
   TensorStore& tensors() { return tensors_; }
+  const TensorStore& tensors() const { return tensors_; }
   const ProgramSettings& settings() const { return settings_; }
   Variable* find(std::string_view name, Frame& frame);
   void bind(const std::string& name, Variable variable, Frame& frame);

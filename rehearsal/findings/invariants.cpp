@@ -241,7 +241,7 @@ bool has_uneven_samples(const OneRun& run) {
   for (const RankLog& rank : run.preparation.log->ranks) {
     int64_t count = 0;
     for (const SampleUse& use : rank.samples) {
-      count += use.stage == "train" ? static_cast<int64_t>(use.samples.size()) : 0;
+      count += use.stage == "train" ? use.samples.size() : 0;
     }
     counts.insert(count);
   }

@@ -308,7 +308,7 @@ class LoggedReader {
     int64_t samples = samples_of_stage(run_, stage_of(hook)).value_or(0);
     for (const RankLog& rank : run_.preparation.log->ranks) {
       for (const SampleUse& use : rank.samples) {
-        samples += use.stage == "train" ? std::ssize(use.samples) : 0;
+        samples += use.stage == "train" ? use.samples.size() : 0;
       }
     }
     return samples;

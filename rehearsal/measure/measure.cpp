@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
 
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
@@ -49,27 +51,78 @@ struct Edge {
   Activity activity = compute;
 };
 
+/// What a rank did, with what a simulation has left out put back.
+class Edges {
+ public:
+  Edges(Time begin, Time end) : begin_(begin), end_(end) {}
+
+  /// `repeated`: that hold the row, the innermost first.
+  void add(Activity activity, Time start, Time finish, std::span<const RepeatedRows> repeated) {
+    if (!repeated.empty()) {
+      const RepeatedRows& rows = repeated.back();
+      Time longest{};  // that inner ones may come later
+      for (const RepeatedRows& inner : repeated.first(repeated.size() - 1)) {
+        longest += inner.period * inner.periods;
+      }
+      const int64_t first = std::max<int64_t>(0, (begin_ - finish - longest) / rows.period);
+      for (int64_t turn = first; turn <= rows.periods && start + rows.period * turn < end_;
+           ++turn) {
+        add(activity, start + rows.period * turn, finish + rows.period * turn,
+            repeated.first(repeated.size() - 1));
+      }
+      return;
+    }
+    const Time from = std::max(start, begin_);
+    const Time until = std::min(finish, end_);
+    if (from < until) {
+      edges_.push_back({from, 1, activity});
+      edges_.push_back({until, -1, activity});
+    }
+  }
+
+  std::vector<Edge> in_order() {
+    std::sort(edges_.begin(), edges_.end(),
+              [](const Edge& left, const Edge& right) { return left.at < right.at; });
+    return std::move(edges_);
+  }
+
+ private:
+  Time begin_;
+  Time end_;
+  std::vector<Edge> edges_;
+};
+
+std::vector<RepeatedRows> repeated_around(const Journal& journal, int32_t rank, int64_t row) {
+  std::vector<RepeatedRows> around;
+  if (!journal.repeated.empty()) {
+    std::ranges::copy_if(
+        journal.repeated[static_cast<size_t>(rank)], std::back_inserter(around),
+        [row](const RepeatedRows& rows) { return rows.begin <= row && row < rows.end; });
+  }
+  return around;
+}
+
 std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Time end) {
-  std::vector<Edge> edges;
+  Edges edges(begin, end);
   for (int32_t number = 0; number < journal.lanes(rank); ++number) {
     const LaneJournal& lane = journal.lane(rank, number);
+    int64_t index = 0;
     lane.for_each([&](const Row& row) {
       const std::optional<Activity> activity = activity_of(row);
+      const int64_t at = index++;
       if (!activity) {
         return;
       }
       const Completion done = lane.completion(row.sequence);
-      const Time from = std::max(done.start, begin);
-      const Time until = std::min(done.finish, end);
-      if (done.outcome == Outcome::ok && from < until) {
-        edges.push_back({from, 1, *activity});
-        edges.push_back({until, -1, *activity});
+      if (done.outcome != Outcome::ok || done.start >= end) {
+        return;
       }
+      const std::vector<RepeatedRows> repeated =
+          number == 0 ? repeated_around(journal, rank, at) : std::vector<RepeatedRows>();
+      edges.add(*activity, done.start, done.finish, repeated);
     });
   }
-  std::sort(edges.begin(), edges.end(),
-            [](const Edge& left, const Edge& right) { return left.at < right.at; });
-  return edges;
+  return edges.in_order();
 }
 
 void count_span(Breakdown& parts, const std::array<int, activity_count>& active, Time span) {
@@ -239,6 +292,32 @@ bool is_optimizer(const Row& row) {
           row.kernel == Kernel::clip_by_value);
 }
 
+namespace {
+
+// What is left out repeats the steps that end within it.
+void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>& steps) {
+  if (journal.repeated.empty()) {
+    return;
+  }
+  for (const RepeatedRows& rows : journal.repeated[static_cast<size_t>(rank)]) {
+    const auto is_within = [&](const StepMark& step) {
+      return rows.begin < step.rows.end && step.rows.end <= rows.end;
+    };
+    if (std::ranges::none_of(steps, is_within)) {
+      continue;  // a validation, which makes the step around it longer
+    }
+    for (StepMark& step : steps) {
+      if (is_within(step)) {
+        step.times *= 1 + rows.periods;
+      } else if (rows.end < step.rows.end) {
+        step.left_out += rows.period * rows.periods;
+      }
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
   std::vector<StepMark> steps;
   const LaneJournal& lane = journal.lane(rank, 0);
@@ -259,6 +338,7 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
     }
     ++index;
   });
+  count_repeated(journal, rank, steps);
   return steps;
 }
 
@@ -298,6 +378,22 @@ std::vector<size_t> like_steps(const std::vector<StepMark>& steps,
   return order;
 }
 
+/// Of steps in order, each as often as it was taken: the lower one of the middle.
+size_t weighted_median(const std::vector<StepMark>& steps, const std::vector<size_t>& order) {
+  int64_t all = 0;
+  for (const size_t step : order) {
+    all += steps[step].times;
+  }
+  int64_t before = (all - 1) / 2;
+  for (const size_t step : order) {
+    before -= steps[step].times;
+    if (before < 0) {
+      return step;
+    }
+  }
+  return order.back();
+}
+
 }  // namespace
 
 std::optional<size_t> counted_step(World world, const std::vector<StepMark>& steps,
@@ -319,12 +415,21 @@ std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
     return SteadyStep{{}, steps[0].finish, steps[0].rows, false, 0};
   }
   std::vector<size_t> order = like_steps(steps, samples);
-  const auto length = [&](size_t step) { return steps[step].finish - steps[step - 1].finish; };
+  const auto gap = [&](size_t step) { return steps[step].left_out - steps[step - 1].left_out; };
+  const auto length = [&](size_t step) {
+    return steps[step].finish - steps[step - 1].finish - gap(step);
+  };
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t left, size_t right) { return length(left) < length(right); });
-  const size_t median = order[(order.size() - 1) / 2];
-  return SteadyStep{steps[median - 1].finish, steps[median].finish, steps[median].rows, true,
-                    median};
+  size_t median = weighted_median(steps, order);
+  if (gap(median) != Time{}) {  // what began before it is far away; another shows the same
+    const auto whole = std::ranges::find_if(order, [&](size_t step) {
+      return length(step) == length(median) && gap(step) == Time{};
+    });
+    median = whole == order.end() ? median : *whole;
+  }
+  return SteadyStep{steps[median - 1].finish + gap(median), steps[median].finish,
+                    steps[median].rows, true, median};
 }
 
 Breakdown breakdown_of(const Journal& journal, int32_t rank, Time begin, Time end) {
@@ -353,7 +458,11 @@ Results measure(const OneRun& run) {
     all.push_back(steps_of(*result.journal, rank));
   }
   const std::vector<StepMark>& steps = all.front();
-  prediction.steps = static_cast<int64_t>(steps.size());
+  prediction.steps = 0;
+  for (const StepMark& step : steps) {
+    prediction.steps += step.times;
+  }
+  prediction.simulated_steps = static_cast<int64_t>(steps.size());
   const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
   const std::optional<SteadyStep> steady = steady_step(steps, samples);
   if (steady) {

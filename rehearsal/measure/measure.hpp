@@ -14,6 +14,8 @@ bool is_optimizer(const Row& row);
 struct StepMark {
   RowRange rows;  ///< of the main lane, from after the step before
   Time finish{};  ///< of its last optimizer kernel
+  int64_t times = 1;    ///< that it was taken: with it stand those that a simulation left out
+  Time left_out{};      ///< how long all took that were left out before it
 };
 /// A step is a run of optimizer kernels without a forward between them.
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
@@ -23,7 +25,7 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
 /// the median is of those that took the most: the end of an epoch may cut a batch or a window of
 /// accumulation short.
 struct SteadyStep {
-  Time begin{};
+  Time begin{};  ///< as if nothing had been left out between the two
   Time end{};
   RowRange rows;
   bool steady = true;

@@ -51,7 +51,7 @@ std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view st
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const SampleUse& use : ranks[rank].samples) {
       if (use.stage == stage && use.epoch == epoch && use.dataloader == 0) {
-        taken.push_back({static_cast<int32_t>(rank), 0, use.samples});
+        taken.push_back({static_cast<int32_t>(rank), 0, use.samples.list_unshuffled()});
       }
     }
   }

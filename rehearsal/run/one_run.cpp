@@ -105,6 +105,19 @@ std::string text_of_exceeded(const ValueMemory& budget, const Sites& sites) {
       bytes_text(budget.most().count()), sites.place(budget.exceeded_at()));
 }
 
+// What strikes at a time of its own, and an order that is drawn, differ from period to period.
+bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
+                   const RunRequest& request, const FaultPlan& faults) {
+  const Schedule& schedule = request.schedule;
+  const bool is_drawn = schedule.tie_seed || schedule.sources_last || !schedule.sources.empty() ||
+                        !schedule.free_choices.empty() || schedule.other_choices != 0;
+  const RunOptions& options = run.preparation.options;
+  return !is_drawn && faults.expected.empty() && faults.stragglers.empty() &&
+         faults.lost_ranks.empty() && simulation.link_faults.empty() &&
+         simulation.observer == nullptr && options.faults.empty() && !options.check &&
+         options.replay == nullptr && request.replay == nullptr;
+}
+
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
               const FaultPlan& faults, const ProgramOfRank& program) {
   const NamedCalibration named = calibration_of(scenario, run.machine);
@@ -138,6 +151,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   }
   simulation.observer = costs.slowed;
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
+  simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
   run.preparation.options.device_memory = costs.device_memory;
   simulation.stop_asked = [deadline = request.deadline, store = run.store] {
     return !store->failure().empty() ||

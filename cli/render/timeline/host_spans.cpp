@@ -174,6 +174,16 @@ void HostSpans::add(const Row& row) {
   }
 }
 
+void HostSpans::leave_out(int64_t steps, Time time) {
+  end_wait();
+  leave_statement();
+  leave_hook(clock_);
+  Span repeated = span(Span::Kind::repeated, {}, clock_, clock_ + time);
+  repeated.number = steps;
+  over_.push_back(repeated);
+  clock_ += time;
+}
+
 void HostSpans::end(const WaitingLane* waiting) {
   if (waiting == nullptr) {
     end_wait();

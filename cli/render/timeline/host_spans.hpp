@@ -19,6 +19,8 @@ class HostSpans {
   void add(const Row& row);
   /// No row follows. `waiting`: the thread waits forever for these; null: it does not.
   void end(const WaitingLane* waiting);
+  /// What took so long was not simulated.
+  void leave_out(int64_t steps, Time time);
   /// The clock of the thread, when it submitted the last row.
   Time clock() const { return clock_; }
   /// What is over since the last call.

@@ -117,6 +117,12 @@ void Phases::add(const Row& row, Time start, Time finish) {
   last_finish_ = std::max(last_finish_, finish);
 }
 
+void Phases::leave_out(int64_t steps) {
+  leave_phase();
+  leave_step_after_optimizer();
+  number_ += steps;
+}
+
 void Phases::end(bool hangs) {
   const bool updates_on = current_ == Part::optimizer && phase_pending_;
   leave_phase();

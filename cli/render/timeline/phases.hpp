@@ -16,6 +16,10 @@ class Phases {
 
   /// One operation; `finish` is `never` when it has not ended.
   void add(const Row& row, Time start, Time finish);
+  /// The optimizer runs so far.
+  int64_t steps() const { return number_ + (step_ && updated_ ? 1 : 0); }
+  /// So many steps follow that are not among the operations.
+  void leave_out(int64_t steps);
   /// No operation follows. `hangs`: this rank waits forever, so that what is under way never ends.
   void end(bool hangs);
   const std::vector<Span>& spans() const { return spans_; }

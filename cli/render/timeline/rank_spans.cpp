@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "cli/render/timeline/host_spans.hpp"
@@ -86,8 +87,10 @@ class RankCollector {
     memory_changed_ = false;
     group_.clear();
     int64_t index = -1;
+    begin_left_out(number);
     lane.for_each([&](const Row& row) {
       ++index;
+      leave_out_before(index, host);
       if (row.row == RowKind::allocate || row.row == RowKind::release) {
         memory_changed_ = count_memory(row) || memory_changed_;
         return;
@@ -105,6 +108,36 @@ class RankCollector {
     host.end(waiting == run_.waiting.end() ? nullptr : &*waiting);
     add_all(host.take());
     held_ = {};
+  }
+
+  void begin_left_out(int32_t lane) {
+    left_out_ = lane > 0 || journal_.repeated.empty()
+                    ? std::span<const RepeatedRows>()
+                    : journal_.repeated[static_cast<size_t>(rank_)];
+    for (const RepeatedRows& rows : left_out_) {
+      steps_at_.emplace(rows.begin, 0);
+    }
+  }
+
+  // Rows that were not simulated take their time, and count the steps that they repeat.
+  void leave_out_before(int64_t index, HostSpans& host) {
+    const auto begin = steps_at_.find(index);
+    const bool ends = !left_out_.empty() && left_out_.front().end == index;
+    if (begin == steps_at_.end() && !ends) {
+      return;
+    }
+    add_group();
+    Phases& phases =
+        phases_.try_emplace(compute_stream.value, compute_stream.value, true).first->second;
+    for (; !left_out_.empty() && left_out_.front().end == index; left_out_ = left_out_.subspan(1)) {
+      const RepeatedRows& rows = left_out_.front();
+      const int64_t steps = (phases.steps() - steps_at_[rows.begin]) * rows.periods;
+      phases.leave_out(steps);
+      host.leave_out(steps, rows.period * rows.periods);
+    }
+    if (begin != steps_at_.end()) {
+      begin->second = phases.steps();
+    }
   }
 
   bool count_memory(const Row& row) {
@@ -209,6 +242,8 @@ class RankCollector {
   std::map<int32_t, Time> ends_;               ///< of the last operation of a track
   std::set<std::pair<int32_t, int>> blocked_;  ///< tracks on which something never ends
   std::map<int32_t, Phases> phases_;           ///< by track
+  std::span<const RepeatedRows> left_out_;     ///< of the lane, those that come
+  std::map<int64_t, int64_t> steps_at_;        ///< by the first row of what is repeated
   std::vector<Span> group_;                    ///< parts of the ticket at hand
   std::map<int32_t, std::pair<Bytes, int32_t>> allocated_;  ///< size and purpose
   bool memory_changed_ = false;

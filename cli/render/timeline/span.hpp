@@ -26,6 +26,7 @@ struct Span {
     hook,       ///< of the user's program, or a function; `row.site`: a statement of it
     statement,  ///< of the user's program, at `row.site`
     wait,       ///< the host waits for `row`; of kind event: for something that is not known
+    repeated,   ///< `number` steps that were not simulated, because they repeat earlier ones
     operation,
   };
   Kind kind = Kind::operation;

@@ -8,6 +8,7 @@
 #include "model/network/network.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "properties/diagnosis/calls.hpp"
+#include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
 
@@ -92,6 +93,8 @@ std::string SpanText::name(const Span& span) const {
     case Kind::hook: return site->hook;
     case Kind::statement: return site->description;
     case Kind::wait: return wait_name(span.row);
+    case Kind::repeated:
+      return fmt::format("{} not simulated: the same again", plural(span.number, "step"));
     case Kind::operation: break;
   }
   return operation_name(span.row);
@@ -106,6 +109,7 @@ std::string SpanText::category(const Span& span) const {
     case Kind::hook: return "hook";
     case Kind::statement: return "statement";
     case Kind::wait: return "wait";
+    case Kind::repeated: return "repeated";
     case Kind::operation: break;
   }
   return std::string(name_of(span.row.kind));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/program/rank.hpp"
 #include "model/trainer/callback/callback_settings.hpp"
@@ -27,6 +28,8 @@ class Callback {
   /// Whether `run` does anything there, in the whole run: asked once.
   virtual bool acts_on(CallbackHook hook) const = 0;
   virtual Program run(CallbackHook hook) = 0;
+  /// What grows by the same in each period of a training that repeats itself.
+  virtual std::vector<int64_t*> counters() { return {}; }
 };
 
 }  // namespace lockstep

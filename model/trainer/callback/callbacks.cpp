@@ -44,4 +44,23 @@ Program Callbacks::run(CallbackHook hook) {
   }
 }
 
+std::vector<int64_t> Callbacks::counted() const {
+  std::vector<int64_t> counted;
+  for (const std::unique_ptr<Callback>& callback : callbacks_) {
+    for (const int64_t* const counter : callback->counters()) {
+      counted.push_back(*counter);
+    }
+  }
+  return counted;
+}
+
+void Callbacks::repeat_since(const std::vector<int64_t>& earlier, int64_t times) {
+  auto before = earlier.begin();
+  for (const std::unique_ptr<Callback>& callback : callbacks_) {
+    for (int64_t* const counter : callback->counters()) {
+      *counter += (*counter - *before++) * times;
+    }
+  }
+}
+
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -15,6 +16,10 @@ class Callbacks {
   Callbacks(const std::vector<CallbackSettings>& settings, Training& training);
 
   Program run(CallbackHook hook);
+
+  std::vector<int64_t> counted() const;
+  /// Counts `times` more of what has been counted since `earlier`.
+  void repeat_since(const std::vector<int64_t>& earlier, int64_t times);
 
  private:
   static constexpr size_t hooks = static_cast<size_t>(CallbackHook::train_end) + 1;

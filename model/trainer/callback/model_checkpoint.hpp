@@ -20,6 +20,7 @@ class ModelCheckpoint final : public Callback {
 
   bool acts_on(CallbackHook hook) const override;
   Program run(CallbackHook hook) override;
+  std::vector<int64_t*> counters() override { return {&last_step_saved_, &log().saved}; }
 
  private:
   Program send_folder();

@@ -17,6 +17,10 @@ Time time_of(Time work, int64_t processes, double cores) {
 
 }  // namespace
 
+int64_t DataFeed::ahead() const {
+  return loader_.sample_time == Time{} ? 0 : loader_.workers * loader_.prefetch_factor;
+}
+
 Program DataFeed::next(int64_t samples, int64_t number, int64_t batches) {
   if (loader_.sample_time == Time{}) {
     co_return;
@@ -26,9 +30,8 @@ Program DataFeed::next(int64_t samples, int64_t number, int64_t batches) {
     co_return;
   }
   // Workers side by side finish batches at the rate of one worker times their number.
-  const int64_t ahead = loader_.workers * loader_.prefetch_factor;
   const Time one = time_of(loader_.sample_time * batch_size_, loader_.workers, loader_.cores);
-  for (; ordered_ < batches && ordered_ < number + ahead; ++ordered_) {
+  for (; ordered_ < batches && ordered_ < number + ahead(); ++ordered_) {
     prepared_.push_back(rank_.compute(one, {stream(queue::data), {}, data_loading_site}));
   }
   const Ticket ready = prepared_.front();

@@ -18,6 +18,10 @@ class DataFeed {
 
   /// Returns when batch `number` of `batches` has been loaded.
   Program next(int64_t samples, int64_t number, int64_t batches);
+  /// So many batches are left out: those that are prepared stand for later ones.
+  void leave_out(int64_t batches) { ordered_ += ordered_ > 0 ? batches : 0; }
+  /// How many batches are prepared ahead of the one that is used.
+  int64_t ahead() const;
 
  private:
   Rank& rank_;

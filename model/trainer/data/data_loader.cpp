@@ -71,6 +71,31 @@ void RankBatches::add_samples(const Sampler& sampler, int64_t number, Batch& bat
   }
 }
 
+std::vector<int64_t> RankBatches::list(int64_t batches, bool shuffled) const {
+  std::vector<int64_t> samples;
+  samples.reserve(static_cast<size_t>(samples_of(batches)));
+  for (int64_t number = 0; number < batches; ++number) {
+    for (const Sampler& sampler : samplers_) {
+      const int64_t end = std::min((number + 1) * batch_size_, sampler.size());
+      for (int64_t k = number * batch_size_; k < end; ++k) {
+        samples.push_back(shuffled ? sampler.at(k) : sampler.position(k));
+      }
+    }
+    for (int64_t k = 0; samplers_.empty() && k < batch_size_; ++k) {
+      samples.push_back((number * batch_size_ + k) * replicas_ + index_);
+    }
+  }
+  return samples;
+}
+
+int64_t RankBatches::samples_of(int64_t batches) const {
+  int64_t samples = samplers_.empty() ? batches * batch_size_ : 0;
+  for (const Sampler& sampler : samplers_) {
+    samples += std::min(batches * batch_size_, sampler.size());
+  }
+  return samples;
+}
+
 Batch RankBatches::at(int64_t number) const {
   Batch batch;
   batch.given = given_.get();

@@ -60,6 +60,9 @@ class RankBatches {
               const OwnBatches& own);
   int64_t size() const { return size_; }
   Batch at(int64_t batch) const;
+  /// Of the first `batches`; `shuffled`: in their order, else as the sampler numbers them.
+  std::vector<int64_t> list(int64_t batches, bool shuffled) const;
+  int64_t samples_of(int64_t batches) const;
 
  private:
   void add_samples(const Sampler& sampler, int64_t number, Batch& batch) const;

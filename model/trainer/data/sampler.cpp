@@ -42,11 +42,14 @@ Sampler::Sampler(const Options& options) : options_(options) {
   size_ = size_ < 0 ? 0 : size_;
 }
 
+int64_t Sampler::position(int64_t k) const {
+  return options_.division == Division::whole
+             ? k
+             : (options_.index + k * options_.replicas) % options_.samples;
+}
+
 int64_t Sampler::at(int64_t k) const {
-  const int64_t n = options_.samples;
-  const int64_t position =
-      options_.division == Division::whole ? k : (options_.index + k * options_.replicas) % n;
-  return options_.shuffle ? permuted(position, n, key_) : position;
+  return options_.shuffle ? permuted(position(k), options_.samples, key_) : position(k);
 }
 
 }  // namespace lockstep

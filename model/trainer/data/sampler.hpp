@@ -31,6 +31,8 @@ class Sampler {
   int64_t size() const { return size_; }
   /// The k-th of them, 0 <= k < size().
   int64_t at(int64_t k) const;
+  /// Its number before shuffling, which is a permutation of all samples.
+  int64_t position(int64_t k) const;
 
  private:
   Options options_;

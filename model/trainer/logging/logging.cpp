@@ -244,6 +244,21 @@ void LoggedResults::remember(const Result& result, double value) {
   interpreter_.log().remember(logged);
 }
 
+void LoggedResults::remember(ProgramMemory& memory) const {
+  memory.numbers.push_back(std::ssize(results_));
+  for (const Result& result : results_) {
+    memory.numbers.insert(memory.numbers.end(),
+                          {result.in_use ? 1 : 0, result.is_reduced ? 1 : 0, std::ssize(result.unread),
+                           result.step_value != nullptr ? 1 : 0});
+    if (result.step_value) {
+      TensorStore::remember(*result.step_value, memory);
+    }
+    for (const Logged& logged : result.unread) {
+      TensorStore::remember(*logged.tensor, memory);
+    }
+  }
+}
+
 void LoggedResults::begin_batch(int64_t loader) {
   loader_ = loader;
   in_batches_ = true;

@@ -90,6 +90,8 @@ class LoggedResults {
   std::map<std::string, double> take_epoch_values() { return std::exchange(for_loggers_, {}); }
   /// Reads what the last batch has logged for the progress bar, as Lightning does after each.
   Program show_progress();
+  /// Adds what is logged and not read yet.
+  void remember(ProgramMemory& memory) const;
   /// Models a read of `trainer.callback_metrics` at this point: within batches it shows values
   /// on_step, else it reduces those of the epoch.
   Program refresh();

@@ -16,6 +16,7 @@
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
+#include "model/trainer/data/used_samples.hpp"
 #include "model/trainer/loop/weight_update.hpp"
 
 namespace lockstep {
@@ -35,7 +36,7 @@ struct SampleUse {
   std::string stage;  ///< "train", "sanity", "validate", "test", "predict"
   int64_t epoch = 0;
   int64_t dataloader = 0;
-  std::vector<int64_t> samples;  ///< in the order in which they were used
+  UsedSamples samples;
 };
 
 /// How a key was logged in the last epoch that has it, and what the value was made of.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/trainer/data/data_feed.hpp"
+#include "model/trainer/loop/repeated_loop.hpp"
 
 namespace lockstep {
 
@@ -79,7 +80,6 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   co_await training_.count_batches(loader, given);
   const RankBatches batches(loader, training_.policy(role()), progress.epoch, given);
   progress.num_batches = std::min(batches_max, limit().of(batches.size()));
-  SampleUse used{sanity ? "sanity" : prefix(), progress.epoch, progress.dataloader_idx, {}};
   DataFeed feed(training_.rank(), loader, given.size.value_or(loader.batch_size));
   const std::string hooks = "on_" + prefix() + "_batch_";
   const std::string begin = hooks + "start";
@@ -88,7 +88,18 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
   const std::string epoch_end = prefix() + "_epoch_end";
   const bool keeps_outputs = training_.has_hook(epoch_end);
   training_.note_batches(loader, progress.num_batches);
-  for (int64_t number = 0; training_.goes_on(loader, number < progress.num_batches); ++number) {
+  RepeatedLoop repeated(training_, 0, 1);
+  int64_t number = 0;
+  for (; training_.goes_on(loader, number < progress.num_batches); ++number) {
+    if (training_.stage() == Stage::fit && training_.program().repetition.batches) {
+      const int64_t last = progress.num_batches - 1 - feed.ahead();
+      const int64_t left_out = repeated.left_out(
+          number, number > (feed.ahead() > 0 ? 1 : 0) && number <= last, std::max(number, last));
+      feed.leave_out(left_out);
+      seen_batches_[progress.dataloader_idx] +=
+          sanity || !training_.program().trainer.has_logger ? 0 : left_out;
+      number += left_out;
+    }
     const Batch batch = batches.at(number);
     co_await feed.next(batch.size(), number, progress.num_batches);
     progress.batch_idx = number;
@@ -103,13 +114,13 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     co_await training_.hook(end);
     training_.leave_batch();
     co_await log_batch(sanity);
-    used.samples.insert(used.samples.end(), batch.samples.begin(), batch.samples.end());
     if (!keeps_outputs) {
       training_.outputs.clear();
     }
     training_.leave_if_terminated(progress.is_last_batch);
   }
-  training_.log().samples.push_back(std::move(used));
+  training_.log().samples.push_back({sanity ? "sanity" : prefix(), progress.epoch,
+                                     progress.dataloader_idx, {batches, number}});
 }
 
 // evaluation_loop.py, _store_dataloader_outputs and on_run_end: what a loader's batches have logged

@@ -4,6 +4,8 @@
 
 #include "model/trainer/data/data_feed.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
+#include "model/trainer/loop/repeated_batches.hpp"
+#include "model/trainer/loop/repeated_epochs.hpp"
 
 namespace lockstep {
 
@@ -37,6 +39,7 @@ class FitLoop {
   bool reached_max_steps() const;
   bool stops_early() const;
   void decide_to_stop();
+  std::optional<RepeatedBatches> repeated_batches(int64_t ahead) const;
   const LoaderSettings& loader() const { return training_.program().train.front(); }
 
   Training& training_;
@@ -78,7 +81,11 @@ Program FitLoop::epochs() {
   training_.results = &results_;
   co_await training_.hook("on_train_start");
   decide_to_stop();
+  std::optional<RepeatedEpochs> repeated = repeated_epochs(training_, available_batches_);
   while (!is_done()) {
+    if (repeated) {
+      repeated->leave_out();
+    }
     co_await epoch();
     training_.log().epochs = ++training_.progress.epoch;
     training_.leave_if_terminated(false);
@@ -88,6 +95,28 @@ Program FitLoop::epochs() {
   co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
+}
+
+std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) const {
+  const bool counts_by_itself = !settings_.automatic_optimization;  // how many steps a batch has
+  if (!training_.program().repetition.batches ||
+      (counts_by_itself &&
+       (settings_.max_steps != TrainerSettings::no_limit || save_every(training_.program()) > 0))) {
+    return std::nullopt;
+  }
+  const Progress& progress = training_.progress;
+  RepeatedBatches::Schedule schedule;
+  schedule.batches = progress.num_batches;
+  schedule.window = settings_.accumulate_grad_batches;
+  schedule.ahead = ahead;
+  schedule.steps_left = settings_.max_steps - progress.global_step;
+  schedule.log_every = logs_rows(training_.program()) ? settings_.log_every_n_steps : 0;
+  schedule.log_phase = progress.batches_that_stepped;
+  schedule.check_every = validates_in_this_epoch() ? val_check_batch_ : 0;
+  schedule.check_phase = settings_.check_val_every_n_epoch == 0 ? progress.batches : 0;
+  schedule.save_every = save_every(training_.program());
+  schedule.save_phase = progress.global_step;
+  return RepeatedBatches(training_, schedule);
 }
 
 Program FitLoop::sanity_check() {
@@ -253,7 +282,6 @@ Program FitLoop::epoch() {
   const bool keeps_outputs = training_.has_hook("training_epoch_end");
   training_.outputs.clear();
   co_await training_.begin_epoch();
-  SampleUse used{"train", progress.epoch, 0, {}};
   training_.log_learning_rates();
   co_await training_.callbacks().run(CallbackHook::train_epoch_start);
   co_await training_.hook_of_1_x("on_epoch_start");
@@ -262,8 +290,14 @@ Program FitLoop::epoch() {
   DataFeed feed(training_.rank(), loader(), given_batches_.size.value_or(loader().batch_size));
   const int64_t window = settings_.accumulate_grad_batches;
   training_.note_batches(loader(), progress.num_batches);
-  for (int64_t number = 0;
-       !must_stop() && training_.goes_on(loader(), number < progress.num_batches); ++number) {
+  std::optional<RepeatedBatches> repeated = repeated_batches(feed.ahead());
+  int64_t number = 0;
+  for (; !must_stop() && training_.goes_on(loader(), number < progress.num_batches); ++number) {
+    if (repeated) {
+      const int64_t left_out = repeated->left_out(number);
+      feed.leave_out(left_out);
+      number += left_out;
+    }
     const Batch next = batches.at(number);
     co_await training_.begin_batch();
     results_.begin_batch(LoggedResults::only_loader);
@@ -276,7 +310,6 @@ Program FitLoop::epoch() {
     const bool steps = (number + 1) % window == 0 || ends_epoch;
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);
-    used.samples.insert(used.samples.end(), next.samples.begin(), next.samples.end());
     if (!keeps_outputs) {
       training_.outputs.clear();
     }
@@ -287,7 +320,7 @@ Program FitLoop::epoch() {
     progress.batches_that_stepped += steps ? 1 : 0;
     training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
   }
-  training_.log().samples.push_back(std::move(used));
+  training_.log().samples.push_back({"train", progress.epoch, 0, {batches, number}});
   co_await training_.strategy().join(training_.rank());
   results_.end_batches();
   co_await end_epoch();

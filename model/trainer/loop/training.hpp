@@ -34,6 +34,22 @@ struct Progress {
   bool is_last_batch = false;
   bool sanity_checking = false;
   bool should_stop = false;
+
+  /// Counts `times` more of what has been counted since `earlier`.
+  void repeat_since(const Progress& earlier, int64_t times) {
+    global_step += (global_step - earlier.global_step) * times;
+    batches_that_stepped += (batches_that_stepped - earlier.batches_that_stepped) * times;
+    epoch += (epoch - earlier.epoch) * times;
+    batches += (batches - earlier.batches) * times;
+  }
+};
+
+/// What a fit has counted.
+struct Counted {
+  Progress progress;
+  int64_t logger_rows = 0;
+  int64_t micro_batches = 0;
+  std::vector<int64_t> by_callbacks;
 };
 
 /// Lightning's Trainer on one rank: what loops share, and the statements that need a trainer.
@@ -138,6 +154,13 @@ class Training final : public TrainerScope {
   /// Gives the loggers a row, if there are values and loggers. Without `step`, that of the key
   /// `step`, else of training, and the epoch beside it.
   void log_row(std::map<std::string, double> values, std::optional<int64_t> step);
+  Counted counted() const {
+    return {progress, log_.logger_row_count, micro_batches_, callbacks_.counted()};
+  }
+  /// Counts `times` more of what has been counted since `earlier`: the world has left it out.
+  void repeat_since(const Counted& earlier, int64_t times);
+  /// Adds what is kept from one batch to the next beside what is counted.
+  void remember(ProgramMemory& memory) const;
   bool has_validation() const;
   /// Some validation of this fit, beyond the sanity check, has come to its end.
   bool has_validated() const { return has_validated_; }

@@ -101,6 +101,22 @@ void Training::log_row(std::map<std::string, double> values, std::optional<int64
   }
 }
 
+void Training::repeat_since(const Counted& earlier, int64_t times) {
+  progress.repeat_since(earlier.progress, times);
+  callbacks_.repeat_since(earlier.by_callbacks, times);
+  micro_batches_ += (micro_batches_ - earlier.micro_batches) * times;
+  log_.logger_row_count += (log_.logger_row_count - earlier.logger_rows) * times;
+  log_.steps = progress.global_step;
+  log_.epochs = progress.epoch;
+}
+
+void Training::remember(ProgramMemory& memory) const {
+  interpreter_.tensors().remember(memory);
+  if (results != nullptr) {
+    results->remember(memory);
+  }
+}
+
 bool Training::has_validation() const {
   return !program_.validation.empty() && program_.trainer.limit_validation.allows_any();
 }

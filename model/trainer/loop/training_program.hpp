@@ -14,6 +14,7 @@
 #include "model/trainer/callback/callback_settings.hpp"
 #include "model/trainer/data/data_loader.hpp"
 #include "model/trainer/logging/run_log.hpp"
+#include "model/trainer/loop/repetition.hpp"
 #include "model/trainer/scheduler/scheduler_settings.hpp"
 #include "model/user_program/metric_sites.hpp"
 #include "model/user_program/program_settings.hpp"
@@ -95,6 +96,7 @@ struct TrainingProgram {
   BytesPerSecond
       disk{};  ///< of rank 0's node, where the scenario gives it; else files take no time
   bool in_children = false;                   ///< stages run in spawned or forked processes
+  Repetition repetition{};
   bool keeps_parameters = false;              ///< their final values go into the log
   bool uses_output = false;                   ///< some statement reads `output` or `outputs`
   bool uses_loss = false;                     ///< some statement reads `loss` or `outputs`

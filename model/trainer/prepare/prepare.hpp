@@ -15,6 +15,7 @@
 #include "model/strategy/registry.hpp"
 #include "model/trainer/framework/version.hpp"
 #include "model/trainer/logging/run_log.hpp"
+#include "model/trainer/loop/repetition.hpp"
 #include "model/trainer/prepare/placement.hpp"
 
 namespace lockstep {
@@ -94,6 +95,7 @@ struct Preparation {
   Version lightning{};    ///< that is followed
   Placement placement{};  ///< of a trainer; of a bare program only its launch
   Time timeout{};         ///< of the process group
+  Repetition repetition{};  ///< of a training
 
   bool runnable() const;
 };

@@ -70,6 +70,8 @@ std::shared_ptr<const GivenSamples> prepare_samples(Preparation& preparation,
                                                     const LoaderSpec& spec,
                                                     const LoaderSettings& settings,
                                                     const Network& network);
+/// What repeats, as far as the scenario says; needs all of the above.
+Repetition repetition_of(const TrainingProgram& program);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.
 void prepare_metrics(Preparation& preparation, TrainingProgram& program);
 

@@ -234,6 +234,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   program->plan.valueless = !numerics.carried;
   program->keeps_parameters = numerics.kept;
   find_names_used(*program);
+  program->repetition = repetition_of(*program);
+  preparation.repetition = program->repetition;
   add_sites_of(*entry, preparation.sites);
   program->make_strategy = entry->make;
   program->accumulates_itself = entry->traits.accumulates_itself;

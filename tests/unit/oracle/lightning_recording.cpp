@@ -90,7 +90,7 @@ json samples_of(const RankLog& log) {
     passes.push_back({{"stage", use.stage},
                       {"epoch", use.epoch},
                       {"dataloader", use.dataloader},
-                      {"samples", use.samples}});
+                      {"samples", use.samples.list()}});
   }
   return passes;
 }

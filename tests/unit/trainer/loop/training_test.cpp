@@ -254,8 +254,8 @@ data: {train: {samples: 32, batch_size: 8}}
 )yaml"));
   REQUIRE(!ran.log(0).final_parameters.empty());
   CHECK(ran.log(0).final_parameters == ran.log(1).final_parameters);
-  std::vector<int64_t> used = ran.log(0).samples.at(0).samples;
-  const std::vector<int64_t>& others = ran.log(1).samples.at(0).samples;
+  std::vector<int64_t> used = ran.log(0).samples.at(0).samples.list();
+  const std::vector<int64_t> others = ran.log(1).samples.at(0).samples.list();
   used.insert(used.end(), others.begin(), others.end());
   std::sort(used.begin(), used.end());
   REQUIRE(used.size() == 32);

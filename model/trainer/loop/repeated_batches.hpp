@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "model/trainer/loop/repeated_loop.hpp"
+
+namespace lockstep {
+
+/// Batches of one pass over the training data that do the same as those before them. It tells the
+/// world, and goes on behind the batches that the world leaves out.
+class RepeatedBatches {
+ public:
+  /// What interrupts the repetition, by batch of this pass. Where it never comes: no_limit.
+  struct Schedule {
+    int64_t batches = 0;      ///< of the pass; the last one differs
+    int64_t window = 1;       ///< that are accumulated for one step
+    int64_t ahead = 0;        ///< that are prepared; the first orders them, the last order none
+    int64_t steps_left = 0;   ///< optimizer steps until max_steps, from batch 0 on
+    int64_t log_every = 0;    ///< steps between rows of the logger; 0: they do nothing
+    int64_t log_phase = 0;    ///< steps before this pass, counted as the logger does
+    int64_t check_every = 0;  ///< batches between validations within the pass; 0: none
+    int64_t check_phase = 0;  ///< batches that count before this pass
+    int64_t save_every = 0;   ///< steps between checkpoints; 0: none within the pass
+    int64_t save_phase = 0;   ///< optimizer steps before this pass
+  };
+  RepeatedBatches(Training& training, const Schedule& schedule);
+
+  /// Said before batch `number`. Gives how many batches are left out.
+  int64_t left_out(int64_t number);
+
+ private:
+  /// The first batch from `number` on that differs; `with_logs`: a row of the logger counts.
+  int64_t next_different(int64_t number, bool with_logs) const;
+
+  Schedule schedule_;
+  RepeatedLoop windows_;
+  std::optional<RepeatedLoop> rows_;  ///< from one row of the logger to the next
+};
+
+}  // namespace lockstep

@@ -1,0 +1,119 @@
+#include "model/trainer/loop/repeated_epochs.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "model/scenario/expressions_of.hpp"
+
+namespace lockstep {
+
+namespace {
+
+bool saves_checkpoints(const TrainingProgram& program) {
+  return std::ranges::any_of(program.callbacks, [](const CallbackSettings& callback) {
+    return std::holds_alternative<ModelCheckpointSettings>(callback);
+  });
+}
+
+bool are_as_long(int64_t number, int64_t other) {
+  return std::to_string(number).size() == std::to_string(other).size();
+}
+
+}  // namespace
+
+bool logs_rows(const TrainingProgram& program) {
+  const std::optional<ProgramSpec>& hooks = program.scenario->program;
+  return program.trainer.has_logger && program.trainer.log_every_n_steps > 0 && hooks &&
+         (find_statement(*hooks, StatementKind::log) != nullptr ||
+          find_statement(*hooks, StatementKind::log_dict) != nullptr);
+}
+
+int64_t save_every(const TrainingProgram& program) {
+  int64_t every = 0;
+  for (const CallbackSettings& callback : program.callbacks) {
+    const auto* const checkpoint = std::get_if<ModelCheckpointSettings>(&callback);
+    if (checkpoint != nullptr && checkpoint->every_n_train_steps > 0) {
+      every = every == 0 ? checkpoint->every_n_train_steps
+                         : std::gcd(every, checkpoint->every_n_train_steps);
+    }
+  }
+  return every;
+}
+
+// An epoch does what another does where neither is cut short, and both stand alike to what comes
+// in every n-th epoch or step.
+std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches) {
+  const TrainingProgram& program = training.program();
+  const TrainerSettings& settings = program.trainer;
+  const int64_t window = settings.accumulate_grad_batches;
+  const int64_t steps = (batches + window - 1) / window;
+  if (!program.repetition.epochs || settings.check_val_every_n_epoch == 0) {
+    return std::nullopt;
+  }
+  int64_t length = settings.check_val_every_n_epoch;
+  const auto comes_every = [&](int64_t every_n_steps) {
+    length = std::lcm(length, every_n_steps / std::gcd(steps, every_n_steps));
+  };
+  if (program.accumulates_itself) {  // over the ends of epochs
+    length = std::lcm(length, window / std::gcd(batches, window));
+  }
+  if (logs_rows(program)) {
+    comes_every(settings.log_every_n_steps);
+  }
+  if (save_every(program) > 0) {
+    comes_every(save_every(program));
+  }
+  for (const CallbackSettings& callback : program.callbacks) {
+    const auto* const checkpoint = std::get_if<ModelCheckpointSettings>(&callback);
+    if (checkpoint != nullptr) {
+      length = std::lcm(length, std::max<int64_t>(1, checkpoint->every_n_epochs));
+    }
+  }
+  return length > settings.max_epochs ? std::nullopt
+                                      : std::optional<RepeatedEpochs>({training, length});
+}
+
+void RepeatedEpochs::leave_out() {
+  const int64_t epoch = training_.progress.epoch;
+  const int64_t before = std::max<int64_t>(0, epoch - loop_.length());
+  loop_.left_out(epoch, are_alike(before, epoch), last_alike());
+}
+
+// The present one goes on like those before.
+int64_t RepeatedEpochs::steps_of_epoch() const {
+  const Progress& progress = training_.progress;
+  return progress.epoch == 0 ? 0 : std::max<int64_t>(1, progress.global_step / progress.epoch);
+}
+
+// Names of checkpoints, which strategies send, hold the numbers of epoch and step.
+bool RepeatedEpochs::are_alike(int64_t epoch, int64_t other) const {
+  const int64_t steps = steps_of_epoch();
+  const bool within = save_every(training_.program()) > 0;
+  return !saves_checkpoints(training_.program()) ||
+         (are_as_long(epoch, other) && are_as_long((epoch + 1) * steps, (other + 1) * steps) &&
+          (!within || are_as_long(epoch * steps, other * steps)));
+}
+
+// Behind the last epoch that goes on like the present one, and that max_steps does not cut short.
+int64_t RepeatedEpochs::last_alike() const {
+  const TrainerSettings& settings = training_.program().trainer;
+  const int64_t epoch = training_.progress.epoch;
+  int64_t end = settings.max_epochs;
+  if (epoch > 0 && settings.max_steps != TrainerSettings::no_limit) {
+    end = std::min(end, settings.max_steps / steps_of_epoch());
+  }
+  int64_t last = epoch;
+  int64_t differs = end;
+  while (last < differs) {  // those between two that are alike are alike as well
+    const int64_t middle = last + (differs - last) / 2;
+    if (are_alike(epoch, middle)) {
+      last = middle + 1;
+    } else {
+      differs = middle;
+    }
+  }
+  return last;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+namespace lockstep {
+
+/// Whether batches and epochs of a training do the same again, as far as the scenario says: no
+/// statement depends on what differs between them.
+struct Repetition {
+  bool batches = false;
+  bool epochs = false;  ///< then batches do, too
+  std::string why_not;  ///< where one of them does not: "`if` (line 12) depends on batch_idx"
+};
+
+}  // namespace lockstep

@@ -1,0 +1,180 @@
+// Which batches and epochs of a training do the same again, as far as the scenario says.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// What a name is in one batch or epoch and in the next.
+enum class Kept : uint8_t {
+  value,  ///< the same
+  shape,  ///< other numbers, as many of them
+  nothing,
+};
+
+// Of names that a rank gives, those that differ altogether are left out.
+const std::map<std::string, Kept, std::less<>>& given_names() {
+  static const std::map<std::string, Kept, std::less<>> names = {
+      {"rank", Kept::value},           {"world_size", Kept::value},
+      {"local_rank", Kept::value},     {"node_rank", Kept::value},
+      {"is_global_zero", Kept::value}, {"batch_size", Kept::value},
+      {"num_batches", Kept::value},    {"sanity_checking", Kept::value},
+      {"dataloader_idx", Kept::value}, {"loss", Kept::shape},
+      {"output", Kept::shape}};
+  return names;
+}
+
+/// What the statements of a program make of names.
+class NamesOfProgram {
+ public:
+  explicit NamesOfProgram(const ProgramSpec& program) : kept_(given_names()) {
+    for_each_statement(program, [this](const Statement& statement) { add(statement); });
+    settle();
+  }
+
+  /// The first name or function for which less than `needed` is kept; empty: none.
+  std::string varying(const Expression& expression, Kept needed) const {
+    if (expression.uses_random() || expression.uses_unknown()) {
+      return expression.uses_random() ? "random numbers" : "unknown";
+    }
+    for (const std::string& name : expression.names()) {
+      if (kept(name) > needed) {
+        return name;
+      }
+    }
+    return "";
+  }
+
+ private:
+  Kept kept(const std::string& name) const {
+    const auto found = kept_.find(name);
+    return found == kept_.end() ? Kept::nothing : found->second;
+  }
+
+  Kept kept(const Expression& expression) const {
+    Kept least = expression.uses_random() || expression.uses_unknown() ? Kept::nothing : Kept::value;
+    for (const std::string& name : expression.names()) {
+      least = std::max(least, kept(name));
+    }
+    return least;
+  }
+
+  void add(const Statement& statement) {
+    for (const Binding& binding : statement.bindings) {
+      ++times_[binding.name];
+      made_of_[binding.name].push_back(binding.expression);
+    }
+    if (statement.result) {
+      const std::string& name = statement.result->value;
+      ++times_[name];
+      is_result_.insert(name);
+      made_of_[name];
+      for_each_expression(statement, [&](const Expression& expression) {
+        made_of_[name].push_back(expression);
+      });
+    }
+  }
+
+  // A name that is bound at one place keeps as much as what it is made of, and what a statement
+  // gives not its value. What is made of itself, or bound at several places, counts as varying.
+  void settle() {
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const auto& [name, expressions] : made_of_) {
+        Kept least = is_result_.count(name) > 0 ? Kept::shape : Kept::value;
+        for (const Expression& expression : expressions) {
+          least = std::max(least, kept(expression));
+        }
+        if (times_[name] == 1 && kept_.count(name) == 0 && least != Kept::nothing) {
+          kept_.emplace(name, least);
+          grows = true;
+        }
+      }
+    }
+  }
+
+  std::map<std::string, Kept, std::less<>> kept_;
+  std::map<std::string, int> times_;
+  std::map<std::string, std::vector<Expression>> made_of_;
+  std::set<std::string> is_result_;
+};
+
+bool keeps_what_it_did(StatementKind kind) {
+  return kind == StatementKind::append || kind == StatementKind::should_stop ||
+         kind == StatementKind::lr_scheduler_step || kind == StatementKind::new_group ||
+         kind == StatementKind::threads || kind == StatementKind::update ||
+         kind == StatementKind::compute || kind == StatementKind::reset;
+}
+
+// What these do follows from shapes: they hand values on.
+bool only_passes_on(StatementKind kind) {
+  return kind == StatementKind::let || kind == StatementKind::log ||
+         kind == StatementKind::log_dict || kind == StatementKind::backward ||
+         kind == StatementKind::item || kind == StatementKind::return_hook;
+}
+
+std::string varying_statement(const TrainingProgram& program) {
+  const NamesOfProgram names(*program.scenario->program);
+  std::string why;
+  for_each_statement(*program.scenario->program, [&](const Statement& statement) {
+    const int line = statement.place.line;
+    if (why.empty() && keeps_what_it_did(statement.kind)) {
+      why = fmt::format("`{}` (line {}) keeps what earlier batches did", name_of(statement.kind),
+                        line);
+    }
+    const Kept needed = only_passes_on(statement.kind) ? Kept::shape : Kept::value;
+    for_each_expression(statement, [&](const Expression& expression) {
+      const std::string name = names.varying(expression, needed);
+      if (why.empty() && !name.empty()) {
+        why = fmt::format("`{}` (line {}) depends on {}", name_of(statement.kind), line, name);
+      }
+    });
+  });
+  return why;
+}
+
+std::string varying_callback(const TrainingProgram& program) {
+  for (const CallbackSettings& callback : program.callbacks) {
+    if (std::holds_alternative<EarlyStoppingSettings>(callback)) {
+      return "EarlyStopping looks at what earlier epochs gave";
+    }
+    const auto* const checkpoint = std::get_if<ModelCheckpointSettings>(&callback);
+    if (checkpoint != nullptr && (!checkpoint->monitor.empty() || checkpoint->save_top_k != 1)) {
+      return "ModelCheckpoint looks at what earlier epochs gave";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Repetition repetition_of(const TrainingProgram& program) {
+  Repetition repetition;
+  const std::optional<VerifySpec>& verify = program.scenario->verify;
+  if (verify && value_or(verify->all_steps, false)) {
+    repetition.why_not = "`verify.all_steps` is true";
+  } else if (program.plan.numerics) {
+    repetition.why_not = "values are computed";
+  } else if (!program.schedulers.empty()) {
+    repetition.why_not = "schedulers change the learning rate";
+  } else if (program.scenario->program) {
+    repetition.why_not = varying_statement(program);
+  }
+  repetition.batches = repetition.why_not.empty();
+  if (repetition.batches) {
+    repetition.why_not = varying_callback(program);
+    repetition.epochs = repetition.why_not.empty();
+  }
+  return repetition;
+}
+
+}  // namespace lockstep

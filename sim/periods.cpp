@@ -1,0 +1,166 @@
+// Loops whose periods repeat. When rank 0 begins a period and the whole world is in the state in
+// which it was some periods ago, but for the time that has passed, then it comes back to that state
+// again and again while the programs go on alike: such cycles are counted and not simulated.
+#include <algorithm>
+#include <limits>
+
+#include "sim/engine.hpp"
+#include "sim/world_state.hpp"
+
+namespace lockstep::sim {
+
+namespace {
+
+/// Of those that go on alike, the last are run: what comes after them may ask what they did.
+constexpr int64_t periods_kept = 1;
+
+// A ticket that the lane has forgotten is done for good, however long ago that was.
+std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank) {
+  if (memory == nullptr) {
+    return {};
+  }
+  std::vector<int64_t> words = memory->numbers;
+  for (const Ticket ticket : memory->tickets) {
+    const TicketRing& tickets = rank.lanes[ticket.lane.value]->tickets;
+    words.push_back(int64_t{ticket.lane.value});
+    words.push_back(ticket ? int64_t{tickets.next()} - std::max(ticket.sequence, tickets.low_water())
+                           : -1);
+  }
+  return words;
+}
+
+}  // namespace
+
+// A program that goes on alike may still have changed, as DDP does once it has seen the order of
+// gradients: two cycles must have submitted the same before a third is believed to.
+void Engine::note_submitted(RankState& rank, const Op& op) {
+  const uint64_t what = static_cast<uint64_t>(op.kind) << 56 |
+                        static_cast<uint64_t>(op.kernel) << 48 |
+                        static_cast<uint64_t>(op.dtype) << 40 | uint64_t{op.stream.value} << 24 |
+                        (op.group.value & 0xffffffu);
+  const uint64_t size = random_key(static_cast<uint64_t>(op.bytes.count()) ^ what,
+                                   static_cast<uint64_t>(op.work));
+  const auto peer = static_cast<uint64_t>(static_cast<uint32_t>(op.peer));
+  const uint64_t word = random_key(size, uint64_t{op.site.value} << 32 ^ peer);
+  for (LoopState& loop : rank.loops) {
+    uint64_t& submitted = loop.ago(0).submitted;
+    submitted = random_key(submitted, word);
+  }
+}
+
+int64_t Engine::begins_period(RankState& rank, const PeriodStart& start) {
+  if (!simulation_.leaves_out_periods || rank.running == nullptr ||
+      rank.running->lane.id().value != 0) {
+    return 0;
+  }
+  LoopState& loop = rank.loops[static_cast<size_t>(start.level)];
+  loop.alike = start.alike;
+  loop.before_alike = start.first ? loop.periods : loop.before_alike;
+  loop.memory = words_of(start.memory, rank);
+  if (rank.place.rank.value == 0) {
+    if (start.first) {
+      known_states_[static_cast<size_t>(start.level)].clear();
+    }
+    find_cycle(start.level);
+  }
+  return begin_period(rank, start.level);
+}
+
+// Says what all ranks leave out: from the first period on that none of them has begun, so that
+// calls which belong together stay together.
+void Engine::find_cycle(int32_t level) {
+  std::deque<KnownState>& known = known_states_[static_cast<size_t>(level)];
+  int64_t from = 0;
+  int64_t end = std::numeric_limits<int64_t>::max();
+  bool pending = false;
+  for (const RankState& rank : ranks) {
+    const LoopState& loop = rank.loops[static_cast<size_t>(level)];
+    const bool begins = rank.place.rank.value == 0;  // the others are within what they began last
+    from = std::max(from, loop.periods);
+    end = std::min(end, loop.periods + loop.alike - (begins ? 0 : 1));
+    pending = pending || loop.left_out.cycles > 0;
+  }
+  const int64_t alike = end - from - periods_kept;
+  const RankState& first = ranks.front();
+  const Time skipped = first.skipped_times.empty() ? Time{} : first.skipped_times.back().time;
+  KnownState now{{}, {}, first.running->host + skipped};
+  if (alike <= 0 || pending || !WorldState(*this).describe(level, now.words)) {
+    known.clear();
+    return;
+  }
+  for (const RankState& rank : ranks) {
+    now.periods.push_back(rank.loops[static_cast<size_t>(level)].periods);
+  }
+  for (int64_t periods = 1; periods <= std::ssize(known); ++periods) {
+    const KnownState& before = known[static_cast<size_t>(periods - 1)];
+    const int64_t cycles = alike / periods;
+    if (cycles > 0 && is_cycle(level, periods, before, now)) {
+      for (RankState& rank : ranks) {
+        rank.loops[static_cast<size_t>(level)].left_out = {from, cycles, periods,
+                                                           now.time - before.time};
+      }
+      known.clear();
+      return;
+    }
+  }
+  known.push_front(std::move(now));
+  if (std::ssize(known) > periods_of_cycle_max) {
+    known.pop_back();
+  }
+}
+
+bool Engine::is_cycle(int32_t level, int64_t periods, const KnownState& before,
+                      const KnownState& now) {
+  if (before.words != now.words) {
+    return false;
+  }
+  return std::ranges::all_of(ranks, [&](RankState& rank) {
+    LoopState& loop = rank.loops[static_cast<size_t>(level)];
+    // Rank 0 has ended the period that it is in, and the others are within theirs.
+    const int64_t ended = rank.place.rank.value == 0 ? 0 : 1;
+    // Both cycles that are compared lie in the loop that the rank is in.
+    const int64_t begun = loop.periods - loop.before_alike;
+    bool same = begun > 2 * periods &&
+                before.periods[rank.place.rank.value] + periods == loop.periods;
+    for (int64_t ago = ended; same && ago < ended + periods && ago + periods < std::ssize(loop.last);
+         ++ago) {
+      same = loop.ago(ago).submitted == loop.ago(ago + periods).submitted;
+    }
+    return same;
+  });
+}
+
+int64_t Engine::begin_period(RankState& rank, int32_t level) {
+  LoopState& loop = rank.loops[static_cast<size_t>(level)];
+  const auto number = static_cast<int32_t>(rank.place.rank.value);
+  const int64_t row = journal_ == nullptr ? 0 : journal_->lane(number, LaneId{}).size();
+  TicketRing& tickets = rank.running->tickets;
+  const bool leaves_out = loop.left_out.cycles > 0 && loop.periods == loop.left_out.from;
+  const LeftOut left_out = leaves_out ? std::exchange(loop.left_out, {}) : LeftOut{};
+  if (leaves_out) {
+    const Time before = rank.skipped_times.empty() ? Time{} : rank.skipped_times.back().time;
+    while (rank.skipped_times.size() > 1 &&
+           rank.skipped_times[1].first_ticket <= tickets.low_water()) {
+      rank.skipped_times.erase(rank.skipped_times.begin());
+    }
+    rank.skipped_times.push_back({tickets.next(), before + left_out.cycle * left_out.cycles});
+    if (journal_ != nullptr) {
+      journal_->repeated.resize(ranks.size());
+      journal_->repeated[rank.place.rank.value].push_back(
+          {loop.ago(left_out.periods_of_cycle - 1).first_row, row, left_out.cycles,
+           left_out.cycle});
+    }
+  }
+  ++loop.periods;
+  loop.ago(0) = {row, 0};
+  loop.first_ticket = tickets.next();
+  return left_out.cycles * left_out.periods_of_cycle;
+}
+
+// All ranks leave out the same periods, and go on after them.
+Time Engine::latest() const {
+  const std::vector<SkippedTime>& skipped = ranks.front().skipped_times;
+  return latest_ + (skipped.empty() ? Time{} : skipped.back().time);
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,268 @@
+#include "sim/world_state.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace lockstep::sim {
+
+void WorldState::add_bits(double number) { add(std::bit_cast<int64_t>(number)); }
+
+bool WorldState::describe(int32_t level, std::vector<int64_t>& words) {
+  words_ = &words;
+  words.clear();
+  origin_ = engine_.ranks.front().running->host;
+  const auto is_open = [](const auto& entry) { return !entry.second.empty(); };
+  const bool has_messages =
+      std::ranges::any_of(engine_.any_source_receives_, is_open) ||
+      std::ranges::any_of(engine_.unmatched_sends_, is_open) ||
+      std::ranges::any_of(engine_.channels_, [](const auto& entry) {
+        return !entry.second.sends.empty() || !entry.second.receives.empty();
+      });
+  if (has_messages || !engine_.ready_parts_.empty()) {
+    return false;
+  }
+  add(engine_.now_);
+  for (const RankState& rank : engine_.ranks) {
+    if (!add_rank(rank, level)) {
+      return false;
+    }
+  }
+  for (const Communicator& communicator : engine_.communicators_) {
+    add_calls(communicator);
+  }
+  for (const Event& event : engine_.events_.in_order()) {
+    if (!add_event(event)) {
+      return false;
+    }
+  }
+  end_list();
+  add_flows();
+  return true;
+}
+
+// A rank's lane 0 alone has a place that its tickets tell: how many it has submitted in its period.
+bool WorldState::add_rank(const RankState& rank, int32_t level) {
+  const bool is_plain =
+      rank.end.kind == RankEnd::Kind::finished && !rank.broken && rank.open_promises.empty() &&
+      std::ranges::all_of(rank.lanes, [](const auto& lane) {
+        return lane->tickets.told.empty() && (lane->lane.id().value == 0) != lane->lane.done();
+      });
+  if (!is_plain) {
+    return false;
+  }
+  const LaneState& lane = *rank.lanes.front();
+  add(int64_t{lane.tickets.next()} - rank.loops[static_cast<size_t>(level)].first_ticket);
+  add(std::bit_cast<int64_t>(rank.loops[static_cast<size_t>(level)].ago(0).submitted));
+  for (const LoopState& loop : rank.loops) {
+    add(loop.left_out.cycles * loop.left_out.periods_of_cycle);
+  }
+  for (const int64_t word : rank.loops[static_cast<size_t>(level)].memory) {
+    add(word);
+  }
+  end_list();
+  add_lane(rank, lane);
+  for (const auto& each : rank.lanes) {
+    add_tickets(rank, *each);
+  }
+  end_list();
+  add_streams(rank, lane.host);
+  end_list();
+  for (const GroupState& group : rank.groups) {
+    add(group.next_call - engine_.communicators_[group.communicator].first_call);
+  }
+  end_list();
+  add_launched(rank.launched, lane.host);
+  add_memory(*rank.buffers);
+  return true;
+}
+
+void WorldState::add_ticket(const RankState& rank, Ticket ticket) {
+  add(ticket.lane.value);
+  add(int64_t{rank.lanes[ticket.lane.value]->tickets.next()} - ticket.sequence);
+}
+
+void WorldState::add_lane(const RankState& rank, const LaneState& lane) {
+  add(lane.host);
+  add(lane.waiting ? 1 : 0);
+  if (lane.waiting) {
+    add(static_cast<int64_t>(lane.until));
+    add(lane.unresolved);
+    add(lane.ready);
+    for (const Ticket ticket : lane.awaited) {
+      add_ticket(rank, ticket);
+    }
+    end_list();
+  }
+  add(std::ssize(lane.holds));
+  for (const Hold& hold : lane.holds) {
+    add_ticket(rank, hold.until);
+  }
+}
+
+// What has finished by the time of the rank's host delays nothing any more.
+void WorldState::add_tickets(const RankState& rank, const LaneState& lane) {
+  const Time host = rank.lanes.front()->host;
+  const TicketRing& tickets = lane.tickets;
+  add(tickets.in_flight());
+  for (uint32_t sequence = tickets.low_water(); sequence < tickets.next(); ++sequence) {
+    const TicketState& state = tickets.state(sequence);
+    add(state.open_parts);
+    if (state.known()) {
+      add(std::max(state.finish, host));
+    } else {
+      add(state.finish == Time{} ? 0 : 1);  // no part of it has finished, or some have
+      add(state.finish == Time{} ? origin_ : state.finish);
+    }
+    for (uint32_t node = state.waiters; node != no_index; node = engine_.waiters_[node].next) {
+      const Engine::Waiter& waiter = engine_.waiters_[node];
+      if (waiter.lane == nullptr) {
+        add(waiter.generation);  // its order
+        add_part(waiter.target);
+      } else if (waiter.lane->waiting && waiter.lane->generation == waiter.generation) {
+        add(waiter.lane->lane.id().value);
+      }
+    }
+    end_list();
+  }
+}
+
+void WorldState::add_streams(const RankState& rank, Time host) {
+  for (const StreamState& stream : rank.streams) {
+    add(int64_t{stream.id.value});
+    add(stream.known ? 1 : 0);
+    if (stream.known) {
+      add(std::max(stream.finish, host));
+    } else {
+      add_ticket(rank, stream.tail);
+    }
+  }
+}
+
+void WorldState::add_launched(const LaunchQueue& launched, Time host) {
+  add(launched.counting_ ? 1 : 0);
+  add(launched.unknown_);
+  for (size_t at = launched.head_; at < launched.finishes_.size(); ++at) {
+    if (launched.finishes_[at] > host) {
+      add(launched.finishes_[at]);
+    }
+  }
+  end_list();
+}
+
+void WorldState::add_memory(const BufferTable& buffers) {
+  add(std::ssize(buffers.memory()));
+  for (const auto& [device, memory] : buffers.memory()) {
+    add(device.value);
+    add(memory.held.count());
+    add(memory.peak.count());
+    for (const Bytes bytes : memory.held_by_purpose) {
+      add(bytes.count());
+    }
+  }
+}
+
+void WorldState::add_part(uint32_t index) {
+  const Part& part = engine_.parts_[index];
+  const RankState& rank = engine_.ranks[part.rank];
+  add(part.rank);
+  add_ticket(rank, part.ticket);
+  add(static_cast<int64_t>(part.op.kind));
+  add(part.op.bytes.count());
+  add(part.op.work);
+  add(static_cast<int64_t>(part.op.peer));
+  add(part.op.group.value);
+  add(part.ready);
+  add(part.unresolved);
+  add(part.failed ? 1 : 0);
+}
+
+void WorldState::add_calls(const Communicator& communicator) {
+  add(std::ssize(communicator.window));
+  for (const CallSlot& call : communicator.window) {
+    add(call.arrived);
+    if (call.arrived > 0) {
+      add(call.latest);
+    }
+    for (uint32_t index = call.members; index != no_index; index = engine_.parts_[index].next) {
+      add_part(index);
+    }
+    end_list();
+  }
+}
+
+void WorldState::add_transfer(uint32_t index) {
+  const Engine::Transfer& transfer = engine_.transfers_[index];
+  add(transfer.start);
+  add(transfer.plan.latency.count());
+  add(transfer.plan.volume.count());
+  add(std::bit_cast<int64_t>(transfer.plan.links));
+  add(std::bit_cast<int64_t>(transfer.plan.weights));
+  add(transfer.planned ? 1 : 0);
+  if (!transfer.collective) {
+    add_part(transfer.first);
+    return;
+  }
+  for (uint32_t part = transfer.first; part != no_index; part = engine_.parts_[part].next) {
+    add_part(part);
+  }
+  end_list();
+}
+
+bool WorldState::add_event(const Event& event) {
+  const auto kind = static_cast<Engine::EventKind>(event.target >> 60);
+  const auto index = static_cast<uint32_t>(event.target);
+  const auto generation = static_cast<uint32_t>(event.target >> 32 & Engine::generation_mask);
+  switch (kind) {
+    case Engine::EventKind::lane: {
+      const RankState& rank = engine_.ranks[index >> Engine::lane_bits];
+      const LaneState& lane = *rank.lanes[index & ((1u << Engine::lane_bits) - 1)];
+      if (!lane.waiting || (lane.generation & Engine::generation_mask) != generation) {
+        return true;  // void
+      }
+      add(index);
+      break;
+    }
+    case Engine::EventKind::flow_start: add_transfer(index); break;
+    case Engine::EventKind::flow_finish:
+      if (!engine_.flows_.holds(index, generation)) {
+        return true;  // void
+      }
+      flow_place_.emplace(index, std::ssize(flows_));
+      flows_.push_back(index);
+      add_transfer(engine_.transfer_of_flow_[index]);
+      break;
+    default: return false;
+  }
+  add(static_cast<int64_t>(kind));
+  add(event.time);
+  return true;
+}
+
+// A flow that waits for its rate has no forecast, but every other has one.
+void WorldState::add_flows() {
+  std::vector<LinkIndex> links;
+  for (const uint32_t index : flows_) {
+    const FlowNetwork::Flow& flow = engine_.flows_.flows_[index];
+    add_bits(flow.remaining_bytes);
+    add_bits(flow.rate);
+    add(flow.since);
+    links.insert(links.end(), flow.links->begin(), flow.links->end());
+  }
+  // Of flows that share a link, the older ones are looked at first.
+  std::vector<uint32_t> by_start = flows_;
+  std::ranges::sort(by_start, {}, [&](uint32_t flow) { return engine_.flows_.flows_[flow].order; });
+  for (const uint32_t flow : by_start) {
+    add(flow_place_[flow]);
+  }
+  end_list();
+  std::ranges::sort(links);
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  for (const LinkIndex link : links) {
+    for (const uint32_t flow : engine_.flows_.links_[link].flows) {
+      add(flow_place_[flow]);
+    }
+    end_list();
+  }
+}
+
+}  // namespace lockstep::sim

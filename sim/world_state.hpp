@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/engine.hpp"
+
+namespace lockstep::sim {
+
+/// All that decides what a simulated world will do, given what its programs submit: times relative
+/// to rank 0's host, tickets relative to the last of their lane, calls relative to those of their
+/// communicator. Two worlds with the same description whose programs go on alike stay alike.
+class WorldState {
+ public:
+  explicit WorldState(Engine& engine) : engine_(engine) {}
+
+  /// Asked while rank 0's lane 0 runs. False: something is under way that this does not describe.
+  bool describe(int32_t level, std::vector<int64_t>& words);
+
+ private:
+  void add(int64_t word) { words_->push_back(word); }
+  void add(Time time) { add((time - origin_).count()); }
+  void add_bits(double number);
+  /// Lists that follow each other must not be taken for one.
+  void end_list() { add(std::numeric_limits<int64_t>::min()); }
+  void add_part(uint32_t index);
+  void add_ticket(const RankState& rank, Ticket ticket);
+  bool add_rank(const RankState& rank, int32_t level);
+  void add_lane(const RankState& rank, const LaneState& lane);
+  void add_tickets(const RankState& rank, const LaneState& lane);
+  void add_streams(const RankState& rank, Time host);
+  void add_launched(const LaunchQueue& launched, Time host);
+  void add_memory(const BufferTable& buffers);
+  void add_calls(const Communicator& communicator);
+  void add_transfer(uint32_t index);
+  bool add_event(const Event& event);
+  void add_flows();
+
+  Engine& engine_;
+  std::vector<int64_t>* words_ = nullptr;
+  Time origin_{};
+  std::vector<uint32_t> flows_;                      ///< under way, in the order of their ends
+  std::unordered_map<uint32_t, int64_t> flow_place_;  ///< in flows_
+};
+
+}  // namespace lockstep::sim

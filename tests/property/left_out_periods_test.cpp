@@ -1,0 +1,313 @@
+// What a simulation leaves out, because the world has come back to the same state, is what it would
+// have done: every operation of every rank with its times, the memory and the measurements.
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+
+#include "io/scenario/load/load.hpp"
+#include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/measure/measure.hpp"
+#include "tests/property/agreement.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+constexpr const char* test_name = "what is left out is what would have happened";
+constexpr const char* default_parameters = "seed=1 max_success=60";
+
+/// A training as a value; each text is a part of the scenario.
+struct LongTraining {
+  int32_t ranks = 2;
+  std::string cluster;
+  std::string accelerator;
+  std::string strategy;
+  std::string trainer;
+  std::string loader;
+  std::string validation;
+  std::string program;
+  int64_t batches = 20;
+  int64_t batch = 2;
+  int64_t rest = 0;  ///< samples of the last batch that are missing
+  int64_t epochs = 3;
+};
+
+std::string text_of(const LongTraining& training, bool all_steps) {
+  const int64_t samples = (training.batches * training.batch - training.rest) * training.ranks;
+  return fmt::format(
+      "version: 1\n"
+      "cluster: {}\n"
+      "model: {{input: [6], layers: [{{Linear: [6, 9]}}, ReLU, {{Linear: [9, 5]}}, "
+      "{{Linear: [5, 3]}}], loss: MSELoss}}\n"
+      "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
+      "trainer: {{accelerator: {}, devices: {}, strategy: {}, max_epochs: {}{}}}\n"
+      "{}"
+      "verify: {{numerics: false, all_steps: {}}}\n",
+      training.cluster, samples, training.batch, training.loader, training.validation,
+      training.accelerator, training.ranks, training.strategy, training.epochs, training.trainer,
+      training.program, all_steps);
+}
+
+std::ostream& operator<<(std::ostream& out, const LongTraining& training) {
+  return out << text_of(training, false);
+}
+
+std::string one_of(const std::vector<std::string>& texts) {
+  return *rc::gen::elementOf(texts);
+}
+
+rc::Gen<LongTraining> long_trainings() {
+  return rc::gen::exec([] {
+    LongTraining training;
+    training.ranks = *rc::gen::element(1, 2, 2, 3, 4);
+    const bool on_gpus = *rc::gen::element(true, true, false);
+    training.cluster =
+        !on_gpus ? "{preset: cpu}"
+                 : one_of({"{preset: dgx-a100, nodes: 1}",
+                           "{preset: dgx-a100, nodes: 1}",
+                           "{preset: dgx-a100, nodes: 1}"});
+    training.accelerator = on_gpus ? "gpu" : "cpu";
+    std::vector<std::string> strategies = {"ddp", "ddp", "ddp_find_unused_parameters_true"};
+    if (on_gpus) {
+      for (const char* name :
+           {"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3", "fsdp",
+            "{FSDPStrategy: {auto_wrap_policy: [Linear]}}",
+            "{FSDPStrategy: {auto_wrap_policy: [Linear], state_dict_type: sharded}}"}) {
+        strategies.push_back(name);
+      }
+    }
+    training.strategy = training.ranks == 1 ? "auto" : one_of(strategies);
+    training.batches = *rc::gen::inRange<int64_t>(8, 120);
+    training.batch = *rc::gen::inRange<int64_t>(1, 4);
+    training.rest = *rc::gen::element<int64_t>(0, 0, training.batch - 1);
+    training.epochs = *rc::gen::element(*rc::gen::inRange<int64_t>(1, 9), int64_t{17});
+    if (*rc::gen::element(true, true, false)) {
+      training.trainer += ", accumulate_grad_batches: " + one_of({"2", "3", "4"});
+    }
+    training.trainer += one_of({"", "", ", log_every_n_steps: 3", ", log_every_n_steps: 7"});
+    training.trainer += one_of({"", "", "", ", max_steps: 137", ", max_steps: 37"});
+    training.trainer += one_of({"", "", ", enable_checkpointing: false",
+                                ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 5}}]",
+                                ", callbacks: [{ModelCheckpoint: {every_n_epochs: 2}}]"});
+    training.loader = one_of(
+        {"", "", ", sample_time: 5 us", ", sample_time: 40 us, num_workers: 2",
+         ", sample_time: 2 us, num_workers: 3, prefetch_factor: 1", ", drop_last: true"});
+    if (*rc::gen::element(true, false)) {
+      training.validation =
+          fmt::format(", val: {{samples: {}, batch_size: {}{}}}",
+                      *rc::gen::inRange<int64_t>(1, 30) * training.ranks, training.batch,
+                      one_of({"", ", sample_time: 3 us, num_workers: 2"}));
+      training.trainer += one_of({"", "", ", check_val_every_n_epoch: 2",
+                                  ", val_check_interval: 4", ", val_check_interval: 0.5"});
+    }
+    const std::vector<std::string> programs = {
+        "",
+        "",
+        "",
+        "",
+        "",
+        "{training_step: [forward, {log: {name: loss, value: loss}}]}",
+        "{training_step: [forward, {log: {name: loss, value: loss, sync_dist: true}}]}",
+        "{training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}], "
+        "validation_step: [forward, {log: {name: val, value: loss, sync_dist: true}}]}",
+        "{on_train_batch_end: [{if: rank == 0, then: [{host: 30 us}]}]}",
+        "{on_train_batch_end: [barrier], on_train_epoch_end: [{host: 1 ms}]}",
+        "{on_train_batch_end: [{if: batch_idx % 5 == 0, then: [barrier]}]}",
+        "{on_train_epoch_end: [{if: epoch == 3, then: [barrier]}]}",
+        "{__init__: [{let: {self.seen: 0}}], "
+        "on_train_batch_end: [{let: {self.seen: self.seen + 1}}, "
+        "{if: self.seen == 40, then: [barrier]}]}",
+        "{on_train_batch_end: [{let: {x: rank + 1}}, {if: x == 1, then: [{host: 5 us}]}]}",
+    };
+    const std::string program = one_of(programs);
+    training.program = program.empty() ? "" : "program: " + program + "\n";
+    return training;
+  });
+}
+
+Scenario scenario_of(const std::string& text) {
+  const FileReader reader = [&](const std::string&,
+                                size_t) -> std::variant<std::string, FileError> { return text; };
+  LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
+  for (const auto& diagnostic : loaded.diagnostics) {
+    RC_LOG() << diagnostic.message << "\n";
+  }
+  RC_ASSERT(loaded.ok());
+  return loaded.scenarios.front();
+}
+
+/// A row with what became of it; tickets and buffers, which are numbered, are left out.
+struct Done {
+  Row row;
+  Completion completion;
+};
+
+void shift(Completion& completion, Time by) {
+  completion.issue += by;
+  completion.start += by;
+  completion.finish += by;
+}
+
+// What the rank's first lane did, with what was left out put back.
+std::vector<Done> rows_of(const Journal& journal, int32_t rank) {
+  std::vector<Done> done;
+  std::vector<size_t> place;  // of each row of the journal
+  const LaneJournal& lane = journal.lane(rank, 0);
+  std::vector<RepeatedRows> repeated;
+  if (!journal.repeated.empty()) {
+    repeated = journal.repeated[static_cast<size_t>(rank)];
+  }
+  size_t next = 0;
+  const auto put_back = [&] {
+    for (; next < repeated.size() &&
+           repeated[next].end == static_cast<int64_t>(place.size());
+         ++next) {
+      const RepeatedRows& rows = repeated[next];
+      const size_t begin = place[static_cast<size_t>(rows.begin)];
+      const size_t end = done.size();
+      for (int64_t turn = 1; turn <= rows.periods; ++turn) {
+        for (size_t at = begin; at < end; ++at) {
+          Done again = done[at];
+          if (again.row.row == RowKind::op) {
+            shift(again.completion, rows.period * turn);
+          }
+          done.push_back(again);
+        }
+      }
+    }
+  };
+  lane.for_each([&](const Row& row) {
+    put_back();
+    place.push_back(done.size());
+    const bool has_ticket = row.row == RowKind::op;
+    done.push_back({row, has_ticket ? lane.completion(row.sequence) : Completion{}});
+  });
+  put_back();
+  return done;
+}
+
+bool are_same(const Done& one, const Done& other) {
+  const auto what = [](const Row& row) {
+    return std::tuple(row.row, row.kind, row.kernel, row.dtype, row.reduction, row.bytes, row.peer,
+                      row.group, row.stream, row.site);
+  };
+  const auto when = [](const Completion& completion) {
+    return std::tuple(completion.outcome, completion.issue, completion.start, completion.finish);
+  };
+  return what(one.row) == what(other.row) && when(one.completion) == when(other.completion);
+}
+
+std::string text_of(const Done& done) {
+  return fmt::format("{}, submitted at {}, from {} to {} ps", lockstep::text_of(done.row),
+                     done.completion.issue.count(), done.completion.start.count(),
+                     done.completion.finish.count());
+}
+
+std::vector<std::string> keys_of(const std::map<std::string, double>& metrics) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : metrics) {
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+void expect_same(const cli::OneRun& run, const cli::OneRun& whole) {
+  RC_ASSERT(run.result.total_time == whole.result.total_time);
+  RC_ASSERT(run.result.hung == whole.result.hung);
+  for (int32_t rank = 0; rank < whole.result.journal->ranks(); ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    const std::vector<Done> rows = rows_of(*run.result.journal, rank);
+    const std::vector<Done> rows_of_whole = rows_of(*whole.result.journal, rank);
+    RC_ASSERT(rows.size() == rows_of_whole.size());
+    for (size_t row = 0; row < rows.size(); ++row) {
+      if (!are_same(rows[row], rows_of_whole[row])) {
+        RC_FAIL(fmt::format("rank {}, row {}: {}; without leaving out: {}", rank, row,
+                            text_of(rows[row]), text_of(rows_of_whole[row])));
+      }
+    }
+    const RankLog& log = run.preparation.log->ranks[at];
+    const RankLog& log_of_whole = whole.preparation.log->ranks[at];
+    RC_ASSERT(log.steps == log_of_whole.steps);
+    RC_ASSERT(log.epochs == log_of_whole.epochs);
+    RC_ASSERT(keys_of(log.metrics) == keys_of(log_of_whole.metrics));  // of placeholder values
+    RC_ASSERT(log.logger_row_count == log_of_whole.logger_row_count);
+    RC_ASSERT(log.checkpoints.size() == log_of_whole.checkpoints.size());
+    for (size_t one = 0; one < log.checkpoints.size(); ++one) {
+      RC_ASSERT(log.checkpoints[one].saved == log_of_whole.checkpoints[one].saved);
+      RC_ASSERT(log.checkpoints[one].best == log_of_whole.checkpoints[one].best);
+    }
+    RC_ASSERT(run.result.memory[at].size() == whole.result.memory[at].size());
+    for (const auto& [device, memory] : run.result.memory[at]) {
+      RC_ASSERT(memory.peak == whole.result.memory[at].at(device).peak);
+      RC_ASSERT(memory.held == whole.result.memory[at].at(device).held);
+    }
+  }
+}
+
+void expect_same(const cli::Results& results, const cli::Results& whole) {
+  RC_ASSERT(results.prediction.steps == whole.prediction.steps);
+  RC_ASSERT(results.prediction.step_time == whole.prediction.step_time);
+  RC_ASSERT(results.prediction.first_step == whole.prediction.first_step);
+  RC_ASSERT(results.samples_missed == whole.samples_missed);
+  RC_ASSERT(results.samples_repeated == whole.samples_repeated);
+  for (size_t rank = 0; rank < whole.ranks.size(); ++rank) {
+    RC_ASSERT(results.ranks[rank].transfers.size() == whole.ranks[rank].transfers.size());
+  }
+}
+
+// Texts may count calls and epochs, of which fewer were simulated.
+void expect_same(const std::vector<Finding>& findings, const std::vector<Finding>& of_whole) {
+  const auto what = [](const std::vector<Finding>& all) {
+    std::vector<std::string> texts;
+    for (const Finding& finding : all) {
+      texts.push_back(fmt::format("{} at {}", finding.code,
+                                  finding.sites.empty() ? 0 : finding.sites.front().site.value));
+    }
+    return fmt::format("{}", fmt::join(texts, ", "));
+  };
+  RC_ASSERT(what(findings) == what(of_whole));
+}
+
+}  // namespace
+
+TEST_CASE("what is left out is what would have happened") {
+  ::setenv("RC_PARAMS", default_parameters, 0);
+  const std::string given = std::getenv("RC_PARAMS");
+  Distribution distribution;
+  const bool held = rc::check("long trainings", [&] {
+    const LongTraining training = *long_trainings();
+    distribution.draw();
+    const cli::OneRun run = cli::run_once(scenario_of(text_of(training, false)), {});
+    const cli::OneRun whole = cli::run_once(scenario_of(text_of(training, true)), {});
+    for (const Problem& problem : whole.problems) {
+      RC_LOG() << problem.message << "\n";
+    }
+    RC_ASSERT(run.ran == whole.ran);
+    if (!whole.ran) {
+      distribution.count("not run");
+      return;
+    }
+    distribution.count_case();
+    RC_ASSERT(whole.result.journal->repeated.empty());
+    const std::string& why_not = run.preparation.repetition.why_not;
+    distribution.count(!run.result.journal->repeated.empty() ? "left out"
+                       : why_not.empty()                     ? "nothing left out"
+                                                             : "nothing left out: " + why_not);
+    expect_same(run, whole);
+    expect_same(cli::measure(run), cli::measure(whole));
+    expect_same(cli::findings_of(run, cli::World::simulated),
+                cli::findings_of(whole, cli::World::simulated));
+  });
+  distribution.print(test_name);
+  if (!held) {
+    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
+  }
+  REQUIRE(held);
+  CHECK(distribution.share("left out") >= 0.2);
+  CHECK(distribution.share("not run") <= 0.1);
+}
