@@ -11,6 +11,13 @@ foreach(part model sim properties)
             DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep FILES_MATCHING PATTERN "*.hpp")
   endif()
 endforeach()
+# Behind `lockstep::program`, the whole program as a library, whose users include none of it.
+foreach(part io backend rehearsal explain cli program)
+  if(TARGET lockstep_${part})
+    set_target_properties(lockstep_${part} PROPERTIES EXPORT_NAME ${part})
+    install(TARGETS lockstep_${part} EXPORT lockstep ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endforeach()
 install(TARGETS lockstep RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR}

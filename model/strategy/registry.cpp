@@ -48,4 +48,12 @@ StrategyRegistry standard_strategies() {
   return registry;
 }
 
+StrategyRegistry all_strategies() {
+  StrategyRegistry registry = standard_strategies();
+  for (StrategyEntry& entry : additional_strategies()) {
+    registry.add(std::move(entry));
+  }
+  return registry;
+}
+
 }  // namespace lockstep

@@ -53,4 +53,12 @@ class StrategyRegistry {
 /// single, dp, ddp, and ddp by the other names that it has for the ways to start processes.
 StrategyRegistry standard_strategies();
 
+/// What a program that is linked with `lockstep::program` has beside the standard strategies: it
+/// defines this function in place of the library's, which gives none. Names that a standard
+/// strategy has are ignored.
+std::vector<StrategyEntry> additional_strategies();
+
+/// The standard strategies and the additional ones.
+StrategyRegistry all_strategies();
+
 }  // namespace lockstep

@@ -285,7 +285,7 @@ bool has_thread_world() {
 }
 
 const StrategyRegistry& strategies() {
-  static const StrategyRegistry registry = standard_strategies();
+  static const StrategyRegistry registry = all_strategies();
   return registry;
 }
 

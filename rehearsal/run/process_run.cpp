@@ -93,6 +93,14 @@ Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
 }
 
 bool refuses_processes(OneRun& run) {
+  if (!run.preparation.strategy.empty() &&
+      standard_strategies().find(run.preparation.strategy) == nullptr) {
+    add_unsupported(run,
+                    fmt::format("the rank program does not have the strategy {} of this program",
+                                run.preparation.strategy),
+                    "`verify --world threads` runs it for real, one thread per rank");
+    return true;
+  }
   const Lack lack = lack_of_rank_programs(
       rank_program(), run.preparation.options.world_size,
       "start them on several hosts with torchrun, mpirun or srun, then use lockstep compare");
