@@ -95,7 +95,7 @@ Json json_of(const WeightUpdate& update) {
   return {
       update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
       update.clipping.limit,      update.has_gradients, update.site.value,
-      update.clipping_site.value, update.times};
+      update.clipping_site.value, update.times,         update.batches};
 }
 
 WeightUpdate update_of(const Json& json) {
@@ -105,7 +105,8 @@ WeightUpdate update_of(const Json& json) {
           json.at(4),
           site_of(json.at(5)),
           site_of(json.at(6)),
-          count_of(json.at(7))};
+          count_of(json.at(7)),
+          count_of(json.at(8))};
 }
 
 Json json_of(const MonitorTurn& turn) {
@@ -232,6 +233,7 @@ Json json_of_log(const RankLog& log) {
           {"transfers", json_of_all(log.transfers)},
           {"final_parameters", json_of_all(log.final_parameters)},
           {"final_parts", json_of_all(log.final_parts)},
+          {"holds_parts", log.holds_parts},
           {"weight_updates", json_of_all(log.weight_updates)},
           {"known_differences", json_of_all(log.known_differences)},
           {"steps", log.steps},
@@ -262,6 +264,7 @@ RankLog log_of_json(const Json& json) {
   log.transfers = all_of_json(json.at("transfers"), transfer_of);
   log.final_parameters = all_of_json(json.at("final_parameters"), values_of);
   log.final_parts = all_of_json(json.at("final_parts"), part_of);
+  log.holds_parts = json.at("holds_parts");
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.known_differences = all_of_json(json.at("known_differences"), difference_of);
   log.steps = count_of(json.at("steps"));

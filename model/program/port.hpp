@@ -28,6 +28,7 @@ enum class ChoiceKind : uint8_t {
   repeat,
   unknown,
   statement,  ///< no choice but a mark: 1 = a statement of the user begins, 0 = it has ended
+  step,       ///< no choice but a mark: the trainer has taken an optimizer step
 };
 std::string_view name_of(ChoiceKind kind);
 

@@ -47,6 +47,7 @@ std::string_view name_of(ChoiceKind kind) {
     case ChoiceKind::repeat: return "repeat";
     case ChoiceKind::unknown: return "unknown";
     case ChoiceKind::statement: return "statement";
+    case ChoiceKind::step: return "step";
   }
   return "?";
 }

@@ -1,5 +1,7 @@
 #include "properties/diagnosis/call_of_statement.hpp"
 
+#include <algorithm>
+
 namespace lockstep {
 
 namespace {
@@ -16,12 +18,28 @@ std::optional<StatementGuard> guard_at(const Sites& sites, size_t position,
 std::optional<StatementGuard> guard_of_statement(const Sites& sites, const Call& call,
                                                  const Decisions& mine, const Decisions& theirs) {
   const Site* const own = sites.find(call.site);
-  const Decision* const statement = mine.statement_at(call.row);
-  if (statement == nullptr || (own != nullptr && own->line > 0)) {
+  if (own != nullptr && own->line > 0) {
     return std::nullopt;
   }
-  const auto guard = guard_that_differs(sites, statement->site, mine, call.row, theirs);
-  return guard ? std::optional(StatementGuard{*guard, statement->site}) : std::nullopt;
+  for (const Decision* statement : mine.statements_at(call.row)) {
+    if (auto guard = guard_that_differs(sites, statement->site, mine, call.row, theirs)) {
+      return StatementGuard{*guard, statement->site};
+    }
+  }
+  return std::nullopt;
+}
+
+bool runs_other_way(const Sites& sites, const StatementGuard& guard, const Decisions& theirs) {
+  const Site* const own = sites.find(guard.statement);
+  const Decision* const turn = theirs.at(guard.decision.site, guard.decision.turn);
+  const Decision* const next = theirs.at(guard.decision.site, guard.decision.turn + 1);
+  return own != nullptr && turn != nullptr &&
+         std::ranges::any_of(theirs.statements(), [&](const Decision& statement) {
+           const Site* const site = sites.find(statement.site);
+           return statement.row > turn->row && (next == nullptr || statement.row < next->row) &&
+                  site != nullptr && site->description == own->description &&
+                  stands_in(sites, statement.site, guard.decision.site);
+         });
 }
 
 std::optional<CallOfStatement> call_of_statement(const Sites& sites, const DecidedCalls& left,
@@ -32,6 +50,9 @@ std::optional<CallOfStatement> call_of_statement(const Sites& sites, const Decid
     if (of_left.has_value() != of_right.has_value()) {
       const StatementGuard& guard = of_left ? *of_left : *of_right;
       const Decisions& others = of_left ? right.decisions : left.decisions;
+      if (runs_other_way(sites, guard, others)) {
+        return std::nullopt;
+      }
       return CallOfStatement{{k, of_left.has_value(), guard.decision},
                              guard.statement,
                              !others.came_to(guard.statement)};

@@ -26,6 +26,9 @@ struct CallOfStatement {
   SiteId statement{};
   bool never_reached = false;  ///< the other side runs it at no time
 };
+/// Whether the other side runs a statement of the same kind in the other way of the same turn of
+/// this guard: then it runs that in its place, and no statement is missing.
+bool runs_other_way(const Sites& sites, const StatementGuard& guard, const Decisions& theirs);
 
 /// The first one up to `position`, where calls of the two sides differ: calls of a forward look the
 /// same in every forward, so they differ only after it.

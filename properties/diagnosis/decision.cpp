@@ -87,8 +87,7 @@ Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
     const bool marks = site != nullptr && !site->batches.empty() &&
                        row.tag == static_cast<int32_t>(ChoiceKind::branch);
     if (row.row == RowKind::choice && row.tag == static_cast<int32_t>(ChoiceKind::statement)) {
-      statements_.push_back(
-          {row.site, ChoiceKind::statement, static_cast<uint32_t>(row.peer), 0, index});
+      note_mark(row, index);
     } else if (marks) {
       batches_.push_back({row.site, ChoiceKind::branch, static_cast<uint32_t>(row.peer), 0, index});
     } else if (is_decision(row)) {
@@ -98,6 +97,23 @@ Decisions::Decisions(const LaneJournal& lane, const Sites& sites) {
       turns.push_back(decisions_.size() - 1);
     }
   });
+}
+
+void Decisions::note_mark(const Row& row, int64_t index) {
+  int64_t innermost = marks_.empty() ? -1 : marks_.back().innermost;
+  if (row.peer == 1) {
+    statements_.push_back({row.site, ChoiceKind::statement, 1, 0, index});
+    around_.push_back(innermost);
+    innermost = std::ssize(statements_) - 1;
+  } else {
+    // An exception leaves statements without a mark: those inside of this one have ended with it.
+    int64_t ended = innermost;
+    while (ended >= 0 && statements_[static_cast<size_t>(ended)].site != row.site) {
+      ended = around_[static_cast<size_t>(ended)];
+    }
+    innermost = ended < 0 ? innermost : around_[static_cast<size_t>(ended)];
+  }
+  marks_.push_back({index, innermost});
 }
 
 const Decision* Decisions::last_before(SiteId site, int64_t row) const {
@@ -110,11 +126,15 @@ const Decision* Decisions::last_before(SiteId site, int64_t row) const {
   return after == turns->second.begin() ? nullptr : &decisions_[*std::prev(after)];
 }
 
-const Decision* Decisions::statement_at(int64_t row) const {
-  const auto after = std::partition_point(statements_.begin(), statements_.end(),
-                                          [row](const Decision& mark) { return mark.row < row; });
-  const bool inside = after != statements_.begin() && std::prev(after)->value == 1;
-  return inside ? &*std::prev(after) : nullptr;
+std::vector<const Decision*> Decisions::statements_at(int64_t row) const {
+  const auto after = std::partition_point(marks_.begin(), marks_.end(),
+                                          [row](const Mark& mark) { return mark.row < row; });
+  std::vector<const Decision*> around;
+  int64_t at = after == marks_.begin() ? -1 : std::prev(after)->innermost;
+  for (; at >= 0; at = around_[static_cast<size_t>(at)]) {
+    around.push_back(&statements_[static_cast<size_t>(at)]);
+  }
+  return around;
 }
 
 bool Decisions::came_to(SiteId statement) const {
@@ -166,6 +186,51 @@ std::optional<Decision> first_that_differs(const Decisions& left, int64_t begin,
     const Decision* theirs = right.at(mine.site, mine.turn);
     if (theirs != nullptr && theirs->value != mine.value) {
       return mine;
+    }
+  }
+  return std::nullopt;
+}
+
+bool stands_in(const Sites& sites, SiteId site, SiteId guard) {
+  const Site* inner = sites.find(site);
+  for (int level = 0; inner != nullptr && inner->guard != no_site && level < nesting_max; ++level) {
+    if (inner->guard == guard) {
+      return true;
+    }
+    inner = sites.find(inner->guard);
+  }
+  return false;
+}
+
+std::vector<std::string> statements_behind(const Sites& sites, SiteId decision,
+                                           const Decisions& left, const Decisions& right) {
+  std::vector<std::string> found;
+  for (const Decisions* side : {&left, &right}) {
+    for (const Decision& statement : side->statements()) {
+      const Site* const site = sites.find(statement.site);
+      if (site != nullptr && stands_in(sites, statement.site, decision) &&
+          std::ranges::find(found, site->description) == found.end()) {
+        found.push_back(site->description);
+      }
+    }
+  }
+  return found;
+}
+
+std::optional<Decision> parting_before(const Sites& sites, const Decisions& left, int64_t row,
+                                       const Decisions& right) {
+  std::map<SiteId, bool> leads;
+  for (auto mine = left.all().rbegin(); mine != left.all().rend(); ++mine) {
+    const Decision* const theirs = mine->row < row ? right.at(mine->site, mine->turn) : nullptr;
+    if (theirs == nullptr || theirs->value == mine->value) {
+      continue;
+    }
+    const auto [known, fresh] = leads.try_emplace(mine->site, false);
+    if (fresh) {
+      known->second = !statements_behind(sites, mine->site, left, right).empty();
+    }
+    if (known->second) {
+      return *mine;
     }
   }
   return std::nullopt;

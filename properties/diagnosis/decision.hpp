@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,16 +32,27 @@ class Decisions {
   const std::vector<Decision>& all() const { return decisions_; }
   /// Marks rather than decisions: 1 = a loop over batches goes on to one, 0 = it has ended.
   const std::vector<Decision>& batches() const { return batches_; }
-  /// The statement of the user, behind an `if`, in which a row stands: null outside of one. Its
-  /// calls are the strategy's, at sites of the strategy.
-  const Decision* statement_at(int64_t row) const;
+  /// The statements of the user, behind an `if`, in which a row stands, from the innermost
+  /// outwards. Their calls are the strategy's, at sites of the strategy.
+  std::vector<const Decision*> statements_at(int64_t row) const;
+  /// All such statements that this lane came to, in order.
+  const std::vector<Decision>& statements() const { return statements_; }
   /// Whether this lane came to such a statement.
   bool came_to(SiteId statement) const;
 
  private:
+  /// Which statements a row is in, behind a mark: an index of statements_, or -1 for none.
+  struct Mark {
+    int64_t row = 0;
+    int64_t innermost = -1;
+  };
+  void note_mark(const Row& row, int64_t index);
+
   std::vector<Decision> decisions_;
   std::vector<Decision> batches_;
-  std::vector<Decision> statements_;               ///< marks, in order: value 1 where one begins
+  std::vector<Decision> statements_;               ///< where each begins
+  std::vector<int64_t> around_;                    ///< of each: the one around it, or -1
+  std::vector<Mark> marks_;                        ///< where one begins or ends
   std::map<SiteId, std::vector<size_t>> by_site_;  ///< indices of decisions_, by turn
 };
 
@@ -53,6 +65,19 @@ std::optional<Decision> guard_that_differs(const Sites& sites, SiteId site, cons
 /// a branch separates ranks at statements that it does not enclose.
 std::optional<Decision> first_that_differs(const Decisions& left, int64_t begin, int64_t end,
                                            const Decisions& right);
+
+/// The last decision of `left` before a row that `right` took otherwise, of those that lead to
+/// statements of the user in which the strategy makes calls: what a strategy does depends on all
+/// that it was asked for before.
+std::optional<Decision> parting_before(const Sites& sites, const Decisions& left, int64_t row,
+                                       const Decisions& right);
+
+/// What the user's statements behind a decision are, on either side: "forward", "optimizer_step".
+std::vector<std::string> statements_behind(const Sites& sites, SiteId decision,
+                                           const Decisions& left, const Decisions& right);
+
+/// Whether a site stands in an `if` or `repeat`, at whatever depth.
+bool stands_in(const Sites& sites, SiteId site, SiteId guard);
 
 /// Which of these ranks took which way; ranks that never decided are left out.
 std::vector<Way> ways_of(const Journal& journal, const RankSet& ranks, LaneId lane,

@@ -3,154 +3,19 @@
 #include <algorithm>
 #include <tuple>
 
-#include "properties/diagnosis/batch_position.hpp"
 #include "properties/diagnosis/call_meaning.hpp"
-#include "properties/diagnosis/call_of_statement.hpp"
+#include "properties/diagnosis/class_pair.hpp"
 #include "properties/diagnosis/echoes.hpp"
 #include "properties/diagnosis/edit.hpp"
 #include "properties/diagnosis/member_class.hpp"
 #include "properties/diagnosis/silent_exchange.hpp"
 #include "properties/diagnosis/skipped_turn.hpp"
-#include "properties/diagnosis/stop_decision.hpp"
 
 namespace lockstep {
 
 namespace {
 
 constexpr size_t pairs_max = 16;
-
-bool has_site(const std::vector<Call>& calls, size_t end, SiteId site) {
-  return std::any_of(calls.begin(),
-                     calls.begin() + static_cast<int64_t>(std::min(end, calls.size())),
-                     [site](const Call& call) { return call.site == site; });
-}
-
-// Two sets of ranks whose sequences differ, and what is known of their decisions.
-class Pair {
- public:
-  Pair(const RunResult& run, const MemberClass& left, const MemberClass& right, size_t position)
-      : run_(run),
-        left_(left),
-        right_(right),
-        lane_(lane_at(left, right, position)),
-        left_decisions_(decisions_of(left)),
-        right_decisions_(decisions_of(right)) {}
-
-  std::vector<Edit> edits() const {
-    const EditJudges judges{[this](size_t i, size_t j) { return evidence(i, j); },
-                            [this](size_t i, size_t j) { return habit(i, j); }};
-    return smallest_edit({left_.calls, left_.open()}, {right_.calls, right_.open()}, judges);
-  }
-
-  struct Separation {
-    Decision decision;
-    bool stops = false;
-  };
-  // What led the side that makes the call `own` there, and the other side elsewhere.
-  std::optional<Separation> separation(bool on_left, size_t own) const {
-    const MemberClass& caller = on_left ? left_ : right_;
-    const Decisions& mine = on_left ? left_decisions_ : right_decisions_;
-    const Decisions& theirs = on_left ? right_decisions_ : left_decisions_;
-    const Call& call = caller.calls[own];
-    if (call.ticket.lane != lane_) {
-      return std::nullopt;
-    }
-    const Sites& sites = run_.journal->sites;
-    if (auto guard = guard_that_differs(sites, call.site, mine, call.row, theirs)) {
-      return Separation{*guard};
-    }
-    if (auto stop = decision_to_stop(sites, mine, call.row, theirs)) {
-      return Separation{*stop, true};
-    }
-    if (auto statement = guard_of_statement(sites, call, mine, theirs)) {
-      return Separation{statement->decision};
-    }
-    const bool same_lane = own > 0 && caller.calls[own - 1].ticket.lane == lane_;
-    const int64_t begin = same_lane ? caller.calls[own - 1].row : 0;
-    const auto first = first_that_differs(mine, begin, call.row, theirs);
-    if (first) {
-      return Separation{*first};
-    }
-    const auto batches = unequal_batches(sites, mine, call.row, theirs);
-    return batches ? std::optional(Separation{*batches}) : std::nullopt;
-  }
-  LaneId lane() const { return lane_; }
-
-  std::optional<CallOfStatement> only_in_statement(size_t position) const {
-    return call_of_statement(run_.journal->sites, of_left(), of_right(), position);
-  }
-  std::optional<SkippedTurn> skipped_before(size_t position) const {
-    return skipped_turn(of_left(), of_right(), position);
-  }
-
- private:
-  DecidedCalls of_left() const { return {left_.calls, left_decisions_, lane_}; }
-  DecidedCalls of_right() const { return {right_.calls, right_decisions_, lane_}; }
-  static LaneId lane_at(const MemberClass& left, const MemberClass& right, size_t position) {
-    const std::vector<Call>& calls = position < left.calls.size() ? left.calls : right.calls;
-    return position < calls.size() ? calls[position].ticket.lane : LaneId{};
-  }
-  Decisions decisions_of(const MemberClass& side) const {
-    const bool has_lane = lane_.value < run_.journal->lanes(side.rank());
-    return {run_.journal->lane(side.rank(), has_lane ? lane_.value : 0), run_.journal->sites};
-  }
-
-  // A call behind a guard that the other rank evaluated otherwise is the odd one; so is one more
-  // for an earlier part of a statement whose next part the other rank has come to.
-  int evidence(size_t i, size_t j) const {
-    const Sites& sites = run_.journal->sites;
-    const Call& a = left_.calls[i];
-    const Call& b = right_.calls[j];
-    if (const int later = order_of(sites, a.site, b.site); later != 0) {
-      return later;
-    }
-    const bool left_extra = is_in_extra_batch(sites, left_decisions_, a.row, right_decisions_);
-    const bool right_extra = is_in_extra_batch(sites, right_decisions_, b.row, left_decisions_);
-    if (left_extra != right_extra) {
-      return left_extra ? -1 : 1;
-    }
-    const bool left_differs =
-        guard_that_differs(sites, a.site, left_decisions_, a.row, right_decisions_).has_value();
-    const bool right_differs =
-        guard_that_differs(sites, b.site, right_decisions_, b.row, left_decisions_).has_value();
-    const bool differs = left_differs != right_differs;
-    // `if rank == 0: call` and, further down, `if rank == 1: call`: two ways of one call.
-    const bool other_way =
-        differs && a.kind == b.kind &&
-        (left_differs ? guard_is_open(sites, b.site, right_decisions_, b.row, left_decisions_)
-                      : guard_is_open(sites, a.site, left_decisions_, a.row, right_decisions_));
-    return !differs || other_way ? 0 : left_differs ? -1 : 1;
-  }
-
-  // Where both wait and nothing decides: one more turn of a loop that both know; then the user's
-  // own statement rather than a library's; then what fewer ranks do.
-  int habit(size_t i, size_t j) const {
-    const Call& a = left_.calls[i];
-    const Call& b = right_.calls[j];
-    const bool left_again = has_site(left_.calls, i, a.site) && has_site(right_.calls, j, a.site);
-    const bool right_again = has_site(left_.calls, i, b.site) && has_site(right_.calls, j, b.site);
-    if (left_again != right_again) {
-      return left_again ? -1 : 1;
-    }
-    const bool left_stated = is_statement(a.site);
-    const bool right_stated = is_statement(b.site);
-    if (left_stated != right_stated) {
-      return left_stated ? -1 : 1;
-    }
-    return left_.ranks.size() <= right_.ranks.size() ? -1 : 1;
-  }
-  bool is_statement(SiteId id) const {
-    const Site* site = run_.journal->sites.find(id);
-    return site != nullptr && site->line > 0;
-  }
-
-  const RunResult& run_;
-  const MemberClass& left_;
-  const MemberClass& right_;
-  LaneId lane_;
-  Decisions left_decisions_;
-  Decisions right_decisions_;
-};
 
 // Whether the call alone on one side comes on the other side too: then it was moved, not left out.
 bool moved(const Sites& sites, const std::vector<Edit>& edits, const Edit& first,
@@ -192,7 +57,7 @@ class Classifier {
  private:
   std::optional<Divergence> compare(const MemberClass& left, const MemberClass& right,
                                     size_t position) const {
-    const Pair pair(run_, left, right, position);
+    const ClassPair pair(run_, left, right, position);
     if (const auto only = pair.only_in_statement(position)) {
       const bool on_left = only->turn.left_calls;
       Divergence found = left_out(on_left ? left : right, on_left ? right : left, only->turn,
@@ -217,7 +82,7 @@ class Classifier {
     return edited ? edited : rank_that_ended(left, right, position);
   }
 
-  Divergence by_edit(const Pair& pair, const std::vector<Edit>& edits, const Edit& paid,
+  Divergence by_edit(const ClassPair& pair, const std::vector<Edit>& edits, const Edit& paid,
                      const MemberClass& left, const MemberClass& right) const {
     // Before the first edit all calls are paired, so both positions are the same.
     const bool on_left = paid.kind != EditKind::only_right;
@@ -232,6 +97,9 @@ class Classifier {
     if (separation) {
       found.decision = separation->decision;
       found.stops = separation->stops;
+      if (separation->parts_strategy) {
+        found.parted = pair.behind(separation->decision.site);
+      }
     }
     found.decision_lane = pair.lane();
     if (found.stops) {

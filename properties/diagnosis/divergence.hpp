@@ -49,6 +49,9 @@ struct Divergence {
   /// it; none for calls at statements of their own.
   SiteId statement{};
   std::vector<Way> ways;
+  /// The odd call is the strategy's, and the decision led ranks to run these of the user's
+  /// statements differently: "forward", "optimizer_step". Empty: not so.
+  std::vector<std::string> parted;
   /// Where the calls differ in kind or arguments, when `call` is an earlier one that the lackers
   /// left out: from there on calls are paired one turn apart. -1: at `call` itself.
   int64_t shows_at = -1;

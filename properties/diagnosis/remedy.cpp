@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 namespace {
@@ -19,6 +21,33 @@ std::string deciding(const RemedyContext& context) {
                      context.condition.empty() ? "condition" : in_flow(context.condition));
 }
 
+Lines for_missing_step(const RemedyContext& context) {
+  return {fmt::format("every rank must take the step: the strategy calls {0} in it, and {0} is a "
+                      "collective of all ranks;",
+                      context.operation),
+          "whether to skip one is decided for all ranks, before the branch:", deciding(context)};
+}
+
+// Ranks that ran other statements than the rest, or with other arguments.
+Lines for_parted(const RemedyContext& context) {
+  const auto holds = [&context](std::string_view statement) {
+    return std::ranges::find(context.parted, statement) != context.parted.end();
+  };
+  if (holds("optimizer_step") || holds("optimizer_closure")) {
+    return for_missing_step(context);
+  }
+  if (holds("forward")) {
+    return {fmt::format("all ranks must run the same modules in the same order: the strategy calls "
+                        "{} for each of them;",
+                        context.operation),
+            "where a rank has no use for a module, let it run all the same and multiply by 0"};
+  }
+  return {
+      fmt::format("every rank must run the same {0}: the strategy calls {1} in it, and {1} is a "
+                  "collective of all ranks",
+                  context.parted.front(), context.operation)};
+}
+
 Lines for_calls(std::string_view code, const RemedyContext& context) {
   if (context.stops) {
     return {"decide once for all ranks (or from a value logged with sync_dist: true), then stop:",
@@ -31,11 +60,17 @@ Lines for_calls(std::string_view code, const RemedyContext& context) {
     return {"give every rank the same number of batches: a DistributedSampler pads or drops;",
             fmt::format("or cut all ranks to the smallest number: trainer.limit_{}_batches", key)};
   }
+  if (context.statement.starts_with("optimizer_")) {
+    return for_missing_step(context);
+  }
   if (!context.statement.empty()) {
     return {fmt::format("every rank must run this {0}: the strategy calls {1} in it, and {1} is a "
                         "collective of all ranks;",
                         context.statement, context.operation),
             "guard only what needs one rank (printing, logging, writing a file)"};
+  }
+  if (!context.parted.empty() && code != "LS109") {
+    return for_parted(context);
   }
   const std::string operation = context.operation.empty() ? "the call" : context.operation;
   if (code == "LS101") {
@@ -120,6 +155,11 @@ std::vector<std::string> remedy_for(std::string_view code, const RemedyContext& 
     return {
         "log the same keys in the same order on every rank: use `if` for the value, not for the "
         "log"};
+  }
+  if (code == "LS305" && !context.condition.empty()) {
+    return {
+        "let every rank change its weights alike: decide once for all ranks, before the branch:",
+        deciding(context)};
   }
   if (code == "LS305") {
     return {

@@ -13,7 +13,9 @@ struct RemedyContext {
   bool by_signal = false;   ///< the handler of a signal separated them
   bool stops = false;       ///< the ranks left a training loop apart, by `should_stop`
   std::string statement{};  ///< of the user, in which the strategy makes the operation, or empty
-  std::string batches{};    ///< "training": a loop over such batches separated the ranks
+  /// Statements that ranks run differently, by the condition; the strategy makes the operation.
+  std::vector<std::string> parted{};
+  std::string batches{};  ///< "training": a loop over such batches separated the ranks
 };
 
 /// The lines that fix a defect of this code; a statement of a scenario where one helps.

@@ -379,10 +379,10 @@ Finding finding_of(const RunResult& run, const Divergence& d) {
       const std::string own = stop_condition(run.journal->sites, d.decision->site);
       context.condition = own.empty() ? context.condition : own;
     }
+    context.parted = d.parted;
     context.batches = batches_of(run.journal->sites, d.decision);
-    if (const Site* const statement = run.journal->sites.find(d.statement)) {
-      context.statement = statement->description;
-    }
+    const Site* const statement = run.journal->sites.find(d.statement);
+    context.statement = statement == nullptr ? "" : statement->description;
     finding.fix = remedy_for(d.code, context);
   }
   return finding;

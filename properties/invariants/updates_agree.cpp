@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "properties/diagnosis/remedy.hpp"
@@ -18,6 +19,8 @@ class Reader {
   int32_t rank() const { return rank_; }
   /// Null: the rank makes no further update.
   const WeightUpdate* now() const { return at_ < updates_.size() ? &updates_[at_] : nullptr; }
+  /// How many training batches come before it, and with it.
+  int64_t batches() const { return now() == nullptr ? 0 : now()->batches; }
   /// How many updates like this one follow from here on, this one included.
   int64_t alike() const { return now() == nullptr ? 0 : now()->times - taken_; }
   void skip(int64_t count) {
@@ -36,7 +39,7 @@ class Reader {
 };
 
 bool alike(const WeightUpdate* a, const WeightUpdate* b) {
-  return a == nullptr || b == nullptr ? a == b : a->does_as(*b);
+  return a == nullptr || b == nullptr ? a == b : a->does_as(*b) && a->batches == b->batches;
 }
 
 bool all_alike(const std::vector<Reader>& readers) {
@@ -45,20 +48,41 @@ bool all_alike(const std::vector<Reader>& readers) {
   });
 }
 
-/// Goes on to the first update that differs, or to the end; returns how many came before.
-int64_t skip_what_agrees(std::vector<Reader>& readers) {
-  int64_t number = 0;
+/// What all ranks have done alike.
+struct Common {
+  int64_t updates = 0;
+  int64_t batches = 0;  ///< of the training
+};
+
+/// Goes on to the first update that differs, or to the end.
+Common skip_what_agrees(std::vector<Reader>& readers) {
+  Common common;
   while (readers.front().now() != nullptr && all_alike(readers)) {
     int64_t count = readers.front().alike();
     for (const Reader& reader : readers) {
       count = std::min(count, reader.alike());
     }
+    common.updates += count;
+    common.batches += count * readers.front().batches();
     for (Reader& reader : readers) {
       reader.skip(count);
     }
-    number += count;
   }
-  return number;
+  return common;
+}
+
+/// Null where a rank makes no update in the batch in which the first of them does.
+const WeightUpdate* update_in(const Reader& reader, int64_t batches) {
+  return reader.now() == nullptr || reader.batches() > batches ? nullptr : reader.now();
+}
+
+/// After how many batches the first rank makes the update that differs.
+int64_t batches_to_difference(const std::vector<Reader>& readers) {
+  int64_t batches = std::numeric_limits<int64_t>::max();
+  for (const Reader& reader : readers) {
+    batches = reader.now() == nullptr ? batches : std::min(batches, reader.batches());
+  }
+  return batches;
 }
 
 std::string text_of(const WeightUpdate* update) {
@@ -79,15 +103,16 @@ std::string text_of(const WeightUpdate* update) {
 }
 
 /// The statement that some ranks reach and others do not.
-SiteId site_of_difference(const std::vector<Reader>& readers) {
+SiteId site_of_difference(const std::vector<Reader>& readers, int64_t batches) {
   SiteId step = no_site;
   for (const Reader& reader : readers) {
-    const WeightUpdate* update = reader.now();
+    const WeightUpdate* update = update_in(reader, batches);
     if (update == nullptr) {
       continue;
     }
     const bool alone = std::any_of(readers.begin(), readers.end(), [&](const Reader& other) {
-      return other.now() != nullptr && other.now()->clipping_site != update->clipping_site;
+      const WeightUpdate* theirs = update_in(other, batches);
+      return theirs != nullptr && theirs->clipping_site != update->clipping_site;
     });
     if (alone && update->clipping_site != no_site) {
       return update->clipping_site;
@@ -99,37 +124,50 @@ SiteId site_of_difference(const std::vector<Reader>& readers) {
 
 }  // namespace
 
-std::vector<Finding> updates_agree(std::span<const RankUpdates> ranks) {
+std::vector<Finding> updates_agree(std::span<const RankUpdates> ranks, Holding holding) {
   std::vector<Reader> readers(ranks.begin(), ranks.end());
   if (readers.empty()) {
     return {};
   }
-  const int64_t before = skip_what_agrees(readers);
+  const Common before = skip_what_agrees(readers);
   if (all_alike(readers)) {
     return {};
   }
+  const int64_t batches = batches_to_difference(readers);
+  const WeightUpdate* const first = update_in(readers.front(), batches);
   std::map<std::string, RankSet> by_update;
   RankSet apart;
   for (const Reader& reader : readers) {
-    by_update[text_of(reader.now())].add(reader.rank());
-    if (!alike(reader.now(), readers.front().now())) {
+    const WeightUpdate* const update = update_in(reader, batches);
+    by_update[text_of(update)].add(reader.rank());
+    if (!alike(update, first)) {
       apart.add(reader.rank());
     }
   }
-  Finding finding = lockstep::finding_of(
-      "LS305", Level::error,
-      fmt::format("{} {} not update the weights as rank {} does", apart.phrase(),
-                  apart.size() == 1 ? "does" : "do", readers.front().rank()));
+  const bool shards = holding == Holding::part;
+  Finding finding =
+      lockstep::finding_of("LS305", Level::error,
+                           fmt::format("{} {} not update {} as rank {} does", apart.phrase(),
+                                       apart.size() == 1 ? "does" : "do",
+                                       !shards             ? "the weights"
+                                       : apart.size() == 1 ? "its part of the weights"
+                                                           : "their parts of the weights",
+                                       readers.front().rank()));
   finding.ranks = apart;
   finding.group = "data parallel 0";
-  if (const SiteId site = site_of_difference(readers); site != no_site) {
+  if (const SiteId site = site_of_difference(readers, batches); site != no_site) {
     finding.sites.push_back({site, SiteRole::subject, "not on every rank alike"});
   }
-  finding.why.text = fmt::format("optimizer step {} differs", before + 1);
+  finding.why.text = fmt::format("optimizer step {} differs", before.updates + 1);
+  if (batches > 0) {
+    finding.why.text += fmt::format(", in training batch {} of the run", before.batches + batches);
+  }
   for (const auto& [update, holders] : by_update) {
     finding.why.ways.push_back({holders, update});
   }
-  finding.follows.push_back("each of them trains a model of its own; what is saved is one of them");
+  finding.follows.push_back(
+      shards ? "the model is put together from parts that were not updated alike, and is saved so"
+             : "each of them trains a model of its own; what is saved is one of them");
   finding.fix = remedy_for("LS305");
   return {finding};
 }

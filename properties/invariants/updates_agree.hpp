@@ -14,8 +14,15 @@ struct RankUpdates {
   std::span<const WeightUpdate> updates;
 };
 
-/// Ranks that hold equal weights and equal gradients update them alike (LS305), judged by the
+/// What a rank holds of the model between steps.
+enum class Holding : uint8_t {
+  all,   ///< a replica
+  part,  ///< a shard, which no other rank updates
+};
+
+/// Ranks that hold replicas or shards of one model update them alike (LS305), judged by the
 /// statements that they reached, without values. One finding: the first update that differs.
-std::vector<Finding> updates_agree(std::span<const RankUpdates> ranks);
+std::vector<Finding> updates_agree(std::span<const RankUpdates> ranks,
+                                   Holding holding = Holding::all);
 
 }  // namespace lockstep

@@ -273,11 +273,13 @@ std::optional<FindingCause> statement_behind_weights(const OneRun& run) {
       return;
     }
     if (statement.kind == StatementKind::branch && is_taken_apart(run, site_of(statement))) {
-      guarded = FindingCause{site_of(statement), "ranks decide differently"};
+      const std::string branch = statement.expression->value.text();
+      guarded = FindingCause{site_of(statement), "ranks decide differently", "", branch};
       for (const std::vector<Statement>* way : {&statement.body, &statement.otherwise}) {
-        for_each_statement(*way, [&guarded](const Statement& inner) {
+        for_each_statement(*way, [&](const Statement& inner) {
           if (changes_weights(inner) || inner.kind == StatementKind::let) {
-            guarded = FindingCause{site_of(inner), "on some ranks only"};
+            guarded = FindingCause{site_of(inner),
+                                   fmt::format("on some ranks only, by `{}`", branch), "", branch};
           }
         });
       }

@@ -15,6 +15,8 @@ struct FindingCause {
   std::string label;
   /// A `return` that some ranks take: then its condition, which a remedy needs.
   std::string condition{};
+  /// A branch that lets ranks change their weights differently: its condition.
+  std::string branch{};
 };
 
 /// Where the sites of the finding do not say it themselves: the branch or `return` before a call

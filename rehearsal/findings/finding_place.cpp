@@ -1,9 +1,12 @@
 #include "rehearsal/findings/finding_place.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "model/user_program/sites.hpp"
+#include "properties/diagnosis/remedy.hpp"
 #include "rehearsal/findings/finding_cause.hpp"
 #include "rehearsal/run/configuration.hpp"
 
@@ -49,10 +52,17 @@ void place_findings(const OneRun& run, std::vector<Finding>& findings) {
       if (!cause->condition.empty() && finding.code != "LS109") {
         finding.fix = remedy_for_return(cause->condition);
       }
+      if (!cause->branch.empty() && finding.code == "LS305") {
+        RemedyContext context;
+        context.condition = cause->branch;
+        finding.fix = remedy_for(finding.code, context);
+      }
       const bool known = std::ranges::any_of(
           finding.sites, [&](const FindingSite& site) { return site.site == cause->site; });
       if (!known) {
         finding.sites.push_back({cause->site, SiteRole::cause, cause->label});
+      } else if (!cause->branch.empty()) {
+        finding.why.text += fmt::format(", by the branch on `{}`", cause->branch);
       }
       continue;
     }

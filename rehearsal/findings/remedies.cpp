@@ -135,7 +135,10 @@ Lines python_of_calls(const OneRun& run, const Statement* statement, const Findi
   if (!separating_batches(run, finding).empty()) {
     return {"DataLoader(data, sampler=DistributedSampler(data, drop_last=True))"};
   }
-  if (finding.code == "LS102" && with_trainer) {
+  const bool agrees_on_end = std::ranges::any_of(finding.fix, [](const std::string& line) {
+    return line.find("all_have_more") != std::string::npos;
+  });
+  if (finding.code == "LS102" && with_trainer && agrees_on_end) {
     return {"more = self.trainer.strategy.reduce_boolean_decision(has_more, all=True)"};
   }
   if (finding.code == "LS109") {

@@ -12,6 +12,11 @@ namespace lockstep::cli {
 
 namespace {
 
+bool holds_parts(const OneRun& run) {
+  return std::ranges::any_of(run.preparation.log->ranks,
+                             [](const RankLog& rank) { return rank.holds_parts; });
+}
+
 std::vector<Finding> by_statements(const OneRun& run) {
   std::vector<RankUpdates> updates;
   for (size_t rank = 0; rank < run.preparation.log->ranks.size(); ++rank) {
@@ -21,7 +26,7 @@ std::vector<Finding> by_statements(const OneRun& run) {
     updates.push_back(
         {static_cast<int32_t>(rank), run.preparation.log->ranks[rank].weight_updates});
   }
-  return updates_agree(updates);
+  return updates_agree(updates, holds_parts(run) ? Holding::part : Holding::all);
 }
 
 }  // namespace
@@ -39,7 +44,10 @@ std::vector<Finding> replica_findings(const OneRun& run) {
     replicas.push_back(
         {values.rank, "data parallel 0", std::move(values.name), std::move(values.values)});
   }
-  return replicas.empty() ? by_statements(run) : replicas_agree(replicas);
+  std::vector<Finding> differing = replicas_agree(replicas);
+  // No other rank holds the same part, so that values of parts agree with nothing.
+  const bool by_values = !replicas.empty() && (!holds_parts(run) || !differing.empty());
+  return by_values ? differing : by_statements(run);
 }
 
 }  // namespace lockstep::cli

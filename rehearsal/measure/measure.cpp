@@ -316,6 +316,10 @@ void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>&
   }
 }
 
+bool is_mark_of_step(const Row& row) {
+  return row.row == RowKind::choice && row.tag == static_cast<int32_t>(ChoiceKind::step);
+}
+
 }  // namespace
 
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
@@ -324,8 +328,14 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
   int64_t index = 0;
   int64_t begin = 0;
   bool fresh = true;
+  uint32_t last = 0;
   lane.for_each([&](const Row& row) {
-    if (is_optimizer(row)) {
+    last = row.row == RowKind::op ? row.sequence : last;
+    if (fresh && is_mark_of_step(row)) {
+      steps.push_back({{begin, index + 1}, lane.completion(last).finish});
+      fresh = false;
+      begin = index + 1;
+    } else if (is_optimizer(row)) {
       if (fresh) {
         steps.push_back({{begin, index + 1}, {}});
       }

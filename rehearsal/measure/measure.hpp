@@ -13,11 +13,12 @@ bool is_optimizer(const Row& row);
 /// One optimizer step of one rank, as its journal shows it.
 struct StepMark {
   RowRange rows;  ///< of the main lane, from after the step before
-  Time finish{};  ///< of its last optimizer kernel
-  int64_t times = 1;    ///< that it was taken: with it stand those that a simulation left out
-  Time left_out{};      ///< how long all took that were left out before it
+  Time finish{};      ///< of its last optimizer kernel; without one, of what was submitted last
+  int64_t times = 1;  ///< that it was taken: with it stand those that a simulation left out
+  Time left_out{};    ///< how long all took that were left out before it
 };
-/// A step is a run of optimizer kernels without a forward between them.
+/// A step is a run of optimizer kernels without a forward between them. A rank that owns nothing
+/// has no such kernels, and its step ends where the trainer has taken it.
 std::vector<StepMark> steps_of(const Journal& journal, int32_t rank);
 
 /// The step of median length among all but the first; of the only step, that one. Nothing without

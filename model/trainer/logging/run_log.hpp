@@ -96,7 +96,8 @@ struct RankLog {
       final_parameters;  ///< in definition order; empty where models are too large for it
   /// What each of them is a part of; empty: whole parameters.
   std::vector<FinalPart> final_parts;
-  std::vector<Slice> final_parameter_places;       ///< where they are; of this process alone
+  bool holds_parts = false;                   ///< shards, between steps; known without values, too
+  std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   std::vector<KnownDifference> known_differences;  ///< from one device
   std::vector<WeightUpdate> weight_updates;        ///< in order; the first of them, of many
   int64_t steps = 0;                               ///< optimizer steps
@@ -118,7 +119,8 @@ struct RankLog {
 
   void add(const WeightUpdate& update) {
     const bool again = !weight_updates.empty() && weight_updates.back().does_as(update) &&
-                       weight_updates.back().site == update.site;
+                       weight_updates.back().site == update.site &&
+                       weight_updates.back().batches == update.batches;
     if (again) {
       ++weight_updates.back().times;
     } else if (weight_updates.size() < weight_updates_max) {

@@ -110,17 +110,24 @@ Program Training::run_main() {
   interpreter_.tell_unwaited();
   co_await interpreter_.synchronize();
   log_.known_differences = known_differences();
-  if (is_set_up_ && program_.keeps_parameters) {
-    const std::vector<Slice> whole = strategy_->replica().parameter_values();
-    bool is_whole = true;
-    for (const HeldParameter& held : strategy_->held_parameters()) {
-      is_whole = is_whole && held.value == whole[held.parameter];
-      log_.final_parameters.push_back(rank_.read(held.value));
+  if (is_set_up_) {
+    log_parameters();
+  }
+}
+
+void Training::log_parameters() {
+  const std::vector<HeldParameter> all = strategy_->held_parameters();
+  const std::vector<Slice> whole = strategy_->replica().parameter_values();
+  log_.holds_parts = std::ranges::any_of(
+      all, [&whole](const HeldParameter& held) { return held.value != whole[held.parameter]; });
+  if (!program_.keeps_parameters) {
+    return;
+  }
+  for (const HeldParameter& held : all) {
+    log_.final_parameters.push_back(rank_.read(held.value));
+    log_.final_parameter_places.push_back(held.value);
+    if (log_.holds_parts) {
       log_.final_parts.push_back({held.parameter, held.first_element});
-      log_.final_parameter_places.push_back(held.value);
-    }
-    if (is_whole) {
-      log_.final_parts.clear();
     }
   }
 }

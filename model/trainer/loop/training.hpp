@@ -177,6 +177,7 @@ class Training final : public TrainerScope {
 
  private:
   void bind_buffers();
+  void log_parameters();
   Bytes optimizer_state_bytes() const;
   Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
@@ -273,6 +274,7 @@ class Training final : public TrainerScope {
   size_t part_ = 0;                     ///< the copy whose step runs
   bool forwarded_ = false;              ///< all copies, in this step
   int64_t samples_since_update_ = 0;    ///< of training batches
+  int64_t batches_since_update_ = 0;    ///< of the training
   bool forward_since_update_ = true;    ///< of any stage
   const LoaderSettings* loader_ = nullptr;
   bool forward_done_ = false;      ///< in this batch

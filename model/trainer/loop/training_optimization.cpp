@@ -28,6 +28,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
   }
   synchronise_ = engine_steps_ || !strategy_->accumulates_without_exchange();
   samples_since_update_ += batch_->size();
+  ++batches_since_update_;
   loss_factor_ = automatic ? 1.0 / static_cast<double>(window) : 1.0;
   if (automatic && program_.accumulates_itself) {
     loss_factor_ /= static_cast<double>(window);  // the engine divides what Lightning has divided
@@ -224,8 +225,10 @@ Program Training::update(size_t optimizer, SiteId site) {
   options.clipping = clipping.how;
   options.learning_rate = learning_rate(options.optimizer);
   log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,
-                        has_gradients_.contains(optimizer), site, clipping.site});
+                        has_gradients_.contains(optimizer), site, clipping.site, 1,
+                        std::exchange(batches_since_update_, 0)});
   co_await strategy_->optimizer_step(rank_, options);
+  rank_.choose(site, ChoiceKind::step, 1, 0);
   log_.transfers = strategy_->transfers_per_step();
   note_update();
 }

@@ -62,19 +62,27 @@ Program Training::set_should_stop(const Statement& statement, Frame& frame) {
   progress.should_stop = rank_.choose(site, ChoiceKind::branch, 2, stops ? 1 : 0) == 1;
 }
 
+namespace {
+
+bool calls_strategy(Kind kind) {
+  return kind == Kind::forward || kind == Kind::backward || kind == Kind::clip_gradients ||
+         kind == Kind::optimizer_step || kind == Kind::optimizer_closure ||
+         kind == Kind::state_dict || kind == Kind::save_checkpoint;
+}
+
+}  // namespace
+
 // The strategy's calls in these have sites of their own, which no `if` encloses: the mark says
 // which statement they were made for.
 void Training::mark(const Statement& statement, bool begins) {
-  const bool calls_strategy = statement.kind == Kind::forward ||
-                              statement.kind == Kind::state_dict ||
-                              statement.kind == Kind::save_checkpoint;
-  if (calls_strategy && interpreter_.is_guarded()) {
+  if (calls_strategy(statement.kind) && interpreter_.is_guarded()) {
     rank_.choose(site_of(statement), ChoiceKind::statement, 2, begins ? 1 : 0);
   }
 }
 
 Task<Flow> Training::run(const Statement& statement, Frame& frame) {
   mark(statement, true);
+  Flow flow = Flow::next;
   switch (statement.kind) {
     case Kind::fit:
     case Kind::validate:
@@ -87,10 +95,10 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
     case Kind::state_dict: co_await strategy_->read_state_dict(rank_, site_of(statement)); break;
     case Kind::save_checkpoint: co_await save_checkpoint(site_of(statement), false); break;
     case Kind::should_stop: co_await set_should_stop(statement, frame); break;
-    default: co_return co_await run_training(statement, frame);
+    default: flow = co_await run_training(statement, frame);
   }
   mark(statement, false);
-  co_return Flow::next;
+  co_return flow;
 }
 
 Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {

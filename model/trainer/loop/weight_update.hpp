@@ -17,6 +17,8 @@ struct WeightUpdate {
   SiteId site{};               ///< of the step; no_site: Lightning's own
   SiteId clipping_site{};      ///< of the statement that clips
   int64_t times = 1;
+  /// Training batches from the update before it to this one, of each in the row.
+  int64_t batches = 0;
 
   bool does_as(const WeightUpdate& other) const {
     return optimizer == other.optimizer && learning_rate == other.learning_rate &&

@@ -69,6 +69,40 @@ TEST_CASE("a clipping that only some ranks reach is LS305 at the clipping") {
   CHECK(judged({{clipped(1)}, {clipped(2)}}).size() == 1);
 }
 
+TEST_CASE("a step that one rank leaves out is told at its batch, not at the end") {
+  WeightUpdate each = step(4);
+  each.batches = 1;
+  WeightUpdate first = step(1);
+  first.batches = 1;
+  WeightUpdate later = step(1);
+  later.batches = 2;  // the batch between took no step
+  WeightUpdate rest = step(1);
+  rest.batches = 1;
+  const std::vector<Finding> findings = judged({{each}, {first, later, rest}, {each}});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].ranks == RankSet({1}));
+  CHECK(findings[0].why.text == "optimizer step 2 differs, in training batch 2 of the run");
+  REQUIRE(findings[0].why.ways.size() == 2);
+  CHECK(findings[0].why.ways[0].value == "no optimizer_step");
+  CHECK(findings[0].why.ways[0].ranks == RankSet({1}));
+  // As many steps as the others, but from other batches.
+  WeightUpdate late = each;
+  late.times = 3;
+  CHECK(judged({{first, later, first}, {late}}).size() == 1);
+  CHECK(judged({{first, later, first}, {first, later, rest}}).empty());
+}
+
+TEST_CASE("shards that were not updated alike are parts of one model") {
+  std::vector<RankUpdates> ranks;
+  const Updates taken{step(2)};
+  const Updates missed{step(1)};
+  ranks.push_back({0, taken});
+  ranks.push_back({1, missed});
+  const std::vector<Finding> findings = updates_agree(ranks, Holding::part);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].title == "rank 1 does not update its part of the weights as rank 0 does");
+}
+
 TEST_CASE("another learning rate, or gradients set to None on one rank, are other steps") {
   WeightUpdate slower = step();
   slower.learning_rate = 0.05;
