@@ -70,14 +70,18 @@ class FullyShardedDataParallel final : public UnitSharding {
 
   // Backward.
   Program begin_backward_of(Rank& rank, size_t layer);
+  bool is_freed_by_recomputation(const Unit& unit) const;
+  void end_recomputation(Rank& rank);
   Program prefetch_backward(Rank& rank, size_t unit);
   Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
 
   GradientDivision division(const Rank& rank) const;
 
   FullyShardedOptions options_;
-  std::deque<Ticket> freed_;         ///< on the compute stream, oldest first
-  std::vector<size_t> first_order_;  ///< units as the first forward entered them
+  const CheckpointedSegment* segment_ = nullptr;  ///< whose layers the backward has come to
+  bool segment_begins_ = false;                   ///< and whose forward runs again just now
+  std::deque<Ticket> freed_;                      ///< on the compute stream, oldest first
+  std::vector<size_t> first_order_;               ///< units as the first forward entered them
   bool has_first_order_ = false;
   bool has_groups_ = false;
 };

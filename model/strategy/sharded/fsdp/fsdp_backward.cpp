@@ -14,10 +14,12 @@ Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& option
   find_ends_by_age(passes);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
     replica_.turn_to(passes[pass].forward);
+    segment_ = nullptr;
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     for (const size_t layer : replica_.layers_last_to_first()) {
       co_await begin_backward_of(rank, layer);  // 3. gathered again
       const Ticket done = replica_.backward(rank, layer);
+      end_recomputation(rank);
       for (size_t index = units_.size(); index-- > 0;) {  // inner ones before those around them
         Unit& unit = units_[index];
         const bool ends = pass + 1 == passes.size() && unit.ends_at == layer;
@@ -46,18 +48,48 @@ Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& option
 
 // The backward of a module begins: it is gathered, and then the one whose backward comes next.
 Program FullyShardedDataParallel::begin_backward_of(Rank& rank, size_t layer) {
+  const CheckpointedSegment* const segment = replica_.network().segment_of(layer);
+  segment_begins_ = segment != nullptr && segment != segment_;
+  segment_ = segment;
   for (size_t index = 0; index < units_.size(); ++index) {
     Unit& unit = units_[index];
-    if (!backward_reads(unit, layer)) {
+    const bool runs_again = segment_begins_ && is_freed_by_recomputation(unit);
+    if (!backward_reads(unit, layer) ||
+        (segment != nullptr && !segment_begins_ && !unit.module.contains(layer))) {
       continue;
     }
     if (!unit.state.is_gathered()) {
       co_await unshard(rank, unit, unit.gathered_at);
     }
     unit.state.await_gathered(rank, site_id(wait_for_unit));
-    if (!std::exchange(unit.in_backward, true) &&
+    if (!runs_again && !std::exchange(unit.in_backward, true) &&
         options_.backward_prefetch == FullyShardedOptions::BackwardPrefetch::before) {
       co_await prefetch_backward(rank, index);
+    }
+  }
+}
+
+// A forward that runs again frees a unit where it ends, as the first one did, and the unit's own
+// backward gathers it once more. The second forward stops where everything that was saved is
+// there again (torch.utils.checkpoint, early_stop): within the last module that saves something.
+bool FullyShardedDataParallel::is_freed_by_recomputation(const Unit& unit) const {
+  if (segment_ == nullptr || unit.is_root || !options_.frees_after_forward() ||
+      unit.module.first < segment_->first || unit.module.last >= segment_->last) {
+    return false;
+  }
+  const std::vector<Layer>& layers = replica_.network().layers;
+  return std::any_of(
+      layers.begin() + static_cast<int64_t>(unit.module.last) + 1,
+      layers.begin() + static_cast<int64_t>(segment_->last) + 1, [](const Layer& layer) {
+        const Saves& saves = layer.saves;
+        return saves.input || saves.output || saves.elements > 0 || saves.fixed > Bytes{};
+      });
+}
+
+void FullyShardedDataParallel::end_recomputation(Rank& rank) {
+  for (Unit& unit : units_) {
+    if (segment_begins_ && is_freed_by_recomputation(unit)) {
+      reshard(rank, unit);
     }
   }
 }
