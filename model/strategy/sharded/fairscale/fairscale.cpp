@@ -5,6 +5,7 @@
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fairscale/fairscale_sites.hpp"
+#include "model/strategy/sharded/norm_of_own_part.hpp"
 
 namespace lockstep {
 
@@ -97,6 +98,7 @@ Program ShardedDataParallel::send_states(Rank& rank) {
 Program ShardedDataParallel::teardown(Rank& rank) {
   if (reduction_) {
     co_await reduction_->settle(rank);
+    sends_old_gradients_ = sends_old_gradients_ || reduction_->sends_old_gradients();
     reduction_->release(rank);
     reduction_.reset();
   }
@@ -127,6 +129,9 @@ Program ShardedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& opt
   if (options_.clips_by_whole_norm) {
     owned.norm = SharedNorm{world_group, site_id(share_norm)};
   }
+  clips_by_own_norm_ =
+      clips_by_own_norm_ || (!owned.norm && rank.world_size() > 1 &&
+                             options.clipping.algorithm == GradientClipping::Algorithm::norm);
   replica().optimizer_step(rank, options, site_id(update), &owned);
   co_await send_parameters(rank);
   transfers().end_step();
@@ -181,6 +186,22 @@ Program ShardedDataParallel::gather_state(Rank& rank, SiteId) {
     const Bytes size = owner == 0 ? Bytes(8) : state_bytes_of(owner);
     co_await broadcast_pickled(rank, world_group, size, owner, site_id(send_optimizer));
   }
+}
+
+std::vector<KnownDifference> ShardedDataParallel::known_differences() {
+  std::vector<KnownDifference> known;
+  if (sends_old_gradients_ || (reduction_ && reduction_->sends_old_gradients())) {
+    known.push_back(
+        {"FairScale's buffers hold views of gradients, and zero_grad has set gradients "
+         "to None (torch from 2.0 on): the buffers are reduced with what an earlier "
+         "backward left in them",
+         "set `reduce_buffer_size: 0` of DDPShardedStrategy, or let zero_grad keep the "
+         "gradients (`set_to_none: false` of the optimizer)"});
+  }
+  if (clips_by_own_norm_) {
+    known.push_back(norm_of_own_part());
+  }
+  return known;
 }
 
 namespace {

@@ -37,6 +37,7 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program teardown(Rank& rank) override;
   Program gather_state(Rank& rank, SiteId site) override;
+  std::vector<KnownDifference> known_differences() override;
 
   const std::vector<int32_t>& owners() const { return owners_; }
 
@@ -54,6 +55,8 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   std::vector<int32_t> owners_;  ///< by parameter
   std::vector<Slice> flat_;      ///< by owner: its trainable parameters, one behind the other
   std::optional<OwnerReduction> reduction_;
+  bool clips_by_own_norm_ = false;    ///< a step has done so
+  bool sends_old_gradients_ = false;  ///< of a fit that has ended
 };
 
 /// "ddp_sharded", DDPShardedStrategy.

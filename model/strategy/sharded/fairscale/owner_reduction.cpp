@@ -132,6 +132,9 @@ Ticket OwnerReduction::scale(Rank& rank, const Slice& gradient, Ticket done) {
 
 void OwnerReduction::send(Rank& rank, Bucket& bucket, Ticket done) {
   bucket.sent = true;
+  for (const size_t index : bucket.parameters) {
+    sends_old_gradients_ = sends_old_gradients_ || !replica_->parameters()[index].gradient_is_view;
+  }
   const Ticket scaled = scale(rank, bucket.flat, done);
   exchanged_ = rank.reduce(world_group, bucket.flat, Reduction::sum, bucket.owner,
                            {communication_stream, {scaled}, site_id(reduce_bucket)});

@@ -31,6 +31,8 @@ class OwnerReduction final : public GradientExchange {
   void gradients_ready(Rank& rank, size_t layer, Ticket done) override;
   Program finish(Rank& rank) override;
   Program settle(Rank& rank) override;
+  /// Whether a bucket was reduced while a gradient was not a view of it any more.
+  bool sends_old_gradients() const { return sends_old_gradients_; }
   std::vector<Bytes> take_exchanged_bytes() override { return std::exchange(exchanged_bytes_, {}); }
 
  private:
@@ -60,6 +62,7 @@ class OwnerReduction final : public GradientExchange {
   std::vector<Bucket> buckets_;
   std::vector<std::optional<size_t>> bucket_of_;  ///< by parameter
   bool synchronises_ = false;
+  bool sends_old_gradients_ = false;
   std::vector<InFlight> in_flight_;
   Ticket exchanged_{};
   std::vector<Bytes> exchanged_bytes_;

@@ -47,6 +47,8 @@ class ShardedUnit {
     device_ = host_device;
     accumulates_ = accumulates;
   }
+  /// Whether a gradient was lost in that way.
+  bool has_replaced_gradients() const { return has_replaced_gradients_; }
   /// The stream on which the shard is updated.
   StreamId stream_of_update() const { return stream(queue::compute, device_); }
 
@@ -160,6 +162,8 @@ class ShardedUnit {
   ShardTypes types_;
   DeviceId device_{0};
   bool accumulates_ = true;
+  bool holds_gradients_ = false;  ///< of a backward since they were set to None or 0
+  bool has_replaced_gradients_ = false;
   int32_t index_ = 0;
   Slice shard_;
   std::vector<Piece> pieces_;

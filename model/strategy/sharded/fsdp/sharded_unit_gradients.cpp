@@ -180,6 +180,8 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
 void ShardedUnit::move_to_host(Rank& rank, Slice reduced, SiteId site) {
   const Ticket made = rank.event({compute_stream, {}, site});
   const bool adds = gradient_.buffer != no_buffer && accumulates_;
+  has_replaced_gradients_ = has_replaced_gradients_ || (holds_gradients_ && !adds);
+  holds_gradients_ = true;
   Slice arrives = gradient_;
   if (arrives.buffer == no_buffer || adds) {
     arrives = rank.allocate(Purpose::gradient, types_.stored, reduced.elements, host_device);
@@ -227,9 +229,11 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
   const OptimizerPlan& plan = replica_->plan().optimizers.at(optimizer);
   std::vector<Slice> filled;
   bool keeps = false;
+  bool others = false;
   for (Piece& piece : pieces_) {
     Slice& gradient = piece.tensor.gradient;
     const bool is_held = plan.holds(replica_->parameters()[piece.parameter].place.layer);
+    others = others || (!is_held && gradient.buffer != no_buffer);
     if (is_held && gradient.buffer != no_buffer && !set_to_none) {
       filled.push_back(gradient);
     } else if (is_held) {
@@ -237,6 +241,7 @@ void ShardedUnit::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none,
     }
     keeps = keeps || gradient.buffer != no_buffer;
   }
+  holds_gradients_ = holds_gradients_ && others;
   if (!filled.empty()) {
     elementwise(rank, Kernel::fill, {}, filled, 0, {stream_of_update(), {}, site});
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/strategy/local_model/replica_sites.hpp"
+#include "model/strategy/sharded/norm_of_own_part.hpp"
 
 namespace lockstep {
 
@@ -140,6 +141,9 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   }
   const SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
   const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
+  clips_by_own_norm_ =
+      clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ &&
+                             options.clipping.algorithm == GradientClipping::Algorithm::norm);
   clip_gradients(rank, options.clipping, gradients, device,
                  shard_ranks_ > 1 && clips_by_whole_norm_ ? &norm : nullptr);
   lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), tensors,
@@ -173,6 +177,23 @@ std::vector<HeldParameter> UnitSharding::held_parameters() {
     return a.parameter < b.parameter;
   });
   return held;
+}
+
+std::vector<KnownDifference> UnitSharding::known_differences() {
+  std::vector<KnownDifference> known;
+  const bool replaces = std::ranges::any_of(
+      units_, [](const Unit& unit) { return unit.state.has_replaced_gradients(); });
+  if (replaces) {
+    known.push_back(
+        {"with cpu_offload a gradient in host memory is replaced by that of the next "
+         "backward, and not added to: gradients of micro-batches are lost",
+         "leave out cpu_offload, or accumulate under no_sync alone, where gradients "
+         "are added on the device (accumulate_grad_batches does so)"});
+  }
+  if (clips_by_own_norm_) {
+    known.push_back(norm_of_own_part());
+  }
+  return known;
 }
 
 // FULL_STATE_DICT: unit after unit is gathered on every rank; rank 0 keeps a copy in host memory.

@@ -22,6 +22,7 @@ class UnitSharding : public DistributedStrategy {
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
+  std::vector<KnownDifference> known_differences() override;
   Program gather_state(Rank& rank, SiteId site) override;
 
  protected:
@@ -85,6 +86,7 @@ class UnitSharding : public DistributedStrategy {
   enum class Offload : uint8_t { none, replacing_gradients, adding_gradients };
   Offload offload_ = Offload::none;
   bool clips_by_whole_norm_ = true;  ///< else every rank by that of its own shards
+  bool clips_by_own_norm_ = false;   ///< a step has done so
   bool norm_by_parameter_ = false;   ///< the norm travels as one number for each parameter
   Ticket weights_ready_{};
   Ticket loss_ready_{};
