@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/trainer/prepare/wrapped_optimizer.hpp"
 #include "properties/logged/value_text.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
@@ -57,9 +58,28 @@ void keep_learning_rate(Scenario& scenario, double rate) {
   }
 }
 
+// One device holds the whole state of its optimizer.
+void keep_whole_optimizers(Scenario& scenario) {
+  for (Object& optimizer : scenario.optimizers) {
+    optimizer = wrapped_optimizer(optimizer).value_or(optimizer);
+  }
+}
+
+// Why a run gave nothing to compare with.
+std::string reason_of(const OneRun& run) {
+  const auto problem = std::ranges::find_if(run.problems, &Problem::stops);
+  return problem != run.problems.end() ? problem->message
+         : run.result.hung             ? "it waits forever there"
+         : !run.undecided.empty()      ? run.undecided
+                                       : "it could not be started";
+}
+
 LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& rehearsal,
                                     bool whole) {
   LoadedScenarios loaded = source.load(one_device_settings(rehearsal, whole));
+  if (loaded.ok()) {
+    keep_whole_optimizers(loaded.scenarios.front());
+  }
   if (loaded.ok() && rehearsal.run.preparation.learning_rate.script_scales) {
     keep_learning_rate(loaded.scenarios.front(),
                        rehearsal.run.preparation.plan.optimizers.front().lr);
@@ -181,7 +201,7 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
     rehearsal.undecided = one.run.undecided;
   }
   if (!one.run.ran || one.run.result.hung || !one.run.undecided.empty()) {
-    left_out = "the scenario does not run on one";
+    left_out = "the scenario does not run on one: " + reason_of(one.run);
     return std::nullopt;
   }
   one.logged.metrics = one.run.preparation.log->ranks.front().metrics;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/trainer/prepare/wrapped_optimizer.hpp"
 
 namespace lockstep {
 
@@ -75,16 +76,14 @@ std::string class_of(Preparation& preparation, const Object& optimizer) {
   if (optimizer.name != "ZeroRedundancyOptimizer") {
     return optimizer.name;
   }
-  const PlainValue* inner = optimizer.find("optimizer_class");
-  const std::string* name = inner == nullptr ? nullptr : inner->get_if<std::string>();
-  if (name == nullptr) {
+  const std::optional<Object> held = wrapped_optimizer(optimizer);
+  if (!held) {
     add_problem(preparation, Kind::invalid, optimizer.place,
                 "ZeroRedundancyOptimizer needs its `optimizer_class`",
                 "write {ZeroRedundancyOptimizer: {optimizer_class: Adam, lr: 1e-3}}");
     return "SGD";
   }
-  const size_t dot = name->rfind('.');  // torch.optim.Adam
-  return dot == std::string::npos ? *name : name->substr(dot + 1);
+  return held->name;
 }
 
 /// What ZeroRedundancyOptimizer takes for itself.
