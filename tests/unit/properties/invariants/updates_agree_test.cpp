@@ -69,7 +69,7 @@ TEST_CASE("a clipping that only some ranks reach is LS305 at the clipping") {
   CHECK(judged({{clipped(1)}, {clipped(2)}}).size() == 1);
 }
 
-TEST_CASE("a step that one rank leaves out is told at its batch, not at the end") {
+TEST_CASE("a step that one rank leaves out is reported at its batch, not at the end") {
   WeightUpdate each = step(4);
   each.batches = 1;
   WeightUpdate first = step(1);
