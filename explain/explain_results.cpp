@@ -122,6 +122,12 @@ The best_model_path of the first ModelCheckpoint, without the folder. Ranks may 
 orders the files by its own value of the monitored metric.
 Example: checkpoint.best == 'epoch=1-step=4.ckpt' on rank 0
 )page"},
+    {"checkpoint.bytes", "what a rank writes into one checkpoint",
+     R"page(
+Parameters, buffers and optimizer state in the files of this rank, of the last checkpoint. Counters
+of steps and what the trainer adds are left out. 0 on ranks that write nothing.
+Example: checkpoint.bytes == 0 B on ranks 1-7
+)page"},
 };
 
 std::span<const Page> result_pages() { return result_table; }

@@ -53,6 +53,7 @@ struct RankResults {
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels
   std::map<std::string, double> metrics;  ///< logged last
+  std::optional<Bytes> checkpoint_bytes;  ///< that it wrote into the last checkpoint
 };
 
 /// Results of variants of a training.

@@ -154,6 +154,8 @@ Json classes_json(const Rehearsal& rehearsal) {
     json["memory"]["cuda_context_bytes"] = reserve.cuda_context.count();
     json["memory"]["nccl_bytes"] = reserve.nccl.count();
     json["transfers"] = transfers_json(rank.transfers);
+    json["checkpoint_bytes"] =
+        rank.checkpoint_bytes ? Json(rank.checkpoint_bytes->count()) : Json(nullptr);
     by_rank.push_back(std::move(json));
   }
   return told_together(by_rank);

@@ -83,6 +83,28 @@ std::string memory_line(const Rehearsal& rehearsal) {
                                 by_peak.begin()->second.phrase()));
 }
 
+// What the last checkpoint takes, and who writes it.
+std::string checkpoint_line(const Rehearsal& rehearsal) {
+  std::map<int64_t, RankSet> by_bytes;
+  int64_t all = 0;
+  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const int64_t bytes = ranks[rank].checkpoint_bytes.value_or(Bytes{}).count();
+    all += bytes;
+    if (bytes > 0) {
+      by_bytes[bytes].add(static_cast<int32_t>(rank));
+    }
+  }
+  if (by_bytes.empty()) {
+    return "";
+  }
+  const auto& [most, writers] = *by_bytes.rbegin();
+  return line("checkpoint", bytes_text(all),
+              most == all ? fmt::format("written by {}", writers.phrase())
+                          : fmt::format("written in parts, {} by {}", bytes_text(most),
+                                        writers.phrase()));
+}
+
 std::string largest_batch(const Advice& advice) {
   if (!advice.why_no_batch_size.empty()) {
     return line("", "largest data.train.batch_size that fits: unknown, as a short run " +
@@ -113,6 +135,7 @@ std::string answers(const Rehearsal& rehearsal) {
     out += line("throughput", rate);
   }
   out += memory_line(rehearsal) + largest_batch(rehearsal.results.advice);
+  out += checkpoint_line(rehearsal);
   if (prediction.steps > 0) {
     out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
                 "first step " + time_text(prediction.first_step->count()));

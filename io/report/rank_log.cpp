@@ -226,6 +226,7 @@ Json json_of_log(const RankLog& log) {
           {"findings", json_of_all(log.findings)},
           {"monitors", json_of_all(log.monitors)},
           {"checkpoints", json_of_all(log.checkpoints)},
+          {"checkpoint_bytes", log.checkpoint_bytes.value_or(Bytes(-1)).count()},
           {"stopped_epoch", log.stopped_epoch.value_or(-1)},
           {"learning_rates", rates_json(log.learning_rates)},
           {"samples", json_of_all(log.samples)},
@@ -255,6 +256,9 @@ RankLog log_of_json(const Json& json) {
   log.findings = all_of_json(json.at("findings"), finding_of);
   log.monitors = all_of_json(json.at("monitors"), monitor_of);
   log.checkpoints = all_of_json(json.at("checkpoints"), checkpoint_of);
+  if (const auto bytes = whole_of<int64_t>(json.at("checkpoint_bytes"), -1); bytes >= 0) {
+    log.checkpoint_bytes = Bytes(bytes);
+  }
   if (const auto epoch = whole_of<int64_t>(json.at("stopped_epoch"), -1); epoch >= 0) {
     log.stopped_epoch = epoch;
   }

@@ -18,7 +18,13 @@ std::vector<HeldParameter> Strategy::held_parameters() {
   return held;
 }
 
-Program Strategy::gather_state(Rank&, SiteId) { co_return; }
+Task<Bytes> Strategy::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+  const bool writes = rank.id() == 0;
+  const Bytes bytes = writes ? model_bytes(replica(), replica().plan()).of(request) : Bytes{};
+  co_await write_file(rank, bytes, request, 1, site);
+  co_return bytes;
+}
+
 Program Strategy::read_state_dict(Rank&, SiteId) { co_return; }
 
 Slice Strategy::loss_of(size_t) const { return loss(); }

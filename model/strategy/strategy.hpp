@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/program/rank.hpp"
+#include "model/strategy/checkpoint.hpp"
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/stage.hpp"
@@ -70,9 +71,10 @@ class Strategy {
   virtual Replica& replica() = 0;
   /// What this rank holds of each parameter between steps, in definition order.
   virtual std::vector<HeldParameter> held_parameters();
-  /// Brings together what a checkpoint of the whole model holds: a collective of all ranks where
-  /// parameters are sharded.
-  virtual Program gather_state(Rank& rank, SiteId site);
+  /// Lightning's dump_checkpoint and Strategy.save_checkpoint: brings together what files hold, a
+  /// collective of all ranks where some state is divided, and writes them. Returns the bytes that
+  /// this rank writes. By default rank 0 has everything and writes it.
+  virtual Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site);
   /// What `state_dict()` of the module does on this rank alone: nothing where a rank holds the
   /// values that it returns, or a part of them.
   virtual Program read_state_dict(Rank& rank, SiteId site);

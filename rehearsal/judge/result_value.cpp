@@ -194,7 +194,7 @@ std::vector<std::string> transfer_names(const Results& results) {
 bool differs_by_rank(const ResultName& name) {
   return name.name == "metric" || name.name == "single_device" ||
          name.name.starts_with("memory.") || name.name.starts_with("transfers") ||
-         name.name == "checkpoint.best";
+         name.name.starts_with("checkpoint.");
 }
 
 bool is_quantity(const ResultName& name) {
@@ -227,6 +227,9 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   }
   if (text == "checkpoint.best") {
     return best_checkpoint(rehearsal, rank);
+  }
+  if (text == "checkpoint.bytes") {
+    return some(own.checkpoint_bytes, "this rank saved no checkpoint");
   }
   if (text.starts_with("breakdown.")) {
     return breakdown_value(text.substr(text.find('.') + 1), results.prediction.breakdown);

@@ -157,6 +157,8 @@ def begin_rank(setting, rank, folder):
         timeout=datetime.timedelta(seconds=setting.get("timeout_s", 60)),
     )
     if sharded.family_of(setting):
+        if "checkpoint" in setting:
+            os.chdir(folder)
         return sharded.ShardedRun(setting, rank, written)
     return (metrics.MetricRun if "metric" in setting else RankRun)(setting, rank)
 

@@ -22,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import issued
 import network as networks
+import sharded_checkpoint
 from sharded_deepspeed import DeepSpeed
 from sharded_fairscale import FairScale, FairScaleFsdp
 from sharded_strategy import Strategy, dtypes_of
@@ -307,6 +308,10 @@ class ShardedRun:
                 self.record.setdefault("norms", []).append(float(norm))
             step += 1
         self.record["optimizer_state_elements"] = strategy.state_elements(optimizer)
+        if "checkpoint" in self.setting:
+            self.recorder.mark(checkpoint="begins")
+            sharded_checkpoint.save(strategy, strategy.saved_optimizer(optimizer), self.setting,
+                                    self.strategy.units.root)
 
     def _iterate(self, data, iteration):
         strategy = self.strategy
@@ -340,6 +345,8 @@ class ShardedRun:
 
     def finish(self):
         self.record["operations"] = list(self.recorder.operations)
+        if self.record["ended"] == "finished" and "checkpoint" in self.setting:
+            self.record["checkpoint"] = sharded_checkpoint.written_by(self.rank)
         if self.record["ended"] == "finished":
             full = self.strategy.full_parameters()
             self.record["parameters"] = {

@@ -94,6 +94,9 @@ class DeepSpeed(Strategy):
         self.model.step()
         return self.model.get_global_grad_norm()
 
+    def saved_optimizer(self, optimizer):
+        return self.model.optimizer
+
     def end_micro_batch(self):
         self.model.step()
 

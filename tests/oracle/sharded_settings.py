@@ -336,5 +336,59 @@ FAIRSCALE_FSDP_SETTINGS = [
     fairscale_fsdp("adam", optimizer=ADAM),
 ]
 
+
+def saving(name, how, made, **more):
+    """A setting that ends with a checkpoint; `how`: arguments of Lightning's strategy."""
+    result = made("checkpoint-" + name, iterations=more.pop("iterations", even(2, 1)),
+                  optimizer=more.pop("optimizer", ADAM), **more)
+    return {**result, "checkpoint": how}
+
+
+SHARDED = {"state_dict_type": "sharded"}
+FULL = {"state_dict_type": "full"}
+IN_PARTS = {"save_distributed_checkpoint": True}
+IN_ONE_FILE = {"save_distributed_checkpoint": False}
+ORIGINAL = {"use_orig_params": True}
+FOUR = {"described": UNEVEN, "iterations": even(4, 1)}
+
+CHECKPOINT_SETTINGS = [
+    saving("sharded", SHARDED, fsdp1, **ORIGINAL),
+    saving("sharded-sgd", SHARDED, fsdp1, **ORIGINAL, optimizer=SGD),
+    saving("sharded-four-ranks", SHARDED, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS),
+    saving("sharded-flat-parameters", SHARDED, fsdp1),
+    saving("full", FULL, fsdp1, **ORIGINAL),
+    saving("full-sgd", FULL, fsdp1, **ORIGINAL, optimizer=SGD),
+    saving("full-four-ranks", FULL, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS),
+    # Rank 0 raises ValueError, and the others wait for it.
+    saving("full-flat-parameters", FULL, fsdp1, more={"timeout_s": 5}),
+    saving("full-momentum", FULL, fsdp1, **ORIGINAL, optimizer={**SGD, "momentum": 0.5}),
+    saving("full-bf16", FULL, fsdp1, **ORIGINAL, mixed_precision=BF16),
+    saving("full-no-shard", FULL, fsdp1, **ORIGINAL, sharding_strategy="NO_SHARD"),
+    saving("full-hybrid", FULL, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS, nodes=2,
+           sharding_strategy="HYBRID_SHARD"),
+    saving("sharded-hybrid", SHARDED, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS, nodes=2,
+           sharding_strategy="HYBRID_SHARD"),
+    saving("sharded-bf16", SHARDED, fsdp1, **ORIGINAL, mixed_precision=BF16),
+    saving("sharded", IN_PARTS, fsdp2),
+    saving("sharded-sgd", IN_PARTS, fsdp2, optimizer=SGD),
+    saving("sharded-four-ranks", IN_PARTS, fsdp2, **FOUR, units=UNEVEN_UNITS),
+    saving("sharded-replicated", IN_PARTS, fsdp2, **FOUR, units=UNEVEN_UNITS, mesh=[2, 2]),
+    saving("sharded-bf16", IN_PARTS, fsdp2, mixed_precision=BF16),
+    saving("full", IN_ONE_FILE, fsdp2),
+    saving("full-replicated", IN_ONE_FILE, fsdp2, **FOUR, units=UNEVEN_UNITS, mesh=[2, 2]),
+    saving("full-four-ranks", IN_ONE_FILE, fsdp2, **FOUR, units=UNEVEN_UNITS),
+    saving("adam", {}, zero1),
+    saving("four-ranks", {}, zero1, **FOUR),
+    saving("stage-0", {}, deepspeed, stage=0),
+    saving("stage-1", {}, deepspeed, stage=1),
+    saving("stage-2", {}, deepspeed, stage=2),
+    saving("stage-2-four-ranks", {}, deepspeed, stage=2, **FOUR),
+    saving("stage-2-bf16", {}, deepspeed, stage=2, config=IN_BF16),
+    saving("stage-2-offload", {}, deepspeed, stage=2, **TO_CPU),
+    saving("stage-3", {}, deepspeed, stage=3),
+    saving("stage-3-bf16", {}, deepspeed, stage=3, config=IN_BF16),
+    saving("stage-3-four-ranks", {}, deepspeed, stage=3, **FOUR, **SHARDS_ALL),
+]
+
 SHARDED_SETTINGS = (FSDP1_SETTINGS + FSDP2_SETTINGS + ZERO1_SETTINGS + DEEPSPEED_SETTINGS
-                    + FAIRSCALE_SETTINGS + FAIRSCALE_FSDP_SETTINGS)
+                    + FAIRSCALE_SETTINGS + FAIRSCALE_FSDP_SETTINGS + CHECKPOINT_SETTINGS)

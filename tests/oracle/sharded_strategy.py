@@ -134,6 +134,10 @@ class Strategy:
         optimizer.step()
         optimizer.zero_grad()
 
+    def saved_optimizer(self, optimizer):
+        """What Lightning holds as its optimizer."""
+        return optimizer
+
     def end_micro_batch(self):
         """After a backward pass that no optimizer step follows."""
 

@@ -21,7 +21,7 @@ ResultType type_of_result(std::string_view name) {
       name.starts_with("breakdown.")) {
     return ResultType::time;
   }
-  if (name.starts_with("memory.") || name == "transfers.bytes") {
+  if (name.starts_with("memory.") || name == "transfers.bytes" || name == "checkpoint.bytes") {
     return ResultType::bytes;
   }
   if (name == "strategy" || name == "checkpoint.best") {
@@ -79,6 +79,7 @@ const std::vector<std::string_view>& result_names() {
       "samples_repeated",
       "samples_missed",
       "checkpoint.best",
+      "checkpoint.bytes",
   };
   return names;
 }

@@ -242,12 +242,14 @@ Program DistributedDataParallel::zero_gradients(Rank& rank, size_t optimizer, bo
 }
 
 // Lightning calls consolidate_state_dict of every optimizer that has it, on all ranks.
-Program DistributedDataParallel::gather_state(Rank& rank, SiteId) {
+Task<Bytes> DistributedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                     SiteId site) {
   for (auto& divided : redundancy_free_) {
-    if (divided) {
+    if (divided && !request.weights_only) {
       co_await divided->gather_state(rank);
     }
   }
+  co_return co_await Strategy::save_checkpoint(rank, request, site);
 }
 
 BucketAssignment DistributedDataParallel::bucket_assignment() const {

@@ -32,7 +32,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   Program join(Rank& rank) override;
   Program teardown(Rank& rank) override;
-  Program gather_state(Rank& rank, SiteId site) override;
+  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   Slice loss() const override { return replica_.loss(); }

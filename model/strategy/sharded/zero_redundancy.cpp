@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "model/strategy/exchange/coalesced.hpp"
-#include "model/strategy/exchange/object_broadcast.hpp"
+#include "model/strategy/exchange/object_exchange.hpp"
 #include "model/strategy/layout/parameter_owners.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 
@@ -113,18 +113,27 @@ void ZeroRedundancyUpdate::step(Rank& rank, const UpdateOptions& options, Transf
   rank.event({compute_stream, {last}, site});
 }
 
+// A state_dict as it is pickled: its numbers, and beside them about as much as PyTorch 2.11 writes
+// for the options and for each tensor, Adam's counters among them.
 Bytes ZeroRedundancyUpdate::state_bytes_of(int32_t owner) const {
+  constexpr Bytes options(1668);
+  constexpr Bytes beside_tensor(224);
   Bytes bytes{};
   for (const size_t index : owned_[static_cast<size_t>(owner)]) {
     bytes += replica_->parameters()[index].tensor.value.bytes();
   }
-  return bytes * state_tensors(replica_->plan().optimizers[optimizer_]);
+  const OptimizerPlan& optimizer = replica_->plan().optimizers[optimizer_];
+  const int tensors = state_tensors(optimizer);
+  const int counters = optimizer.kind == OptimizerKind::sgd ? 0 : 1;
+  const auto owned = static_cast<int64_t>(owned_[static_cast<size_t>(owner)].size());
+  return options + beside_tensor * (owned * (tensors + counters)) + bytes * tensors;
 }
 
 Program ZeroRedundancyUpdate::gather_state(Rank& rank) {
   for (int32_t owner = 1; owner < rank.world_size(); ++owner) {
-    const Bytes size = std::max(Bytes(8), state_bytes_of(owner));
-    co_await broadcast_pickled(rank, world_group, size, owner, site_id(send_optimizer));
+    const Bytes size = state_bytes_of(owner);
+    co_await broadcast_pickled(
+        rank, {world_group, rank.world_size(), owner, site_id(send_optimizer)}, size);
   }
 }
 

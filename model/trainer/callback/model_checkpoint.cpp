@@ -262,7 +262,8 @@ Task<bool> ModelCheckpoint::file_exists(std::string file) {
 }
 
 Program ModelCheckpoint::save(std::string file) {
-  co_await training_.save_checkpoint(settings_.save_site, settings_.save_weights_only);
+  co_await training_.save_checkpoint(settings_.save_site, settings_.save_weights_only,
+                                     static_cast<int64_t>(path_of(file).size()));
   files().insert(path_of(file));
   last_step_saved_ = training_.progress.global_step;
   last_saved_ = file;

@@ -38,9 +38,11 @@ constexpr std::string_view all_used = "find_unused_parameters=false";
 // strategies/fully_sharded_native.py of 1.7 to 1.9 hands over None for backward_prefetch; the
 // others are the defaults of torch up to 2.0.
 constexpr std::string_view native_fsdp =
-    "backward_prefetch=null use_orig_params=false limit_all_gathers=false";
+    "backward_prefetch=null use_orig_params=false limit_all_gathers=false"
+    " gathers_optimizer_state=false";
 constexpr std::string_view native_fsdp_offload =
-    "backward_prefetch=null use_orig_params=false limit_all_gathers=false cpu_offload=true";
+    "backward_prefetch=null use_orig_params=false limit_all_gathers=false cpu_offload=true"
+    " gathers_optimizer_state=false";
 
 // Strategies that need FairScale, Horovod or Bagua left with 2.0; classes came with 1.6.
 constexpr auto names = std::to_array<NameRow>({

@@ -113,8 +113,9 @@ class Training final : public TrainerScope {
   Program broadcast_object(TensorPointer object, SiteId site);
   /// The strategy's reduce_boolean_decision: all ranks, or any of them.
   Task<bool> reduce_boolean_decision(bool decision, bool all, SiteId site);
-  /// `trainer.save_checkpoint`: rank 0 writes the file, and all meet in a barrier.
-  Program save_checkpoint(SiteId site, bool weights_only);
+  /// `trainer.save_checkpoint`: the strategy writes its files, and all meet in a barrier.
+  /// `path_length`: characters of the file's name.
+  Program save_checkpoint(SiteId site, bool weights_only, int64_t path_length);
   /// reduce(SUM) of one int64, the length of a loader; raises where this rank alone has none.
   Program reduce_length(int64_t length);
   /// Runs what precedes the loop of a stage: barriers, hooks, the strategy's setup.
@@ -178,7 +179,6 @@ class Training final : public TrainerScope {
  private:
   void bind_buffers();
   void log_parameters();
-  Bytes optimizer_state_bytes() const;
   Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);

@@ -1,6 +1,5 @@
 // Collective services of the trainer for callbacks and statements: decisions, objects, files.
-#include "model/strategy/local_model/optimizer.hpp"
-#include "model/strategy/local_model/replica.hpp"
+#include "model/trainer/callback/checkpoint_name.hpp"
 #include "model/trainer/loop/training.hpp"
 
 namespace lockstep {
@@ -31,35 +30,14 @@ Program Training::broadcast_object(TensorPointer object, SiteId site) {
   co_await strategy_->broadcast(rank_, object->slice, 0, site);
 }
 
-Bytes Training::optimizer_state_bytes() const {
-  Bytes bytes{};
-  const std::vector<Layer>& layers = program_.network->layers;
-  for (size_t layer = 0; layer < layers.size(); ++layer) {
-    for (const OptimizerPlan& optimizer : program_.plan.optimizers) {
-      const int64_t copies = optimizer.holds(layer) ? state_tensors(optimizer) : 0;
-      for (const auto& parameter : layers[layer].parameters) {
-        bytes +=
-            Bytes(size_of(program_.plan.parameter_dtype)) * elements_of(parameter.shape) * copies;
-      }
-    }
-  }
-  return bytes;
-}
-
-// The checkpoint holds the parameters and, unless it is of weights alone, the optimizer's state.
-Program Training::save_checkpoint(SiteId site, bool weights_only) {
+Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_length) {
   co_await hook("on_save_checkpoint");
   interpreter_.hand_over_compute_stream();
-  co_await strategy_->gather_state(rank_, site);
-  if (program_.disk.count() > 0 && rank_.place().rank.value == 0) {
-    Bytes parameters{};
-    for (const Layer& layer : program_.network->layers) {
-      parameters += Bytes(size_of(program_.plan.parameter_dtype)) * layer.parameter_elements();
-    }
-    const Bytes state = weights_only ? Bytes{} : optimizer_state_bytes();
-    const Ticket written = rank_.host((parameters + state) / program_.disk, site);
-    co_await rank_.settle(written);
-  }
+  CheckpointRequest request;
+  request.weights_only = weights_only;
+  request.path = Bytes(pickled_bytes_of_text(path_length));
+  request.disk = program_.disk;
+  log_.checkpoint_bytes = co_await strategy_->save_checkpoint(rank_, request, site);
   co_await barrier(site);
 }
 

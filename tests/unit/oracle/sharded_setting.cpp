@@ -138,11 +138,16 @@ TrainingPlan sharded_plan(const json& setting, const Network& network) {
 }
 
 std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPlan& plan) {
+  const json saved = setting.value("checkpoint", json::object());
   if (setting.contains("fsdp1")) {
-    return std::make_unique<FullyShardedDataParallel>(plan, options_from(setting["fsdp1"]));
+    FullyShardedOptions options = options_from(setting["fsdp1"]);
+    options.saves_in_parts = saved.value("state_dict_type", "full") == "sharded";
+    return std::make_unique<FullyShardedDataParallel>(plan, options);
   }
   if (setting.contains("fsdp2")) {
-    return std::make_unique<FullyShard2>(plan, fsdp2_options_from(setting["fsdp2"]));
+    FullyShard2Options options = fsdp2_options_from(setting["fsdp2"]);
+    options.saves_in_parts = saved.value("save_distributed_checkpoint", true);
+    return std::make_unique<FullyShard2>(plan, options);
   }
   if (setting.contains("zero1")) {
     DataParallelOptions options;

@@ -94,20 +94,6 @@ Program share_flag(Rank& rank, SiteId site) {
   rank.release(flag);
 }
 
-// engine.py, _checkpoint_tag_validation: a SHA-1 of the name, its maximum and its minimum.
-Program agree_on_tag(Rank& rank, bool barrier_is_all_reduce, SiteId site) {
-  constexpr int64_t digest_bytes = 20;
-  for (const Reduction reduction : {Reduction::max, Reduction::min}) {
-    const Slice digest = rank.allocate(Purpose::communication, DType::uint8, digest_bytes);
-    const Ticket ready = rank.event({compute_stream, {}, site});
-    const Ticket shared =
-        rank.all_reduce(world_group, digest, reduction, {communication_stream, {ready}, site});
-    co_await rank.settle(shared);
-    rank.release(digest);
-  }
-  co_await framework_barrier(rank, world_group, barrier_is_all_reduce, site);
-}
-
 TrainingPlan in_deepspeed_types(TrainingPlan plan) {
   plan.parameter_dtype = plan.activation_dtype;
   return plan;
@@ -266,9 +252,22 @@ std::vector<HeldParameter> DeepSpeedPartitioned::held_parameters() {
   return held;
 }
 
-// Rank 0 writes the parameters and every rank its own part of the optimizer's state.
-Program DeepSpeedPartitioned::gather_state(Rank& rank, SiteId site) {
-  return agree_on_tag(rank, plan().barrier_is_all_reduce, site);
+// The fp32 partition without its padding, and the state beside it with it.
+Task<Bytes> DeepSpeedPartitioned::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                  SiteId site) {
+  EngineCheckpoint saved;
+  saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
+  saved.model =
+      rank.id() == 0 ? model_bytes(replica(), computing_plan()).weights : Bytes{};
+  saved.partition = Bytes(size_of(plan().parameter_dtype)) *
+                    partition_->layout().shard_elements() *
+                    state_tensors(plan().optimizers.front());
+  for (const MasterPartition::Piece& piece : partition_->pieces()) {
+    saved.partition += piece.tensor.value.bytes();
+  }
+  const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
+  co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);
+  co_return written;
 }
 
 }  // namespace lockstep

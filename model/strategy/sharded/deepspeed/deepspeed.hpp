@@ -28,8 +28,18 @@ std::vector<KnownDifference> skipped_steps(const LossScaler& scaler);
 /// Under fp16 the ranks agree whether a gradient has overflowed; the host waits for it.
 Program share_flag(Rank& rank, SiteId site);
 
-/// Before a checkpoint of parts is written: all ranks compare its name, and meet.
-Program agree_on_tag(Rank& rank, bool barrier_is_all_reduce, SiteId site);
+/// What the engine saves of one rank.
+struct EngineCheckpoint {
+  Bytes model{};          ///< of rank 0, or at stage 3 of each rank
+  Bytes partition{};      ///< of the optimizer
+  bool is_parted = true;  ///< ZeRO: every rank writes a partition
+  bool barrier_is_all_reduce = true;
+};
+/// engine.py, save_checkpoint, but for the barrier at its end: all ranks compare the name, rank 0
+/// writes the model, and where the optimizer is partitioned every rank its part. Returns the bytes
+/// of this rank.
+Task<Bytes> save_engine_checkpoint(Rank& rank, EngineCheckpoint saved, CheckpointRequest request,
+                                   SiteId site);
 
 /// ZeRO stages 1 and 2 of DeepSpeed (deepspeed/runtime/zero/stage_1_and_2.py): every rank holds all
 /// parameters in one flat buffer, averages its gradients with the others', and updates its equal
@@ -42,7 +52,7 @@ class DeepSpeedPartitioned final : public ReplicatedDataParallel {
   Program setup(Rank& rank, Stage stage) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   std::vector<HeldParameter> held_parameters() override;
-  Program gather_state(Rank& rank, SiteId site) override;
+  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   bool accumulates_without_exchange() const override { return true; }
   std::string no_sync_refusal() const override;

@@ -111,8 +111,16 @@ Program DeepSpeedReplicated::optimizer_step(Rank& rank, const UpdateOptions& ask
   co_return;
 }
 
-Program DeepSpeedReplicated::gather_state(Rank& rank, SiteId site) {
-  return agree_on_tag(rank, plan().barrier_is_all_reduce, site);
+Task<Bytes> DeepSpeedReplicated::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                 SiteId site) {
+  EngineCheckpoint saved;
+  saved.is_parted = false;
+  saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
+  const ModelBytes all = model_bytes(replica(), computing_plan());
+  saved.model = rank.id() == 0 ? all.weights + all.optimizer_state : Bytes{};
+  const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
+  co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);
+  co_return written;
 }
 
 }  // namespace lockstep

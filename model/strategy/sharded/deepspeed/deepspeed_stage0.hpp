@@ -42,7 +42,7 @@ class DeepSpeedReplicated final : public ReplicatedDataParallel {
   std::string_view name() const override { return "deepspeed"; }
   Program setup(Rank& rank, Stage stage) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
-  Program gather_state(Rank& rank, SiteId site) override;
+  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   std::vector<KnownDifference> known_differences() override;
 

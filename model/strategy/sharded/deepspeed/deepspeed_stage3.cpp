@@ -243,9 +243,27 @@ std::vector<HeldParameter> DeepSpeedSharded::held_parameters() {
   return held;
 }
 
-// DeepSpeed writes a checkpoint in parts, each rank its own, once all ranks have the same tag.
-Program DeepSpeedSharded::gather_state(Rank& rank, SiteId site) {
-  return agree_on_tag(rank, plan().barrier_is_all_reduce, site);
+// Parameters are those of the fp32 partitions alone, but for what is frozen. What was kept gathered
+// is freed first, and gathered again.
+Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+  fetcher_->release_all(rank);
+  EngineCheckpoint saved;
+  saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
+  for (const Replica::Buffer& buffer : replica_.buffers()) {
+    saved.model += buffer.value.bytes();
+  }
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    if (!replica_.parameters()[index].trainable) {
+      saved.model += partitions_->part_of(index).bytes();
+    }
+  }
+  const int tensors = 1 + state_tensors(plan().optimizers.front());
+  saved.partition = Bytes(size_of(plan().parameter_dtype)) * master_->layout().shard_elements() *
+                    tensors;
+  const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
+  fetcher_->gather_persistent(rank);
+  co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);
+  co_return written;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
 
-#include "model/strategy/exchange/object_broadcast.hpp"
+#include "model/strategy/exchange/object_exchange.hpp"
 #include "model/strategy/layout/parameter_owners.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/registry.hpp"
@@ -181,11 +181,14 @@ Bytes ShardedDataParallel::state_bytes_of(int32_t owner) const {
 
 // consolidate_state_dict: every rank sends its part of the optimizer's state to all in turn; rank 0
 // keeps the whole.
-Program ShardedDataParallel::gather_state(Rank& rank, SiteId) {
-  for (int32_t owner = 0; owner < rank.world_size(); ++owner) {
+Task<Bytes> ShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                 SiteId site) {
+  for (int32_t owner = 0; owner < rank.world_size() && !request.weights_only; ++owner) {
     const Bytes size = owner == 0 ? Bytes(8) : state_bytes_of(owner);
-    co_await broadcast_pickled(rank, world_group, size, owner, site_id(send_optimizer));
+    co_await broadcast_pickled(
+        rank, {world_group, rank.world_size(), owner, site_id(send_optimizer)}, size);
   }
+  co_return co_await Strategy::save_checkpoint(rank, request, site);
 }
 
 std::vector<KnownDifference> ShardedDataParallel::known_differences() {

@@ -36,8 +36,8 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   Program setup(Rank& rank, Stage stage) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program teardown(Rank& rank) override;
-  Program gather_state(Rank& rank, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
+  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
 
   const std::vector<int32_t>& owners() const { return owners_; }
 

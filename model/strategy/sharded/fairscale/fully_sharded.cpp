@@ -26,7 +26,8 @@ FairScaleFullySharded::FairScaleFullySharded(const TrainingPlan& plan,
                     .update = update,
                     .zero_gradients = fully_sharded_sites::zero_gradients,
                     .gather_state = fully_sharded_sites::gather_state,
-                    .make_groups = fully_sharded_sites::make_groups}),
+                    .make_groups = fully_sharded_sites::make_groups,
+                    .exchange_plans = fully_sharded_sites::gather_state}),
       options_(options) {
   clips_by_whole_norm_ = options.clips_by_whole_norm;
 }
@@ -228,7 +229,7 @@ Program FairScaleFullySharded::optimizer_step(Rank& rank, const UpdateOptions& o
 
 // summon_full_params: every unit is gathered as it is stored, also what was gathered before, and
 // nothing is afterwards. The state_dicts of inner units lie within that of the outermost one.
-Program FairScaleFullySharded::gather_state(Rank& rank, SiteId) {
+Program FairScaleFullySharded::gather_weights(Rank& rank) {
   const ShardedUnit::Exchange exchange = shard_exchange(fully_sharded_sites::gather_state);
   const Ticket updated = rank.event({compute_stream, {}, exchange.site});
   std::optional<Slice> of_root;
@@ -248,6 +249,15 @@ Program FairScaleFullySharded::gather_state(Rank& rank, SiteId) {
   if (of_root) {
     rank.release(*of_root);
   }
+}
+
+// Rank 0 writes the whole parameters, and of the optimizer's state its own part.
+Task<Bytes> FairScaleFullySharded::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                   SiteId site) {
+  co_await gather_weights(rank);
+  const Bytes written = rank.id() == 0 ? own_checkpoint_bytes(request) : Bytes{};
+  co_await write_file(rank, written, request, 1, site);
+  co_return written;
 }
 
 }  // namespace lockstep

@@ -38,13 +38,14 @@ class FairScaleFullySharded final : public UnitSharding {
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
-  Program gather_state(Rank& rank, SiteId site) override;
+  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// It gathers the whole parameters for it.
-  Program read_state_dict(Rank& rank, SiteId site) override { return gather_state(rank, site); }
+  Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank); }
   bool accumulates_without_exchange() const override { return !options_.wrapped_by_model; }
 
  private:
   Program make_own_groups(Rank& rank);
+  Program gather_weights(Rank& rank);
   void make_bucket(Rank& rank);
 
   void enter(Rank& rank, size_t layer);

@@ -31,7 +31,8 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                     .update = update,
                     .zero_gradients = fsdp_sites::zero_gradients,
                     .gather_state = fsdp_sites::gather_state,
-                    .make_groups = fsdp_sites::make_groups}),
+                    .make_groups = fsdp_sites::make_groups,
+                    .exchange_plans = fsdp_sites::exchange_plans}),
       options_(options) {}
 
 // Construction
@@ -52,7 +53,9 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
     make_units(rank, options_.wrap,
                {plan().parameter_dtype, gathered, options_.reduce_dtype.value_or(gathered)},
                shard_ranks_ == 1 ? 0 : rank.id() % shard_ranks_,
-               [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
+               [&](const std::vector<size_t>& parameters) {
+                 return layout_of(parameters, rank.world_size());
+               });
     if (options_.sync_module_states) {
       co_await send_states(rank);
     }
@@ -65,16 +68,21 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
 }
 
 // With use_orig_params every tensor begins at an address that 16 divides.
-ShardLayout FullyShardedDataParallel::layout_of(const std::vector<size_t>& parameters) const {
+ShardLayout FullyShardedDataParallel::layout_of(const std::vector<size_t>& parameters,
+                                                int32_t ranks) const {
   std::vector<int64_t> sizes;
   for (const size_t index : parameters) {
     sizes.push_back(elements_of(index));
   }
   constexpr int64_t alignment_bytes = 16;
   const int64_t size = size_of(plan().parameter_dtype);
-  return ShardLayout::flat(
-      sizes, shard_ranks_,
-      options_.use_orig_params ? std::max<int64_t>(1, alignment_bytes / size) : 1);
+  if (!options_.use_orig_params) {
+    return ShardLayout::flat(sizes, shard_ranks_);
+  }
+  // Aligned parameters are padded for all ranks also where they are not cut.
+  const bool is_cut = options_.sharding != FullyShardedOptions::Sharding::none;
+  return ShardLayout::flat(sizes, shard_ranks_, std::max<int64_t>(1, alignment_bytes / size),
+                           is_cut ? 1 : ranks);
 }
 
 // sync_module_states: every unit broadcasts its parameters and buffers when it is wrapped, inner

@@ -29,6 +29,9 @@ struct FullyShardedOptions {
   bool use_orig_params = true;
   bool sync_module_states = false;
   bool cpu_offload = false;          ///< shards, their gradients and optimizer state in host memory
+  bool saves_in_parts = false;       ///< `state_dict_type: sharded`: every rank writes its own
+  /// Lightning 2: a checkpoint has the optimizer's state of all ranks; before it that of rank 0.
+  bool gathers_optimizer_state = true;
   std::optional<DType> param_dtype;  ///< of gathered parameters; none: as stored
   std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
   int32_t shard_ranks = 0;  ///< hybrid: neighbours that shard, by a device mesh; 0: those of a node
@@ -54,12 +57,13 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
+  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
-  Program read_state_dict(Rank& rank, SiteId site) override { return gather_state(rank, site); }
+  Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }
 
  private:
   // Construction.
-  ShardLayout layout_of(const std::vector<size_t>& parameters) const;
+  ShardLayout layout_of(const std::vector<size_t>& parameters, int32_t ranks) const;
   Program send_states(Rank& rank);
 
   // Forward.
@@ -74,6 +78,16 @@ class FullyShardedDataParallel final : public UnitSharding {
   void end_recomputation(Rank& rank);
   Program prefetch_backward(Rank& rank, size_t unit);
   Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+
+  // Checkpoints (fsdp_checkpoint.cpp).
+  Program gather_weights(Rank& rank, HostCopy* host);
+  Program gather_optimizer_state(Rank& rank, size_t optimizer, HostCopy* host);
+  void refuse_flat_parameters(const Rank& rank, SiteId site) const;
+  Bytes keys_bytes(size_t optimizer) const;
+  Program exchange_keys(Rank& rank, size_t optimizer);
+  Program gather_states_of(Rank& rank, const Unit& unit, size_t optimizer, HostCopy* host);
+  std::vector<const Unit*> units_with_state(size_t optimizer) const;
+  int64_t file_elements(const Unit& unit, int32_t rank) const;
 
   GradientDivision division(const Rank& rank) const;
 

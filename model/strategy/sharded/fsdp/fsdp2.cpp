@@ -29,7 +29,8 @@ FullyShard2::FullyShard2(const TrainingPlan& plan, const FullyShard2Options& opt
                     .update = update,
                     .zero_gradients = fsdp2_sites::zero_gradients,
                     .gather_state = fsdp2_sites::gather_state,
-                    .make_groups = fsdp2_sites::make_groups}),
+                    .make_groups = fsdp2_sites::make_groups,
+                    .exchange_plans = fsdp2_sites::exchange_plans}),
       options_(options) {
   norm_by_parameter_ = true;
 }

@@ -21,6 +21,7 @@ struct FullyShard2Options {
   /// dimension replicates.
   int32_t shard_ranks = 0;
   bool offload = false;  ///< CPUOffloadPolicy
+  bool saves_in_parts = true;  ///< ModelParallelStrategy's save_distributed_checkpoint
   WrapPolicy wrap;
 };
 
@@ -35,6 +36,7 @@ class FullyShard2 final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
+  Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.
   bool accumulates_without_exchange() const override { return false; }
 
@@ -50,6 +52,10 @@ class FullyShard2 final : public UnitSharding {
   void find_ends(const std::vector<BackwardPass>& passes);
   void begin_backward_of(Rank& rank, size_t layer);
   void end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+
+  // Checkpoints (fsdp2_checkpoint.cpp).
+  Program gather_tensors(Rank& rank, size_t parameter, int tensors, HostCopy* host);
+  void copy_pieces(Rank& rank, const CheckpointRequest& request, HostCopy& host);
 
   GradientDivision division(const Rank& rank) const;
 

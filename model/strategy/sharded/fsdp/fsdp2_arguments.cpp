@@ -123,6 +123,7 @@ FullyShard2Options options_from(const TrainingPlan& plan, const StrategyArgument
     }
     options.offload = true;
   }
+  options.saves_in_parts = arguments.boolean("save_distributed_checkpoint", true);
   options.wrap = wrap_classes(arguments.texts("fully_shard.modules"));
   check_classes(options.wrap, *plan.network, "fully_shard.modules");
   return options;

@@ -18,10 +18,11 @@ inline constexpr std::string_view share_norm = "fully_shard: all_reduce of the g
 inline constexpr std::string_view zero_gradients = "fully_shard: zero_grad";
 inline constexpr std::string_view update = "fully_shard: optimizer step";
 inline constexpr std::string_view gather_state =
-    "fully_shard: all_gather of a module for the state_dict";
+    "fully_shard: all_gather of a tensor for the state_dict";
+inline constexpr std::string_view exchange_plans = "fully_shard: exchange of a checkpoint's plan";
 
 inline constexpr std::string_view every_step[] = {
     make_groups,    gather_unit, wait_for_unit,  free_unit, reduce_unit, reduce_replicas,
-    take_gradients, share_norm,  zero_gradients, update,    gather_state};
+    take_gradients, share_norm,  zero_gradients, update,    gather_state, exchange_plans};
 
 }  // namespace lockstep::fsdp2_sites

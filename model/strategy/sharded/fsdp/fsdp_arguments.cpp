@@ -44,8 +44,8 @@ constexpr std::array shardings{
 constexpr std::array prefetches{std::pair(std::string_view("BACKWARD_PRE"), Prefetch::before),
                                 std::pair(std::string_view("BACKWARD_POST"), Prefetch::after)};
 
-constexpr std::array state_dict_types{std::pair(std::string_view("full"), true),
-                                      std::pair(std::string_view("sharded"), false)};
+constexpr std::array state_dict_types{std::pair(std::string_view("full"), false),
+                                      std::pair(std::string_view("sharded"), true)};
 
 constexpr std::string_view nested_names[] = {
     "auto_wrap_policy.ModuleWrapPolicy.module_classes",
@@ -122,8 +122,8 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
     }
     options.shard_ranks = mesh_argument(plan, arguments, "device_mesh").shards;
   }
-  // Both gather every unit; they differ in who writes what, which sends nothing.
-  one_of(arguments, "state_dict_type", state_dict_types, true);
+  options.saves_in_parts = one_of(arguments, "state_dict_type", state_dict_types, false);
+  options.gathers_optimizer_state = arguments.boolean("gathers_optimizer_state", true);
   check_checkpointing(plan, arguments);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
@@ -144,7 +144,7 @@ StrategyEntry fully_sharded_data_parallel() {
                      "forward_prefetch",  "limit_all_gathers",  "use_orig_params",
                      "mixed_precision",   "sync_module_states", "cpu_offload",
                      "device_mesh",       checkpointing,        checkpointing_policy,
-                     "state_dict_type"};
+                     "state_dict_type",   "gathers_optimizer_state"};
   for (const std::string_view step : fsdp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

@@ -17,9 +17,13 @@ inline constexpr std::string_view share_norm = "fsdp: all_reduce of the gradient
 inline constexpr std::string_view zero_gradients = "fsdp: zero_grad";
 inline constexpr std::string_view update = "fsdp: optimizer step";
 inline constexpr std::string_view gather_state = "fsdp: all_gather of a unit for the state_dict";
+inline constexpr std::string_view gather_optimizer =
+    "fsdp: exchange of optimizer state for the state_dict";
+inline constexpr std::string_view exchange_plans = "fsdp: exchange of a checkpoint's plan";
 
 inline constexpr std::string_view every_step[] = {
     make_groups,     send_states,    gather_unit, wait_for_unit,  free_unit, reduce_unit,
-    reduce_replicas, take_gradients, share_norm,  zero_gradients, update,    gather_state};
+    reduce_replicas, take_gradients, share_norm,  zero_gradients, update,    gather_state,
+    gather_optimizer, exchange_plans};
 
 }  // namespace lockstep::fsdp_sites

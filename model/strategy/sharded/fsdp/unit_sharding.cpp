@@ -11,7 +11,8 @@ UnitSharding::UnitSharding(const TrainingPlan& plan, TrainingPlan computing, con
     : DistributedStrategy(plan),
       steps_(steps),
       computing_plan_(std::move(computing)),
-      replica_(computing_plan_, DeviceId{0}) {}
+      replica_(computing_plan_, DeviceId{0}),
+      has_stepped_(plan.optimizers.size(), false) {}
 
 int64_t UnitSharding::elements_of(size_t parameter) const {
   return replica_.network().parameter(replica_.parameters()[parameter].place).elements();
@@ -146,6 +147,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
                              options.clipping.algorithm == GradientClipping::Algorithm::norm);
   clip_gradients(rank, options.clipping, gradients, device,
                  shard_ranks_ > 1 && clips_by_whole_norm_ ? &norm : nullptr);
+  has_stepped_[options.optimizer] = true;
   lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), tensors,
                            {stream(queue::compute, device), {}, site_id(steps_.update)});
   co_return;
@@ -194,22 +196,6 @@ std::vector<KnownDifference> UnitSharding::known_differences() {
     known.push_back(norm_of_own_part());
   }
   return known;
-}
-
-// FULL_STATE_DICT: unit after unit is gathered on every rank; rank 0 keeps a copy in host memory.
-Program UnitSharding::gather_state(Rank& rank, SiteId) {
-  const SiteId site = site_id(steps_.gather_state);
-  const Ticket updated = rank.event({compute_stream, {}, site});
-  for (Unit& unit : units_) {
-    if (unit.state.is_sharded() && !unit.state.is_gathered()) {
-      unit.state.drop_part(rank);
-      unit.state.gather(rank, shard_exchange(steps_.gather_state), updated);
-      unit.state.await_gathered(rank, site);
-      const Ticket there = rank.event({compute_stream, {}, site});
-      co_await rank.settle(there);
-      unit.state.free(rank);
-    }
-  }
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/strategy/data_parallel/distributed.hpp"
+#include "model/strategy/exchange/distributed_checkpoint.hpp"
 #include "model/strategy/layout/wrap_policy.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"
 #include "model/strategy/local_model/replica.hpp"
@@ -23,7 +24,6 @@ class UnitSharding : public DistributedStrategy {
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
   std::vector<KnownDifference> known_differences() override;
-  Program gather_state(Rank& rank, SiteId site) override;
 
  protected:
   struct Unit {
@@ -40,7 +40,7 @@ class UnitSharding : public DistributedStrategy {
   /// What its operations are called in findings.
   struct Steps {
     std::string_view gather_unit, wait_for_unit, share_norm, update, zero_gradients, gather_state,
-        make_groups;
+        make_groups, exchange_plans;
   };
 
   UnitSharding(const TrainingPlan& plan, TrainingPlan computing, const Steps& steps);
@@ -65,6 +65,25 @@ class UnitSharding : public DistributedStrategy {
     return {shard_group_, site_id(site)};
   }
   const TrainingPlan& computing_plan() const { return computing_plan_; }
+
+  // Checkpoints (unit_sharding_checkpoint.cpp).
+  /// Tensors that the optimizer keeps for every parameter; 0 before its first step.
+  int state_tensors_of(size_t optimizer) const;
+  bool updates(size_t optimizer, size_t parameter) const;
+  /// The model and, unless weights alone are asked for, the state of its optimizers.
+  ModelBytes checkpoint_bytes() const;
+  /// The whole parameters, with the state of this rank's parts alone.
+  Bytes own_checkpoint_bytes(const CheckpointRequest& request) const;
+  /// checkpoint_bytes() as torch.distributed.checkpoint divides it.
+  CheckpointParts checkpoint_parts(const Rank& rank, bool weights_only) const;
+  /// Elements of this rank's part of a parameter that is cut by its first dimension.
+  int64_t row_part_elements(size_t parameter, int32_t rank) const;
+  /// Rank 0 writes everything, or every rank its part; with the file's name before it.
+  Task<Bytes> write_checkpoint(Rank& rank, CheckpointRequest request, bool in_parts, SiteId site);
+  /// Brings the parts of all ranks together beside the model, for a file: `whole` of them are
+  /// copied to host memory, if `host` is given.
+  Program gather_for_file(Rank& rank, int64_t part, int64_t whole, HostCopy* host);
+
   /// Layers that the forward runs, in order.
   std::vector<size_t> running_layers(const StepOptions& options) const;
   /// Where flat parameters get their gradients: sets Unit::ends_at for a backward of these.
@@ -88,6 +107,7 @@ class UnitSharding : public DistributedStrategy {
   bool clips_by_whole_norm_ = true;  ///< else every rank by that of its own shards
   bool clips_by_own_norm_ = false;   ///< a step has done so
   bool norm_by_parameter_ = false;   ///< the norm travels as one number for each parameter
+  std::vector<bool> has_stepped_;  ///< by optimizer
   Ticket weights_ready_{};
   Ticket loss_ready_{};
 

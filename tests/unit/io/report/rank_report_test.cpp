@@ -67,6 +67,7 @@ RankLog written_log() {
   log.final_parameters = {Values::of(DType::bf16, {1, -2.5}),
                           Values::of(DType::int64, {1LL << 40})};
   log.monitors = {{"EarlyStopping", "loss", site_id("z"), {{2, 6, 0.5, true, false}}}};
+  log.checkpoint_bytes = Bytes(1092);
   log.checkpoints = {{"loss", site_id("c"), false, "a.ckpt", 0.25, {{"a.ckpt", 0.25}}, "last", 2}};
   log.stopped_epoch = 4;
   log.logger_rows = {{3, {{"loss", 0.5}, {"epoch", 0}}}, {1, {{"val_loss_step", 2}}}};
@@ -119,6 +120,7 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read_log.monitors[0].turns.at(0).value == 0.5);
   CHECK(read_log.monitors[0].turns.at(0).own);
   CHECK_FALSE(read_log.monitors[0].turns.at(0).done);
+  CHECK(read_log.checkpoint_bytes == Bytes(1092));
   REQUIRE(read_log.checkpoints.size() == 1);
   CHECK(read_log.checkpoints[0].best == "a.ckpt");
   CHECK(read_log.checkpoints[0].best_score == 0.25);

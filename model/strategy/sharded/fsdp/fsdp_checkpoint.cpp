@@ -1,0 +1,208 @@
+// Checkpoints of FSDP1 (torch/distributed/fsdp/_state_dict_utils.py, _optim_utils.py).
+#include <algorithm>
+
+#include "model/strategy/exchange/object_exchange.hpp"
+#include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
+
+namespace lockstep {
+
+using namespace fsdp_sites;
+
+Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
+                                                      SiteId site) {
+  if (options_.saves_in_parts && options_.sharding == FullyShardedOptions::Sharding::none) {
+    throw ProgramException(site,
+                           "RuntimeError: ``sharded_state_dict`` can only be used when parameters "
+                           "are flatten and sharded");
+  }
+  HostCopy host;
+  const bool copies = options_.saves_in_parts || rank.id() == 0;
+  HostCopy* const copy = copies ? &host : nullptr;
+  co_await gather_weights(rank, copy);
+  const bool with_state = !request.weights_only && options_.gathers_optimizer_state;
+  for (size_t optimizer = 0; optimizer < plan().optimizers.size() && with_state; ++optimizer) {
+    co_await gather_optimizer_state(rank, optimizer, copy);
+    refuse_flat_parameters(rank, site);
+  }
+  co_await host.settle(rank);
+  Bytes written{};
+  if (options_.gathers_optimizer_state) {
+    written = co_await write_checkpoint(rank, request, options_.saves_in_parts, site);
+  } else if (rank.id() == 0) {
+    written = own_checkpoint_bytes(request);
+    co_await write_file(rank, written, request, 1, site);
+  }
+  host.release(rank);
+  co_return written;
+}
+
+// FSDP.rekey_optim_state_dict, which Lightning calls on rank 0 for a full checkpoint.
+void FullyShardedDataParallel::refuse_flat_parameters(const Rank& rank, SiteId site) const {
+  if (options_.saves_in_parts || options_.use_orig_params || rank.id() != 0) {
+    return;
+  }
+  for (const Unit& unit : units_) {
+    if (const size_t names = unit.state.parameters().size(); names > 1) {
+      throw ProgramException(
+          site, "RuntimeError: Each parameter should only map to one parameter name but got " +
+                    std::to_string(names) +
+                    " (flat parameters have no full optimizer state: write use_orig_params: true, "
+                    "or state_dict_type: sharded)");
+    }
+  }
+}
+
+// What of a unit's gathered tensors this rank copies: of parts, those that it will write.
+int64_t FullyShardedDataParallel::file_elements(const Unit& unit, int32_t rank) const {
+  int64_t elements = 0;
+  for (const size_t parameter : unit.state.parameters()) {
+    elements +=
+        options_.saves_in_parts ? row_part_elements(parameter, rank) : elements_of(parameter);
+  }
+  return elements;
+}
+
+// Unit after unit is gathered as it is stored, and freed; what is gathered already is taken as it
+// is.
+Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host) {
+  const SiteId site = site_id(fsdp_sites::gather_state);
+  const Ticket updated = rank.event({compute_stream, {}, site});
+  for (Unit& unit : units_) {
+    if (!unit.state.is_sharded() || unit.state.is_gathered()) {
+      int64_t left = file_elements(unit, rank.id());
+      for (const size_t parameter : unit.state.parameters()) {
+        const Slice& value = replica_.parameters()[parameter].tensor.value;
+        const int64_t taken = std::min(left, value.elements);
+        if (host != nullptr && taken > 0) {
+          host->add(rank, value.part(0, taken), site);
+        }
+        left -= taken;
+      }
+      continue;
+    }
+    const ShardedUnit::Copy copy =
+        unit.state.gather_copy(rank, shard_exchange(fsdp_sites::gather_state), updated);
+    co_await rank.settle(copy.done);
+    const int64_t kept = file_elements(unit, rank.id());
+    if (host != nullptr && kept > 0) {
+      host->add(rank, copy.whole.part(0, kept), site);
+    }
+    rank.release(copy.whole);
+  }
+}
+
+// With the original parameters in the order of their names, else as the units are wrapped.
+std::vector<const UnitSharding::Unit*> FullyShardedDataParallel::units_with_state(
+    size_t optimizer) const {
+  const auto name_of = [this](const Unit* unit) {
+    std::string least;
+    for (const size_t parameter : unit->state.parameters()) {
+      const std::string name =
+          replica_.network().parameter_name(replica_.parameters()[parameter].place);
+      least = least.empty() || name < least ? name : least;
+    }
+    return least;
+  };
+  std::vector<const Unit*> units;
+  for (const Unit& unit : units_) {
+    const std::vector<size_t>& parameters = unit.state.parameters();
+    if (std::ranges::any_of(parameters, [&](size_t index) { return updates(optimizer, index); })) {
+      units.push_back(&unit);
+    }
+  }
+  if (options_.use_orig_params) {
+    std::ranges::stable_sort(units, {}, name_of);
+  }
+  return units;
+}
+
+// FSDP.optim_state_dict: the ranks agree on what has state, and gather it unit by unit.
+Program FullyShardedDataParallel::gather_optimizer_state(Rank& rank, size_t optimizer,
+                                                         HostCopy* host) {
+  co_await exchange_keys(rank, optimizer);
+  const int tensors = state_tensors_of(optimizer);
+  for (const Unit* unit : units_with_state(optimizer)) {
+    if (unit->state.is_sharded() && tensors > 0) {
+      co_await gather_states_of(rank, *unit, optimizer, host);
+      continue;
+    }
+    for (const ShardedUnit::Piece& piece : unit->state.pieces()) {
+      for (const Slice& state : piece.tensor.state) {
+        if (host != nullptr) {
+          host->add(rank, state, site_id(gather_optimizer));
+        }
+      }
+    }
+  }
+}
+
+// Keys are names of parameters; a pickle has about so many bytes beside each of them. With original
+// parameters a rank has keys of those that it has a part of.
+Bytes FullyShardedDataParallel::keys_bytes(size_t optimizer) const {
+  constexpr int64_t empty_list = 5;
+  if (state_tensors_of(optimizer) == 0) {
+    return Bytes(empty_list);
+  }
+  const bool is_flat = !options_.use_orig_params;
+  int64_t most = 0;
+  for (int32_t shard = 0; shard < shard_ranks_; ++shard) {
+    int64_t bytes = is_flat ? 60 : 75;
+    for (const Unit& unit : units_) {
+      const std::vector<size_t>& parameters = unit.state.parameters();
+      std::vector<bool> has(parameters.size(), is_flat);
+      for (const ShardPiece& piece : unit.state.layout().pieces_of(shard)) {
+        has[piece.tensor] = true;
+      }
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const ParameterPlace place = replica_.parameters()[parameters[i]].place;
+        const auto name = static_cast<int64_t>(replica_.network().parameter_name(place).size());
+        bytes += has[i] && updates(optimizer, parameters[i]) ? name + (is_flat ? 12 : 14) : 0;
+      }
+    }
+    most = std::max(most, bytes);
+  }
+  return Bytes(most);
+}
+
+Program FullyShardedDataParallel::exchange_keys(Rank& rank, size_t optimizer) {
+  const bool is_flat = !options_.use_orig_params;
+  const Bytes keys = keys_bytes(optimizer);
+  const SiteId site = site_id(gather_optimizer);
+  const ObjectExchange exchange{world_group, rank.world_size(), 0, site};
+  if (!is_flat) {
+    co_await all_gather_pickled(rank, exchange, keys);
+    co_return;
+  }
+  co_await broadcast_pickled(rank, exchange, keys);
+  const Slice missing = rank.allocate(Purpose::communication, DType::int32, 1);
+  const Ticket computed = rank.event({compute_stream, {}, site});
+  const Ticket summed = rank.all_reduce(world_group, missing, Reduction::sum,
+                                        {communication_stream, {computed}, site});
+  co_await rank.settle(summed);
+  rank.release(missing);
+}
+
+Program FullyShardedDataParallel::gather_states_of(Rank& rank, const Unit& unit, size_t optimizer,
+                                                   HostCopy* host) {
+  const int tensors = state_tensors_of(optimizer);
+  if (options_.use_orig_params) {
+    // Shapes of what a rank has of each parameter, and Adam's counters as tensors.
+    const bool counts = plan().optimizers[optimizer].kind != OptimizerKind::sgd;
+    const int64_t of_parameter = 25 + 18 * tensors + (counts ? 265 : 0);
+    int64_t most = 0;
+    for (int32_t shard = 0; shard < shard_ranks_; ++shard) {
+      const auto pieces = static_cast<int64_t>(unit.state.layout().pieces_of(shard).size());
+      most = std::max(most, pieces);
+    }
+    const Bytes information((counts ? 350 : 200) + of_parameter * most);
+    co_await all_gather_pickled(
+        rank, {shard_group_, shard_ranks_, 0, site_id(gather_optimizer)}, information);
+  }
+  for (int tensor = 0; tensor < tensors; ++tensor) {
+    co_await gather_for_file(rank, unit.state.layout().shard_elements(),
+                             file_elements(unit, rank.id()), host);
+  }
+}
+
+}  // namespace lockstep

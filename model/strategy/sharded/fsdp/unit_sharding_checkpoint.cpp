@@ -1,0 +1,126 @@
+// What a checkpoint of shards holds, and who writes it.
+#include <algorithm>
+
+#include "model/strategy/sharded/fsdp/unit_sharding.hpp"
+
+namespace lockstep {
+
+namespace {
+
+// Options of torch's parameter groups: lr, betas, eps and so on, and the list of parameters.
+int64_t options_of(const OptimizerPlan& optimizer) {
+  constexpr int64_t of_sgd = 10;
+  constexpr int64_t of_adam = 12;
+  return optimizer.kind == OptimizerKind::sgd ? of_sgd : of_adam;
+}
+
+bool counts_steps(const OptimizerPlan& optimizer) { return optimizer.kind != OptimizerKind::sgd; }
+
+}  // namespace
+
+int UnitSharding::state_tensors_of(size_t optimizer) const {
+  return has_stepped_[optimizer] ? state_tensors(plan().optimizers[optimizer]) : 0;
+}
+
+bool UnitSharding::updates(size_t optimizer, size_t parameter) const {
+  const Replica::Parameter& each = replica_.parameters()[parameter];
+  return each.trainable && plan().optimizers[optimizer].holds(each.place.layer);
+}
+
+ModelBytes UnitSharding::checkpoint_bytes() const {
+  ModelBytes bytes = model_bytes(replica_, plan());
+  bytes.optimizer_state = {};
+  for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
+    for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+      if (updates(optimizer, index)) {
+        bytes.optimizer_state += Bytes(size_of(plan().parameter_dtype)) * elements_of(index) *
+                                 state_tensors_of(optimizer);
+      }
+    }
+  }
+  return bytes;
+}
+
+Bytes UnitSharding::own_checkpoint_bytes(const CheckpointRequest& request) const {
+  Bytes bytes = checkpoint_bytes().weights;
+  for (const Unit& unit : units_) {
+    for (const ShardedUnit::Piece& piece : unit.state.pieces()) {
+      for (const Slice& state : piece.tensor.state) {
+        bytes += request.weights_only ? Bytes{} : state.bytes();
+      }
+    }
+  }
+  return bytes;
+}
+
+CheckpointParts UnitSharding::checkpoint_parts(const Rank& rank, bool weights_only) const {
+  CheckpointParts parts(rank.world_size(), shard_ranks_);
+  const Network& network = replica_.network();
+  using Add = void (CheckpointParts::*)(int64_t, Bytes, size_t);
+  const auto add = [&](size_t index, Add as) {
+    const ParameterPlace place = replica_.parameters()[index].place;
+    const Shape& shape = network.parameter(place).shape;
+    const int64_t rows = shape.empty() ? 1 : shape.front();
+    const int64_t row = rows == 0 ? 0 : elements_of(index) / rows;
+    (parts.*as)(rows, Bytes(size_of(plan().parameter_dtype)) * row,
+                network.parameter_name(place).size());
+  };
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    add(index, &CheckpointParts::add_parameter);
+  }
+  for (size_t optimizer = 0; optimizer < plan().optimizers.size() && !weights_only; ++optimizer) {
+    const int tensors = state_tensors_of(optimizer);
+    for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+      for (int tensor = 0; tensor < tensors && updates(optimizer, index); ++tensor) {
+        add(index, &CheckpointParts::add_state);
+      }
+      if (tensors > 0 && counts_steps(plan().optimizers[optimizer]) && updates(optimizer, index)) {
+        parts.add_counter(network.parameter_name(replica_.parameters()[index].place).size());
+      }
+    }
+    parts.add_options(options_of(plan().optimizers[optimizer]));
+  }
+  parts.assign();
+  return parts;
+}
+
+int64_t UnitSharding::row_part_elements(size_t parameter, int32_t rank) const {
+  const Shape& shape = replica_.network().parameter(replica_.parameters()[parameter].place).shape;
+  const int64_t rows = shape.empty() ? 1 : shape.front();
+  if (rows == 0) {
+    return 0;
+  }
+  const int64_t part = (rows + shard_ranks_ - 1) / shard_ranks_;
+  const int64_t first = std::min(rows, part * (rank % shard_ranks_));
+  return (std::min(rows, first + part) - first) * (elements_of(parameter) / rows);
+}
+
+Program UnitSharding::gather_for_file(Rank& rank, int64_t part, int64_t whole, HostCopy* host) {
+  const SiteId site = site_id(steps_.gather_state);
+  const DType dtype = plan().parameter_dtype;
+  const Slice own = rank.allocate(Purpose::communication, dtype, part);
+  const Slice all = rank.allocate(Purpose::gathered, dtype, part * shard_ranks_);
+  const Ticket updated = rank.event({compute_stream, {}, site});
+  const Ticket gathered =
+      rank.all_gather(shard_group_, own, all, {communication_stream, {updated}, site});
+  co_await rank.settle(gathered);
+  if (host != nullptr && whole > 0) {
+    host->add(rank, all.part(0, whole), site);
+  }
+  rank.release(all);
+  rank.release(own);
+}
+
+Task<Bytes> UnitSharding::write_checkpoint(Rank& rank, CheckpointRequest request, bool in_parts,
+                                           SiteId site) {
+  co_await send_path(rank, request, site);
+  if (in_parts) {
+    const CheckpointParts parts = checkpoint_parts(rank, request.weights_only);
+    co_return co_await save_parts(rank, parts, request, site_id(steps_.exchange_plans));
+  }
+  const Bytes bytes = rank.id() == 0 ? checkpoint_bytes().of(request) : Bytes{};
+  co_await write_file(rank, bytes, request, 1, site);
+  co_return bytes;
+}
+
+}  // namespace lockstep
