@@ -126,7 +126,7 @@ Example: checkpoint.best == 'epoch=1-step=4.ckpt' on rank 0
      R"page(
 Parameters, buffers and optimizer state in the files of this rank, of the last checkpoint. Counters
 of steps and what the trainer adds are left out. 0 on ranks that write nothing.
-Example: checkpoint.bytes == 0 B on ranks 1-7
+Example: checkpoint.bytes == 0 B on rank 1
 )page"},
 };
 

@@ -100,9 +100,9 @@ std::string checkpoint_line(const Rehearsal& rehearsal) {
   }
   const auto& [most, writers] = *by_bytes.rbegin();
   return line("checkpoint", bytes_text(all),
-              most == all ? fmt::format("written by {}", writers.phrase())
-                          : fmt::format("written in parts, {} by {}", bytes_text(most),
-                                        writers.phrase()));
+              most == all
+                  ? fmt::format("written by {}", writers.phrase())
+                  : fmt::format("written in parts, {} by {}", bytes_text(most), writers.phrase()));
 }
 
 std::string largest_batch(const Advice& advice) {

@@ -495,8 +495,7 @@ Results measure(const OneRun& run) {
     own.reserve = reserve_of(run, rank).total();
     own.movements = run.preparation.log->ranks[static_cast<size_t>(rank)].transfers;
     own.metrics = run.preparation.log->ranks[static_cast<size_t>(rank)].metrics;
-    own.checkpoint_bytes =
-        run.preparation.log->ranks[static_cast<size_t>(rank)].checkpoint_bytes;
+    own.checkpoint_bytes = run.preparation.log->ranks[static_cast<size_t>(rank)].checkpoint_bytes;
   }
   count_samples_of(run, results);
   return results;

@@ -54,6 +54,10 @@ void draw_fsdp(ShardedCase& training) {
   if (sharding != "NO_SHARD" && training.accumulate == 1 && one_in(4)) {
     training.arguments.emplace_back("cpu_offload", true);
   }
+  const bool in_parts = sharding != "NO_SHARD" && one_in(2);
+  training.arguments.emplace_back("state_dict_type", std::string(in_parts ? "sharded" : "full"));
+  // Flat parameters have no full optimizer state: torch raises.
+  training.saves = training.saves && (in_parts || std::get<bool>(training.arguments[4].second));
   draw_wrap("auto_wrap_policy", training);
   training.accumulates_locally = one_in(2);
 }
@@ -61,7 +65,8 @@ void draw_fsdp(ShardedCase& training) {
 void draw_fsdp2(ShardedCase& training) {
   training.strategy = "model_parallel";
   training.arguments = {{"data_parallel_size", int64_t{training.ranks}},
-                        {"tensor_parallel_size", int64_t{1}}};
+                        {"tensor_parallel_size", int64_t{1}},
+                        {"save_distributed_checkpoint", one_in(2)}};
   if (one_in(2)) {
     training.arguments.emplace_back("fully_shard.reshard_after_forward", one_in(2));
   } else if (training.ranks == 4) {
@@ -115,6 +120,7 @@ rc::Gen<ShardedCase> sharded_cases() {
     training.adam = one_in(4);
     training.steps = 1 + below(3);
     training.accumulate = 1 + below(2);
+    training.saves = one_in(2);
     switch (below(6)) {
       case 0: draw_fsdp(training); break;
       case 1: draw_fsdp2(training); break;
@@ -147,7 +153,7 @@ Network network_of(const ShardedCase& training) {
 }
 
 Program train_sharded(Rank& rank, const ShardedCase* training, const Network* network, Seen& seen,
-                      std::vector<HeldPart>* parts) {
+                      EndOfRank* end_of_rank) {
   using Sharding = OptimizerPlan::Sharding;
   TrainingPlan plan;
   plan.network = network;
@@ -182,13 +188,18 @@ Program train_sharded(Rank& rank, const ShardedCase* training, const Network* ne
     co_await strategy->optimizer_step(rank, {});
     co_await strategy->zero_gradients(rank, 0, !training->keeps_gradients);
   }
+  if (training->saves) {
+    CheckpointRequest request;
+    request.path = Bytes(25);
+    end_of_rank->written = co_await strategy->save_checkpoint(rank, request, {});
+  }
   co_await strategy->teardown(rank);
   const Ticket end = rank.event();
   co_await rank.settle(end);
   const Ticket on_host = rank.event({stream(queue::compute, host_device), {}, {}});
   co_await rank.settle(on_host);
   for (const HeldParameter& held : strategy->held_parameters()) {
-    parts->push_back({held.parameter, held.first_element});
+    end_of_rank->parts.push_back({held.parameter, held.first_element});
     seen.push_back(rank.read(held.value));
   }
 }
@@ -196,10 +207,10 @@ Program train_sharded(Rank& rank, const ShardedCase* training, const Network* ne
 std::ostream& operator<<(std::ostream& out, const ShardedCase& training) {
   out << fmt::format(
       "{} on {} ranks, hidden {}, first frozen {}, adam {}, steps {}, accumulate {} (locally {}), "
-      "divides optimizer {} in buckets {}",
+      "divides optimizer {} in buckets {}, saves {}",
       training.strategy, training.ranks, training.hidden, training.freezes_first, training.adam,
       training.steps, training.accumulate, training.accumulates_locally, training.divides_optimizer,
-      training.in_buckets);
+      training.in_buckets, training.saves);
   for (const auto& [name, value] : training.arguments) {
     out << ", " << name << " = ";
     if (const bool* truth = std::get_if<bool>(&value)) {

@@ -28,6 +28,7 @@ struct ShardedCase {
   bool adam = false;
   int64_t steps = 2;
   int64_t accumulate = 1;
+  bool saves = false;  ///< a checkpoint at the end
 };
 
 rc::Gen<ShardedCase> sharded_cases();
@@ -38,10 +39,14 @@ struct HeldPart {
   size_t parameter = 0;
   int64_t first_element = 0;
 };
-/// Trains as the case says; all but `parts` outlive the run. `parts` is filled in the order of what
-/// the rank has seen.
+/// What a rank has in the order of what it has seen, and the bytes that it has written.
+struct EndOfRank {
+  std::vector<HeldPart> parts;
+  Bytes written{};
+};
+/// Trains as the case says; all but `end` outlive the run.
 Program train_sharded(Rank& rank, const ShardedCase* training, const Network* network, Seen& seen,
-                      std::vector<HeldPart>* parts);
+                      EndOfRank* end);
 
 std::ostream& operator<<(std::ostream& out, const ShardedCase& training);
 

@@ -21,27 +21,45 @@ std::string parameters(const char* otherwise) {
   return std::getenv("RC_PARAMS");
 }
 
+/// Parameters and optimizer state, all in fp32.
+Bytes whole_checkpoint(const ShardedCase& training, const Network& network) {
+  Bytes bytes{};
+  for (const ParameterPlace place : network.parameters()) {
+    const bool is_frozen = training.freezes_first && place.layer == 0;
+    bytes += Bytes(4) * network.parameter(place).elements() * (training.adam && !is_frozen ? 3 : 1);
+  }
+  return bytes;
+}
+
 /// Whole parameters, from the parts that the ranks hold. NaN where no rank holds an element.
 std::vector<std::vector<double>> parameters_of(const ShardedCase& training) {
   const Network network = network_of(training);
   RunOptions options = world_of(training.ranks);
   options.ranks_per_node = training.ranks == 4 ? 2 : training.ranks;
   options.network = &network;
-  std::vector<std::vector<HeldPart>> parts(static_cast<size_t>(training.ranks));
+  std::vector<EndOfRank> ends(static_cast<size_t>(training.ranks));
   const Arm arm = run_simulated(options, [&](Rank& rank, Seen& seen) {
-    return train_sharded(rank, &training, &network, seen, &parts[static_cast<size_t>(rank.id())]);
+    return train_sharded(rank, &training, &network, seen, &ends[static_cast<size_t>(rank.id())]);
   });
   for (const RankEnd& end : arm.result.ends) {
     RC_LOG() << end.message << "\n";
     RC_ASSERT(end.kind == RankEnd::Kind::finished);
   }
+  // DeepSpeed pads, and writes parameters twice: as they are computed with, and as updated.
+  if (training.saves && training.strategy != "deepspeed") {
+    Bytes written{};
+    for (const EndOfRank& end : ends) {
+      written += end.written;
+    }
+    RC_ASSERT(written == whole_checkpoint(training, network));
+  }
   std::vector<std::vector<double>> whole;
   for (const ParameterPlace place : network.parameters()) {
     whole.emplace_back(static_cast<size_t>(network.parameter(place).elements()), NAN);
   }
-  for (size_t rank = 0; rank < parts.size(); ++rank) {
-    for (size_t part = 0; part < parts[rank].size(); ++part) {
-      const HeldPart& held = parts[rank][part];
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    for (size_t part = 0; part < ends[rank].parts.size(); ++part) {
+      const HeldPart& held = ends[rank].parts[part];
       const Values& values = arm.seen[rank][part];
       for (int64_t i = 0; i < values.size(); ++i) {
         whole[held.parameter].at(static_cast<size_t>(held.first_element + i)) = values.number(i);
@@ -57,6 +75,7 @@ ShardedCase under_ddp(ShardedCase training) {
   training.divides_optimizer = false;
   training.accumulates_locally = true;
   training.keeps_gradients = false;
+  training.saves = false;
   return training;
 }
 
@@ -119,8 +138,8 @@ TEST_CASE("a sharded training does the same in both worlds") {
     // Both worlds run the body, and each rank of each appends to a list of its own.
     const Verdict verdict = judge(worlds, options, [&](Rank& rank, Seen& seen) -> Program {
       return [](Rank& own, const ShardedCase* how, const Network* net, Seen& values) -> Program {
-        std::vector<HeldPart> parts;
-        co_await train_sharded(own, how, net, values, &parts);
+        EndOfRank end;
+        co_await train_sharded(own, how, net, values, &end);
       }(rank, &training, &network, seen);
     });
     for (const std::string& failure : verdict.failures) {

@@ -113,8 +113,8 @@ Bytes CheckpointParts::metadata() const {
   int64_t bytes = metadata_of_part * parts_;
   for (const Item& item : items_) {
     const bool is_option = item.kind == Kind::option;
-    bytes += is_option ? metadata_of_option - metadata_of_part
-                       : metadata_of_tensor + item.name_length;
+    bytes +=
+        is_option ? metadata_of_option - metadata_of_part : metadata_of_tensor + item.name_length;
   }
   return Bytes(std::max<int64_t>(bytes, 1));
 }

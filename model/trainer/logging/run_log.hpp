@@ -89,7 +89,7 @@ struct RankLog {
   std::vector<CheckpointLog> checkpoints;  ///< one a ModelCheckpoint
   /// That this rank wrote into the last checkpoint; none: there was none.
   std::optional<Bytes> checkpoint_bytes;
-  std::optional<int64_t> stopped_epoch;    ///< in which EarlyStopping stopped the training
+  std::optional<int64_t> stopped_epoch;  ///< in which EarlyStopping stopped the training
   /// With schedulers, of each optimizer: at the start of each epoch, and at the end.
   std::vector<std::vector<double>> learning_rates;
   /// Transfers of the strategy in the last optimizer step, by its labels.

@@ -265,8 +265,7 @@ void check_calls(const std::string& family) {
       const OurRun ours = run_of(setting, network);
       for (size_t rank = 0; rank < ours.ranks.size(); ++rank) {
         INFO("rank " << rank);
-        const std::vector<std::string> own =
-            ours_in_order(ours.result, static_cast<int32_t>(rank));
+        const std::vector<std::string> own = ours_in_order(ours.result, static_cast<int32_t>(rank));
         const json& their_rank = recorded["ranks"][rank];
         CHECK(word_of(ours.result.ends[rank].kind) == their_rank["ended"].get<std::string>());
         check_calls_and_sizes(own, theirs_in_order(their_rank["operations"]));

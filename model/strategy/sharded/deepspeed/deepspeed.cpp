@@ -257,10 +257,8 @@ Task<Bytes> DeepSpeedPartitioned::save_checkpoint(Rank& rank, CheckpointRequest 
                                                   SiteId site) {
   EngineCheckpoint saved;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
-  saved.model =
-      rank.id() == 0 ? model_bytes(replica(), computing_plan()).weights : Bytes{};
-  saved.partition = Bytes(size_of(plan().parameter_dtype)) *
-                    partition_->layout().shard_elements() *
+  saved.model = rank.id() == 0 ? model_bytes(replica(), computing_plan()).weights : Bytes{};
+  saved.partition = Bytes(size_of(plan().parameter_dtype)) * partition_->layout().shard_elements() *
                     state_tensors(plan().optimizers.front());
   for (const MasterPartition::Piece& piece : partition_->pieces()) {
     saved.partition += piece.tensor.value.bytes();

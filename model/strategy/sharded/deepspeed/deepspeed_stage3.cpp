@@ -258,8 +258,8 @@ Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest requ
     }
   }
   const int tensors = 1 + state_tensors(plan().optimizers.front());
-  saved.partition = Bytes(size_of(plan().parameter_dtype)) * master_->layout().shard_elements() *
-                    tensors;
+  saved.partition =
+      Bytes(size_of(plan().parameter_dtype)) * master_->layout().shard_elements() * tensors;
   const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
   fetcher_->gather_persistent(rank);
   co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);

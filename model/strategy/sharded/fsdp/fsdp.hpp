@@ -28,11 +28,11 @@ struct FullyShardedOptions {
   bool limit_all_gathers = true;
   bool use_orig_params = true;
   bool sync_module_states = false;
-  bool cpu_offload = false;          ///< shards, their gradients and optimizer state in host memory
-  bool saves_in_parts = false;       ///< `state_dict_type: sharded`: every rank writes its own
+  bool cpu_offload = false;     ///< shards, their gradients and optimizer state in host memory
+  bool saves_in_parts = false;  ///< `state_dict_type: sharded`: every rank writes its own
   /// Lightning 2: a checkpoint has the optimizer's state of all ranks; before it that of rank 0.
   bool gathers_optimizer_state = true;
-  std::optional<DType> param_dtype;  ///< of gathered parameters; none: as stored
+  std::optional<DType> param_dtype;   ///< of gathered parameters; none: as stored
   std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
   int32_t shard_ranks = 0;  ///< hybrid: neighbours that shard, by a device mesh; 0: those of a node
   WrapPolicy wrap;

@@ -20,7 +20,7 @@ struct FullyShard2Options {
   /// Ranks of the mesh's second dimension, over which parameters are sharded; 0: all. The first
   /// dimension replicates.
   int32_t shard_ranks = 0;
-  bool offload = false;  ///< CPUOffloadPolicy
+  bool offload = false;        ///< CPUOffloadPolicy
   bool saves_in_parts = true;  ///< ModelParallelStrategy's save_distributed_checkpoint
   WrapPolicy wrap;
 };

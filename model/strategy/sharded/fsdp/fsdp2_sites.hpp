@@ -22,7 +22,7 @@ inline constexpr std::string_view gather_state =
 inline constexpr std::string_view exchange_plans = "fully_shard: exchange of a checkpoint's plan";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups,    gather_unit, wait_for_unit,  free_unit, reduce_unit, reduce_replicas,
+    make_groups,    gather_unit, wait_for_unit,  free_unit, reduce_unit,  reduce_replicas,
     take_gradients, share_norm,  zero_gradients, update,    gather_state, exchange_plans};
 
 }  // namespace lockstep::fsdp2_sites

@@ -140,10 +140,12 @@ StrategyEntry fully_sharded_data_parallel() {
                   .needs_gpu = true,
                   .clips_by_norm = false,
                   .manual_clipping = ManualClipping::norm_refused};
-  entry.arguments = {"sharding_strategy", "auto_wrap_policy",   "backward_prefetch",
-                     "forward_prefetch",  "limit_all_gathers",  "use_orig_params",
-                     "mixed_precision",   "sync_module_states", "cpu_offload",
-                     "device_mesh",       checkpointing,        checkpointing_policy,
+  entry.arguments = {"sharding_strategy", "auto_wrap_policy",
+                     "backward_prefetch", "forward_prefetch",
+                     "limit_all_gathers", "use_orig_params",
+                     "mixed_precision",   "sync_module_states",
+                     "cpu_offload",       "device_mesh",
+                     checkpointing,       checkpointing_policy,
                      "state_dict_type",   "gathers_optimizer_state"};
   for (const std::string_view step : fsdp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});

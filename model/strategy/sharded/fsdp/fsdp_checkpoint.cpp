@@ -196,8 +196,8 @@ Program FullyShardedDataParallel::gather_states_of(Rank& rank, const Unit& unit,
       most = std::max(most, pieces);
     }
     const Bytes information((counts ? 350 : 200) + of_parameter * most);
-    co_await all_gather_pickled(
-        rank, {shard_group_, shard_ranks_, 0, site_id(gather_optimizer)}, information);
+    co_await all_gather_pickled(rank, {shard_group_, shard_ranks_, 0, site_id(gather_optimizer)},
+                                information);
   }
   for (int tensor = 0; tensor < tensors; ++tensor) {
     co_await gather_for_file(rank, unit.state.layout().shard_elements(),

@@ -22,8 +22,8 @@ inline constexpr std::string_view gather_optimizer =
 inline constexpr std::string_view exchange_plans = "fsdp: exchange of a checkpoint's plan";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups,     send_states,    gather_unit, wait_for_unit,  free_unit, reduce_unit,
-    reduce_replicas, take_gradients, share_norm,  zero_gradients, update,    gather_state,
-    gather_optimizer, exchange_plans};
+    make_groups, send_states,     gather_unit,      wait_for_unit, free_unit,
+    reduce_unit, reduce_replicas, take_gradients,   share_norm,    zero_gradients,
+    update,      gather_state,    gather_optimizer, exchange_plans};
 
 }  // namespace lockstep::fsdp_sites

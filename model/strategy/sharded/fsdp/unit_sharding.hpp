@@ -107,7 +107,7 @@ class UnitSharding : public DistributedStrategy {
   bool clips_by_whole_norm_ = true;  ///< else every rank by that of its own shards
   bool clips_by_own_norm_ = false;   ///< a step has done so
   bool norm_by_parameter_ = false;   ///< the norm travels as one number for each parameter
-  std::vector<bool> has_stepped_;  ///< by optimizer
+  std::vector<bool> has_stepped_;    ///< by optimizer
   Ticket weights_ready_{};
   Ticket loss_ready_{};
 
