@@ -17,7 +17,9 @@ Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequ
                            "are flatten and sharded");
   }
   HostCopy host;
-  const bool copies = options_.saves_in_parts || rank.id() == 0;
+  // Lightning 1.x leaves the whole parameters on the GPU.
+  const bool copies =
+      options_.gathers_optimizer_state && (options_.saves_in_parts || rank.id() == 0);
   HostCopy* const copy = copies ? &host : nullptr;
   co_await gather_weights(rank, copy);
   const bool with_state = !request.weights_only && options_.gathers_optimizer_state;

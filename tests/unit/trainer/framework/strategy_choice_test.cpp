@@ -120,7 +120,8 @@ TEST_CASE("fsdp of 1.7 to 1.9 prefetches nothing unless it is asked to") {
     CHECK(choose_strategy(name, on(v1_9)).arguments ==
           Arguments{{"backward_prefetch", std::monostate()},
                     {"use_orig_params", false},
-                    {"limit_all_gathers", false}});
+                    {"limit_all_gathers", false},
+                    {"gathers_optimizer_state", false}});
   }
   CHECK(choose_strategy("fsdp", on(v2_0)).arguments.empty());
 }
