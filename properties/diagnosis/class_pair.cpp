@@ -57,6 +57,9 @@ std::optional<ClassPair::Separation> ClassPair::separation(bool on_left, size_t 
     return Separation{statement->decision, false, true};
   }
   const auto batches = unequal_batches(sites, mine, call.row, theirs);
+  if (batches && is_in_extra_batch(sites, mine, call.row, theirs)) {
+    return Separation{*batches};  // whatever was decided within a batch that the others lack
+  }
   if (!batches && !is_statement(call.site)) {
     if (const auto parting = parting_before(sites, mine, call.row, theirs)) {
       return Separation{*parting, false, true};

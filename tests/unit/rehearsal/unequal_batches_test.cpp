@@ -77,6 +77,17 @@ TEST_CASE("a validation batch that one rank has more is reported though the call
   CHECK(finding.did[0].operation.find("validation batch 2") != std::string::npos);
 }
 
+TEST_CASE("a guard that separates ranks in every batch does not explain one batch more") {
+  const std::string text = training(
+                               "  train: {batches: 8 - rank, batch_size: 4}\n"
+                               "  val: {samples: 16, batch_size: 4}\n") +
+                           "  on_train_batch_end:\n"
+                           "    - {if: is_global_zero, then: [{log: {name: seen, value: 1}}]}\n";
+  const Rehearsal ran = only(text);
+  const Finding& finding = only_error(ran);
+  CHECK(finding.why.text == "the number of training batches: 8 on rank 0, 7 on rank 1");
+}
+
 TEST_CASE("equal numbers of batches are no finding") {
   const std::string text = training(
       "  train: {batches: 8 + 0 * rank, batch_size: 4}\n"
