@@ -201,10 +201,11 @@ program:
     - reduce: {tensor: x, dst: 0}
     - reduce: {tensor: x, dst: 0}       # x of the other ranks has changed
 )page"},
-    {"LS401", "a device runs out of memory",
+    {"LS401", "a device or a host runs out of memory",
      R"page(
 What   An allocation asks for more than the device has left. The finding says what the
-       memory was used for at that moment.
+       memory was used for at that moment. Or the ranks of a node need more host memory
+       together than it has (cluster.memory): batches, and what is offloaded.
 Fix    Lower the batch size; shard parameters, gradients or optimizer state; recompute
        activations; offload. `lockstep run` shows the parts before anything is rented.
 Beware The CUDA context and NCCL's buffers come on top. They are estimated (memory.context): a peak

@@ -48,9 +48,11 @@ Only pipeline strategies have one.
 )page"},
     {"breakdown", "parts of a steady step of rank 0",
      R"page(
-breakdown.compute, .optimizer, .exposed_communication, .data, .host and .idle add up to the step.
-Every moment counts once, for the first of these that is active. exposed_communication is the
-communication that does not overlap with computation. For a bare program they cover the whole run.
+breakdown.compute, .optimizer, .exposed_communication, .data, .host, .offload and .idle add up to
+the step. Every moment counts once, for the first of these that is active. exposed_communication is
+the communication that does not overlap with computation, data the time that batches are waited for,
+host what the rank's thread does and kernels in host memory but for the optimizer's, offload the
+copies between GPU and host memory. For a bare program they cover the whole run.
 )page"},
     {"memory", "memory of one rank's fullest device",
      R"page(

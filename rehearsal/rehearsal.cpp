@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "properties/diagnosis/shrink.hpp"
+#include "rehearsal/run/node_memory.hpp"
 
 namespace lockstep::cli {
 
@@ -26,7 +27,8 @@ int64_t Rehearsal::count(Level level) const {
 
 bool ran_out_of_memory(const OneRun& run) {
   return std::any_of(run.result.ends.begin(), run.result.ends.end(),
-                     [](const RankEnd& end) { return end.out_of_memory; });
+                     [](const RankEnd& end) { return end.out_of_memory; }) ||
+         exceeds_host_memory(run);
 }
 
 std::string Rehearsal::why_no_prediction() const {

@@ -60,7 +60,7 @@ struct Rehearsal {
   int64_t count(Level level) const;
 };
 
-/// Some rank ran out of device memory.
+/// Some rank ran out of device memory, or the ranks of some node need more than its host has.
 bool ran_out_of_memory(const OneRun& run);
 /// Adds those that are not known yet, with what was different about the run that shows them.
 void merge_findings(Rehearsal& rehearsal, std::vector<Finding> more, const std::string& when);

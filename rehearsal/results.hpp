@@ -13,17 +13,24 @@
 namespace lockstep::cli {
 
 /// Where a span of time of one rank went. Every moment counts once, for the first of these that is
-/// under way: compute, optimizer, communication, data that the rank itself loads, host, data that
-/// workers load; else the rank is idle.
+/// under way: compute, optimizer, communication, data that the rank itself loads, host, offload,
+/// data that workers load; else the rank is idle.
 struct Breakdown {
   Time compute{};
-  Time optimizer{};
+  Time optimizer{};  ///< wherever it computes
   Time exposed_communication{};
   Time data{};
-  Time host{};
+  Time host{};     ///< the rank's thread works, or other kernels of what is offloaded
+  Time offload{};  ///< copies between GPU and host memory, but for batches
   Time idle{};
-  Time communication{};  ///< hidden or not
-  Time busy{};           ///< the device executes something
+  Time optimizer_on_host{};  ///< of `optimizer`
+  Time waiting{};            ///< of `idle`: the others have not come to a collective yet
+  Time communication{};      ///< hidden or not
+  Time busy{};               ///< the device executes something
+
+  Time whole() const {
+    return compute + optimizer + exposed_communication + data + host + offload + idle;
+  }
 };
 
 struct Prediction {

@@ -6,6 +6,7 @@
 #include "cli/render/json_logged.hpp"
 #include "cli/render/render.hpp"
 #include "rehearsal/run/device_reserve.hpp"
+#include "rehearsal/run/node_memory.hpp"
 
 namespace lockstep::cli {
 
@@ -74,8 +75,11 @@ Json breakdown_json(const Breakdown& parts) {
   json["exposed_communication"] = seconds(parts.exposed_communication);
   json["data"] = seconds(parts.data);
   json["optimizer"] = seconds(parts.optimizer);
+  json["optimizer_on_host"] = seconds(parts.optimizer_on_host);
   json["host"] = seconds(parts.host);
+  json["offload"] = seconds(parts.offload);
   json["idle"] = seconds(parts.idle);
+  json["waiting"] = seconds(parts.waiting);
   return json;
 }
 
@@ -159,6 +163,18 @@ Json classes_json(const Rehearsal& rehearsal) {
     by_rank.push_back(std::move(json));
   }
   return told_together(by_rank);
+}
+
+Json nodes_json(const OneRun& run) {
+  Json all = Json::array();
+  for (const NodeMemory& node : node_memory_of(run)) {
+    const bool known = node.capacity != Bytes::max();
+    all.push_back({{"node", node.node},
+                   {"ranks", node.ranks.text()},
+                   {"host_needed_bytes", node.needed.count()},
+                   {"host_capacity_bytes", known ? Json(node.capacity.count()) : Json(nullptr)}});
+  }
+  return all;
 }
 
 Json metrics_json(const Results& results) {
@@ -319,6 +335,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   }
   json["calls"] = calls_json(rehearsal);
   json["ranks"] = classes_json(rehearsal);
+  json["nodes"] = nodes_json(rehearsal.run);
   json["metrics"] = metrics_json(results);
   json["logged"] = logged_json(rehearsal.logged);
   json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks);

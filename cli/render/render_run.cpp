@@ -10,6 +10,7 @@
 #include "rehearsal/findings/missing_values.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
+#include "rehearsal/run/node_memory.hpp"
 
 namespace lockstep::cli {
 
@@ -105,6 +106,24 @@ std::string checkpoint_line(const Rehearsal& rehearsal) {
                   : fmt::format("written in parts, {} by {}", bytes_text(most), writers.phrase()));
 }
 
+bool offloads(const Rehearsal& rehearsal) {
+  const std::vector<NodeMemory> nodes = node_memory_of(rehearsal.run);
+  const NodeMemory* most = fullest(nodes);
+  return most != nullptr && !rehearsal.run.preparation.placement.cpu && most->holds_offloaded();
+}
+
+// Batches alone are not worth a line.
+std::string host_line(const Rehearsal& rehearsal) {
+  if (!offloads(rehearsal)) {
+    return "";
+  }
+  const std::vector<NodeMemory> nodes = node_memory_of(rehearsal.run);
+  const NodeMemory* most = fullest(nodes);
+  const std::string limit =
+      most->capacity == Bytes::max() ? "" : " of " + bytes_text(most->capacity.count());
+  return line("host", fmt::format("{}{} per node", bytes_text(most->needed.count()), limit));
+}
+
 std::string largest_batch(const Advice& advice) {
   if (!advice.why_no_batch_size.empty()) {
     return line("", "largest data.train.batch_size that fits: unknown, as a short run " +
@@ -134,7 +153,7 @@ std::string answers(const Rehearsal& rehearsal) {
     }
     out += line("throughput", rate);
   }
-  out += memory_line(rehearsal) + largest_batch(rehearsal.results.advice);
+  out += memory_line(rehearsal) + host_line(rehearsal) + largest_batch(rehearsal.results.advice);
   out += checkpoint_line(rehearsal);
   if (prediction.steps > 0) {
     out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
@@ -164,10 +183,13 @@ std::string part(const std::string& name, Time time, Time whole, const Style& st
                      percent_text(fraction), beside.empty() ? "" : "  (" + beside + ")");
 }
 
-std::string where_time_goes(const Prediction& prediction, const Style& style) {
+std::string of_which(Time time, const char* what) {
+  return time > Time{} ? fmt::format("{} {}", time_text(time.count()), what) : "";
+}
+
+std::string where_time_goes(const Prediction& prediction, bool offloads, const Style& style) {
   const Breakdown& parts = prediction.breakdown;
-  const Time whole = parts.compute + parts.optimizer + parts.exposed_communication + parts.data +
-                     parts.host + parts.idle;
+  const Time whole = parts.whole();
   std::string hidden;
   if (parts.communication > Time{}) {
     const double share = 1 - seconds(parts.exposed_communication) / seconds(parts.communication);
@@ -182,15 +204,20 @@ std::string where_time_goes(const Prediction& prediction, const Style& style) {
   out += part("compute", parts.compute, whole, style);
   out += part("exposed communication", parts.exposed_communication, whole, style, hidden);
   if (prediction.step_time) {
-    out += part("optimizer", parts.optimizer, whole, style);
+    out += part("optimizer", parts.optimizer, whole, style,
+                of_which(parts.optimizer_on_host, "on the host"));
   }
   if (parts.data > Time{}) {
     out += part("waiting for data", parts.data, whole, style);
   }
+  if (parts.offload > Time{}) {
+    out += part(offloads ? "offload (PCIe)" : "copies (PCIe)", parts.offload, whole, style);
+  }
   if (parts.host > Time{}) {
     out += part("host", parts.host, whole, style);
   }
-  return out + part("idle", parts.idle, whole, style);
+  return out +
+         part("idle", parts.idle, whole, style, of_which(parts.waiting, "waiting for other ranks"));
 }
 
 std::string beside_peak(const Rehearsal& rehearsal) {
@@ -323,7 +350,7 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
   const bool predicts = why_not.empty() && rehearsal.undecided.empty();
   if (predicts) {
     out += answers(rehearsal);
-    out += where_time_goes(rehearsal.results.prediction, style);
+    out += where_time_goes(rehearsal.results.prediction, offloads(rehearsal), style);
     out += where_memory_goes(rehearsal);
     out += transfers(rehearsal);
     out += verbose ? render_calls(rehearsal) : "";

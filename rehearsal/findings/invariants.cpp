@@ -17,6 +17,7 @@
 #include "properties/logged/rounding.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
+#include "rehearsal/findings/host_memory.hpp"
 #include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
@@ -307,6 +308,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   }
   std::vector<Finding> findings = diagnose(run.result, options);
   append(findings, tight_memory(run));
+  append(findings, host_memory_findings(run));
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);
   drop_races_told_by_name(statements, findings);

@@ -24,6 +24,7 @@ Found breakdown_value(const std::string& part, const Breakdown& parts) {
   if (part == "data") return Value(parts.data);
   if (part == "optimizer") return Value(parts.optimizer);
   if (part == "host") return Value(parts.host);
+  if (part == "offload") return Value(parts.offload);
   return Value(parts.idle);
 }
 
@@ -123,8 +124,7 @@ Found prediction_value(const std::string& name, const Prediction& prediction) {
   }
   if (name == "gpu_utilization") {
     const Breakdown& parts = prediction.breakdown;
-    const Time span = parts.compute + parts.optimizer + parts.exposed_communication + parts.data +
-                      parts.host + parts.idle;
+    const Time span = parts.whole();
     return span > Time{} ? Found(Value(seconds(parts.busy) / seconds(span)))
                          : Found(NoValue{"nothing took time"});
   }

@@ -65,10 +65,10 @@ std::string failure_of(const OneRun& run) {
 
 Probe probe_of(const OneRun& run) {
   Probe probe;
-  if (ended_well(run)) {
-    probe.results = measure(run);
-  } else if (ran_out_of_memory(run)) {
+  if (ran_out_of_memory(run)) {
     probe.out_of_memory = true;
+  } else if (ended_well(run)) {
+    probe.results = measure(run);
   } else if (run.undecided.empty()) {
     probe.failure = failure_of(run);
   }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <span>
 
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 
@@ -12,15 +13,18 @@ namespace lockstep::cli {
 
 namespace {
 
-/// `loading`: the rank's own thread makes a batch. `prepared`: somebody else does meanwhile, or a
-/// copy to or from the host is under way.
+/// `loading`: the rank's own thread makes a batch. `prepared`: somebody else does meanwhile, or it
+/// is on its way to the device. `waiting`: a call whose peers, or data, are not there yet.
 enum Activity : size_t {
   compute,
   optimizer,
+  optimizer_on_host,
   communication,
   loading,
   host,
+  offload,
   prepared,
+  waiting,
   activity_count
 };
 
@@ -36,11 +40,16 @@ std::optional<Activity> activity_of(const Row& row) {
   if (moves_between_gpus(row)) {
     return communication;
   }
-  if (row.stream.queue() == queue::data || row.kind == OpKind::copy) {
-    return prepared;
+  const bool brings_batch =
+      row.stream.queue() == queue::data || row.site == site_id(replica_sites::bring_batch);
+  if (row.kind == OpKind::copy || brings_batch) {
+    return brings_batch ? prepared : offload;
   }
   if (row.kind == OpKind::host) {
     return row.site == data_loading_site ? loading : host;
+  }
+  if (row.stream.device() == host_device) {
+    return is_optimizer(row) ? optimizer_on_host : host;
   }
   return is_optimizer(row) ? optimizer : compute;
 }
@@ -114,12 +123,15 @@ std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Tim
         return;
       }
       const Completion done = lane.completion(row.sequence);
-      if (done.outcome != Outcome::ok || done.start >= end) {
+      if (done.outcome != Outcome::ok || done.issue >= end) {
         return;
       }
       const std::vector<RepeatedRows> repeated =
           number == 0 ? repeated_around(journal, rank, at) : std::vector<RepeatedRows>();
       edges.add(*activity, done.start, done.finish, repeated);
+      if (*activity == communication) {
+        edges.add(waiting, done.issue, done.start, repeated);
+      }
     });
   }
   return edges.in_order();
@@ -130,16 +142,22 @@ void count_span(Breakdown& parts, const std::array<int, activity_count>& active,
     parts.compute += span;
   } else if (active[optimizer] > 0) {
     parts.optimizer += span;
+  } else if (active[optimizer_on_host] > 0) {
+    parts.optimizer += span;
+    parts.optimizer_on_host += span;
   } else if (active[communication] > 0) {
     parts.exposed_communication += span;
   } else if (active[loading] > 0) {
     parts.data += span;
   } else if (active[host] > 0) {
     parts.host += span;  // the rank does not wait for what is prepared meanwhile
+  } else if (active[offload] > 0) {
+    parts.offload += span;
   } else if (active[prepared] > 0) {
     parts.data += span;
   } else {
     parts.idle += span;
+    parts.waiting += active[waiting] > 0 ? span : Time{};
   }
   parts.communication += active[communication] > 0 ? span : Time{};
   const bool busy = active[compute] > 0 || active[optimizer] > 0 || active[communication] > 0;

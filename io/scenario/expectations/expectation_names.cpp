@@ -57,6 +57,7 @@ const std::vector<std::string_view>& result_names() {
       "breakdown.data",
       "breakdown.optimizer",
       "breakdown.host",
+      "breakdown.offload",
       "breakdown.idle",
       "memory.peak",
       "memory.parameter",

@@ -104,7 +104,8 @@ Table<ClusterSpec> cluster_table() {
           field<&ClusterSpec::network, TableForm<NetworkSpec, network_table>>(
               in_table({"network", "preset's", "between nodes"}, "cluster.network")),
           field<&ClusterSpec::cpu_cores>({"cpu_cores", "preset's", "of each node", 1, 1e5}),
-          field<&ClusterSpec::memory>({"memory", "preset's", "host memory of each node"}),
+          field<&ClusterSpec::memory>(
+              {"memory", "preset's", "host memory of each node, which its ranks share"}),
           field<&ClusterSpec::disk>({"disk", "preset's", "reading rate of each node", 1}),
           field<&ClusterSpec::ranks>(
               {"ranks", "", "a bare program of that many ranks; not together with `trainer`", 1,
