@@ -17,6 +17,7 @@
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
 #include "rehearsal/findings/made_up_stop.hpp"
+#include "rehearsal/findings/memory_remedy.hpp"
 #include "rehearsal/findings/missing_values.hpp"
 #include "rehearsal/findings/monitored.hpp"
 #include "rehearsal/findings/not_modelled.hpp"
@@ -230,6 +231,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   if (request.advise) {
     rehearsal.results.advice = advise(rehearsal, request);
   }
+  complete_memory_remedies(rehearsal.run, rehearsal.results.advice, rehearsal.findings);
   if (request.find_smallest) {
     add_smallest(own, request, rehearsal);
   }

@@ -76,8 +76,12 @@ struct Advice {
   std::optional<Change> base;                 ///< the scenario itself, measured as its variants
   std::vector<Change> changes;                ///< those that help: fastest first
   std::optional<int64_t> largest_batch_size;  ///< of data.train that fits; 0: not even 1
-  std::string why_no_batch_size;  ///< "raises ..": a short run failed, and not for memory
-  std::string why_no_base;        ///< the same of the scenario itself
+  std::string why_no_batch_size;       ///< "raises ..": a short run failed, and not for memory
+  std::string why_no_base;             ///< the same of the scenario itself
+  std::string not_tried;               ///< why nothing was: "this run takes .."
+  std::optional<Bytes> needed;         ///< by the fullest GPU, where it has not as much
+  std::vector<Change> strategies;      ///< with which it fits, where it does with no batch
+  std::vector<std::string> too_large;  ///< strategies with which it does not fit either
 };
 
 /// Results of a run, by the names that expectations and reports use.

@@ -108,6 +108,14 @@ Json change_json(const Advice::Change& change) {
           {"peak_bytes", change.peak.count()}};
 }
 
+Json changes_json(const std::vector<Advice::Change>& changes) {
+  Json all = Json::array();
+  for (const Advice::Change& change : changes) {
+    all.push_back(change_json(change));
+  }
+  return all;
+}
+
 Json advice_json(const Advice& advice) {
   Json json;
   json["largest_batch_size"] = optional(advice.largest_batch_size);
@@ -116,10 +124,11 @@ Json advice_json(const Advice& advice) {
   json["steps"] = advice.steps;
   json["base"] = advice.base ? change_json(*advice.base) : Json(nullptr);
   json["why_no_base"] = advice.why_no_base;
-  json["changes"] = Json::array();
-  for (const Advice::Change& change : advice.changes) {
-    json["changes"].push_back(change_json(change));
-  }
+  json["changes"] = changes_json(advice.changes);
+  json["not_tried"] = advice.not_tried;
+  json["needed_bytes"] = advice.needed ? Json(advice.needed->count()) : Json(nullptr);
+  json["strategies"] = changes_json(advice.strategies);
+  json["strategies_too_large"] = advice.too_large;
   return json;
 }
 

@@ -265,13 +265,16 @@ std::string transfers(const Rehearsal& rehearsal) {
   return out;
 }
 
-std::string row_of(const Advice::Change& change) {
-  return fmt::format("  {:<30}{:>12}  {:>10}  {:>10}\n", change.text,
+std::string row_of(const Advice::Change& change, int width = 30) {
+  return fmt::format("  {:<{}}{:>12}  {:>10}  {:>10}\n", change.text, width,
                      number_text(change.samples_per_s), time_text(change.step_time.count()),
                      bytes_text(change.peak.count()));
 }
 
 std::string what_would_help(const Advice& advice) {
+  if (!advice.not_tried.empty()) {
+    return "\nSuggestions and largest batch_size: not tried, because " + advice.not_tried + "\n";
+  }
   if (!advice.why_no_base.empty()) {
     return "\nSuggestions: unknown, because a short run " + advice.why_no_base + "\n";
   }
@@ -288,6 +291,26 @@ std::string what_would_help(const Advice& advice) {
   out += row_of(*advice.base);
   for (const Advice::Change& change : advice.changes) {
     out += row_of(change);
+  }
+  return out;
+}
+
+// Where no batch fits.
+std::string what_would_fit(const Advice& advice, Bytes capacity) {
+  std::string out =
+      advice.needed
+          ? line("", fmt::format("it needs {} of {} on the fullest GPU",
+                                 bytes_text(advice.needed->count()), bytes_text(capacity.count())))
+          : "";
+  out += largest_batch(advice);
+  if (advice.strategies.empty()) {
+    return out;
+  }
+  const std::string title =
+      fmt::format("Strategies that fit ({} each)", plural(advice.steps, "step"));
+  out += fmt::format("\n{:<46}{:>12}  {:>10}  {:>10}\n", title, "samples/s", "step time", "memory");
+  for (const Advice::Change& change : advice.strategies) {
+    out += row_of(change, 44);
   }
   return out;
 }
@@ -356,8 +379,11 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += verbose ? render_calls(rehearsal) : "";
     out += what_would_help(rehearsal.results.advice);
   } else if (!why_not.empty()) {
-    out +=
-        fmt::format("\n  no prediction: {}\n", why_not) + largest_batch(rehearsal.results.advice);
+    out += fmt::format("\n  no prediction: {}\n", why_not) +
+           what_would_fit(rehearsal.results.advice,
+                          rehearsal.results.ranks.empty()
+                              ? Bytes{}
+                              : rehearsal.results.ranks.front().memory.capacity);
   }
   if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
     out += "\n  not computed: " + missing + "\n";

@@ -19,6 +19,19 @@ namespace lockstep {
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(
     const TrainingPlan& plan, const StrategyArguments& arguments)>;
 
+/// A way to write `strategy` so that ranks divide the model's state, or offload it.
+struct DividedState {
+  std::string name;        ///< as Lightning takes it, or of the class
+  std::string argument{};  ///< of the class; empty: none
+  std::string value{};
+  bool offloads = false;
+
+  /// As a scenario has it.
+  std::string text() const {
+    return argument.empty() ? name : "{" + name + ": {" + argument + ": " + value + "}}";
+  }
+};
+
 struct StrategyEntry {
   std::string name;        ///< "ddp"
   std::string class_name;  ///< "DDPStrategy"
@@ -34,6 +47,8 @@ struct StrategyEntry {
   std::function<std::vector<std::pair<std::string, std::string>>(
       const StrategyArguments& arguments)>
       without_effect{};
+  /// To be proposed where memory is short, from the least to the most division.
+  std::vector<DividedState> divided{};
 };
 
 /// The strategies that a program knows. A strategy outside this tree is added with one line.

@@ -3,22 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
-#include "rehearsal/measure/measure.hpp"
-#include "rehearsal/run/configuration.hpp"
+#include "rehearsal/measure/largest_batch.hpp"
+#include "rehearsal/measure/prober.hpp"
+#include "rehearsal/measure/strategy_advice.hpp"
+#include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-/// Of all variants together.
-constexpr int64_t operations_max = 2'000'000;
-constexpr int64_t batch_size_max = 65'536;
-/// Indices of samples over all ranks: each rank's sampler lists the whole data set.
-constexpr int64_t listed_samples_max = 20'000'000;
-constexpr int64_t steps_of_variant = 3;
 /// What changes less than this is no help.
 constexpr double least_gain = 0.01;
 
@@ -32,68 +26,18 @@ Bytes peak_of(const Results& results) {
   return peak;
 }
 
-bool has_limit(const Results& results) {
-  return !results.ranks.empty() && results.ranks.front().memory.capacity != Bytes::max();
-}
-
-bool ended_well(const OneRun& run) {
-  return run.ran && !run.result.hung && run.undecided.empty() &&
-         std::all_of(run.result.ends.begin(), run.result.ends.end(),
-                     [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
-}
-
-/// What a short run of a variant gave.
-struct Probe {
-  std::optional<Results> results;  ///< none: it did not come to its end
-  bool out_of_memory = false;      ///< that is why
-  std::string failure;             ///< else why: "raises: .."; "" where the time was up
-};
-
-std::string failure_of(const OneRun& run) {
-  for (const Problem& problem : run.problems) {
-    if (problem.stops()) {
-      return "does not start: " + problem.message;
-    }
-  }
-  for (const RankEnd& end : run.result.ends) {
-    if (end.kind == RankEnd::Kind::raised) {
-      return "raises: " + end.message;
-    }
-  }
-  return run.result.hung ? "hangs" : "does not end";
-}
-
-Probe probe_of(const OneRun& run) {
-  Probe probe;
-  if (ran_out_of_memory(run)) {
-    probe.out_of_memory = true;
-  } else if (ended_well(run)) {
-    probe.results = measure(run);
-  } else if (run.undecided.empty()) {
-    probe.failure = failure_of(run);
-  }
-  return probe;
-}
-
-// A few steps are no training: nothing that decides by metrics has its metrics there.
-void drop_what_monitors(Scenario& variant) {
-  constexpr auto monitors = std::to_array<std::string_view>({"EarlyStopping", "ModelCheckpoint"});
-  std::erase_if(variant.trainer->callbacks, [&](const Object& callback) {
-    return std::find(monitors.begin(), monitors.end(), callback.name) != monitors.end();
-  });
-  std::erase_if(variant.schedulers, [](const Object& scheduler) {
-    return scheduler.name == "ReduceLROnPlateau" || scheduler.find("monitor") != nullptr;
-  });
-}
-
 class Adviser {
  public:
   Adviser(const Rehearsal& rehearsal, const RehearseRequest& request)
-      : rehearsal_(rehearsal), request_(request), loader_(loader_of(rehearsal.run, "train")) {}
+      : rehearsal_(rehearsal), prober_(rehearsal, request), loader_(prober_.loader()) {}
 
   Advice run() {
-    advice_.steps = steps_of_variant;
-    find_largest_batch();
+    advice_.steps = Prober::steps;
+    find_largest_batch(prober_, advice_);
+    if (advice_.largest_batch_size == 0) {
+      try_strategies(prober_, advice_);
+      return std::move(advice_);
+    }
     try_base();
     std::stable_sort(advice_.changes.begin(), advice_.changes.end(),
                      [](const Change& left, const Change& right) {
@@ -104,129 +48,6 @@ class Adviser {
 
  private:
   using Change = Advice::Change;
-
-  // A few steps of training and nothing else. Only what is shortened alike is compared.
-  Scenario shortened() const {
-    Scenario variant = *rehearsal_.run.preparation.scenario;
-    TrainerSpec& trainer = *variant.trainer;
-    trainer.max_steps = Placed<int64_t>{steps_of_variant, {}};
-    trainer.max_epochs = Placed<int64_t>{steps_of_variant + 1, {}};
-    trainer.min_steps.reset();
-    trainer.min_epochs.reset();
-    trainer.fast_dev_run.reset();
-    trainer.overfit_batches.reset();
-    trainer.limit_train_batches.reset();
-    trainer.limit_val_batches = plain(0);
-    trainer.num_sanity_val_steps = Placed<int64_t>{0, {}};
-    VerifySpec verify = variant.verify.value_or(VerifySpec{});
-    verify.numerics = Placed<std::string>{"false", {}};
-    variant.verify = verify;
-    drop_what_monitors(variant);
-    return variant;
-  }
-
-  int64_t accumulated() const {
-    const TrainerSpec& trainer = *rehearsal_.run.preparation.scenario->trainer;
-    return std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
-  }
-
-  // With as many samples as its steps take.
-  Scenario with_batch_size(int64_t batch_size) const {
-    Scenario variant = shortened();
-    LoaderSpec& loader = variant.data->train.front();
-    loader.batch_size = Placed<int64_t>{batch_size, {}};
-    loader.tokens = std::nullopt;
-    // Time and memory do not depend on what samples hold, and those of the scenario are too few.
-    for (LoaderSpec* given : {&loader, &variant.data->common}) {
-      given->inputs = std::nullopt;
-      given->targets = std::nullopt;
-    }
-    loader.samples = Placed<int64_t>{samples_for(batch_size), {}};
-    return variant;
-  }
-
-  // What all changes are made to, and compared with.
-  Scenario base() const {
-    return may_change_batch() && may_list(loader_->batch_size->value)
-               ? with_batch_size(loader_->batch_size->value)
-               : shortened();
-  }
-
-  int64_t samples_for(int64_t batch_size) const {
-    const int64_t ranks = rehearsal_.run.preparation.options.world_size;
-    return batch_size * ranks * accumulated() * (steps_of_variant + 1);
-  }
-
-  bool may_list(int64_t batch_size) const {
-    return samples_for(batch_size) <=
-           listed_samples_max / rehearsal_.run.preparation.options.world_size;
-  }
-
-  bool affordable() const {
-    return spent_ + rehearsal_.run.result.operations <= operations_max && !stopped_;
-  }
-
-  Probe probe(const Scenario& variant) {
-    tell(request_.progress.get(), "looking for what would help");
-    const OneRun run = run_once(variant, {World::simulated, false, {}, request_.deadline.get()});
-    spent_ += run.result.operations;
-    stopped_ = stopped_ || !run.undecided.empty();
-    return probe_of(run);
-  }
-
-  // Values that are listed sample by sample are of so many samples and no more.
-  bool may_change_batch() const {
-    if (loader_ == nullptr || loader_->batches || !loader_->batch_size ||
-        loader_->batch_size->value > batch_size_max || accumulated() > batch_size_max) {
-      return false;
-    }
-    return !loader_->values ||
-           (!loader_->values->csv &&
-            std::all_of(loader_->values->columns.begin(), loader_->values->columns.end(),
-                        [](const Column& column) {
-                          return column.expression.root().kind != ExpressionNode::Kind::list;
-                        }));
-  }
-
-  // With the CUDA context and NCCL beside it.
-  bool fits(int64_t batch_size) {
-    const Probe short_run = probe(with_batch_size(batch_size));
-    if (!short_run.failure.empty()) {
-      advice_.why_no_batch_size =
-          fmt::format("with batch_size {} {}", batch_size, short_run.failure);
-      stopped_search_ = true;
-      return false;
-    }
-    return short_run.results &&
-           std::all_of(short_run.results->ranks.begin(), short_run.results->ranks.end(),
-                       [](const RankResults& rank) {
-                         return rank.memory.peak + rank.reserve <= rank.memory.capacity;
-                       });
-  }
-
-  bool searches() const { return affordable() && !stopped_search_; }
-
-  void find_largest_batch() {
-    if (!may_change_batch() || !has_limit(rehearsal_.results)) {
-      return;
-    }
-    int64_t good = 0;
-    int64_t bad = loader_->batch_size->value;
-    while (bad <= batch_size_max && searches() && may_list(bad) && fits(bad)) {
-      good = bad;
-      bad *= 2;
-    }
-    if (bad > batch_size_max || !may_list(bad)) {
-      return;
-    }
-    while (searches() && bad - good > 1) {
-      const int64_t middle = good + (bad - good) / 2;
-      (fits(middle) ? good : bad) = middle;
-    }
-    if (searches()) {
-      advice_.largest_batch_size = good;
-    }
-  }
 
   static bool is_comparable(const Probe& probe) {
     return probe.results && probe.results->prediction.samples_per_s &&
@@ -239,10 +60,11 @@ class Adviser {
   }
 
   void try_base() {
-    if (!affordable()) {
+    if (!prober_.affordable()) {
+      advice_.why_no_base = prober_.stopped() ? "" : prober_.why_not_affordable();
       return;
     }
-    const Probe short_run = probe(base());
+    const Probe short_run = prober_.probe(prober_.base());
     advice_.why_no_base = short_run.failure;
     if (is_comparable(short_run)) {
       base_ = *short_run.results;
@@ -255,10 +77,10 @@ class Adviser {
 
   // Keeps what helps.
   void try_change(const std::string& text, const Scenario& variant) {
-    if (!affordable()) {
+    if (!prober_.affordable()) {
       return;
     }
-    const Probe short_run = probe(variant);
+    const Probe short_run = prober_.probe(variant);
     if (!is_comparable(short_run)) {
       return;
     }
@@ -278,7 +100,7 @@ class Adviser {
                                 entry->arguments.end()) {
       return;
     }
-    Scenario variant = base();
+    Scenario variant = prober_.base();
     std::optional<Object>& strategy = variant.trainer->strategy;
     if (!strategy || strategy->name == "auto") {
       strategy = Object{rehearsal_.run.preparation.strategy, {}, {}};
@@ -311,12 +133,12 @@ class Adviser {
     const int64_t own = loader_->num_workers ? loader_->num_workers->value : 0;
     const int64_t most = cores_of_rank();
     std::optional<Change> best;
-    for (int64_t next = 1; affordable(); next *= 2) {
+    for (int64_t next = 1; prober_.affordable(); next *= 2) {
       const int64_t workers = std::min(next, most);
       if (workers > own) {
-        Scenario variant = base();
+        Scenario variant = prober_.base();
         variant.data->train.front().num_workers = Placed<int64_t>{workers, {}};
-        const Probe short_run = probe(variant);
+        const Probe short_run = prober_.probe(variant);
         ++advice_.tried;
         if (is_comparable(short_run) && (!best || *short_run.results->prediction.samples_per_s >
                                                       best->samples_per_s * (1 + least_gain))) {
@@ -333,21 +155,21 @@ class Adviser {
   }
 
   void try_batches() {
-    if (!may_change_batch()) {
+    if (!prober_.may_change_batch()) {
       return;
     }
     const int64_t doubled = loader_->batch_size->value * 2;
-    if (!may_list(doubled)) {
+    if (!prober_.may_list(doubled)) {
       return;
     }
     if (!advice_.largest_batch_size || doubled <= *advice_.largest_batch_size) {
-      try_change(fmt::format("batch_size: {}", doubled), with_batch_size(doubled));
+      try_change(fmt::format("batch_size: {}", doubled), prober_.with_batch_size(doubled));
     }
-    Scenario variant = with_batch_size(loader_->batch_size->value);
-    variant.trainer->accumulate_grad_batches = Placed<int64_t>{accumulated() * 2, {}};
+    Scenario variant = prober_.with_batch_size(loader_->batch_size->value);
+    variant.trainer->accumulate_grad_batches = Placed<int64_t>{prober_.accumulated() * 2, {}};
     LoaderSpec& loader = variant.data->train.front();
     loader.samples->value *= 2;
-    try_change(fmt::format("accumulate_grad_batches: {}", accumulated() * 2), variant);
+    try_change(fmt::format("accumulate_grad_batches: {}", prober_.accumulated() * 2), variant);
   }
 
   void try_changes() {
@@ -357,7 +179,7 @@ class Adviser {
       try_argument("bucket_cap_mb", plain(cap_mb));
     }
     if (rehearsal_.run.preparation.plan.activation_dtype == DType::fp32) {
-      Scenario variant = base();
+      Scenario variant = prober_.base();
       variant.trainer->precision = Placed<std::string>{"bf16-mixed", {}};
       try_change("precision: bf16-mixed", variant);
     }
@@ -365,13 +187,10 @@ class Adviser {
   }
 
   const Rehearsal& rehearsal_;
-  const RehearseRequest& request_;
+  Prober prober_;
   const LoaderSpec* loader_;
   Results base_;  ///< of the scenario as it is, as short as its variants
   Advice advice_;
-  int64_t spent_ = 0;
-  bool stopped_ = false;
-  bool stopped_search_ = false;  ///< a batch size could not be tried
 };
 
 }  // namespace
@@ -385,10 +204,17 @@ Advice advise(const Rehearsal& rehearsal, const RehearseRequest& request) {
                         request.world == World::simulated &&
                         (rehearsal.why_no_prediction().empty() || out_of_memory);
   // Where one run takes seconds, a score of them takes minutes.
-  const bool short_enough = rehearsal.run.result.operations <= operations_max / 8;
-  if (!trains || !predicts || !short_enough ||
-      (rehearsal.results.prediction.steps == 0 && !out_of_memory)) {
+  const bool short_enough = rehearsal.run.result.operations <= Prober::operations_max / 8;
+  if (!trains || !predicts || (rehearsal.results.prediction.steps == 0 && !out_of_memory)) {
     return {};
+  }
+  if (!short_enough) {
+    Advice advice;
+    advice.not_tried =
+        fmt::format("this run takes {} operations, and variants are tried up to {}",
+                    number_text(static_cast<double>(rehearsal.run.result.operations)),
+                    number_text(static_cast<double>(Prober::operations_max / 8)));
+    return advice;
   }
   return Adviser(rehearsal, request).run();
 }

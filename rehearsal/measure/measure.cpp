@@ -1,11 +1,8 @@
 #include "rehearsal/measure/measure.hpp"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
-#include <span>
 
-#include "model/strategy/local_model/replica_sites.hpp"
+#include "rehearsal/measure/breakdown.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 
@@ -13,155 +10,9 @@ namespace lockstep::cli {
 
 namespace {
 
-/// `loading`: the rank's own thread makes a batch. `prepared`: somebody else does meanwhile, or it
-/// is on its way to the device. `waiting`: a call whose peers, or data, are not there yet.
-enum Activity : size_t {
-  compute,
-  optimizer,
-  optimizer_on_host,
-  communication,
-  loading,
-  host,
-  offload,
-  prepared,
-  waiting,
-  activity_count
-};
-
 bool begins_forward(const Row& row) {
   return row.row == RowKind::op && row.kind == OpKind::compute &&
          (row.kernel == Kernel::layer_forward || row.kernel == Kernel::loss_forward);
-}
-
-std::optional<Activity> activity_of(const Row& row) {
-  if (row.row != RowKind::op || row.kind == OpKind::event) {
-    return std::nullopt;
-  }
-  if (moves_between_gpus(row)) {
-    return communication;
-  }
-  const bool brings_batch =
-      row.stream.queue() == queue::data || row.site == site_id(replica_sites::bring_batch);
-  if (row.kind == OpKind::copy || brings_batch) {
-    return brings_batch ? prepared : offload;
-  }
-  if (row.kind == OpKind::host) {
-    return row.site == data_loading_site ? loading : host;
-  }
-  if (row.stream.device() == host_device) {
-    return is_optimizer(row) ? optimizer_on_host : host;
-  }
-  return is_optimizer(row) ? optimizer : compute;
-}
-
-struct Edge {
-  Time at{};
-  int change = 0;
-  Activity activity = compute;
-};
-
-/// What a rank did, with what a simulation has left out put back.
-class Edges {
- public:
-  Edges(Time begin, Time end) : begin_(begin), end_(end) {}
-
-  /// `repeated`: that hold the row, the innermost first.
-  void add(Activity activity, Time start, Time finish, std::span<const RepeatedRows> repeated) {
-    if (!repeated.empty()) {
-      const RepeatedRows& rows = repeated.back();
-      Time longest{};  // that inner ones may come later
-      for (const RepeatedRows& inner : repeated.first(repeated.size() - 1)) {
-        longest += inner.period * inner.periods;
-      }
-      const int64_t first = std::max<int64_t>(0, (begin_ - finish - longest) / rows.period);
-      for (int64_t turn = first; turn <= rows.periods && start + rows.period * turn < end_;
-           ++turn) {
-        add(activity, start + rows.period * turn, finish + rows.period * turn,
-            repeated.first(repeated.size() - 1));
-      }
-      return;
-    }
-    const Time from = std::max(start, begin_);
-    const Time until = std::min(finish, end_);
-    if (from < until) {
-      edges_.push_back({from, 1, activity});
-      edges_.push_back({until, -1, activity});
-    }
-  }
-
-  std::vector<Edge> in_order() {
-    std::sort(edges_.begin(), edges_.end(),
-              [](const Edge& left, const Edge& right) { return left.at < right.at; });
-    return std::move(edges_);
-  }
-
- private:
-  Time begin_;
-  Time end_;
-  std::vector<Edge> edges_;
-};
-
-std::vector<RepeatedRows> repeated_around(const Journal& journal, int32_t rank, int64_t row) {
-  std::vector<RepeatedRows> around;
-  if (!journal.repeated.empty()) {
-    std::ranges::copy_if(
-        journal.repeated[static_cast<size_t>(rank)], std::back_inserter(around),
-        [row](const RepeatedRows& rows) { return rows.begin <= row && row < rows.end; });
-  }
-  return around;
-}
-
-std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Time end) {
-  Edges edges(begin, end);
-  for (int32_t number = 0; number < journal.lanes(rank); ++number) {
-    const LaneJournal& lane = journal.lane(rank, number);
-    int64_t index = 0;
-    lane.for_each([&](const Row& row) {
-      const std::optional<Activity> activity = activity_of(row);
-      const int64_t at = index++;
-      if (!activity) {
-        return;
-      }
-      const Completion done = lane.completion(row.sequence);
-      if (done.outcome != Outcome::ok || done.issue >= end) {
-        return;
-      }
-      const std::vector<RepeatedRows> repeated =
-          number == 0 ? repeated_around(journal, rank, at) : std::vector<RepeatedRows>();
-      edges.add(*activity, done.start, done.finish, repeated);
-      if (*activity == communication) {
-        edges.add(waiting, done.issue, done.start, repeated);
-      }
-    });
-  }
-  return edges.in_order();
-}
-
-void count_span(Breakdown& parts, const std::array<int, activity_count>& active, Time span) {
-  if (active[compute] > 0) {
-    parts.compute += span;
-  } else if (active[optimizer] > 0) {
-    parts.optimizer += span;
-  } else if (active[optimizer_on_host] > 0) {
-    parts.optimizer += span;
-    parts.optimizer_on_host += span;
-  } else if (active[communication] > 0) {
-    parts.exposed_communication += span;
-  } else if (active[loading] > 0) {
-    parts.data += span;
-  } else if (active[host] > 0) {
-    parts.host += span;  // the rank does not wait for what is prepared meanwhile
-  } else if (active[offload] > 0) {
-    parts.offload += span;
-  } else if (active[prepared] > 0) {
-    parts.data += span;
-  } else {
-    parts.idle += span;
-    parts.waiting += active[waiting] > 0 ? span : Time{};
-  }
-  parts.communication += active[communication] > 0 ? span : Time{};
-  const bool busy = active[compute] > 0 || active[optimizer] > 0 || active[communication] > 0;
-  parts.busy += busy ? span : Time{};
 }
 
 const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
@@ -458,19 +309,6 @@ std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
   }
   return SteadyStep{steps[median - 1].finish + gap(median), steps[median].finish,
                     steps[median].rows, true, median};
-}
-
-Breakdown breakdown_of(const Journal& journal, int32_t rank, Time begin, Time end) {
-  Breakdown parts;
-  std::array<int, activity_count> active{};
-  Time now = begin;
-  for (const Edge& edge : edges_of(journal, rank, begin, end)) {
-    count_span(parts, active, edge.at - now);
-    active[edge.activity] += edge.change;
-    now = edge.at;
-  }
-  count_span(parts, active, end - now);
-  return parts;
 }
 
 Results measure(const OneRun& run) {

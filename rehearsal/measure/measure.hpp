@@ -44,9 +44,6 @@ std::optional<size_t> counted_step(World world, const std::vector<StepMark>& ste
 /// count, their average. Empty where no rank counted any.
 std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps);
 
-/// Where [begin, end) of this rank went.
-Breakdown breakdown_of(const Journal& journal, int32_t rank, Time begin, Time end);
-
 /// Everything that a run gives to expectations and reports.
 Results measure(const OneRun& run);
 

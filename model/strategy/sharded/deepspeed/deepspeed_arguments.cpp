@@ -125,6 +125,14 @@ std::vector<std::pair<std::string, std::string>> without_effect(
   return found;
 }
 
+std::vector<DividedState> ways_to_divide() {
+  return {{"deepspeed_stage_1"},
+          {"deepspeed_stage_2"},
+          {"deepspeed_stage_3"},
+          {.name = "deepspeed_stage_2_offload", .offloads = true},
+          {.name = "deepspeed_stage_3_offload", .offloads = true}};
+}
+
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const bool is_configured = has_configuration(arguments);
   if (arguments.has("config") && !is_configured) {
@@ -154,6 +162,7 @@ StrategyEntry deepspeed() {
   StrategyEntry entry;
   entry.name = "deepspeed";
   entry.class_name = "DeepSpeedStrategy";
+  entry.divided = ways_to_divide();
   entry.traits = {.precisions = Precisions::no_double,
                   .needs_gpu = true,
                   .clips_by_value = false,

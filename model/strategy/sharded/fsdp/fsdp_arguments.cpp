@@ -136,6 +136,7 @@ StrategyEntry fully_sharded_data_parallel() {
   StrategyEntry entry;
   entry.name = "fsdp";
   entry.class_name = "FSDPStrategy";
+  entry.divided = {{.name = "FSDPStrategy", .argument = "auto_wrap_policy", .value = "blocks"}};
   entry.traits = {.precisions = Precisions::no_double,
                   .needs_gpu = true,
                   .clips_by_norm = false,

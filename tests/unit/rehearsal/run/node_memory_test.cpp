@@ -69,7 +69,7 @@ TEST_CASE("a node whose ranks need more host memory than it has is LS401") {
   CHECK(of_both->title == "host memory of nodes 0-1: 28.0 KiB needed, 8.0 KiB there");
 }
 
-TEST_CASE("what is offloaded is told beside the memory of the GPU") {
+TEST_CASE("what is offloaded is reported beside the memory of the GPU") {
   // The four parts together are 16 bytes for each of the 512 x 513 parameters.
   const Rehearsal ran = offloaded("");
   const std::vector<NodeMemory> nodes = node_memory_of(ran.run);

@@ -1,0 +1,172 @@
+#include "rehearsal/measure/prober.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "rehearsal/measure/measure.hpp"
+#include "rehearsal/run/configuration.hpp"
+#include "rehearsal/text/number_text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// Indices of samples over all ranks.
+constexpr int64_t listed_samples_max = 20'000'000;
+
+PlainValue plain(int64_t number) { return {number, {}}; }
+
+bool ended_well(const OneRun& run) {
+  return run.ran && !run.result.hung && run.undecided.empty() &&
+         std::all_of(run.result.ends.begin(), run.result.ends.end(),
+                     [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
+}
+
+std::string failure_of(const OneRun& run) {
+  for (const Problem& problem : run.problems) {
+    if (problem.stops()) {
+      return "does not start: " + problem.message;
+    }
+  }
+  for (const RankEnd& end : run.result.ends) {
+    if (end.kind == RankEnd::Kind::raised) {
+      return "raises: " + end.message;
+    }
+  }
+  return run.result.hung ? "hangs" : "does not end";
+}
+
+Probe probe_of(const OneRun& run) {
+  Probe probe;
+  if (ran_out_of_memory(run)) {
+    probe.out_of_memory = true;
+  } else if (ended_well(run)) {
+    probe.results = measure(run);
+  } else if (run.undecided.empty()) {
+    probe.failure = failure_of(run);
+  }
+  return probe;
+}
+
+// A few steps are no training: nothing that decides by metrics has its metrics there.
+void drop_what_monitors(Scenario& variant) {
+  constexpr auto monitors = std::to_array<std::string_view>({"EarlyStopping", "ModelCheckpoint"});
+  std::erase_if(variant.trainer->callbacks, [&](const Object& callback) {
+    return std::find(monitors.begin(), monitors.end(), callback.name) != monitors.end();
+  });
+  std::erase_if(variant.schedulers, [](const Object& scheduler) {
+    return scheduler.name == "ReduceLROnPlateau" || scheduler.find("monitor") != nullptr;
+  });
+}
+
+}  // namespace
+
+bool fits(const Probe& probe) {
+  return probe.results && std::ranges::all_of(probe.results->ranks, [](const RankResults& rank) {
+           return rank.memory.peak + rank.reserve <= rank.memory.capacity;
+         });
+}
+
+Prober::Prober(const Rehearsal& rehearsal, const RehearseRequest& request)
+    : rehearsal_(rehearsal),
+      request_(request),
+      loader_(loader_of(rehearsal.run, "train")),
+      longest_(rehearsal.run.result.operations) {}
+
+Scenario Prober::shortened() const {
+  Scenario variant = *rehearsal_.run.preparation.scenario;
+  TrainerSpec& trainer = *variant.trainer;
+  trainer.max_steps = Placed<int64_t>{steps, {}};
+  trainer.max_epochs = Placed<int64_t>{steps + 1, {}};
+  trainer.min_steps.reset();
+  trainer.min_epochs.reset();
+  trainer.fast_dev_run.reset();
+  trainer.overfit_batches.reset();
+  trainer.limit_train_batches.reset();
+  trainer.limit_val_batches = plain(0);
+  trainer.num_sanity_val_steps = Placed<int64_t>{0, {}};
+  VerifySpec verify = variant.verify.value_or(VerifySpec{});
+  verify.numerics = Placed<std::string>{"false", {}};
+  variant.verify = verify;
+  drop_what_monitors(variant);
+  return variant;
+}
+
+int64_t Prober::accumulated() const {
+  const TrainerSpec& trainer = *rehearsal_.run.preparation.scenario->trainer;
+  return std::max<int64_t>(1, value_or(trainer.accumulate_grad_batches, int64_t{1}));
+}
+
+Scenario Prober::with_batch_size(int64_t batch_size) const {
+  Scenario variant = shortened();
+  LoaderSpec& loader = variant.data->train.front();
+  loader.batch_size = Placed<int64_t>{batch_size, {}};
+  loader.tokens = std::nullopt;
+  // Time and memory do not depend on what samples hold, and those of the scenario are too few.
+  for (LoaderSpec* given : {&loader, &variant.data->common}) {
+    given->inputs = std::nullopt;
+    given->targets = std::nullopt;
+  }
+  loader.samples = Placed<int64_t>{samples_for(batch_size), {}};
+  return variant;
+}
+
+Scenario Prober::base() const {
+  return may_change_batch() && may_list(loader_->batch_size->value)
+             ? with_batch_size(loader_->batch_size->value)
+             : shortened();
+}
+
+int64_t Prober::samples_for(int64_t batch_size) const {
+  const int64_t ranks = rehearsal_.run.preparation.options.world_size;
+  return batch_size * ranks * accumulated() * (steps + 1);
+}
+
+bool Prober::may_list(int64_t batch_size) const {
+  return samples_for(batch_size) <=
+         listed_samples_max / rehearsal_.run.preparation.options.world_size;
+}
+
+int64_t Prober::largest_listed() const {
+  int64_t batch_size = batch_size_max;
+  while (batch_size > 0 && !may_list(batch_size)) {
+    batch_size /= 2;
+  }
+  return batch_size;
+}
+
+bool Prober::affordable(int64_t most) const { return spent_ + longest_ <= most && !stopped_; }
+
+std::string Prober::why_not_affordable() const {
+  return fmt::format("takes {} operations, and all of them together at most {}",
+                     number_text(static_cast<double>(longest_)),
+                     number_text(static_cast<double>(operations_max)));
+}
+
+Probe Prober::probe(const Scenario& variant) {
+  tell(request_.progress.get(), "looking for what would help");
+  const OneRun run = run_once(variant, {World::simulated, false, {}, request_.deadline.get()});
+  longest_ = std::max(longest_, run.result.operations);
+  spent_ += run.result.operations;
+  stopped_ = stopped_ || !run.undecided.empty();
+  return probe_of(run);
+}
+
+// Values that are listed sample by sample are of so many samples and no more.
+bool Prober::may_change_batch() const {
+  if (loader_ == nullptr || loader_->batches || !loader_->batch_size ||
+      loader_->batch_size->value > batch_size_max || accumulated() > batch_size_max) {
+    return false;
+  }
+  return !loader_->values ||
+         (!loader_->values->csv &&
+          std::all_of(loader_->values->columns.begin(), loader_->values->columns.end(),
+                      [](const Column& column) {
+                        return column.expression.root().kind != ExpressionNode::Kind::list;
+                      }));
+}
+
+}  // namespace lockstep::cli

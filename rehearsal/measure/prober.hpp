@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rehearsal/rehearsal.hpp"
+#include "rehearsal/rehearse.hpp"
+
+namespace lockstep::cli {
+
+/// What a short run of a variant gave.
+struct Probe {
+  std::optional<Results> results;  ///< none: it did not come to its end
+  bool out_of_memory = false;      ///< that is why
+  std::string failure;             ///< else why: "raises: .."; "" where the time was up
+};
+
+/// It came to its end, and leaves room for the CUDA context and NCCL.
+bool fits(const Probe& probe);
+
+/// Makes variants of a training that take a few steps, and runs them. All variants together may
+/// take so many operations; never is the clock asked.
+class Prober {
+ public:
+  static constexpr int64_t operations_max = 2'000'000;
+  static constexpr int64_t steps = 3;
+  static constexpr int64_t batch_size_max = 65'536;
+
+  /// Both outlive this.
+  Prober(const Rehearsal& rehearsal, const RehearseRequest& request);
+
+  const Rehearsal& rehearsal() const { return rehearsal_; }
+  const LoaderSpec* loader() const { return loader_; }
+  int64_t accumulated() const;
+
+  /// A few steps of training and nothing else. Only what is shortened alike is compared.
+  Scenario shortened() const;
+  /// With as many samples as its steps take.
+  Scenario with_batch_size(int64_t batch_size) const;
+  /// What all changes are made to, and compared with.
+  Scenario base() const;
+  bool may_change_batch() const;
+  /// Each rank's sampler lists the whole data set: not too many indices.
+  bool may_list(int64_t batch_size) const;
+  int64_t largest_listed() const;  ///< the largest batch size that may be tried
+
+  Probe probe(const Scenario& variant);
+  /// One more variant may be run, where all may take so many operations.
+  bool affordable(int64_t most = operations_max) const;
+  /// "takes 363 k operations ..": why no more variants were tried.
+  std::string why_not_affordable() const;
+  /// The time is up.
+  bool stopped() const { return stopped_; }
+
+ private:
+  int64_t samples_for(int64_t batch_size) const;
+
+  const Rehearsal& rehearsal_;
+  const RehearseRequest& request_;
+  const LoaderSpec* loader_;
+  int64_t spent_ = 0;
+  int64_t longest_ = 0;  ///< operations of one variant
+  bool stopped_ = false;
+};
+
+}  // namespace lockstep::cli

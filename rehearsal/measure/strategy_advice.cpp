@@ -1,0 +1,70 @@
+#include "rehearsal/measure/strategy_advice.hpp"
+
+#include <algorithm>
+
+namespace lockstep::cli {
+
+namespace {
+
+Bytes peak_of(const Results& results) {
+  Bytes peak;
+  for (const RankResults& rank : results.ranks) {
+    peak = std::max(peak, rank.memory.peak);
+  }
+  return peak;
+}
+
+bool ran_out_on_device(const OneRun& run) {
+  return std::ranges::any_of(run.result.ends, [](const RankEnd& end) { return end.out_of_memory; });
+}
+
+// The same on GPUs that have no end.
+void find_needed_memory(Prober& prober, Advice& advice) {
+  if (!ran_out_on_device(prober.rehearsal().run) || !prober.affordable()) {
+    return;
+  }
+  Scenario variant = prober.base();
+  ClusterSpec cluster = variant.cluster.value_or(ClusterSpec{});
+  GpuSpec gpu = cluster.gpu.value_or(GpuSpec{});
+  gpu.memory = Placed<Bytes>{Bytes(int64_t{1} << 50), {}};
+  cluster.gpu = gpu;
+  variant.cluster = cluster;
+  const Probe short_run = prober.probe(variant);
+  if (short_run.results) {
+    advice.needed = peak_of(*short_run.results);
+  }
+}
+
+}  // namespace
+
+void try_strategies(Prober& prober, Advice& advice) {
+  find_needed_memory(prober, advice);
+  const Scenario& scenario = *prober.rehearsal().run.preparation.scenario;
+  const std::optional<Object>& own = scenario.trainer->strategy;
+  for (const StrategyEntry& entry : strategies().entries()) {
+    for (const DividedState& choice : entry.divided) {
+      if (!prober.affordable()) {
+        return;
+      }
+      Object strategy{choice.name, {}, {}};
+      if (!choice.argument.empty()) {
+        strategy.arguments.push_back({choice.argument, PlainValue{choice.value, {}}, {}});
+      }
+      if (own && own->name == strategy.name && own->arguments.size() == strategy.arguments.size()) {
+        continue;
+      }
+      Scenario variant = prober.base();
+      variant.trainer->strategy = strategy;
+      const Probe short_run = prober.probe(variant);
+      if (fits(short_run) && short_run.results->prediction.samples_per_s) {
+        const Prediction& prediction = short_run.results->prediction;
+        advice.strategies.push_back({choice.text(), *prediction.step_time,
+                                     *prediction.samples_per_s, peak_of(*short_run.results)});
+      } else if (short_run.failure.empty()) {
+        advice.too_large.push_back(choice.text());
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::cli
