@@ -23,8 +23,8 @@ std::vector<int64_t> words_of(const ProgramMemory* memory, const RankState& rank
   for (const Ticket ticket : memory->tickets) {
     const TicketRing& tickets = rank.lanes[ticket.lane.value]->tickets;
     words.push_back(int64_t{ticket.lane.value});
-    words.push_back(ticket ? int64_t{tickets.next()} - std::max(ticket.sequence, tickets.low_water())
-                           : -1);
+    words.push_back(
+        ticket ? int64_t{tickets.next()} - std::max(ticket.sequence, tickets.low_water()) : -1);
   }
   return words;
 }
@@ -38,8 +38,8 @@ void Engine::note_submitted(RankState& rank, const Op& op) {
                         static_cast<uint64_t>(op.kernel) << 48 |
                         static_cast<uint64_t>(op.dtype) << 40 | uint64_t{op.stream.value} << 24 |
                         (op.group.value & 0xffffffu);
-  const uint64_t size = random_key(static_cast<uint64_t>(op.bytes.count()) ^ what,
-                                   static_cast<uint64_t>(op.work));
+  const uint64_t size =
+      random_key(static_cast<uint64_t>(op.bytes.count()) ^ what, static_cast<uint64_t>(op.work));
   const auto peer = static_cast<uint64_t>(static_cast<uint32_t>(op.peer));
   const uint64_t word = random_key(size, uint64_t{op.site.value} << 32 ^ peer);
   for (LoopState& loop : rank.loops) {
@@ -67,7 +67,7 @@ int64_t Engine::begins_period(RankState& rank, const PeriodStart& start) {
 }
 
 // Says what all ranks leave out: from the first period on that none of them has begun, so that
-// calls which belong together stay together.
+// the calls of ranks still match.
 void Engine::find_cycle(int32_t level) {
   std::deque<KnownState>& known = known_states_[static_cast<size_t>(level)];
   int64_t from = 0;
@@ -120,10 +120,10 @@ bool Engine::is_cycle(int32_t level, int64_t periods, const KnownState& before,
     const int64_t ended = rank.place.rank.value == 0 ? 0 : 1;
     // Both cycles that are compared lie in the loop that the rank is in.
     const int64_t begun = loop.periods - loop.before_alike;
-    bool same = begun > 2 * periods &&
-                before.periods[rank.place.rank.value] + periods == loop.periods;
-    for (int64_t ago = ended; same && ago < ended + periods && ago + periods < std::ssize(loop.last);
-         ++ago) {
+    bool same =
+        begun > 2 * periods && before.periods[rank.place.rank.value] + periods == loop.periods;
+    for (int64_t ago = ended;
+         same && ago < ended + periods && ago + periods < std::ssize(loop.last); ++ago) {
       same = loop.ago(ago).submitted == loop.ago(ago + periods).submitted;
     }
     return same;

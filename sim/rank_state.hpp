@@ -75,7 +75,7 @@ struct LoopState {
   uint32_t first_ticket = 0;  ///< of the period that it is in
   std::array<Period, 2 * periods_of_cycle_max> last{};  ///< the present one and those before
   std::vector<int64_t> memory;  ///< the program's own, when it began the present period
-  LeftOut left_out;                                     ///< once it comes there
+  LeftOut left_out;             ///< once it comes there
 
   /// 0: the present one.
   Period& ago(int64_t number) { return last[place(number)]; }
@@ -83,8 +83,7 @@ struct LoopState {
 
  private:
   size_t place(int64_t number) const {
-    return (static_cast<size_t>(periods) + last.size() - static_cast<size_t>(number)) %
-           last.size();
+    return (static_cast<size_t>(periods) + last.size() - static_cast<size_t>(number)) % last.size();
   }
 };
 

@@ -12,12 +12,11 @@ bool WorldState::describe(int32_t level, std::vector<int64_t>& words) {
   words.clear();
   origin_ = engine_.ranks.front().running->host;
   const auto is_open = [](const auto& entry) { return !entry.second.empty(); };
-  const bool has_messages =
-      std::ranges::any_of(engine_.any_source_receives_, is_open) ||
-      std::ranges::any_of(engine_.unmatched_sends_, is_open) ||
-      std::ranges::any_of(engine_.channels_, [](const auto& entry) {
-        return !entry.second.sends.empty() || !entry.second.receives.empty();
-      });
+  const bool has_messages = std::ranges::any_of(engine_.any_source_receives_, is_open) ||
+                            std::ranges::any_of(engine_.unmatched_sends_, is_open) ||
+                            std::ranges::any_of(engine_.channels_, [](const auto& entry) {
+                              return !entry.second.sends.empty() || !entry.second.receives.empty();
+                            });
   if (has_messages || !engine_.ready_parts_.empty()) {
     return false;
   }

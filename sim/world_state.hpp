@@ -41,7 +41,7 @@ class WorldState {
   Engine& engine_;
   std::vector<int64_t>* words_ = nullptr;
   Time origin_{};
-  std::vector<uint32_t> flows_;                      ///< under way, in the order of their ends
+  std::vector<uint32_t> flows_;                       ///< under way, in the order of their ends
   std::unordered_map<uint32_t, int64_t> flow_place_;  ///< in flows_
 };
 

@@ -65,7 +65,8 @@ LoggedKey logged_key_of(const Json& json) {
 }
 
 Json json_of(const SampleUse& use) {
-  return {use.stage, use.epoch, use.dataloader, binary_of(std::span<const int64_t>(use.samples.list()))};
+  return {use.stage, use.epoch, use.dataloader,
+          binary_of(std::span<const int64_t>(use.samples.list()))};
 }
 
 SampleUse samples_of(const Json& json) {

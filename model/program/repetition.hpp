@@ -17,8 +17,8 @@ struct ProgramMemory {
   std::vector<Ticket> tickets;
 };
 
-/// A loop of a program at the beginning of a period, which is one pass or several that belong
-/// together. All ranks name the same periods in the same order.
+/// A loop of a program at the beginning of a period, which is one pass or several. All ranks name
+/// the same periods in the same order.
 struct PeriodStart {
   int32_t level = 0;   ///< of nesting, below period_levels: a period encloses those of lower levels
   bool first = false;  ///< what the loop did before differs, or there was nothing

@@ -302,9 +302,8 @@ std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
                    [&](size_t left, size_t right) { return length(left) < length(right); });
   size_t median = weighted_median(steps, order);
   if (gap(median) != Time{}) {  // what began before it is far away; another shows the same
-    const auto whole = std::ranges::find_if(order, [&](size_t step) {
-      return length(step) == length(median) && gap(step) == Time{};
-    });
+    const auto whole = std::ranges::find_if(
+        order, [&](size_t step) { return length(step) == length(median) && gap(step) == Time{}; });
     median = whole == order.end() ? median : *whole;
   }
   return SteadyStep{steps[median - 1].finish + gap(median), steps[median].finish,

@@ -12,7 +12,7 @@ bool is_optimizer(const Row& row);
 
 /// One optimizer step of one rank, as its journal shows it.
 struct StepMark {
-  RowRange rows;  ///< of the main lane, from after the step before
+  RowRange rows;      ///< of the main lane, from after the step before
   Time finish{};      ///< of its last optimizer kernel; without one, of what was submitted last
   int64_t times = 1;  ///< that it was taken: with it stand those that a simulation left out
   Time left_out{};    ///< how long all took that were left out before it

@@ -57,8 +57,28 @@ std::ostream& operator<<(std::ostream& out, const LongTraining& training) {
   return out << text_of(training, false);
 }
 
-std::string one_of(const std::vector<std::string>& texts) {
-  return *rc::gen::elementOf(texts);
+std::string one_of(const std::vector<std::string>& texts) { return *rc::gen::elementOf(texts); }
+
+std::vector<std::string> programs() {
+  return {
+      "",
+      "",
+      "",
+      "",
+      "",
+      "{training_step: [forward, {log: {name: loss, value: loss}}]}",
+      "{training_step: [forward, {log: {name: loss, value: loss, sync_dist: true}}]}",
+      "{training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}], "
+      "validation_step: [forward, {log: {name: val, value: loss, sync_dist: true}}]}",
+      "{on_train_batch_end: [{if: rank == 0, then: [{host: 30 us}]}]}",
+      "{on_train_batch_end: [barrier], on_train_epoch_end: [{host: 1 ms}]}",
+      "{on_train_batch_end: [{if: batch_idx % 5 == 0, then: [barrier]}]}",
+      "{on_train_epoch_end: [{if: epoch == 3, then: [barrier]}]}",
+      "{__init__: [{let: {self.seen: 0}}], "
+      "on_train_batch_end: [{let: {self.seen: self.seen + 1}}, "
+      "{if: self.seen == 40, then: [barrier]}]}",
+      "{on_train_batch_end: [{let: {x: rank + 1}}, {if: x == 1, then: [{host: 5 us}]}]}",
+  };
 }
 
 rc::Gen<LongTraining> long_trainings() {
@@ -66,11 +86,10 @@ rc::Gen<LongTraining> long_trainings() {
     LongTraining training;
     training.ranks = *rc::gen::element(1, 2, 2, 3, 4);
     const bool on_gpus = *rc::gen::element(true, true, false);
-    training.cluster =
-        !on_gpus ? "{preset: cpu}"
-                 : one_of({"{preset: dgx-a100, nodes: 1}",
-                           "{preset: dgx-a100, nodes: 1}",
-                           "{preset: dgx-a100, nodes: 1}"});
+    training.cluster = !on_gpus
+                           ? "{preset: cpu}"
+                           : one_of({"{preset: dgx-a100, nodes: 1}", "{preset: dgx-a100, nodes: 1}",
+                                     "{preset: dgx-a100, nodes: 1}"});
     training.accelerator = on_gpus ? "gpu" : "cpu";
     std::vector<std::string> strategies = {"ddp", "ddp", "ddp_find_unused_parameters_true"};
     if (on_gpus) {
@@ -94,37 +113,18 @@ rc::Gen<LongTraining> long_trainings() {
     training.trainer += one_of({"", "", ", enable_checkpointing: false",
                                 ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 5}}]",
                                 ", callbacks: [{ModelCheckpoint: {every_n_epochs: 2}}]"});
-    training.loader = one_of(
-        {"", "", ", sample_time: 5 us", ", sample_time: 40 us, num_workers: 2",
-         ", sample_time: 2 us, num_workers: 3, prefetch_factor: 1", ", drop_last: true"});
+    training.loader =
+        one_of({"", "", ", sample_time: 5 us", ", sample_time: 40 us, num_workers: 2",
+                ", sample_time: 2 us, num_workers: 3, prefetch_factor: 1", ", drop_last: true"});
     if (*rc::gen::element(true, false)) {
       training.validation =
           fmt::format(", val: {{samples: {}, batch_size: {}{}}}",
                       *rc::gen::inRange<int64_t>(1, 30) * training.ranks, training.batch,
                       one_of({"", ", sample_time: 3 us, num_workers: 2"}));
-      training.trainer += one_of({"", "", ", check_val_every_n_epoch: 2",
-                                  ", val_check_interval: 4", ", val_check_interval: 0.5"});
+      training.trainer += one_of({"", "", ", check_val_every_n_epoch: 2", ", val_check_interval: 4",
+                                  ", val_check_interval: 0.5"});
     }
-    const std::vector<std::string> programs = {
-        "",
-        "",
-        "",
-        "",
-        "",
-        "{training_step: [forward, {log: {name: loss, value: loss}}]}",
-        "{training_step: [forward, {log: {name: loss, value: loss, sync_dist: true}}]}",
-        "{training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}], "
-        "validation_step: [forward, {log: {name: val, value: loss, sync_dist: true}}]}",
-        "{on_train_batch_end: [{if: rank == 0, then: [{host: 30 us}]}]}",
-        "{on_train_batch_end: [barrier], on_train_epoch_end: [{host: 1 ms}]}",
-        "{on_train_batch_end: [{if: batch_idx % 5 == 0, then: [barrier]}]}",
-        "{on_train_epoch_end: [{if: epoch == 3, then: [barrier]}]}",
-        "{__init__: [{let: {self.seen: 0}}], "
-        "on_train_batch_end: [{let: {self.seen: self.seen + 1}}, "
-        "{if: self.seen == 40, then: [barrier]}]}",
-        "{on_train_batch_end: [{let: {x: rank + 1}}, {if: x == 1, then: [{host: 5 us}]}]}",
-    };
-    const std::string program = one_of(programs);
+    const std::string program = one_of(programs());
     training.program = program.empty() ? "" : "program: " + program + "\n";
     return training;
   });
@@ -164,8 +164,7 @@ std::vector<Done> rows_of(const Journal& journal, int32_t rank) {
   }
   size_t next = 0;
   const auto put_back = [&] {
-    for (; next < repeated.size() &&
-           repeated[next].end == static_cast<int64_t>(place.size());
+    for (; next < repeated.size() && repeated[next].end == static_cast<int64_t>(place.size());
          ++next) {
       const RepeatedRows& rows = repeated[next];
       const size_t begin = place[static_cast<size_t>(rows.begin)];

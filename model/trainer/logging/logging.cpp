@@ -248,8 +248,8 @@ void LoggedResults::remember(ProgramMemory& memory) const {
   memory.numbers.push_back(std::ssize(results_));
   for (const Result& result : results_) {
     memory.numbers.insert(memory.numbers.end(),
-                          {result.in_use ? 1 : 0, result.is_reduced ? 1 : 0, std::ssize(result.unread),
-                           result.step_value != nullptr ? 1 : 0});
+                          {result.in_use ? 1 : 0, result.is_reduced ? 1 : 0,
+                           std::ssize(result.unread), result.step_value != nullptr ? 1 : 0});
     if (result.step_value) {
       TensorStore::remember(*result.step_value, memory);
     }

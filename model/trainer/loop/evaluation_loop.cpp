@@ -119,8 +119,8 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     }
     training_.leave_if_terminated(progress.is_last_batch);
   }
-  training_.log().samples.push_back({sanity ? "sanity" : prefix(), progress.epoch,
-                                     progress.dataloader_idx, {batches, number}});
+  training_.log().samples.push_back(
+      {sanity ? "sanity" : prefix(), progress.epoch, progress.dataloader_idx, {batches, number}});
 }
 
 // evaluation_loop.py, _store_dataloader_outputs and on_run_end: what a loader's batches have logged

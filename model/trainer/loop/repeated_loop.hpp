@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// The passes of a loop of a fit, as one level of periods that the world is told of.
+/// The passes of a loop of a fit, as one level of periods of the world.
 class RepeatedLoop {
  public:
   /// `length`: passes of a period.

@@ -95,7 +95,7 @@ struct TrainingProgram {
   bool monitors_metrics = false;  ///< some callback or scheduler reads callback_metrics
   BytesPerSecond
       disk{};  ///< of rank 0's node, where the scenario gives it; else files take no time
-  bool in_children = false;                   ///< stages run in spawned or forked processes
+  bool in_children = false;  ///< stages run in spawned or forked processes
   Repetition repetition{};
   bool keeps_parameters = false;              ///< their final values go into the log
   bool uses_output = false;                   ///< some statement reads `output` or `outputs`

@@ -90,11 +90,11 @@ struct Preparation {
   LearningRate learning_rate;
   GradientClipping gradient_clipping;  ///< of the strategy's own configuration, else the Trainer's
   std::optional<GradientClipping> configured_clipping;  ///< of the former, where it fixes it
-  std::string strategy;   ///< its registered name; empty for a bare program
-  bool gloo = false;      ///< the backend of the process group, else NCCL
-  Version lightning{};    ///< that is followed
-  Placement placement{};  ///< of a trainer; of a bare program only its launch
-  Time timeout{};         ///< of the process group
+  std::string strategy;     ///< its registered name; empty for a bare program
+  bool gloo = false;        ///< the backend of the process group, else NCCL
+  Version lightning{};      ///< that is followed
+  Placement placement{};    ///< of a trainer; of a bare program only its launch
+  Time timeout{};           ///< of the process group
   Repetition repetition{};  ///< of a training
 
   bool runnable() const;

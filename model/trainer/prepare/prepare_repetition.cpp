@@ -61,7 +61,8 @@ class NamesOfProgram {
   }
 
   Kept kept(const Expression& expression) const {
-    Kept least = expression.uses_random() || expression.uses_unknown() ? Kept::nothing : Kept::value;
+    Kept least =
+        expression.uses_random() || expression.uses_unknown() ? Kept::nothing : Kept::value;
     for (const std::string& name : expression.names()) {
       least = std::max(least, kept(name));
     }
@@ -78,9 +79,8 @@ class NamesOfProgram {
       ++times_[name];
       is_result_.insert(name);
       made_of_[name];
-      for_each_expression(statement, [&](const Expression& expression) {
-        made_of_[name].push_back(expression);
-      });
+      for_each_expression(
+          statement, [&](const Expression& expression) { made_of_[name].push_back(expression); });
     }
   }
 

@@ -1,0 +1,77 @@
+#include "cli/render/answer_lines.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "properties/finding.hpp"
+#include "properties/rank_set.hpp"
+#include "rehearsal/run/node_memory.hpp"
+
+namespace lockstep::cli {
+
+std::string line(std::string_view key, const std::string& value, const std::string& beside) {
+  return beside.empty() ? fmt::format("  {:<12}  {}\n", key, value)
+                        : fmt::format("  {:<12}  {:<22}  {}\n", key, value, beside);
+}
+
+std::string memory_line(const Rehearsal& rehearsal) {
+  std::map<int64_t, RankSet> by_peak;
+  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    by_peak[ranks[rank].memory.peak.count()].add(static_cast<int32_t>(rank));
+  }
+  if (by_peak.empty() || by_peak.rbegin()->first == 0) {
+    return "";
+  }
+  const auto& [peak, on] = *by_peak.rbegin();
+  const Bytes capacity = ranks[static_cast<size_t>(on.first())].memory.capacity;
+  const std::string limit = capacity == Bytes::max() ? "" : " of " + bytes_text(capacity.count());
+  const std::string where = by_peak.size() == 1 ? "every rank" : on.phrase();
+  return line("memory", fmt::format("{}{} on {}", bytes_text(peak), limit, where),
+              by_peak.size() == 1
+                  ? ""
+                  : fmt::format("(least: {} on {})", bytes_text(by_peak.begin()->first),
+                                by_peak.begin()->second.phrase()));
+}
+
+std::string checkpoint_line(const Rehearsal& rehearsal) {
+  std::map<int64_t, RankSet> by_bytes;
+  int64_t all = 0;
+  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const int64_t bytes = ranks[rank].checkpoint_bytes.value_or(Bytes{}).count();
+    all += bytes;
+    if (bytes > 0) {
+      by_bytes[bytes].add(static_cast<int32_t>(rank));
+    }
+  }
+  if (by_bytes.empty()) {
+    return "";
+  }
+  const auto& [most, writers] = *by_bytes.rbegin();
+  return line("checkpoint", bytes_text(all),
+              most == all
+                  ? fmt::format("written by {}", writers.phrase())
+                  : fmt::format("written in parts, {} by {}", bytes_text(most), writers.phrase()));
+}
+
+bool offloads(const Rehearsal& rehearsal) {
+  const std::vector<NodeMemory> nodes = node_memory_of(rehearsal.run);
+  const NodeMemory* most = fullest(nodes);
+  return most != nullptr && !rehearsal.run.preparation.placement.cpu && most->holds_offloaded();
+}
+
+// Batches alone are not worth a line.
+std::string host_line(const Rehearsal& rehearsal) {
+  if (!offloads(rehearsal)) {
+    return "";
+  }
+  const std::vector<NodeMemory> nodes = node_memory_of(rehearsal.run);
+  const NodeMemory* most = fullest(nodes);
+  const std::string limit =
+      most->capacity == Bytes::max() ? "" : " of " + bytes_text(most->capacity.count());
+  return line("host", fmt::format("{}{} per node", bytes_text(most->needed.count()), limit));
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "rehearsal/rehearsal.hpp"
+
+namespace lockstep::cli {
+
+/// A line of what `run` answers: "  step time     95.08 ms                MFU 0.21".
+std::string line(std::string_view key, const std::string& value, const std::string& beside = "");
+
+// Those of memory; empty where there is nothing to say.
+std::string memory_line(const Rehearsal& rehearsal);
+std::string host_line(const Rehearsal& rehearsal);
+/// What the last checkpoint takes, and who writes it.
+std::string checkpoint_line(const Rehearsal& rehearsal);
+
+/// Whether ranks on GPUs keep state of the model in host memory.
+bool offloads(const Rehearsal& rehearsal);
+
+}  // namespace lockstep::cli
