@@ -5,6 +5,7 @@
 #include <span>
 
 #include "model/metric/torchmetrics_names.hpp"
+#include "model/strategy/registry.hpp"
 
 namespace lockstep {
 namespace {
@@ -302,6 +303,12 @@ Names others(ObjectRole role) {
   return {};
 }
 
+bool is_additional_strategy(std::string_view name) {
+  return std::ranges::any_of(additional_strategies(), [name](const StrategyEntry& entry) {
+    return entry.name == name || entry.class_name == name;
+  });
+}
+
 bool holds(Names names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -309,6 +316,9 @@ bool holds(Names names, std::string_view name) {
 }  // namespace
 
 bool is_other_class(ObjectRole role, std::string_view name) {
+  if (role == ObjectRole::strategy && is_additional_strategy(name)) {
+    return true;
+  }
   return role == ObjectRole::metric ? find_torchmetrics_class(name).has_value()
                                     : holds(others(role), name);
 }

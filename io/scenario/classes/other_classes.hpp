@@ -8,7 +8,8 @@
 namespace lockstep {
 
 /// Names that torch, Lightning or a well-known library beside them has, and that the catalogue does
-/// not hold: they are not modelled, which is no mistake of whoever writes them.
+/// not hold: they are not modelled, which is no mistake of whoever writes them. Or a strategy that
+/// the program adds.
 bool is_other_class(ObjectRole role, std::string_view name);
 /// A function of torch that expressions do not have.
 bool is_other_function(std::string_view name);

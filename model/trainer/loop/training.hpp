@@ -49,6 +49,8 @@ struct Counted {
   Progress progress;
   int64_t logger_rows = 0;
   int64_t micro_batches = 0;
+  size_t updates = 0;         ///< rows of them
+  int64_t times_of_last = 0;  ///< of the last of these
   std::vector<int64_t> by_callbacks;
 };
 
@@ -156,10 +158,17 @@ class Training final : public TrainerScope {
   /// `step`, else of training, and the epoch beside it.
   void log_row(std::map<std::string, double> values, std::optional<int64_t> step);
   Counted counted() const {
-    return {progress, log_.logger_row_count, micro_batches_, callbacks_.counted()};
+    const std::vector<WeightUpdate>& updates = log_.weight_updates;
+    return {progress,
+            log_.logger_row_count,
+            micro_batches_,
+            updates.size(),
+            updates.empty() ? 0 : updates.back().times,
+            callbacks_.counted()};
   }
   /// Counts `times` more of what has been counted since `earlier`: the world has left it out.
   void repeat_since(const Counted& earlier, int64_t times);
+  void repeat_updates_since(const Counted& earlier, int64_t times);
   /// Adds what is kept from one batch to the next beside what is counted.
   void remember(ProgramMemory& memory) const;
   bool has_validation() const;

@@ -82,6 +82,7 @@ void Training::log_row(std::map<std::string, double> values, std::optional<int64
 void Training::repeat_since(const Counted& earlier, int64_t times) {
   progress.repeat_since(earlier.progress, times);
   callbacks_.repeat_since(earlier.by_callbacks, times);
+  repeat_updates_since(earlier, times);
   micro_batches_ += (micro_batches_ - earlier.micro_batches) * times;
   log_.logger_row_count += (log_.logger_row_count - earlier.logger_rows) * times;
   log_.steps = progress.global_step;
@@ -92,6 +93,40 @@ void Training::remember(ProgramMemory& memory) const {
   interpreter_.tensors().remember(memory);
   if (results != nullptr) {
     results->remember(memory);
+  }
+}
+
+// Updates that are alike are one row; of others there are as many rows as are kept.
+void Training::repeat_updates_since(const Counted& earlier, int64_t times) {
+  std::vector<WeightUpdate>& updates = log_.weight_updates;
+  std::vector<WeightUpdate> period;
+  if (earlier.updates > 0) {
+    WeightUpdate again = updates[earlier.updates - 1];
+    again.times -= earlier.times_of_last;
+    if (again.times > 0) {
+      period.push_back(again);
+    }
+  }
+  period.insert(period.end(), updates.begin() + static_cast<int64_t>(earlier.updates),
+                updates.end());
+  if (period.empty()) {
+    return;
+  }
+  if (period.size() == 1) {  // also the last row: it has been the only one for a period
+    updates.back().times += period.front().times * times;
+    return;
+  }
+  for (int64_t turn = 0; turn < times && updates.size() < RankLog::weight_updates_max; ++turn) {
+    for (const WeightUpdate& update : period) {
+      const WeightUpdate& last = updates.back();
+      const bool again =
+          last.does_as(update) && last.site == update.site && last.batches == update.batches;
+      if (again) {
+        updates.back().times += update.times;
+      } else if (updates.size() < RankLog::weight_updates_max) {
+        updates.push_back(update);
+      }
+    }
   }
 }
 

@@ -76,7 +76,9 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host) {
       for (const size_t parameter : unit.state.parameters()) {
         const Slice& value = replica_.parameters()[parameter].tensor.value;
         const int64_t taken = std::min(left, value.elements);
-        if (host != nullptr && taken > 0) {
+        // What is offloaded lies in host memory already.
+        if (host != nullptr && taken > 0 &&
+            (offload_ == Offload::none || unit.state.is_gathered())) {
           host->add(rank, value.part(0, taken), site);
         }
         left -= taken;
@@ -131,7 +133,7 @@ Program FullyShardedDataParallel::gather_optimizer_state(Rank& rank, size_t opti
     }
     for (const ShardedUnit::Piece& piece : unit->state.pieces()) {
       for (const Slice& state : piece.tensor.state) {
-        if (host != nullptr) {
+        if (host != nullptr && offload_ == Offload::none) {
           host->add(rank, state, site_id(gather_optimizer));
         }
       }
