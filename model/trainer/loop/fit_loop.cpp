@@ -306,8 +306,7 @@ Program FitLoop::epoch() {
     progress.batch_size = next.size();
     progress.is_last_batch = number + 1 == progress.num_batches;
     ++progress.batches;
-    const bool ends_epoch = progress.is_last_batch && !training_.program().accumulates_itself;
-    const bool steps = (number + 1) % window == 0 || ends_epoch;
+    const bool steps = steps_at(training_.program(), number, progress.is_last_batch);
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);
     if (!keeps_outputs) {

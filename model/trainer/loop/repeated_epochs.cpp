@@ -41,13 +41,19 @@ int64_t save_every(const TrainingProgram& program) {
   return every;
 }
 
+bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last) {
+  return (batch + 1) % program.trainer.accumulate_grad_batches == 0 ||
+         (is_last && !program.accumulates_itself);
+}
+
 // An epoch does what another does where neither is cut short, and both stand alike to what comes
 // in every n-th epoch or step.
 std::optional<RepeatedEpochs> repeated_epochs(Training& training, int64_t batches) {
   const TrainingProgram& program = training.program();
   const TrainerSettings& settings = program.trainer;
   const int64_t window = settings.accumulate_grad_batches;
-  const int64_t steps = (batches + window - 1) / window;
+  const bool steps_last = batches % window != 0 && steps_at(program, batches - 1, true);
+  const int64_t steps = batches / window + (steps_last ? 1 : 0);
   if (!program.repetition.epochs || settings.check_val_every_n_epoch == 0) {
     return std::nullopt;
   }

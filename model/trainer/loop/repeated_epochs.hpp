@@ -12,6 +12,10 @@ bool logs_rows(const TrainingProgram& program);
 /// Steps between checkpoints within epochs; 0: there are none.
 int64_t save_every(const TrainingProgram& program);
 
+/// Whether Lightning counts a step at this batch of an epoch, whose last one it is: there a window
+/// may be cut short, unless the strategy accumulates itself, over the ends of epochs.
+bool steps_at(const TrainingProgram& program, int64_t batch, bool is_last);
+
 /// Epochs of a fit that do the same as those before them. It tells the world, and counts what the
 /// world leaves out.
 class RepeatedEpochs {

@@ -111,14 +111,14 @@ class NamesOfProgram {
 bool keeps_what_it_did(StatementKind kind) {
   return kind == StatementKind::append || kind == StatementKind::should_stop ||
          kind == StatementKind::lr_scheduler_step || kind == StatementKind::new_group ||
-         kind == StatementKind::threads || kind == StatementKind::log ||
-         kind == StatementKind::log_dict || kind == StatementKind::update ||
+         kind == StatementKind::threads || kind == StatementKind::update ||
          kind == StatementKind::compute || kind == StatementKind::reset;
 }
 
 // What these do follows from shapes: they hand values on.
 bool only_passes_on(StatementKind kind) {
-  return kind == StatementKind::let || kind == StatementKind::backward ||
+  return kind == StatementKind::let || kind == StatementKind::log ||
+         kind == StatementKind::log_dict || kind == StatementKind::backward ||
          kind == StatementKind::item || kind == StatementKind::return_hook;
 }
 
