@@ -107,7 +107,7 @@ std::string why_it_did_not_run(const OneRun& run) {
 }
 
 std::string why_another_size(const Preparation& preparation) {
-  const StrategyEntry* entry = strategies().find(preparation.strategy);
+  const StrategyEntry* entry = strategies().find(preparation.registered_strategy);
   if (entry != nullptr && entry->traits.is_one_process()) {
     return fmt::format("{} runs in 1 process, whatever its devices", preparation.strategy);
   }

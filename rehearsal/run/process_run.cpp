@@ -93,8 +93,8 @@ Lack lack_of_rank_programs(const std::string& program, int32_t ranks,
 }
 
 bool refuses_processes(OneRun& run) {
-  if (!run.preparation.strategy.empty() &&
-      standard_strategies().find(run.preparation.strategy) == nullptr) {
+  if (!run.preparation.registered_strategy.empty() &&
+      standard_strategies().find(run.preparation.registered_strategy) == nullptr) {
     add_unsupported(run,
                     fmt::format("the rank program does not have the strategy {} of this program",
                                 run.preparation.strategy),

@@ -177,6 +177,7 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   try {
     // One entry may stand for several strategies: "deepspeed" for each of its stages.
     const auto made = entry.make(program.plan, program.strategy_arguments);
+    preparation.registered_strategy = entry.name;
     preparation.strategy = made->name().starts_with(entry.name) ? made->name() : entry.name;
     preparation.configured_clipping = made->configured_clipping();
     preparation.gradient_clipping =
