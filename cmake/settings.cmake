@@ -29,6 +29,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives of these two through inlined standard containers and coroutines.
   target_compile_options(lockstep_settings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
+if(LOCKSTEP_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Types of an anonymous namespace, where the file that is compiled includes the one that has it.
+  target_compile_options(lockstep_settings INTERFACE -Wno-subobject-linkage)
+endif()
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
@@ -40,6 +44,37 @@ if(LOCKSTEP_FUZZ)
                       -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=fuzzer-no-link,address,undefined)
 endif()
+
+# lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that
+# includes all of them, since most of a compilation is the headers that they share. So names in the
+# anonymous namespaces of a folder are unique. LOCKSTEP_UNITY=OFF compiles each source by itself; so
+# are those of the folders that LOCKSTEP_APART names.
+function(lockstep_units out)
+  if(NOT LOCKSTEP_UNITY)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(folders "")
+  set(units "")
+  foreach(source ${ARGN})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
+    cmake_path(GET name PARENT_PATH folder)
+    if(folder IN_LIST LOCKSTEP_APART)
+      list(APPEND units ${source})
+    elseif(name MATCHES "\\.cpp$")
+      string(REPLACE "/" "_" unit ${folder})
+      list(APPEND folders ${unit})
+      string(APPEND text_of_${unit} "#include \"${name}\"\n")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(unit ${folders})
+    set(file ${PROJECT_BINARY_DIR}/units/${unit}.cpp)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text_of_${unit}}" @ONLY)
+    list(APPEND units ${file})
+  endforeach()
+  set(${out} ${units} PARENT_SCOPE)
+endfunction()
 
 # lockstep_library(NAME [EXCLUDE folder..]): all sources below NAME/, included as "NAME/..."; what
 # needs a package that not every machine has lies in a folder that is built apart.
@@ -53,7 +88,8 @@ function(lockstep_library name)
   if(NOT sources)
     return()
   endif()
-  add_library(lockstep_${name} STATIC ${sources})
+  lockstep_units(units ${sources})
+  add_library(lockstep_${name} STATIC ${units})
   set_target_properties(lockstep_${name} PROPERTIES LINKER_LANGUAGE CXX)
   add_library(lockstep::${name} ALIAS lockstep_${name})
   target_include_directories(lockstep_${name} PUBLIC

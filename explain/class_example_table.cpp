@@ -8,7 +8,7 @@ using enum ObjectRole;
 
 constexpr std::string_view up_to_1_9 = "versions: {lightning: \"1.9\"}";
 
-constexpr ClassExample examples[] = {
+constexpr ClassExample class_example_rows[] = {
     {optimizer, "SGD", "{lr: 0.1, momentum: 0.9}"},
     {optimizer, "Adam", "{lr: 0.001}"},
     {optimizer, "AdamW", "{lr: 3e-4, weight_decay: 0.1}"},
@@ -183,7 +183,7 @@ constexpr AddedArgument arguments[] = {
 
 }  // namespace
 
-std::span<const ClassExample> class_examples() { return examples; }
+std::span<const ClassExample> class_examples() { return class_example_rows; }
 
 std::span<const AddedArgument> added_arguments() { return arguments; }
 

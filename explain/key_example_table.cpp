@@ -12,7 +12,7 @@ constexpr std::string_view on_two_nodes =
 constexpr std::string_view transformer =
     "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 1, precision: bf16-mixed}";
 
-constexpr KeyExample examples[] = {
+constexpr KeyExample key_example_rows[] = {
     {"scenario", "version", "1"},
     {"scenario", "include", "[base.yaml]"},
     {"scenario", "versions", "{lightning: \"1.9\", torch: \"1.13\"}"},
@@ -290,7 +290,7 @@ constexpr std::string_view not_modelled[] = {
 
 std::span<const std::string_view> keys_not_modelled() { return not_modelled; }
 
-std::span<const KeyExample> key_examples() { return examples; }
+std::span<const KeyExample> key_examples() { return key_example_rows; }
 
 std::span<const FaultExample> fault_examples() { return faults; }
 

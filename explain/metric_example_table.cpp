@@ -6,7 +6,7 @@ namespace {
 
 using enum ObjectRole;
 
-constexpr ClassExample examples[] = {
+constexpr ClassExample metric_example_rows[] = {
     {metric, "AUROC", "{task: binary}"},
     {metric, "Accuracy", "{task: binary}"},
     {metric, "AveragePrecision", "{task: binary}"},
@@ -156,6 +156,6 @@ constexpr ClassExample examples[] = {
 
 }  // namespace
 
-std::span<const ClassExample> metric_examples() { return examples; }
+std::span<const ClassExample> metric_examples() { return metric_example_rows; }
 
 }  // namespace lockstep::cli

@@ -88,7 +88,7 @@ Check open_files() {
           "exec and threads: one connection per pair of ranks", "ulimit -n 4096"};
 }
 
-std::string text_of(const Check& check, const Style& style) {
+std::string text_of_check(const Check& check, const Style& style) {
   const std::string mark = check.found ? style.good("found  ") : style.warning("missing");
   std::string line = fmt::format("{}  {:<19} {}", mark, check.name,
                                  check.found ? check.detail : "for " + check.used_for);
@@ -122,7 +122,7 @@ Answer doctor_command(const Request& request, const Style& style) {
   }
   answer.text = style.good("found  ") + "  run, verify, test    need only this program\n";
   for (const Check& check : checks) {
-    answer.text += text_of(check, style);
+    answer.text += text_of_check(check, style);
   }
   return answer;
 }

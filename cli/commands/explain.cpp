@@ -144,7 +144,7 @@ Answer guides(const Request& request) {
   return {json ? text_of(guide_json(*claim)) : guide_text(*claim), "", ExitCode::ok};
 }
 
-std::string text_of(const Page& page) {
+std::string text_of_page(const Page& page) {
   std::string text = fmt::format("{}: {}\n\n{}", page.name, page.title, page.text.substr(1));
   if (!page.scenario.empty()) {
     text += fmt::format("\nExample (`lockstep verify FILE` finds {})\n{}", page.name,
@@ -243,7 +243,7 @@ Answer explain_command(const Request& request) {
     }
     return unknown(fmt::format("there is no page `{}`", name), name, all_names());
   }
-  return {json ? text_of(json_of(*page)) : text_of(*page), "", ExitCode::ok};
+  return {json ? text_of(json_of(*page)) : text_of_page(*page), "", ExitCode::ok};
 }
 
 Answer schema_command() { return {json_schema(), "", ExitCode::ok}; }

@@ -98,7 +98,7 @@ std::string table_of(const std::vector<std::vector<std::string>>& rows) {
   return out;
 }
 
-std::string text_of(const Preparation& preparation, const std::vector<RankStart>& starts) {
+std::string text_of_starts(const Preparation& preparation, const std::vector<RankStart>& starts) {
   const Launch& launch = preparation.placement.launch;
   std::string out = fmt::format("{} process{} on {} node{}, started by {}\n", starts.size(),
                                 starts.size() == 1 ? "" : "es", launch.nodes,
@@ -195,7 +195,7 @@ Answer explain_environment(const Request& request) {
     const std::vector<RankStart> starts = starts_of(preparation);
     answer.text = request.format == Format::json
                       ? lockstep::cli::text_of(json_of(preparation, starts))
-                      : text_of(preparation, starts);
+                      : text_of_starts(preparation, starts);
   } catch (const EvaluationError&) {
     answer.code = ExitCode::bad_input;  // reported below, with its place
   }

@@ -8,15 +8,15 @@ namespace lockstep {
 namespace {
 
 // In the order in which a reader wants to see them.
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-void add_time(Json& json, const MeasuredTime& time) {
+void add_time(OrderedJson& json, const MeasuredTime& time) {
   json["low_s"] = seconds(time.low);
   json["median_s"] = seconds(time.median);
   json["high_s"] = seconds(time.high);
 }
 
-Json json_of(const CalibrationOrigin& origin) {
+OrderedJson json_of(const CalibrationOrigin& origin) {
   return {{"lockstep_version", origin.lockstep_version},
           {"backend", origin.backend},
           {"device", origin.device},
@@ -32,25 +32,25 @@ Json json_of(const CalibrationOrigin& origin) {
           {"is_quick", origin.is_quick}};
 }
 
-Json json_of(const KernelCurve& curve) {
-  Json json = {{"kernel", name_of(curve.kernel)},
-               {"layer", curve.layer ? name_of(*curve.layer) : ""},
-               {"dtype", name_of(curve.dtype)},
-               {"ranks", curve.ranks},
-               {"points", Json::array()}};
+OrderedJson json_of(const KernelCurve& curve) {
+  OrderedJson json = {{"kernel", name_of(curve.kernel)},
+                      {"layer", curve.layer ? name_of(*curve.layer) : ""},
+                      {"dtype", name_of(curve.dtype)},
+                      {"ranks", curve.ranks},
+                      {"points", OrderedJson::array()}};
   for (const KernelPoint& point : curve.points) {
-    Json one = {{"flops", point.flops.count()}, {"bytes", point.traffic.count()}};
+    OrderedJson one = {{"flops", point.flops.count()}, {"bytes", point.traffic.count()}};
     add_time(one, point.time);
     json["points"].push_back(one);
   }
   return json;
 }
 
-Json json_of(const TransferCurve& curve) {
-  Json json = {
-      {"operation", name_of(curve.kind)}, {"ranks", curve.ranks}, {"points", Json::array()}};
+OrderedJson json_of(const TransferCurve& curve) {
+  OrderedJson json = {
+      {"operation", name_of(curve.kind)}, {"ranks", curve.ranks}, {"points", OrderedJson::array()}};
   for (const TransferPoint& point : curve.points) {
-    Json one = {{"bytes", point.bytes.count()}};
+    OrderedJson one = {{"bytes", point.bytes.count()}};
     add_time(one, point.time);
     json["points"].push_back(one);
   }
@@ -60,15 +60,13 @@ Json json_of(const TransferCurve& curve) {
 }  // namespace
 
 std::string text_of(const Calibration& calibration) {
-  Json json = {{"format", calibration_format},
-               {"version", calibration_version},
-               {"origin", json_of(calibration.origin)},
-               {"launch_overheads", Json::array()},
-               {"held_out", Json::array()},
-               {"kernels", Json::array()},
-               {"transfers", Json::array()}};
+  OrderedJson json = {
+      {"format", calibration_format},          {"version", calibration_version},
+      {"origin", json_of(calibration.origin)}, {"launch_overheads", OrderedJson::array()},
+      {"held_out", OrderedJson::array()},      {"kernels", OrderedJson::array()},
+      {"transfers", OrderedJson::array()}};
   for (const LaunchOverhead& overhead : calibration.launch_overheads) {
-    Json one = {{"ranks", overhead.ranks}};
+    OrderedJson one = {{"ranks", overhead.ranks}};
     add_time(one, overhead.time);
     json["launch_overheads"].push_back(one);
   }
@@ -84,7 +82,7 @@ std::string text_of(const Calibration& calibration) {
   for (const TransferCurve& curve : calibration.transfers) {
     json["transfers"].push_back(json_of(curve));
   }
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace lockstep

@@ -15,7 +15,6 @@ namespace lockstep {
 
 namespace {
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 bool begins_name(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || letter == '_';
 }

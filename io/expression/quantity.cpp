@@ -11,20 +11,19 @@ namespace lockstep {
 
 namespace {
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 bool is_letter(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || letter == '_';
 }
-bool is_space(char letter) { return letter == ' ' || letter == '\t'; }
+bool is_blank(char letter) { return letter == ' ' || letter == '\t'; }
 char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
 }
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) {
+  while (!text.empty() && is_blank(text.front())) {
     text.remove_prefix(1);
   }
-  while (!text.empty() && is_space(text.back())) {
+  while (!text.empty() && is_blank(text.back())) {
     text.remove_suffix(1);
   }
   return text;

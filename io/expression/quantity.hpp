@@ -11,6 +11,8 @@
 
 namespace lockstep {
 
+inline bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
 /// Why a text is no quantity, and what to write.
 struct QuantityError {
   std::string message;

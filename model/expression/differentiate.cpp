@@ -14,16 +14,16 @@ namespace lockstep {
 namespace {
 
 using Node = ExpressionNode;
-using Kind = ExpressionNode::Kind;
+using NodeKind = ExpressionNode::Kind;
 
 // Functions whose result is a plain number, without a history for gradients.
 bool leaves_graph(const Node& node) {
   static const std::set<std::string_view> functions = {"len",   "shape", "isnan",  "int",
                                                        "float", "range", "arange", "random"};
   switch (node.kind) {
-    case Kind::call: return functions.count(node.name) != 0;
-    case Kind::unary: return node.operation == Operator::logical_not;
-    case Kind::binary:
+    case NodeKind::call: return functions.count(node.name) != 0;
+    case NodeKind::unary: return node.operation == Operator::logical_not;
+    case NodeKind::binary:
       return is_comparison(node.operation) || node.operation == Operator::logical_and ||
              node.operation == Operator::logical_or || node.operation == Operator::floor_divide;
     default: return false;
@@ -31,10 +31,10 @@ bool leaves_graph(const Node& node) {
 }
 
 bool depends(const Node& node, const std::function<bool(std::string_view)>& tracked) {
-  if (node.kind == Kind::name) {
+  if (node.kind == NodeKind::name) {
     return tracked(node.name);
   }
-  const auto last = node.kind == Kind::index ? node.parts.begin() + 1 : node.parts.end();
+  const auto last = node.kind == NodeKind::index ? node.parts.begin() + 1 : node.parts.end();
   return !leaves_graph(node) &&
          std::any_of(node.parts.begin(), last,
                      [&](const ExpressionNodePointer& part) { return depends(*part, tracked); });
@@ -101,21 +101,21 @@ void Reverse::pull(const ExpressionNodePointer& node, const Adjoint& adjoint) {
     return;
   }
   switch (node->kind) {
-    case Kind::name: {
+    case NodeKind::name: {
       Adjoint& sum = result[node->name];
       sum.resize(adjoint.size());
       std::ranges::transform(sum, adjoint, sum.begin(), std::plus<>());
       return;
     }
-    case Kind::list: return pull_list(*node, adjoint);
-    case Kind::unary: {
+    case NodeKind::list: return pull_list(*node, adjoint);
+    case NodeKind::unary: {
       Adjoint negated = adjoint;
       std::ranges::transform(negated, negated.begin(), std::negate<>());
       return pull(node->parts[0], negated);
     }
-    case Kind::binary: return pull_binary(*node, adjoint);
-    case Kind::index: return pull_index(*node, adjoint);
-    case Kind::call: return pull_call(*node, adjoint);
+    case NodeKind::binary: return pull_binary(*node, adjoint);
+    case NodeKind::index: return pull_index(*node, adjoint);
+    case NodeKind::call: return pull_call(*node, adjoint);
     default: return;
   }
 }

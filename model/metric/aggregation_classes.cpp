@@ -34,7 +34,7 @@ Made running(MetricArguments& arguments, Aggregation kind) {
   return make_running(aggregation(arguments, kind), window);
 }
 
-constexpr auto entries = std::to_array<MetricClass>({
+constexpr auto aggregation_entries = std::to_array<MetricClass>({
     {"MeanMetric", "",
      [](MetricArguments& a) -> Made { return aggregation(a, Aggregation::mean); }},
     {"SumMetric", "", [](MetricArguments& a) -> Made { return aggregation(a, Aggregation::sum); }},
@@ -47,6 +47,6 @@ constexpr auto entries = std::to_array<MetricClass>({
 
 }  // namespace
 
-std::span<const MetricClass> aggregation_classes() { return entries; }
+std::span<const MetricClass> aggregation_classes() { return aggregation_entries; }
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@ struct AveragingOf {
 };
 
 // Scores of which each sample or each positive counts alike, of two classes or micro.
-constexpr auto scores = std::to_array<AveragingOf>({
+constexpr auto averaged_scores = std::to_array<AveragingOf>({
     {"AveragePrecision", Averaging::never},
     {"Accuracy", Averaging::equal_counts},
     {"HammingDistance", Averaging::equal_counts},
@@ -88,7 +88,7 @@ std::optional<Averaging> averaging_of(std::string_view class_name, bool is_micro
       return of_classes && is_f ? Averaging::equal_counts : row.averaging;
     }
   }
-  for (const AveragingOf& row : scores) {
+  for (const AveragingOf& row : averaged_scores) {
     if (class_name.ends_with(row.ending)) {
       if (row.averaging == Averaging::never || of_classes) {
         return row.averaging == Averaging::never ? Averaging::never : Averaging::equal_counts;

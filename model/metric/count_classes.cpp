@@ -37,7 +37,7 @@ Made score(MetricArguments& arguments) {
   return count_metric(arguments, formula, true);
 }
 
-constexpr auto entries = std::to_array<MetricClass>({
+constexpr auto count_entries = std::to_array<MetricClass>({
     {"Accuracy", "bml", score<CountFormula::accuracy>},
     {"Precision", "bml", score<CountFormula::precision>},
     {"Recall", "bml", score<CountFormula::recall>},
@@ -52,6 +52,6 @@ constexpr auto entries = std::to_array<MetricClass>({
 
 }  // namespace
 
-std::span<const MetricClass> count_classes() { return entries; }
+std::span<const MetricClass> count_classes() { return count_entries; }
 
 }  // namespace lockstep

@@ -124,7 +124,7 @@ Made fixed_point(MetricArguments& arguments, FixedPoint point, const char* name)
   return make_fixed_point(classification, point, least, thresholds_argument(arguments));
 }
 
-constexpr auto entries = std::to_array<MetricClass>({
+constexpr auto curve_entries = std::to_array<MetricClass>({
     {"AUROC", "bml", [](MetricArguments& a) { return area(a, CurveFormula::area_under_roc); }},
     {"AveragePrecision", "bml",
      [](MetricArguments& a) { return area(a, CurveFormula::average_precision); }},
@@ -152,6 +152,6 @@ constexpr auto entries = std::to_array<MetricClass>({
 
 }  // namespace
 
-std::span<const MetricClass> curve_classes() { return entries; }
+std::span<const MetricClass> curve_classes() { return curve_entries; }
 
 }  // namespace lockstep

@@ -78,8 +78,6 @@ struct Found {
   float threshold = 0;
 };
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
 // The greatest score, of equal ones the greatest other, of these the highest threshold.
 Found best_of(const std::vector<float>& score, const std::vector<float>& other,
               const std::vector<float>& thresholds, float least) {

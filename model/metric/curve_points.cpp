@@ -9,8 +9,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
 float ratio(int64_t above, int64_t below, float otherwise) {
   return below == 0 ? otherwise : static_cast<float>(above) / static_cast<float>(below);
 }

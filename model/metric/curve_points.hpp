@@ -1,10 +1,13 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "model/metric/curve_samples.hpp"
 
 namespace lockstep {
+
+inline constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 /// A curve as TorchMetrics gives it, point by point.
 struct Curve {

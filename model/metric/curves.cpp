@@ -14,8 +14,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-
 // The part up to max_fpr, rescaled to [0.5, 1] (McClish 1989).
 float partial_area(const Curve& curve, float max_fpr) {
   const auto sum = [](const std::vector<float>& numbers) {

@@ -98,6 +98,8 @@ Value value_of_query(const MetricDefinition& definition, const Tensor& predictio
   return definition.metric->value(state);
 }
 
+}  // namespace
+
 Value squeezed(const Value& value) {
   if (value.is(Value::Kind::list)) {
     List items;
@@ -109,8 +111,6 @@ Value squeezed(const Value& value) {
   const Tensor& tensor = value.tensor();
   return tensor.values.size() == 1 ? Value(Tensor{{}, tensor.values}) : value;
 }
-
-}  // namespace
 
 std::vector<std::string> metric_function_names() {
   std::vector<std::string> names;

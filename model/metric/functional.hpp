@@ -22,4 +22,7 @@ std::vector<std::string_view> metric_arguments_of(std::string_view function);
 /// formulas are those of the classes. Throws OperationError.
 Value call_metric_function(std::string_view name, std::span<const Value> arguments);
 
+/// TorchMetrics' _squeeze_if_scalar: a tensor of one element becomes a scalar, within lists too.
+Value squeezed(const Value& value);
+
 }  // namespace lockstep

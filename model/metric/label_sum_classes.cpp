@@ -42,7 +42,7 @@ Made ranking(MetricArguments& arguments) {
   return make_ranking(formula, classification_arguments(arguments));
 }
 
-constexpr auto entries = std::to_array<MetricClass>({
+constexpr auto label_sum_entries = std::to_array<MetricClass>({
     {"HingeLoss", "bm", hinge_loss},
     {"CalibrationError", "bm", calibration_error},
     {"ExactMatch", "ml", exact_match},
@@ -53,6 +53,6 @@ constexpr auto entries = std::to_array<MetricClass>({
 
 }  // namespace
 
-std::span<const MetricClass> label_sum_classes() { return entries; }
+std::span<const MetricClass> label_sum_classes() { return label_sum_entries; }
 
 }  // namespace lockstep

@@ -13,7 +13,8 @@ using Made = std::shared_ptr<const Metric>;
 void check_size(MetricArguments& arguments, const Classification& classification) {
   if (classification.task == ClassificationTask::multiclass &&
       classification.classes * classification.classes > int64_t{1} << 26) {
-    arguments.fail(arguments.place_of("num_classes"), "the matrix has more than 2^26 entries");
+    arguments.fail(arguments.place_of("num_classes"),
+                   "the matrix has more than 2^26 matrix_entries");
   }
 }
 
@@ -47,7 +48,7 @@ Made matthews(MetricArguments& arguments) {
   return make_matthews(classification);
 }
 
-constexpr auto entries = std::to_array<MetricClass>({
+constexpr auto matrix_entries = std::to_array<MetricClass>({
     {"ConfusionMatrix", "bml", confusion_matrix},
     {"CohenKappa", "bm", cohen_kappa},
     {"JaccardIndex", "bml", jaccard_index},
@@ -56,6 +57,6 @@ constexpr auto entries = std::to_array<MetricClass>({
 
 }  // namespace
 
-std::span<const MetricClass> matrix_classes() { return entries; }
+std::span<const MetricClass> matrix_classes() { return matrix_entries; }
 
 }  // namespace lockstep

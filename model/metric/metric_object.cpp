@@ -1,4 +1,5 @@
 #include "model/metric/metric_object.hpp"
+#include "model/metric/functional.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -42,19 +43,6 @@ bool have_equal_states(const MetricObject& a, const MetricObject& b) {
     }
   }
   return true;
-}
-
-// _squeeze_if_scalar
-Value squeezed(const Value& value) {
-  if (value.is(Value::Kind::list)) {
-    List items;
-    for (const Value& item : value.list()) {
-      items.push_back(squeezed(item));
-    }
-    return Value(std::move(items));
-  }
-  const Tensor& tensor = value.tensor();
-  return tensor.values.size() == 1 ? Value(Tensor{{}, tensor.values}) : value;
 }
 
 }  // namespace

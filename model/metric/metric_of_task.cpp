@@ -31,7 +31,7 @@ constexpr std::string_view of_all =
 
 constexpr std::string_view no_task = "-";  ///< no class of this task
 
-constexpr auto entries = std::to_array<TaskEntry>({
+constexpr auto task_entries = std::to_array<TaskEntry>({
     {"Accuracy", of_binary, of_classes, of_labels},
     {"Precision", of_binary, of_classes, of_labels},
     {"Recall", of_binary, of_classes, of_labels},
@@ -87,8 +87,8 @@ bool holds_word(std::string_view words, std::string_view word) {
 }  // namespace
 
 Object metric_of_task(const Object& object) {
-  const auto* const entry = std::ranges::find(entries, object.name, &TaskEntry::name);
-  if (entry == entries.end()) {
+  const auto* const entry = std::ranges::find(task_entries, object.name, &TaskEntry::name);
+  if (entry == task_entries.end()) {
     return object;
   }
   MetricArguments arguments(object);

@@ -7,12 +7,11 @@
 
 #include "model/expression/evaluation_error.hpp"
 #include "model/metric/regression.hpp"
+#include "model/metric/sample_columns.hpp"
 
 namespace lockstep {
 
 namespace {
-
-float narrow(double value) { return static_cast<float>(value); }
 
 constexpr std::array<const char*, 8> state_names = {
     "mean_x", "mean_y", "max_abs_dev_x", "max_abs_dev_y", "var_x", "var_y", "corr_xy", "n_total"};
@@ -46,7 +45,7 @@ void set_moments(const Moments& moments, int64_t i, MetricState& state) {
 }
 
 /// The samples of one output.
-struct Column {
+struct ColumnState {
   std::vector<double> x;
   std::vector<double> y;
 };
@@ -67,7 +66,7 @@ float greatest_deviation(const std::vector<double>& numbers, float mean, float k
   return greatest;
 }
 
-Moments with_batch(const Moments& old, const Column& batch) {
+Moments with_batch(const Moments& old, const ColumnState& batch) {
   const auto samples = static_cast<float>(batch.x.size());
   const float mean_x = mean_of(batch.x);
   const float mean_y = mean_of(batch.y);
@@ -152,7 +151,7 @@ class Pearson final : public Metric {
           outputs_ == 1 ? std::string("[samples]") : fmt::format("[samples, {}]", outputs_)));
     }
     for (int64_t output = 0; output < outputs_; ++output) {
-      Column column;
+      ColumnState column;
       for (int64_t i = output; i < target.values.size(); i += outputs_) {
         column.x.push_back(inputs.predictions->values.number(i));
         column.y.push_back(target.values.number(i));

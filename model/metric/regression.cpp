@@ -6,12 +6,11 @@
 
 #include "model/core/numbers.hpp"
 #include "model/expression/evaluation_error.hpp"
+#include "model/metric/sample_columns.hpp"
 
 namespace lockstep {
 
 namespace {
-
-float narrow(double value) { return static_cast<float>(value); }
 
 class MeanError final : public Metric {
  public:

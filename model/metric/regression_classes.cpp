@@ -113,7 +113,7 @@ Made critical_success(MetricArguments& arguments) {
   return make_critical_success(static_cast<float>(threshold), kept);
 }
 
-constexpr auto entries = std::to_array<MetricClass>({
+constexpr auto regression_entries = std::to_array<MetricClass>({
     {"MeanSquaredError", "", [](MetricArguments& a) { return mean_error(a, false); }},
     {"MeanAbsoluteError", "", [](MetricArguments& a) { return mean_error(a, true); }},
     {"MeanSquaredLogError", "",
@@ -164,6 +164,6 @@ constexpr auto entries = std::to_array<MetricClass>({
 
 }  // namespace
 
-std::span<const MetricClass> regression_classes() { return entries; }
+std::span<const MetricClass> regression_classes() { return regression_entries; }
 
 }  // namespace lockstep

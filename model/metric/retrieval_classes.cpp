@@ -62,7 +62,7 @@ Made retrieval_curve(MetricArguments& arguments, bool is_point) {
                               retrieval_options(arguments, RetrievalOptions::Empty::negative));
 }
 
-constexpr auto entries = std::to_array<MetricClass>({
+constexpr auto retrieval_entries = std::to_array<MetricClass>({
     {"RetrievalMAP", "", retrieval<QueryFormula::average_precision>},
     {"RetrievalMRR", "", retrieval<QueryFormula::reciprocal_rank>},
     {"RetrievalNormalizedDCG", "", retrieval<QueryFormula::normalized_gain>},
@@ -80,6 +80,6 @@ constexpr auto entries = std::to_array<MetricClass>({
 
 }  // namespace
 
-std::span<const MetricClass> retrieval_classes() { return entries; }
+std::span<const MetricClass> retrieval_classes() { return retrieval_entries; }
 
 }  // namespace lockstep

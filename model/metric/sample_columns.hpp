@@ -24,6 +24,9 @@ SampleColumns sample_columns(const MetricInputs& inputs);
 /// The same; `outputs` columns are due.
 SampleColumns sample_columns(const MetricInputs& inputs, int64_t outputs);
 
+/// The metrics compute in fp32.
+inline float narrow(double value) { return static_cast<float>(value); }
+
 /// state + more as torch broadcasts it: a state of shape [] takes the shape of what is added.
 void add_broadcast(Tensor& state, const Tensor& more);
 

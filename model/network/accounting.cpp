@@ -31,11 +31,6 @@ bool keeps_input_for_weight_alone(LayerKind kind) {
          kind == LayerKind::conv_transpose2d;
 }
 
-bool is_trainable(const Network& network, const Layer& layer) {
-  return layer.has_trainable_parameters() ||
-         (layer.tied_layer && network.layers[*layer.tied_layer].has_trainable_parameters());
-}
-
 void prune_gradients(Layer& layer, bool input_needs, bool trainable) {
   Work& input_gradient = work(layer, Pass::input_gradient);
   Work& weight_gradient = work(layer, Pass::weight_gradient);

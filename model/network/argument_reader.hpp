@@ -10,6 +10,9 @@
 
 namespace lockstep {
 
+/// What layers of images take, in messages.
+inline constexpr std::string_view image_layout = "[channels, height, width]";
+
 /// Takes the arguments of one layer by name or position and notes what is wrong with them. A value
 /// that is missing or of the wrong type is replaced by the default, so that one pass over a layer
 /// finds all of its errors.

@@ -9,8 +9,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view image_layout = "[channels, height, width]";
-
 bool groups_divide(const Conv2dArguments& conv, ArgumentReader& arguments) {
   if (conv.in_channels % conv.groups == 0 && conv.out_channels % conv.groups == 0) {
     return true;

@@ -33,11 +33,6 @@ struct SkipPath {
   size_t other() const { return put_aside.value_or(remembered); }
 };
 
-bool is_trainable(const Network& network, const Layer& layer) {
-  return layer.has_trainable_parameters() ||
-         (layer.tied_layer && network.layers[*layer.tied_layer].has_trainable_parameters());
-}
-
 /// Weights whose every element a product reads: what autocast converts.
 int64_t converted_weights(const Layer& layer) {
   return is_product(layer.kind) ? layer.weight_elements : 0;

@@ -90,4 +90,9 @@ const Layer* Network::layer_without_arithmetic(bool training) const {
   return found == layers.end() ? nullptr : &*found;
 }
 
+bool is_trainable(const Network& network, const Layer& layer) {
+  return layer.has_trainable_parameters() ||
+         (layer.tied_layer && network.layers[*layer.tied_layer].has_trainable_parameters());
+}
+
 }  // namespace lockstep

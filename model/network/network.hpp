@@ -92,4 +92,7 @@ struct Network {
   const Layer* layer_without_arithmetic(bool training) const;
 };
 
+/// Its own parameters, or those of the layer that it is tied to, need gradients.
+bool is_trainable(const Network& network, const Layer& layer);
+
 }  // namespace lockstep

@@ -9,8 +9,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view image_layout = "[channels, height, width]";
-
 /// Normalising over batch and space needs two reads of the input (statistics, then the result) and
 /// one write; its backward is one kernel: two reads of input and output gradient, one write.
 void fill_batch_norm(const LayerContext& context, ArgumentReader& arguments, Layer& layer) {

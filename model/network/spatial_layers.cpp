@@ -7,8 +7,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view image_layout = "[channels, height, width]";
-
 /// floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1, torch's documented formula;
 /// nothing when the window does not fit.
 std::optional<int64_t> windows(int64_t size, int64_t kernel, int64_t stride, int64_t padding,

@@ -7,8 +7,8 @@ namespace lockstep {
 
 namespace {
 
-// Lightning 1.5 to 2.6: core/hooks.py, core/module.py, callbacks/callback.py.
-constexpr auto hooks = std::to_array<HookName>({
+// Lightning 1.5 to 2.6: core/known_hooks.py, core/module.py, callbacks/callback.py.
+constexpr auto known_hooks = std::to_array<HookName>({
     {"main", true, "the script: what calls the trainer"},
     {"__init__", true, "once on every rank, before the trainer; tensors are on the CPU"},
     {"prepare_data", true, "once on each node, before the others continue"},
@@ -101,11 +101,11 @@ constexpr auto hooks = std::to_array<HookName>({
 
 }  // namespace
 
-std::span<const HookName> hook_names() { return hooks; }
+std::span<const HookName> hook_names() { return known_hooks; }
 
 const HookName* find_hook(std::string_view name) {
-  const auto* const found = std::ranges::find(hooks, name, &HookName::name);
-  return found == hooks.end() ? nullptr : found;
+  const auto* const found = std::ranges::find(known_hooks, name, &HookName::name);
+  return found == known_hooks.end() ? nullptr : found;
 }
 
 bool is_hook(std::string_view name) { return find_hook(name) != nullptr; }

@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-using Kind = GradientNode::Kind;
+using NodeKind = GradientNode::Kind;
 
 /// The names of one expression, as they were when it was computed.
 class Snapshot final : public Environment {
@@ -82,7 +82,7 @@ GradientNode::~GradientNode() {
   }
 }
 
-std::shared_ptr<GradientNode> Interpreter::new_node(Kind kind, SiteId site) {
+std::shared_ptr<GradientNode> Interpreter::new_node(NodeKind kind, SiteId site) {
   auto node = std::make_shared<GradientNode>();
   node->kind = kind;
   node->number = gradient_nodes_++;
@@ -93,7 +93,7 @@ std::shared_ptr<GradientNode> Interpreter::new_node(Kind kind, SiteId site) {
 
 GradientPointer Interpreter::new_result_of_forward(int64_t elements, int64_t forward,
                                                    bool is_output) {
-  const std::shared_ptr<GradientNode> node = new_node(Kind::forward, no_site);
+  const std::shared_ptr<GradientNode> node = new_node(NodeKind::forward, no_site);
   node->elements = elements;
   node->forward = forward;
   node->is_output = is_output;
@@ -111,7 +111,7 @@ void Interpreter::add_input(GradientNode& node, const std::string& name, Gradien
 
 // A list is what an expression that lists its items gives.
 GradientPointer Interpreter::gradient_of_list(const Variable::List& items, const List& values) {
-  const std::shared_ptr<GradientNode> node = new_node(Kind::expression, no_site);
+  const std::shared_ptr<GradientNode> node = new_node(NodeKind::expression, no_site);
   ExpressionNode list;
   list.kind = ExpressionNode::Kind::list;
   for (size_t index = 0; index < items.size(); ++index) {
@@ -142,7 +142,7 @@ GradientPointer Interpreter::recorded(const Expression& expression, int64_t elem
                             !is_differentiable_in(expression, tracked))) {
     return nullptr;
   }
-  const std::shared_ptr<GradientNode> node = new_node(Kind::expression, site);
+  const std::shared_ptr<GradientNode> node = new_node(NodeKind::expression, site);
   node->expression = expression;
   node->elements = elements;
   node->through_parameters = reads_parameters;
@@ -176,7 +176,8 @@ GradientPointer Interpreter::gradient_through(const Statement& statement, const 
   if (!flows || !data) {
     return nullptr;
   }
-  const std::shared_ptr<GradientNode> node = new_node(Kind::gathered, backward_site_of(statement));
+  const std::shared_ptr<GradientNode> node =
+      new_node(NodeKind::gathered, backward_site_of(statement));
   node->group = group;
   node->dtype = call.data->slice.dtype;
   node->elements = call.result->slice.elements;
@@ -208,7 +209,7 @@ void Interpreter::check_node(const GradientNode& node, const ForwardResults& res
          "keep it out of the loss; optimizers have weight_decay");
   }
   const bool is_last = &node == results.loss.get() || &node == results.output.get();
-  if (node.kind != Kind::forward || is_last) {
+  if (node.kind != NodeKind::forward || is_last) {
     return;
   }
   if (results.keeps_none) {
@@ -252,7 +253,7 @@ Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, ForwardRe
       continue;
     }
     check_node(*node, results, site);
-    if (node->kind == Kind::forward) {
+    if (node->kind == NodeKind::forward) {
       const bool is_last = node == results.loss || node == results.output;
       start.has_last = start.has_last || is_last;
       note_start(*node, found->second,
@@ -263,7 +264,7 @@ Task<BackwardStart> Interpreter::gradient_of(GradientPointer variable, ForwardRe
       }
       continue;
     }
-    if (node->kind == Kind::gathered) {
+    if (node->kind == NodeKind::gathered) {
       const Adjoint back = co_await gathered_back(*node, found->second);
       add_to(adjoints[node->inputs.begin()->second.get()], back);
       continue;

@@ -11,8 +11,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr int nesting_max = 64;
-
 bool is_decision(const Row& row) {
   return row.row == RowKind::choice && (row.tag == static_cast<int32_t>(ChoiceKind::branch) ||
                                         row.tag == static_cast<int32_t>(ChoiceKind::repeat));

@@ -12,6 +12,9 @@
 
 namespace lockstep {
 
+/// So many `if`s and `repeat`s within each other are looked through.
+inline constexpr int nesting_max = 64;
+
 /// One evaluation of an `if` or a `repeat`.
 struct Decision {
   SiteId site{};

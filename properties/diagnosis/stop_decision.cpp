@@ -10,8 +10,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr int nesting_max = 64;
-
 /// The sites whose decisions say whether a `should_stop` runs, and with which value.
 std::set<SiteId> sites_around(const Sites& sites, SiteId statement) {
   std::set<SiteId> around = {statement};

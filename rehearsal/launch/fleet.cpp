@@ -27,10 +27,10 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = ChildProcesses::Clock;
 
-constexpr std::chrono::seconds start_limit{120};  // loading LibTorch on a busy machine
-constexpr std::chrono::seconds case_limit{120};   // until the first rank has come to its end
-constexpr std::chrono::seconds report_limit{60};  // from the agreement to the last report
-constexpr std::chrono::seconds coming_down{2};    // beyond a rank's own deadline
+constexpr std::chrono::seconds start_limit{120};    // loading LibTorch on a busy machine
+constexpr std::chrono::seconds case_limit{120};     // until the first rank has come to its end
+constexpr std::chrono::seconds report_limit{60};    // from the agreement to the last report
+constexpr std::chrono::seconds beyond_deadline{2};  // beyond a rank's own deadline
 constexpr std::chrono::milliseconds look_every{20};
 
 /// What has come from one rank about its case.
@@ -223,7 +223,7 @@ void RankFleet::Members::wait_for_ends(const FleetCase& asked) {
   };
   const auto every = [this] { return all([](const Answer& answer) { return answer.answered(); }); };
   hear_until(Clock::now() + case_limit, any);
-  hear_until(Clock::now() + asked.hang_after + coming_down, every);
+  hear_until(Clock::now() + asked.hang_after + beyond_deadline, every);
   for (size_t rank = 0; rank < answers_.size(); ++rank) {
     if (!answers_[rank].answered()) {
       members_[rank]->end();

@@ -16,16 +16,6 @@ namespace {
 /// What changes less than this is no help.
 constexpr double least_gain = 0.01;
 
-PlainValue plain(int64_t number) { return {number, {}}; }
-
-Bytes peak_of(const Results& results) {
-  Bytes peak;
-  for (const RankResults& rank : results.ranks) {
-    peak = std::max(peak, rank.memory.peak);
-  }
-  return peak;
-}
-
 class Adviser {
  public:
   Adviser(const Rehearsal& rehearsal, const RehearseRequest& request)

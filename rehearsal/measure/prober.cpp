@@ -17,8 +17,6 @@ namespace {
 /// Indices of samples over all ranks.
 constexpr int64_t listed_samples_max = 20'000'000;
 
-PlainValue plain(int64_t number) { return {number, {}}; }
-
 bool ended_well(const OneRun& run) {
   return run.ran && !run.result.hung && run.undecided.empty() &&
          std::all_of(run.result.ends.begin(), run.result.ends.end(),
@@ -63,6 +61,14 @@ void drop_what_monitors(Scenario& variant) {
 }
 
 }  // namespace
+
+Bytes peak_of(const Results& results) {
+  Bytes peak;
+  for (const RankResults& rank : results.ranks) {
+    peak = std::max(peak, rank.memory.peak);
+  }
+  return peak;
+}
 
 bool fits(const Probe& probe) {
   return probe.results && std::ranges::all_of(probe.results->ranks, [](const RankResults& rank) {

@@ -18,6 +18,11 @@ struct Probe {
 /// It came to its end, and leaves room for the CUDA context and NCCL.
 bool fits(const Probe& probe);
 
+/// Of the device that needs most.
+Bytes peak_of(const Results& results);
+
+inline PlainValue plain(int64_t number) { return {number, {}}; }
+
 /// Makes variants of a training that take a few steps, and runs them. All variants together may
 /// take so many operations; never is the clock asked.
 class Prober {

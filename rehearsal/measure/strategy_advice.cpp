@@ -6,14 +6,6 @@ namespace lockstep::cli {
 
 namespace {
 
-Bytes peak_of(const Results& results) {
-  Bytes peak;
-  for (const RankResults& rank : results.ranks) {
-    peak = std::max(peak, rank.memory.peak);
-  }
-  return peak;
-}
-
 bool ran_out_on_device(const OneRun& run) {
   return std::ranges::any_of(run.result.ends, [](const RankEnd& end) { return end.out_of_memory; });
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::span<const std::string_view>;
 
-constexpr auto optimizers = std::to_array<std::string_view>({
+constexpr auto other_optimizers = std::to_array<std::string_view>({
     // torch.optim
     "ASGD",
     "LBFGS",
@@ -44,7 +44,7 @@ constexpr auto optimizers = std::to_array<std::string_view>({
     "Shampoo",
 });
 
-constexpr auto schedulers = std::to_array<std::string_view>({
+constexpr auto other_schedulers = std::to_array<std::string_view>({
     "SWALR",
     "LRScheduler",
     "_LRScheduler",
@@ -56,7 +56,7 @@ constexpr auto schedulers = std::to_array<std::string_view>({
     "CosineLRScheduler",
 });
 
-constexpr auto losses = std::to_array<std::string_view>({
+constexpr auto other_losses = std::to_array<std::string_view>({
     "AdaptiveLogSoftmaxWithLoss",
     "BCELoss",
     "BCEWithLogitsLoss",
@@ -79,7 +79,7 @@ constexpr auto losses = std::to_array<std::string_view>({
     "TripletMarginWithDistanceLoss",
 });
 
-constexpr auto layers = std::to_array<std::string_view>({
+constexpr auto other_layers = std::to_array<std::string_view>({
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d",
@@ -182,7 +182,7 @@ constexpr auto layers = std::to_array<std::string_view>({
     "ZeroPad3d",
 });
 
-constexpr auto strategies = std::to_array<std::string_view>({
+constexpr auto other_strategies = std::to_array<std::string_view>({
     "ColossalAIStrategy",
     "CollaborativeStrategy",
     "HPUParallelStrategy",
@@ -209,7 +209,7 @@ constexpr auto strategies = std::to_array<std::string_view>({
     "xla_fsdp",
 });
 
-constexpr auto callbacks = std::to_array<std::string_view>({
+constexpr auto other_callbacks = std::to_array<std::string_view>({
     "BaseFinetuning",
     "BasePredictionWriter",
 
@@ -222,7 +222,7 @@ constexpr auto callbacks = std::to_array<std::string_view>({
     "XLAStatsMonitor",
 });
 
-constexpr auto loggers = std::to_array<std::string_view>({
+constexpr auto other_loggers = std::to_array<std::string_view>({
     "ClearMLLogger",
     "DummyLogger",
     "LitLogger",
@@ -230,9 +230,9 @@ constexpr auto loggers = std::to_array<std::string_view>({
     "TestTubeLogger",
 });
 
-constexpr auto profilers = std::to_array<std::string_view>({"XLAProfiler", "xla"});
+constexpr auto other_profilers = std::to_array<std::string_view>({"XLAProfiler", "xla"});
 
-constexpr auto plugins = std::to_array<std::string_view>({
+constexpr auto other_plugins = std::to_array<std::string_view>({
     "ApexMixedPrecisionPlugin",
     "BitsandbytesPrecision",
     "ClusterEnvironment",
@@ -260,7 +260,7 @@ constexpr auto plugins = std::to_array<std::string_view>({
     "XLAPrecision",
 });
 
-constexpr auto launchers = std::to_array<std::string_view>({
+constexpr auto other_launchers = std::to_array<std::string_view>({
     "accelerate",
     "colossalai",
     "deepspeed",
@@ -288,17 +288,17 @@ constexpr auto functions = std::to_array<std::string_view>({
 
 Names others(ObjectRole role) {
   switch (role) {
-    case ObjectRole::strategy: return strategies;
-    case ObjectRole::callback: return callbacks;
-    case ObjectRole::optimizer: return optimizers;
-    case ObjectRole::lr_scheduler: return schedulers;
+    case ObjectRole::strategy: return other_strategies;
+    case ObjectRole::callback: return other_callbacks;
+    case ObjectRole::optimizer: return other_optimizers;
+    case ObjectRole::lr_scheduler: return other_schedulers;
     case ObjectRole::metric: return {};
-    case ObjectRole::loss: return losses;
-    case ObjectRole::layer: return layers;
-    case ObjectRole::launcher: return launchers;
-    case ObjectRole::logger: return loggers;
-    case ObjectRole::profiler: return profilers;
-    case ObjectRole::plugin: return plugins;
+    case ObjectRole::loss: return other_losses;
+    case ObjectRole::layer: return other_layers;
+    case ObjectRole::launcher: return other_launchers;
+    case ObjectRole::logger: return other_loggers;
+    case ObjectRole::profiler: return other_profilers;
+    case ObjectRole::plugin: return other_plugins;
   }
   return {};
 }

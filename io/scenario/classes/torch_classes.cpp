@@ -13,7 +13,7 @@ namespace {
   " name:text module:text set_to_none:bool scaling:text base_lr:float base_batch_size:int"
 #define LOCKSTEP_SCHEDULER " optimizer:text monitor:text interval:text frequency:int strict:bool"
 
-constexpr auto optimizers = std::to_array<ClassRow>({
+constexpr auto torch_optimizers = std::to_array<ClassRow>({
     {"SGD",
      "lr:float momentum:float dampening:float weight_decay:float nesterov:bool maximize:bool "
      "foreach:bool differentiable:bool fused:bool" LOCKSTEP_OPTIMIZER},
@@ -43,7 +43,7 @@ constexpr auto optimizers = std::to_array<ClassRow>({
      "momentum:float betas:list eps:float weight_decay:float" LOCKSTEP_OPTIMIZER},
 });
 
-constexpr auto schedulers = std::to_array<ClassRow>({
+constexpr auto torch_schedulers = std::to_array<ClassRow>({
     {"StepLR", "step_size:int gamma:float last_epoch:int" LOCKSTEP_SCHEDULER},
     {"MultiStepLR", "milestones:list gamma:float last_epoch:int" LOCKSTEP_SCHEDULER},
     {"ConstantLR", "factor:float total_iters:int last_epoch:int" LOCKSTEP_SCHEDULER},
@@ -70,7 +70,7 @@ constexpr auto schedulers = std::to_array<ClassRow>({
      "min_lr:float eps:float" LOCKSTEP_SCHEDULER},
 });
 
-constexpr auto losses = std::to_array<ClassRow>({
+constexpr auto torch_losses = std::to_array<ClassRow>({
     {"CrossEntropyLoss", "weight ignore_index:int reduction:text label_smoothing:float"},
     {"MSELoss", "reduction:text"},
     {"L1Loss", "reduction:text"},
@@ -82,7 +82,7 @@ constexpr auto losses = std::to_array<ClassRow>({
     {"KLDivLoss", "reduction:text log_target:bool"},
 });
 
-constexpr auto layers = std::to_array<ClassRow>({
+constexpr auto torch_layers = std::to_array<ClassRow>({
     {"Linear", "in_features:int out_features:int bias:bool dtype:text tied_to:text"},
     {"Bias", "features:int"},
     {"ReLU", "inplace:bool"},
@@ -136,7 +136,7 @@ constexpr auto layers = std::to_array<ClassRow>({
     {"Buffer", "shape:list dtype:text"},
 });
 
-constexpr auto launchers = std::to_array<ClassRow>({
+constexpr auto torch_launchers = std::to_array<ClassRow>({
     {"lightning", ""},
     {"notebook", ""},
     {"torchrun", "nnodes nproc_per_node:int max_restarts:int"},
@@ -151,10 +151,10 @@ constexpr auto launchers = std::to_array<ClassRow>({
 
 }  // namespace
 
-std::span<const ClassRow> optimizer_classes() { return optimizers; }
-std::span<const ClassRow> scheduler_classes() { return schedulers; }
-std::span<const ClassRow> loss_classes() { return losses; }
-std::span<const ClassRow> layer_classes() { return layers; }
-std::span<const ClassRow> launcher_classes() { return launchers; }
+std::span<const ClassRow> optimizer_classes() { return torch_optimizers; }
+std::span<const ClassRow> scheduler_classes() { return torch_schedulers; }
+std::span<const ClassRow> loss_classes() { return torch_losses; }
+std::span<const ClassRow> layer_classes() { return torch_layers; }
+std::span<const ClassRow> launcher_classes() { return torch_launchers; }
 
 }  // namespace lockstep

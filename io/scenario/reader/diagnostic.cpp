@@ -8,18 +8,6 @@
 namespace lockstep {
 namespace {
 
-std::string_view line_of(std::string_view text, int line) {
-  for (int passed = 1; passed < line; ++passed) {
-    const size_t end = text.find('\n');
-    if (end == std::string_view::npos) {
-      return {};
-    }
-    text.remove_prefix(end + 1);
-  }
-  text = text.substr(0, text.find('\n'));
-  return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
-}
-
 /// Continuation bytes of UTF-8 take no column on a screen.
 size_t characters(std::string_view bytes) {
   return static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](char byte) {
@@ -82,6 +70,18 @@ void render_one(std::string& out, const Diagnostic& diagnostic, const Sources& s
 }
 
 }  // namespace
+
+std::string_view line_of(std::string_view text, int line) {
+  for (int passed = 1; passed < line; ++passed) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) {
+      return {};
+    }
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
+}
 
 std::string render(const std::vector<Diagnostic>& diagnostics, const Sources& sources) {
   std::string out;

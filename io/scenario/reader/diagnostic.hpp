@@ -23,4 +23,7 @@ using Sources = std::map<std::string, std::string>;
 /// Columns count bytes; the caret is below the right character of a UTF-8 line all the same.
 std::string render(const std::vector<Diagnostic>& diagnostics, const Sources& sources);
 
+/// Line `line` of a text, counted from 1, without its end; empty where the text has fewer.
+std::string_view line_of(std::string_view text, int line);
+
 }  // namespace lockstep

@@ -1,4 +1,5 @@
 #include "io/scenario/reader/yaml_fault.hpp"
+#include "io/scenario/reader/diagnostic.hpp"
 
 #include <fmt/format.h>
 
@@ -119,14 +120,6 @@ std::optional<Diagnostic> find_tab(std::string_view text, const std::string& nam
     begin = end == std::string_view::npos ? text.size() : end + 1;
   }
   return std::nullopt;
-}
-
-std::string_view line_of(std::string_view text, int line) {
-  for (int passed = 1; passed < line && !text.empty(); ++passed) {
-    const size_t end = text.find('\n');
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  }
-  return text.substr(0, text.find('\n'));
 }
 
 bool says_nothing(std::string_view line) {

@@ -54,8 +54,6 @@ struct GpuForm : FormWithoutWords {
   }
 };
 
-constexpr double ranks_limit = static_cast<double>(maximum_ranks);
-
 }  // namespace
 
 Table<GpuSpec> gpu_table() {

@@ -2,6 +2,7 @@
 
 #include "io/scenario/classes/other_classes.hpp"
 #include "io/scenario/forms/section_forms.hpp"
+#include "io/scenario/sections/initial_form.hpp"
 #include "io/scenario/sections/sections.hpp"
 
 namespace lockstep {
@@ -10,14 +11,6 @@ namespace {
 constexpr double most_layers = 1e6;
 
 /// Values of parameters and buffers.
-struct InitialForm : FormWithoutWords {
-  static constexpr std::string_view type = "map NAME: numbers";
-  static std::optional<std::vector<TensorValues>> read(Reader& reader, const Node& node,
-                                                       const KeyRow& row) {
-    return read_initial(reader, node, row);
-  }
-};
-
 /// Truth values, or whose rules hold.
 struct CheckpointForm : FormWithoutWords {
   static constexpr std::string_view type = "word";

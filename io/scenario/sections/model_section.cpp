@@ -2,6 +2,7 @@
 
 #include "io/scenario/forms/preset_form.hpp"
 #include "io/scenario/forms/section_forms.hpp"
+#include "io/scenario/sections/initial_form.hpp"
 #include "io/scenario/sections/sections.hpp"
 #include "model/network/presets.hpp"
 
@@ -13,14 +14,6 @@ struct LayersForm : FormWithoutWords {
   static std::optional<std::vector<LayerSpec>> read(Reader& reader, const Node& node,
                                                     const KeyRow&) {
     return read_layers(reader, node);
-  }
-};
-
-struct InitialForm : FormWithoutWords {
-  static constexpr std::string_view type = "map NAME: numbers";
-  static std::optional<std::vector<TensorValues>> read(Reader& reader, const Node& node,
-                                                       const KeyRow& row) {
-    return read_initial(reader, node, row);
   }
 };
 

@@ -6,9 +6,13 @@
 #include <vector>
 
 #include "io/scenario/forms/field.hpp"
+#include "model/scenario/rank_selection.hpp"
 #include "model/scenario/scenario.hpp"
 
 namespace lockstep {
+
+/// maximum_ranks where a key has a range.
+inline constexpr double ranks_limit = static_cast<double>(maximum_ranks);
 
 // The tables of the sections, one function each, and the readers that need more than a table.
 

@@ -9,7 +9,6 @@
 namespace lockstep {
 namespace {
 
-constexpr double ranks_limit = static_cast<double>(maximum_ranks);
 constexpr double forever = 1e15;
 
 /// An int, or null as 0.

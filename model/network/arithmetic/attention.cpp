@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr int64_t parts = 3;
+constexpr int64_t projections = 3;
 enum Part : int64_t { query, key, value };
 
 /// Where the vectors of one head of one sample begin.
@@ -19,7 +19,7 @@ class Head {
   Head(const AttentionShape& shape, int64_t sample, int64_t head)
       : shape_(shape), first_row_(sample * shape.positions), head_(head) {}
   size_t in(Part part, int64_t position) const {
-    const int64_t row = (first_row_ + position) * parts + part;
+    const int64_t row = (first_row_ + position) * projections + part;
     return static_cast<size_t>((row * shape_.heads + head_) * shape_.head_width);
   }
   size_t out(int64_t position) const {
@@ -90,15 +90,15 @@ void find_probabilities(const std::vector<T>& p, const AttentionShape& shape, co
 
 void ensure_fits(const Values& projected, const Values& attended, const AttentionShape& shape) {
   ensure(attended.size() == shape.rows() * shape.width() &&
-             projected.size() == parts * attended.size(),
+             projected.size() == projections * attended.size(),
          "an attention's operands fit");
 }
 
 Values projected_of(const Values& input, const AttentionWeights& weights,
                     const AttentionShape& shape, DType dtype) {
-  Values projected(dtype, parts * input.size());
+  Values projected(dtype, projections * input.size());
   linear_forward(input, *weights.in_weight, weights.in_bias, shape.rows(), shape.width(),
-                 parts * shape.width(), projected);
+                 projections * shape.width(), projected);
   return projected;
 }
 
@@ -189,14 +189,14 @@ void self_attention_backward(const Values& input, const AttentionWeights& weight
   Values projected_gradient(dtype, projected.size());
   attention_backward(projected, attended_gradient, shape, projected_gradient);
   if (gradients.in_weight != nullptr) {
-    linear_weight_gradient(input, projected_gradient, rows, width, parts * width,
+    linear_weight_gradient(input, projected_gradient, rows, width, projections * width,
                            *gradients.in_weight);
   }
   if (gradients.in_bias != nullptr) {
-    bias_weight_gradient(projected_gradient, rows, parts * width, *gradients.in_bias);
+    bias_weight_gradient(projected_gradient, rows, projections * width, *gradients.in_bias);
   }
   if (input_gradient != nullptr) {
-    linear_input_gradient(projected_gradient, *weights.in_weight, rows, width, parts * width,
+    linear_input_gradient(projected_gradient, *weights.in_weight, rows, width, projections * width,
                           *input_gradient);
   }
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// Turns a row into (row - mean) / sqrt(variance + eps); returns 1 / sqrt(variance + eps).
 template <class T>
-T normalise(std::span<T> row, double eps) {
+T normalise_row(std::span<T> row, double eps) {
   const T count = static_cast<T>(row.size());
   T mean = 0;
   for (const T number : row) {
@@ -61,7 +61,7 @@ void layer_norm_forward(const Values& input, const Values* weight, const Values*
     const std::vector<T> factor = numbers_or<T>(weight, shape, 1);
     const std::vector<T> shift = numbers_or<T>(bias, shape, 0);
     for_each_row(y, shape, [&](size_t, std::span<T> row) {
-      normalise(row, shape.eps);
+      normalise_row(row, shape.eps);
       for (size_t i = 0; i < row.size(); ++i) {
         row[i] = row[i] * factor[i] + shift[i];
       }
@@ -81,7 +81,7 @@ void layer_norm_input_gradient(const Values& input, const Values& output_gradien
     const std::vector<T> factor = numbers_or<T>(weight, shape, 1);
     const T count = static_cast<T>(shape.width);
     for_each_row(x, shape, [&](size_t first, std::span<T> normalised) {
-      const T inverse = normalise(normalised, shape.eps);
+      const T inverse = normalise_row(normalised, shape.eps);
       const auto row = std::span<T>(gradient).subspan(first, normalised.size());
       T sum = 0;
       T product = 0;
@@ -109,7 +109,7 @@ void layer_norm_weight_gradients(const Values& input, const Values& output_gradi
     std::vector<T> dw(static_cast<size_t>(shape.width));
     std::vector<T> db(static_cast<size_t>(shape.width));
     for_each_row(x, shape, [&](size_t first, std::span<T> normalised) {
-      normalise(normalised, shape.eps);
+      normalise_row(normalised, shape.eps);
       for (size_t i = 0; i < normalised.size(); ++i) {
         dw[i] += dy[first + i] * normalised[i];
         db[i] += dy[first + i];

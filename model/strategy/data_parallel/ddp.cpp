@@ -5,8 +5,6 @@
 
 namespace lockstep {
 
-using namespace ddp_sites;
-
 namespace {
 constexpr std::string_view gradients_reduced = "gradients_reduced";
 }
@@ -57,7 +55,8 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
   }
   if (stage != Stage::fit) {  // no gradients to exchange: Lightning does not wrap the model
     if (plan().synchronises_without_fit) {
-      co_await broadcast_coalesced(rank, world_group, module_state(), 0, site_id(send_parameters));
+      co_await broadcast_coalesced(rank, world_group, module_state(), 0,
+                                   site_id(ddp_sites::send_parameters));
     }
     co_return;
   }
@@ -65,7 +64,8 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
   // 1, 2. All ranks hold the same parameters, or all raise.
   co_await verify_parameters(rank);
   // 3. Rank 0's parameters, then its buffers, are everybody's.
-  co_await broadcast_coalesced(rank, world_group, module_state(), 0, site_id(send_parameters));
+  co_await broadcast_coalesced(rank, world_group, module_state(), 0,
+                               site_id(ddp_sites::send_parameters));
   reducer_.emplace(replica_, options_);
   reducer_->allocate(rank);
   require_forward_sync_ = true;
@@ -99,16 +99,16 @@ Program DistributedDataParallel::verify_parameters(Rank& rank) {
   const Slice own = rank.allocate(purpose, DType::int64, 1);
   const Slice all = rank.allocate(purpose, DType::int64, rank.world_size());
   rank.write(own, Values::of(DType::int64, {static_cast<double>(count)}));
-  const Ticket counted =
-      rank.all_gather(world_group, own, all, {communication_stream, {}, site_id(count_parameters)});
+  const Ticket counted = rank.all_gather(
+      world_group, own, all, {communication_stream, {}, site_id(ddp_sites::count_parameters)});
   co_await rank.settle(counted);
   rank.release(own);
   rank.release(all);
 
   // Sizes and strides.
   const Slice shapes = rank.allocate(Purpose::communication, DType::int64, 2 * dimensions);
-  const Ticket compared =
-      rank.broadcast(world_group, shapes, 0, {communication_stream, {}, site_id(compare_shapes)});
+  const Ticket compared = rank.broadcast(
+      world_group, shapes, 0, {communication_stream, {}, site_id(ddp_sites::compare_shapes)});
   co_await rank.settle(compared);
   rank.release(shapes);
 }
@@ -165,10 +165,10 @@ Program DistributedDataParallel::before_forward(Rank& rank, bool with_gradients)
   if (must_send_buffers()) {  // 3. once a window; rank 0 may have no data left
     int32_t root = 0;
     if (is_shadowed) {
-      root = co_await common_rank(rank, rank.id(), choose_root);
+      root = co_await common_rank(rank, rank.id(), ddp_sites::choose_root);
     }
     co_await broadcast_coalesced(rank, world_group, replica_.buffer_values(), root,
-                                 site_id(send_buffers));
+                                 site_id(ddp_sites::send_buffers));
   }
   if (is_shadowed) {
     co_await announce_synchronisation(rank);  // 4. and whether they have gradients to match
@@ -227,7 +227,8 @@ Program DistributedDataParallel::optimizer_step(Rank& rank, const UpdateOptions&
   if (auto& divided = redundancy_free_[options.optimizer]) {
     divided->step(rank, options, transfers_);
   } else {
-    replica_.optimizer_step(rank, options, site_id(update));  // 11. local, and the same everywhere
+    replica_.optimizer_step(rank, options,
+                            site_id(ddp_sites::update));  // 11. local, and the same everywhere
   }
   transfers_.end_step();
   co_return;

@@ -5,8 +5,6 @@
 
 namespace lockstep {
 
-using namespace ddp_sites;
-
 namespace {
 constexpr int64_t nobody = -1;
 }
@@ -14,12 +12,12 @@ constexpr int64_t nobody = -1;
 // For an active rank
 
 Program DistributedDataParallel::notify_join_context(Rank& rank) {
-  co_await active_.reduce(rank, world_group, 1, Reduction::sum, site_id(count_active));
+  co_await active_.reduce(rank, world_group, 1, Reduction::sum, site_id(ddp_sites::count_active));
   if (options_.throw_on_early_termination) {
-    co_await ended_.reduce(rank, world_group, 0, Reduction::sum, site_id(terminate));
+    co_await ended_.reduce(rank, world_group, 0, Reduction::sum, site_id(ddp_sites::terminate));
     const int64_t ended = co_await ended_.value(rank);
     if (ended > 0) {
-      throw ProgramException(site_id(terminate),
+      throw ProgramException(site_id(ddp_sites::terminate),
                              "throw_on_early_termination: another rank has no data left");
     }
   }
@@ -27,7 +25,7 @@ Program DistributedDataParallel::notify_join_context(Rank& rank) {
 
 Program DistributedDataParallel::announce_synchronisation(Rank& rank) {
   co_await synchronises_.reduce(rank, world_group, synchronising_ ? 1 : 0, Reduction::sum,
-                                site_id(will_synchronise));
+                                site_id(ddp_sites::will_synchronise));
 }
 
 // Late samples weigh more where the average is over those that still have data.
@@ -55,33 +53,36 @@ Program DistributedDataParallel::join(Rank& rank) {
   co_await reducer_->settle(rank);
   bool joins_last = true;
   while (true) {
-    co_await active_.reduce(rank, world_group, 0, Reduction::sum, site_id(count_active));
+    co_await active_.reduce(rank, world_group, 0, Reduction::sum, site_id(ddp_sites::count_active));
     const int64_t active = co_await active_.value(rank);
     if (active == 0) {
       break;
     }
     if (options_.throw_on_early_termination) {
-      co_await ended_.reduce(rank, world_group, 1, Reduction::sum, site_id(terminate));
+      co_await ended_.reduce(rank, world_group, 1, Reduction::sum, site_id(ddp_sites::terminate));
       co_await ended_.value(rank);
-      throw ProgramException(site_id(terminate),
+      throw ProgramException(site_id(ddp_sites::terminate),
                              "throw_on_early_termination: this rank has no data left");
     }
     joins_last = false;
     co_await shadow_iteration(rank);
   }
-  const int32_t last = co_await common_rank(rank, joins_last ? rank.id() : nobody, last_joiner);
-  co_await broadcast_coalesced(rank, world_group, module_state(), last, site_id(final_model));
+  const int32_t last =
+      co_await common_rank(rank, joins_last ? rank.id() : nobody, ddp_sites::last_joiner);
+  co_await broadcast_coalesced(rank, world_group, module_state(), last,
+                               site_id(ddp_sites::final_model));
 }
 
 // Runs the collectives of an active rank's iteration, contributing nothing.
 Program DistributedDataParallel::shadow_iteration(Rank& rank) {
   co_await reducer_->rebuild_buckets(rank);
   if (must_send_buffers()) {
-    const int32_t root = co_await common_rank(rank, nobody, choose_root);
+    const int32_t root = co_await common_rank(rank, nobody, ddp_sites::choose_root);
     co_await broadcast_coalesced(rank, world_group, replica_.buffer_values(), root,
-                                 site_id(send_buffers));
+                                 site_id(ddp_sites::send_buffers));
   }
-  co_await synchronises_.reduce(rank, world_group, 0, Reduction::sum, site_id(will_synchronise));
+  co_await synchronises_.reduce(rank, world_group, 0, Reduction::sum,
+                                site_id(ddp_sites::will_synchronise));
   const int64_t synchronising = co_await synchronises_.value(rank);
   require_forward_sync_ = synchronising > 0;
   if (require_forward_sync_) {  // not inside of no_sync

@@ -14,7 +14,7 @@ constexpr std::string_view copy_buffers = "dp: buffers to a replica";
 constexpr std::string_view gather_outputs = "dp: outputs to device 0";
 constexpr std::string_view scatter_gradients = "dp: output gradients to a replica";
 constexpr std::string_view add_gradients = "dp: gradients to device 0";
-constexpr std::string_view update = "dp: optimizer step";
+constexpr std::string_view optimizer_update = "dp: optimizer step";
 
 // transfers.LABEL: the six movements, of which the guides count the model, the data (whose label
 // ddp shares) and the outputs.
@@ -278,7 +278,7 @@ void DataParallel::throw_away(Rank& rank, Copy& copy) {
 }
 
 Program DataParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {  // 7
-  replica().optimizer_step(rank, options, site_id(update));
+  replica().optimizer_step(rank, options, site_id(optimizer_update));
   transfers_.end_step();
   co_return;
 }
@@ -293,8 +293,8 @@ StrategyEntry data_parallel() {
   entry.name = "dp";
   entry.class_name = "DataParallelStrategy";
   entry.traits = {.layout = ProcessLayout::one_for_all_devices, .one_node = true};
-  for (const std::string_view step :
-       {copy_parameters, copy_buffers, gather_outputs, scatter_gradients, add_gradients, update}) {
+  for (const std::string_view step : {copy_parameters, copy_buffers, gather_outputs,
+                                      scatter_gradients, add_gradients, optimizer_update}) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments&) {

@@ -3,7 +3,7 @@
 namespace lockstep {
 
 namespace {
-constexpr std::string_view update = "single: optimizer step";
+constexpr std::string_view single_update = "single: optimizer step";
 }
 
 Program SingleDevice::setup(Rank& rank, Stage stage) {
@@ -35,7 +35,7 @@ Program SingleDevice::backward(Rank& rank, const StepOptions& options) {
 }
 
 Program SingleDevice::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  replica_.optimizer_step(rank, options, site_id(update));
+  replica_.optimizer_step(rank, options, site_id(single_update));
   co_return;
 }
 
@@ -49,7 +49,7 @@ StrategyEntry single_device() {
           "SingleDeviceStrategy",
           {.layout = ProcessLayout::one_for_one_device},
           {},
-          {{std::string(update), "", 0, 0, "", "", {}, ""}},
+          {{std::string(single_update), "", 0, 0, "", "", {}, ""}},
           [](const TrainingPlan& plan, const StrategyArguments&) {
             return std::make_unique<SingleDevice>(plan);
           }};

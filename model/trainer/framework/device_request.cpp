@@ -23,7 +23,7 @@ DeviceAnswer no(Verdict verdict, std::string message, std::string remedy = "") {
   return answer;
 }
 
-DeviceAnswer first(int64_t count) {
+DeviceAnswer first_devices(int64_t count) {
   DeviceAnswer answer;
   answer.indices.resize(static_cast<size_t>(count));
   std::iota(answer.indices.begin(), answer.indices.end(), 0);
@@ -105,7 +105,7 @@ class Reading {
       }
     }
     if (!situation_.cpu && (argument_ == DeviceArgument::gpus || !since(1, 6))) {
-      DeviceAnswer answer = first(1);
+      DeviceAnswer answer = first_devices(1);
       answer.no_gpu = true;
       return answer;
     }
@@ -115,13 +115,13 @@ class Reading {
 
   DeviceAnswer automatic() const {
     if (situation_.cpu) {
-      return first(1);
+      return first_devices(1);
     }
     if (!since(1, 6)) {
       return no(Verdict::refused, "`devices: auto` came with Lightning 1.6", "write -1 for all");
     }
     if (since(2, 0) && situation_.interactive && situation_.visible > 1) {
-      DeviceAnswer answer = first(1);
+      DeviceAnswer answer = first_devices(1);
       answer.warning =
           fmt::format("`auto` is 1 GPU in a notebook, not all {}: say how many with `devices`",
                       situation_.visible);
@@ -133,7 +133,7 @@ class Reading {
   DeviceAnswer all() const {
     return situation_.visible == 0
                ? no(Verdict::refused, "no GPU is visible", "use accelerator: cpu")
-               : named(first(situation_.visible).indices, "");
+               : named(first_devices(situation_.visible).indices, "");
   }
 
   // parse_cpu_cores: an int above 0, or a text of digits.
@@ -144,7 +144,7 @@ class Reading {
                                           : text != nullptr ? number_in(*text)
                                                             : std::nullopt;
     if (number && *number > 0) {
-      return first(*number);
+      return first_devices(*number);
     }
     return no(Verdict::refused,
               fmt::format("on CPU `devices` is a number of processes, not {}", text_of(value)),
@@ -183,7 +183,7 @@ class Reading {
                 fmt::format("{} GPUs are requested, but a node has {}", count, situation_.visible),
                 "ask for fewer, or set cluster.gpus");
     }
-    return named(first(count).indices, "");
+    return named(first_devices(count).indices, "");
   }
 
   DeviceAnswer listed(const PlainValue::List& list, const std::string& text) const {
@@ -344,7 +344,7 @@ DeviceAnswer devices_of(const PlainValue* value, DeviceArgument argument,
 
 std::vector<int64_t> visible_devices(const std::optional<std::string>& variable, int64_t present) {
   if (!variable) {
-    return first(present).indices;
+    return first_devices(present).indices;
   }
   std::vector<int64_t> visible;
   for (size_t begin = 0; begin <= variable->size();) {

@@ -1,4 +1,5 @@
 #include "model/trainer/framework/precision_choice.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +12,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr Version v2_0{2, 0, 0};
 constexpr int volta = 70;
 constexpr int ampere = 80;
 constexpr int ada = 89;

@@ -1,4 +1,5 @@
 #include "model/trainer/framework/strategy_choice.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
 
 #include <fmt/format.h>
 
@@ -25,11 +26,6 @@ struct NameRow {
   bool scales_learning_rate = false;
 };
 
-constexpr Version v1_6{1, 6, 0};
-constexpr Version v1_7{1, 7, 0};
-constexpr Version v2_0{2, 0, 0};
-constexpr Version v2_3{2, 3, 0};
-constexpr Version never{99, 0, 0};
 constexpr StartMethod script = StartMethod::script;
 constexpr StartMethod spawn = StartMethod::spawn;
 constexpr StartMethod fork_method = StartMethod::fork;

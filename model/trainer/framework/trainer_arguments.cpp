@@ -1,6 +1,7 @@
 // The signatures of Trainer.__init__ in Lightning 1.4 to 2.6 (trainer/trainer.py), and the
 // removals that the changelogs of 1.5 to 2.0 list.
 #include "model/trainer/framework/trainer_arguments.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,13 +13,6 @@ namespace {
 using Otherwise = TrainerArgument::Otherwise;
 
 constexpr Version first{};
-constexpr Version never{99, 0, 0};
-constexpr Version v1_5{1, 5, 0};
-constexpr Version v1_6{1, 6, 0};
-constexpr Version v1_7{1, 7, 0};
-constexpr Version v1_8{1, 8, 0};
-constexpr Version v2_0{2, 0, 0};
-constexpr Version v2_5{2, 5, 0};
 
 constexpr auto arguments = std::to_array<TrainerArgument>({
     {"auto_lr_find", "false", "1.x: what `trainer.tune` looks for", first, v2_0,

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Problem::Kind;
 
-std::string text_of(const GradientClipping& clipping) {
+std::string text_of_clipping(const GradientClipping& clipping) {
   return clipping.algorithm == GradientClipping::Algorithm::none
              ? "clips nothing"
              : fmt::format("clips by the norm {}", clipping.limit);
@@ -63,7 +63,7 @@ void note_configured_clipping(Preparation& preparation, const GradientClipping& 
   add_problem(preparation, Kind::note, given->place,
               fmt::format("`gradient_clip_val` {} has no effect: `gradient_clipping` of the "
                           "strategy's own configuration holds, which {}",
-                          of_trainer.limit, text_of(*configured)),
+                          of_trainer.limit, text_of_clipping(*configured)),
               "give one of the two alone");
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -11,8 +12,6 @@ namespace lockstep {
 namespace {
 
 using Kind = Problem::Kind;
-
-constexpr Version v2_0{2, 0, 0};
 
 int64_t whole(const Object& launcher, std::string_view name, int64_t otherwise) {
   const PlainValue* given = launcher.find(name);

@@ -8,6 +8,7 @@
 #include "model/expression/evaluation_error.hpp"
 #include "model/scenario/defaults.hpp"
 #include "model/trainer/framework/device_request.hpp"
+#include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
@@ -16,8 +17,6 @@ namespace lockstep {
 namespace {
 
 using Kind = Problem::Kind;
-
-constexpr Version v1_5{1, 5, 0}, v1_7{1, 7, 0}, v2_0{2, 0, 0};
 
 class Placing {
  public:
@@ -148,7 +147,6 @@ class Placing {
   }
 
   void check_argument_versions() {
-    constexpr Version never{99, 0, 0};
     argument(trainer_.gpus, "gpus", {}, v2_0, "accelerator: gpu and devices");
     argument(trainer_.num_processes, "num_processes", {}, v2_0, "accelerator: cpu and devices");
     argument(trainer_.auto_select_gpus, "auto_select_gpus", {}, v2_0,

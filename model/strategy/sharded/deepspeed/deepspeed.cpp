@@ -12,7 +12,6 @@ namespace lockstep {
 using namespace deepspeed_sites;
 
 namespace {
-constexpr std::string_view gradients_reduced = "gradients_reduced";
 constexpr std::string_view parameters_gathered = "parameters_gathered";
 
 // _round_robin_reorder: the tensors of every rank in turn, so that all have work from the beginning

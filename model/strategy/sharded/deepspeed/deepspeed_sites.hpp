@@ -28,4 +28,7 @@ inline constexpr std::string_view every_step[] = {
     gather_parameters, scale_loss,    fetch,          wait_for_parameters,
     check_trace,       offload,       gather_state};
 
+/// A mark in the journal.
+inline constexpr std::string_view gradients_reduced = "gradients_reduced";
+
 }  // namespace lockstep::deepspeed_sites

@@ -9,10 +9,6 @@ namespace lockstep {
 
 using namespace deepspeed_sites;
 
-namespace {
-constexpr std::string_view gradients_reduced = "gradients_reduced";
-}
-
 Program FlatReduction::finish(Rank& rank) {
   if (!synchronises_) {
     co_return;

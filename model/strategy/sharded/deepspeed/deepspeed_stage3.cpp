@@ -9,10 +9,6 @@ namespace lockstep {
 
 using namespace deepspeed_sites;
 
-namespace {
-constexpr std::string_view gradients_reduced = "gradients_reduced";
-}
-
 DeepSpeedSharded::DeepSpeedSharded(const TrainingPlan& plan, const DeepSpeedOptions& options)
     : DistributedStrategy(plan),
       options_(options),

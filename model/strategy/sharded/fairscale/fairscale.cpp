@@ -9,8 +9,6 @@
 
 namespace lockstep {
 
-using namespace fairscale_sites;
-
 namespace {
 constexpr std::string_view gradients_reduced = "gradients_reduced";
 constexpr std::string_view parameters_sent = "parameters_sent";
@@ -111,13 +109,13 @@ Program ShardedDataParallel::before_forward(Rank& rank, const StepOptions& optio
   if (!options_.broadcast_buffers || !options.synchronise || replica().buffers().empty()) {
     co_return;
   }
-  const Ticket ready = rank.event({compute_stream, {}, site_id(send_buffers)});
+  const Ticket ready = rank.event({compute_stream, {}, site_id(fairscale_sites::send_buffers)});
   Ticket last{};
   for (const Slice& buffer : replica().buffer_values()) {
     last = rank.broadcast(world_group, buffer, 0,
-                          {communication_stream, {ready}, site_id(send_buffers)});
+                          {communication_stream, {ready}, site_id(fairscale_sites::send_buffers)});
   }
-  rank.event({compute_stream, {last}, site_id(send_buffers)});
+  rank.event({compute_stream, {last}, site_id(fairscale_sites::send_buffers)});
 }
 
 // 5. Every rank updates what it owns, 6. and sends it.
@@ -127,12 +125,12 @@ Program ShardedDataParallel::optimizer_step(Rank& rank, const UpdateOptions& opt
     owned.owns.push_back(owner == rank.id());
   }
   if (options_.clips_by_whole_norm) {
-    owned.norm = SharedNorm{world_group, site_id(share_norm)};
+    owned.norm = SharedNorm{world_group, site_id(fairscale_sites::share_norm)};
   }
   clips_by_own_norm_ =
       clips_by_own_norm_ || (!owned.norm && rank.world_size() > 1 &&
                              options.clipping.algorithm == GradientClipping::Algorithm::norm);
-  replica().optimizer_step(rank, options, site_id(update), &owned);
+  replica().optimizer_step(rank, options, site_id(fairscale_sites::update), &owned);
   co_await send_parameters(rank);
   transfers().end_step();
 }
@@ -186,7 +184,8 @@ Task<Bytes> ShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest r
   for (int32_t owner = 0; owner < rank.world_size() && !request.weights_only; ++owner) {
     const Bytes size = owner == 0 ? Bytes(8) : state_bytes_of(owner);
     co_await broadcast_pickled(
-        rank, {world_group, rank.world_size(), owner, site_id(send_optimizer)}, size);
+        rank, {world_group, rank.world_size(), owner, site_id(fairscale_sites::send_optimizer)},
+        size);
   }
   co_return co_await Strategy::save_checkpoint(rank, request, site);
 }

@@ -4,8 +4,6 @@
 
 namespace lockstep {
 
-using namespace fully_sharded_sites;
-
 namespace {
 
 // FairScale casts parameters and inputs itself; Lightning adds no autocast.
@@ -20,10 +18,10 @@ TrainingPlan computing_in(TrainingPlan plan, const FairScaleShardingOptions& opt
 FairScaleFullySharded::FairScaleFullySharded(const TrainingPlan& plan,
                                              const FairScaleShardingOptions& options)
     : UnitSharding(plan, computing_in(plan, options),
-                   {.gather_unit = gather_unit,
-                    .wait_for_unit = wait_for_unit,
-                    .share_norm = share_norm,
-                    .update = update,
+                   {.gather_unit = fully_sharded_sites::gather_unit,
+                    .wait_for_unit = fully_sharded_sites::wait_for_unit,
+                    .share_norm = fully_sharded_sites::share_norm,
+                    .update = fully_sharded_sites::update,
                     .zero_gradients = fully_sharded_sites::zero_gradients,
                     .gather_state = fully_sharded_sites::gather_state,
                     .make_groups = fully_sharded_sites::make_groups,
@@ -98,7 +96,7 @@ Program FairScaleFullySharded::forward(Rank& rank, const Batch& batch, const Ste
   for (Unit& unit : units_) {
     unit.is_entered = false;
   }
-  weights_ready_ = rank.event({compute_stream, {}, site_id(gather_unit)});
+  weights_ready_ = rank.event({compute_stream, {}, site_id(fully_sharded_sites::gather_unit)});
   replica_.begin_forward(rank, batch, options);
   const size_t layers = replica_.network().layers.size();
   const std::vector<size_t> running = running_layers(options);
@@ -141,9 +139,9 @@ void FairScaleFullySharded::leave(Rank& rank, size_t layer, size_t next_layer) {
 
 void FairScaleFullySharded::unshard(Rank& rank, Unit& unit) {
   if (!unit.state.is_gathered()) {
-    unit.state.gather(rank, shard_exchange(gather_unit), weights_ready_);
+    unit.state.gather(rank, shard_exchange(fully_sharded_sites::gather_unit), weights_ready_);
   }
-  unit.state.await_gathered(rank, site_id(wait_for_unit));
+  unit.state.await_gathered(rank, site_id(fully_sharded_sites::wait_for_unit));
 }
 
 void FairScaleFullySharded::reshard(Rank& rank, Unit& unit) {
@@ -188,7 +186,7 @@ Program FairScaleFullySharded::backward(Rank& rank, const StepOptions& options) 
   const GradientDivision division = GradientDivision::over(rank.world_size());
   bucket_->settle(rank, 1 / division.after);
   for (Unit& unit : units_) {  // what was reduced by itself
-    unit.state.settle_gradients(rank, division, site_id(take_gradients));
+    unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
   }
   co_return;
 }
@@ -214,13 +212,14 @@ void FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done, bo
   if (unit.state.is_sharded() && bucket_->takes(unit.state)) {
     bucket_->add(rank, unit.state, 1 / division.before, done);
   } else {
-    unit.state.reduce(rank, {reduce_group_, site_id(reduce_unit)}, nullptr, division, done);
+    unit.state.reduce(rank, {reduce_group_, site_id(fully_sharded_sites::reduce_unit)}, nullptr,
+                      division, done);
   }
 }
 
 Program FairScaleFullySharded::optimizer_step(Rank& rank, const UpdateOptions& options) {
   if (options_.refuses_norm && options.clipping.algorithm == GradientClipping::Algorithm::norm) {
-    throw ProgramException(site_id(update),
+    throw ProgramException(site_id(fully_sharded_sites::update),
                            "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
                            "currently not supported for `FullyShardedNativeMixedPrecisionPlugin`");
   }

@@ -60,8 +60,8 @@ void read_types(const TrainingPlan& plan, const StrategyArguments& arguments,
   }
 }
 
-FairScaleShardingOptions options_from(const TrainingPlan& plan,
-                                      const StrategyArguments& arguments) {
+FairScaleShardingOptions fully_sharded_options(const TrainingPlan& plan,
+                                               const StrategyArguments& arguments) {
   check_modelled(arguments);
   FairScaleShardingOptions options;
   options.reshard_after_forward = arguments.boolean("reshard_after_forward", true);
@@ -100,7 +100,7 @@ StrategyEntry fairscale_fully_sharded() {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<FairScaleFullySharded>(plan, options_from(plan, arguments));
+    return std::make_unique<FairScaleFullySharded>(plan, fully_sharded_options(plan, arguments));
   };
   return entry;
 }

@@ -8,8 +8,6 @@
 
 namespace lockstep {
 
-using namespace fairscale_sites;
-
 OwnerReduction::OwnerReduction(Replica& replica, std::vector<int32_t> owners,
                                const OwnerReductionOptions& options)
     : replica_(&replica), owners_(std::move(owners)), options_(options) {
@@ -31,7 +29,7 @@ void OwnerReduction::allocate(Rank& rank) {
     const DType dtype = replica_->plan().parameter_dtype;
     bucket.flat = rank.allocate(Purpose::communication, dtype, elements);
     elementwise(rank, Kernel::fill, {}, {bucket.flat}, 0,
-                {compute_stream, {}, site_id(fill_bucket)});
+                {compute_stream, {}, site_id(fairscale_sites::fill_bucket)});
     make_views(bucket);
   }
 }
@@ -127,7 +125,7 @@ void OwnerReduction::gradients_ready(Rank& rank, size_t layer, Ticket done) {
 // The mean: each rank divides before the sum.
 Ticket OwnerReduction::scale(Rank& rank, const Slice& gradient, Ticket done) {
   return elementwise(rank, Kernel::scale, {}, {gradient}, 1.0 / rank.world_size(),
-                     {compute_stream, {done}, site_id(scale_gradient)});
+                     {compute_stream, {done}, site_id(fairscale_sites::scale_gradient)});
 }
 
 void OwnerReduction::send(Rank& rank, Bucket& bucket, Ticket done) {
@@ -136,8 +134,9 @@ void OwnerReduction::send(Rank& rank, Bucket& bucket, Ticket done) {
     sends_old_gradients_ = sends_old_gradients_ || !replica_->parameters()[index].gradient_is_view;
   }
   const Ticket scaled = scale(rank, bucket.flat, done);
-  exchanged_ = rank.reduce(world_group, bucket.flat, Reduction::sum, bucket.owner,
-                           {communication_stream, {scaled}, site_id(reduce_bucket)});
+  exchanged_ =
+      rank.reduce(world_group, bucket.flat, Reduction::sum, bucket.owner,
+                  {communication_stream, {scaled}, site_id(fairscale_sites::reduce_bucket)});
   exchanged_bytes_.push_back(bucket.flat.bytes());
 }
 
@@ -148,11 +147,12 @@ void OwnerReduction::send(Rank& rank, size_t parameter, Ticket done) {
   if (options_.in_half_precision && gradient.dtype != DType::fp16) {
     sent.narrow = rank.allocate(Purpose::communication, DType::fp16, gradient.elements);
     ready = elementwise(rank, Kernel::cast, {gradient}, {sent.narrow}, 0,
-                        {compute_stream, {}, site_id(scale_gradient)});
+                        {compute_stream, {}, site_id(fairscale_sites::scale_gradient)});
   }
   const Slice travels = sent.narrow.buffer == no_buffer ? gradient : sent.narrow;
-  sent.reduced = rank.reduce(world_group, travels, Reduction::sum, owners_[parameter],
-                             {communication_stream, {ready}, site_id(reduce_gradient)});
+  sent.reduced =
+      rank.reduce(world_group, travels, Reduction::sum, owners_[parameter],
+                  {communication_stream, {ready}, site_id(fairscale_sites::reduce_gradient)});
   exchanged_ = sent.reduced;
   exchanged_bytes_.push_back(travels.bytes());
   in_flight_.push_back(sent);
@@ -169,14 +169,14 @@ Program OwnerReduction::finish(Rank& rank) {
     }
   }
   if (exchanged_) {
-    rank.event({compute_stream, {exchanged_}, site_id(wait_for_reductions)});
+    rank.event({compute_stream, {exchanged_}, site_id(fairscale_sites::wait_for_reductions)});
   }
   for (const InFlight& sent : std::exchange(in_flight_, {})) {
     Replica::Parameter& parameter = replica_->parameters()[sent.parameter];
     const bool owns = owners_[sent.parameter] == rank.id();
     if (owns && sent.narrow.buffer != no_buffer) {
       elementwise(rank, Kernel::cast, {sent.narrow}, {parameter.tensor.gradient}, 0,
-                  {compute_stream, {}, site_id(wait_for_reductions)});
+                  {compute_stream, {}, site_id(fairscale_sites::wait_for_reductions)});
     }
     if (sent.narrow.buffer != no_buffer) {
       rank.release(sent.narrow);

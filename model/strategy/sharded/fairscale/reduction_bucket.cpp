@@ -8,8 +8,6 @@
 
 namespace lockstep {
 
-using namespace fully_sharded_sites;
-
 ReductionBucket::ReductionBucket(const Options& options)
     : options_(options),
       shard_elements_(options.capacity.count() / size_of(options.dtype) / options.ranks),
@@ -25,14 +23,14 @@ void ReductionBucket::add(Rank& rank, ShardedUnit& unit, double factor, Ticket d
     data_ = rank.allocate(Purpose::communication, options_.dtype, options_.ranks * held_elements_);
   }
   unit.pack_for_reduction(rank, data_.part(options_.ranks * filled_, options_.ranks * elements),
-                          factor, done, site_id(fill_bucket));
+                          factor, done, site_id(fully_sharded_sites::fill_bucket));
   members_.push_back({&unit, filled_});
   filled_ += elements;
 }
 
 // What each rank gets lies together.
 void ReductionBucket::pack(Rank& rank, const Slice& packed) const {
-  const ComputeOptions options{compute_stream, {}, site_id(reduce_bucket)};
+  const ComputeOptions options{compute_stream, {}, site_id(fully_sharded_sites::reduce_bucket)};
   if (!options_.carries_values) {
     moving(rank, {data_.part(0, packed.elements)}, {packed}, options);
     return;
@@ -53,7 +51,7 @@ void ReductionBucket::flush(Rank& rank) {
   if (members_.empty()) {
     return;
   }
-  const SiteId site = site_id(reduce_bucket);
+  const SiteId site = site_id(fully_sharded_sites::reduce_bucket);
   const Slice packed = rank.allocate(Purpose::communication, options_.dtype,
                                      options_.ranks * filled_, DeviceId{0}, queue::communication);
   pack(rank, packed);
@@ -68,7 +66,7 @@ void ReductionBucket::flush(Rank& rank) {
 }
 
 void ReductionBucket::settle(Rank& rank, double factor) {
-  const SiteId site = site_id(take_gradients);
+  const SiteId site = site_id(fully_sharded_sites::take_gradients);
   for (const Reduced& reduced : reduced_) {
     rank.event({compute_stream, {reduced.done}, site});
     for (const Member& member : reduced.members) {

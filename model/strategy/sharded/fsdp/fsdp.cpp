@@ -7,8 +7,6 @@
 
 namespace lockstep {
 
-using namespace fsdp_sites;
-
 namespace {
 
 TrainingPlan computing_in(TrainingPlan plan, const FullyShardedOptions& options) {
@@ -25,10 +23,10 @@ TrainingPlan computing_in(TrainingPlan plan, const FullyShardedOptions& options)
 FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                                                    const FullyShardedOptions& options)
     : UnitSharding(plan, computing_in(plan, options),
-                   {.gather_unit = gather_unit,
-                    .wait_for_unit = wait_for_unit,
-                    .share_norm = share_norm,
-                    .update = update,
+                   {.gather_unit = fsdp_sites::gather_unit,
+                    .wait_for_unit = fsdp_sites::wait_for_unit,
+                    .share_norm = fsdp_sites::share_norm,
+                    .update = fsdp_sites::update,
                     .zero_gradients = fsdp_sites::zero_gradients,
                     .gather_state = fsdp_sites::gather_state,
                     .make_groups = fsdp_sites::make_groups,
@@ -140,7 +138,7 @@ Program FullyShardedDataParallel::forward(Rank& rank, const Batch& batch,
     unit.is_entered = false;
   }
   // 1. Gathers come after the last optimizer step.
-  weights_ready_ = rank.event({compute_stream, {}, site_id(gather_unit)});
+  weights_ready_ = rank.event({compute_stream, {}, site_id(fsdp_sites::gather_unit)});
   replica_.begin_forward(rank, batch, options);
   const size_t layers = replica_.network().layers.size();
   const std::vector<size_t> running = running_layers(options);
@@ -170,7 +168,7 @@ Program FullyShardedDataParallel::enter_units(Rank& rank, size_t layer) {
     if (!unit.state.is_gathered()) {
       co_await unshard(rank, unit, layer);
     }
-    unit.state.await_gathered(rank, site_id(wait_for_unit));
+    unit.state.await_gathered(rank, site_id(fsdp_sites::wait_for_unit));
     if (!has_first_order_) {
       first_order_.push_back(index);
       continue;
@@ -210,7 +208,7 @@ Program FullyShardedDataParallel::unshard(Rank& rank, Unit& unit, size_t layer) 
     freed_.pop_front();
     co_await rank.settle(oldest);
   }
-  unit.state.gather(rank, shard_exchange(gather_unit), weights_ready_);
+  unit.state.gather(rank, shard_exchange(fsdp_sites::gather_unit), weights_ready_);
 }
 
 void FullyShardedDataParallel::reshard(Rank& rank, Unit& unit) {
@@ -219,7 +217,7 @@ void FullyShardedDataParallel::reshard(Rank& rank, Unit& unit) {
   }
   unit.state.free(rank);
   if (options_.limit_all_gathers) {
-    freed_.push_back(rank.event({compute_stream, {}, site_id(free_unit)}));
+    freed_.push_back(rank.event({compute_stream, {}, site_id(fsdp_sites::free_unit)}));
   }
 }
 

@@ -6,8 +6,6 @@
 
 namespace lockstep {
 
-using namespace fsdp2_sites;
-
 namespace {
 
 TrainingPlan computing_in(TrainingPlan plan, const FullyShard2Options& options) {
@@ -23,10 +21,10 @@ TrainingPlan computing_in(TrainingPlan plan, const FullyShard2Options& options) 
 
 FullyShard2::FullyShard2(const TrainingPlan& plan, const FullyShard2Options& options)
     : UnitSharding(plan, computing_in(plan, options),
-                   {.gather_unit = gather_unit,
-                    .wait_for_unit = wait_for_unit,
-                    .share_norm = share_norm,
-                    .update = update,
+                   {.gather_unit = fsdp2_sites::gather_unit,
+                    .wait_for_unit = fsdp2_sites::wait_for_unit,
+                    .share_norm = fsdp2_sites::share_norm,
+                    .update = fsdp2_sites::update,
                     .zero_gradients = fsdp2_sites::zero_gradients,
                     .gather_state = fsdp2_sites::gather_state,
                     .make_groups = fsdp2_sites::make_groups,
@@ -95,7 +93,7 @@ GradientDivision FullyShard2::division(const Rank& rank) const {
 Program FullyShard2::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
   forward_order_.clear();
-  weights_ready_ = rank.event({compute_stream, {}, site_id(gather_unit)});
+  weights_ready_ = rank.event({compute_stream, {}, site_id(fsdp2_sites::gather_unit)});
   replica_.begin_forward(rank, batch, options);
   const size_t layers = replica_.network().layers.size();
   const std::vector<size_t> running = running_layers(options);
@@ -120,7 +118,7 @@ void FullyShard2::enter(Rank& rank, size_t layer) {
   for (Unit& unit : units_) {
     if (unit.module.contains(layer)) {
       unshard(rank, unit);
-      unit.state.await_gathered(rank, site_id(wait_for_unit));
+      unit.state.await_gathered(rank, site_id(fsdp2_sites::wait_for_unit));
     }
   }
 }
@@ -128,7 +126,8 @@ void FullyShard2::enter(Rank& rank, size_t layer) {
 void FullyShard2::unshard(Rank& rank, Unit& unit) {
   if (!unit.state.is_gathered()) {
     const bool in_pairs = unit.state.keeps_larger_part();
-    unit.state.gather(rank, {in_pairs ? pair_group_ : shard_group_, site_id(gather_unit)},
+    unit.state.gather(rank,
+                      {in_pairs ? pair_group_ : shard_group_, site_id(fsdp2_sites::gather_unit)},
                       weights_ready_);
   }
 }
@@ -151,7 +150,7 @@ void FullyShard2::reshard_after_forward(Rank& rank, Unit& unit) {
   }
   if (options_.reshard_to > 0) {
     unit.state.free_but_part(rank, options_.reshard_to, rank.id() % options_.reshard_to,
-                             site_id(free_unit));
+                             site_id(fsdp2_sites::free_unit));
   } else {
     unit.state.free(rank);
   }
@@ -186,7 +185,7 @@ Program FullyShard2::backward(Rank& rank, const StepOptions& options) {
     }
   }
   for (Unit& unit : units_) {
-    unit.state.settle_gradients(rank, division(rank), site_id(take_gradients));
+    unit.state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
   }
   reducing_ = nullptr;
   co_return;
@@ -222,7 +221,7 @@ void FullyShard2::begin_backward_of(Rank& rank, size_t layer) {
     }
     unit.in_backward = true;
     unshard(rank, unit);
-    unit.state.await_gathered(rank, site_id(wait_for_unit));
+    unit.state.await_gathered(rank, site_id(fsdp2_sites::wait_for_unit));
     const auto found = std::find(forward_order_.begin(), forward_order_.end(), index);
     if (found != forward_order_.end() && found != forward_order_.begin()) {
       Unit& next = units_[*std::prev(found)];
@@ -244,13 +243,13 @@ void FullyShard2::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchro
     return;
   }
   if (reducing_ != nullptr) {
-    reducing_->state.settle_gradients(rank, division(rank), site_id(take_gradients));
+    reducing_->state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
   }
   reducing_ = &unit;
   const ShardedUnit::Exchange across{replica_group_.value_or(world_group),
-                                     site_id(reduce_replicas)};
-  unit.state.reduce(rank, shard_exchange(reduce_unit), replica_group_ ? &across : nullptr,
-                    division(rank), done);
+                                     site_id(fsdp2_sites::reduce_replicas)};
+  unit.state.reduce(rank, shard_exchange(fsdp2_sites::reduce_unit),
+                    replica_group_ ? &across : nullptr, division(rank), done);
 }
 
 }  // namespace lockstep

@@ -19,7 +19,7 @@ constexpr std::string_view known_names[] = {"fully_shard.modules",
                                             "fully_shard.mp_policy.reduce_dtype",
                                             "fully_shard.mesh",
                                             "fully_shard.offload_policy"};
-constexpr std::string_view unmodelled_names[] = {
+constexpr std::string_view unmodelled_module_names[] = {
     "fully_shard.mp_policy.output_dtype", "fully_shard.mp_policy.cast_forward_inputs",
     "fully_shard.shard_placement_fn", "fully_shard.ignored_params"};
 
@@ -28,9 +28,10 @@ void check_names(const StrategyArguments& arguments) {
     if (name.find('.') == std::string::npos || arguments.is_none(name)) {
       continue;
     }
-    const bool is_unmodelled = std::ranges::any_of(unmodelled_names, [&](std::string_view each) {
-      return name == each || name.starts_with(std::string(each) + ".");
-    });
+    const bool is_unmodelled =
+        std::ranges::any_of(unmodelled_module_names, [&](std::string_view each) {
+          return name == each || name.starts_with(std::string(each) + ".");
+        });
     if (is_unmodelled) {
       throw UnmodelledArgument(fmt::format("`{}` is not modelled yet", name));
     }
@@ -101,7 +102,8 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
   options.reshard_to = static_cast<int32_t>(ranks);
 }
 
-FullyShard2Options options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+FullyShard2Options fully_shard_options(const TrainingPlan& plan,
+                                       const StrategyArguments& arguments) {
   check_names(arguments);
   check_sizes(plan, arguments);
   FullyShard2Options options;
@@ -142,7 +144,7 @@ StrategyEntry model_parallel() {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<FullyShard2>(plan, options_from(plan, arguments));
+    return std::make_unique<FullyShard2>(plan, fully_shard_options(plan, arguments));
   };
   return entry;
 }

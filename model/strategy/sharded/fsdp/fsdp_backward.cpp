@@ -6,8 +6,6 @@
 
 namespace lockstep {
 
-using namespace fsdp_sites;
-
 Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& options) {
   const int64_t last = replica_.last_forward();
   const std::vector<BackwardPass> passes = replica_.take_passes(options);
@@ -42,7 +40,7 @@ Program FullyShardedDataParallel::backward(Rank& rank, const StepOptions& option
     }
   }
   for (Unit& unit : units_) {  // 5. the optimizer sees what was reduced
-    unit.state.settle_gradients(rank, division(rank), site_id(take_gradients));
+    unit.state.settle_gradients(rank, division(rank), site_id(fsdp_sites::take_gradients));
   }
 }
 
@@ -61,7 +59,7 @@ Program FullyShardedDataParallel::begin_backward_of(Rank& rank, size_t layer) {
     if (!unit.state.is_gathered()) {
       co_await unshard(rank, unit, unit.gathered_at);
     }
-    unit.state.await_gathered(rank, site_id(wait_for_unit));
+    unit.state.await_gathered(rank, site_id(fsdp_sites::wait_for_unit));
     if (!runs_again && !std::exchange(unit.in_backward, true) &&
         options_.backward_prefetch == FullyShardedOptions::BackwardPrefetch::before) {
       co_await prefetch_backward(rank, index);
@@ -120,8 +118,8 @@ Program FullyShardedDataParallel::end_backward(Rank& rank, Unit& unit, Ticket do
   }
   const bool sharded = unit.state.is_sharded();
   const ShardedUnit::Exchange across{replica_group_.value_or(world_group),
-                                     site_id(reduce_replicas)};
-  unit.state.reduce(rank, shard_exchange(reduce_unit),
+                                     site_id(fsdp_sites::reduce_replicas)};
+  unit.state.reduce(rank, shard_exchange(fsdp_sites::reduce_unit),
                     replica_group_ || !sharded ? &across : nullptr, division(rank), done);
 }
 

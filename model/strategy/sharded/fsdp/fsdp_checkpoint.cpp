@@ -7,8 +7,6 @@
 
 namespace lockstep {
 
-using namespace fsdp_sites;
-
 Task<Bytes> FullyShardedDataParallel::save_checkpoint(Rank& rank, CheckpointRequest request,
                                                       SiteId site) {
   if (options_.saves_in_parts && options_.sharding == FullyShardedOptions::Sharding::none) {
@@ -134,7 +132,7 @@ Program FullyShardedDataParallel::gather_optimizer_state(Rank& rank, size_t opti
     for (const ShardedUnit::Piece& piece : unit->state.pieces()) {
       for (const Slice& state : piece.tensor.state) {
         if (host != nullptr && offload_ == Offload::none) {
-          host->add(rank, state, site_id(gather_optimizer));
+          host->add(rank, state, site_id(fsdp_sites::gather_optimizer));
         }
       }
     }
@@ -172,7 +170,7 @@ Bytes FullyShardedDataParallel::keys_bytes(size_t optimizer) const {
 Program FullyShardedDataParallel::exchange_keys(Rank& rank, size_t optimizer) {
   const bool is_flat = !options_.use_orig_params;
   const Bytes keys = keys_bytes(optimizer);
-  const SiteId site = site_id(gather_optimizer);
+  const SiteId site = site_id(fsdp_sites::gather_optimizer);
   const ObjectExchange exchange{world_group, rank.world_size(), 0, site};
   if (!is_flat) {
     co_await all_gather_pickled(rank, exchange, keys);
@@ -200,8 +198,8 @@ Program FullyShardedDataParallel::gather_states_of(Rank& rank, const Unit& unit,
       most = std::max(most, pieces);
     }
     const Bytes information((counts ? 350 : 200) + of_parameter * most);
-    co_await all_gather_pickled(rank, {shard_group_, shard_ranks_, 0, site_id(gather_optimizer)},
-                                information);
+    co_await all_gather_pickled(
+        rank, {shard_group_, shard_ranks_, 0, site_id(fsdp_sites::gather_optimizer)}, information);
   }
   for (int tensor = 0; tensor < tensors; ++tensor) {
     co_await gather_for_file(rank, unit.state.layout().shard_elements(),

@@ -9,15 +9,6 @@
 
 namespace lockstep {
 
-namespace {
-
-Ticket apply(Rank& rank, Kernel kernel, const std::vector<Slice>& reads,
-             const std::vector<Slice>& writes, double scalar, After after, SiteId site) {
-  return elementwise(rank, kernel, reads, writes, scalar, {compute_stream, after, site});
-}
-
-}  // namespace
-
 GradientDivision GradientDivision::over(int64_t ranks) {
   GradientDivision division;
   const auto count = static_cast<double>(ranks);
@@ -197,7 +188,7 @@ void ShardedUnit::copy_out(Rank& rank, SiteId site) {
     }
   }
   if (replica_->plan().numerics) {
-    apply(rank, Kernel::copy, from, to, 0, {}, site);
+    elementwise(rank, Kernel::copy, from, to, 0, {}, site);
   } else {
     moving(rank, {whole_}, to, {compute_stream, {}, site});
   }
@@ -218,7 +209,7 @@ void ShardedUnit::free_but_part(Rank& rank, int32_t ranks, int32_t index, SiteId
     from.push_back(value.part(piece.first_element, piece.elements));
     to.push_back(part.memory.part(piece.position, piece.elements));
   }
-  part.made = apply(rank, Kernel::copy, from, to, 0, {}, site);
+  part.made = elementwise(rank, Kernel::copy, from, to, 0, {}, site);
   free(rank);
   larger_part_ = part;
 }

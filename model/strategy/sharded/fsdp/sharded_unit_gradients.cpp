@@ -9,15 +9,6 @@
 
 namespace lockstep {
 
-namespace {
-
-Ticket apply(Rank& rank, Kernel kernel, const std::vector<Slice>& reads,
-             const std::vector<Slice>& writes, double scalar, After after, SiteId site) {
-  return elementwise(rank, kernel, reads, writes, scalar, {compute_stream, after, site});
-}
-
-}  // namespace
-
 bool ShardedUnit::has_whole_gradients() const {
   return std::any_of(parameters_.begin(), parameters_.end(), [this](size_t index) {
     return replica_->parameters()[index].tensor.gradient.buffer != no_buffer;
@@ -55,19 +46,19 @@ void ShardedUnit::pack_gradients(Rank& rank, const ShardLayout& layout,
   }
   fill_padding(rank, packed, to, site);
   if (types_.gathered == types_.reduced) {
-    apply(rank, factor == 1 ? Kernel::copy : Kernel::scale, from, to, factor, {done}, site);
+    elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, from, to, factor, {done}, site);
     return;
   }
-  apply(rank, Kernel::cast, from, to, 0, {done}, site);
+  elementwise(rank, Kernel::cast, from, to, 0, {done}, site);
   if (factor != 1) {
-    apply(rank, Kernel::scale, {}, {packed}, factor, {}, site);
+    elementwise(rank, Kernel::scale, {}, {packed}, factor, {}, site);
   }
 }
 
 void ShardedUnit::fill_padding(Rank& rank, const Slice& packed, const std::vector<Slice>& written,
                                SiteId site) {
   if (total_elements(written) < packed.elements) {
-    apply(rank, Kernel::fill, {}, {packed}, 0, {}, site);
+    elementwise(rank, Kernel::fill, {}, {packed}, 0, {}, site);
   }
 }
 
@@ -101,7 +92,8 @@ void ShardedUnit::pack_for_reduction(Rank& rank, const Slice& packed, double fac
 
 void ShardedUnit::take_reduced(Rank& rank, const Slice& sum, double factor, SiteId site) {
   reduced_ = rank.allocate(Purpose::gradient, types_.reduced, sum.elements);
-  apply(rank, factor == 1 ? Kernel::copy : Kernel::scale, {sum}, {reduced_}, factor, {}, site);
+  elementwise(rank, factor == 1 ? Kernel::copy : Kernel::scale, {sum}, {reduced_}, factor, {},
+              site);
   adopt_gradient(rank, site);
 }
 
@@ -142,7 +134,7 @@ void ShardedUnit::settle_gradients(Rank& rank, const GradientDivision& division,
   }
   rank.event({compute_stream, {std::exchange(reduce_done_, Ticket{})}, site});
   if (division.after != 1) {
-    apply(rank, Kernel::scale, {}, {reduced_}, 1 / division.after, {}, site);
+    elementwise(rank, Kernel::scale, {}, {reduced_}, 1 / division.after, {}, site);
   }
   adopt_gradient(rank, site);
 }
@@ -152,7 +144,7 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   Slice reduced = std::exchange(reduced_, Slice{});
   if (types_.reduced != types_.stored) {
     const Slice wide = rank.allocate(Purpose::gradient, types_.stored, reduced.elements);
-    apply(rank, Kernel::cast, {reduced}, {wide}, 0, {}, site);
+    elementwise(rank, Kernel::cast, {reduced}, {wide}, 0, {}, site);
     rank.release(reduced);
     reduced = wide;
   }
@@ -163,7 +155,7 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   if (device_ == host_device) {
     move_to_host(rank, reduced, site);
   } else if (adds) {
-    apply(rank, Kernel::add, {reduced}, {gradient_}, 0, {}, site);
+    elementwise(rank, Kernel::add, {reduced}, {gradient_}, 0, {}, site);
     rank.release(reduced);
   } else {
     gradient_ = reduced;
@@ -206,7 +198,7 @@ Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const S
     return reduced;
   }
   const Slice whole = rank.allocate(Purpose::gradient, types_.stored, layout_.shard_elements());
-  apply(rank, Kernel::fill, {}, {whole}, 0, {}, site);
+  elementwise(rank, Kernel::fill, {}, {whole}, 0, {}, site);
   std::vector<size_t> tensors;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (reduces_[i]) {
@@ -220,7 +212,7 @@ Slice ShardedUnit::in_whole_layout(Rank& rank, const ShardLayout& given, const S
     from.push_back(reduced.part(piece.position, piece.elements));
     to.push_back(whole.part(own->position, piece.elements));
   }
-  apply(rank, Kernel::copy, from, to, 0, {}, site);
+  elementwise(rank, Kernel::copy, from, to, 0, {}, site);
   rank.release(reduced);
   return whole;
 }
