@@ -184,8 +184,12 @@ class Launch {
 
   // A rank that works is not waiting, however long it takes. Where one could not join, nobody can.
   void wait_for_the_others() {
+    const auto first = children_.first_ended();
+    if (!first) {
+      return;  // given up before any ended
+    }
     const std::chrono::milliseconds grace =
-        could_not_run(*children_.first_ended())
+        could_not_run(*first)
             ? std::chrono::milliseconds(end_grace)
             : 2 * options_.hang_after + std::chrono::milliseconds(coming_down);
     std::vector<WorkMeter> meters;

@@ -387,8 +387,7 @@ TEST_CASE("a version of a library that no rule asks for is noted as without effe
 
 TEST_CASE("a strategy has a name for the reader and the name of its entry") {
   const StrategyRegistry registry = standard_strategies();
-  for (const char* name : {"ddp", "ddp_spawn", "fsdp", "deepspeed", "deepspeed_stage_1",
-                           "deepspeed_stage_3_offload"}) {
+  for (const char* name : {"ddp", "ddp_spawn", "deepspeed", "deepspeed_stage_3_offload"}) {
     INFO(name);
     const Preparation preparation = prepare(
         scenario_of(std::string("version: 1\nmodel: {preset: mlp}\ntrainer: {accelerator: gpu, "
