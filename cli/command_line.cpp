@@ -283,8 +283,8 @@ std::variant<Request, Answer> parse_command_line(const std::vector<std::string>&
 Answer execute(const Request& request, const Style& style) {
   Style shown = request.output.empty() ? style : Style{};
   shown.progress = style.progress;
-  for (const std::string& path : {request.output, request.timeline, request.junit,
-                                  request.sweep.plot, request.sweep.rows}) {
+  for (const std::string& path :
+       {request.output, request.timeline, request.junit, request.sweep.plot, request.sweep.rows}) {
     if (!path.empty()) {
       check_writable(path);
     }

@@ -27,8 +27,7 @@ Commands
   compare   compare the reports of ranks under torchrun, mpirun or srun with the simulation
   calibrate measure this machine, for predictions based on measurements
   test      check every case of files and folders against its expectations; for CI
-  explain   print a page about a finding (LS101), a result (step_time), the presets, or common
-            claims of guides (guides); --env: show each rank's environment and launch command
+  explain   print a page about a finding (LS101), result, key, guide; --env: each rank's environment
   schema    print the scenario format as JSON Schema, for editors
   doctor    check what this machine can execute, and how to install what is missing
 
@@ -213,8 +212,8 @@ Every combination is a case, predicted as `run` does; each row has the line that
 
   --vary KEY=V1,V2,..   values of a key (repeatable): all combinations are cases
   --vary-file FILE      a CSV file instead: keys in its first line, one case in each other
-  --where CONDITION     show the rows that meet it (repeatable): results as in `expect`, varied keys,
-                        case, verdict: --where "verdict == 'ok' and step_time < 1 s"
+  --where CONDITION     show the rows that meet it (repeatable): results as in `expect`, varied
+                        keys, case, verdict: --where "verdict == 'ok' and step_time < 1 s"
   --sort NAME[:desc]    by a result, a varied key or case
   --plot FILE           draw lines as SVG: --y over --x
   --x KEY               a varied key of numbers (the first one)

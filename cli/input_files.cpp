@@ -20,12 +20,11 @@ struct Output {
 };
 
 std::vector<Output> outputs_of(const Request& request) {
-  std::vector<Output> outputs = {
-      {"-o", request.output},
-      {"--timeline", request.timeline},
-      {"--junit", request.junit},
-      {"--plot", request.sweep.plot},
-      {"--out", request.sweep.rows}};
+  std::vector<Output> outputs = {{"-o", request.output},
+                                 {"--timeline", request.timeline},
+                                 {"--junit", request.junit},
+                                 {"--plot", request.sweep.plot},
+                                 {"--out", request.sweep.rows}};
   std::erase_if(outputs, [](const Output& output) { return output.path.empty(); });
   return outputs;
 }

@@ -58,7 +58,7 @@ struct Request {
   bool skip_values = false;    ///< of `exec` and `compare`: the simulation repeats no arithmetic
   bool environment = false;    ///< of `explain`: what each rank of a scenario is started with
   SweepRequest sweep{};
-  int64_t draw_faults = 0;     ///< of `verify`: how many, from the seed
+  int64_t draw_faults = 0;  ///< of `verify`: how many, from the seed
 };
 
 }  // namespace lockstep::cli

@@ -21,9 +21,9 @@ namespace {
 
 SweepCases cases_of(const SweepRequest& request) {
   if (request.vary.empty() == request.vary_file.empty()) {
-    throw SweepError(request.vary.empty() ? "nothing to vary"
-                                          : "--vary and --vary-file exclude each other",
-                     "write --vary trainer.devices=2,4,8, or --vary-file cases.csv");
+    throw SweepError(
+        request.vary.empty() ? "nothing to vary" : "--vary and --vary-file exclude each other",
+        "write --vary trainer.devices=2,4,8, or --vary-file cases.csv");
   }
   return request.vary.empty() ? SweepCases::of_file(request.vary_file)
                               : SweepCases::of_grid(request.vary);
@@ -65,10 +65,9 @@ void check_settings(const CaseSource& source, const SweepCases& cases) {
     const std::string key = setting.substr(0, setting.find('='));
     if (std::ranges::count(cases.keys(), key) > 0) {
       const auto option = source.option_of_key.find(key);
-      throw SweepError(
-          fmt::format("`{}` is varied, and {} sets it", key,
-                      option == source.option_of_key.end() ? "--set" : option->second),
-          "remove one of the two");
+      throw SweepError(fmt::format("`{}` is varied, and {} sets it", key,
+                                   option == source.option_of_key.end() ? "--set" : option->second),
+                       "remove one of the two");
     }
   }
 }
@@ -89,9 +88,9 @@ void choose_case(Inputs& inputs) {
     }
   }
   if (names.size() > 1) {
-    throw SweepError(fmt::format("{} has {} cases, and a sweep is of one", inputs.source.path,
-                                 names.size()),
-                     fmt::format("write {}:{}", inputs.source.path, names.front()));
+    throw SweepError(
+        fmt::format("{} has {} cases, and a sweep is of one", inputs.source.path, names.size()),
+        fmt::format("write {}:{}", inputs.source.path, names.front()));
   }
   if (!names.empty() && !names.front().empty()) {
     inputs.source.scenario_case = names.front();
@@ -161,7 +160,8 @@ class RunningSweep {
   std::string notes(const std::string& path) const {
     std::string text;
     if (log_ && log_->before().is_torn) {
-      text += fmt::format("note: the last line of {} was not complete; its case runs again\n", path);
+      text +=
+          fmt::format("note: the last line of {} was not complete; its case runs again\n", path);
     }
     if (log_ && !log_->before().lines.empty()) {
       text += fmt::format("note: {} rows were in {} already\n", log_->before().lines.size(), path);
@@ -185,9 +185,10 @@ std::string how_to_go_on(const Request& request, size_t missing) {
     again += " --resume";
   }
   return request.sweep.rows.empty()
-             ? fmt::format("{} cases have not run\n   = --out FILE keeps the rows, so that "
-                           "--resume goes on with them\n",
-                           missing)
+             ? fmt::format(
+                   "{} cases have not run\n   = --out FILE keeps the rows, so that "
+                   "--resume goes on with them\n",
+                   missing)
              : fmt::format("{} cases have not run; the others are in {}\n   = go on: {}\n", missing,
                            request.sweep.rows, again);
 }
@@ -252,9 +253,9 @@ Answer run_cases_of(const Request& request, const Style& style) {
   const Deadline deadline(request.time_limit_s, request.value_memory);
   Answer answer;
   answer.diagnostics = sweep.notes(request.sweep.rows);
-  answer.leaves_threads = run_missing(request, inputs, cases, sweep, deadline,
-                                      request.progress || style.progress)
-                              .leaves_threads;
+  answer.leaves_threads =
+      run_missing(request, inputs, cases, sweep, deadline, request.progress || style.progress)
+          .leaves_threads;
   const size_t missing = sweep.missing().size();
   if (missing == 0) {
     sweep.finish(request.sweep.rows);

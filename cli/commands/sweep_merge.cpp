@@ -46,10 +46,9 @@ void add_file(const std::string& path, Merged& merged) {
     merged.first_file = path;
   }
   if (const std::string differs = difference_of(*file.header, merged.header); !differs.empty()) {
-    throw SweepError(fmt::format("{} and {} are of different sweeps: {}", path, merged.first_file,
-                                 differs),
-                     "\"there\" is the former; merge the shards of one sweep",
-                     ExitCode::bad_input);
+    throw SweepError(
+        fmt::format("{} and {} are of different sweeps: {}", path, merged.first_file, differs),
+        "\"there\" is the former; merge the shards of one sweep", ExitCode::bad_input);
   }
   if (file.header->shards != merged.header.shards) {
     throw SweepError(fmt::format("{} is one of {} shards, and {} is one of {}", path,
@@ -94,9 +93,9 @@ void check_cases(const Merged& merged) {
       missing += merged.lines.contains(number) ? 0 : 1;
     }
     if (missing > 0) {
-      throw SweepError(fmt::format("{} lacks {} cases of shard {}/{}", path, missing, index,
-                                   shard.shards),
-                       "run the command of this shard again with --resume", ExitCode::bad_input);
+      throw SweepError(
+          fmt::format("{} lacks {} cases of shard {}/{}", path, missing, index, shard.shards),
+          "run the command of this shard again with --resume", ExitCode::bad_input);
     }
   }
 }
@@ -117,9 +116,10 @@ std::vector<std::vector<std::string>> values_of(const Merged& merged) {
 }
 
 void refuse_running_options(const SweepRequest& request) {
-  for (const auto& [name, given] :
-       {std::pair("--vary", !request.vary.empty()), {"--vary-file", !request.vary_file.empty()},
-        {"--shard", !request.shard.empty()}, {"--resume", request.resume}}) {
+  for (const auto& [name, given] : {std::pair("--vary", !request.vary.empty()),
+                                    {"--vary-file", !request.vary_file.empty()},
+                                    {"--shard", !request.shard.empty()},
+                                    {"--resume", request.resume}}) {
     if (given) {
       throw SweepError(fmt::format("--merge runs nothing, so it takes no {}", name),
                        "name the files of the shards alone");

@@ -24,8 +24,8 @@ std::vector<std::pair<std::string, std::string>> example_of(
     const SweepHeader& header, const std::vector<std::vector<std::string>>& values) {
   std::vector<std::pair<std::string, std::string>> example;
   for (size_t key = 0; key < header.keys.size(); ++key) {
-    const auto some = std::ranges::find_if(
-        values[key], [](const std::string& value) { return !value.empty(); });
+    const auto some =
+        std::ranges::find_if(values[key], [](const std::string& value) { return !value.empty(); });
     example.emplace_back(header.keys[key], some == values[key].end() ? "" : *some);
   }
   return example;

@@ -46,9 +46,8 @@ Value figure_of(const Json& json, std::string_view name) {
   }
   const Value like = figure_stand_in(name, 0);
   if (!like.is(Value::Kind::quantity)) {
-    return json.is_number_integer() && !like.is(Value::Kind::floating)
-               ? Value(json.get<int64_t>())
-               : Value(json.get<double>());
+    return json.is_number_integer() && !like.is(Value::Kind::floating) ? Value(json.get<int64_t>())
+                                                                       : Value(json.get<double>());
   }
   if (like.quantity().kind != QuantityKind::time) {
     return Value(Bytes(json.get<int64_t>()));
@@ -86,9 +85,8 @@ std::string difference_of(const SweepHeader& there, const SweepHeader& here) {
     return "one is a grid of --vary, the other a list of --vary-file";
   }
   for (size_t index = 0; index < here.values.size() && index < here.keys.size(); ++index) {
-    const std::string text =
-        differing(fmt::format("the values of `{}`", here.keys[index]),
-                  list_of(there.values[index]), list_of(here.values[index]));
+    const std::string text = differing(fmt::format("the values of `{}`", here.keys[index]),
+                                       list_of(there.values[index]), list_of(here.values[index]));
     if (!text.empty()) {
       return text;
     }
@@ -201,8 +199,8 @@ std::string add_line(const std::string& line, SweepFile& file) {
     return fmt::format("is case {}, which is not of shard {}/{}", row->number, file.header->shard,
                        file.header->shards);
   }
-  file.is_in_order = file.is_in_order &&
-                     (file.lines.empty() || file.lines.rbegin()->first < row->number);
+  file.is_in_order =
+      file.is_in_order && (file.lines.empty() || file.lines.rbegin()->first < row->number);
   const auto [known, is_new] = file.lines.try_emplace(row->number, line);
   return is_new || known->second == line
              ? ""

@@ -12,9 +12,9 @@ namespace lockstep {
 
 /// What a sweep is: the first line of the file that holds its rows.
 struct SweepHeader {
-  std::string version;   ///< of the program
-  std::string scenario;  ///< FILE or FILE:CASE
-  std::string digest;    ///< of the bytes of all files that the cases read
+  std::string version;                           ///< of the program
+  std::string scenario;                          ///< FILE or FILE:CASE
+  std::string digest;                            ///< of the bytes of all files that the cases read
   std::vector<std::string> settings;             ///< of every case: KEY=VALUE
   std::vector<std::string> keys;                 ///< that differ
   std::vector<std::vector<std::string>> values;  ///< of each key; empty: the cases are a list
@@ -40,12 +40,12 @@ std::optional<SweepRow> row_of(const std::string& line);
 
 /// The rows that a file holds, as their lines.
 struct SweepFile {
-  std::optional<SweepHeader> header;  ///< none: the file is empty, or its first line is torn
+  std::optional<SweepHeader> header;     ///< none: the file is empty, or its first line is torn
   std::map<int64_t, std::string> lines;  ///< by number
-  int64_t whole_bytes = 0;  ///< up to the end of the last complete line
-  bool is_torn = false;     ///< a last line without its end is left out
-  bool is_in_order = true;  ///< the lines are those of `lines`, in their order
-  std::string fault;        ///< what is wrong, with the line; empty: nothing
+  int64_t whole_bytes = 0;               ///< up to the end of the last complete line
+  bool is_torn = false;                  ///< a last line without its end is left out
+  bool is_in_order = true;               ///< the lines are those of `lines`, in their order
+  std::string fault;                     ///< what is wrong, with the line; empty: nothing
 };
 
 /// Reads what was written so far. Duplicates of a row must be equal.

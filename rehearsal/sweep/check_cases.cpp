@@ -14,7 +14,7 @@ namespace lockstep::cli {
 
 namespace {
 
-constexpr size_t values_tried = 1'000;       // of each key
+constexpr size_t values_tried = 1'000;      // of each key
 constexpr size_t combinations_tried = 100;  // of a value that is complained about
 constexpr size_t most_errors = 20;
 

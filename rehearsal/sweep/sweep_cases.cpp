@@ -18,9 +18,8 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 std::string without_blanks(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t");
-  return begin == std::string::npos
-             ? ""
-             : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+  return begin == std::string::npos ? ""
+                                    : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
 // `ddp,{FSDPStrategy: {a: 1, b: 2}}` has two parts.

@@ -13,8 +13,7 @@ namespace lockstep::cli {
 /// Why a sweep cannot begin or go on; what() is "error: ..", with what to do in the next line.
 class SweepError final : public std::runtime_error {
  public:
-  SweepError(const std::string& message, const std::string& remedy,
-             ExitCode code = ExitCode::usage)
+  SweepError(const std::string& message, const std::string& remedy, ExitCode code = ExitCode::usage)
       : std::runtime_error("error: " + message + (remedy.empty() ? "" : "\n   = " + remedy) + "\n"),
         code_(code) {}
   ExitCode code() const { return code_; }

@@ -17,9 +17,10 @@ namespace {
 
 [[noreturn]] void fail(const std::string& path) {
   const int reason = errno;
-  throw OutputError(fmt::format("cannot write {} (--out): {}\n   = rows before this one are kept; "
-                                "make room or name another file, and add --resume to go on",
-                                path, std::strerror(reason)));
+  throw OutputError(
+      fmt::format("cannot write {} (--out): {}\n   = rows before this one are kept; "
+                  "make room or name another file, and add --resume to go on",
+                  path, std::strerror(reason)));
 }
 
 }  // namespace

@@ -158,9 +158,9 @@ std::string drawn_line(const std::vector<Point>& points, size_t index, const Sca
   for (const Point& point : points) {
     const double at = x.at(point.x);
     if (!point.y) {
-      marks += fmt::format(
-          "<path d=\"M{:.1f} {:.1f}l8 8m0 -8l-8 8\" stroke=\"{}\" fill=\"none\"/>\n", at - 4,
-          top + height - 12, colour);
+      marks +=
+          fmt::format("<path d=\"M{:.1f} {:.1f}l8 8m0 -8l-8 8\" stroke=\"{}\" fill=\"none\"/>\n",
+                      at - 4, top + height - 12, colour);
       joined = false;
       continue;
     }

@@ -27,9 +27,8 @@ struct TableRow {
 };
 
 const std::vector<std::string>& figure_titles() {
-  static const std::vector<std::string> titles = {"step time",    "samples/s",
-                                                  "exposed comm", "memory per GPU",
-                                                  "host memory",  "total time"};
+  static const std::vector<std::string> titles = {"step time",      "samples/s",   "exposed comm",
+                                                  "memory per GPU", "host memory", "total time"};
   return titles;
 }
 
@@ -84,8 +83,7 @@ TableRow table_row(const SweepRow& row, const std::vector<std::string>& keys) {
   const Value speed = value_in(row, "throughput");
   const Value peak = value_in(row, "memory.peak");
   shown.speed = speed.is_number() ? std::optional(speed.number()) : std::nullopt;
-  shown.peak =
-      peak.is(Value::Kind::quantity) ? std::optional(peak.quantity().count) : std::nullopt;
+  shown.peak = peak.is(Value::Kind::quantity) ? std::optional(peak.quantity().count) : std::nullopt;
   return shown;
 }
 
@@ -164,7 +162,8 @@ std::string render(std::vector<TableRow>& rows, const std::vector<std::string>& 
   for (const TableRow& row : rows) {
     codes_width = std::max(codes_width, row.codes.size());
     const size_t verdict = row.verdict.size() + 2;
-    codes_width = std::max(codes_width, verdict > figures_width + 2 ? verdict - figures_width - 2 : 0);
+    codes_width =
+        std::max(codes_width, verdict > figures_width + 2 ? verdict - figures_width - 2 : 0);
   }
   // Behind a long verdict the command simply follows: nothing is cut off.
   codes_width = std::min<size_t>(codes_width, 24);
@@ -174,10 +173,10 @@ std::string render(std::vector<TableRow>& rows, const std::vector<std::string>& 
                      "  run it again\n";
   text = style.strong(text.substr(0, text.size() - 1)) + "\n";
   for (const TableRow& row : rows) {
-    const std::string middle = row.figures.empty()
-                                   ? "  " + row.verdict
-                                   : aligned(row.figures, widths, true) +
-                                         (row.codes.empty() ? "" : "  " + row.codes);
+    const std::string middle =
+        row.figures.empty()
+            ? "  " + row.verdict
+            : aligned(row.figures, widths, true) + (row.codes.empty() ? "" : "  " + row.codes);
     text += aligned(row.begin, begin_widths, false) +
             fmt::format("{:<{}}  {}\n", middle, total, row.command);
   }

@@ -89,8 +89,8 @@ std::vector<const std::string*> SweepView::select(
       continue;
     }
     const Value value = sort_.empty() ? Value() : value_in(row, sort_);
-    kept.push_back({&line, value.is(Value::Kind::null) ? std::nullopt
-                                                       : std::optional(sort_key(value))});
+    kept.push_back(
+        {&line, value.is(Value::Kind::null) ? std::nullopt : std::optional(sort_key(value))});
   }
   std::ranges::stable_sort(kept, [&](const Sorted& left, const Sorted& right) {
     if (!left.key || !right.key) {

@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
 #include "io/sweep/sweep_file.hpp"
-#include "tests/cli_test/program.hpp"
+#include "tests/unit/written_files.hpp"
 
 using namespace lockstep;
-using lockstep::test::Folder;
+using lockstep::test::WrittenFiles;
 
 namespace {
 
@@ -65,21 +65,23 @@ TEST_CASE("what differs between two sweeps is named") {
     change(there);
     return difference_of(there, some_header());
   };
-  CHECK(differs([](SweepHeader& one) { one.values[0] = {"2", "8"}; }) ==
-        "the values of `trainer.devices`: 2, 8 there, 2, 4 here");
+  CHECK(differs([](SweepHeader& one) {
+          one.values[0] = {"2", "8"};
+        }) == "the values of `trainer.devices`: 2, 8 there, 2, 4 here");
   CHECK(differs([](SweepHeader& one) { one.keys.pop_back(); }).find("varied keys") !=
         std::string::npos);
   CHECK(differs([](SweepHeader& one) { one.digest = "1"; }).find("content") != std::string::npos);
   CHECK(differs([](SweepHeader& one) { one.version = "2"; }) ==
         "the version of lockstep: 2 there, 1.2.3 here");
-  CHECK(differs([](SweepHeader& one) { one.settings.clear(); }) == "settings: none there, a.b=1 here");
+  CHECK(differs([](SweepHeader& one) { one.settings.clear(); }) ==
+        "settings: none there, a.b=1 here");
   CHECK(differs([](SweepHeader& one) { one.values.clear(); }).find("--vary-file") !=
         std::string::npos);
   CHECK(differs([](SweepHeader& one) { one.shard = 7; }).empty());
 }
 
 TEST_CASE("a last line that is not complete is left out, and a damaged one is an error") {
-  const Folder folder;
+  const WrittenFiles folder;
   const std::string whole = line_of(some_header()) + "\n" + line_of(some_row(1)) + "\n";
   const SweepFile good = read_sweep_file(folder.write("good", whole));
   CHECK(good.fault.empty());

@@ -9,8 +9,8 @@ namespace {
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
 const Keys& keys() {
-  static const Keys some = {{"trainer.devices", "2"}, {"cluster.gpu.memory", "40 GB"},
-                            {"trainer.strategy", "ddp"}};
+  static const Keys some = {
+      {"trainer.devices", "2"}, {"cluster.gpu.memory", "40 GB"}, {"trainer.strategy", "ddp"}};
   return some;
 }
 
@@ -42,9 +42,10 @@ SweepFilterError error_of(const std::string& condition) {
 }  // namespace
 
 TEST_CASE("a condition compares results and keys with their units") {
-  const SweepRow row = row_with(8, {{"step_time", Value(Time(40'000'000'000))},
-                                    {"memory.peak", Value(Bytes(int64_t{79} << 30))},
-                                    {"breakdown.exposed_communication", Value(Time(1'000'000'000))}});
+  const SweepRow row =
+      row_with(8, {{"step_time", Value(Time(40'000'000'000))},
+                   {"memory.peak", Value(Bytes(int64_t{79} << 30))},
+                   {"breakdown.exposed_communication", Value(Time(1'000'000'000))}});
   CHECK(keeps("step_time < 41 ms", row));
   CHECK_FALSE(keeps("step_time < 40 ms", row));
   CHECK(keeps("memory.peak < 80 GiB and memory.peak > 80 GB", row));

@@ -2,10 +2,10 @@
 
 #include "rehearsal/sweep/csv_cells.hpp"
 #include "rehearsal/sweep/sweep_cases.hpp"
-#include "tests/cli_test/program.hpp"
+#include "tests/unit/written_files.hpp"
 
 using namespace lockstep::cli;
-using lockstep::test::Folder;
+using lockstep::test::WrittenFiles;
 
 namespace {
 
@@ -22,7 +22,7 @@ std::string refusal(const Texts& arguments) {
 }
 
 std::string refusal_of_file(const std::string& text) {
-  const Folder folder;
+  const WrittenFiles folder;
   try {
     SweepCases::of_file(folder.write("a.csv", text));
   } catch (const SweepError& error) {
@@ -69,11 +69,11 @@ TEST_CASE("keys and values that cannot be varied are refused") {
 }
 
 TEST_CASE("a list of cases comes from a file and an empty cell sets nothing") {
-  const Folder folder;
-  const std::string path = folder.write(
-      "cases.csv",
-      "\xef\xbb\xbf"
-      "trainer.devices,\"verify.world_sizes\"\r\n2,\"[2,4]\"\r\n\r\n4,\n2,[8]\n");
+  const WrittenFiles folder;
+  const std::string path =
+      folder.write("cases.csv",
+                   "\xef\xbb\xbf"
+                   "trainer.devices,\"verify.world_sizes\"\r\n2,\"[2,4]\"\r\n\r\n4,\n2,[8]\n");
   const SweepCases cases = SweepCases::of_file(path);
   REQUIRE(cases.count() == 3);
   CHECK(cases.keys() == Texts{"trainer.devices", "verify.world_sizes"});
@@ -91,8 +91,7 @@ TEST_CASE("a file that is no list of cases is refused with the line") {
         std::string::npos);
   CHECK(refusal_of_file("a\n").find("has no cases") != std::string::npos);
   CHECK(refusal_of_file("a,\n1,2\n").find("key 2 is empty") != std::string::npos);
-  CHECK(refusal_of_file("a,b\n\"1,2\n").find("line 2: a quote is not closed") !=
-        std::string::npos);
+  CHECK(refusal_of_file("a,b\n\"1,2\n").find("line 2: a quote is not closed") != std::string::npos);
   CHECK(refusal_of_file("a,b\n\"1\"x,2\n").find("line 2: `x` follows a quoted cell") !=
         std::string::npos);
   CHECK_THROWS_AS(SweepCases::of_file("/there/is/no/such.csv"), SweepError);

@@ -67,8 +67,8 @@ TEST_CASE("an axis has the largest unit that the values reach") {
 }
 
 TEST_CASE("a plot has a line for each combination of the other keys") {
-  const PlottedRows rows = rows_of({{4, "bf16", 20}, {2, "bf16", 10}, {2, "fp32", 30}, {4, "fp32", 0},
-                                    {8, "fp32", 50}});
+  const PlottedRows rows =
+      rows_of({{4, "bf16", 20}, {2, "bf16", 10}, {2, "fp32", 30}, {4, "fp32", 0}, {8, "fp32", 50}});
   const std::string svg = sweep_plot(rows.shown, {"devices", "step_time"});
   CHECK(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
   CHECK(svg.ends_with("</svg>\n"));
@@ -96,17 +96,20 @@ TEST_CASE("what cannot be plotted is refused") {
   };
   CHECK(said([] { check_plot_key("devises", {"devices"}, {}); }).find("did you mean `devices`") !=
         std::string::npos);
-  CHECK(said([] { check_plot_key("a", {"a"}, {"1", "ddp"}); }).find("`ddp` of a is none") !=
-        std::string::npos);
+  CHECK(said([] {
+          check_plot_key("a", {"a"}, {"1", "ddp"});
+        }).find("`ddp` of a is none") != std::string::npos);
   check_plot_key("a", {"a"}, {"1", "40 GB", ""});
   const PlottedRows none = rows_of({{2, "fp32", 0}});
-  CHECK(said([&] { sweep_plot(none.shown, {"devices", "step_time"}); })
-            .find("no case that is shown has a step_time") != std::string::npos);
+  CHECK(said([&] {
+          sweep_plot(none.shown, {"devices", "step_time"});
+        }).find("no case that is shown has a step_time") != std::string::npos);
   std::vector<std::tuple<int, std::string, int>> many;
   for (int index = 0; index < 25; ++index) {
     many.emplace_back(2, "p" + std::to_string(index), 5);
   }
   const PlottedRows crowd = rows_of(many);
-  CHECK(said([&] { sweep_plot(crowd.shown, {"devices", "step_time"}); })
-            .find("25 lines are too many") != std::string::npos);
+  CHECK(said([&] {
+          sweep_plot(crowd.shown, {"devices", "step_time"});
+        }).find("25 lines are too many") != std::string::npos);
 }
