@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -62,6 +63,20 @@ std::vector<double> plot_ticks(double least, double most) {
   const auto last = static_cast<int64_t>(std::ceil((most > least ? most : least + span) / step));
   for (int64_t tick = first; tick <= last; ++tick) {
     ticks.push_back(static_cast<double>(tick) * step);
+  }
+  return ticks;
+}
+
+std::vector<double> plot_log_ticks(double least, double most) {
+  constexpr double powers_max = 12;
+  const double base = std::log2(most / least) <= powers_max ? 2 : 10;
+  // Powers come out a little beside whole exponents.
+  constexpr double slack = 1e-9;
+  const auto exponent = [&](double value) { return std::log(value) / std::log(base); };
+  std::vector<double> ticks;
+  const auto last = static_cast<int>(std::ceil(exponent(most) - slack));
+  for (auto at = static_cast<int>(std::floor(exponent(least) + slack)); at <= last; ++at) {
+    ticks.push_back(std::pow(base, at));
   }
   return ticks;
 }

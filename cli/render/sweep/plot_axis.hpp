@@ -20,6 +20,8 @@ double plot_number(const Value& value);
 
 /// About five round numbers that span all from `least` to `most`.
 std::vector<double> plot_ticks(double least, double most);
+/// Powers of 2, or of 10 where these would be too many, that span all; `least` is above 0.
+std::vector<double> plot_log_ticks(double least, double most);
 std::string tick_text(double tick);
 
 }  // namespace lockstep::cli

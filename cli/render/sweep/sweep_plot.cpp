@@ -106,11 +106,15 @@ struct Scale {
   PlotUnit unit;
   double begin = 0;  ///< pixels
   double length = 0;
+  bool is_logarithmic = false;
 
   double at(double count) const {
-    const double span = ticks.back() - ticks.front();
-    return begin + length * (count / unit.counts - ticks.front()) / span;
+    const double first = spread(ticks.front());
+    return begin + length * (spread(count / unit.counts) - first) / (spread(ticks.back()) - first);
   }
+
+ private:
+  double spread(double number) const { return is_logarithmic ? std::log2(number) : number; }
 };
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text) {
@@ -125,7 +129,11 @@ std::string segment(double x1, double y1, double x2, double y2, const char* colo
 }
 
 std::string with_unit(const std::string& name, const PlotUnit& unit) {
-  return unit.name.empty() ? name : fmt::format("{} ({})", name, unit.name);
+  std::string text = unit.name;
+  if (name == "throughput") {
+    text += text.empty() ? "samples/s" : " samples/s";
+  }
+  return text.empty() ? name : fmt::format("{} ({})", name, text);
 }
 
 std::string drawn_axes(const Scale& x, const Scale& y, const PlotAxes& axes) {
@@ -143,7 +151,7 @@ std::string drawn_axes(const Scale& x, const Scale& y, const PlotAxes& axes) {
   svg += segment(left, top + height, left + width, top + height, "#333333");
   svg += segment(left, top, left, top + height, "#333333");
   svg += text_at(left + width / 2, top + height + 42, "middle", with_unit(axes.x, x.unit));
-  svg += text_at(left, top - 14, "middle", with_unit(axes.y, y.unit));
+  svg += text_at(10, top - 12, "start", with_unit(axes.y, y.unit));
   return svg;
 }
 
@@ -193,6 +201,17 @@ std::string drawn_legend(const Plotted& all, bool has_gaps) {
   return svg + (has_gaps ? text_at(left, at, "start", "x at the foot: no such result") : "");
 }
 
+// Keys that grow by factors are easier to read on an axis of powers.
+Scale scale_of_key(const Value& largest, double least) {
+  constexpr double wide = 20;
+  const PlotUnit unit = plot_unit(largest);
+  const double most = plot_number(largest) / unit.counts;
+  if (least <= 0 || most < wide * least / unit.counts) {
+    return {plot_ticks(least / unit.counts, most), unit, left, width};
+  }
+  return {plot_log_ticks(least / unit.counts, most), unit, left, width, true};
+}
+
 Scale scale_of(const Value& largest, double least, double begin, double length) {
   const PlotUnit unit = plot_unit(largest);
   return {plot_ticks(least / unit.counts, plot_number(largest) / unit.counts), unit, begin, length};
@@ -235,7 +254,7 @@ std::string sweep_plot(const ShownSweep& sweep, const PlotAxes& axes) {
       has_gaps = has_gaps || !point.y;
     }
   }
-  const Scale x = scale_of(all.largest_x, least_x, left, width);
+  const Scale x = scale_of_key(all.largest_x, least_x);
   const Scale y = scale_of(all.largest_y, least_y, top + height, -height);
   const double whole_height =
       top + height + 76 + legend_row * static_cast<double>(all.names.size() + 1);
@@ -244,7 +263,7 @@ std::string sweep_plot(const ShownSweep& sweep, const PlotAxes& axes) {
       "viewBox=\"0 0 720 {0:.0f}\" font-family=\"sans-serif\" font-size=\"13\" "
       "fill=\"#222222\">\n<rect width=\"720\" height=\"{0:.0f}\" fill=\"#ffffff\"/>\n",
       whole_height);
-  svg += text_at(left + width, top - 14, "end", sweep.header.scenario);
+  svg += text_at(left + width, 14, "end", sweep.header.scenario);
   svg += drawn_axes(x, y, axes);
   for (size_t index = 0; index < all.names.size(); ++index) {
     svg += drawn_line(all.lines.at(all.names[index]), index, x, y);

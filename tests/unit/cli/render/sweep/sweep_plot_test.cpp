@@ -59,6 +59,16 @@ TEST_CASE("ticks are round and span the values") {
   }
 }
 
+TEST_CASE("a key that grows by factors has an axis of powers") {
+  CHECK(plot_log_ticks(1, 64) == std::vector<double>{1, 2, 4, 8, 16, 32, 64});
+  CHECK(plot_log_ticks(3, 100) == std::vector<double>{2, 4, 8, 16, 32, 64, 128});
+  CHECK(plot_log_ticks(2, 90'000) == std::vector<double>{1, 10, 100, 1000, 10'000, 100'000});
+  const PlottedRows rows = rows_of({{1, "bf16", 50}, {8, "bf16", 50}, {64, "bf16", 50}});
+  const std::string svg = sweep_plot(rows.shown, {"devices", "step_time"});
+  // 8 is in the middle between 1 and 64.
+  CHECK(svg.find("d=\"M90.0 40.0L370.0 40.0L650.0 40.0\"") != std::string::npos);
+}
+
 TEST_CASE("an axis has the largest unit that the values reach") {
   CHECK(plot_unit(Value(Time(41'000'000'000))).name == "ms");
   CHECK(plot_unit(Value(Bytes(int64_t{80} << 30))).name == "GiB");
