@@ -46,6 +46,7 @@ class CellReader {
 
   std::string quoted() {
     std::string cell;
+    const int begins = number_;
     for (++at_; at_ < text_.size(); ++at_) {
       const bool is_quote = text_[at_] == '"';
       if (is_quote && text_.substr(at_ + 1, 1) != "\"") {
@@ -59,7 +60,7 @@ class CellReader {
       number_ += text_[at_] == '\n' ? 1 : 0;
       cell += text_[at_];
     }
-    fault_ = fmt::format("line {}: a quote is not closed", number_);
+    fault_ = fmt::format("line {}: a quote is not closed", begins);
     return cell;
   }
 
