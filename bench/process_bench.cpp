@@ -12,10 +12,36 @@
 
 namespace {
 
-enum class Workload : uint8_t { bare, ddp, epochs };
+enum class Workload : uint8_t { bare, ddp, epochs, sweep_mlp, sweep_gpt2 };
 
-// `size`: ranks, or epochs.
+// A training on 64 GPUs with so many settings: batch sizes, and 20 sizes of DDP's buckets.
+std::vector<std::string> sweep(Workload workload, int64_t cases) {
+  std::string batch_sizes = "1";
+  for (int64_t size = 2; size <= cases / 20; ++size) {
+    batch_sizes += "," + std::to_string(size);
+  }
+  std::string buckets;
+  for (int64_t mebibytes = 5; mebibytes <= 100; mebibytes += 5) {
+    buckets += (buckets.empty() ? "" : ",") + std::string("{DDPStrategy: {bucket_cap_mb: ") +
+               std::to_string(mebibytes) + "}}";
+  }
+  std::vector<std::string> words{LOCKSTEP_PROGRAM, "sweep",
+                                 std::string(LOCKSTEP_SOURCE_DIR) + "/bench/ddp_nodes.yaml"};
+  words.insert(words.end(),
+               {"--set", "cluster.nodes=8", "--set", "trainer.num_nodes=8", "--set",
+                "data.train.samples=16384", "--vary", "data.train.batch_size=" + batch_sizes,
+                "--vary", "trainer.strategy=" + buckets});
+  if (workload == Workload::sweep_gpt2) {
+    words.insert(words.end(), {"--set", "model={preset: gpt2}"});
+  }
+  return words;
+}
+
+// `size`: ranks, epochs, or cases.
 std::vector<std::string> command(const char* verb, Workload workload, int64_t size) {
+  if (workload == Workload::sweep_mlp || workload == Workload::sweep_gpt2) {
+    return sweep(workload, size);
+  }
   const std::string root = LOCKSTEP_SOURCE_DIR;
   std::vector<std::string> words{LOCKSTEP_PROGRAM, verb};
   if (workload == Workload::bare) {
@@ -118,5 +144,13 @@ BENCHMARK_CAPTURE(whole_command, run_epochs, "run", Workload::epochs)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(whole_command, verify_epochs, "verify", Workload::epochs)
     ->Arg(90)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_command, sweep_mlp, "sweep", Workload::sweep_mlp)
+    ->Arg(1'000)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_command, sweep_gpt2, "sweep", Workload::sweep_gpt2)
+    ->Arg(1'000)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);

@@ -13,9 +13,9 @@
 
 #include "cli/help.hpp"
 #include "cli/mistyped.hpp"
+#include "cli/validators.hpp"
 #include "io/expression/quantity.hpp"
 #include "io/journal/temporary_store.hpp"
-#include "io/scenario/reader/scalar.hpp"
 #include "rehearsal/launch/interruption.hpp"
 #include "rehearsal/run/output.hpp"
 #include "rehearsal/text/shell_words.hpp"
@@ -29,58 +29,6 @@ World world_named(const std::string& name) {
     return World::threads;
   }
   return name == "processes" ? World::processes : World::simulated;
-}
-
-// CLI11's own checks print a range of 300 digits, and let `nan` pass.
-CLI::Validator whole_number(int64_t least, int64_t most) {
-  return CLI::Validator(
-      [least, most](const std::string& text) {
-        const auto number = parse_int(text);
-        const auto* value = std::get_if<int64_t>(&number);
-        if (value != nullptr && *value >= least && *value <= most) {
-          return std::string();
-        }
-        const bool bounded = most < std::numeric_limits<int64_t>::max();
-        return fmt::format("takes a whole number from {}{}, not `{}`", least,
-                           bounded ? fmt::format(" to {}", most) : " on", text);
-      },
-      "");
-}
-
-CLI::Validator positive_seconds() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        const auto number = parse_float(text);
-        const auto* value = std::get_if<double>(&number);
-        return value != nullptr && *value > 0
-                   ? std::string()
-                   : fmt::format("takes seconds above 0, such as 2.5, not `{}`", text);
-      },
-      "");
-}
-
-CLI::Validator seconds_between(double least, double most) {
-  return CLI::Validator(
-      [least, most](const std::string& text) {
-        const auto number = parse_float(text);
-        const auto* value = std::get_if<double>(&number);
-        return value != nullptr && *value >= least && *value <= most
-                   ? std::string()
-                   : fmt::format("takes seconds from {} to {}, not `{}`", least, most, text);
-      },
-      "");
-}
-
-CLI::Validator memory_size() {
-  return CLI::Validator(
-      [](const std::string& text) {
-        const auto size = parse_bytes(text);
-        const auto* value = std::get_if<Bytes>(&size);
-        return value != nullptr && *value > Bytes()
-                   ? std::string()
-                   : fmt::format("takes a size above 0, such as 8GiB, not `{}`", text);
-      },
-      "");
 }
 
 // Each is merged over those before it.
@@ -103,6 +51,7 @@ class Parser {
     command("schema");
     doctor();
     calibrate();
+    sweep();
   }
 
   std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
@@ -139,7 +88,8 @@ class Parser {
                                  settings_max));
     }
     if (needs_file() && request_.arguments.empty()) {
-      return refused("a scenario file is missing");
+      return refused(request_.sweep.merge ? "the files to merge are missing"
+                                          : "a scenario file is missing");
     }
     if (request_.command == "compare" && request_.reports.empty()) {
       return refused("--reports FOLDER is missing: where the ranks left their reports");
@@ -151,12 +101,14 @@ class Parser {
   bool needs_file() const {
     return request_.command == "run" || request_.command == "verify" ||
            request_.command == "exec" || request_.command == "compare" ||
-           request_.command == "test";
+           request_.command == "test" || request_.command == "sweep";
   }
 
   std::variant<Request, Answer> finished() {
     if (format_ == "json") {
       request_.format = Format::json;
+    } else if (format_ == "csv") {
+      request_.format = Format::csv;
     } else if (format_ == "junit") {
       request_.format = Format::junit;
       if (request_.command != "test") {
@@ -192,18 +144,10 @@ class Parser {
       files->expected(1);
     }
     made->add_option("--set", request_.set)->expected(1)->take_all()->allow_extra_args(false);
-    made->add_option("--seed", request_.seed)
-        ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "junit"}));
     made->add_flag("--strict", request_.strict);
     made->add_flag("-v,--verbose", request_.verbose);
-    made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
-    made->add_option_function<std::string>("--value-memory",
-                                           [this](const std::string& text) {
-                                             request_.value_memory =
-                                                 std::get<Bytes>(parse_bytes(text));
-                                           })
-        ->check(memory_size());
+    add_limits(made);
     made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
     made->add_flag("--progress", request_.progress);
     made->add_option("--calibration", request_.calibration);
@@ -265,6 +209,44 @@ class Parser {
     add_device(made);
   }
 
+  void sweep() {
+    SweepRequest& sweep = request_.sweep;
+    CLI::App* made = command("sweep");
+    made->add_option("FILE", request_.arguments);
+    for (const auto& [name, list] :
+         {std::pair("--vary", &sweep.vary), {"--where", &sweep.where}, {"--set", &request_.set}}) {
+      made->add_option(name, *list)->expected(1)->take_all()->allow_extra_args(false);
+    }
+    for (const auto& [name, text] : {std::pair("--vary-file", &sweep.vary_file),
+                                     {"--out", &sweep.rows},
+                                     {"--shard", &sweep.shard},
+                                     {"--sort", &sweep.sort},
+                                     {"--plot", &sweep.plot},
+                                     {"--x", &sweep.plot_x},
+                                     {"--y", &sweep.plot_y},
+                                     {"--calibration", &request_.calibration}}) {
+      made->add_option(name, *text);
+    }
+    made->add_flag("--resume", sweep.resume);
+    made->add_flag("--merge", sweep.merge);
+    made->add_flag("--progress", request_.progress);
+    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "csv"}));
+    made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
+    add_limits(made);
+  }
+
+  void add_limits(CLI::App* made) {
+    made->add_option("--seed", request_.seed)
+        ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
+    made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
+    made->add_option_function<std::string>("--value-memory",
+                                           [this](const std::string& text) {
+                                             request_.value_memory =
+                                                 std::get<Bytes>(parse_bytes(text));
+                                           })
+        ->check(memory_size());
+  }
+
   void add_device(CLI::App* made) {
     made->add_option("--device", device_)->check(CLI::IsMember({"auto", "cpu", "cuda"}));
     made->add_flag("--oversubscribe", request_.device.oversubscribe);
@@ -301,7 +283,8 @@ std::variant<Request, Answer> parse_command_line(const std::vector<std::string>&
 Answer execute(const Request& request, const Style& style) {
   Style shown = request.output.empty() ? style : Style{};
   shown.progress = style.progress;
-  for (const std::string& path : {request.output, request.timeline, request.junit}) {
+  for (const std::string& path :
+       {request.output, request.timeline, request.junit, request.sweep.plot, request.sweep.rows}) {
     if (!path.empty()) {
       check_writable(path);
     }
@@ -322,6 +305,8 @@ Answer execute(const Request& request, const Style& style) {
     answer = calibrate_command(request, shown);
   } else if (request.command == "test") {
     answer = test_command(request, shown);
+  } else if (request.command == "sweep") {
+    answer = sweep_command(request, shown);
   } else if (request.command == "explain") {
     answer = request.environment ? explain_environment(request) : explain_command(request);
   } else {

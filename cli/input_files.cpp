@@ -20,8 +20,11 @@ struct Output {
 };
 
 std::vector<Output> outputs_of(const Request& request) {
-  std::vector<Output> outputs = {
-      {"-o", request.output}, {"--timeline", request.timeline}, {"--junit", request.junit}};
+  std::vector<Output> outputs = {{"-o", request.output},
+                                 {"--timeline", request.timeline},
+                                 {"--junit", request.junit},
+                                 {"--plot", request.sweep.plot},
+                                 {"--out", request.sweep.rows}};
   std::erase_if(outputs, [](const Output& output) { return output.path.empty(); });
   return outputs;
 }
@@ -67,8 +70,11 @@ void check_outputs(const Request& request) {
     const CaseSource source = split_case(argument);
     std::error_code error;
     if (reads_files && fs::is_regular_file(source.path, error)) {
-      refuse_over(request, source.path, "the scenario");
+      refuse_over(request, source.path, request.sweep.merge ? "a file to merge" : "the scenario");
     }
+  }
+  if (!request.sweep.vary_file.empty()) {
+    refuse_over(request, request.sweep.vary_file, "the list of cases");
   }
   if (!request.calibration.empty()) {
     refuse_over(request, request.calibration, "the calibration");

@@ -12,7 +12,22 @@
 
 namespace lockstep::cli {
 
-enum class Format : uint8_t { text, json, junit };
+enum class Format : uint8_t { text, json, junit, csv };
+
+/// What `sweep` alone takes.
+struct SweepRequest {
+  std::vector<std::string> vary;   ///< KEY=V1,V2
+  std::string vary_file;           ///< a list of cases in place of a grid; empty: none
+  std::string rows;                ///< the file that rows are appended to; empty: none
+  std::string shard;               ///< "1/8"; empty: all
+  bool resume = false;             ///< go on with `rows`
+  bool merge = false;              ///< the arguments are files of rows
+  std::vector<std::string> where;  ///< conditions that a row must meet to be shown
+  std::string sort;                ///< "step_time:desc"; empty: by case
+  std::string plot;                ///< an SVG file; empty: none
+  std::string plot_x;              ///< empty: the first key
+  std::string plot_y;              ///< a result
+};
 
 /// The user's request: one command with its options.
 struct Request {
@@ -42,7 +57,8 @@ struct Request {
   DeviceRequest device;        ///< of `exec`
   bool skip_values = false;    ///< of `exec` and `compare`: the simulation repeats no arithmetic
   bool environment = false;    ///< of `explain`: what each rank of a scenario is started with
-  int64_t draw_faults = 0;     ///< of `verify`: how many, from the seed
+  SweepRequest sweep{};
+  int64_t draw_faults = 0;  ///< of `verify`: how many, from the seed
 };
 
 }  // namespace lockstep::cli

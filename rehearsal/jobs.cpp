@@ -4,13 +4,8 @@
 #include <exception>
 #include <new>
 
-#include "rehearsal/case_workers.hpp"
-
 namespace lockstep::cli {
 
-namespace {
-
-// What input can do to us and no reader can know beforehand becomes a problem of that case.
 Rehearsal rehearse_case(const CaseWork& work) {
   const RehearseRequest& request = work.request;
   const auto failed = [&](const char* message, const char* remedy) {
@@ -33,6 +28,8 @@ Rehearsal rehearse_case(const CaseWork& work) {
                   "use fewer ranks, steps or samples");
   }
 }
+
+namespace {
 
 Rehearsal rehearse_with_progress(const CaseWork& work) {
   const std::shared_ptr<Progress> progress = work.request.progress;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rehearsal/case_workers.hpp"
 #include "rehearsal/judge/judge.hpp"
 #include "rehearsal/rehearse.hpp"
 
@@ -27,6 +28,10 @@ struct Collected {
   std::vector<std::string> files{};  ///< that were read
 };
 Collected collect(const CaseSource& source);
+
+/// Rehearses one case; what input can do and no reader can know beforehand (sizes beyond 64 bits,
+/// more memory than there is) becomes a problem of the case.
+Rehearsal rehearse_case(const CaseWork& work);
 
 /// Rehearses all jobs on this many threads and judges their expectations. Results do not depend on
 /// the number of threads. An exception of one job is thrown once all have ended. False: some job

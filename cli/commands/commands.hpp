@@ -23,6 +23,8 @@ Answer exec_command(const Request& request, const Style& style);
 Answer compare_command(const Request& request, const Style& style);
 Answer test_command(const Request& request, const Style& style);
 Answer doctor_command(const Request& request, const Style& style);
+/// Many settings of one scenario, or the rows that its shards left.
+Answer sweep_command(const Request& request, const Style& style);
 Answer calibrate_command(const Request& request, const Style& style);
 Answer explain_command(const Request& request);
 /// `explain SCENARIO --env`: with what each rank is started, by the first case or the one named.

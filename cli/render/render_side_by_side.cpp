@@ -7,6 +7,7 @@
 #include <set>
 
 #include "properties/finding.hpp"
+#include "rehearsal/outcome.hpp"
 #include "rehearsal/run/node_memory.hpp"
 #include "rehearsal/text/number_text.hpp"
 
@@ -75,25 +76,17 @@ std::string lack_of_memory(const Rehearsal& rehearsal) {
 
 // Empty: it came to its end, and its figures are a prediction.
 std::string verdict_on(const Rehearsal& rehearsal) {
-  if (rehearsal.refused()) {
-    return with_code("refused", rehearsal);
+  switch (outcome_of(rehearsal)) {
+    case Outcome::predicted: return "";
+    case Outcome::refused: return with_code("refused", rehearsal);
+    case Outcome::invalid: return "invalid";
+    case Outcome::unsupported: return "not modelled";
+    case Outcome::undecided: return "undecided";
+    case Outcome::out_of_memory: return lack_of_memory(rehearsal);
+    case Outcome::hangs: return with_code("hangs", rehearsal);
+    case Outcome::raises: return with_code("raises", rehearsal);
   }
-  if (rehearsal.invalid()) {
-    return "invalid";
-  }
-  if (rehearsal.unsupported()) {
-    return "not modelled";
-  }
-  if (!rehearsal.undecided.empty() || !rehearsal.ran()) {
-    return "undecided";
-  }
-  if (ran_out_of_memory(rehearsal.run)) {
-    return lack_of_memory(rehearsal);
-  }
-  if (rehearsal.hung || rehearsal.run.result.hung) {
-    return with_code("hangs", rehearsal);
-  }
-  return rehearsal.why_no_prediction().empty() ? "" : with_code("raises", rehearsal);
+  return "";
 }
 
 Row row_of(const Rehearsal& rehearsal) {

@@ -106,6 +106,13 @@ TEST_CASE("what trainings print keeps to the schema") {
   told("test " + scenarios + "metric-of-some-ranks.yaml " + scenarios + "map.yaml");
 }
 
+TEST_CASE("a sweep keeps to the schema") {
+  const json all = told("sweep " + scenarios + "too-large-for-the-device.yaml:" +
+                        "too_large --vary data.train.batch_size=1,64");
+  CHECK(all.at("rows").size() == 2);
+  CHECK(all.at("exit_code") == 0);
+}
+
 TEST_CASE("explain and doctor keep to the schema") {
   for (const char* page : {"", "LS101", "step_time", "trainer.precision", "all_gather",
                            "EarlyStopping", "presets", "guides", "guides sixty-four-over-four"}) {
