@@ -256,6 +256,13 @@ void Training::note_update() {
   log_.samples_of_steps.back() += std::exchange(samples_since_update_, 0);
 }
 
+void Training::note_taken_over() {
+  WeightUpdate none;
+  none.takes_over = true;
+  none.batches = std::exchange(batches_since_update_, 0);
+  log_.add(none);
+}
+
 void Training::count_step() {
   ++progress.global_step;
   log_.steps = progress.global_step;
