@@ -234,6 +234,7 @@ class Training final : public TrainerScope {
   Clipping clipping_of_step(size_t optimizer);
   std::vector<KnownDifference> known_differences();
   void note_update();
+  bool has_gradients_to_compute(const StepOptions& options);
   void note_gradients();
   std::string optimizer_name(size_t optimizer) const;
   void count_step();
