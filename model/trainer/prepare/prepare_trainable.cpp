@@ -27,8 +27,8 @@ void check_trainable(Preparation& preparation, const TrainingProgram& program) {
     add_problem(preparation, Kind::refused,
                 scenario.trainer->strategy ? scenario.trainer->strategy->place
                                            : scenario.trainer->place,
-                "DistributedDataParallel is not needed when a module doesn't have any parameters "
-                "that require a gradient.",
+                "DistributedDataParallel is not needed when a module doesn't have any parameter "
+                "that requires a gradient.",
                 "let a layer train (`trainable: true`), or validate in place of a fit",
                 refused_code);
     return;

@@ -478,3 +478,16 @@ TEST_CASE("what a refusal may come of is not said again once an argument is left
   CHECK(std::ranges::count_if(preparation.problems,
                               [](const Problem& problem) { return problem.stops(); }) == 1);
 }
+
+TEST_CASE("fully_shard unties what units share, which is not modelled; FSDP1 raises in the run") {
+  const auto gpt = [](const std::string& modules) {
+    return prepared(
+        "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: gpt2}\n"
+        "data: {train: {samples: 8, batch_size: 2}}\n"
+        "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: {ModelParallelStrategy: "
+        "{tensor_parallel_size: 1, data_parallel_size: 2, fully_shard: {modules: " +
+        modules + "}}}}\n");
+  };
+  CHECK(has_problem(gpt("[Embedding]"), Problem::Kind::unsupported, "share a weight"));
+  CHECK(gpt("blocks").runnable());  // both are in the outermost unit
+}
