@@ -96,7 +96,8 @@ Json json_of(const WeightUpdate& update) {
   return {
       update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
       update.clipping.limit,      update.has_gradients, update.site.value,
-      update.clipping_site.value, update.times,         update.batches, update.takes_over};
+      update.clipping_site.value, update.times,         update.batches,
+      update.takes_over};
 }
 
 WeightUpdate update_of(const Json& json) {

@@ -111,11 +111,9 @@ std::string keys_text(const RunResult& run, const Divergence& d) {
 // each. Some statements have the name of the hook that they are in.
 std::string turn_text(const RunResult& run, const Divergence& d, std::string_view of = "") {
   const Site* const guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
-  if (guard == nullptr || guard->hook.empty()) {
-    return "";
-  }
-  return guard->hook == of ? fmt::format(" (call {} of the hook)", d.decision->turn + 1)
-                           : fmt::format(" of {} number {}", guard->hook, d.decision->turn + 1);
+  return guard == nullptr || guard->hook.empty() ? ""
+         : guard->hook == of ? fmt::format(" (call {} of the hook)", d.decision->turn + 1)
+                             : fmt::format(" of {} number {}", guard->hook, d.decision->turn + 1);
 }
 
 std::string title_of(const RunResult& run, const Divergence& d) {
@@ -140,7 +138,8 @@ std::string title_of(const RunResult& run, const Divergence& d) {
       if (const Site* const statement = run.journal->sites.find(d.statement)) {
         return fmt::format("{} {} {}{} that {} {} not: its {} waits for all ranks", callers,
                            verb(d.callers, "run"), statement->description,
-                           turn_text(run, d, statement->description), lackers, d.lackers.size() == 1 ? "does" : "do", operation);
+                           turn_text(run, d, statement->description), lackers,
+                           d.lackers.size() == 1 ? "does" : "do", operation);
       }
       if (d.shows_at >= 0) {
         return fmt::format("{} {} out {}{} that {} {}", lackers, verb(d.lackers, "leave"),

@@ -104,8 +104,9 @@ Common counted(std::span<const WeightUpdate> updates) {
   return common;
 }
 
-/// By torch's Join ranks hold one model again at its end, although those whose data ended early made
-/// fewer steps: only what follows the last one counts. `before`: the most that a rank did until it.
+/// By torch's Join ranks hold one model again at its end, although those whose data ended early
+/// made fewer steps: only what follows the last one counts. `before`: the most that a rank did
+/// until it.
 std::vector<Reader> readers_of(std::span<const RankUpdates> ranks, Common& before) {
   int64_t taken_over = std::numeric_limits<int64_t>::max();
   for (const RankUpdates& rank : ranks) {

@@ -167,7 +167,8 @@ Program Training::backward(BackwardStart start, SiteId site) {
   co_await hook("on_after_backward");
 }
 
-// Of what the forward ran; earlier forwards, which a backward may go through too, are not looked at.
+// Of what the forward ran; earlier forwards, which a backward may go through too, are not looked
+// at.
 bool Training::has_gradients_to_compute(const StepOptions& options) {
   const std::vector<Layer>& layers = program_.network->layers;
   for (size_t layer = 0; layer < layers.size(); ++layer) {

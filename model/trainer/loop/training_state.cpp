@@ -49,12 +49,14 @@ std::vector<KnownDifference> Training::known_differences() {
 
 namespace {
 std::string remedy_for_shard(std::string_view gathers) {
-  const std::string leave_out = "leave it out here, or check it with a strategy that keeps it whole";
+  const std::string leave_out =
+      "leave it out here, or check it with a strategy that keeps it whole";
   return gathers.empty()
              ? leave_out
-             : fmt::format("{}: a script gathers it by {} on all ranks, for which a scenario has no "
-                           "statement",
-                           leave_out, gathers);
+             : fmt::format(
+                   "{}: a script gathers it by {} on all ranks, for which a scenario has no "
+                   "statement",
+                   leave_out, gathers);
 }
 }  // namespace
 

@@ -129,9 +129,10 @@ std::string why_not_skipped(const std::vector<size_t>& found, const Network& net
   const bool more = others.size() > shown;
   others.resize(std::min(others.size(), shown));
   return !holds_end ? ""
-                    : fmt::format("a Residual's shortcut and its addition always run; `skip` takes "
-                                  "layers and Sequentials, here {}{}",
-                                  fmt::join(others, ", "), more ? ", .." : "");
+                    : fmt::format(
+                          "a Residual's shortcut and its addition always run; `skip` takes "
+                          "layers and Sequentials, here {}{}",
+                          fmt::join(others, ", "), more ? ", .." : "");
 }
 
 // The layers of `skip`, ascending.

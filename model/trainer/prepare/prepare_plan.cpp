@@ -76,9 +76,9 @@ void scale_learning_rate(Preparation& preparation, const Object& optimizer, Opti
 using Names = std::vector<std::string_view>;
 
 // torch.optim. The loader knows them as well, but not that the value of an argument is one.
-const Names optimizers_of_torch = {"SGD",      "Adam",       "AdamW",   "Adagrad", "Adadelta",
-                                   "Adamax",   "NAdam",      "RAdam",   "RMSprop", "Adafactor",
-                                   "ASGD",     "LBFGS",      "Rprop",   "SparseAdam"};
+const Names optimizers_of_torch = {"SGD",    "Adam",  "AdamW", "Adagrad",   "Adadelta",
+                                   "Adamax", "NAdam", "RAdam", "RMSprop",   "Adafactor",
+                                   "ASGD",   "LBFGS", "Rprop", "SparseAdam"};
 
 Names arguments_of_torch(OptimizerKind kind) {
   return kind == OptimizerKind::sgd
@@ -189,10 +189,10 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     } else if (const Names known = arguments_of_torch(plan.kind);
                std::ranges::count(known, argument.name) == 0) {
       // Only of ZeroRedundancyOptimizer, which hands on what it does not know.
-      add_problem(preparation, Kind::refused, argument.place,
-                  fmt::format("{}.__init__() got an unexpected keyword argument '{}'", name,
-                              argument.name),
-                  did_you_mean(argument.name, known), refused_code);
+      add_problem(
+          preparation, Kind::refused, argument.place,
+          fmt::format("{}.__init__() got an unexpected keyword argument '{}'", name, argument.name),
+          did_you_mean(argument.name, known), refused_code);
     } else {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,

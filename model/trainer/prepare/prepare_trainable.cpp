@@ -24,13 +24,12 @@ void check_trainable(Preparation& preparation, const TrainingProgram& program) {
   const Network& network = *program.network;
   const Scenario& scenario = *preparation.scenario;
   if (preparation.placement.traits.wraps_in_ddp && network.trainable_elements() == 0) {
-    add_problem(preparation, Kind::refused,
-                scenario.trainer->strategy ? scenario.trainer->strategy->place
-                                           : scenario.trainer->place,
-                "DistributedDataParallel is not needed when a module doesn't have any parameter "
-                "that requires a gradient.",
-                "let a layer train (`trainable: true`), or validate in place of a fit",
-                refused_code);
+    add_problem(
+        preparation, Kind::refused,
+        scenario.trainer->strategy ? scenario.trainer->strategy->place : scenario.trainer->place,
+        "DistributedDataParallel is not needed when a module doesn't have any parameter "
+        "that requires a gradient.",
+        "let a layer train (`trainable: true`), or validate in place of a fit", refused_code);
     return;
   }
   for (size_t i = 0; i < program.plan.optimizers.size(); ++i) {

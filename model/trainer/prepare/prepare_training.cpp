@@ -191,19 +191,19 @@ Made make_strategy(const StrategyEntry& entry, const TrainingPlan& plan,
 }
 
 // All arguments that are wrong, by leaving out each that has been found. What the framework refuses
-// after that may come of what is left out, and is not said.
+// ends the search: alone it is the verdict, and later it may come of what was left out.
 void name_wrong_arguments(Preparation& preparation, const StrategyEntry& entry,
                           const TrainingProgram& program, Made made) {
   const Object& strategy = *preparation.scenario->trainer->strategy;
   StrategyArguments arguments = program.strategy_arguments;
   for (bool is_first = true; made.strategy == nullptr; is_first = false) {
-    const bool is_given = arguments.erase(made.argument);
-    if (!is_first && (!is_given || made.problem.kind == Kind::refused)) {
+    const bool is_last = !arguments.erase(made.argument) || made.problem.kind == Kind::refused;
+    if (is_last && !is_first) {
       return;
     }
     made.problem.place = place_of_argument(strategy, made.argument);
     preparation.problems.push_back(made.problem);
-    if (!is_given) {
+    if (is_last) {
       return;
     }
     made = make_strategy(entry, program.plan, arguments);

@@ -16,7 +16,8 @@ void set_argument(const std::string& name, const PlainValue& value, StrategyArgu
 StrategyArguments strategy_arguments_of(const Object& strategy);
 
 /// The object as a scenario writes it, with the value of an argument in place of its own. The name
-/// is that of StrategyArguments: "fully_shard.mesh". An argument that it does not have is not added.
+/// is that of StrategyArguments: "fully_shard.mesh". An argument that it does not have is not
+/// added.
 std::string text_with(const Object& strategy,
                       const std::vector<std::pair<std::string, std::string>>& changed);
 

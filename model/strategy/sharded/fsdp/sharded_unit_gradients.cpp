@@ -176,8 +176,9 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   }
 }
 
-// A gradient that zero_grad has set to None while others of the unit stayed begins anew: FSDP1 writes
-// zeros over it when it gathers next (_writeback_orig_params), and FSDP2 has one for each parameter.
+// A gradient that zero_grad has set to None while others of the unit stayed begins anew: FSDP1
+// writes zeros over it when it gathers next (_writeback_orig_params), and FSDP2 has one for each
+// parameter.
 void ShardedUnit::add_gradient(Rank& rank, const Slice& reduced, StreamId stream, SiteId site) {
   std::vector<Slice> added;
   std::vector<Slice> added_to;

@@ -188,12 +188,13 @@ std::vector<std::string_view> beside(std::string_view prefix,
   const std::string wrong = name.substr(begin, name.find('.', begin) - begin);
   std::string remedy = did_you_mean(wrong, parts);
   if (remedy.empty()) {
-    remedy = fmt::format("{}{} takes {}",
-                         of.ends_with("_policy") ? "write classes, as in [Linear], or blocks; " : "",
-                         of, fmt::join(parts, ", "));
+    remedy =
+        fmt::format("{}{} takes {}",
+                    of.ends_with("_policy") ? "write classes, as in [Linear], or blocks; " : "", of,
+                    fmt::join(parts, ", "));
   }
-  throw ArgumentProblem(
-      fmt::format("`{}` of {} has no argument `{}`", of, names.class_name, wrong), name, remedy);
+  throw ArgumentProblem(fmt::format("`{}` of {} has no argument `{}`", of, names.class_name, wrong),
+                        name, remedy);
 }
 
 }  // namespace

@@ -10,10 +10,11 @@ using namespace lockstep::test;
 namespace {
 
 Object strategy_of(const std::string& strategy) {
-  return *scenario_of("version: 1\nmodel: {input: [4], layers: [{Linear: [4, 2]}]}\n"
-                      "data: {train: {samples: 8}}\n"
-                      "trainer: {accelerator: gpu, devices: 2, strategy: " +
-                      strategy + "}\n")
+  return *scenario_of(
+              "version: 1\nmodel: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+              "data: {train: {samples: 8}}\n"
+              "trainer: {accelerator: gpu, devices: 2, strategy: " +
+              strategy + "}\n")
               .trainer->strategy;
 }
 

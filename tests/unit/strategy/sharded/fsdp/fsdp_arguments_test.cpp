@@ -208,8 +208,7 @@ TEST_CASE("what counts the ranks follows them, where the shards divide their num
       fully_shard2("fully_shard.mesh", std::vector<std::string>{"1", "4"});
   CHECK(of(fully_shard2("save_distributed_checkpoint", true), 8).values ==
         Changed{{"data_parallel_size", "8"}});
-  CHECK(of(mesh, 8).values ==
-        Changed{{"data_parallel_size", "8"}, {"fully_shard.mesh", "[2, 4]"}});
+  CHECK(of(mesh, 8).values == Changed{{"data_parallel_size", "8"}, {"fully_shard.mesh", "[2, 4]"}});
   CHECK(of(mesh, 8).why_not.empty());
   CHECK_FALSE(of(mesh, 2).why_not.empty());
 }
