@@ -107,8 +107,7 @@ std::string keys_text(const RunResult& run, const Divergence& d) {
   return text;
 }
 
-// " of training_step number 3": which batch, counted over the run, when a hook is called once for
-// each. Some statements have the name of the hook that they are in.
+// " of training_step number 3": a batch of the run. A statement may have the name of its hook.
 std::string turn_text(const RunResult& run, const Divergence& d, std::string_view of = "") {
   const Site* const guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
   return guard == nullptr || guard->hook.empty() ? ""
