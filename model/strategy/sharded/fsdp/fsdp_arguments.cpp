@@ -146,7 +146,7 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
       throw ArgumentProblem(
           "device_mesh of FSDPStrategy has two dimensions, which only the sharding strategies "
           "HYBRID_SHARD and _HYBRID_SHARD_ZERO2 take",
-          "device_mesh");
+          sharding_strategy);
     }
     options.shard_ranks = mesh_argument(plan, arguments, "device_mesh").shards;
   }
