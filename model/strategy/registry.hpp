@@ -72,7 +72,8 @@ class StrategyRegistry {
   std::vector<StrategyEntry> entries_;
 };
 
-/// One device, dp, ddp, the sharded ones, and ddp by the other names that it has for the ways to start processes.
+/// One device, dp, ddp, the sharded ones, and ddp by the other names that it has for the ways to
+/// start processes.
 StrategyRegistry standard_strategies();
 
 /// What a program that is linked with `lockstep::program` has beside the standard strategies: it

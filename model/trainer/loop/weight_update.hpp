@@ -23,8 +23,8 @@ struct WeightUpdate {
   bool takes_over = false;
 
   bool does_as(const WeightUpdate& other) const {
-    return takes_over == other.takes_over && optimizer == other.optimizer && learning_rate == other.learning_rate &&
-           clipping.algorithm == other.clipping.algorithm &&
+    return takes_over == other.takes_over && optimizer == other.optimizer &&
+           learning_rate == other.learning_rate && clipping.algorithm == other.clipping.algorithm &&
            clipping.limit == other.clipping.limit && has_gradients == other.has_gradients;
   }
 };

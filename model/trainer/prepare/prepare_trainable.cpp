@@ -1,4 +1,5 @@
 // Models without parameters, or without any that is trained.
+#include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -21,6 +22,11 @@ bool holds_parameters(const OptimizerPlan& optimizer, const Network& network) {
 // torch/nn/parallel/distributed.py and torch/optim/optimizer.py; Lightning wraps the model first
 // (strategies/ddp.py, setup). A frozen model without a wrapper comes as far as its first backward.
 void check_trainable(Preparation& preparation, const TrainingProgram& program) {
+  const Hook* main =
+      preparation.scenario->program ? preparation.scenario->program->find("main") : nullptr;
+  if (main != nullptr && find_statement(*main, StatementKind::fit) == nullptr) {
+    return;  // nothing is wrapped, and no optimizer made
+  }
   const Network& network = *program.network;
   const Scenario& scenario = *preparation.scenario;
   if (preparation.placement.traits.wraps_in_ddp && network.trainable_elements() == 0) {

@@ -230,6 +230,12 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   return true;
 }
 
+void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
+  program.accumulates_itself = traits.accumulates_itself;
+  program.manual_clipping = traits.manual_clipping;
+  program.gathers_parameters = traits.gathers_parameters;
+}
+
 }  // namespace
 
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
@@ -273,13 +279,9 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.repetition = program->repetition;
   add_sites_of(*entry, preparation.sites);
   program->make_strategy = entry->make;
-  program->accumulates_itself = entry->traits.accumulates_itself;
   program->clips_as = world.clips_as;
-  program->manual_clipping = entry->traits.manual_clipping;
-  program->gathers_parameters = entry->traits.gathers_parameters;
-  if (trains(*preparation.scenario)) {
-    check_trainable(preparation, *program);
-  }
+  take_traits(entry->traits, *program);
+  check_trainable(preparation, *program);
   check_ignored_clipping(preparation, *entry);
   if (!try_strategy(preparation, *entry, *program)) {
     return;
