@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "cli/render/render.hpp"
 #include "cli/render/render_finding.hpp"
+#include "rehearsal/explore/world_sizes.hpp"
 
 namespace lockstep::cli {
 
@@ -53,11 +55,28 @@ std::string looked_at(const Rehearsal& rehearsal) {
   return joined(texts, ", ");
 }
 
+// To be asked for, or why they cannot be.
+std::string other_world_sizes(const Rehearsal& rehearsal) {
+  std::vector<std::string> sizes;
+  std::string why_not;
+  for (const int64_t size : {2, 8}) {
+    const Resized resized = resized_to(rehearsal, size);
+    if (resized.why_not.empty()) {
+      sizes.push_back(std::to_string(size));
+    } else {
+      why_not = resized.why_not;
+    }
+  }
+  return sizes.empty() ? fmt::format("other world sizes ({})", why_not)
+                       : fmt::format("other world sizes (--set 'verify.world_sizes=[{}]')",
+                                     fmt::join(sizes, ","));
+}
+
 std::string not_looked_at(const Rehearsal& rehearsal) {
   const Scenario& scenario = *rehearsal.scenario;
   std::vector<std::string> texts = rehearsal.coverage.not_looked_at;
   if (!scenario.verify || scenario.verify->world_sizes.empty()) {
-    texts.push_back("other world sizes (--set 'verify.world_sizes=[2,8]')");
+    texts.push_back(other_world_sizes(rehearsal));
   }
   texts.push_back("code that is not described in the scenario");
   return joined(texts, ", ");

@@ -96,7 +96,8 @@ Json json_of(const WeightUpdate& update) {
   return {
       update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
       update.clipping.limit,      update.has_gradients, update.site.value,
-      update.clipping_site.value, update.times,         update.batches};
+      update.clipping_site.value, update.times,         update.batches,
+      update.takes_over};
 }
 
 WeightUpdate update_of(const Json& json) {
@@ -107,7 +108,8 @@ WeightUpdate update_of(const Json& json) {
           site_of(json.at(5)),
           site_of(json.at(6)),
           count_of(json.at(7)),
-          count_of(json.at(8))};
+          count_of(json.at(8)),
+          json.at(9)};
 }
 
 Json json_of(const MonitorTurn& turn) {

@@ -2,13 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <stdexcept>
-
 namespace lockstep {
 
 namespace {
 [[noreturn]] void wrong_type(const std::string& name, const char* wanted) {
-  throw std::invalid_argument(fmt::format("strategy argument {} must be {}", name, wanted));
+  throw ArgumentProblem(fmt::format("strategy argument {} must be {}", name, wanted), name);
 }
 }  // namespace
 

@@ -53,9 +53,11 @@ class StrategyArguments {
     return found != values_.end() && std::holds_alternative<std::monostate>(found->second);
   }
   const std::map<std::string, Value>& all() const { return values_; }
+  /// Whether it was there.
+  bool erase(const std::string& name) { return values_.erase(name) != 0; }
 
-  /// The value, or the default where it is absent. Throws std::invalid_argument that names the
-  /// argument and the type it wants.
+  /// The value, or the default where it is absent. Throws ArgumentProblem that names the argument
+  /// and the type it wants.
   bool boolean(const std::string& name, bool otherwise) const;
   int64_t integer(const std::string& name, int64_t otherwise) const;
   double number(const std::string& name, double otherwise) const;

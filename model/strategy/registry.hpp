@@ -14,8 +14,7 @@
 
 namespace lockstep {
 
-/// Makes the strategy object of one rank. Throws std::invalid_argument for arguments it cannot
-/// take.
+/// Makes the strategy object of one rank. Throws ArgumentProblem for arguments it cannot take.
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(
     const TrainingPlan& plan, const StrategyArguments& arguments)>;
 
@@ -32,6 +31,12 @@ struct DividedState {
   }
 };
 
+/// Arguments of a strategy for a number of ranks, as a scenario writes their values.
+struct ArgumentsOfSize {
+  std::vector<std::pair<std::string, std::string>> values;  ///< those that change
+  std::string why_not{};                                    ///< empty: they can
+};
+
 struct StrategyEntry {
   std::string name;        ///< "ddp"
   std::string class_name;  ///< "DDPStrategy"
@@ -45,8 +50,10 @@ struct StrategyEntry {
       checkpointed_classes{};
   /// Arguments that are given and change nothing, each with a sentence that says why. Null: none.
   std::function<std::vector<std::pair<std::string, std::string>>(
-      const StrategyArguments& arguments)>
+      const TrainingPlan& plan, const StrategyArguments& arguments)>
       without_effect{};
+  /// What its arguments become with a different number of ranks. Null: they do not depend on it.
+  std::function<ArgumentsOfSize(const StrategyArguments& arguments, int64_t ranks)> of_size{};
   /// To be proposed where memory is short, from the least to the most division.
   std::vector<DividedState> divided{};
 };
@@ -65,7 +72,8 @@ class StrategyRegistry {
   std::vector<StrategyEntry> entries_;
 };
 
-/// single, dp, ddp, and ddp by the other names that it has for the ways to start processes.
+/// One device, dp, ddp, the sharded ones, and ddp by the other names that it has for the ways to
+/// start processes.
 StrategyRegistry standard_strategies();
 
 /// What a program that is linked with `lockstep::program` has beside the standard strategies: it

@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-Program Strategy::join(Rank&) { co_return; }
+Task<bool> Strategy::join(Rank&) { co_return false; }
 
 Program Strategy::teardown(Rank&) { co_return; }
 

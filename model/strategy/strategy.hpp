@@ -43,8 +43,9 @@ class Strategy {
   virtual Program optimizer_step(Rank& rank, const UpdateOptions& options) = 0;
   /// Clears the gradients of one optimizer, an index into TrainingPlan::optimizers.
   virtual Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) = 0;
-  /// Runs on a rank whose data end before the others' (DDP: join's shadow collectives).
-  virtual Program join(Rank& rank);
+  /// Runs on a rank whose data have ended, which may be before the others' (DDP: join's shadow
+  /// collectives). True: all ranks hold the model of one of them afterwards.
+  virtual Task<bool> join(Rank& rank);
   /// Ends the run that setup() began, and undoes what it did for this stage alone.
   virtual Program teardown(Rank& rank);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace lockstep {
 
@@ -42,6 +43,9 @@ struct StrategyTraits {
   bool accumulates_itself = false;
   bool scales_loss_itself = false;  ///< under fp16, with a scaler that is modelled
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
+  /// What a script calls to read parameters of which each rank holds a part; empty: nothing is
+  /// known.
+  std::string_view gathers_parameters{};
 
   bool is_one_process() const { return layout != ProcessLayout::one_device_each; }
   bool drives_all_devices() const { return layout == ProcessLayout::one_for_all_devices; }

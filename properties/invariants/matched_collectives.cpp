@@ -107,13 +107,12 @@ std::string keys_text(const RunResult& run, const Divergence& d) {
   return text;
 }
 
-// " of training_step number 3": which batch, counted over the run, when a hook is called once for
-// each.
-std::string turn_text(const RunResult& run, const Divergence& d) {
+// " of training_step number 3": a batch of the run. A statement may have the name of its hook.
+std::string turn_text(const RunResult& run, const Divergence& d, std::string_view of = "") {
   const Site* const guard = d.decision ? run.journal->sites.find(d.decision->site) : nullptr;
-  return guard == nullptr || guard->hook.empty()
-             ? std::string()
-             : fmt::format(" of {} number {}", guard->hook, d.decision->turn + 1);
+  return guard == nullptr || guard->hook.empty() ? ""
+         : guard->hook == of ? fmt::format(" (call {} of the hook)", d.decision->turn + 1)
+                             : fmt::format(" of {} number {}", guard->hook, d.decision->turn + 1);
 }
 
 std::string title_of(const RunResult& run, const Divergence& d) {
@@ -137,8 +136,9 @@ std::string title_of(const RunResult& run, const Divergence& d) {
       }
       if (const Site* const statement = run.journal->sites.find(d.statement)) {
         return fmt::format("{} {} {}{} that {} {} not: its {} waits for all ranks", callers,
-                           verb(d.callers, "run"), statement->description, turn_text(run, d),
-                           lackers, d.lackers.size() == 1 ? "does" : "do", operation);
+                           verb(d.callers, "run"), statement->description,
+                           turn_text(run, d, statement->description), lackers,
+                           d.lackers.size() == 1 ? "does" : "do", operation);
       }
       if (d.shows_at >= 0) {
         return fmt::format("{} {} out {}{} that {} {}", lackers, verb(d.lackers, "leave"),

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "model/trainer/logging/run_log.hpp"
 #include "properties/diagnosis/remedy.hpp"
 
 namespace lockstep {
@@ -15,10 +16,15 @@ namespace {
 /// The updates of one rank, one after the other.
 class Reader {
  public:
-  explicit Reader(const RankUpdates& of) : rank_(of.rank), updates_(of.updates) {}
+  Reader(const RankUpdates& of, size_t first)
+      : rank_(of.rank),
+        updates_(of.updates.subspan(first)),
+        is_full_(of.updates.size() >= RankLog::weight_updates_max) {}
   int32_t rank() const { return rank_; }
   /// Null: the rank makes no further update.
   const WeightUpdate* now() const { return at_ < updates_.size() ? &updates_[at_] : nullptr; }
+  /// What follows is not known: a log keeps so many rows.
+  bool is_cut() const { return now() == nullptr && is_full_; }
   /// How many training batches come before it, and with it.
   int64_t batches() const { return now() == nullptr ? 0 : now()->batches; }
   /// How many updates like this one follow from here on, this one included.
@@ -34,6 +40,7 @@ class Reader {
  private:
   int32_t rank_;
   std::span<const WeightUpdate> updates_;
+  bool is_full_;
   size_t at_ = 0;
   int64_t taken_ = 0;
 };
@@ -69,6 +76,50 @@ Common skip_what_agrees(std::vector<Reader>& readers) {
     }
   }
   return common;
+}
+
+int64_t times_taken_over(std::span<const WeightUpdate> updates) {
+  int64_t times = 0;
+  for (const WeightUpdate& update : updates) {
+    times += update.takes_over ? update.times : 0;
+  }
+  return times;
+}
+
+/// How many rows there are up to the one by which the ranks have taken over so many models.
+size_t rows_until(std::span<const WeightUpdate> updates, int64_t times) {
+  size_t row = 0;
+  for (; times > 0 && row < updates.size(); ++row) {
+    times -= updates[row].takes_over ? updates[row].times : 0;
+  }
+  return row;
+}
+
+Common counted(std::span<const WeightUpdate> updates) {
+  Common common;
+  for (const WeightUpdate& update : updates) {
+    common.updates += update.takes_over ? 0 : update.times;
+    common.batches += update.times * update.batches;
+  }
+  return common;
+}
+
+/// By torch's Join ranks hold one model again at its end, although those whose data ended early
+/// made fewer steps: only what follows the last one counts. `before`: the most that a rank did
+/// until it.
+std::vector<Reader> readers_of(std::span<const RankUpdates> ranks, Common& before) {
+  int64_t taken_over = std::numeric_limits<int64_t>::max();
+  for (const RankUpdates& rank : ranks) {
+    taken_over = std::min(taken_over, times_taken_over(rank.updates));
+  }
+  std::vector<Reader> readers;
+  for (const RankUpdates& rank : ranks) {
+    const size_t rows = rows_until(rank.updates, taken_over);
+    readers.emplace_back(rank, rows);
+    const Common own = counted(rank.updates.first(rows));
+    before = {std::max(before.updates, own.updates), std::max(before.batches, own.batches)};
+  }
+  return readers;
 }
 
 /// Null where a rank makes no update in the batch in which the first of them does.
@@ -125,12 +176,16 @@ SiteId site_of_difference(const std::vector<Reader>& readers, int64_t batches) {
 }  // namespace
 
 std::vector<Finding> updates_agree(std::span<const RankUpdates> ranks, Holding holding) {
-  std::vector<Reader> readers(ranks.begin(), ranks.end());
-  if (readers.empty()) {
+  if (ranks.empty()) {
     return {};
   }
-  const Common before = skip_what_agrees(readers);
-  if (all_alike(readers)) {
+  Common before;
+  std::vector<Reader> readers = readers_of(ranks, before);
+  const Common alike_since = skip_what_agrees(readers);
+  before.updates += alike_since.updates;
+  before.batches += alike_since.batches;
+  const auto is_cut = [](const Reader& reader) { return reader.is_cut(); };
+  if (all_alike(readers) || std::ranges::any_of(readers, is_cut)) {
     return {};
   }
   const int64_t batches = batches_to_difference(readers);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "model/scenario/rank_selection.hpp"
+#include "model/trainer/prepare/strategy_arguments.hpp"
 #include "rehearsal/explore/explore.hpp"
 #include "rehearsal/explore/merge_explored.hpp"
 #include "rehearsal/text/number_text.hpp"
@@ -74,6 +75,20 @@ void set_launch(const Scenario& scenario, std::vector<std::string>& settings) {
 void grow_cluster(const Scenario& scenario, int64_t nodes, std::vector<std::string>& settings) {
   if (scenario.cluster && scenario.cluster->nodes && scenario.cluster->nodes->value < nodes) {
     settings.push_back(fmt::format("cluster.nodes={}", nodes));
+  }
+}
+
+// An argument of the strategy may count the ranks: it follows them.
+void set_strategy(const Rehearsal& rehearsal, int64_t ranks, Resized& resized) {
+  const StrategyEntry* entry = strategies().find(rehearsal.run.preparation.registered_strategy);
+  const std::optional<Object>& strategy = rehearsal.scenario->trainer->strategy;
+  if (entry == nullptr || !entry->of_size || !strategy) {
+    return;
+  }
+  const ArgumentsOfSize arguments = entry->of_size(strategy_arguments_of(*strategy), ranks);
+  resized.why_not = arguments.why_not;
+  if (!arguments.values.empty()) {
+    resized.settings.push_back("trainer.strategy=" + text_with(*strategy, arguments.values));
   }
 }
 
@@ -161,6 +176,7 @@ Resized resized_to(const Rehearsal& rehearsal, int64_t ranks) {
   set_devices(rehearsal, per_node, resized.settings);
   resized.settings.push_back(fmt::format("trainer.num_nodes={}", resized.nodes));
   set_launch(scenario, resized.settings);
+  set_strategy(rehearsal, ranks, resized);
   grow_cluster(scenario, resized.nodes, resized.settings);
   return resized;
 }

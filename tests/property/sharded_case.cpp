@@ -63,7 +63,7 @@ void draw_fsdp(ShardedCase& training) {
 }
 
 void draw_fsdp2(ShardedCase& training) {
-  training.strategy = "model_parallel";
+  training.strategy = "ModelParallelStrategy";
   training.arguments = {{"data_parallel_size", int64_t{training.ranks}},
                         {"tensor_parallel_size", int64_t{1}},
                         {"save_distributed_checkpoint", one_in(2)}};

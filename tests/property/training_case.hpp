@@ -11,7 +11,7 @@
 namespace lockstep::test {
 
 enum class Trained : uint8_t { single, dp, ddp };
-inline constexpr std::string_view trained_names[] = {"single", "dp", "ddp"};
+inline constexpr std::string_view trained_names[] = {"single_device", "dp", "ddp"};
 
 /// What is wrong with a training.
 enum class TrainingFlaw : uint8_t {

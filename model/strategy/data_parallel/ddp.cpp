@@ -262,7 +262,8 @@ namespace {
 Bytes bucket_cap_of(double mebibytes) {
   constexpr double most_mebibytes = 1e9;  // a petabyte
   if (!(mebibytes > 0) || mebibytes > most_mebibytes) {
-    throw std::invalid_argument("strategy argument bucket_cap_mb must be above 0, at most 1e9");
+    throw ArgumentProblem("strategy argument bucket_cap_mb must be above 0, at most 1e9",
+                          "bucket_cap_mb");
   }
   return Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
 }

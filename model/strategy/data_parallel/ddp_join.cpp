@@ -46,9 +46,9 @@ Task<int32_t> DistributedDataParallel::common_rank(Rank& rank, int64_t candidate
 
 // For a rank without data
 
-Program DistributedDataParallel::join(Rank& rank) {
+Task<bool> DistributedDataParallel::join(Rank& rank) {
   if (!options_.join || !is_wrapped()) {
-    co_return;
+    co_return false;
   }
   co_await reducer_->settle(rank);
   bool joins_last = true;
@@ -71,6 +71,7 @@ Program DistributedDataParallel::join(Rank& rank) {
       co_await common_rank(rank, joins_last ? rank.id() : nobody, ddp_sites::last_joiner);
   co_await broadcast_coalesced(rank, world_group, module_state(), last,
                                site_id(ddp_sites::final_model));
+  co_return true;
 }
 
 // Runs the collectives of an active rank's iteration, contributing nothing.

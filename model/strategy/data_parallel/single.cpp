@@ -45,7 +45,7 @@ Program SingleDevice::zero_gradients(Rank& rank, size_t optimizer, bool set_to_n
 }
 
 StrategyEntry single_device() {
-  return {"single",
+  return {"single_device",
           "SingleDeviceStrategy",
           {.layout = ProcessLayout::one_for_one_device},
           {},

@@ -11,7 +11,7 @@ class SingleDevice final : public OneProcessStrategy {
  public:
   explicit SingleDevice(const TrainingPlan& plan) : replica_(plan, DeviceId{0}) {}
 
-  std::string_view name() const override { return "single"; }
+  std::string_view name() const override { return "single_device"; }
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;

@@ -42,8 +42,8 @@ constexpr std::string_view native_fsdp_offload =
 
 // Strategies that need FairScale, Horovod or Bagua left with 2.0; classes came with 1.6.
 constexpr auto names = std::to_array<NameRow>({
-    {"single_device", "single"},
-    {.name = "SingleDeviceStrategy", .strategy = "single", .since = v1_6},
+    {"single_device", "single_device"},
+    {.name = "SingleDeviceStrategy", .strategy = "single_device", .since = v1_6},
     {.name = "dp", .strategy = "dp", .until = v2_0, .instead = "ddp", .on_cpu = "ddp"},
     {.name = "DataParallelStrategy",
      .strategy = "dp",
@@ -104,7 +104,7 @@ constexpr auto names = std::to_array<NameRow>({
     {"fsdp", "fsdp"},
     {"fsdp_cpu_offload", "fsdp", script, "cpu_offload=true", v2_0},
     {"FSDPStrategy", "fsdp", script, {}, v2_0, never, "DDPFullyShardedStrategy"},
-    {"ModelParallelStrategy", "model_parallel", script, {}, v2_3},
+    {"ModelParallelStrategy", "ModelParallelStrategy", script, {}, v2_3},
     {"deepspeed", "deepspeed", script, {}},
     {"deepspeed_stage_1", "deepspeed", script, "stage=1"},
     {"deepspeed_stage_1_offload", "deepspeed", script, "stage=1 offload_optimizer=true", v2_0},

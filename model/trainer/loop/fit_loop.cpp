@@ -320,7 +320,10 @@ Program FitLoop::epoch() {
     training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
   }
   training_.log().samples.push_back({"train", progress.epoch, 0, {batches, number}});
-  co_await training_.strategy().join(training_.rank());
+  const bool takes_over = co_await training_.strategy().join(training_.rank());
+  if (takes_over) {
+    training_.note_taken_over();
+  }
   results_.end_batches();
   co_await end_epoch();
 }

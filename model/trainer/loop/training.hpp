@@ -91,6 +91,8 @@ class Training final : public TrainerScope {
   void begin_evaluation(Stage stage, bool is_sanity_check);
   void end_evaluation();
   Program begin_batch();
+  /// All ranks have the model of one of them now (Strategy::join).
+  void note_taken_over();
   /// Runs the user's hook of this name, if there is one, with names that die with it.
   Task<Flow> hook(std::string_view name);
   /// Like hook, with names that outlive it, for steps.
@@ -232,6 +234,7 @@ class Training final : public TrainerScope {
   Clipping clipping_of_step(size_t optimizer);
   std::vector<KnownDifference> known_differences();
   void note_update();
+  bool has_gradients_to_compute(const StepOptions& options);
   void note_gradients();
   std::string optimizer_name(size_t optimizer) const;
   void count_step();

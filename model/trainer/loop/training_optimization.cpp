@@ -152,6 +152,10 @@ Program Training::backward(BackwardStart start, SiteId site) {
     options.output_gradient = std::move(start.of_output);
   }
   co_await hook("on_before_backward");
+  if (!has_gradients_to_compute(options)) {
+    throw ProgramException(
+        site, "element 0 of tensors does not require grad and does not have a grad_fn");
+  }
   interpreter_.hand_over_compute_stream();
   co_await strategy_->backward(rank_, options);
   if (strategy_->replica().has_passes()) {
@@ -161,6 +165,19 @@ Program Training::backward(BackwardStart start, SiteId site) {
   }
   note_gradients();
   co_await hook("on_after_backward");
+}
+
+// Of what the forward ran; earlier forwards, which a backward may go through too, are not looked
+// at.
+bool Training::has_gradients_to_compute(const StepOptions& options) {
+  const std::vector<Layer>& layers = program_.network->layers;
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    if (layers[layer].has_trainable_parameters() &&
+        (!kept_forwards_.empty() || strategy_->replica().runs(layer, options))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void Training::note_gradients() {
@@ -254,6 +271,13 @@ void Training::note_update() {
     log_.samples_of_steps.push_back(0);
   }
   log_.samples_of_steps.back() += std::exchange(samples_since_update_, 0);
+}
+
+void Training::note_taken_over() {
+  WeightUpdate none;
+  none.takes_over = true;
+  none.batches = std::exchange(batches_since_update_, 0);
+  log_.add(none);
 }
 
 void Training::count_step() {

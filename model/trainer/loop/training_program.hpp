@@ -83,6 +83,7 @@ struct TrainingProgram {
   StrategyFactory make_strategy;
   bool accumulates_itself = false;                         ///< the strategy does
   ManualClipping manual_clipping = ManualClipping::clips;  ///< of the strategy
+  std::string_view gathers_parameters{};                   ///< StrategyTraits
   std::optional<GradientClipping> clips_as{};              ///< of a step for which nothing is asked
   StrategyArguments strategy_arguments;
   std::vector<LoaderSettings> train;

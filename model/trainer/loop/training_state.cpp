@@ -47,6 +47,19 @@ std::vector<KnownDifference> Training::known_differences() {
   return known;
 }
 
+namespace {
+std::string remedy_for_shard(std::string_view gathers) {
+  const std::string leave_out =
+      "leave it out here, or check it with a strategy that keeps it whole";
+  return gathers.empty()
+             ? leave_out
+             : fmt::format(
+                   "{}: a script gathers it by {} on all ranks, for which a scenario has no "
+                   "statement",
+                   leave_out, gathers);
+}
+}  // namespace
+
 std::optional<Value> Training::parameter(std::string_view name) {
   if (!is_set_up_) {
     throw OperationError("parameters have no values before the trainer has set up the model",
@@ -63,7 +76,7 @@ std::optional<Value> Training::parameter(std::string_view name) {
       const Slice value = values[here];
       if (value.buffer == no_buffer) {
         throw OperationError("the parameter is sharded: no rank holds it whole between steps",
-                             "gather it with `summon_full_params` on all ranks first");
+                             remedy_for_shard(program_.gathers_parameters));
       }
       Tensor read{{tensor.shape.begin(), tensor.shape.end()}, rank_.read(value)};
       if (read.values.empty() && value.elements > 0) {

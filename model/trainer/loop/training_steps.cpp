@@ -1,5 +1,6 @@
 // The step hooks of a batch, and its forward.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -105,22 +106,43 @@ std::vector<size_t> layers_named(const Statement& statement, const std::string& 
   return layers_that(network, [&](std::string_view layer) { return layer.ends_with("." + name); });
 }
 
-// The layers of `skip`, ascending. The two ends of a residual cannot be left out: what stands
-// between them would lose its skip connection.
+bool is_end_of_residual(const Layer& layer) {
+  return layer.kind == LayerKind::residual_begin || layer.kind == LayerKind::residual_shortcut ||
+         layer.kind == LayerKind::residual_add;
+}
+
+// Empty: they can be left out. The ends of a residual cannot: what stands between them would lose
+// its skip connection.
+std::string why_not_skipped(const std::vector<size_t>& found, const Network& network) {
+  if (found.empty()) {
+    return "no layer of the model has this name";
+  }
+  std::vector<std::string_view> others;
+  bool holds_end = false;
+  for (const size_t layer : found) {
+    holds_end |= is_end_of_residual(network.layers[layer]);
+    if (!is_end_of_residual(network.layers[layer])) {
+      others.push_back(network.layers[layer].name);
+    }
+  }
+  constexpr size_t shown = 4;
+  const bool more = others.size() > shown;
+  others.resize(std::min(others.size(), shown));
+  return !holds_end ? ""
+                    : fmt::format(
+                          "a Residual's shortcut and its addition always run; `skip` takes "
+                          "layers and Sequentials, here {}{}",
+                          fmt::join(others, ", "), more ? ", .." : "");
+}
+
+// The layers of `skip`, ascending.
 std::vector<size_t> skipped_layers(const Statement& statement, const Network& network) {
   std::vector<size_t> skipped;
   for (const Placed<std::string>& name : statement.skip) {
     const std::vector<size_t> found = layers_named(statement, name.value, network);
-    const bool holds_end = std::ranges::any_of(found, [&](size_t layer) {
-      const LayerKind kind = network.layers[layer].kind;
-      return kind == LayerKind::residual_begin || kind == LayerKind::residual_shortcut ||
-             kind == LayerKind::residual_add;
-    });
-    if (found.empty() || holds_end) {
+    if (const std::string why = why_not_skipped(found, network); !why.empty()) {
       throw ProgramException(site_of(statement),
-                             fmt::format("forward cannot skip `{}`: {}", name.value,
-                                         holds_end ? "it is an end of a residual"
-                                                   : "no layer of the model has this name"));
+                             fmt::format("forward cannot skip `{}`: {}", name.value, why));
     }
     skipped.insert(skipped.end(), found.begin(), found.end());
   }

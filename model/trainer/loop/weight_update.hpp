@@ -19,10 +19,12 @@ struct WeightUpdate {
   int64_t times = 1;
   /// Training batches from the update before it to this one, of each in the row.
   int64_t batches = 0;
+  /// No step: all ranks have taken over the model of one of them, whatever they did before.
+  bool takes_over = false;
 
   bool does_as(const WeightUpdate& other) const {
-    return optimizer == other.optimizer && learning_rate == other.learning_rate &&
-           clipping.algorithm == other.clipping.algorithm &&
+    return takes_over == other.takes_over && optimizer == other.optimizer &&
+           learning_rate == other.learning_rate && clipping.algorithm == other.clipping.algorithm &&
            clipping.limit == other.clipping.limit && has_gradients == other.has_gradients;
   }
 };

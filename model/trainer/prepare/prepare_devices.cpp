@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/trainer/prepare/strategy_arguments.hpp"
 
 namespace lockstep {
 
@@ -14,31 +15,6 @@ using Kind = Problem::Kind;
 // Arguments that have been understood before the strategy is made.
 bool is_read_before(const std::string& argument) {
   return argument == "process_group_backend" || argument == "start_method";
-}
-
-bool set_argument(const std::string& name, const PlainValue& value, StrategyArguments& arguments) {
-  if (const bool* truth = value.get_if<bool>()) {
-    arguments.set(name, *truth);
-  } else if (const int64_t* whole = value.get_if<int64_t>()) {
-    arguments.set(name, *whole);
-  } else if (const double* number = value.get_if<double>()) {
-    arguments.set(name, *number);
-  } else if (const std::string* text = value.get_if<std::string>()) {
-    arguments.set(name, *text);
-  } else if (const PlainValue::List* list = value.get_if<PlainValue::List>()) {
-    std::vector<std::string> texts;
-    for (const PlainValue& each : *list) {
-      texts.push_back(text_of(each));
-    }
-    arguments.set(name, std::move(texts));
-  } else if (const PlainValue::Map* map = value.get_if<PlainValue::Map>()) {
-    return std::all_of(map->begin(), map->end(), [&](const PlainEntry& entry) {
-      return set_argument(name + "." + entry.key, entry.value, arguments);
-    });
-  } else if (value.is_null()) {
-    arguments.set(name, std::monostate());
-  }
-  return true;
 }
 
 void set_arguments(Preparation& preparation, const Object& strategy, const StrategyEntry& entry,
@@ -55,10 +31,7 @@ void set_arguments(Preparation& preparation, const Object& strategy, const Strat
                               entry.class_name));
       continue;
     }
-    if (!set_argument(argument.name, argument.value, arguments)) {
-      add_problem(preparation, Kind::invalid, argument.place,
-                  fmt::format("`{}` cannot be {}", argument.name, text_of(argument.value)));
-    }
+    set_argument(argument.name, argument.value, arguments);
   }
 }
 

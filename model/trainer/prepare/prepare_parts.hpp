@@ -41,6 +41,8 @@ void prepare_environment(Preparation& preparation);
 std::optional<Version> newest_with_hooks(const Scenario& scenario);
 /// Combinations that the framework refuses or ignores, beyond devices, strategy and precision.
 void check_combinations(Preparation& preparation);
+/// What torch raises at set-up where no parameter can be trained; needs the modules.
+void check_trainable(Preparation& preparation, const TrainingProgram& program);
 /// Says of clipping in the program that the strategy does not listen to it.
 void check_ignored_clipping(Preparation& preparation, const StrategyEntry& entry);
 /// Says that the Trainer's clipping gives way to that of the strategy's own configuration.

@@ -1,8 +1,10 @@
 // Precision and optimizer.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "model/core/spelling.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/wrapped_optimizer.hpp"
 
@@ -71,12 +73,46 @@ void scale_learning_rate(Preparation& preparation, const Object& optimizer, Opti
   }
 }
 
+using Names = std::vector<std::string_view>;
+
+// torch.optim. The loader knows them as well, but not that the value of an argument is one.
+const Names optimizers_of_torch = {"SGD",    "Adam",  "AdamW", "Adagrad",   "Adadelta",
+                                   "Adamax", "NAdam", "RAdam", "RMSprop",   "Adafactor",
+                                   "ASGD",   "LBFGS", "Rprop", "SparseAdam"};
+
+Names arguments_of_torch(OptimizerKind kind) {
+  return kind == OptimizerKind::sgd
+             ? Names{"lr",       "momentum", "dampening",      "weight_decay", "nesterov",
+                     "maximize", "foreach",  "differentiable", "fused"}
+             : Names{"lr",       "betas",   "eps",        "weight_decay",   "amsgrad",
+                     "maximize", "foreach", "capturable", "differentiable", "fused"};
+}
+
+// Whether it can hold the class that it is given.
+bool holds_optimizer(Preparation& preparation, const Object& optimizer, const std::string& held) {
+  const SourcePlace& place = optimizer.find("optimizer_class")->place;
+  if (held == optimizer.name) {
+    add_problem(preparation, Kind::invalid, place, "ZeroRedundancyOptimizer cannot hold itself",
+                "name the optimizer whose state it divides, as in optimizer_class: Adam");
+    return false;
+  }
+  if (std::ranges::count(optimizers_of_torch, held) == 0) {
+    add_problem(preparation, Kind::invalid, place, fmt::format("there is no optimizer `{}`", held),
+                did_you_mean(held, optimizers_of_torch));
+    return false;
+  }
+  return true;
+}
+
 /// The optimizer class that updates: of ZeroRedundancyOptimizer, the one that it is given.
 std::string class_of(Preparation& preparation, const Object& optimizer) {
   if (optimizer.name != "ZeroRedundancyOptimizer") {
     return optimizer.name;
   }
   const std::optional<Object> held = wrapped_optimizer(optimizer);
+  if (held && !holds_optimizer(preparation, optimizer, held->name)) {
+    return "SGD";
+  }
   if (!held) {
     add_problem(preparation, Kind::invalid, optimizer.place,
                 "ZeroRedundancyOptimizer needs its `optimizer_class`",
@@ -148,7 +184,16 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     } else if (const bool* set = argument.value.get_if<bool>();
                argument.name == "set_to_none" && set != nullptr) {
       plan.set_to_none = *set;
-    } else if (!is_read_elsewhere(argument.name)) {
+    } else if (is_read_elsewhere(argument.name)) {
+      continue;
+    } else if (const Names known = arguments_of_torch(plan.kind);
+               std::ranges::count(known, argument.name) == 0) {
+      // Only of ZeroRedundancyOptimizer, which hands on what it does not know.
+      add_problem(
+          preparation, Kind::refused, argument.place,
+          fmt::format("{}.__init__() got an unexpected keyword argument '{}'", name, argument.name),
+          did_you_mean(argument.name, known), refused_code);
+    } else {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
                               optimizer.name));

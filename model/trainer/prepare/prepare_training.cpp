@@ -155,45 +155,85 @@ SourcePlace place_of_argument(const Object& strategy, const std::string& name) {
 }
 
 void note_arguments_without_effect(Preparation& preparation, const StrategyEntry& entry,
-                                   const StrategyArguments& arguments) {
+                                   const TrainingProgram& program) {
   if (!entry.without_effect) {
     return;
   }
-  for (const auto& [name, why] : entry.without_effect(arguments)) {
+  for (const auto& [name, why] : entry.without_effect(program.plan, program.strategy_arguments)) {
     add_problem(preparation, Kind::note,
                 place_of_argument(*preparation.scenario->trainer->strategy, name), why);
   }
 }
 
-// False where it cannot take its arguments, which becomes a problem.
-bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
-                  const TrainingProgram& program) {
-  const Object& strategy = *preparation.scenario->trainer->strategy;
-  const auto refuse = [&](Kind kind, const ArgumentProblem& error, const std::string& code = "") {
-    add_problem(preparation, kind, place_of_argument(strategy, error.argument()), error.what(),
-                error.remedy(), code);
-    return false;
+/// What an entry says when it is asked for a strategy with these arguments.
+struct Made {
+  std::unique_ptr<Strategy> strategy{};  ///< null: there is a problem
+  Problem problem{};
+  std::string argument{};  ///< that the problem is about; empty: none
+};
+
+Made make_strategy(const StrategyEntry& entry, const TrainingPlan& plan,
+                   const StrategyArguments& arguments) {
+  const auto refuse = [](Kind kind, const ArgumentProblem& error, const std::string& code = "") {
+    return Made{nullptr, {kind, {}, error.what(), error.remedy(), code}, error.argument()};
   };
   try {
-    // One entry may stand for several strategies: "deepspeed" for each of its stages.
-    const auto made = entry.make(program.plan, program.strategy_arguments);
-    preparation.registered_strategy = entry.name;
-    preparation.strategy = made->name().starts_with(entry.name) ? made->name() : entry.name;
-    preparation.configured_clipping = made->configured_clipping();
-    preparation.gradient_clipping =
-        preparation.configured_clipping.value_or(program.trainer.gradient_clipping);
-    note_configured_clipping(preparation, program.trainer.gradient_clipping);
-    note_arguments_without_effect(preparation, entry, program.strategy_arguments);
-    return true;
+    return {entry.make(plan, arguments)};
   } catch (const UnmodelledArgument& error) {
     return refuse(Kind::unsupported, error);
   } catch (const RefusedArgument& error) {
     return refuse(Kind::refused, error, refused_code);
   } catch (const ArgumentProblem& error) {
     return refuse(Kind::invalid, error);
-  } catch (const std::invalid_argument& error) {
+  } catch (const std::invalid_argument& error) {  // of a strategy outside this tree
     return refuse(Kind::invalid, ArgumentProblem(error.what()));
   }
+}
+
+// All arguments that are wrong, by leaving out each that has been found. What the framework refuses
+// ends the search: alone it is the verdict, and later it may come of what was left out.
+void name_wrong_arguments(Preparation& preparation, const StrategyEntry& entry,
+                          const TrainingProgram& program, Made made) {
+  const Object& strategy = *preparation.scenario->trainer->strategy;
+  StrategyArguments arguments = program.strategy_arguments;
+  for (bool is_first = true; made.strategy == nullptr; is_first = false) {
+    const bool is_last = !arguments.erase(made.argument) || made.problem.kind == Kind::refused;
+    if (is_last && !is_first) {
+      return;
+    }
+    made.problem.place = place_of_argument(strategy, made.argument);
+    preparation.problems.push_back(made.problem);
+    if (is_last) {
+      return;
+    }
+    made = make_strategy(entry, program.plan, arguments);
+  }
+}
+
+// False where it cannot take its arguments, which becomes a problem.
+bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
+                  const TrainingProgram& program) {
+  Made made = make_strategy(entry, program.plan, program.strategy_arguments);
+  if (made.strategy == nullptr) {
+    name_wrong_arguments(preparation, entry, program, std::move(made));
+    return false;
+  }
+  // One entry may stand for several strategies: "deepspeed" for each of its stages.
+  const std::string_view name = made.strategy->name();
+  preparation.registered_strategy = entry.name;
+  preparation.strategy = name.starts_with(entry.name) ? name : entry.name;
+  preparation.configured_clipping = made.strategy->configured_clipping();
+  preparation.gradient_clipping =
+      preparation.configured_clipping.value_or(program.trainer.gradient_clipping);
+  note_configured_clipping(preparation, program.trainer.gradient_clipping);
+  note_arguments_without_effect(preparation, entry, program);
+  return true;
+}
+
+void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
+  program.accumulates_itself = traits.accumulates_itself;
+  program.manual_clipping = traits.manual_clipping;
+  program.gathers_parameters = traits.gathers_parameters;
 }
 
 }  // namespace
@@ -239,9 +279,9 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.repetition = program->repetition;
   add_sites_of(*entry, preparation.sites);
   program->make_strategy = entry->make;
-  program->accumulates_itself = entry->traits.accumulates_itself;
   program->clips_as = world.clips_as;
-  program->manual_clipping = entry->traits.manual_clipping;
+  take_traits(entry->traits, *program);
+  check_trainable(preparation, *program);
   check_ignored_clipping(preparation, *entry);
   if (!try_strategy(preparation, *entry, *program)) {
     return;

@@ -56,3 +56,24 @@ TEST_CASE("a step that a rank skips by its own data is LS109") {
   CHECK(ran.findings[0].code == "LS109");
   CHECK(ran.findings[0].ranks == RankSet{2});
 }
+
+TEST_CASE("a statement that has the name of its hook is named once") {
+  const Rehearsal ran = std::move(rehearsed(R"yaml(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+model: {input: [8], layers: [{Linear: [8, 4]}], loss: MSELoss}
+trainer: {accelerator: gpu, devices: 2, strategy: deepspeed_stage_2, max_epochs: 1,
+          num_sanity_val_steps: 0, limit_val_batches: 0}
+data: {train: {samples: 32, batch_size: 4}}
+program:
+  optimizer_step:
+    - if: rank == 1 and batch_idx == 1
+      then: [optimizer_closure]
+      else: [optimizer_step]
+)yaml")
+                                      .front()
+                                      .result);
+  REQUIRE_FALSE(ran.findings.empty());
+  CHECK(ran.findings.front().title.find("rank 0 runs optimizer_step (call 2 of the hook) that rank "
+                                        "1 does not") == 0);
+}

@@ -93,7 +93,7 @@ constexpr std::array<std::string_view, 9> beside_config = {"config",
 // _load_config: with a `config` no other argument gets into it. DeepSpeed's engine passes what
 // offloads on to the stages that have it alone.
 std::vector<std::pair<std::string, std::string>> without_effect(
-    const StrategyArguments& arguments) {
+    const TrainingPlan& /*plan*/, const StrategyArguments& arguments) {
   std::vector<std::pair<std::string, std::string>> found;
   if (has_configuration(arguments)) {
     for (const auto& [name, value] : arguments.all()) {
@@ -168,7 +168,8 @@ StrategyEntry deepspeed() {
                   .clips_by_value = false,
                   .manual_clipping = ManualClipping::ignored,
                   .accumulates_itself = true,
-                  .scales_loss_itself = true};
+                  .scales_loss_itself = true,
+                  .gathers_parameters = "deepspeed.zero.GatheredParameters"};
   entry.arguments = {"zero_optimization",
                      "stage",
                      "remote_device",

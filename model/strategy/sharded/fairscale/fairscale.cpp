@@ -214,7 +214,8 @@ ShardedDataParallelOptions options_from(const TrainingPlan& plan,
   if (arguments.has("reduce_buffer_size")) {
     options.reduce_buffer_size = arguments.integer("reduce_buffer_size", 0);
     if (*options.reduce_buffer_size < 0) {
-      throw std::invalid_argument("strategy argument reduce_buffer_size must be at least 0");
+      throw ArgumentProblem("strategy argument reduce_buffer_size must be at least 0",
+                            "reduce_buffer_size");
     }
   }
   options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);

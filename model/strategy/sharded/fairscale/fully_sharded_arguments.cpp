@@ -1,8 +1,6 @@
 // DDPFullyShardedStrategy's arguments, as Lightning 1.x hands them to FullyShardedDataParallel.
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
@@ -47,16 +45,17 @@ void read_types(const TrainingPlan& plan, const StrategyArguments& arguments,
   if (arguments.has("compute_dtype")) {
     const DType asked = dtype_argument(arguments, "compute_dtype");
     if (!is_mixed && asked != plan.parameter_dtype) {
-      throw std::invalid_argument(
+      throw ArgumentProblem(
           "compute_dtype of DDPFullyShardedStrategy needs precision 16, or the type of the "
-          "parameters: all_gather cannot fill a tensor of another type");
+          "parameters: all_gather cannot fill a tensor of a different type",
+          "compute_dtype");
     }
     options.compute_dtype = asked;
   }
   options.fp32_reduce_scatter = arguments.boolean("fp32_reduce_scatter", false);
   if (options.fp32_reduce_scatter && !is_mixed) {
-    throw std::invalid_argument(
-        "fp32_reduce_scatter requires mixed_precision=True: use precision 16");
+    throw RefusedArgument("ValueError: fp32_reduce_scatter requires mixed_precision=True",
+                          "fp32_reduce_scatter", "use precision 16");
   }
 }
 
@@ -72,12 +71,14 @@ FairScaleShardingOptions fully_sharded_options(const TrainingPlan& plan,
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
   if (arguments.has("min_num_params")) {
     if (arguments.has("auto_wrap_policy") && options.wrap.min_num_params == 0) {
-      throw std::invalid_argument(
-          "min_num_params has no effect beside an auto_wrap_policy that names classes");
+      throw ArgumentProblem(
+          "min_num_params has no effect beside an auto_wrap_policy that names classes",
+          "min_num_params");
     }
     options.wrap.min_num_params = arguments.integer("min_num_params", 0);
     if (options.wrap.min_num_params < 1) {
-      throw std::invalid_argument("strategy argument min_num_params must be at least 1");
+      throw ArgumentProblem("strategy argument min_num_params must be at least 1",
+                            "min_num_params");
     }
   }
   options.wrapped_by_model = options.wrap.min_num_params > 0 || options.wrap.repeated_blocks ||
@@ -91,7 +92,10 @@ StrategyEntry fairscale_fully_sharded() {
   StrategyEntry entry;
   entry.name = "ddp_fully_sharded";
   entry.class_name = "DDPFullyShardedStrategy";
-  entry.traits = {.precisions = Precisions::no_double, .needs_gpu = true, .takes_apex = false};
+  entry.traits = {.precisions = Precisions::no_double,
+                  .needs_gpu = true,
+                  .takes_apex = false,
+                  .gathers_parameters = "summon_full_params"};
   entry.arguments = {"auto_wrap_policy", "bucket_cap_mb",         "compute_dtype",
                      "cpu_offload",      "flatten_parameters",    "fp32_reduce_scatter",
                      "min_num_params",   "reshard_after_forward", "move_grads_to_cpu",

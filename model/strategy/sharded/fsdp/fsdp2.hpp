@@ -32,7 +32,7 @@ class FullyShard2 final : public UnitSharding {
  public:
   FullyShard2(const TrainingPlan& plan, const FullyShard2Options& options);
 
-  std::string_view name() const override { return "model_parallel"; }
+  std::string_view name() const override { return "ModelParallelStrategy"; }
   Program setup(Rank& rank, Stage stage) override;
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   Program backward(Rank& rank, const StepOptions& options) override;
@@ -65,7 +65,7 @@ class FullyShard2 final : public UnitSharding {
   Unit* reducing_ = nullptr;          ///< whose reduce_scatter is under way
 };
 
-/// "model_parallel", ModelParallelStrategy.
+/// ModelParallelStrategy, which has no other name.
 StrategyEntry model_parallel();
 
 }  // namespace lockstep

@@ -1,8 +1,10 @@
 // ModelParallelStrategy's arguments, and what configure_model calls fully_shard with.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <stdexcept>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
@@ -12,6 +14,10 @@
 namespace lockstep {
 
 namespace {
+
+constexpr const char* data_parallel_size = "data_parallel_size";
+constexpr const char* mesh = "fully_shard.mesh";
+constexpr const char* modules = "fully_shard.modules";
 
 constexpr std::string_view known_names[] = {"fully_shard.modules",
                                             "fully_shard.reshard_after_forward",
@@ -23,55 +29,48 @@ constexpr std::string_view unmodelled_module_names[] = {
     "fully_shard.mp_policy.output_dtype", "fully_shard.mp_policy.cast_forward_inputs",
     "fully_shard.shard_placement_fn", "fully_shard.ignored_params"};
 
-void check_names(const StrategyArguments& arguments) {
-  for (const auto& [name, value] : arguments.all()) {
-    if (name.find('.') == std::string::npos || arguments.is_none(name)) {
-      continue;
-    }
-    const bool is_unmodelled =
-        std::ranges::any_of(unmodelled_module_names, [&](std::string_view each) {
-          return name == each || name.starts_with(std::string(each) + ".");
-        });
-    if (is_unmodelled) {
-      throw UnmodelledArgument(fmt::format("`{}` is not modelled yet", name));
-    }
-    if (std::ranges::count(known_names, name) == 0) {
-      throw std::invalid_argument(fmt::format("fully_shard has no argument `{}`; known here are {}",
-                                              name, fmt::join(known_names, ", ")));
-    }
-  }
+bool is_automatic(const StrategyArguments& arguments, const std::string& name) {
+  const auto found = arguments.all().find(name);
+  return found == arguments.all().end() || std::holds_alternative<std::string>(found->second);
 }
 
-// Lightning's default is tensor parallelism over the GPUs of a node.
+// _setup_device_mesh of strategies/model_parallel.py: `auto`, the default, is the number of nodes
+// for data_parallel_size, and the GPUs of a node for tensor_parallel_size.
 void check_sizes(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const auto is_automatic = [&](const char* name) {
-    const auto found = arguments.all().find(name);
-    return found == arguments.all().end() || std::holds_alternative<std::string>(found->second);
-  };
   const bool is_one_rank = plan.world_size == 1;
-  if (!is_one_rank &&
-      (is_automatic("tensor_parallel_size") || arguments.integer("tensor_parallel_size", 1) != 1)) {
+  const std::string tensor = "tensor_parallel_size";
+  if (!is_one_rank && (is_automatic(arguments, tensor) || arguments.integer(tensor, 1) != 1)) {
     throw UnmodelledArgument(
         "tensor parallelism is not modelled yet, and it is ModelParallelStrategy's default; write "
-        "tensor_parallel_size: 1 and data_parallel_size: the number of GPUs");
+        "tensor_parallel_size: 1 and data_parallel_size: the number of GPUs",
+        tensor);
   }
-  const int64_t data_parallel =
-      is_automatic("data_parallel_size") ? 0 : arguments.integer("data_parallel_size", 0);
-  if (plan.world_size > 0 && data_parallel != plan.world_size &&
-      !(is_one_rank && is_automatic("data_parallel_size"))) {
-    throw std::invalid_argument(
-        fmt::format("data_parallel_size times tensor_parallel_size must be the {} ranks that there "
-                    "are",
-                    plan.world_size));
+  if (plan.world_size == 0 || (is_one_rank && is_automatic(arguments, data_parallel_size))) {
+    return;
+  }
+  if (is_automatic(arguments, data_parallel_size)) {
+    throw RefusedArgument(
+        fmt::format("RuntimeError: data_parallel_size times tensor_parallel_size must equal the "
+                    "number of ranks, {}: `auto` is the number of nodes",
+                    plan.world_size),
+        data_parallel_size, fmt::format("write data_parallel_size: {}", plan.world_size));
+  }
+  const int64_t size = arguments.integer(data_parallel_size, 0);
+  if (size != plan.world_size) {
+    throw RefusedArgument(
+        fmt::format("RuntimeError: data_parallel_size times tensor_parallel_size must equal the "
+                    "number of ranks, {} (here {} x 1)",
+                    plan.world_size, size),
+        data_parallel_size, fmt::format("write data_parallel_size: {}", plan.world_size));
   }
 }
 
 void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
               FullyShard2Options& options) {
-  if (!arguments.has("fully_shard.mesh")) {
+  if (!arguments.has(mesh)) {
     return;
   }
-  options.shard_ranks = mesh_argument(plan, arguments, "fully_shard.mesh").shards;
+  options.shard_ranks = mesh_argument(plan, arguments, mesh).shards;
 }
 
 void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
@@ -87,24 +86,54 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
   }
   const int64_t ranks = arguments.integer(name, 0);
   const int64_t over = options.shard_ranks > 0 ? options.shard_ranks : plan.world_size;
-  if (ranks <= 1 || (over > 0 && (over % ranks != 0 || ranks >= over))) {
-    throw std::invalid_argument(
-        fmt::format("reshard_after_forward is true, false, or a number that divides the {} ranks "
-                    "that shard and "
-                    "is between 1 and them",
-                    over));
+  if (ranks < 1 || (over > 0 && (ranks > over || over % ranks != 0))) {
+    // torch/distributed/fsdp/_fully_shard/_fsdp_init.py, _get_post_forward_mesh_info
+    throw RefusedArgument(
+        fmt::format("ValueError: If passing reshard_after_forward as an int, it should be a factor "
+                    "of {}, not {}",
+                    over, ranks),
+        name, "write true, false, or a number that divides the ranks that shard");
+  }
+  if (ranks == 1 || ranks == over) {  // nothing is freed, or all but the shard
+    options.reshard_after_forward = ranks != 1;
+    return;
   }
   if (options.shard_ranks > 0) {
     throw UnmodelledArgument(
-        "a number for reshard_after_forward with a mesh of two dimensions is "
-        "not modelled");
+        "a number for reshard_after_forward with a mesh of two dimensions is not modelled", name);
   }
   options.reshard_to = static_cast<int32_t>(ranks);
 }
 
-FullyShard2Options fully_shard_options(const TrainingPlan& plan,
-                                       const StrategyArguments& arguments) {
-  check_names(arguments);
+// The innermost wrapped module that a layer is in; nothing: it belongs to the outermost unit.
+std::optional<WrappedModule> unit_of(const std::vector<WrappedModule>& wrapped, size_t layer) {
+  std::optional<WrappedModule> unit;
+  for (const WrappedModule& module : wrapped) {  // an outer one comes before those in it
+    if (module.contains(layer)) {
+      unit = module;
+    }
+  }
+  return unit;
+}
+
+// fully_shard replaces the parameters of its module alone: another module keeps the tensor that was
+// there, which becomes a second parameter. FSDP1, whose parameters are views, raises instead.
+void check_tied(const WrapPolicy& policy, const Network& network) {
+  const std::vector<WrappedModule> wrapped = wrapped_modules(network, policy);
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    const auto tied = network.layers[layer].tied_layer;
+    if (tied && unit_of(wrapped, *tied) != unit_of(wrapped, layer)) {
+      throw UnmodelledArgument(
+          fmt::format("`{}` and `{}` share a weight and are in different units: fully_shard unties "
+                      "them, and each trains a weight of its own, which is not modelled",
+                      network.layers[*tied].name, network.layers[layer].name),
+          modules, "wrap neither of them, or a module that holds both");
+    }
+  }
+}
+
+FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  check_nested_names(arguments, {"ModelParallelStrategy", known_names, unmodelled_module_names});
   check_sizes(plan, arguments);
   FullyShard2Options options;
   set_mesh(plan, arguments, options);
@@ -121,28 +150,61 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan,
   }
   if (arguments.has("fully_shard.offload_policy")) {
     if (arguments.text("fully_shard.offload_policy", "") != "CPUOffloadPolicy") {
-      throw std::invalid_argument("fully_shard.offload_policy is null or CPUOffloadPolicy");
+      throw ArgumentProblem("fully_shard.offload_policy is null or CPUOffloadPolicy",
+                            "fully_shard.offload_policy");
     }
     options.offload = true;
   }
   options.saves_in_parts = arguments.boolean("save_distributed_checkpoint", true);
-  options.wrap = wrap_classes(arguments.texts("fully_shard.modules"));
-  check_classes(options.wrap, *plan.network, "fully_shard.modules");
+  options.wrap = wrap_classes(arguments.texts(modules));
+  check_classes(options.wrap, *plan.network, modules);
+  check_tied(options.wrap, *plan.network);
   return options;
+}
+
+}  // namespace
+
+namespace {
+
+ArgumentsOfSize of_size(const StrategyArguments& arguments, int64_t ranks) {
+  ArgumentsOfSize changed;
+  if (!is_automatic(arguments, data_parallel_size)) {
+    changed.values.emplace_back(data_parallel_size, std::to_string(ranks));
+  }
+  if (arguments.has(mesh)) {
+    changed.values.emplace_back(mesh, mesh_of_size(arguments, mesh, ranks));
+    if (changed.values.back().second.empty()) {
+      changed.why_not = fmt::format("the shards of {} do not divide {}", mesh, ranks);
+    }
+  }
+  return changed;
 }
 
 }  // namespace
 
 StrategyEntry model_parallel() {
   StrategyEntry entry;
-  entry.name = "model_parallel";
+  entry.name = "ModelParallelStrategy";
   entry.class_name = "ModelParallelStrategy";
-  entry.traits = {.precisions = Precisions::no_double_nor_scaler, .needs_gpu = true};
+  entry.traits = {.precisions = Precisions::no_double_nor_scaler,
+                  .needs_gpu = true,
+                  .gathers_parameters = "unshard() of its module, or full_tensor(),"};
   entry.arguments = {"data_parallel_size", "tensor_parallel_size", "save_distributed_checkpoint",
                      "fully_shard"};
   for (const std::string_view step : fsdp2_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
+  entry.of_size = of_size;
+  entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    std::vector<std::pair<std::string, std::string>> found;
+    if (arguments.has(modules)) {
+      const WrapPolicy policy = wrap_classes(arguments.texts(modules));
+      if (std::string why = why_nothing_wrapped(policy, *plan.network, modules); !why.empty()) {
+        found.emplace_back(modules, std::move(why));
+      }
+    }
+    return found;
+  };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FullyShard2>(plan, fully_shard_options(plan, arguments));
   };

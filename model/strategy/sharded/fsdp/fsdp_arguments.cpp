@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 
+#include "model/core/spelling.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
@@ -31,8 +31,9 @@ Value one_of(const StrategyArguments& arguments, const std::string& name,
     }
     known.push_back(text);
   }
-  throw std::invalid_argument(
-      fmt::format("strategy argument {} must be one of {}", name, fmt::join(known, ", ")));
+  throw ArgumentProblem(
+      fmt::format("strategy argument {} must be one of {}", name, fmt::join(known, ", ")), name,
+      did_you_mean(asked, known));
 }
 
 constexpr std::array shardings{
@@ -46,6 +47,20 @@ constexpr std::array prefetches{std::pair(std::string_view("BACKWARD_PRE"), Pref
 
 constexpr std::array state_dict_types{std::pair(std::string_view("full"), false),
                                       std::pair(std::string_view("sharded"), true)};
+
+constexpr const char* sharding_strategy = "sharding_strategy";
+
+// _init_sharding_strategy of lightning/fabric/strategies/fsdp.py reads the name in any case.
+StrategyArguments in_upper_case(StrategyArguments arguments, const std::string& name) {
+  if (arguments.has(name)) {
+    std::string text = arguments.text(name, "");
+    std::ranges::transform(text, text.begin(), [](char letter) {
+      return 'a' <= letter && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+    });
+    arguments.set(name, std::move(text));
+  }
+  return arguments;
+}
 
 constexpr std::string_view nested_names[] = {
     "auto_wrap_policy.ModuleWrapPolicy.module_classes",
@@ -71,16 +86,26 @@ std::vector<std::string> checkpointed_by(const StrategyArguments& arguments) {
                    : policy_classes(arguments, checkpointing_policy);
 }
 
+// `null` asks for nothing.
+bool names_policy(const StrategyArguments& arguments, const std::string& name) {
+  return std::ranges::any_of(arguments.all(), [&](const auto& each) {
+    return !arguments.is_none(each.first) &&
+           (each.first == name || each.first.starts_with(name + "."));
+  });
+}
+
 // The network has been built with these segments.
 void check_checkpointing(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const std::vector<std::string> classes = checkpointed_by(arguments);
   if (arguments.has(checkpointing) && !policy_classes(arguments, checkpointing_policy).empty()) {
-    throw std::invalid_argument(
-        "You cannot set both `activation_checkpointing` and `activation_checkpointing_policy`. "
-        "Use the latter.");
+    throw RefusedArgument(
+        "ValueError: You cannot set both `activation_checkpointing` and "
+        "`activation_checkpointing_policy`. Use the latter.",
+        checkpointing, "leave one of them out");
   }
   if (classes == std::vector<std::string>{"size_based_auto_wrap_policy"}) {
-    throw UnmodelledArgument("a size for `activation_checkpointing_policy` is not modelled yet");
+    throw UnmodelledArgument("a size for `activation_checkpointing_policy` is not modelled yet",
+                             checkpointing_policy);
   }
   check_classes(wrap_classes(classes), *plan.network,
                 arguments.has(checkpointing) ? checkpointing : checkpointing_policy);
@@ -90,7 +115,8 @@ void check_checkpointing(const TrainingPlan& plan, const StrategyArguments& argu
 FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
   check_nested_names(arguments, {"FSDPStrategy", nested_names, unmodelled_names});
   FullyShardedOptions options;
-  options.sharding = one_of(arguments, "sharding_strategy", shardings, Sharding::full);
+  options.sharding = one_of(in_upper_case(arguments, sharding_strategy), sharding_strategy,
+                            shardings, Sharding::full);
   options.backward_prefetch =
       one_of(arguments, "backward_prefetch", prefetches,
              arguments.is_none("backward_prefetch") ? Prefetch::none : Prefetch::before);
@@ -102,7 +128,8 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
       arguments.has("cpu_offload.offload_params") ? "cpu_offload.offload_params" : "cpu_offload",
       false);
   if (options.cpu_offload && options.sharding == Sharding::none) {
-    throw UnmodelledArgument("`cpu_offload` of FSDPStrategy with NO_SHARD is not modelled");
+    throw UnmodelledArgument("`cpu_offload` of FSDPStrategy with NO_SHARD is not modelled",
+                             "cpu_offload");
   }
   if (plan.types().is_mixed()) {
     options.param_dtype = plan.activation_dtype;
@@ -116,9 +143,10 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   }
   if (arguments.has("device_mesh")) {
     if (!options.is_hybrid()) {
-      throw std::invalid_argument(
+      throw ArgumentProblem(
           "device_mesh of FSDPStrategy has two dimensions, which only the sharding strategies "
-          "HYBRID_SHARD and _HYBRID_SHARD_ZERO2 take");
+          "HYBRID_SHARD and _HYBRID_SHARD_ZERO2 take",
+          sharding_strategy);
     }
     options.shard_ranks = mesh_argument(plan, arguments, "device_mesh").shards;
   }
@@ -140,8 +168,9 @@ StrategyEntry fully_sharded_data_parallel() {
   entry.traits = {.precisions = Precisions::no_double,
                   .needs_gpu = true,
                   .clips_by_norm = false,
-                  .manual_clipping = ManualClipping::norm_refused};
-  entry.arguments = {"sharding_strategy", "auto_wrap_policy",
+                  .manual_clipping = ManualClipping::norm_refused,
+                  .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};
+  entry.arguments = {sharding_strategy,   "auto_wrap_policy",
                      "backward_prefetch", "forward_prefetch",
                      "limit_all_gathers", "use_orig_params",
                      "mixed_precision",   "sync_module_states",
@@ -157,6 +186,27 @@ StrategyEntry fully_sharded_data_parallel() {
     } catch (const std::invalid_argument&) {  // no list of names
       return std::vector<std::string>();
     }
+  };
+  entry.of_size = [](const StrategyArguments& arguments, int64_t ranks) {
+    ArgumentsOfSize changed;
+    if (arguments.has("device_mesh")) {
+      changed.values.emplace_back("device_mesh", mesh_of_size(arguments, "device_mesh", ranks));
+      if (changed.values.back().second.empty()) {
+        changed.why_not = fmt::format("the shards of device_mesh do not divide {}", ranks);
+      }
+    }
+    return changed;
+  };
+  entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    std::vector<std::pair<std::string, std::string>> found;
+    const std::string policy = "auto_wrap_policy";
+    if (names_policy(arguments, policy)) {
+      std::string why = why_nothing_wrapped(wrap_policy(arguments), *plan.network, policy);
+      if (!why.empty()) {
+        found.emplace_back(policy, std::move(why));
+      }
+    }
+    return found;
   };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FullyShardedDataParallel>(plan, options_from(plan, arguments));

@@ -143,6 +143,7 @@ class ShardedUnit {
   void forget_whole_gradients(Rank& rank);
   void gather_into_whole(Rank& rank, const Exchange& exchange, const Slice& part, Ticket after,
                          Ticket ready);
+  void add_gradient(Rank& rank, const Slice& reduced, StreamId stream, SiteId site);
   void move_to_host(Rank& rank, Slice reduced, SiteId site);
   void bind_flat();
   void copy_out(Rank& rank, SiteId site);

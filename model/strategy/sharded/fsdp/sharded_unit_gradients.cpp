@@ -155,7 +155,7 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
   if (device_ == host_device) {
     move_to_host(rank, reduced, site);
   } else if (adds) {
-    elementwise(rank, Kernel::add, {reduced}, {gradient_}, 0, {}, site);
+    add_gradient(rank, reduced, compute_stream, site);
     rank.release(reduced);
   } else {
     gradient_ = reduced;
@@ -166,6 +166,30 @@ void ShardedUnit::adopt_gradient(Rank& rank, SiteId site) {
       piece.tensor.gradient = gradient_.part(piece.position, piece.tensor.value.elements);
     }
   }
+}
+
+// A gradient that zero_grad has set to None while others of the unit stayed begins anew: FSDP1
+// writes zeros over it when it gathers next (_writeback_orig_params), and FSDP2 has one for each
+// parameter.
+void ShardedUnit::add_gradient(Rank& rank, const Slice& reduced, StreamId stream, SiteId site) {
+  std::vector<Slice> added;
+  std::vector<Slice> added_to;
+  std::vector<Slice> fresh;
+  std::vector<Slice> fresh_to;
+  for (const Piece& piece : pieces_) {
+    const bool is_fresh = piece.tensor.gradient.buffer == no_buffer;
+    const int64_t elements = piece.tensor.value.elements;
+    (is_fresh ? fresh : added).push_back(reduced.part(piece.position, elements));
+    (is_fresh ? fresh_to : added_to).push_back(gradient_.part(piece.position, elements));
+  }
+  if (fresh.empty()) {
+    elementwise(rank, Kernel::add, {reduced}, {gradient_}, 0, {stream, {}, site});
+    return;
+  }
+  if (!added.empty()) {
+    elementwise(rank, Kernel::add, added, added_to, 0, {stream, {}, site});
+  }
+  elementwise(rank, Kernel::copy, fresh, fresh_to, 0, {stream, {}, site});
 }
 
 // The host waits for nothing here; its update comes after the copy.
@@ -184,7 +208,7 @@ void ShardedUnit::move_to_host(Rank& rank, Slice reduced, SiteId site) {
   rank.release(reduced);
   rank.event({stream_of_update(), {copied}, site});
   if (adds) {
-    elementwise(rank, Kernel::add, {arrives}, {gradient_}, 0, {stream_of_update(), {}, site});
+    add_gradient(rank, arrives, stream_of_update(), site);
     rank.release(arrives);
   } else {
     gradient_ = arrives;

@@ -148,9 +148,12 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   clip_gradients(rank, options.clipping, gradients, device,
                  shard_ranks_ > 1 && clips_by_whole_norm_ ? &norm : nullptr);
   has_stepped_[options.optimizer] = true;
-  lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), tensors,
-                           {stream(queue::compute, device), {}, site_id(steps_.update)});
-  co_return;
+  const Ticket updated =
+      lockstep::optimizer_step(rank, optimizer, kernels_of(plan()), tensors,
+                               {stream(queue::compute, device), {}, site_id(steps_.update)});
+  if (updated && device == host_device) {
+    co_await rank.settle(updated);  // the host computes it, and goes on when it is done
+  }
 }
 
 int64_t UnitSharding::norm_elements() const {

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+
+#include "model/core/spelling.hpp"
 
 namespace lockstep {
 
@@ -29,10 +30,13 @@ DType dtype_argument(const StrategyArguments& arguments, const std::string& name
       return dtype;
     }
   }
-  throw std::invalid_argument(
-      fmt::format("strategy argument {} must be one of fp32, fp16, bf16, float32, float16, "
-                  "bfloat16",
-                  name));
+  std::vector<std::string_view> known;
+  for (const auto& [text, value] : names) {
+    known.push_back(text);
+  }
+  throw ArgumentProblem(
+      fmt::format("strategy argument {} must be one of {}", name, fmt::join(known, ", ")), name,
+      did_you_mean(asked, known));
 }
 
 WrapPolicy wrap_classes(const std::vector<std::string>& classes) {
@@ -68,38 +72,132 @@ WrapPolicy wrap_policy(const StrategyArguments& arguments) {
   if (arguments.has(by_size + ".min_num_params")) {
     policy.min_num_params = arguments.integer(by_size + ".min_num_params", 0);
     if (policy.min_num_params < 1) {
-      throw std::invalid_argument("strategy argument min_num_params must be at least 1");
+      throw ArgumentProblem("strategy argument min_num_params must be at least 1",
+                            by_size + ".min_num_params");
     }
   }
   return policy;
+}
+
+std::string why_nothing_wrapped(const WrapPolicy& policy, const Network& network,
+                                const std::string& name) {
+  if (!wrapped_modules(network, policy).empty()) {
+    return "";
+  }
+  const std::string one_unit = "the whole model is one unit, gathered at once";
+  if (policy.repeated_blocks) {
+    return fmt::format("`{}: blocks` wraps nothing, as no block of this model repeats: {}", name,
+                       one_unit);
+  }
+  if (policy.min_num_params > 0) {
+    return fmt::format("`{}` wraps nothing, as no module has {} parameters: {}", name,
+                       policy.min_num_params, one_unit);
+  }
+  return fmt::format("`{}` wraps nothing: {}", name, one_unit);
 }
 
 void check_classes(const WrapPolicy& policy, const Network& network, const std::string& name) {
   const std::vector<std::string> known = module_classes(network);
   for (const std::string& class_name : policy.classes) {
     if (std::find(known.begin(), known.end(), class_name) == known.end()) {
-      throw std::invalid_argument(fmt::format("{}: no module of this model is a {}; it has {}",
-                                              name, class_name, fmt::join(known, ", ")));
+      throw ArgumentProblem(fmt::format("{}: no module of this model is a {}; it has {}", name,
+                                        class_name, fmt::join(known, ", ")),
+                            name, did_you_mean(class_name, {known.begin(), known.end()}));
     }
   }
 }
 
-DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
-                         const std::string& name) {
-  const std::vector<std::string> sizes = arguments.texts(name);
-  int64_t product = 1;
-  for (const std::string& size : sizes) {
+namespace {
+// As sizes are written; nothing that is none is a mesh.
+std::vector<int64_t> sizes_of_mesh(const StrategyArguments& arguments, const std::string& name) {
+  std::vector<int64_t> sizes;
+  for (const std::string& size : arguments.texts(name)) {
     const bool is_number =
         !size.empty() && size.size() < 8 &&
         std::all_of(size.begin(), size.end(), [](char each) { return each >= '0' && each <= '9'; });
-    product *= is_number ? std::stoll(size) : 0;
+    sizes.push_back(is_number ? std::stoll(size) : 0);
   }
-  if (sizes.size() != 2 || product < 1 || (plan.world_size > 0 && product != plan.world_size)) {
-    throw std::invalid_argument(
-        fmt::format("{} is [replicas, shards], whose product is the number of ranks", name));
-  }
-  return {std::stoi(sizes[0]), std::stoi(sizes[1])};
+  const bool is_mesh = sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0;
+  return is_mesh ? sizes : std::vector<int64_t>();
 }
+}  // namespace
+
+// torch/distributed/device_mesh.py refuses more than there are; with fewer, ranks have no place.
+DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
+                         const std::string& name) {
+  const std::vector<int64_t> sizes = sizes_of_mesh(arguments, name);
+  if (sizes.empty()) {
+    throw ArgumentProblem(fmt::format("{} is [replicas, shards]", name), name,
+                          "write two numbers, whose product is the number of ranks");
+  }
+  const int64_t product = sizes[0] * sizes[1];
+  if (plan.world_size > 0 && product > plan.world_size) {
+    throw RefusedArgument(
+        fmt::format("RuntimeError: Mesh should not be bigger than default world size {}, but found "
+                    "{} ranks! ({} is {} x {})",
+                    plan.world_size, product, name, sizes[0], sizes[1]),
+        name, "write [replicas, shards], whose product is the number of ranks");
+  }
+  if (plan.world_size > 0 && product != plan.world_size) {
+    throw ArgumentProblem(fmt::format("{} must have as many places as there are ranks, {} (here "
+                                      "{} x {} = {})",
+                                      name, plan.world_size, sizes[0], sizes[1], product),
+                          name, "write [replicas, shards], whose product is the number of ranks");
+  }
+  return {static_cast<int32_t>(sizes[0]), static_cast<int32_t>(sizes[1])};
+}
+
+std::string mesh_of_size(const StrategyArguments& arguments, const std::string& name,
+                         int64_t ranks) {
+  const std::vector<int64_t> sizes = sizes_of_mesh(arguments, name);
+  return sizes.empty() || ranks % sizes[1] != 0
+             ? ""
+             : fmt::format("[{}, {}]", ranks / sizes[1], sizes[1]);
+}
+
+namespace {
+
+// Of the level at which the name is wrong, what may stand there.
+std::vector<std::string_view> beside(std::string_view prefix,
+                                     std::span<const std::string_view> names) {
+  std::vector<std::string_view> parts;
+  for (const std::string_view name : names) {
+    if (!name.starts_with(prefix)) {
+      continue;
+    }
+    const std::string_view rest = name.substr(prefix.size());
+    const std::string_view part = rest.substr(0, rest.find('.'));
+    if (std::ranges::count(parts, part) == 0) {
+      parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+[[noreturn]] void refuse_name(const std::string& name, const NestedNames& names) {
+  size_t begin = name.find('.') + 1;
+  std::vector<std::string_view> parts = beside(name.substr(0, begin), names.known);
+  for (size_t end = name.find('.', begin); end != std::string::npos; end = name.find('.', begin)) {
+    if (std::ranges::count(parts, name.substr(begin, end - begin)) == 0) {
+      break;
+    }
+    begin = end + 1;
+    parts = beside(name.substr(0, begin), names.known);
+  }
+  const std::string of = name.substr(0, begin - 1);
+  const std::string wrong = name.substr(begin, name.find('.', begin) - begin);
+  std::string remedy = did_you_mean(wrong, parts);
+  if (remedy.empty()) {
+    remedy =
+        fmt::format("{}{} takes {}",
+                    of.ends_with("_policy") ? "write classes, as in [Linear], or blocks; " : "", of,
+                    fmt::join(parts, ", "));
+  }
+  throw ArgumentProblem(fmt::format("`{}` of {} has no argument `{}`", of, names.class_name, wrong),
+                        name, remedy);
+}
+
+}  // namespace
 
 // What a map holds under a name that it does not have would have no effect.
 void check_nested_names(const StrategyArguments& arguments, const NestedNames& names) {
@@ -107,14 +205,15 @@ void check_nested_names(const StrategyArguments& arguments, const NestedNames& n
     if (name.find('.') == std::string::npos) {
       continue;
     }
-    if (std::ranges::count(names.unmodelled, name) != 0) {
+    const bool is_unmodelled = std::ranges::any_of(names.unmodelled, [&](std::string_view each) {
+      return name == each || name.starts_with(std::string(each) + ".");
+    });
+    if (is_unmodelled && !arguments.is_none(name)) {
       throw UnmodelledArgument(
-          fmt::format("`{}` of {} is not modelled yet", name, names.class_name));
+          fmt::format("`{}` of {} is not modelled yet", name, names.class_name), name);
     }
-    if (std::ranges::count(names.known, name) == 0) {
-      throw std::invalid_argument(fmt::format("{} has no argument `{}`; known here are {}",
-                                              names.class_name, name,
-                                              fmt::join(names.known, ", ")));
+    if (!is_unmodelled && std::ranges::count(names.known, name) == 0) {
+      refuse_name(name, names);
     }
   }
 }

@@ -14,7 +14,7 @@
 namespace lockstep {
 
 /// The argument as a floating type: "bf16", "bfloat16", "torch.bfloat16". Throws
-/// std::invalid_argument that names it.
+/// ArgumentProblem that names it.
 DType dtype_argument(const StrategyArguments& arguments, const std::string& name);
 
 /// A policy that wraps modules of these classes; `blocks` alone means whatever repeats.
@@ -28,20 +28,27 @@ std::vector<std::string> policy_classes(const StrategyArguments& arguments,
 /// The argument `auto_wrap_policy` as FSDPStrategy takes it.
 WrapPolicy wrap_policy(const StrategyArguments& arguments);
 
-/// Throws std::invalid_argument, which begins with `name`, where the model has no module of a
-/// class.
+/// Why the argument `name` has no effect, where the policy wraps no module; else empty.
+std::string why_nothing_wrapped(const WrapPolicy& policy, const Network& network,
+                                const std::string& name);
+
+/// Throws ArgumentProblem where the model has no module of a class that the argument `name` asks
+/// for.
 void check_classes(const WrapPolicy& policy, const Network& network, const std::string& name);
 
-/// The argument as a device mesh of two dimensions, [replicas, shards]. Throws
-/// std::invalid_argument where these are not the ranks of the run.
+/// The argument as a device mesh of two dimensions, [replicas, shards]. Throws ArgumentProblem
+/// where these are not the ranks of the run.
 struct DeviceMesh {
   int32_t replicas = 1;
   int32_t shards = 1;
 };
 DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
                          const std::string& name);
+/// The mesh of an argument with as many replicas as the ranks need; empty: its shards do not fit.
+std::string mesh_of_size(const StrategyArguments& arguments, const std::string& name,
+                         int64_t ranks);
 
-/// Throws std::invalid_argument for a name inside of a map that is neither of these, and
+/// Throws ArgumentProblem for a name inside of a map that is neither of these, and
 /// UnmodelledArgument for those that a strategy class has and that are not modelled.
 struct NestedNames {
   std::string_view class_name;

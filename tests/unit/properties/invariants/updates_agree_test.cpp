@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/trainer/logging/run_log.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -110,4 +112,33 @@ TEST_CASE("another learning rate, or gradients set to None on one rank, are othe
   WeightUpdate without = step();
   without.has_gradients = false;
   CHECK(judged({{step()}, {without}}).size() == 1);
+}
+
+TEST_CASE("after torch's Join all ranks hold one model, however many steps each of them made") {
+  WeightUpdate taken_over;
+  taken_over.takes_over = true;
+  const Updates longer{step(11), taken_over};
+  const Updates shorter{step(10), taken_over};
+  CHECK(judged({longer, shorter}).empty());
+  // The next epoch begins with one model: a step that one rank leaves out there counts again.
+  CHECK(judged({{step(11), taken_over, step(11), taken_over},
+                {step(10), taken_over, step(10), taken_over}})
+            .empty());
+  const std::vector<Finding> findings =
+      judged({{step(11), taken_over, step(2)}, {step(10), taken_over, step(1)}});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].why.text == "optimizer step 13 differs");
+  CHECK(judged({longer, shorter, {step(10)}}).size() == 1);  // this one has not joined
+}
+
+TEST_CASE("nothing is said about updates that did not fit into the log of a rank") {
+  Updates all;
+  while (all.size() < RankLog::weight_updates_max) {
+    all.push_back(clipped(static_cast<double>(all.size() + 1)));
+  }
+  Updates fewer(all.begin(), all.end() - 1);
+  CHECK(judged({all, fewer}).size() == 1);
+  Updates merged = all;
+  merged.back().times = 2;  // the log had room for this one, as it is the same again
+  CHECK(judged({all, merged}).empty());
 }

@@ -77,3 +77,25 @@ TEST_CASE("the flag for other world sizes is quoted for shells") {
   const Rehearsal ran = only(bare_text(2, "    - barrier\n"));
   CHECK(render_verify(ran, Style{}).find("--set 'verify.world_sizes=[2,8]'") != std::string::npos);
 }
+
+TEST_CASE("the strategy's sizes follow the number of ranks") {
+  const auto sharded = [](const std::string& mesh, const std::string& sizes) {
+    std::string text = training(1, 4, sizes);
+    const std::string ddp = "strategy: ddp";
+    text.replace(text.find(ddp), ddp.size(),
+                 "strategy: {ModelParallelStrategy: {tensor_parallel_size: 1, "
+                 "data_parallel_size: 4, fully_shard: {modules: [Linear]" +
+                     mesh + "}}}");
+    return only(text);
+  };
+  const Rehearsal ran = sharded("", "[2, 8]");
+  CHECK(ran.coverage.world_sizes == std::vector<int32_t>{4, 2, 8});
+  CHECK(exit_code_of(ran, false) == ExitCode::ok);
+  const Rehearsal hybrid = sharded(", mesh: [1, 4]", "[2, 8]");
+  CHECK(hybrid.coverage.world_sizes == std::vector<int32_t>{4, 8});
+  CHECK(hybrid.sizes_left_out.find("the shards of fully_shard.mesh do not divide 2") !=
+        std::string::npos);
+  // Only what can be looked at is recommended.
+  CHECK(render_verify(sharded(", mesh: [1, 4]", "[]"), Style{}).find("world_sizes=[8]") !=
+        std::string::npos);
+}

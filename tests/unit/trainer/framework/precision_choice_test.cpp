@@ -42,7 +42,7 @@ std::vector<std::string> taken_by(const std::string& strategy) {
 TEST_CASE("each strategy takes its precisions and refuses the others") {
   const std::vector<std::string> five = {"32-true", "16-true", "bf16-true", "16-mixed",
                                          "bf16-mixed"};
-  for (const char* strategy : {"single", "ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"}) {
+  for (const char* strategy : {"single_device", "ddp", "ddp_spawn", "ddp_fork", "ddp_notebook"}) {
     CHECK(taken_by(strategy) == names_of_2);
   }
   CHECK(taken_by("fsdp") == five);

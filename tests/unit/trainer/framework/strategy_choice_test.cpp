@@ -49,8 +49,8 @@ std::optional<bool> unused_parameters(const StrategyChoice& choice) {
 TEST_CASE("Lightning chooses a strategy by version, nodes, devices and notebook") {
   CHECK(choose_strategy("auto", on(v1_6, 4, 2)).name == "ddp");
   CHECK(choose_strategy("auto", on(v2_6, 4, 2)).name == "ddp");
-  CHECK(choose_strategy("auto", on(v1_6, 1)).name == "single");
-  CHECK(choose_strategy("", on(v2_6, 1)).name == "single");
+  CHECK(choose_strategy("auto", on(v1_6, 1)).name == "single_device");
+  CHECK(choose_strategy("", on(v2_6, 1)).name == "single_device");
   CHECK(choose_strategy("auto", on(v1_6)).name == "ddp_spawn");
   CHECK(choose_strategy("auto", on(v1_9)).start == StartMethod::spawn);
   CHECK(choose_strategy("auto", on(v2_6)).name == "ddp");

@@ -32,6 +32,26 @@ TEST_CASE("a wrong key or value of a DeepSpeed configuration is refused with wha
                     Contains("at least 1"));
 }
 
+TEST_CASE("a misspelt key of a DeepSpeed configuration is answered with the key that is near") {
+  const auto remedy = [](const std::string& key) -> std::string {
+    try {
+      made(key, int64_t{2});
+    } catch (const ArgumentProblem& error) {
+      CHECK(error.argument() == "config." + key);
+      return error.remedy();
+    }
+    return "it was taken";
+  };
+  CHECK(remedy("zero_optimisation.stage") == "did you mean `zero_optimization`?");
+  CHECK(remedy("zero_optimization.stagee") == "did you mean `zero_optimization.stage`?");
+  CHECK(remedy("zero_optimization.offload_optimizer.devise") ==
+        "did you mean `zero_optimization.offload_optimizer.device`?");
+  CHECK(remedy("gradient_cliping") == "did you mean `gradient_clipping`?");
+  CHECK(remedy("stage") == "did you mean `zero_optimization.stage`?");  // its group is missing
+  CHECK(remedy("bf16.on") == "`bf16` holds enabled");
+  CHECK(remedy("learning_rate") == "");
+}
+
 TEST_CASE("accumulation in a DeepSpeed configuration is refused, as Lightning refuses it") {
   try {
     made("gradient_accumulation_steps", int64_t{4});
@@ -91,7 +111,7 @@ TEST_CASE("arguments that change nothing are named") {
   arguments.set("config.zero_optimization.offload_param.device", std::string("cpu"));
   arguments.set("stage", int64_t{3});
   arguments.set("initial_scale_power", int64_t{8});  // Lightning makes the group "fp16" of it
-  const auto found = deepspeed().without_effect(arguments);
+  const auto found = deepspeed().without_effect({}, arguments);
   REQUIRE(found.size() == 2);
   CHECK(found[0].first == "stage");
   CHECK(found[1].first == "config.zero_optimization.offload_param.device");

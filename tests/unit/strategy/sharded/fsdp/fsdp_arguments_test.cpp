@@ -1,8 +1,11 @@
 // What FSDPStrategy takes, what it refuses, and what is not modelled.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp2.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 
 using namespace lockstep;
@@ -92,4 +95,120 @@ TEST_CASE("a device mesh needs a hybrid sharding strategy and as many ranks as t
   CHECK_THROWS_AS(mesh({"2", "4"}, "HYBRID_SHARD", 4), std::invalid_argument);
   CHECK_THROWS_AS(mesh({"8"}, "HYBRID_SHARD", 8), std::invalid_argument);
   CHECK_THROWS_AS(mesh({"2", "4"}, "FULL_SHARD", 8), std::invalid_argument);
+}
+
+namespace {
+
+std::string said(const StrategyEntry& entry, const StrategyArguments& arguments, int32_t ranks) {
+  const Network network = small_network();
+  TrainingPlan plan;
+  plan.network = &network;
+  plan.world_size = ranks;
+  try {
+    entry.make(plan, arguments);
+  } catch (const RefusedArgument& error) {
+    return fmt::format("refused, {}: {}", error.argument(), error.what());
+  } catch (const ArgumentProblem& error) {
+    return fmt::format("{}: {}", error.argument(), error.remedy());
+  }
+  return "";
+}
+
+std::string of_fsdp(const std::string& name, const StrategyArguments::Value& value) {
+  return said(fully_sharded_data_parallel(), with(name, value), 4);
+}
+
+StrategyArguments fully_shard2(const std::string& name, const StrategyArguments::Value& value) {
+  StrategyArguments arguments;
+  arguments.set("tensor_parallel_size", int64_t{1});
+  arguments.set("data_parallel_size", int64_t{4});
+  arguments.set(name, value);
+  return arguments;
+}
+
+std::string of_fsdp2(const std::string& name, const StrategyArguments::Value& value) {
+  return said(model_parallel(), fully_shard2(name, value), 4);
+}
+
+}  // namespace
+
+TEST_CASE("what is wrong with an argument names it and the nearest value") {
+  CHECK(of_fsdp("sharding_strategy", std::string("FULLSHARD")) ==
+        "sharding_strategy: did you mean `FULL_SHARD`?");
+  CHECK(of_fsdp("mixed_precision.param_dtype", std::string("bfloat61")) ==
+        "mixed_precision.param_dtype: did you mean `bfloat16`?");
+  CHECK(of_fsdp("auto_wrap_policy", std::vector<std::string>{"Linaer"}) ==
+        "auto_wrap_policy: did you mean `Linear`?");
+  CHECK(of_fsdp("forward_prefetch", int64_t{3}) == "forward_prefetch: ");
+  // Policies that there are, with the usual spellings first, and nothing that is none.
+  CHECK(of_fsdp("auto_wrap_policy.always_wrap", int64_t{1}) ==
+        "auto_wrap_policy.always_wrap: write classes, as in [Linear], or blocks; auto_wrap_policy "
+        "takes ModuleWrapPolicy, transformer_auto_wrap_policy, size_based_auto_wrap_policy");
+  CHECK(of_fsdp("auto_wrap_policy.ModuleWrapPolicy.module_clases", std::string("Linear")) ==
+        "auto_wrap_policy.ModuleWrapPolicy.module_clases: did you mean `module_classes`?");
+  CHECK(of_fsdp("mixed_precision.foo", int64_t{1}) ==
+        "mixed_precision.foo: mixed_precision takes param_dtype, reduce_dtype");
+  CHECK(of_fsdp2("fully_shard.module", std::string("Linear")) ==
+        "fully_shard.module: did you mean `modules`?");
+}
+
+TEST_CASE("Lightning reads the sharding strategy in any case") {
+  CHECK(of_fsdp("sharding_strategy", std::string("shard_grad_op")).empty());
+}
+
+TEST_CASE("sizes that do not make up the ranks are refused at set-up, as by Lightning and torch") {
+  CHECK(of_fsdp2("data_parallel_size", int64_t{3}) ==
+        "refused, data_parallel_size: RuntimeError: data_parallel_size times tensor_parallel_size "
+        "must equal the number of ranks, 4 (here 3 x 1)");
+  CHECK(of_fsdp2("data_parallel_size", std::string("auto")).find("`auto` is the number of nodes") !=
+        std::string::npos);
+  CHECK(of_fsdp2("fully_shard.mesh", std::vector<std::string>{"3", "2"})
+            .find("refused, fully_shard.mesh: RuntimeError: Mesh should not be bigger") == 0);
+  CHECK(of_fsdp2("fully_shard.mesh", std::vector<std::string>{"2", "2"}).empty());
+  CHECK(of_fsdp2("fully_shard.reshard_after_forward", int64_t{3})
+            .find("refused, fully_shard.reshard_after_forward: ValueError") == 0);
+  for (const int64_t factor : {1, 2, 4}) {
+    CHECK(of_fsdp2("fully_shard.reshard_after_forward", factor).empty());
+  }
+  StrategyArguments both = with("activation_checkpointing", std::vector<std::string>{"Linear"});
+  both.set("activation_checkpointing_policy", std::vector<std::string>{"Linear"});
+  CHECK(said(fully_sharded_data_parallel(), both, 4).find("refused, activation_checkpointing:") ==
+        0);
+}
+
+TEST_CASE("a policy that wraps nothing has no effect, and is reported") {
+  const Network network = small_network();  // nothing in it repeats
+  TrainingPlan plan;
+  plan.network = &network;
+  const auto of = [&plan](const StrategyEntry& entry, const StrategyArguments& arguments) {
+    return entry.without_effect(plan, arguments);
+  };
+  const StrategyEntry fsdp = fully_sharded_data_parallel();
+  const std::string policy = "auto_wrap_policy";
+  const std::string size = policy + ".size_based_auto_wrap_policy.min_num_params";
+  for (const auto& arguments :
+       {with(policy, std::string("blocks")), with(size, int64_t{1'000'000'000}),
+        with(policy, std::vector<std::string>())}) {
+    REQUIRE(of(fsdp, arguments).size() == 1);
+    CHECK(of(fsdp, arguments).front().first == policy);
+  }
+  CHECK(of(fsdp, with(policy, std::vector<std::string>{"Linear"})).empty());
+  CHECK(of(fsdp, with(policy, std::monostate())).empty());
+  CHECK(of(fsdp, {}).empty());
+  CHECK(of(model_parallel(), with("fully_shard.modules", std::string("blocks"))).size() == 1);
+  CHECK(of(model_parallel(), with("fully_shard.modules", std::string("Linear"))).empty());
+}
+
+TEST_CASE("what counts the ranks follows them, where the shards divide their number") {
+  const auto of = [](const StrategyArguments& arguments, int64_t ranks) {
+    return model_parallel().of_size(arguments, ranks);
+  };
+  using Changed = std::vector<std::pair<std::string, std::string>>;
+  const StrategyArguments mesh =
+      fully_shard2("fully_shard.mesh", std::vector<std::string>{"1", "4"});
+  CHECK(of(fully_shard2("save_distributed_checkpoint", true), 8).values ==
+        Changed{{"data_parallel_size", "8"}});
+  CHECK(of(mesh, 8).values == Changed{{"data_parallel_size", "8"}, {"fully_shard.mesh", "[2, 4]"}});
+  CHECK(of(mesh, 8).why_not.empty());
+  CHECK_FALSE(of(mesh, 2).why_not.empty());
 }

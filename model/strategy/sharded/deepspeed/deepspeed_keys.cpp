@@ -1,0 +1,232 @@
+// The keys of DeepSpeed's own configuration.
+#include "model/strategy/sharded/deepspeed/deepspeed_keys.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "model/core/spelling.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+// deepspeed/runtime/zero/config.py, deepspeed/runtime/config.py.
+const Names known_keys = {"zero_optimization.stage",
+                          "zero_optimization.contiguous_gradients",
+                          "zero_optimization.reduce_scatter",
+                          "zero_optimization.reduce_bucket_size",
+                          "zero_optimization.use_multi_rank_bucket_allreduce",
+                          "zero_optimization.overlap_comm",
+                          "zero_optimization.round_robin_gradients",
+                          "zero_optimization.sub_group_size",
+                          "zero_optimization.stage3_prefetch_bucket_size",
+                          "zero_optimization.stage3_param_persistence_threshold",
+                          "zero_optimization.stage3_max_live_parameters",
+                          "zero_optimization.stage3_max_reuse_distance",
+                          "zero_optimization.offload_optimizer.device",
+                          "zero_optimization.offload_param.device",
+                          "fp16.enabled",
+                          "fp16.loss_scale",
+                          "fp16.initial_scale_power",
+                          "fp16.loss_scale_window",
+                          "fp16.hysteresis",
+                          "fp16.min_loss_scale",
+                          "fp16.consecutive_hysteresis",
+                          "bf16.enabled",
+                          "communication_data_type",
+                          "gradient_clipping"};
+// What changes neither calls nor memory here, or what Lightning fills in.
+const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
+                            "zero_optimization.allgather_partitions",
+                            "zero_optimization.load_from_fp32_weights",
+                            "zero_optimization.elastic_checkpoint",
+                            "zero_optimization.ignore_unused_parameters",
+                            "zero_optimization.legacy_stage1",
+                            "zero_optimization.stage3_gather_16bit_weights_on_model_save",
+                            "zero_optimization.stage3_gather_fp16_weights_on_model_save",
+                            "zero_optimization.offload_optimizer.pin_memory",
+                            "zero_optimization.offload_optimizer.buffer_count",
+                            "zero_optimization.offload_optimizer.fast_init",
+                            "zero_optimization.offload_param.pin_memory",
+                            "zero_optimization.offload_param.buffer_count",
+                            "zero_optimization.offload_param.buffer_size",
+                            "zero_optimization.offload_param.max_in_cpu",
+                            "fp16.auto_cast",
+                            "train_batch_size",
+                            "train_micro_batch_size_per_gpu",
+                            "steps_per_print",
+                            "wall_clock_breakdown",
+                            "zero_allow_untested_optimizer",
+                            "zero_force_ds_cpu_optimizer",
+                            "dump_state",
+                            "prescale_gradients",
+                            "memory_breakdown"};
+struct UnmodelledKey {
+  std::string_view name;
+  std::string_view instead;
+};
+constexpr std::string_view without_zero_plus_plus =
+    "this is ZeRO++, and stage 3 without it is modelled";
+constexpr std::string_view without_mics =
+    "this is MiCS; stage 3 is modelled, and FSDPStrategy with sharding_strategy: HYBRID_SHARD";
+constexpr std::string_view only_cpu = "offload to host memory (`device: cpu`) is modelled";
+const std::vector<UnmodelledKey> unmodelled_keys = {
+    {"zero_optimization.zero_hpz_partition_size", without_zero_plus_plus},
+    {"zero_optimization.zero_quantized_weights", without_zero_plus_plus},
+    {"zero_optimization.zero_quantized_gradients", without_zero_plus_plus},
+    {"zero_optimization.zero_quantized_nontrainable_weights", without_zero_plus_plus},
+    {"zero_optimization.mics_shard_size", without_mics},
+    {"zero_optimization.mics_hierarchical_params_gather", without_mics},
+    {"zero_optimization.offload_optimizer.ratio", "the whole optimizer offloaded is modelled"},
+    {"zero_optimization.offload_optimizer.nvme_path", only_cpu},
+    {"zero_optimization.offload_param.nvme_path", only_cpu},
+    {"optimizer", "the scenario's `optimizer` is modelled, by its class of torch"},
+    {"scheduler", "the scenario's `lr_scheduler` is modelled, by its class of torch"},
+    {"activation_checkpointing", "`checkpoint: true` of a Sequential is modelled"},
+    {"sparse_gradients", "dense gradients are modelled"},
+    {"gradient_predivide_factor", "division by the number of ranks is modelled"},
+    {"data_types", ""},
+    {"amp", "fp16 and bf16 by `precision` are modelled"},
+    {"aio", only_cpu},
+    {"comms_logger", ""},
+    {"flops_profiler", ""},
+    {"tensorboard", ""},
+    {"wandb", ""},
+    {"csv_monitor", ""},
+    {"data_efficiency", ""},
+    {"curriculum_learning", ""},
+    {"elasticity", ""},
+    {"autotuning", ""},
+    {"compression_training", ""},
+    {"pipeline", ""},
+    {"checkpoint", ""},
+    {"sequence_parallel_size", ""}};
+
+bool is_or_is_below(std::string_view key, std::string_view name) {
+  return key == name || (key.starts_with(name) && key[name.size()] == '.');
+}
+
+bool is_among(const Names& names, std::string_view key) {
+  return std::ranges::any_of(names,
+                             [key](std::string_view name) { return is_or_is_below(key, name); });
+}
+
+// What a key says that asks for nothing: off, one part, the whole.
+bool asks_for_nothing(const StrategyArguments::Value& value) {
+  if (const bool* truth = std::get_if<bool>(&value)) {
+    return !*truth;
+  }
+  if (const int64_t* number = std::get_if<int64_t>(&value)) {
+    return *number <= 1;
+  }
+  const double* number = std::get_if<double>(&value);
+  return std::holds_alternative<std::monostate>(value) || (number != nullptr && *number == 1);
+}
+
+// A key that has others below it, given as a plain value.
+bool is_group(std::string_view key) {
+  return std::ranges::any_of(known_keys, [key](std::string_view name) {
+    return name.starts_with(key) && name.size() > key.size() && name[key.size()] == '.';
+  });
+}
+
+/// Part of a path, from `begin` to the next dot or the end.
+std::string_view part_at(std::string_view path, size_t begin) {
+  return path.substr(begin, path.find('.', begin) - begin);
+}
+
+/// What may stand behind `prefix`, which is empty or ends with a dot.
+Names parts_behind(std::string_view prefix) {
+  Names parts;
+  const auto add = [&](std::string_view name) {
+    if (name.starts_with(prefix)) {
+      const std::string_view part = part_at(name, prefix.size());
+      if (std::ranges::count(parts, part) == 0) {
+        parts.push_back(part);
+      }
+    }
+  };
+  std::ranges::for_each(known_keys, add);
+  std::ranges::for_each(ignored_keys, add);
+  for (const UnmodelledKey& key : unmodelled_keys) {
+    add(key.name);
+  }
+  return parts;
+}
+
+// The first part of the path that does not exist is the one that is misspelt, or its group is
+// missing: `stage` is a key of `zero_optimization`.
+std::string remedy_for_key(std::string_view key) {
+  size_t begin = 0;
+  Names parts = parts_behind("");
+  while (std::ranges::count(parts, part_at(key, begin)) != 0 && begin < key.size()) {
+    begin += part_at(key, begin).size() + 1;
+    parts = parts_behind(key.substr(0, std::min(begin, key.size())));
+  }
+  if (begin >= key.size()) {
+    return "";
+  }
+  const std::string_view wrong = part_at(key, begin);
+  if (const std::string near = nearest_spelling(wrong, parts); !near.empty()) {
+    return fmt::format("did you mean `{}{}`?", key.substr(0, begin), near);
+  }
+  for (const Names& names : {known_keys, ignored_keys}) {
+    const auto found = std::ranges::find_if(
+        names, [&](std::string_view name) { return name.ends_with(fmt::format(".{}", key)); });
+    if (found != names.end()) {
+      return fmt::format("did you mean `{}`?", *found);
+    }
+  }
+  constexpr size_t shown = 8;
+  return begin == 0 || parts.size() > shown
+             ? ""
+             : fmt::format("`{}` holds {}", key.substr(0, begin - 1), fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+void check_deepspeed_keys(const StrategyArguments& arguments) {
+  const std::string prefix = "config.";
+  for (const auto& [name, value] : arguments.all()) {
+    if (!name.starts_with(prefix)) {
+      continue;
+    }
+    const std::string key = name.substr(prefix.size());
+    if (key == "gradient_accumulation_steps") {
+      // _format_batch_size_and_grad_accum_config of lightning/pytorch/strategies/deepspeed.py.
+      throw RefusedArgument(
+          "`gradient_accumulation_steps` must not be in a DeepSpeed configuration: Lightning sets "
+          "them itself",
+          name, "write trainer.accumulate_grad_batches in their place");
+    }
+    if (is_group(key)) {
+      throw ArgumentProblem(
+          fmt::format(
+              "`{0}` of a DeepSpeed configuration holds keys of its own, as in {{\"{0}\": {{..}}}}",
+              key),
+          name);
+    }
+    const auto unmodelled = std::ranges::find_if(
+        unmodelled_keys,
+        [&key](const UnmodelledKey& known) { return is_or_is_below(key, known.name); });
+    if (unmodelled != unmodelled_keys.end()) {
+      if (!asks_for_nothing(value)) {
+        throw UnmodelledArgument(
+            fmt::format("`{}` of a DeepSpeed configuration is not modelled{}{}", key,
+                        unmodelled->instead.empty() ? "" : ": ", unmodelled->instead),
+            name);
+      }
+    } else if (std::ranges::count(known_keys, key) == 0 && !is_among(ignored_keys, key)) {
+      throw ArgumentProblem(fmt::format("DeepSpeed has no configuration key `{}`", key), name,
+                            remedy_for_key(key));
+    }
+  }
+}
+
+}  // namespace lockstep
