@@ -41,6 +41,7 @@ struct StrategyTraits {
   /// Its engine counts micro-batches and divides the loss by them, whatever Lightning does beside.
   bool accumulates_itself = false;
   bool scales_loss_itself = false;  ///< under fp16, with a scaler that is modelled
+  bool has_host_optimizer = false;  ///< DeepSpeedCPUAdam
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
 
   bool is_one_process() const { return layout != ProcessLayout::one_device_each; }

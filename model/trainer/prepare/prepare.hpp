@@ -90,13 +90,13 @@ struct Preparation {
   LearningRate learning_rate;
   GradientClipping gradient_clipping;  ///< of the strategy's own configuration, else the Trainer's
   std::optional<GradientClipping> configured_clipping;  ///< of the former, where it fixes it
-  std::string strategy;     ///< its name in output, such as deepspeed_stage_2; empty: no trainer
+  std::string strategy;  ///< its name in output, such as deepspeed_stage_2; empty: no trainer
   std::string registered_strategy;  ///< the name of its entry in the registry, such as deepspeed
-  bool gloo = false;        ///< the backend of the process group, else NCCL
-  Version lightning{};      ///< that is followed
-  Placement placement{};    ///< of a trainer; of a bare program only its launch
-  Time timeout{};           ///< of the process group
-  Repetition repetition{};  ///< of a training
+  bool gloo = false;                ///< the backend of the process group, else NCCL
+  Version lightning{};              ///< that is followed
+  Placement placement{};            ///< of a trainer; of a bare program only its launch
+  Time timeout{};                   ///< of the process group
+  Repetition repetition{};          ///< of a training
 
   bool runnable() const;
 };

@@ -123,8 +123,19 @@ const Names known_keys = {"zero_optimization.stage",
                           "zero_optimization.stage3_param_persistence_threshold",
                           "zero_optimization.stage3_max_live_parameters",
                           "zero_optimization.stage3_max_reuse_distance",
+                          "zero_optimization.zero_hpz_partition_size",
                           "zero_optimization.offload_optimizer.device",
+                          "zero_optimization.offload_optimizer.nvme_path",
+                          "zero_optimization.offload_optimizer.buffer_count",
+                          "zero_optimization.offload_optimizer.pipeline_read",
+                          "zero_optimization.offload_optimizer.pipeline_write",
                           "zero_optimization.offload_param.device",
+                          "zero_optimization.offload_param.nvme_path",
+                          "zero_optimization.offload_param.buffer_count",
+                          "zero_optimization.offload_param.buffer_size",
+                          "zero_optimization.offload_param.max_in_cpu",
+                          "aio.block_size",
+                          "aio.intra_op_parallelism",
                           "fp16.enabled",
                           "fp16.loss_scale",
                           "fp16.initial_scale_power",
@@ -145,12 +156,12 @@ const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
                             "zero_optimization.stage3_gather_16bit_weights_on_model_save",
                             "zero_optimization.stage3_gather_fp16_weights_on_model_save",
                             "zero_optimization.offload_optimizer.pin_memory",
-                            "zero_optimization.offload_optimizer.buffer_count",
                             "zero_optimization.offload_optimizer.fast_init",
                             "zero_optimization.offload_param.pin_memory",
-                            "zero_optimization.offload_param.buffer_count",
-                            "zero_optimization.offload_param.buffer_size",
-                            "zero_optimization.offload_param.max_in_cpu",
+                            "aio.queue_depth",
+                            "aio.single_submit",
+                            "aio.overlap_events",
+                            "aio.thread_count",
                             "fp16.auto_cast",
                             "train_batch_size",
                             "train_micro_batch_size_per_gpu",
@@ -166,20 +177,16 @@ struct UnmodelledKey {
   std::string_view instead;
 };
 constexpr std::string_view without_zero_plus_plus =
-    "this is ZeRO++, and stage 3 without it is modelled";
+    "of ZeRO++ `zero_hpz_partition_size` is modelled";
 constexpr std::string_view without_mics =
     "this is MiCS; stage 3 is modelled, and FSDPStrategy with sharding_strategy: HYBRID_SHARD";
-constexpr std::string_view only_cpu = "offload to host memory (`device: cpu`) is modelled";
 const std::vector<UnmodelledKey> unmodelled_keys = {
-    {"zero_optimization.zero_hpz_partition_size", without_zero_plus_plus},
     {"zero_optimization.zero_quantized_weights", without_zero_plus_plus},
     {"zero_optimization.zero_quantized_gradients", without_zero_plus_plus},
     {"zero_optimization.zero_quantized_nontrainable_weights", without_zero_plus_plus},
     {"zero_optimization.mics_shard_size", without_mics},
     {"zero_optimization.mics_hierarchical_params_gather", without_mics},
     {"zero_optimization.offload_optimizer.ratio", "the whole optimizer offloaded is modelled"},
-    {"zero_optimization.offload_optimizer.nvme_path", only_cpu},
-    {"zero_optimization.offload_param.nvme_path", only_cpu},
     {"optimizer", "the scenario's `optimizer` is modelled, by its class of torch"},
     {"scheduler", "the scenario's `lr_scheduler` is modelled, by its class of torch"},
     {"activation_checkpointing", "`checkpoint: true` of a Sequential is modelled"},
@@ -187,7 +194,7 @@ const std::vector<UnmodelledKey> unmodelled_keys = {
     {"gradient_predivide_factor", "division by the number of ranks is modelled"},
     {"data_types", ""},
     {"amp", "fp16 and bf16 by `precision` are modelled"},
-    {"aio", only_cpu},
+    {"aio.use_gds", "reading and writing through host memory is modelled"},
     {"comms_logger", ""},
     {"flops_profiler", ""},
     {"tensorboard", ""},
@@ -267,17 +274,45 @@ void check_keys(const StrategyArguments& arguments) {
   }
 }
 
-bool offloads(const Configuration& configuration, const std::string& what) {
-  const std::string device = configuration.text("zero_optimization." + what + ".device", "none");
-  if (device == "nvme") {
-    throw UnmodelledArgument(fmt::format("`{}` to NVMe is not modelled: {}", what, only_cpu),
-                             fmt::format("config.zero_optimization.{}.device", what));
-  }
-  if (device != "cpu" && device != "none") {
+enum class Offload : uint8_t { none, host, drive };
+
+Offload offload_of(const Configuration& configuration, const std::string& what) {
+  const std::string group = "zero_optimization." + what;
+  const std::string device = configuration.text(group + ".device", "none");
+  if (device != "cpu" && device != "nvme" && device != "none") {
     throw ArgumentProblem(fmt::format("{}.device must be cpu, nvme or none", what),
-                          fmt::format("config.zero_optimization.{}.device", what));
+                          fmt::format("config.{}.device", group));
   }
-  return device == "cpu";
+  if (device == "nvme" && !configuration.has(group + ".nvme_path")) {
+    throw RefusedArgument(
+        fmt::format("TypeError: {0}.nvme_path is None, and {0}.device nvme", what),
+        fmt::format("config.{}.device", group), "give `nvme_path`, a folder on the local drive");
+  }
+  return device == "none" ? Offload::none : device == "cpu" ? Offload::host : Offload::drive;
+}
+
+void set_offload(const Configuration& configuration, DeepSpeedOptions& options) {
+  const Offload optimizer = offload_of(configuration, "offload_optimizer");
+  const Offload parameters = offload_of(configuration, "offload_param");
+  options.offloads_optimizer = optimizer != Offload::none;
+  options.offloads_parameters = parameters != Offload::none;
+  DriveOptions& drive = options.drive;
+  drive.optimizer = optimizer == Offload::drive;
+  drive.parameters = parameters == Offload::drive;
+  const std::string of_optimizer = "zero_optimization.offload_optimizer.";
+  drive.optimizer_buffers =
+      configuration.integer(of_optimizer + "buffer_count", drive.optimizer_buffers, 1);
+  drive.pipeline_read = configuration.boolean(of_optimizer + "pipeline_read", false);
+  drive.pipeline_write = configuration.boolean(of_optimizer + "pipeline_write", false);
+  const std::string of_parameters = "zero_optimization.offload_param.";
+  drive.parameter_buffers =
+      configuration.integer(of_parameters + "buffer_count", drive.parameter_buffers);
+  drive.parameter_buffer_elements =
+      configuration.integer(of_parameters + "buffer_size", drive.parameter_buffer_elements);
+  drive.parameters_in_host =
+      configuration.integer(of_parameters + "max_in_cpu", drive.parameters_in_host);
+  drive.block_bytes = configuration.integer("aio.block_size", drive.block_bytes, 1);
+  drive.threads = configuration.integer("aio.intra_op_parallelism", drive.threads, 1);
 }
 
 // _format_precision_config: Lightning fills in what its own arguments say where there is no "fp16".
@@ -324,8 +359,9 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments) {
       configuration.integer(zero + "stage3_max_live_parameters", options.max_live_parameters);
   options.max_reuse_distance =
       configuration.integer(zero + "stage3_max_reuse_distance", options.max_reuse_distance);
-  options.offloads_optimizer = offloads(configuration, "offload_optimizer");
-  options.offloads_parameters = offloads(configuration, "offload_param");
+  options.second_partition_ranks = std::max<int64_t>(
+      1, configuration.integer(zero + "zero_hpz_partition_size", options.second_partition_ranks));
+  set_offload(configuration, options);
   options.loss_scale = loss_scale_of(arguments, configuration);
   if (configuration.has("gradient_clipping")) {
     const double limit = configuration.number("gradient_clipping", 0);
