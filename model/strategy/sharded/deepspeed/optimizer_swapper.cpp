@@ -194,13 +194,6 @@ OptimizerSwapper::Reading OptimizerSwapper::read(Rank& rank, size_t index, SiteI
                           "which needs one too"
                         : ""));
   }
-  if (tensors_of(group) > 1 + group.state.size()) {
-    throw ProgramException(
-        site, fmt::format("RuntimeError: a Tensor with {} elements cannot be converted to Scalar "
-                          "(torch's Adam counts steps in a tensor, which comes back from the drive "
-                          "with the size of a sub-group: use DeepSpeedCPUAdam)",
-                          group.range.elements));
-  }
   const Ticket now = rank.event({host_thread, {}, site});
   const auto bring = [&](const Slice& from, size_t place, int64_t position) {
     const size_t buffer = reading.buffers[place];
@@ -213,6 +206,13 @@ OptimizerSwapper::Reading OptimizerSwapper::read(Rank& rank, size_t index, SiteI
   }
   for (const auto& [position, gradient] : group.gradients) {
     bring(gradient, reading.buffers.size() - 1, position);
+  }
+  if (tensors_of(group) > 1 + group.state.size()) {
+    throw ProgramException(
+        site, fmt::format("RuntimeError: a Tensor with {} elements cannot be converted to Scalar "
+                          "(torch's Adam counts steps in a tensor, which comes back from the drive "
+                          "with the size of a sub-group: use DeepSpeedCPUAdam)",
+                          group.range.elements));
   }
   return reading;
 }
