@@ -12,6 +12,8 @@ constexpr ClassExample class_example_rows[] = {
     {optimizer, "SGD", "{lr: 0.1, momentum: 0.9}"},
     {optimizer, "Adam", "{lr: 0.001}"},
     {optimizer, "AdamW", "{lr: 3e-4, weight_decay: 0.1}"},
+    {optimizer, "DeepSpeedCPUAdam", "{lr: 3e-4, weight_decay: 0.1}",
+     "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: deepspeed_stage_2_offload}"},
     {optimizer, "ZeroRedundancyOptimizer", "{optimizer_class: Adam, lr: 0.001}"},
 
     {lr_scheduler, "StepLR", "{step_size: 1, gamma: 0.5}"},

@@ -48,11 +48,12 @@ Only pipeline strategies have one.
 )page"},
     {"breakdown", "parts of a steady step of rank 0",
      R"page(
-breakdown.compute, .optimizer, .exposed_communication, .data, .host, .offload and .idle add up to
-the step. Every moment counts once, for the first of these that is active. exposed_communication is
+breakdown.compute, .optimizer, .exposed_communication, .data, .host, .offload, .drive and .idle add up
+to the step. Every moment counts once, for the first of these that is active. exposed_communication is
 the communication that does not overlap with computation, data the time that batches are waited for,
 host what the rank's thread does and kernels in host memory but for the optimizer's, offload the
-copies between GPU and host memory. For a bare program they cover the whole run.
+copies between GPU and host memory, drive the time that local storage is read or written and the
+rank waits for it. For a bare program they cover the whole run.
 )page"},
     {"memory", "memory of one rank's fullest device",
      R"page(
@@ -60,7 +61,8 @@ memory.peak is the most that was held at one time; memory.parameter, .gradient,
 .optimizer_state, .activation, .communication, .workspace, .gathered are what it was made of then
 (gathered: whole parameters of which ranks store parts). As with torch.cuda.max_memory_allocated(),
 the CUDA context, NCCL's buffers and fragmentation are not in it. memory.context is an estimate of
-the CUDA context and NCCL's buffers; memory.host is the host memory of one rank.
+the CUDA context and NCCL's buffers; memory.host is the host memory of one rank, memory.drive
+what it keeps on its node's local storage.
 Example: memory.peak < 72 GiB on rank 0
 )page"},
     {"transfers", "communication of a steady step and rank",

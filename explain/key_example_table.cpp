@@ -51,6 +51,7 @@ constexpr KeyExample key_example_rows[] = {
     {"cluster", "nvlink", "100 GB/s"},
     {"cluster", "pcie", "16 GB/s"},
     {"cluster", "nics", "4"},
+    {"cluster", "nvme", "{size: 15 TB, read: 25 GB/s, write: 15 GB/s}"},
     {"cluster", "network", "{bandwidth: 12.5 GB/s}", on_two_nodes},
     {"cluster", "cpu_cores", "32"},
     {"cluster", "memory", "256 GiB"},
@@ -71,6 +72,9 @@ constexpr KeyExample key_example_rows[] = {
     {"cluster.network", "bandwidth", "12.5 GB/s"},
     {"cluster.network", "latency", "5 us"},
     {"cluster.network", "oversubscription", "4"},
+    {"cluster.nvme", "size", "30 TB"},
+    {"cluster.nvme", "read", "25 GB/s"},
+    {"cluster.nvme", "write", "12 GB/s"},
 
     {"process_group", "backend", "gloo",
      "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1}"},

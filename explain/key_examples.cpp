@@ -65,6 +65,9 @@ std::string placed(std::string_view table, std::string_view key, std::string_vie
         "trainer: {{accelerator: gpu, devices: 8, num_nodes: 2, max_epochs: 1}}",
         in("{}"));
   }
+  if (table == "cluster.nvme") {
+    return fmt::format("cluster: {{preset: dgx-a100, nodes: 1, nvme: {}}}", in("{}"));
+  }
   if (table == "layer") {
     return fmt::format("model: {{input: [4], layers: [{{Linear: {}}}]}}",
                        in("{in_features: 4, out_features: 2}"));

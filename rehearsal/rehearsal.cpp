@@ -28,7 +28,7 @@ int64_t Rehearsal::count(Level level) const {
 bool ran_out_of_memory(const OneRun& run) {
   return std::any_of(run.result.ends.begin(), run.result.ends.end(),
                      [](const RankEnd& end) { return end.out_of_memory; }) ||
-         exceeds_host_memory(run);
+         exceeds_node_memory(run);
 }
 
 std::string Rehearsal::why_no_prediction() const {

@@ -22,6 +22,7 @@ struct Breakdown {
   Time data{};
   Time host{};     ///< the rank's thread works, or other kernels of what is offloaded
   Time offload{};  ///< copies between GPU and host memory, but for batches
+  Time drive{};    ///< the local drive is read or written
   Time idle{};
   Time optimizer_on_host{};  ///< of `optimizer`
   Time waiting{};            ///< of `idle`: the others have not come to a collective yet
@@ -29,7 +30,7 @@ struct Breakdown {
   Time busy{};               ///< the device executes something
 
   Time whole() const {
-    return compute + optimizer + exposed_communication + data + host + offload + idle;
+    return compute + optimizer + exposed_communication + data + host + offload + drive + idle;
   }
 };
 
@@ -56,6 +57,7 @@ struct Prediction {
 struct RankResults {
   DeviceMemory memory;                    ///< of this rank's fullest device
   Bytes host_peak{};                      ///< in host memory: batches, and what is offloaded
+  Bytes drive_peak{};                     ///< on the local drive of its node
   Bytes reserve{};                        ///< beside it: CUDA context and NCCL (device_reserve.hpp)
   std::vector<TransferCount> transfers;   ///< of a steady step, or of the whole run without one
   std::vector<Transfer> movements;        ///< of the last step, by the strategy's labels

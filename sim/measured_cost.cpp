@@ -210,7 +210,7 @@ TransferPlan MeasuredCommunicationCost::copy(int32_t rank, DeviceId from, Device
   const TransferPlan modelled = network_.copy(rank, from, to, bytes);
   const TransferCurve* curve = nearest(
       curves_, ranks_on_node_, [](const TransferCurve& each) { return each.kind == OpKind::copy; });
-  if (from != host_device || to == host_device || curve == nullptr) {
+  if (from != host_device || is_off_device(to) || curve == nullptr) {
     note(from == to ? "copy within a memory" : "copy to the host or between devices");
     return modelled;
   }

@@ -60,9 +60,23 @@ TopologyCommunicationCost::TopologyCommunicationCost(const Cluster& cluster, Pla
       algorithms_(algorithms),
       device_(cluster.node.device),
       host_(std::move(host)),
-      devices_per_node_(cluster.node.devices) {
+      devices_per_node_(cluster.node.devices),
+      drive_latency_(cluster.node.latencies.drive) {
   for (int64_t link = 0; link < topology_.link_count(); ++link) {
     capacities_.push_back(topology_.link(LinkId{static_cast<uint32_t>(link)}).bandwidth);
+  }
+  const NodeModel& node = cluster.node;
+  const auto rate = [&node](BytesPerSecond own) {
+    return own > BytesPerSecond{} ? own : node.disk;
+  };
+  for (int64_t place = 0; place < cluster.nodes; ++place) {
+    for (const bool writes : {false, true}) {
+      const BytesPerSecond capacity = rate(writes ? node.nvme.write : node.nvme.read);
+      if (capacity > BytesPerSecond{}) {
+        drives_[{place, writes}] = {static_cast<LinkIndex>(capacities_.size())};
+        capacities_.push_back(capacity);
+      }
+    }
   }
 }
 
@@ -185,8 +199,18 @@ TransferPlan TopologyCommunicationCost::point_to_point(int32_t source, int32_t d
   return between(placement_.device(source), placement_.device(destination), bytes);
 }
 
+TransferPlan TopologyCommunicationCost::with_drive(int32_t rank, bool writes, Bytes bytes) {
+  const int64_t node = placement_.device(rank).value / devices_per_node_;
+  const auto found = drives_.find({node, writes});
+  return found == drives_.end() ? TransferPlan{drive_latency_, {}, nullptr, nullptr}
+                                : TransferPlan{drive_latency_, bytes, &found->second};
+}
+
 TransferPlan TopologyCommunicationCost::copy(int32_t rank, DeviceId from, DeviceId to,
                                              Bytes bytes) {
+  if (from == drive_device || to == drive_device) {
+    return with_drive(rank, to == drive_device, bytes);
+  }
   if (from == to) {
     const DeviceModel& memory = from == host_device ? host_ : device_;
     return {roofline_time(memory, DType::uint8, Flops{}, bytes * 2), {}, nullptr, nullptr};

@@ -58,7 +58,8 @@ class TopologyCommunicationCost final : public CommunicationCost {
 
   TransferPlan collective(const CollectiveCall& call) override;
   TransferPlan point_to_point(int32_t source, int32_t destination, Bytes bytes) override;
-  /// Over the links between two places; within one memory, a read and a write of all bytes.
+  /// Over the links between two places; within one memory, a read and a write of all bytes. Of the
+  /// drive: at its rate, which the ranks of a node share.
   TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) override;
   const std::vector<BytesPerSecond>& link_capacities() const override { return capacities_; }
   void add_latency(LinkIndex link, Time latency) override;
@@ -95,6 +96,7 @@ class TopologyCommunicationCost final : public CommunicationCost {
     Time latency{};
   };
   TransferPlan between(DeviceNumber from, DeviceNumber to, Bytes bytes);
+  TransferPlan with_drive(int32_t rank, bool writes, Bytes bytes);
   Route route_of(const std::vector<LinkId>& links) const;
 
   Topology topology_;
@@ -111,6 +113,9 @@ class TopologyCommunicationCost final : public CommunicationCost {
   std::map<std::tuple<uint32_t, uint64_t, Shape, int32_t>, TrafficPattern> patterns_;
   /// By change, between devices.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Route> routes_;
+  /// By node, of reading and of writing its drive: each is a link behind those of the topology.
+  std::map<std::pair<int64_t, bool>, std::vector<LinkIndex>> drives_;
+  Time drive_latency_{};
   /// By change, of a device; true: to the host.
   std::map<std::tuple<uint32_t, uint32_t, bool>, Route> host_routes_;
 };

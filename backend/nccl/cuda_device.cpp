@@ -42,7 +42,7 @@ CudaDevice::~CudaDevice() {
 }
 
 at::TensorOptions CudaDevice::place_of(DeviceId device) const {
-  if (device == host_device) {
+  if (is_off_device(device)) {
     return at::TensorOptions(at::kCPU).pinned_memory(true);
   }
   return at::TensorOptions(at::Device(at::kCUDA, static_cast<int8_t>(streams_.gpu_of(device))));

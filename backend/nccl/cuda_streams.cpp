@@ -49,7 +49,7 @@ CudaStreams::~CudaStreams() {
 }
 
 size_t CudaStreams::position_of(DeviceId device) const {
-  const size_t position = device == host_device ? 0 : device.value;
+  const size_t position = is_off_device(device) ? 0 : device.value;
   if (position >= gpus_.size()) {
     throw DeviceError("this rank drives no such device");
   }

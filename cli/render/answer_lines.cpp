@@ -74,4 +74,24 @@ std::string host_line(const Rehearsal& rehearsal) {
   return line("host", fmt::format("{}{} per node", bytes_text(most->needed.count()), limit));
 }
 
+// Rates are the machine's: they say why a step takes as long as it does.
+std::string drive_line(const Rehearsal& rehearsal) {
+  const std::vector<NodeMemory> nodes = node_memory_of(rehearsal.run, drive_device);
+  const NodeMemory* most = fullest(nodes);
+  if (most == nullptr || most->needed == Bytes{}) {
+    return "";
+  }
+  const std::string limit = most->capacity == Bytes::max()
+                                ? ", of unknown size"
+                                : " of " + bytes_text(most->capacity.count());
+  const NodeModel& node = rehearsal.run.machine.cluster.node;
+  const auto rate = [&node](BytesPerSecond own) {
+    constexpr double giga = 1e9;
+    return static_cast<double>((own > BytesPerSecond{} ? own : node.disk).count()) / giga;
+  };
+  return line("drive", fmt::format("{}{} per node", bytes_text(most->needed.count()), limit),
+              fmt::format("(NVMe: reads {:g} GB/s, writes {:g} GB/s)", rate(node.nvme.read),
+                          rate(node.nvme.write)));
+}
+
 }  // namespace lockstep::cli

@@ -12,6 +12,7 @@ std::string line(std::string_view key, const std::string& value, const std::stri
 
 // Those of memory; empty where there is nothing to say.
 std::string memory_line(const Rehearsal& rehearsal);
+std::string drive_line(const Rehearsal& rehearsal);
 std::string host_line(const Rehearsal& rehearsal);
 /// What the last checkpoint takes, and who writes it.
 std::string checkpoint_line(const Rehearsal& rehearsal);

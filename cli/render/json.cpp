@@ -77,6 +77,7 @@ Json breakdown_json(const Breakdown& parts) {
   json["optimizer"] = seconds(parts.optimizer);
   json["optimizer_on_host"] = seconds(parts.optimizer_on_host);
   json["host"] = seconds(parts.host);
+  json["drive"] = seconds(parts.drive);
   json["offload"] = seconds(parts.offload);
   json["idle"] = seconds(parts.idle);
   json["waiting"] = seconds(parts.waiting);
@@ -164,6 +165,7 @@ Json classes_json(const Rehearsal& rehearsal) {
     json["memory"] = memory_json(rank.memory);
     const DeviceReserve reserve = reserve_of(rehearsal.run, static_cast<int32_t>(by_rank.size()));
     json["memory"]["host_peak_bytes"] = rank.host_peak.count();
+    json["memory"]["drive_peak_bytes"] = rank.drive_peak.count();
     json["memory"]["cuda_context_bytes"] = reserve.cuda_context.count();
     json["memory"]["nccl_bytes"] = reserve.nccl.count();
     json["transfers"] = transfers_json(rank.transfers);
@@ -176,12 +178,18 @@ Json classes_json(const Rehearsal& rehearsal) {
 
 Json nodes_json(const OneRun& run) {
   Json all = Json::array();
-  for (const NodeMemory& node : node_memory_of(run)) {
-    const bool known = node.capacity != Bytes::max();
-    all.push_back({{"node", node.node},
-                   {"ranks", node.ranks.text()},
-                   {"host_needed_bytes", node.needed.count()},
-                   {"host_capacity_bytes", known ? Json(node.capacity.count()) : Json(nullptr)}});
+  const auto capacity = [](const NodeMemory& node) {
+    return node.capacity != Bytes::max() ? Json(node.capacity.count()) : Json(nullptr);
+  };
+  const std::vector<NodeMemory> hosts = node_memory_of(run);
+  const std::vector<NodeMemory> drives = node_memory_of(run, drive_device);
+  for (size_t place = 0; place < hosts.size(); ++place) {
+    all.push_back({{"node", hosts[place].node},
+                   {"ranks", hosts[place].ranks.text()},
+                   {"host_needed_bytes", hosts[place].needed.count()},
+                   {"host_capacity_bytes", capacity(hosts[place])},
+                   {"drive_needed_bytes", drives[place].needed.count()},
+                   {"drive_capacity_bytes", capacity(drives[place])}});
   }
   return all;
 }

@@ -86,7 +86,8 @@ std::string answers(const Rehearsal& rehearsal) {
     }
     out += line("throughput", rate);
   }
-  out += memory_line(rehearsal) + host_line(rehearsal) + largest_batch(rehearsal.results.advice);
+  out += memory_line(rehearsal) + host_line(rehearsal) + drive_line(rehearsal) +
+         largest_batch(rehearsal.results.advice);
   out += checkpoint_line(rehearsal);
   if (prediction.steps > 0) {
     out += line(plural(prediction.steps, "step"), time_text(prediction.total_time.count()),
@@ -145,6 +146,9 @@ std::string where_time_goes(const Prediction& prediction, bool offloads, const S
   }
   if (parts.offload > Time{}) {
     out += part(offloads ? "offload (PCIe)" : "copies (PCIe)", parts.offload, whole, style);
+  }
+  if (parts.drive > Time{}) {
+    out += part("drive (NVMe)", parts.drive, whole, style);
   }
   if (parts.host > Time{}) {
     out += part("host", parts.host, whole, style);

@@ -63,7 +63,12 @@ std::string lack_of_memory(const Rehearsal& rehearsal) {
   if (!on_device) {
     const std::vector<NodeMemory> nodes = node_memory_of(rehearsal.run);
     const NodeMemory& node = *fullest(nodes);
-    return lack_text("host ", node.needed, node.capacity);
+    if (!node.fits()) {
+      return lack_text("host ", node.needed, node.capacity);
+    }
+    const std::vector<NodeMemory> drives = node_memory_of(rehearsal.run, drive_device);
+    const NodeMemory& drive = *fullest(drives);
+    return lack_text("NVMe ", drive.needed, drive.capacity);
   }
   const RankResults* rank = fullest_rank(rehearsal);
   const std::optional<Bytes> needed = rehearsal.results.advice.needed;

@@ -21,6 +21,14 @@ struct LinkLatencies {
   Time pcie = 250_ns;    ///< to or from a PCIe switch
   Time socket = 150_ns;
   Time host_memory = 500_ns;  ///< a rank on CPU to its host
+  Time drive = 100_us;        ///< a request to local NVMe storage
+};
+
+/// Local NVMe storage of a node, which its ranks share.
+struct DriveModel {
+  Bytes size{};            ///< 0: not known
+  BytesPerSecond read{};   ///< 0: as NodeModel::disk
+  BytesPerSecond write{};  ///< 0: as NodeModel::disk
 };
 
 /// Description of every node of a cluster. Every rate is for one direction.
@@ -45,6 +53,7 @@ struct NodeModel {
   int cpu_cores = 1;
   Bytes memory{};
   BytesPerSecond disk{};
+  DriveModel nvme{};
   std::string source{};
   std::string assumption{};
 };

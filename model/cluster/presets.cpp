@@ -9,6 +9,9 @@ namespace lockstep {
 
 namespace {
 
+// Decimal, as makers of drives count.
+constexpr Bytes terabytes(int64_t count) { return Bytes(1'000'000'000'000) * count; }
+
 /// Eight GPUs, two sockets, two GPUs a PCIe switch: common to all three DGX generations.
 NodeModel dgx(const char* name, DeviceModel device, const char* source) {
   return {.name = name,
@@ -42,8 +45,9 @@ Cluster dgx_1v(const char* name, DeviceModel device) {
   return cluster;
 }
 
-/// Six NVSwitches; the link between sockets is NCCL's figure for AMD EPYC.
-Cluster dgx_a100(const char* name, DeviceModel device, Bytes memory) {
+/// Six NVSwitches; the link between sockets is NCCL's figure for AMD EPYC. Drives of 3.84 TB that
+/// write 3.8 GB/s each (Samsung PM1733 data sheet), up to the rate at which all are read.
+Cluster dgx_a100(const char* name, DeviceModel device, Bytes memory, DriveModel drives) {
   Cluster cluster{
       .name = name,
       .node = dgx(name, std::move(device), "NVIDIA DGX A100 data sheet, 2020 and 2021")};
@@ -56,6 +60,8 @@ Cluster dgx_a100(const char* name, DeviceModel device, Bytes memory) {
   node.cpu_cores = 128;
   node.memory = memory;
   node.disk = gigabytes_per_second(25);
+  node.nvme = drives;
+  node.assumption = "latencies of links and network; rate at which NVMe is written";
   cluster.network = {gigabits_per_second(200), 1500_ns};
   return cluster;
 }
@@ -72,12 +78,14 @@ Cluster dgx_hopper(const char* name, DeviceModel device, const char* source) {
   node.cpu_cores = 112;
   node.memory = Bytes(2048) * 1'073'741'824;
   node.disk = gigabytes_per_second(25);
-  node.assumption = "latencies of links and network; disk as in DGX A100";
+  node.nvme.size = terabytes(30);
+  node.assumption = "latencies of links and network; disk and NVMe as in DGX A100";
   cluster.network = {gigabits_per_second(400), 1500_ns};
   return cluster;
 }
 
-/// Twelve NVSwitches join sixteen GPUs; the link between sockets is NCCL's figure for Skylake.
+/// Twelve NVSwitches join sixteen GPUs; the link between sockets is NCCL's figure for Skylake. NVMe
+/// as in ZeRO-Infinity (arXiv 2104.07857, figure 2): 28 TB, 1.6 GB/s for each GPU.
 Cluster dgx_2() {
   Cluster cluster{
       .name = "dgx-2",
@@ -92,6 +100,7 @@ Cluster dgx_2() {
   node.cpu_cores = 48;
   node.memory = 1536_GiB;
   node.disk = gigabytes_per_second(25);
+  node.nvme = {terabytes(28), BytesPerSecond(25'600'000'000), BytesPerSecond(25'600'000'000)};
   node.assumption = "latencies of links and network; disk as in DGX A100";
   cluster.network = {gigabits_per_second(100), 1500_ns};
   return cluster;
@@ -125,8 +134,9 @@ std::vector<Cluster> cluster_presets() {
       dgx_1v("dgx-1v", *device_preset("v100-sxm2-32gb")),
       dgx_1v("dgx-1v-16gb", *device_preset("v100-sxm2-16gb")),
       dgx_2(),
-      dgx_a100("dgx-a100", *device_preset("a100-sxm4-80gb"), 2048_GiB),
-      dgx_a100("dgx-a100-40gb", *device_preset("a100-sxm4-40gb"), 1024_GiB),
+      dgx_a100("dgx-a100", *device_preset("a100-sxm4-80gb"), 2048_GiB, {terabytes(30), {}, {}}),
+      dgx_a100("dgx-a100-40gb", *device_preset("a100-sxm4-40gb"), 1024_GiB,
+               {terabytes(15), {}, gigabytes_per_second(15)}),
       dgx_hopper("dgx-h100", *device_preset("h100-sxm5-80gb"), "NVIDIA DGX H100 data sheet, 2023"),
       dgx_hopper("dgx-h200", *device_preset("h200-sxm-141gb"), "NVIDIA DGX H200 data sheet, 2024"),
   };

@@ -16,9 +16,14 @@ struct Id {
 
 /// Global rank, 0 .. world size - 1.
 using RankId = Id<struct RankKind>;
-/// Device of one rank (0 = its first); a rank of DP drives several. The host is `host_device`.
+/// Device of one rank (0 = its first); a rank of DP drives several. The host is `host_device`, the
+/// local NVMe storage of its node `drive_device`: nothing computes there.
 using DeviceId = Id<struct DeviceKind, uint8_t>;
 inline constexpr DeviceId host_device{255};
+inline constexpr DeviceId drive_device{254};
+constexpr bool is_off_device(DeviceId device) {
+  return device == host_device || device == drive_device;
+}
 /// Process group as this rank numbers them: 0 is the world, then in the order in which it made
 /// them.
 using GroupId = Id<struct GroupKind>;
@@ -43,6 +48,8 @@ inline constexpr uint8_t compute = 0;
 inline constexpr uint8_t communication = 1;
 inline constexpr uint8_t copy = 2;
 inline constexpr uint8_t data = 3;
+inline constexpr uint8_t read = 4;   ///< of the drive
+inline constexpr uint8_t write = 5;  ///< of the drive
 inline constexpr uint8_t first_named = 8;
 inline constexpr uint8_t named = 88;
 // Calls of Gloo wait for no other of another group, its messages for no other at all
@@ -63,6 +70,8 @@ constexpr StreamId stream(uint8_t queue_number, DeviceId device = DeviceId{0}) {
 inline constexpr StreamId compute_stream = stream(queue::compute);
 inline constexpr StreamId communication_stream = stream(queue::communication);
 inline constexpr StreamId copy_stream = stream(queue::copy);
+inline constexpr StreamId drive_reads = stream(queue::read, drive_device);
+inline constexpr StreamId drive_writes = stream(queue::write, drive_device);
 
 /// Names one submission (or promise) of one lane. Sequence 0 is "nothing": always settled.
 struct Ticket {

@@ -18,7 +18,7 @@ BufferId BufferTable::allocate(const BufferSpec& spec) {
       memory_
           .try_emplace(
               spec.device,
-              DeviceMemory{spec.device == host_device ? Bytes::max() : capacity_, {}, {}, {}, {}})
+              DeviceMemory{is_off_device(spec.device) ? Bytes::max() : capacity_, {}, {}, {}, {}})
           .first->second;
   if (device.capacity - device.held < bytes) {
     throw OutOfMemory(no_site, bytes, device.held, device.capacity);

@@ -31,6 +31,14 @@ struct NetworkSpec {
   SourcePlace place{};
 };
 
+/// Local NVMe storage of each node.
+struct DriveSpec {
+  Given<Bytes> size;
+  Given<BytesPerSecond> read;
+  Given<BytesPerSecond> write;
+  SourcePlace place{};
+};
+
 /// The cost model of collectives.
 enum class CollectiveModel : uint8_t { nccl, gloo, ring, tree };
 
@@ -48,7 +56,8 @@ struct ClusterSpec {
   Given<int64_t> cpu_cores;    ///< of each node
   Given<Bytes> memory;         ///< of each node
   Given<BytesPerSecond> disk;  ///< of each node
-  Given<int64_t> ranks;        ///< a bare program of that many ranks
+  std::optional<DriveSpec> nvme;
+  Given<int64_t> ranks;  ///< a bare program of that many ranks
   Given<CollectiveModel> collectives;
   Given<std::string> nccl_xml;  ///< paths, relative to the scenario file
   Given<std::string> nvidia_smi;

@@ -24,6 +24,9 @@ struct OptimizerPlan {
   double eps = 1e-8;
   double weight_decay = 0;
   bool set_to_none = true;  ///< what its zero_grad does where nothing else is said
+  /// DeepSpeedCPUAdam: it updates in host memory alone, and counts steps in a plain number, where
+  /// torch's Adam has a tensor.
+  bool is_on_host = false;
   /// Whether ranks that hold all parameters divide its state among them.
   enum class Sharding : uint8_t {
     none,

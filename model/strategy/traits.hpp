@@ -42,6 +42,7 @@ struct StrategyTraits {
   /// Its engine counts micro-batches and divides the loss by them, whatever Lightning does beside.
   bool accumulates_itself = false;
   bool scales_loss_itself = false;  ///< under fp16, with a scaler that is modelled
+  bool has_host_optimizer = false;  ///< DeepSpeedCPUAdam
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
   /// What a script calls to read parameters of which each rank holds a part; empty: nothing is
   /// known.

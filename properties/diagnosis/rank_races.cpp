@@ -22,6 +22,8 @@ std::string stream_text(const Journal& journal, StreamId stream) {
     case queue::communication: name = "comm"; break;
     case queue::copy: name = "copy"; break;
     case queue::data: name = "data"; break;
+    case queue::read: name = "reading"; break;
+    case queue::write: name = "writing"; break;
     default:
       const auto known = journal.stream_names.find(stream.queue());
       name = known != journal.stream_names.end() ? known->second : gloo_queue_name(stream.queue());
@@ -268,7 +270,7 @@ class RankRaces {
     VectorClock clock = lanes_[number].clock;
     const auto home = homes_.find(row.tag);
     const StreamId first = home == homes_.end() ? compute_stream : home->second;
-    if (first.device() == host_device) {
+    if (is_off_device(first.device())) {
       buffers_.erase(BufferId{static_cast<uint32_t>(row.tag)});  // kept until its copies have ended
       return;
     }

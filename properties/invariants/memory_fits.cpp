@@ -18,7 +18,7 @@ const DeviceMemory* fullest(const RunResult& run, int32_t rank) {
     for (const auto& [device, memory] : run.memory[static_cast<size_t>(rank)]) {
       const bool fuller =
           found == nullptr || memory.capacity - memory.peak < found->capacity - found->peak;
-      found = device != host_device && fuller ? &memory : found;
+      found = !is_off_device(device) && fuller ? &memory : found;
     }
   }
   return found;

@@ -17,12 +17,12 @@
 #include "properties/logged/rounding.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
-#include "rehearsal/findings/host_memory.hpp"
 #include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
 #include "rehearsal/findings/monitored.hpp"
 #include "rehearsal/findings/narrow_types.hpp"
+#include "rehearsal/findings/node_memory.hpp"
 #include "rehearsal/findings/replica_findings.hpp"
 #include "rehearsal/findings/sample_findings.hpp"
 #include "rehearsal/findings/stale_names.hpp"
@@ -308,7 +308,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   }
   std::vector<Finding> findings = diagnose(run.result, options);
   append(findings, tight_memory(run));
-  append(findings, host_memory_findings(run));
+  append(findings, node_memory_findings(run));
   place_memory(run, findings);
   std::vector<Finding> statements = statement_findings(run);
   drop_races_told_by_name(statements, findings);

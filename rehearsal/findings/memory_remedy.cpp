@@ -19,7 +19,7 @@ bool is_full_without_batch(const OneRun& run, const RankSet& ranks) {
   const auto& devices = run.result.memory[static_cast<size_t>(ranks.first())];
   return std::ranges::all_of(devices, [](const auto& device) {
     const MemoryByPurpose& held = device.second.held_by_purpose;
-    return device.first == host_device || held[static_cast<size_t>(Purpose::activation)] +
+    return is_off_device(device.first) || held[static_cast<size_t>(Purpose::activation)] +
                                                   held[static_cast<size_t>(Purpose::input)] ==
                                               Bytes{};
   });

@@ -25,6 +25,7 @@ Found breakdown_value(const std::string& part, const Breakdown& parts) {
   if (part == "optimizer") return Value(parts.optimizer);
   if (part == "host") return Value(parts.host);
   if (part == "offload") return Value(parts.offload);
+  if (part == "drive") return Value(parts.drive);
   return Value(parts.idle);
 }
 
@@ -37,6 +38,9 @@ Found memory_value(const std::string& part, const RankResults& rank) {
   }
   if (part == "host") {
     return Value(rank.host_peak);
+  }
+  if (part == "drive") {
+    return Value(rank.drive_peak);
   }
   for (int purpose = 0; purpose < purpose_count; ++purpose) {
     if (part == name_of(static_cast<Purpose>(purpose))) {

@@ -22,6 +22,7 @@ enum Activity : size_t {
   communication,
   loading,
   host,
+  drive,
   offload,
   prepared,
   waiting,
@@ -34,6 +35,9 @@ std::optional<Activity> activity_of(const Row& row) {
   }
   if (moves_between_gpus(row)) {
     return communication;
+  }
+  if (row.stream.device() == drive_device) {
+    return drive;
   }
   const bool brings_batch =
       row.stream.queue() == queue::data || row.site == site_id(replica_sites::bring_batch);
@@ -146,6 +150,8 @@ void count_span(Breakdown& parts, const std::array<int, activity_count>& active,
     parts.data += span;
   } else if (active[host] > 0) {
     parts.host += span;  // the rank does not wait for what is prepared meanwhile
+  } else if (active[drive] > 0) {
+    parts.drive += span;
   } else if (active[offload] > 0) {
     parts.offload += span;
   } else if (active[prepared] > 0) {

@@ -18,7 +18,7 @@ bool begins_forward(const Row& row) {
 const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
   const DeviceMemory* found = nullptr;
   for (const auto& [device, memory] : devices) {
-    if (device != host_device && (found == nullptr || memory.peak > found->peak)) {
+    if (!is_off_device(device) && (found == nullptr || memory.peak > found->peak)) {
       found = &memory;
     }
   }
@@ -341,6 +341,9 @@ Results measure(const OneRun& run) {
     const auto& devices = result.memory[static_cast<size_t>(rank)];
     if (const auto host = devices.find(host_device); host != devices.end()) {
       own.host_peak = host->second.peak;
+    }
+    if (const auto drive = devices.find(drive_device); drive != devices.end()) {
+      own.drive_peak = drive->second.peak;
     }
     if (const DeviceMemory* memory = fullest(devices)) {
       own.memory = *memory;

@@ -34,7 +34,7 @@ const DeviceMemory* fullest_gpu(const OneRun& run, size_t rank) {
   const DeviceMemory* found = nullptr;
   if (rank < run.result.memory.size()) {
     for (const auto& [device, memory] : run.result.memory[rank]) {
-      const bool counts = device != host_device && memory.capacity != Bytes::max();
+      const bool counts = !is_off_device(device) && memory.capacity != Bytes::max();
       found = counts && (found == nullptr || memory.peak > found->peak) ? &memory : found;
     }
   }

@@ -121,6 +121,11 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
   override_with(node.cpu_cores, spec.cpu_cores);
   override_with(node.memory, spec.memory);
   override_with(node.disk, spec.disk);
+  if (spec.nvme) {
+    override_with(node.nvme.size, spec.nvme->size);
+    override_with(node.nvme.read, spec.nvme->read);
+    override_with(node.nvme.write, spec.nvme->write);
+  }
   if (spec.network) {
     override_with(cluster.network.bandwidth, spec.network->bandwidth);
     override_with(cluster.network.latency, spec.network->latency);

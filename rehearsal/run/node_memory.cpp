@@ -19,10 +19,12 @@ void add(NodeMemory& node, const DeviceMemory& memory) {
 }  // namespace
 
 bool NodeMemory::holds_offloaded() const {
-  return of(Purpose::parameter) + of(Purpose::gradient) + of(Purpose::optimizer_state) > Bytes{};
+  return of(Purpose::parameter) + of(Purpose::gradient) + of(Purpose::optimizer_state) +
+             of(Purpose::workspace) >
+         Bytes{};
 }
 
-std::vector<NodeMemory> node_memory_of(const OneRun& run) {
+std::vector<NodeMemory> node_memory_of(const OneRun& run, DeviceId asked) {
   const RunOptions& options = run.preparation.options;
   const Cluster& cluster = run.machine.cluster;
   if (!run.ran || run.machine.is_flat) {
@@ -41,11 +43,13 @@ std::vector<NodeMemory> node_memory_of(const OneRun& run) {
     NodeMemory& node = nodes[place];
     node.node = place;
     node.ranks.add(number);
-    if (cluster.node.memory > Bytes{}) {
-      node.capacity = cluster.node.memory;
+    const Bytes known = asked == drive_device ? cluster.node.nvme.size : cluster.node.memory;
+    if (known > Bytes{}) {
+      node.capacity = known;
     }
     for (const auto& [where, memory] : run.result.memory[rank]) {
-      if (where == host_device || run.preparation.placement.cpu) {
+      const bool on_cpu = run.preparation.placement.cpu && asked == host_device;
+      if (where == asked || (on_cpu && where != drive_device)) {
         add(node, memory);
       }
     }
@@ -62,9 +66,12 @@ const NodeMemory* fullest(const std::vector<NodeMemory>& nodes) {
   return found == nodes.end() ? nullptr : &*found;
 }
 
-bool exceeds_host_memory(const OneRun& run) {
-  const std::vector<NodeMemory> nodes = node_memory_of(run);
-  return std::ranges::any_of(nodes, [](const NodeMemory& node) { return !node.fits(); });
+bool exceeds_node_memory(const OneRun& run) {
+  const auto exceeds = [&run](DeviceId where) {
+    const std::vector<NodeMemory> nodes = node_memory_of(run, where);
+    return std::ranges::any_of(nodes, [](const NodeMemory& node) { return !node.fits(); });
+  };
+  return exceeds(host_device) || exceeds(drive_device);
 }
 
 }  // namespace lockstep::cli

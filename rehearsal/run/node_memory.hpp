@@ -7,8 +7,8 @@
 
 namespace lockstep::cli {
 
-/// Host memory of one node, which its ranks share: batches, and what is offloaded. Of ranks on CPU
-/// all that they hold.
+/// Host memory or the local drive of one node, which its ranks share. In host memory are batches,
+/// what is offloaded, and of ranks on CPU all that they hold.
 struct NodeMemory {
   int32_t node = 0;
   RankSet ranks;
@@ -22,14 +22,15 @@ struct NodeMemory {
   bool holds_offloaded() const;
 };
 
-/// Of every node that has ranks, as these are placed. Nothing: it was not run, or not on nodes.
-std::vector<NodeMemory> node_memory_of(const OneRun& run);
+/// Host memory of every node that has ranks, as these are placed, or its drive. Nothing: it was not
+/// run, or not on nodes.
+std::vector<NodeMemory> node_memory_of(const OneRun& run, DeviceId where = host_device);
 
 /// The node that needs most; null: there is none.
 const NodeMemory* fullest(const std::vector<NodeMemory>& nodes);
 
-/// Ranks of some node need more together than it has. The world itself gives every rank what it
-/// asks for, because only all ranks of a node together run out of it.
-bool exceeds_host_memory(const OneRun& run);
+/// Ranks of some node need more together than it has, in memory or on its drive. The world itself
+/// gives every rank what it asks for, because only all ranks of a node together run out of it.
+bool exceeds_node_memory(const OneRun& run);
 
 }  // namespace lockstep::cli

@@ -142,7 +142,7 @@ class RankCollector {
 
   bool count_memory(const Row& row) {
     if (row.row == RowKind::allocate) {
-      if (row.stream.device() == host_device) {
+      if (is_off_device(row.stream.device())) {
         return false;
       }
       allocated_[row.tag] = {Bytes(row.bytes), row.peer};

@@ -193,6 +193,8 @@ std::string track_name(int32_t track, const Journal& journal) {
     case queue::communication: name = "communication"; break;
     case queue::copy: name = "copy"; break;
     case queue::data: name = "data"; break;
+    case queue::read: name = "reading"; break;
+    case queue::write: name = "writing"; break;
     default: break;
   }
   if (named != journal.stream_names.end()) {
@@ -202,6 +204,9 @@ std::string track_name(int32_t track, const Journal& journal) {
   }
   if (stream.device() == host_device) {
     return name + " on the host" + beside;
+  }
+  if (stream.device() == drive_device) {
+    return name + " the drive" + beside;
   }
   return (stream.device().value == 0
               ? name

@@ -20,7 +20,6 @@ constexpr auto other_optimizers = std::to_array<std::string_view>({
     "Rprop",
     "SparseAdam",
     // DeepSpeed, Apex, bitsandbytes, timm, FairScale
-    "DeepSpeedCPUAdam",
     "FusedAdam",
     "FusedSGD",
     "FusedLAMB",

@@ -23,6 +23,9 @@ constexpr auto torch_optimizers = std::to_array<ClassRow>({
     {"AdamW",
      "lr:float betas:list eps:float weight_decay:float amsgrad:bool foreach:bool maximize:bool "
      "capturable:bool differentiable:bool fused:bool" LOCKSTEP_OPTIMIZER},
+    {"DeepSpeedCPUAdam",
+     "lr:float bias_correction:bool betas:list eps:float weight_decay:float amsgrad:bool "
+     "adamw_mode:bool fp32_optimizer_states:bool" LOCKSTEP_OPTIMIZER},
     {"Adagrad",
      "lr:float lr_decay:float weight_decay:float initial_accumulator_value:float "
      "eps:float" LOCKSTEP_OPTIMIZER},

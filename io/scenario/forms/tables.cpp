@@ -61,6 +61,7 @@ const std::vector<TableRows>& all_tables() {
         {"cluster", rows_of(cluster_table())},
         {"cluster.gpu", rows_of(gpu_table())},
         {"cluster.network", rows_of(network_table())},
+        {"cluster.nvme", rows_of(nvme_table())},
         {"process_group", rows_of(process_group_table())},
         {"model", rows_of(model_table())},
         {"layer", rows_of(layer_extra_table())},

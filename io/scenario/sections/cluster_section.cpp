@@ -81,6 +81,15 @@ Table<NetworkSpec> network_table() {
       }};
 }
 
+Table<DriveSpec> nvme_table() {
+  return {"cluster.nvme",
+          {
+              field<&DriveSpec::size>({"size", "preset's", "of each node; its ranks share it"}),
+              field<&DriveSpec::read>({"read", "preset's", "reading rate of each node", 1}),
+              field<&DriveSpec::write>({"write", "preset's", "writing rate of each node", 1}),
+          }};
+}
+
 Table<ClusterSpec> cluster_table() {
   return {
       "cluster",
@@ -105,6 +114,8 @@ Table<ClusterSpec> cluster_table() {
           field<&ClusterSpec::memory>(
               {"memory", "preset's", "host memory of each node, which its ranks share"}),
           field<&ClusterSpec::disk>({"disk", "preset's", "reading rate of each node", 1}),
+          field<&ClusterSpec::nvme, TableForm<DriveSpec, nvme_table>>(in_table(
+              {"nvme", "preset's", "local storage, to which DeepSpeed offloads"}, "cluster.nvme")),
           field<&ClusterSpec::ranks>(
               {"ranks", "", "a bare program of that many ranks; not together with `trainer`", 1,
                ranks_limit}),

@@ -55,6 +55,9 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
 // implementation drops the decayed gradients before it makes the roots.
 Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
                             const std::vector<Slice>& values) {
+  if (plan.is_on_host) {
+    return {};  // it computes in place
+  }
   const bool one_by_one = kernels == OptimizerKernels::for_each_tensor;
   const bool is_sgd = plan.kind == OptimizerKind::sgd;
   const bool decays = plan.kind != OptimizerKind::adamw && plan.weight_decay != 0;

@@ -9,8 +9,11 @@ namespace lockstep {
 
 namespace {
 
-std::string class_name_of(OptimizerKind kind) {
-  switch (kind) {
+std::string class_name_of(const OptimizerPlan& optimizer) {
+  if (optimizer.is_on_host) {
+    return "DeepSpeedCPUAdam";
+  }
+  switch (optimizer.kind) {
     case OptimizerKind::sgd: return "SGD";
     case OptimizerKind::adam: return "Adam";
     case OptimizerKind::adamw: return "AdamW";
@@ -38,7 +41,7 @@ Program LearningRateMonitor::run(CallbackHook hook) {
     co_return;
   }
   const bool everywhere = settings_.interval != LearningRateMonitorSettings::Interval::by_scheduler;
-  std::map<OptimizerKind, int> of_class;
+  std::map<std::string, int> of_class;
   row_.clear();
   std::set<size_t> told;
   for (const SchedulerSettings& scheduler : training_.program().schedulers) {
@@ -61,10 +64,10 @@ Program LearningRateMonitor::run(CallbackHook hook) {
 }
 
 std::string LearningRateMonitor::next_name(size_t index,
-                                           std::map<OptimizerKind, int>& of_class) const {
-  const OptimizerKind kind = training_.program().plan.optimizers[index].kind;
-  const int earlier = of_class[kind]++;
-  return "lr-" + class_name_of(kind) + (earlier == 0 ? "" : "-" + std::to_string(earlier));
+                                           std::map<std::string, int>& of_class) const {
+  const std::string name = class_name_of(training_.program().plan.optimizers[index]);
+  const int earlier = of_class[name]++;
+  return "lr-" + name + (earlier == 0 ? "" : "-" + std::to_string(earlier));
 }
 
 void LearningRateMonitor::tell(size_t index, const std::string& name) {

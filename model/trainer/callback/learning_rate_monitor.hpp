@@ -20,7 +20,7 @@ class LearningRateMonitor final : public Callback {
 
  private:
   bool is_due(bool at_step) const;
-  std::string next_name(size_t index, std::map<OptimizerKind, int>& of_class) const;
+  std::string next_name(size_t index, std::map<std::string, int>& of_class) const;
   void tell(size_t index, const std::string& name);
 
   const LearningRateMonitorSettings& settings_;

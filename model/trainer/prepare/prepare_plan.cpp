@@ -151,7 +151,22 @@ void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPl
 bool is_read_elsewhere(const std::string& argument) {
   return argument == "name" || argument == "module" || argument == "optimizer_class" ||
          argument == "parameters_as_bucket_view" || argument == "overlap_with_ddp" ||
-         speaks_of_scaling(argument);
+         argument == "adamw_mode" || speaks_of_scaling(argument);
+}
+
+/// deepspeed/ops/adam/cpu_adam.py: AdamW without decay, unless `adamw_mode` says Adam.
+void set_deepspeed_adam(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  const PlainValue* mode = optimizer.find("adamw_mode");
+  const bool* given = mode == nullptr ? nullptr : mode->get_if<bool>();
+  plan.kind = given == nullptr || *given ? OptimizerKind::adamw : OptimizerKind::adam;
+  plan.lr = 1e-3;
+  plan.is_on_host = true;
+  if (!preparation.placement.traits.has_host_optimizer) {
+    add_problem(preparation, Kind::unsupported, optimizer.place,
+                fmt::format("DeepSpeedCPUAdam under {} is not modelled",
+                            preparation.placement.strategy.name),
+                "use deepspeed with offload_optimizer, or AdamW");
+  }
 }
 
 void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
@@ -160,12 +175,14 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     plan.kind = name == "Adam" ? OptimizerKind::adam : OptimizerKind::adamw;
     plan.lr = 1e-3;
     plan.weight_decay = name == "Adam" ? 0 : 0.01;
+  } else if (name == "DeepSpeedCPUAdam") {
+    set_deepspeed_adam(preparation, optimizer, plan);
   } else if (name == "SGD") {
     plan.lr = 1e-3;
   } else {
     add_problem(preparation, Kind::unsupported, optimizer.place,
                 fmt::format("the optimizer {} is not modelled yet", name),
-                "supported: SGD, Adam, AdamW");
+                "supported: SGD, Adam, AdamW, DeepSpeedCPUAdam");
     return;
   }
   set_sharding(preparation, optimizer, plan);

@@ -228,7 +228,7 @@ Program DeepSpeedPartitioned::optimizer_step(Rank& rank, const UpdateOptions& op
   const SiteId site = site_id(gather_parameters);
   const Slice own = flat_.part(rank.id() * partition_->layout().shard_elements(),
                                partition_->layout().shard_elements());
-  partition_->write_back(rank, own, DeviceId{0}, site);
+  partition_->write_back(rank, partition_->values(), own, DeviceId{0}, site);
   const Ticket written = rank.event({compute_stream, {}, site});
   const Ticket gathered =
       rank.all_gather(world_group, own, flat_, {communication_stream, {written}, site});  // 5.

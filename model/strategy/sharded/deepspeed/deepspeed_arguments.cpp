@@ -19,6 +19,32 @@ constexpr std::array<const char*, 4> of_activations = {"partition_activations", 
                                                        "contiguous_memory_optimization",
                                                        "synchronize_checkpoint_boundary"};
 
+bool is_drive(const StrategyArguments& arguments, const char* device) {
+  const std::string where = arguments.text(device, "cpu");
+  if (where != "cpu" && where != "nvme") {
+    throw ArgumentProblem(fmt::format("strategy argument {} must be cpu or nvme", device), device);
+  }
+  return where == "nvme";
+}
+
+// `thread_count` is not the key that DeepSpeed reads (swap_tensor/aio_config.py).
+void set_offload(const StrategyArguments& arguments, DeepSpeedOptions& options) {
+  options.offloads_optimizer = arguments.boolean("offload_optimizer", false);
+  options.offloads_parameters = arguments.boolean("offload_parameters", false);
+  DriveOptions& drive = options.drive;
+  drive.optimizer = is_drive(arguments, "offload_optimizer_device") && options.offloads_optimizer;
+  drive.parameters = is_drive(arguments, "offload_params_device") && options.offloads_parameters;
+  is_drive(arguments, "remote_device");
+  const auto count = [&](const char* name, int64_t otherwise, int64_t least) {
+    return argument_at_least(least, name, arguments.integer(name, otherwise));
+  };
+  drive.optimizer_buffers = count("optimizer_buffer_count", drive.optimizer_buffers, 1);
+  drive.parameter_buffers = count("params_buffer_count", drive.parameter_buffers, 0);
+  drive.parameter_buffer_elements = count("params_buffer_size", drive.parameter_buffer_elements, 0);
+  drive.parameters_in_host = count("max_in_cpu", drive.parameters_in_host, 0);
+  drive.block_bytes = count("block_size", drive.block_bytes, 1);
+}
+
 // Arguments of Lightning's class (strategies/deepspeed.py), which makes a configuration of them.
 DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
   DeepSpeedOptions options;
@@ -30,20 +56,7 @@ DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
       1, "reduce_bucket_size", arguments.integer("reduce_bucket_size", options.reduce_bucket_size));
   options.sub_group_size = argument_at_least(
       1, "sub_group_size", arguments.integer("sub_group_size", options.sub_group_size));
-  options.offloads_optimizer = arguments.boolean("offload_optimizer", false);
-  options.offloads_parameters = arguments.boolean("offload_parameters", false);
-  for (const char* device :
-       {"remote_device", "offload_params_device", "offload_optimizer_device"}) {
-    const std::string where = arguments.text(device, "cpu");
-    if (where == "nvme") {
-      throw UnmodelledArgument(
-          fmt::format("`{}: nvme` of DeepSpeedStrategy is not modelled: `cpu` is", device), device);
-    }
-    if (where != "cpu") {
-      throw ArgumentProblem(fmt::format("strategy argument {} must be cpu or nvme", device),
-                            device);
-    }
-  }
+  set_offload(arguments, options);
   for (const char* name : of_activations) {
     if (arguments.boolean(name, false)) {
       throw UnmodelledArgument(
@@ -55,6 +68,23 @@ DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
   }
   options.loss_scale = deepspeed_loss_scale(arguments, "");
   return options;
+}
+
+void check_second_partition(const TrainingPlan& plan, const DeepSpeedOptions& options) {
+  const char* key = "config.zero_optimization.zero_hpz_partition_size";
+  const int64_t ranks = std::min<int64_t>(options.second_partition_ranks, plan.world_size);
+  if (options.stage != 3 || options.second_partition_ranks <= 1) {
+    return;
+  }
+  if (options.offloads_parameters) {
+    throw UnmodelledArgument(
+        "`zero_hpz_partition_size` with parameters offloaded is not modelled: either is", key);
+  }
+  if (ranks > 0 && plan.world_size % ranks != 0) {
+    throw RefusedArgument(
+        fmt::format("AssertionError: {} is not divisible by {}", plan.world_size, ranks), key,
+        "give the number of ranks in a node, or another divisor of all ranks");
+  }
 }
 
 void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options,
@@ -69,6 +99,7 @@ void check_combination(const TrainingPlan& plan, const DeepSpeedOptions& options
         "optional scheduler.",
         "", "train all parameters by one optimizer, or use ddp or fsdp");
   }
+  check_second_partition(plan, options);
   if (options.stage == 0 && plan.activation_dtype != DType::fp32) {
     throw UnmodelledArgument("stage 0 of DeepSpeed in 16 bits is not modelled; stages 1 to 3 are");
   }
@@ -89,6 +120,10 @@ constexpr std::array<std::string_view, 9> beside_config = {"config",
                                                            "logging_level",
                                                            "load_full_weights",
                                                            "exclude_frozen_parameters"};
+
+// stage_1_and_2.py asks only whether there is a device.
+constexpr const char* not_to_the_drive =
+    "`nvme` is `cpu` here: stage 3 alone offloads further than to host memory";
 
 // _load_config: with a `config` no other argument gets into it. DeepSpeed's engine passes what
 // offloads on to the stages that have it alone.
@@ -111,6 +146,13 @@ std::vector<std::pair<std::string, std::string>> without_effect(
     if (options.offloads_optimizer && options.stage == 0) {
       found.emplace_back(zero + "offload_optimizer.device",
                          "`offload_optimizer` has no effect at stage 0");
+    } else if (options.drive.optimizer && options.stage != 3) {
+      found.emplace_back(zero + "offload_optimizer.device", not_to_the_drive);
+    }
+    if (options.second_partition_ranks > 1 && options.stage != 3) {
+      found.emplace_back(zero + "zero_hpz_partition_size",
+                         "`zero_hpz_partition_size` has no effect: stage 3 alone gathers "
+                         "parameters");
     }
     return found;
   }
@@ -121,6 +163,19 @@ std::vector<std::pair<std::string, std::string>> without_effect(
   }
   if (options.offloads_optimizer && options.stage == 0) {
     found.emplace_back("offload_optimizer", "`offload_optimizer` has no effect at stage 0");
+  } else if (options.drive.optimizer && options.stage != 3) {
+    found.emplace_back("offload_optimizer_device", not_to_the_drive);
+  }
+  for (const auto& [device, offload] : {std::pair("offload_optimizer_device", "offload_optimizer"),
+                                        std::pair("offload_params_device", "offload_parameters")}) {
+    if (arguments.has(device) && !arguments.boolean(offload, false)) {
+      found.emplace_back(device, fmt::format("`{}` has no effect without `{}`", device, offload));
+    }
+  }
+  if (arguments.has("thread_count")) {
+    found.emplace_back("thread_count",
+                       "`thread_count` has no effect: DeepSpeed reads `intra_op_parallelism` of "
+                       "`aio` in its place");
   }
   return found;
 }
@@ -147,6 +202,8 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
   check_combination(plan, options, is_configured);
   options.offloads_parameters = options.offloads_parameters && options.stage == 3;
   options.offloads_optimizer = options.offloads_optimizer && options.stage > 0;
+  options.drive.optimizer = options.drive.optimizer && options.stage == 3;
+  options.drive.parameters = options.drive.parameters && options.stage == 3;
   if (options.stage == 0) {
     return std::make_unique<DeepSpeedReplicated>(plan, options);
   }
@@ -169,7 +226,8 @@ StrategyEntry deepspeed() {
                   .manual_clipping = ManualClipping::ignored,
                   .accumulates_itself = true,
                   .scales_loss_itself = true,
-                  .gathers_parameters = "deepspeed.zero.GatheredParameters"};
+                  .gathers_parameters = "deepspeed.zero.GatheredParameters",
+                  .has_host_optimizer = true};
   entry.arguments = {"zero_optimization",
                      "stage",
                      "remote_device",

@@ -109,19 +109,45 @@ class Configuration {
   const StrategyArguments& arguments_;
 };
 
-bool offloads(const Configuration& configuration, const std::string& what) {
-  const std::string device = configuration.text("zero_optimization." + what + ".device", "none");
-  if (device == "nvme") {
-    throw UnmodelledArgument(fmt::format("`{}` to NVMe is not modelled: offload to host memory "
-                                         "(`device: cpu`) is",
-                                         what),
-                             fmt::format("config.zero_optimization.{}.device", what));
-  }
-  if (device != "cpu" && device != "none") {
+enum class Offload : uint8_t { none, host, drive };
+
+Offload offload_of(const Configuration& configuration, const std::string& what) {
+  const std::string group = "zero_optimization." + what;
+  const std::string device = configuration.text(group + ".device", "none");
+  if (device != "cpu" && device != "nvme" && device != "none") {
     throw ArgumentProblem(fmt::format("{}.device must be cpu, nvme or none", what),
-                          fmt::format("config.zero_optimization.{}.device", what));
+                          fmt::format("config.{}.device", group));
   }
-  return device == "cpu";
+  if (device == "nvme" && !configuration.has(group + ".nvme_path")) {
+    throw RefusedArgument(
+        fmt::format("TypeError: {0}.nvme_path is None, and {0}.device nvme", what),
+        fmt::format("config.{}.device", group), "give `nvme_path`, a folder on the local drive");
+  }
+  return device == "none" ? Offload::none : device == "cpu" ? Offload::host : Offload::drive;
+}
+
+void set_offload(const Configuration& configuration, DeepSpeedOptions& options) {
+  const Offload optimizer = offload_of(configuration, "offload_optimizer");
+  const Offload parameters = offload_of(configuration, "offload_param");
+  options.offloads_optimizer = optimizer != Offload::none;
+  options.offloads_parameters = parameters != Offload::none;
+  DriveOptions& drive = options.drive;
+  drive.optimizer = optimizer == Offload::drive;
+  drive.parameters = parameters == Offload::drive;
+  const std::string of_optimizer = "zero_optimization.offload_optimizer.";
+  drive.optimizer_buffers =
+      configuration.integer(of_optimizer + "buffer_count", drive.optimizer_buffers, 1);
+  drive.pipeline_read = configuration.boolean(of_optimizer + "pipeline_read", false);
+  drive.pipeline_write = configuration.boolean(of_optimizer + "pipeline_write", false);
+  const std::string of_parameters = "zero_optimization.offload_param.";
+  drive.parameter_buffers =
+      configuration.integer(of_parameters + "buffer_count", drive.parameter_buffers);
+  drive.parameter_buffer_elements =
+      configuration.integer(of_parameters + "buffer_size", drive.parameter_buffer_elements);
+  drive.parameters_in_host =
+      configuration.integer(of_parameters + "max_in_cpu", drive.parameters_in_host);
+  drive.block_bytes = configuration.integer("aio.block_size", drive.block_bytes, 1);
+  drive.threads = configuration.integer("aio.intra_op_parallelism", drive.threads, 1);
 }
 
 // _format_precision_config: Lightning fills in what its own arguments say where there is no "fp16".
@@ -168,8 +194,9 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments) {
       configuration.integer(zero + "stage3_max_live_parameters", options.max_live_parameters);
   options.max_reuse_distance =
       configuration.integer(zero + "stage3_max_reuse_distance", options.max_reuse_distance);
-  options.offloads_optimizer = offloads(configuration, "offload_optimizer");
-  options.offloads_parameters = offloads(configuration, "offload_param");
+  options.second_partition_ranks = std::max<int64_t>(
+      1, configuration.integer(zero + "zero_hpz_partition_size", options.second_partition_ranks));
+  set_offload(configuration, options);
   options.loss_scale = loss_scale_of(arguments, configuration);
   if (configuration.has("gradient_clipping")) {
     const double limit = configuration.number("gradient_clipping", 0);

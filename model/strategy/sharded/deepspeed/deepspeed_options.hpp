@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "model/core/dtype.hpp"
+#include "model/strategy/sharded/deepspeed/drive_options.hpp"
 #include "model/strategy/sharded/deepspeed/loss_scaler.hpp"
 #include "model/strategy/update_options.hpp"
 
@@ -28,8 +29,12 @@ struct DeepSpeedOptions {
   int64_t max_live_parameters = 1'000'000'000;
   int64_t max_reuse_distance = 1'000'000'000;
 
+  /// ZeRO++, hpZ: ranks that gather among themselves what was gathered before in a step.
+  int64_t second_partition_ranks = 1;
+
   bool offloads_optimizer = false;
   bool offloads_parameters = false;
+  DriveOptions drive;  ///< of what is offloaded further
 
   LossScaler::Options loss_scale;
   /// `gradient_clipping` of the configuration, where it has one: Lightning fills in the Trainer's

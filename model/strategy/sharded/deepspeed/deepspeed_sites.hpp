@@ -20,13 +20,17 @@ inline constexpr std::string_view wait_for_parameters =
     "deepspeed: a module's parameters are there";
 inline constexpr std::string_view check_trace = "deepspeed: broadcast of the module trace";
 inline constexpr std::string_view offload = "deepspeed: copy between device and host";
+inline constexpr std::string_view read_parameters = "deepspeed: parameters from the drive";
+inline constexpr std::string_view make_groups = "deepspeed: groups of neighbours";
+inline constexpr std::string_view keep_second_part = "deepspeed: a second part of a parameter";
 inline constexpr std::string_view gather_state = "deepspeed: all_gather for a checkpoint";
 
 inline constexpr std::string_view every_step[] = {
-    send_states,       start_barrier, fill_bucket,    reduce_bucket_site,
-    take_partition,    share_norm,    share_overflow, update,
-    gather_parameters, scale_loss,    fetch,          wait_for_parameters,
-    check_trace,       offload,       gather_state};
+    send_states,       start_barrier,   fill_bucket,    reduce_bucket_site,
+    take_partition,    share_norm,      share_overflow, update,
+    gather_parameters, scale_loss,      fetch,          wait_for_parameters,
+    check_trace,       offload,         gather_state,   read_parameters,
+    make_groups,       keep_second_part};
 
 /// A mark in the journal.
 inline constexpr std::string_view gradients_reduced = "gradients_reduced";

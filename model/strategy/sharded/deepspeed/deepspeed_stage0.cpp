@@ -4,6 +4,7 @@
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
+#include "model/strategy/sharded/deepspeed/master_partition.hpp"
 
 namespace lockstep {
 
@@ -102,6 +103,7 @@ Program DeepSpeedReplicated::optimizer_step(Rank& rank, const UpdateOptions& ask
     rank.event({compute_stream, {shared}, site});
     rank.release(norm);
   }
+  check_device_of(plan().optimizers[options.optimizer], false, site_id(update));
   replica().optimizer_step(rank, options, site_id(update));
   transfers().end_step();
   co_return;

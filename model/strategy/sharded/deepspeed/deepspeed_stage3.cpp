@@ -20,6 +20,9 @@ DeepSpeedSharded::DeepSpeedSharded(const TrainingPlan& plan, const DeepSpeedOpti
       transfers_({data_to_devices, gradients_reduced}) {}
 
 std::string_view DeepSpeedSharded::name() const {
+  if (options_.drive.optimizer || options_.drive.parameters) {
+    return "deepspeed_stage_3_offload_nvme";
+  }
   return options_.offloads_optimizer ? "deepspeed_stage_3_offload" : "deepspeed_stage_3";
 }
 
@@ -37,12 +40,17 @@ Program DeepSpeedSharded::setup(Rank& rank, Stage stage) {
 Program DeepSpeedSharded::allocate(Rank& rank) {
   replica_.allocate_without_parameters(rank);
   partitions_.emplace(replica_, rank.world_size(),
-                      options_.offloads_parameters ? host_device : DeviceId{0});
+                      options_.offloads_parameters ? host_device : DeviceId{0}, options_);
   constexpr uint64_t variant = 0;  // rank 0's become everybody's
   partitions_->allocate(rank, variant);
   // 1. The engine sends whole parameters, cuts them, and sends them once more.
   for (int turn = 0; turn < 2; ++turn) {
     co_await partitions_->send_first_values(rank, site_id(send_states));
+    const auto near =
+        static_cast<int32_t>(std::min<int64_t>(options_.second_partition_ranks, rank.world_size()));
+    if (turn == 0 && options_.second_partition_ranks > 1) {
+      co_await partitions_->use_second_parts(rank, near, site_id(make_groups));
+    }
   }
   for (int turn = 0; turn < 3; ++turn) {
     co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce,
@@ -65,6 +73,9 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
   }
   master_.emplace(replica_, partitions_->trainable(), ShardLayout::by_rows(rows, rank.world_size()),
                   options_.offloads_optimizer ? host_device : DeviceId{0}, true);
+  if (options_.drive.optimizer) {
+    master_->use_drive(options_.drive, partitions_->sub_groups());
+  }
   master_->allocate(rank, rank.id(), variant);
   reduction_.emplace(replica_, *master_, options_);
 }
@@ -172,19 +183,16 @@ std::vector<KnownDifference> DeepSpeedSharded::known_differences() {
   return known;
 }
 
-// Parameters are in sub-groups of at most so many elements of this rank, each with its own norm.
-int32_t DeepSpeedSharded::sub_groups() const {
-  int32_t groups = 0;
-  int64_t filled = 0;
-  const std::vector<size_t>& trainable = partitions_->trainable();
-  for (size_t i = 0; i < trainable.size(); ++i) {
-    filled += partitions_->part_elements_of(trainable[i]);
-    if (filled >= options_.sub_group_size || i + 1 == trainable.size()) {
-      ++groups;
-      filled = 0;
-    }
+void DeepSpeedSharded::update_parameters(Rank& rank, const MasterPartition::Step& step) {
+  const auto pass_on = [&](const Slice& updated, int64_t begin) {
+    partitions_->take_updated(rank, *master_, updated, begin, site_id(gather_parameters));
+  };
+  if (master_->is_on_drive()) {
+    master_->update_on_drive(rank, step, pass_on);
+  } else {
+    master_->update(rank, step);
+    pass_on(master_->values(), 0);
   }
-  return groups;
 }
 
 Program DeepSpeedSharded::optimizer_step(Rank& rank, const UpdateOptions& options) {
@@ -193,7 +201,7 @@ Program DeepSpeedSharded::optimizer_step(Rank& rank, const UpdateOptions& option
   step.options = options_.with_clipping(options);
   step.loss_scale = is_fp16 ? scaler_.scale() : 1;
   step.norm_dtype = options_.offloads_optimizer ? DType::fp32 : DType::fp64;
-  step.norm_calls = sub_groups();
+  step.norm_calls = static_cast<int32_t>(partitions_->sub_groups().size());
   step.norm_site = site_id(share_norm);
   step.update_site = site_id(update);
   if (is_fp16) {
@@ -207,11 +215,12 @@ Program DeepSpeedSharded::optimizer_step(Rank& rank, const UpdateOptions& option
     note_step(scaler_, !takes_step);
   }
   if (takes_step) {
-    master_->update(rank, step);
-    master_->write_back(rank, partitions_->trainable_parts(), partitions_->device(),
-                        site_id(gather_parameters));
+    update_parameters(rank, step);
   } else {
     master_->end_step(rank);
+  }
+  if (takes_step) {
+    partitions_->drop_second_parts(rank);
   }
   fetcher_->gather_persistent(rank);
   transfers_.end_step();
@@ -254,8 +263,11 @@ Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest requ
     }
   }
   const int tensors = 1 + state_tensors(plan().optimizers.front());
+  const int64_t in_memory =
+      master_->is_on_drive() ? master_->elements_in_memory() : master_->layout().shard_elements();
+  // Files of the drive are copied as they are.
   saved.partition =
-      Bytes(size_of(plan().parameter_dtype)) * master_->layout().shard_elements() * tensors;
+      Bytes(size_of(plan().parameter_dtype)) * in_memory * tensors + master_->bytes_on_drive();
   const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
   fetcher_->gather_persistent(rank);
   co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);

@@ -38,7 +38,7 @@ class DeepSpeedSharded final : public DistributedStrategy {
   Program allocate(Rank& rank);
   void enter(Rank& rank, size_t layer, bool backward);
   void leave(Rank& rank, size_t layer, bool backward);
-  int32_t sub_groups() const;
+  void update_parameters(Rank& rank, const MasterPartition::Step& step);
 
   DeepSpeedOptions options_;
   TrainingPlan computing_plan_;

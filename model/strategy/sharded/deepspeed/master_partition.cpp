@@ -20,13 +20,22 @@ MasterPartition::MasterPartition(Replica& replica, std::vector<size_t> parameter
 
 void MasterPartition::allocate(Rank& rank, int32_t index, uint64_t variant) {
   index_ = index;
-  master_ = rank.allocate(Purpose::parameter, DType::fp32, layout_.shard_elements(), device_);
+  if (swapper_) {
+    allocate_on_drive(rank);
+  } else {
+    master_ = rank.allocate(Purpose::parameter, DType::fp32, layout_.shard_elements(), device_);
+    homes_ = {{0, master_}};
+  }
+  auto home = homes_.begin();
   for (const ShardPiece& piece : layout_.pieces_of(index)) {
+    while (piece.position >= home->begin + home->slice.elements) {
+      ++home;
+    }
     Piece& added = pieces_.emplace_back();
     added.parameter = parameters_[piece.tensor];
     added.first_element = piece.first_element;
     added.position = piece.position;
-    added.tensor.value = master_.part(piece.position, piece.elements);
+    added.tensor.value = home->slice.part(piece.position - home->begin, piece.elements);
   }
   write_first_values(rank, variant);
 }
@@ -36,14 +45,20 @@ void MasterPartition::write_first_values(Rank& rank, uint64_t variant) {
   if (!replica_->writes_values()) {
     return;
   }
-  Values values(DType::fp32, layout_.shard_elements());
-  for (const Piece& piece : pieces_) {
-    const Values whole = replica_->initial_value(piece.parameter, variant);
-    for (int64_t i = 0; i < piece.tensor.value.elements; ++i) {
-      values.set(piece.position + i, whole.number(piece.first_element + i));
+  for (const Home& home : homes_) {
+    Values values(DType::fp32, home.slice.elements);
+    for (const Piece& piece : pieces_) {
+      const int64_t begin = piece.position - home.begin;
+      if (begin < 0 || begin >= home.slice.elements) {
+        continue;
+      }
+      const Values whole = replica_->initial_value(piece.parameter, variant);
+      for (int64_t i = 0; i < piece.tensor.value.elements; ++i) {
+        values.set(begin + i, whole.number(piece.first_element + i));
+      }
     }
+    rank.write(home.slice, values);
   }
-  rank.write(master_, values);
 }
 
 void MasterPartition::release(Rank& rank) {
@@ -55,6 +70,9 @@ void MasterPartition::release(Rank& rank) {
 }
 
 void MasterPartition::forget_optimizer(Rank& rank) {
+  if (swapper_) {
+    swapper_->forget_state(rank);
+  }
   for (Piece& piece : pieces_) {
     for (const Slice& state : piece.tensor.state) {
       rank.release(state);
@@ -82,7 +100,8 @@ std::vector<HeldParameter> MasterPartition::held_parameters() const {
 void MasterPartition::take_gradients(Rank& rank, const std::vector<Slice>& parts,
                                      const std::vector<int64_t>& positions, SiteId site) {
   if (!has_gradients()) {
-    const DType dtype = is_offloaded() ? DType::fp32 : replica_->plan().parameter_dtype;
+    const DType dtype =
+        is_offloaded() && !is_on_drive() ? DType::fp32 : replica_->plan().parameter_dtype;
     gradient_ = rank.allocate(Purpose::gradient, dtype, layout_.shard_elements(), device_);
     if (keeps_gradients_) {
       elementwise(rank, Kernel::fill, {}, {gradient_}, 0, {stream_of_update(), {}, site});
@@ -94,6 +113,10 @@ void MasterPartition::take_gradients(Rank& rank, const std::vector<Slice>& parts
   std::vector<Slice> more_to;
   for (size_t i = 0; i < parts.size(); ++i) {
     const bool is_first = taken_.insert(positions[i]).second;
+    if (is_on_drive()) {
+      cross_to_drive(rank, parts[i], positions[i], !is_first, site);
+      continue;
+    }
     (is_first ? first : more).push_back(parts[i]);
     (is_first ? first_to : more_to).push_back(gradient_.part(positions[i], parts[i].elements));
   }
@@ -189,13 +212,13 @@ void MasterPartition::begin_step(Rank& rank, const Step& step) {
     fill_what_has_none(rank, there);
   }
   wide_gradient_ = gradient_;
-  if (has_gradients() && gradient_.dtype != DType::fp32) {
+  if (has_gradients() && gradient_.dtype != DType::fp32 && !is_on_drive()) {
     wide_gradient_ =
         rank.allocate(Purpose::gradient, DType::fp32, layout_.shard_elements(), device_);
     elementwise(rank, Kernel::cast, {gradient_}, {wide_gradient_}, 0, there);
   }
-  if (step.loss_scale != 1 && has_gradients()) {
-    elementwise(rank, Kernel::scale, {}, {wide_gradient_}, 1 / step.loss_scale, there);
+  if (!is_on_drive()) {
+    scale(rank, step, wide_gradient_);
   }
   squared_norm_ = rank.allocate(Purpose::metric, step.norm_dtype, 1, device_);
   KernelCall measure;
@@ -209,6 +232,11 @@ void MasterPartition::begin_step(Rank& rank, const Step& step) {
   }
   measure.writes = {&squared_norm_, 1};
   norm_ready_ = rank.compute(measure, there);
+  if (is_on_drive() && step.loss_scale != 1) {
+    // Of gradients that are scaled still, as the engine adds up norms.
+    const double squared = step.loss_scale * step.loss_scale;
+    norm_ready_ = elementwise(rank, Kernel::scale, {}, {squared_norm_}, 1 / squared, there);
+  }
   for (int32_t call = 0; step.gathers_norm && call < step.norm_calls; ++call) {
     // Parameters in sub-groups have a norm each; the whole one travels first, zeros behind it.
     Slice travels = squared_norm_;
@@ -238,20 +266,40 @@ Task<bool> MasterPartition::is_finite(Rank& rank) {
   co_return norm.empty() || std::isfinite(norm.number(0));
 }
 
+void MasterPartition::scale(Rank& rank, const Step& step, const Slice& gradient) {
+  if (step.loss_scale != 1 && gradient.buffer != no_buffer) {
+    elementwise(rank, Kernel::scale, {}, {gradient}, 1 / step.loss_scale,
+                {stream_of_update(), {}, step.update_site});
+  }
+}
+
+void MasterPartition::clip(Rank& rank, const Step& step, const Slice& gradient) {
+  if (step.options.clipping.algorithm == GradientClipping::Algorithm::norm) {
+    KernelCall clip;
+    clip.kernel = Kernel::clip_by_norm;
+    clip.scalars = {&step.options.clipping.limit, 1};
+    clip.reads = {&squared_norm_, 1};
+    clip.writes = {&gradient, 1};
+    clip.memory_traffic = gradient.bytes() * 2;
+    rank.compute(clip, {stream_of_update(), {norm_ready_}, step.update_site});
+  }
+}
+
+void check_device_of(const OptimizerPlan& optimizer, bool offloaded, SiteId site) {
+  if (optimizer.is_on_host && !offloaded) {
+    throw ProgramException(site,
+                           "AssertionError: CPUAdam param is on cuda and must be 'cpu', make sure "
+                           "you enabled 'offload_optimizer': 'cpu' in your ZeRO config.");
+  }
+}
+
 void MasterPartition::update(Rank& rank, const Step& step) {
   OptimizerPlan optimizer = replica_->plan().optimizers[step.options.optimizer];
   optimizer.lr = step.options.learning_rate.value_or(optimizer.lr);
+  check_device_of(optimizer, is_offloaded(), step.update_site);
   const ComputeOptions there{stream_of_update(), {norm_ready_}, step.update_site};
   if (has_gradients()) {
-    if (step.options.clipping.algorithm == GradientClipping::Algorithm::norm) {
-      KernelCall clip;
-      clip.kernel = Kernel::clip_by_norm;
-      clip.scalars = {&step.options.clipping.limit, 1};
-      clip.reads = {&squared_norm_, 1};
-      clip.writes = {&wide_gradient_, 1};
-      clip.memory_traffic = wide_gradient_.bytes() * 2;
-      rank.compute(clip, there);
-    }
+    clip(rank, step, wide_gradient_);
     std::vector<OptimizedTensor*> tensors;
     for (Piece& piece : pieces_) {
       piece.tensor.gradient = wide_gradient_.part(piece.position, piece.tensor.value.elements);
@@ -275,17 +323,18 @@ void MasterPartition::end_step(Rank& rank) {
 }
 
 // What is on the other side is converted before it crosses.
-void MasterPartition::write_back(Rank& rank, const Slice& partition, DeviceId device, SiteId site) {
+void MasterPartition::write_back(Rank& rank, const Slice& updated, const Slice& partition,
+                                 DeviceId device, SiteId site) {
   const bool converts = partition.dtype != DType::fp32;
   const StreamId there = stream(queue::compute, device);
   if (device == device_) {
-    elementwise(rank, converts ? Kernel::cast : Kernel::copy, {master_}, {partition}, 0,
+    elementwise(rank, converts ? Kernel::cast : Kernel::copy, {updated}, {partition}, 0,
                 {there, {}, site});
   } else {
-    Slice crosses = master_;
+    Slice crosses = updated;
     if (converts) {
       crosses = rank.allocate(Purpose::parameter, partition.dtype, partition.elements, device_);
-      elementwise(rank, Kernel::cast, {master_}, {crosses}, 0, {stream_of_update(), {}, site});
+      elementwise(rank, Kernel::cast, {updated}, {crosses}, 0, {stream_of_update(), {}, site});
     }
     const Ticket made = rank.event({stream_of_update(), {}, site});
     const Ticket crossed = rank.copy(crosses, partition, {copy_stream, {made}, site});

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "model/strategy/layout/shard_layout.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/sharded/deepspeed/optimizer_swapper.hpp"
 #include "model/strategy/strategy.hpp"
 
 namespace lockstep {
@@ -13,9 +16,12 @@ namespace lockstep {
 /// For LS306: a parameter that no loss used was updated, by zeros or what its gradient was last.
 KnownDifference updated_without_gradient(const std::string& parameter, int64_t steps, bool keeps);
 
+/// DeepSpeedCPUAdam raises where parameters are on a GPU.
+void check_device_of(const OptimizerPlan& optimizer, bool offloaded, SiteId site);
+
 /// The part of the parameters that one rank updates, in full precision, with its gradients and its
 /// optimizer state: the "fp32 partition" of DeepSpeed's optimizers. It lies on the first device, or
-/// offloaded in the memory of the host, which then computes the update.
+/// offloaded in the memory of the host, which then computes the update, or on the drive.
 class MasterPartition {
  public:
   /// `layout` cuts `parameters`, indices into Replica::parameters(); the replica's own types are
@@ -24,6 +30,14 @@ class MasterPartition {
   /// which gets none is updated by the one of the step before.
   MasterPartition(Replica& replica, std::vector<size_t> parameters, ShardLayout layout,
                   DeviceId device, bool keeps_gradients);
+
+  /// Before allocate(), of a partition in host memory: it goes to the drive, in these groups.
+  void use_drive(const DriveOptions& options, std::vector<SubGroup> groups);
+  bool is_on_drive() const { return swapper_.has_value(); }
+  /// What a checkpoint copies from there.
+  Bytes bytes_on_drive() const { return swapper_ ? swapper_->bytes() : Bytes{}; }
+  /// The rest, in memory.
+  int64_t elements_in_memory() const { return master_.elements; }
 
   /// Allocates what outlives steps and writes first values: `index` in the group that shards.
   void allocate(Rank& rank, int32_t index, uint64_t variant);
@@ -48,6 +62,8 @@ class MasterPartition {
   /// partition; the first since the last step are taken as they are.
   void take_gradients(Rank& rank, const std::vector<Slice>& parts,
                       const std::vector<int64_t>& positions, SiteId site);
+  /// What comes from here on is the last of the gradients before a step; else more are added.
+  void note_boundary(bool at_boundary) { at_boundary_ = at_boundary; }
   bool has_gradients() const { return gradient_.buffer != no_buffer; }
   /// A backward has reduced its gradients, of which this rank need not have any.
   void note_reduction() { is_reduced_ = true; }
@@ -69,15 +85,21 @@ class MasterPartition {
   Task<bool> is_finite(Rank& rank);
   /// Clips, updates and ends the step.
   void update(Rank& rank, const Step& step);
+  /// The same of a partition on the drive, group by group: each is read, updated, passed on as
+  /// (values, its place in the partition), and written.
+  using PassOn = std::function<void(const Slice& updated, int64_t begin)>;
+  void update_on_drive(Rank& rank, const Step& step, const PassOn& pass_on);
+  const Slice& values() const { return master_; }  ///< not on the drive: all
   /// Ends the step; its gradients are used up, with an update or without.
   void end_step(Rank& rank);
   /// What comes next is taken as it is, and not added.
   void drop_gradients(Rank& rank);
   /// Says which parameters were updated without a gradient.
   void add_differences(std::vector<KnownDifference>& known) const;
-  /// Writes the updated parameters in the replica's type into `partition`, which lies on `device`.
+  /// Writes updated parameters in the replica's type into `partition`, which lies on `device`.
   /// Later work on the compute stream comes after it.
-  void write_back(Rank& rank, const Slice& partition, DeviceId device, SiteId site);
+  void write_back(Rank& rank, const Slice& updated, const Slice& partition, DeviceId device,
+                  SiteId site);
 
  private:
   StreamId stream_of_update() const { return stream(queue::compute, device_); }
@@ -85,14 +107,31 @@ class MasterPartition {
   void fill_what_has_none(Rank& rank, const ComputeOptions& there);
   void cross_to_host(Rank& rank, const std::vector<Slice>& parts, const std::vector<Slice>& to,
                      bool adds, SiteId site);
+  void allocate_on_drive(Rank& rank);
+  void cross_to_drive(Rank& rank, const Slice& part, int64_t position, bool adds, SiteId site);
+  void scale(Rank& rank, const Step& step, const Slice& gradient);
+  void clip(Rank& rank, const Step& step, const Slice& gradient);
+  struct InMemory;
+  InMemory bring(Rank& rank, const Step& step, size_t group);
+  void step_group(Rank& rank, const Step& step, const InMemory& here, size_t group);
+  void put_away(Rank& rank, const Step& step, const InMemory& here, size_t group);
+  std::vector<Piece*> pieces_of(size_t group);
 
   Replica* replica_;
   std::vector<size_t> parameters_;
   ShardLayout layout_;
   DeviceId device_;
   int32_t index_ = 0;
-  Slice master_;
+  Slice master_;  ///< of what is not on the drive
+  struct Home {
+    int64_t begin = 0;  ///< in the partition
+    Slice slice;
+  };
+  std::vector<Home> homes_;  ///< where values are between steps, in order
   std::vector<Piece> pieces_;
+  std::vector<SubGroup> groups_;  ///< on the drive
+  std::optional<OptimizerSwapper> swapper_;
+  bool at_boundary_ = true;
   Slice gradient_;  ///< in the type of the replica, or offloaded in full precision
   bool keeps_gradients_;
   bool is_reduced_ = false;                     ///< since the last step

@@ -1,7 +1,10 @@
 #include "model/strategy/sharded/deepspeed/parameter_fetcher.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "model/core/failure.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 
 namespace lockstep {
@@ -97,6 +100,11 @@ void ParameterFetcher::gather(Rank& rank, const std::vector<size_t>& parameters)
   if (!missing.empty()) {
     partitions_->gather(rank, missing, site_id(deepspeed_sites::fetch));
   }
+  for (const size_t parameter : missing) {
+    if (is_persistent(parameter)) {
+      partitions_->give_buffer(parameter);
+    }
+  }
 }
 
 void ParameterFetcher::fetch(Rank& rank, size_t module) {
@@ -135,6 +143,9 @@ void ParameterFetcher::prefetch(Rank& rank, const std::vector<size_t>& parameter
   int64_t elements = 0;
   while (options_.prefetch_bucket_size > 0 && !queue_.empty() && elements < most) {
     const Use use = queue_.front();
+    if (partitions_->is_away_on_drive(use.parameter)) {
+      break;  // it has to be read first, and nothing behind it may come before it
+    }
     queue_.pop_front();
     fetched_for_[use.parameter] = std::max(fetched_for(use.parameter), use.last_step);
     const bool is_chosen = std::ranges::find(chosen, use.parameter) != chosen.end();
@@ -146,6 +157,41 @@ void ParameterFetcher::prefetch(Rank& rank, const std::vector<size_t>& parameter
   if (!chosen.empty()) {
     gather(rank, chosen);
   }
+  if (options_.prefetch_bucket_size > 0 && partitions_->uses_drive()) {
+    read_ahead(rank);
+  }
+}
+
+// __prefetch_nvme_param_partitions: parts of what comes behind the parameters that are being
+// gathered, up to twice their size, and at least one.
+void ParameterFetcher::read_ahead(Rank& rank) {
+  int64_t under_way = 0;
+  for (size_t parameter = 0; parameter < partitions_->count(); ++parameter) {
+    under_way += partitions_->state_of(parameter) == State::under_way
+                     ? partitions_->elements_of(parameter)
+                     : 0;
+  }
+  std::vector<size_t> chosen;
+  int64_t considered = 0;
+  for (const Use& use : queue_) {
+    if (considered > 2 * under_way || chosen.size() >= partitions_->swapper().free_buffers()) {
+      break;
+    }
+    if (partitions_->is_away_on_drive(use.parameter)) {
+      if (std::ranges::find(chosen, use.parameter) != chosen.end()) {
+        throw ProgramException(
+            site_id(read_parameters),
+            fmt::format("AssertionError: param {} already assigned swap buffer id (DeepSpeed reads "
+                        "ahead twice what two of the next modules use: set "
+                        "stage3_prefetch_bucket_size to 0, or keep all parameters on the drive or "
+                        "none, by max_in_cpu)",
+                        use.parameter));
+      }
+      chosen.push_back(use.parameter);
+    }
+    considered += partitions_->elements_of(use.parameter);
+  }
+  partitions_->swapper().bring(rank, chosen, site_id(read_parameters));
 }
 
 // Neither what stays, nor what was gathered for a later module, nor what is used again soon.

@@ -46,6 +46,7 @@ class ParameterFetcher {
   void forget_trace();
   void gather(Rank& rank, const std::vector<size_t>& parameters);
   void prefetch(Rank& rank, const std::vector<size_t>& parameters);
+  void read_ahead(Rank& rank);
   const std::set<size_t>& may_be_freed(size_t module);
   std::set<size_t> decide_what_may_be_freed(size_t module) const;
   int64_t fetched_for(size_t parameter) const;

@@ -19,7 +19,8 @@ ShardReduction::ShardReduction(Replica& replica, MasterPartition& partition,
   }
 }
 
-void ShardReduction::begin(Rank& rank, bool) {
+void ShardReduction::begin(Rank& rank, bool synchronise) {
+  partition_->note_boundary(synchronise);
   bucket_.clear();
   bucket_filled_ = 0;
   if (options_.contiguous_gradients && memory_.buffer == no_buffer) {

@@ -67,10 +67,9 @@ TEST_CASE("what DeepSpeed has and is not modelled is refused as such, unless it 
   CHECK_THROWS_AS(made(key, true), UnmodelledArgument);
   CHECK_NOTHROW(made(key, false));
   const std::vector<std::tuple<const char*, StrategyArguments::Value, const char*>> unmodelled = {
-      {"zero_optimization.zero_hpz_partition_size", int64_t{4}, "ZeRO++"},
-      {"zero_optimization.zero_quantized_gradients", true, "ZeRO++"},
+      {"zero_optimization.zero_quantized_gradients", true, "zero_hpz_partition_size"},
       {"zero_optimization.mics_shard_size", int64_t{2}, "MiCS"},
-      {"zero_optimization.offload_optimizer.device", std::string("nvme"), "device: cpu"},
+      {"aio.use_gds", true, "through host memory"},
       {"activation_checkpointing.partition_activations", true, "checkpoint: true"},
       {"optimizer.type", std::string("Adam"), "the scenario's `optimizer`"},
       {"scheduler.type", std::string("WarmupLR"), "the scenario's `lr_scheduler`"}};
@@ -97,12 +96,33 @@ TEST_CASE("what offloads or scales beyond what DeepSpeed can is said of its argu
   };
   CHECK_THROWS_AS(of_class("partition_activations", true), UnmodelledArgument);
   CHECK_NOTHROW(of_class("partition_activations", false));
-  CHECK_THROWS_AS(of_class("offload_optimizer_device", std::string("nvme")), UnmodelledArgument);
+  CHECK_NOTHROW(of_class("offload_optimizer_device", std::string("nvme")));
+  CHECK_THROWS_AS(of_class("offload_optimizer_device", std::string("disk")), ArgumentProblem);
   CHECK_THROWS_WITH(of_class("loss_scale", -1.0), Contains("loss_scale must be 0"));
   CHECK_THROWS_WITH(of_class("hysteresis", int64_t{0}), Contains("hysteresis must be at least 1"));
   CHECK_THROWS_WITH(of_class("loss_scale_window", int64_t{0}), Contains("must be at least 1"));
   CHECK_THROWS_WITH(of_class("initial_scale_power", int64_t{-2000}), Contains("-1074"));
   CHECK_THROWS_AS(of_class("stage", int64_t{4}), RefusedArgument);
+}
+
+TEST_CASE("a drive without a path is refused, as DeepSpeed cannot join it to a folder") {
+  const std::string device = "zero_optimization.offload_optimizer.device";
+  CHECK_THROWS_AS(made(device, std::string("nvme")), RefusedArgument);
+  CHECK_THROWS_WITH(made(device, std::string("disk")), Contains("cpu, nvme or none"));
+}
+
+TEST_CASE("a drive at stage 2, without offload, or by another count of threads changes nothing") {
+  StrategyArguments arguments;
+  arguments.set("offload_optimizer", true);
+  arguments.set("offload_optimizer_device", std::string("nvme"));
+  arguments.set("offload_params_device", std::string("nvme"));
+  arguments.set("thread_count", int64_t{4});
+  const auto found = deepspeed().without_effect(arguments);
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].first == "offload_optimizer_device");
+  CHECK_THAT(found[0].second, Contains("stage 3 alone"));
+  CHECK(found[1].first == "offload_params_device");
+  CHECK(found[2].first == "thread_count");
 }
 
 TEST_CASE("arguments that change nothing are named") {
