@@ -14,7 +14,7 @@ void check_size(MetricArguments& arguments, const Classification& classification
   if (classification.task == ClassificationTask::multiclass &&
       classification.classes * classification.classes > int64_t{1} << 26) {
     arguments.fail(arguments.place_of("num_classes"),
-                   "the matrix has more than 2^26 matrix_entries");
+                   "the matrix has more than 2^26 entries");
   }
 }
 

@@ -189,9 +189,8 @@ class Launch {
       return;  // given up before any ended
     }
     const std::chrono::milliseconds grace =
-        could_not_run(*first)
-            ? std::chrono::milliseconds(end_grace)
-            : 2 * options_.hang_after + std::chrono::milliseconds(coming_down);
+        could_not_run(*first) ? std::chrono::milliseconds(end_grace)
+                              : 2 * options_.hang_after + std::chrono::milliseconds(coming_down);
     std::vector<WorkMeter> meters;
     for (size_t rank = 0; rank < children_.size(); ++rank) {
       meters.emplace_back(children_.process(rank));

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t lines_max = 24;
 constexpr double left = 90;
 constexpr double top = 40;
-constexpr double width = 560;
+constexpr double plot_width = 560;
 constexpr double height = 320;
 constexpr double legend_row = 20;
 
@@ -140,7 +140,7 @@ std::string drawn_axes(const Scale& x, const Scale& y, const PlotAxes& axes) {
   std::string svg;
   for (const double tick : y.ticks) {
     const double at = y.at(tick * y.unit.counts);
-    svg += segment(left, at, left + width, at, "#e0e0e0");
+    svg += segment(left, at, left + plot_width, at, "#e0e0e0");
     svg += text_at(left - 8, at + 4, "end", tick_text(tick));
   }
   for (const double tick : x.ticks) {
@@ -148,9 +148,9 @@ std::string drawn_axes(const Scale& x, const Scale& y, const PlotAxes& axes) {
     svg += segment(at, top + height, at, top + height + 5, "#333333");
     svg += text_at(at, top + height + 20, "middle", tick_text(tick));
   }
-  svg += segment(left, top + height, left + width, top + height, "#333333");
+  svg += segment(left, top + height, left + plot_width, top + height, "#333333");
   svg += segment(left, top, left, top + height, "#333333");
-  svg += text_at(left + width / 2, top + height + 42, "middle", with_unit(axes.x, x.unit));
+  svg += text_at(left + plot_width / 2, top + height + 42, "middle", with_unit(axes.x, x.unit));
   svg += text_at(10, top - 12, "start", with_unit(axes.y, y.unit));
   return svg;
 }
@@ -207,9 +207,9 @@ Scale scale_of_key(const Value& largest, double least) {
   const PlotUnit unit = plot_unit(largest);
   const double most = plot_number(largest) / unit.counts;
   if (least <= 0 || most < wide * least / unit.counts) {
-    return {plot_ticks(least / unit.counts, most), unit, left, width};
+    return {plot_ticks(least / unit.counts, most), unit, left, plot_width};
   }
-  return {plot_log_ticks(least / unit.counts, most), unit, left, width, true};
+  return {plot_log_ticks(least / unit.counts, most), unit, left, plot_width, true};
 }
 
 Scale scale_of(const Value& largest, double least, double begin, double length) {
@@ -263,7 +263,7 @@ std::string sweep_plot(const ShownSweep& sweep, const PlotAxes& axes) {
       "viewBox=\"0 0 720 {0:.0f}\" font-family=\"sans-serif\" font-size=\"13\" "
       "fill=\"#222222\">\n<rect width=\"720\" height=\"{0:.0f}\" fill=\"#ffffff\"/>\n",
       whole_height);
-  svg += text_at(left + width, 14, "end", sweep.header.scenario);
+  svg += text_at(left + plot_width, 14, "end", sweep.header.scenario);
   svg += drawn_axes(x, y, axes);
   for (size_t index = 0; index < all.names.size(); ++index) {
     svg += drawn_line(all.lines.at(all.names[index]), index, x, y);

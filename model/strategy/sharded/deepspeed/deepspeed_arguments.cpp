@@ -226,8 +226,8 @@ StrategyEntry deepspeed() {
                   .manual_clipping = ManualClipping::ignored,
                   .accumulates_itself = true,
                   .scales_loss_itself = true,
-                  .gathers_parameters = "deepspeed.zero.GatheredParameters",
-                  .has_host_optimizer = true};
+                  .has_host_optimizer = true,
+                  .gathers_parameters = "deepspeed.zero.GatheredParameters"};
   entry.arguments = {"zero_optimization",
                      "stage",
                      "remote_device",

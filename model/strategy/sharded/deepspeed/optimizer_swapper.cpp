@@ -13,8 +13,6 @@ namespace lockstep {
 namespace {
 
 // The thread of the rank that waits for its drive, and that updates what has come.
-constexpr StreamId host_thread = stream(queue::compute, host_device);
-
 }  // namespace
 
 OptimizerSwapper::OptimizerSwapper(const DriveOptions& options, const OptimizerPlan& optimizer,

@@ -12,8 +12,6 @@ namespace lockstep {
 namespace {
 
 // The thread of the rank, which waits for what it writes.
-constexpr StreamId host_thread = stream(queue::compute, host_device);
-
 }  // namespace
 
 Slice ParameterSwapper::add(Rank& rank, size_t parameter, int64_t elements) {

@@ -7,6 +7,9 @@
 
 namespace lockstep {
 
+/// The thread of the rank on its host, which waits for the drive.
+inline constexpr StreamId host_thread = stream(queue::compute, host_device);
+
 /// Equal buffers in host memory through which tensors go to and from the drive
 /// (deepspeed/runtime/swap_tensor/utils.py). They exist for as long as the training.
 class SwapBuffers {

@@ -132,7 +132,8 @@ void check_tied(const WrapPolicy& policy, const Network& network) {
   }
 }
 
-FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& arguments) {
+FullyShard2Options fully_shard_options(const TrainingPlan& plan,
+                                       const StrategyArguments& arguments) {
   check_nested_names(arguments, {"ModelParallelStrategy", known_names, unmodelled_module_names});
   check_sizes(plan, arguments);
   FullyShard2Options options;

@@ -117,7 +117,7 @@ TEST_CASE("a drive at stage 2, without offload, or by another count of threads c
   arguments.set("offload_optimizer_device", std::string("nvme"));
   arguments.set("offload_params_device", std::string("nvme"));
   arguments.set("thread_count", int64_t{4});
-  const auto found = deepspeed().without_effect(arguments);
+  const auto found = deepspeed().without_effect(TrainingPlan{}, arguments);
   REQUIRE(found.size() == 3);
   CHECK(found[0].first == "offload_optimizer_device");
   CHECK_THAT(found[0].second, Contains("stage 3 alone"));
