@@ -48,9 +48,10 @@ Only pipeline strategies have one.
 )page"},
     {"breakdown", "parts of a steady step of rank 0",
      R"page(
-breakdown.compute, .optimizer, .exposed_communication, .data, .host, .offload, .drive and .idle add up
-to the step. Every moment counts once, for the first of these that is active. exposed_communication is
-the communication that does not overlap with computation, data the time that batches are waited for,
+breakdown.compute, .optimizer, .exposed_communication, .data, .host, .offload, .drive and .idle add
+up to the step. Every moment counts once, for the first of these that is active.
+exposed_communication is the communication that does not overlap with computation, data the time
+that batches are waited for,
 host what the rank's thread does and kernels in host memory but for the optimizer's, offload the
 copies between GPU and host memory, drive the time that local storage is read or written and the
 rank waits for it. For a bare program they cover the whole run.

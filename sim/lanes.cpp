@@ -127,12 +127,18 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
     }
   }
   if (until == Until::all && !lane.holds.empty() && held(rank, lane)) {
-    const Ticket room = lane.holds.back().until;
-    TicketState& state = rank.lanes[room.lane.value]->tickets.state(room.sequence);
-    const uint32_t node = take_waiter();
-    waiters_[node] = {state.waiters, 0, lane.generation, &lane};
-    state.waiters = node;
-    ++lane.unresolved;
+    // All of them: those of different streams do not end in the order in which they began.
+    for (const Hold& hold : lane.holds) {
+      TicketRing& ring = rank.lanes[hold.until.lane.value]->tickets;
+      TicketState& state = ring.state(hold.until.sequence);
+      if (ring.retired(hold.until.sequence) || state.known()) {
+        continue;  // `held` takes its end over
+      }
+      const uint32_t node = take_waiter();
+      waiters_[node] = {state.waiters, 0, lane.generation, &lane};
+      state.waiters = node;
+      ++lane.unresolved;
+    }
   }
   if (until == Until::all && lane.unresolved == 0) {
     push(lane.ready, EventKind::lane, index, lane.generation);

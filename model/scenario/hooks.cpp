@@ -7,7 +7,7 @@ namespace lockstep {
 
 namespace {
 
-// Lightning 1.5 to 2.6: core/known_hooks.py, core/module.py, callbacks/callback.py.
+// Lightning 1.5 to 2.6: core/hooks.py, core/module.py, callbacks/callback.py.
 constexpr auto known_hooks = std::to_array<HookName>({
     {"main", true, "the script: what calls the trainer"},
     {"__init__", true, "once on every rank, before the trainer; tensors are on the CPU"},

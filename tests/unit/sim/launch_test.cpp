@@ -73,6 +73,26 @@ Program never_received(Rank& rank) {
   co_return;
 }
 
+// What stands first in rank 0's launch queue ends after what stands second, on another stream.
+Program second_before_first(Rank& rank) {
+  const Slice message = Slice::of_size(4_B);
+  if (rank.id() == 1) {
+    rank.host(10_ms);
+    const Ticket sent = rank.send(world_group, message, 0);
+    co_await rank.settle(sent);
+    rank.host(100_ms);
+    const Ticket together = rank.barrier(world_group);
+    co_await rank.settle(together);
+    co_return;
+  }
+  rank.barrier(world_group);
+  const Ticket received = rank.receive(world_group, message, 1, 0, {.on = copy_stream});
+  rank.compute(1_ms);
+  const Ticket computed = rank.compute(1_ms);
+  co_await rank.settle(received);
+  co_await rank.settle(computed);
+}
+
 Program breaks_late(Rank& rank) {
   const Ticket together = rank.barrier(world_group);
   KernelCall call;
@@ -102,6 +122,12 @@ TEST_CASE("the launch queue counts what has not finished, in whatever order it f
   const RunResult result = run(short_after_long, 2);
   CHECK(result.journal->lane(0, 0).completion(5).issue == 3_ms);
   CHECK(result.total_time == 50_ms);
+}
+
+TEST_CASE("a host held by a launch that ends after a later one goes on when that ends") {
+  const RunResult result = run(second_before_first, 2);
+  CHECK_FALSE(result.hung);
+  CHECK(start_of(result, 3) >= 110_ms);  // no room before the barrier has ended
 }
 
 TEST_CASE("a lane that waits forever for room in the launch queue is found hanging there") {

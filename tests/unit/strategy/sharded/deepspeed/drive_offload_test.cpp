@@ -80,7 +80,7 @@ TEST_CASE("what is smaller than a request of the drive stays in host memory") {
 // are 20 bytes for each parameter. 2 of them, reduced gradients, are in host memory, the others on
 // the drive: 4 B of fp32 parameters, 8 of moments, 4 of gradients, and 2 of bf16 parameters.
 TEST_CASE("model states take 20 bytes for each parameter, of which the drive has 18") {
-  constexpr int64_t layers = 4;
+  constexpr int64_t layers = 40;
   constexpr int64_t of_layer = 64 * mebibyte;
   constexpr int32_t ranks = 16;
   const Network network = network_of_tensors(std::vector<double>(layers, 256));
