@@ -79,6 +79,7 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "deepspeed_stage_2_offload"},
     {strategy, "deepspeed_stage_3"},
     {strategy, "deepspeed_stage_3_offload"},
+    {strategy, "deepspeed_stage_3_offload_nvme", "", "optimizer: {DeepSpeedCPUAdam: {lr: 0.001}}"},
     {strategy, "DeepSpeedStrategy", "{stage: 2, reduce_bucket_size: 50000}"},
     {strategy, "ddp_sharded", "", up_to_1_9},
     {strategy, "ddp_sharded_find_unused_parameters_false", "", up_to_1_9},

@@ -13,8 +13,7 @@ using Made = std::shared_ptr<const Metric>;
 void check_size(MetricArguments& arguments, const Classification& classification) {
   if (classification.task == ClassificationTask::multiclass &&
       classification.classes * classification.classes > int64_t{1} << 26) {
-    arguments.fail(arguments.place_of("num_classes"),
-                   "the matrix has more than 2^26 entries");
+    arguments.fail(arguments.place_of("num_classes"), "the matrix has more than 2^26 entries");
   }
 }
 

@@ -108,7 +108,7 @@ TEST_CASE("a class that exists and is not modelled exits 5 and says what is") {
   other("model: {input: [4], layers: [{Linear: [4, 2]}, {GRU: [2, 2]}]}", "layer GRU is not");
   other("trainer: {callbacks: [LambdaCallback]}", "supported: EarlyStopping");
   other("trainer: {plugins: [BitsandbytesPrecision]}", "BitsandbytesPrecision is not modelled");
-  other("trainer: {strategy: xla}", "supported: single, dp, ddp");
+  other("trainer: {strategy: xla}", "supported: single_device, dp, ddp");
   other("launcher: accelerate", "the launcher accelerate is not modelled");
   other("metrics: {a: BERTScore}\nprogram: {training_step: [{update: a}]}", "BERTScore");
   other("program: {training_step: [forward, {let: {a: relu(output)}}]}",
