@@ -108,11 +108,12 @@ class SharedWork {
   std::exception_ptr failure_;
 };
 
-// Returns once all have ended or have had their time.
-void attend(SharedWork& shared, const Deadline& deadline) {
+}  // namespace
+
+bool attend(const std::function<bool()>& wait_until_all_ended, const Deadline& deadline) {
   Interruption interruption;
   std::optional<Deadline::Clock::time_point> given_up_at;
-  while (!shared.wait_until_all_ended()) {
+  while (!wait_until_all_ended()) {
     if (interruption.arrived()) {
       deadline.interrupt();
     }
@@ -120,12 +121,11 @@ void attend(SharedWork& shared, const Deadline& deadline) {
       given_up_at = Deadline::Clock::now() + grace;
     }
     if (given_up_at && Deadline::Clock::now() >= *given_up_at) {
-      return;
+      break;
     }
   }
+  return interruption.arrived();
 }
-
-}  // namespace
 
 Rehearsal undecided_rehearsal(const CaseWork& work, const std::string& why) {
   Rehearsal rehearsal;
@@ -147,7 +147,7 @@ CaseResults run_cases(std::vector<CaseWork> cases,
       shared->work();
     });
   }
-  attend(*shared, deadline);
+  attend([&] { return shared->wait_until_all_ended(); }, deadline);
   CaseResults results = shared->results(deadline);
   for (std::thread& worker : workers) {
     if (results.leaves_threads) {

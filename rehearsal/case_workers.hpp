@@ -32,6 +32,11 @@ struct CaseResults {
 /// What cases get beyond the deadline to notice it.
 inline constexpr std::chrono::milliseconds grace{350};
 
+/// Looks after threads that work: returns once all have ended, or have had the deadline and `grace`
+/// behind it. An interruption by the user ends the deadline. `wait_until_all_ended` waits for a
+/// moment, and says whether they have. True: the user has interrupted.
+bool attend(const std::function<bool()>& wait_until_all_ended, const Deadline& deadline);
+
 /// Calls `rehearse` for each case on this many threads, and returns when all have ended. Once the
 /// deadline has passed (also because the user interrupts: SIGINT, SIGTERM, SIGHUP), cases have a
 /// further `grace`; those that do not end in it are undecided, and their threads are left. After an

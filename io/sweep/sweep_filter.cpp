@@ -54,20 +54,6 @@ SweepRow stand_in_row(const std::vector<std::pair<std::string, std::string>>& ke
   return row;
 }
 
-// `and` and `or` stop early: each side is looked at by itself.
-void evaluate_all(const ExpressionNode& node, Environment& values) {
-  const bool connects =
-      node.kind == ExpressionNode::Kind::binary &&
-      (node.operation == Operator::logical_and || node.operation == Operator::logical_or);
-  if (connects) {
-    for (const ExpressionNodePointer& part : node.parts) {
-      evaluate_all(*part, values);
-    }
-    return;
-  }
-  evaluate_condition(Expression(std::make_shared<const ExpressionNode>(node), ""), values);
-}
-
 // "step_time is 10007 s": what a value of each name looks like.
 std::string remedy_for_types(const Expression& expression, Environment& values) {
   std::string text;
@@ -92,7 +78,7 @@ std::optional<SweepFilterError> fault_of(
   const SweepRow row = stand_in_row(keys);
   RowScope values(row);
   try {
-    evaluate_all(expression.root(), values);
+    evaluate_each_condition(expression.root(), values);
   } catch (const EvaluationError& error) {
     return SweepFilterError{error.message(), error.remedy().empty()
                                                  ? remedy_for_types(expression, values)

@@ -179,6 +179,19 @@ bool evaluate_condition(const Expression& expression, Environment& environment) 
   return placed(expression.place(), [&] { return condition_of(value); });
 }
 
+void evaluate_each_condition(const ExpressionNode& node, Environment& environment) {
+  const bool connects =
+      node.kind == ExpressionNode::Kind::binary &&
+      (node.operation == Operator::logical_and || node.operation == Operator::logical_or);
+  if (connects) {
+    for (const ExpressionNodePointer& part : node.parts) {
+      evaluate_each_condition(*part, environment);
+    }
+    return;
+  }
+  evaluate_condition(Expression(std::make_shared<const ExpressionNode>(node), ""), environment);
+}
+
 int64_t evaluate_integer(const Expression& expression, Environment& environment,
                          std::string_view what) {
   const Value value = evaluate(expression, environment);

@@ -34,6 +34,9 @@ Value evaluate(const Expression& expression, Environment& environment,
                const EvaluationLimits& limits = {});
 /// As `evaluate`; an error where the value is no condition (see `condition_of`).
 bool evaluate_condition(const Expression& expression, Environment& environment);
+/// The same of all that `and` and `or` connect, which stop early otherwise: what a check of types
+/// looks at.
+void evaluate_each_condition(const ExpressionNode& node, Environment& environment);
 /// As `evaluate`; an error where the value is no int (see `integer_of`, also for `what`).
 int64_t evaluate_integer(const Expression& expression, Environment& environment,
                          std::string_view what);

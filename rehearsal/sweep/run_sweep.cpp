@@ -80,26 +80,6 @@ class SharedSweep {
   std::exception_ptr failure_;
 };
 
-// Returns once all have ended or have had their time.
-void attend(SharedSweep& shared, const Deadline& deadline) {
-  Interruption interruption;
-  std::optional<Deadline::Clock::time_point> given_up_at;
-  while (!shared.wait_until_all_ended()) {
-    if (interruption.arrived()) {
-      deadline.interrupt();
-    }
-    if (!given_up_at && deadline.passed()) {
-      given_up_at = Deadline::Clock::now() + grace;
-    }
-    if (given_up_at && Deadline::Clock::now() >= *given_up_at) {
-      return;
-    }
-  }
-  if (interruption.arrived()) {  // behind the last case: there is nothing left to end
-    deadline.interrupt();
-  }
-}
-
 }  // namespace
 
 SweepEnd run_sweep(std::vector<int64_t> numbers, const std::function<SweepRow(int64_t)>& run,
@@ -115,7 +95,9 @@ SweepEnd run_sweep(std::vector<int64_t> numbers, const std::function<SweepRow(in
       shared->work();
     });
   }
-  attend(*shared, deadline);
+  if (attend([&] { return shared->wait_until_all_ended(); }, deadline)) {
+    deadline.interrupt();  // also behind the last case, where there is nothing left to end
+  }
   const SweepEnd end = shared->end();
   for (std::jthread& worker : workers) {
     if (end.leaves_threads) {

@@ -53,20 +53,6 @@ std::string remedy_for_types(const Expectation& expectation) {
   return text;
 }
 
-// `and` and `or` stop early: each side is looked at by itself.
-void evaluate_all(const ExpressionNode& node, StandIns& values) {
-  const bool connects =
-      node.kind == ExpressionNode::Kind::binary &&
-      (node.operation == Operator::logical_and || node.operation == Operator::logical_or);
-  if (connects) {
-    for (const ExpressionNodePointer& part : node.parts) {
-      evaluate_all(*part, values);
-    }
-    return;
-  }
-  evaluate_condition(Expression(std::make_shared<const ExpressionNode>(node), ""), values);
-}
-
 void evaluate_tolerance(const Expectation& expectation, StandIns& values) {
   const Value left = evaluate(*expectation.left, values);
   const Value right = evaluate(*expectation.right, values);
@@ -100,7 +86,7 @@ void check_types(Reader& reader, const Expectation& expectation) {
     if (expectation.tolerance && expectation.left && expectation.right) {
       evaluate_tolerance(expectation, values);
     } else if (expectation.expression) {
-      evaluate_all(expectation.expression->root(), values);
+      evaluate_each_condition(expectation.expression->root(), values);
     }
   } catch (const EvaluationError& error) {
     reader.fail_at(error.place(), error.message(),
