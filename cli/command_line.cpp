@@ -181,6 +181,7 @@ class Parser {
   void test() {
     CLI::App* made = scenario_command("test", true);
     made->add_option("--junit", request_.junit);
+    made->add_flag("--covering", request_.covering);
     add_world(made);
   }
 

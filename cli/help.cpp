@@ -184,6 +184,7 @@ an error that the case does not expect is a failure.
 
   --jobs N              number of cases to run in parallel; does not change the output
   --world simulated|threads|processes  threads: real ranks over Gloo; processes: as exec does
+  --covering            leave out cases whose calls, layers and findings other cases have, too
   --format text|json|junit
   --junit FILE          also write JUnit XML
   -o FILE               write the result to a file (atomically)

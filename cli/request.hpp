@@ -42,6 +42,7 @@ struct Request {
   bool verbose = false;
   bool progress = false;  ///< shown also where standard error is no terminal
   std::string timeline;   ///< empty: none
+  bool covering = false;  ///< `test`: leaves out cases whose calls others make
   std::string junit;      ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
   std::optional<Bytes> value_memory;  ///< for the values of one case; none: as usual

@@ -47,6 +47,9 @@ Rehearsal rehearse_with_progress(const CaseWork& work) {
 
 void judge_all(std::vector<Job>& jobs, Judges judges) {
   for (Job& job : jobs) {
+    if (job.left_out) {
+      continue;
+    }
     const OtherCase other = [&](const std::string& name) -> const Rehearsal* {
       for (const Job& candidate : jobs) {
         if (candidate.scenario->file == job.scenario->file && candidate.scenario->name == name) {
@@ -73,7 +76,7 @@ Collected collect(const CaseSource& source) {
   const auto sources = std::make_shared<const Sources>(collected.sources);
   for (Scenario& scenario : loaded.scenarios) {
     collected.jobs.push_back(
-        {source, std::make_shared<const Scenario>(std::move(scenario)), sources, true, {}});
+        {source, std::make_shared<const Scenario>(std::move(scenario)), sources});
   }
   for (size_t index = 0; index < collected.jobs.size(); ++index) {
     for (const std::string& name : cases_named(*collected.jobs[index].scenario)) {
@@ -88,7 +91,7 @@ Collected collect(const CaseSource& source) {
       }
       for (Scenario& scenario : more.scenarios) {
         collected.jobs.push_back(
-            {other, std::make_shared<const Scenario>(std::move(scenario)), sources, false, {}});
+            {other, std::make_shared<const Scenario>(std::move(scenario)), sources, false});
       }
     }
   }
@@ -97,12 +100,18 @@ Collected collect(const CaseSource& source) {
 
 bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
                   int threads) {
+  std::vector<Job*> rehearsed;
+  for (Job& job : jobs) {
+    if (!job.left_out) {
+      rehearsed.push_back(&job);
+    }
+  }
   if (request.progress != nullptr) {
-    request.progress->expect_cases(jobs.size());
+    request.progress->expect_cases(rehearsed.size());
   }
   std::vector<CaseWork> cases;
-  for (const Job& job : jobs) {
-    cases.push_back({job.source, job.scenario, job.sources, request});
+  for (const Job* job : rehearsed) {
+    cases.push_back({job->source, job->scenario, job->sources, request});
     if (request.deadline != nullptr) {
       cases.back().request.deadline =
           std::make_shared<const Deadline>(request.deadline->for_another_case());
@@ -110,8 +119,8 @@ bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges
   }
   bool leaves_threads = false;
   if (request.world == World::processes) {  // has its own way to end ranks in time
-    for (size_t index = 0; index < jobs.size(); ++index) {
-      jobs[index].result = rehearse_with_progress(cases[index]);
+    for (size_t index = 0; index < rehearsed.size(); ++index) {
+      rehearsed[index]->result = rehearse_with_progress(cases[index]);
     }
   } else {
     const Deadline unlimited;
@@ -122,8 +131,8 @@ bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges
       std::rethrow_exception(results.failure);
     }
     leaves_threads = results.leaves_threads;
-    for (size_t index = 0; index < jobs.size(); ++index) {
-      jobs[index].result = std::move(results.rehearsals[index]);
+    for (size_t index = 0; index < rehearsed.size(); ++index) {
+      rehearsed[index]->result = std::move(results.rehearsals[index]);
     }
   }
   judge_all(jobs, judges);

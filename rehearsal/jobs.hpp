@@ -15,8 +15,9 @@ struct Job {
   CaseSource source;
   std::shared_ptr<const Scenario> scenario;
   std::shared_ptr<const Sources> sources;
-  bool asked = true;  ///< false: only because an expectation of another case names it
-  Rehearsal result;
+  bool asked = true;      ///< false: only because an expectation of another case names it
+  bool left_out = false;  ///< not rehearsed: other cases cover what it does
+  Rehearsal result{};
 };
 
 /// The cases of a file and those that their expectations name. Nothing but diagnostics when the
@@ -33,9 +34,10 @@ Collected collect(const CaseSource& source);
 /// more memory than there is) becomes a problem of the case.
 Rehearsal rehearse_case(const CaseWork& work);
 
-/// Rehearses all jobs on this many threads and judges their expectations. Results do not depend on
-/// the number of threads. An exception of one job is thrown once all have ended. False: some job
-/// did not notice the end of its time, and threads still run (Answer::leaves_threads).
+/// Rehearses all jobs that are not left out on this many threads and judges their expectations.
+/// Results do not depend on the number of threads. An exception of one job is thrown once all have
+/// ended. False: some job did not notice the end of its time, and threads still run
+/// (Answer::leaves_threads).
 bool rehearse_all(std::vector<Job>& jobs, const RehearseRequest& request, Judges judges,
                   int threads);
 

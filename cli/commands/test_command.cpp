@@ -11,6 +11,7 @@
 #include "cli/render/junit.hpp"
 #include "cli/render/render.hpp"
 #include "cli/render/render_finding.hpp"
+#include "rehearsal/coverage/leave_out.hpp"
 #include "rehearsal/jobs.hpp"
 #include "rehearsal/judge/expected_finding.hpp"
 #include "rehearsal/run/output.hpp"
@@ -19,7 +20,8 @@ namespace lockstep::cli {
 
 namespace {
 
-/// (skipped: the world that was asked for is too small for it; says nothing about the scenario)
+/// (skipped: left out, or the world that was asked for is too small for it; says nothing about the
+/// scenario)
 enum class Verdict : uint8_t { passed, skipped, failed, invalid, unsupported, undecided };
 
 /// One line of the table.
@@ -285,6 +287,15 @@ Work collect_all(const Request& request) {
   return work;
 }
 
+Line left_out(const Job& job) {
+  return {job.scenario->file,
+          title_of(job.result),
+          Verdict::skipped,
+          "other cases cover what it does",
+          "",
+          &job.result};
+}
+
 std::vector<Line> lines_of(const Work& work, World world, bool strict) {
   std::vector<Line> lines;
   auto unreadable = work.unreadable.begin();
@@ -293,7 +304,8 @@ std::vector<Line> lines_of(const Work& work, World world, bool strict) {
       lines.push_back(unreadable->second);
     }
     if (index < work.jobs.size() && work.jobs[index].asked) {
-      lines.push_back(line_of(work.jobs[index].result, world, strict));
+      const Job& job = work.jobs[index];
+      lines.push_back(job.left_out ? left_out(job) : line_of(job.result, world, strict));
     }
   }
   return lines;
@@ -312,6 +324,9 @@ Answer test_command(const Request& request, const Style& style) {
   // Real ranks take as long as this machine takes: that is no prediction to hold against anything.
   const Judges judges = is_real(request.world) ? Judges::words : Judges::all;
   Answer answer;
+  if (request.covering) {
+    leave_out_covered(work.jobs, how, threads_of(request));
+  }
   answer.leaves_threads = !rehearse_all(work.jobs, how, judges, threads_of(request));
   how.progress->end();
   const std::vector<Line> lines = lines_of(work, request.world, request.strict);

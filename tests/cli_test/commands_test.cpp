@@ -170,6 +170,22 @@ TEST_CASE("a run on threads gives the same bytes again") {
   }
 }
 
+TEST_CASE("a test of covering cases leaves out what others do, and says so") {
+  const Folder folder;
+  const std::string text =
+      "version: 1\ncluster: {ranks: 2, network: {bandwidth: 1 GB/s, latency: 1 us}}\n"
+      "program: {main: [{all_reduce: {elements: 16}}]}\ncases:\n  first: {}\n"
+      "  again: {cluster: {ranks: 3}}\n"
+      "  other: {program: {main: [{all_gather: {elements: 16, as: x}}]}}\n";
+  const std::string file = folder.write("a.yaml", text);
+  const Ended ended = run_program("test " + file + " --covering --world threads");
+  CHECK(ended.code == 0);
+  CHECK(ended.output.find("a.yaml:again  skipped        other cases cover what it does") !=
+        std::string::npos);
+  CHECK(ended.output.ends_with("2 passed, 0 failed\n"));
+  CHECK(run_program("test " + file).output.ends_with("3 passed, 0 failed\n"));
+}
+
 TEST_CASE("numbers that are none are reported in words") {
   const auto told = [](const std::string& option, const std::string& text) {
     const Ended ended = run_program("run " + data + "ring.yaml " + option);
