@@ -115,6 +115,12 @@ void check_expectations(Rehearsal& rehearsal) {
   }
 }
 
+RunRequest request_of_prediction(const RehearseRequest& request) {
+  RunRequest how{World::simulated, false, {}, request.deadline.get()};
+  how.arithmetic = Arithmetic::where_it_decides;
+  return how;
+}
+
 // Of a training that placeholder values ended early: what is predicted is the whole of it, and what
 // it logged and decided is that of the run itself. Gives what was run for it.
 std::optional<Scenario> predict_planned_end(Rehearsal& rehearsal, const RehearseRequest& request) {
@@ -127,7 +133,7 @@ std::optional<Scenario> predict_planned_end(Rehearsal& rehearsal, const Rehearse
   }
   tell(request.progress.get(), "to the planned end");
   const Scenario whole = to_planned_end(rehearsal.run);
-  const OneRun planned = run_once(whole, {World::simulated, false, {}, request.deadline.get()});
+  const OneRun planned = run_once(whole, request_of_prediction(request));
   if (!planned.ran || !planned.undecided.empty() || planned.result.hung) {
     rehearsal.undecided = planned.undecided;
     return std::nullopt;
@@ -162,18 +168,39 @@ void tell_implausible(Rehearsal& rehearsal) {
   }
 }
 
+// A run that computes values keeps every tensor and updates parameters one by one, for the
+// arithmetic alone: its times and memory are not those that are predicted. Where values decide
+// nothing, one without them is measured, as `run` does.
+void predict_without_values(Rehearsal& rehearsal, const RehearseRequest& request) {
+  const Preparation& preparation = rehearsal.run.preparation;
+  if (is_real(rehearsal.world) || !preparation.plan.numerics || preparation.values_decide ||
+      rehearsal.hung || !rehearsal.undecided.empty()) {
+    return;
+  }
+  const OneRun priced = run_once(*rehearsal.scenario, request_of_prediction(request));
+  if (!priced.ran || !priced.undecided.empty() || priced.result.hung) {
+    return;
+  }
+  Results results = measure(priced);
+  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
+    results.ranks[rank].metrics = rehearsal.results.ranks[rank].metrics;
+  }
+  rehearsal.results = std::move(results);
+}
+
 void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
   // What a run has given until it was stopped is no result.
   rehearsal.results =
       rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
+  predict_without_values(rehearsal, request);
   const std::optional<Scenario> planned = predict_planned_end(rehearsal, request);
   if (!is_real(rehearsal.world)) {
     tell_implausible(rehearsal);
   }
   if (rehearsal.run.calibration && !rehearsal.hung && rehearsal.undecided.empty()) {
     tell(request.progress.get(), "the range");
-    add_range(planned ? *planned : *rehearsal.scenario,
-              {World::simulated, false, {}, request.deadline.get()}, rehearsal.results.prediction);
+    add_range(planned ? *planned : *rehearsal.scenario, request_of_prediction(request),
+              rehearsal.results.prediction);
   }
 }
 

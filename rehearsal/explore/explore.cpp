@@ -116,6 +116,7 @@ class Explorer {
     request.real = request_.real;
     request.device = request_.device;
     request.journal_bytes_max = request_.journal_bytes_max;
+    request.arithmetic = request_.arithmetic;
     OneRun run = run_once(scenario_, request);
     ++begun_;
     if (!run.source_alternatives.empty() && run.source_alternatives.back() == 0) {

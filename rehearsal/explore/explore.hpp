@@ -20,7 +20,8 @@ struct ExploreRequest {
   const RealWorld* real = nullptr;                 ///< of World::processes; null: launch them
   Progress* progress = nullptr;
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;
-  DeviceRequest device{};  ///< of World::processes
+  DeviceRequest device{};                      ///< of World::processes
+  Arithmetic arithmetic = Arithmetic::always;  ///< simulated
 };
 
 /// Combined result of all explored schedules of one scenario.

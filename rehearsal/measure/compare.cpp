@@ -252,7 +252,7 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
   request.deadline = deadline;
   request.replay = real.result.journal.get();
   request.repeats_processes = true;
-  request.computes = !skip_values;
+  request.arithmetic = skip_values ? Arithmetic::never : Arithmetic::always;
   const OneRun simulated = run_once(scenario, request);
   if (!simulated.ran || !simulated.undecided.empty()) {
     comparison.not_compared = simulated.undecided.empty() && !simulated.problems.empty()

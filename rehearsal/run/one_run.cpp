@@ -25,7 +25,7 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.calibration = true;  // a real world has times of its own
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
-  abilities.has_arithmetic = request.computes;
+  abilities.arithmetic = request.arithmetic;
   abilities.stands_for = request.stands_for;
   abilities.joins_evaluation = request.joins_evaluation;
   abilities.clips_as = request.clips_as;
@@ -245,7 +245,7 @@ OneRun counted_by_simulation(const Scenario& scenario, const RunRequest& request
   RunRequest simulated;
   simulated.deadline = request.deadline;
   simulated.repeats_processes = request.world == World::processes;
-  simulated.computes = !simulated.repeats_processes;
+  simulated.arithmetic = simulated.repeats_processes ? Arithmetic::never : Arithmetic::always;
   return run_once(scenario, simulated);
 }
 

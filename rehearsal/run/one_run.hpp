@@ -40,7 +40,7 @@ struct RunRequest {
   /// The one device clips so where the program asks for nothing else: as the strategy of those
   /// ranks is configured, which it does not read.
   std::optional<GradientClipping> clips_as{};
-  bool computes = true;  ///< simulated: false counts operations and memory, without values
+  Arithmetic arithmetic = Arithmetic::always;                       ///< simulated
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range
 };

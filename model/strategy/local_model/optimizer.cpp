@@ -20,6 +20,10 @@ OptimizerKernels kernels_of(const TrainingPlan& plan) {
 
 namespace {
 
+Bytes moved_by_update_of(const OptimizedTensor& tensor) {
+  return tensor.value.bytes() * (3 + 2 * static_cast<int64_t>(tensor.state.size()));
+}
+
 Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
                 const ComputeOptions& options) {
   std::vector<Slice> writes{tensor.value};
@@ -27,7 +31,7 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
   KernelCall call;
   call.reads = {&tensor.gradient, 1};
   call.writes = writes;
-  call.memory_traffic = tensor.value.bytes() * (3 + 2 * static_cast<int64_t>(tensor.state.size()));
+  call.memory_traffic = moved_by_update_of(tensor);
   const auto step = static_cast<double>(tensor.steps);
   if (plan.kind == OptimizerKind::sgd) {
     const double scalars[] = {plan.lr, plan.momentum, plan.weight_decay, step};
@@ -44,6 +48,24 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
                             plan.kind == OptimizerKind::adamw ? 1.0 : 0.0};
   call.kernel = Kernel::adam_step;
   call.scalars = scalars;
+  return rank.compute(call, options);
+}
+
+// Computes no values.
+Ticket step_all(Rank& rank, const OptimizerPlan& plan, const std::vector<OptimizedTensor*>& tensors,
+                const ComputeOptions& options) {
+  std::vector<Slice> reads;
+  std::vector<Slice> writes;
+  KernelCall call;
+  call.kernel = plan.kind == OptimizerKind::sgd ? Kernel::sgd_step : Kernel::adam_step;
+  for (const OptimizedTensor* tensor : tensors) {
+    call.memory_traffic += moved_by_update_of(*tensor);
+    reads.push_back(tensor->gradient);
+    writes.push_back(tensor->value);
+    writes.insert(writes.end(), tensor->state.begin(), tensor->state.end());
+  }
+  call.reads = reads;
+  call.writes = writes;
   return rank.compute(call, options);
 }
 
@@ -76,10 +98,8 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels ke
                       const std::vector<OptimizedTensor*>& tensors, const ComputeOptions& options) {
   const DeviceId device = options.on.device();
   Ticket last{};
-  Bytes moved{};
-  std::vector<Slice> gradients;
+  std::vector<OptimizedTensor*> updated;
   std::vector<Slice> values;
-  std::vector<Slice> updated;
   for (OptimizedTensor* tensor : tensors) {
     if (tensor->gradient.buffer == no_buffer) {
       continue;
@@ -89,29 +109,24 @@ Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels ke
       tensor->state.push_back(rank.allocate(Purpose::optimizer_state, tensor->value.dtype,
                                             tensor->value.elements, device));
     }
-    moved += tensor->value.bytes() * (3 + 2 * static_cast<int64_t>(tensor->state.size()));
-    gradients.push_back(tensor->gradient);
     values.push_back(tensor->value);
-    updated.push_back(tensor->value);
-    updated.insert(updated.end(), tensor->state.begin(), tensor->state.end());
-    if (kernels == OptimizerKernels::of_values) {
+    updated.push_back(tensor);
+  }
+  const Bytes temporaries = kernels == OptimizerKernels::of_values
+                                ? Bytes{}
+                                : optimizer_temporaries(plan, kernels, values);
+  const Slice held = temporaries > Bytes{} ? rank.allocate(Purpose::workspace, DType::uint8,
+                                                           temporaries.count(), device)
+                                           : Slice{};
+  if (kernels != OptimizerKernels::for_all_tensors) {
+    for (OptimizedTensor* tensor : updated) {
       last = step_one(rank, plan, *tensor, options);
     }
+  } else if (!updated.empty()) {
+    last = step_all(rank, plan, updated, options);
   }
-  if (kernels != OptimizerKernels::of_values && moved > Bytes{}) {
-    const Bytes temporaries = optimizer_temporaries(plan, kernels, values);
-    KernelCall call;
-    call.kernel = plan.kind == OptimizerKind::sgd ? Kernel::sgd_step : Kernel::adam_step;
-    call.memory_traffic = moved;
-    call.reads = gradients;
-    call.writes = updated;
-    const Slice held = temporaries > Bytes{} ? rank.allocate(Purpose::workspace, DType::uint8,
-                                                             temporaries.count(), device)
-                                             : Slice{};
-    last = rank.compute(call, options);
-    if (held.buffer != no_buffer) {
-      rank.release(held);
-    }
+  if (held.buffer != no_buffer) {
+    rank.release(held);
   }
   return last;
 }

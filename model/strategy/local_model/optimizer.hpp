@@ -30,8 +30,8 @@ Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
 /// Which of them this training's updates take.
 OptimizerKernels kernels_of(const TrainingPlan& plan);
 
-/// Updates the tensors on a stream of the device that holds them. Where values are computed one
-/// kernel per tensor; else one for all, priced by the memory it moves.
+/// Updates the tensors on a stream of the device that holds them: one kernel per tensor, or one for
+/// all with `for_all_tensors`, priced by the memory it moves.
 Ticket optimizer_step(Rank& rank, const OptimizerPlan& plan, OptimizerKernels kernels,
                       const std::vector<OptimizedTensor*>& tensors, const ComputeOptions& options);
 

@@ -39,6 +39,13 @@ struct Problem {
   bool stops() const { return kind != Kind::note && kind != Kind::warning; }
 };
 
+/// When a world computes parameters, gradients and losses by reference arithmetic.
+enum class Arithmetic : uint8_t {
+  always,            ///< where the scenario wants it and it takes no longer than a moment
+  where_it_decides,  ///< only of a program that might do something else with other values
+  never,             ///< its operations alone are wanted
+};
+
 /// What the target world supports; anything else in the scenario is reported as unsupported.
 struct WorldAbilities {
   std::set<FaultKind> faults;  ///< kinds that the world injects
@@ -54,8 +61,7 @@ struct WorldAbilities {
   bool joins_evaluation = false;  ///< there it evaluates each sample as often as those ranks do
   /// It clips so where the program asks for nothing else, as the strategy that it stands for does.
   std::optional<GradientClipping> clips_as{};
-  /// False: its operations alone are wanted, and no reference arithmetic.
-  bool has_arithmetic = true;
+  Arithmetic arithmetic = Arithmetic::always;
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to
   /// give up. Null: never.
   std::shared_ptr<ValueBudget> value_budget{};  ///< what values count against
@@ -97,6 +103,8 @@ struct Preparation {
   Placement placement{};            ///< of a trainer; of a bare program only its launch
   Time timeout{};                   ///< of the process group
   Repetition repetition{};          ///< of a training
+  /// Whether a training might do something else with other values.
+  bool values_decide = false;
 
   bool runnable() const;
 };

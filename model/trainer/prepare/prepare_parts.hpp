@@ -74,6 +74,9 @@ std::shared_ptr<const GivenSamples> prepare_samples(Preparation& preparation,
                                                     const Network& network);
 /// What repeats, as far as the scenario says; needs all of the above.
 Repetition repetition_of(const TrainingProgram& program);
+/// Whether the operations of the training may depend on losses, outputs, or what was communicated:
+/// a statement or callback looks at values. False is a proof, true is none.
+bool values_decide(const TrainingProgram& program);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.
 void prepare_metrics(Preparation& preparation, TrainingProgram& program);
 

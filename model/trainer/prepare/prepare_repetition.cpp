@@ -1,4 +1,5 @@
-// Which batches and epochs of a training do the same again, as far as the scenario says.
+// Which batches and epochs of a training do the same again, as far as the scenario says, and
+// whether values decide what it does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,29 +15,41 @@ namespace lockstep {
 
 namespace {
 
-/// What a name is in one batch or epoch and in the next.
+/// What a name is in one batch or epoch and in the next, or with values and without.
 enum class Kept : uint8_t {
   value,  ///< the same
   shape,  ///< other numbers, as many of them
   nothing,
 };
+using KeptNames = std::map<std::string, Kept, std::less<>>;
 
 // Of names that a rank gives, those that differ altogether are left out.
-const std::map<std::string, Kept, std::less<>>& given_names() {
-  static const std::map<std::string, Kept, std::less<>> names = {
-      {"rank", Kept::value},           {"world_size", Kept::value},
-      {"local_rank", Kept::value},     {"node_rank", Kept::value},
-      {"is_global_zero", Kept::value}, {"batch_size", Kept::value},
-      {"num_batches", Kept::value},    {"sanity_checking", Kept::value},
-      {"dataloader_idx", Kept::value}, {"loss", Kept::shape},
-      {"output", Kept::shape}};
+const KeptNames& names_between_batches() {
+  static const KeptNames names = {{"rank", Kept::value},           {"world_size", Kept::value},
+                                  {"local_rank", Kept::value},     {"node_rank", Kept::value},
+                                  {"is_global_zero", Kept::value}, {"batch_size", Kept::value},
+                                  {"num_batches", Kept::value},    {"sanity_checking", Kept::value},
+                                  {"dataloader_idx", Kept::value}, {"loss", Kept::shape},
+                                  {"output", Kept::shape}};
+  return names;
+}
+
+// Those that a training gives without any value of the network.
+const KeptNames& names_without_values() {
+  static const KeptNames names = [] {
+    KeptNames all = names_between_batches();
+    for (const char* name : {"batch_idx", "epoch", "global_step", "is_last_batch"}) {
+      all.emplace(name, Kept::value);
+    }
+    return all;
+  }();
   return names;
 }
 
 /// What the statements of a program make of names.
 class NamesOfProgram {
  public:
-  explicit NamesOfProgram(const ProgramSpec& program) : kept_(given_names()) {
+  NamesOfProgram(const ProgramSpec& program, const KeptNames& given) : kept_(given) {
     for_each_statement(program, [this](const Statement& statement) { add(statement); });
     settle();
   }
@@ -102,7 +115,7 @@ class NamesOfProgram {
     }
   }
 
-  std::map<std::string, Kept, std::less<>> kept_;
+  KeptNames kept_;
   std::map<std::string, int> times_;
   std::map<std::string, std::vector<Expression>> made_of_;
   std::set<std::string> is_result_;
@@ -123,7 +136,7 @@ bool only_passes_on(StatementKind kind) {
 }
 
 std::string varying_statement(const TrainingProgram& program) {
-  const NamesOfProgram names(*program.scenario->program);
+  const NamesOfProgram names(*program.scenario->program, names_between_batches());
   std::string why;
   for_each_statement(*program.scenario->program, [&](const Statement& statement) {
     const int line = statement.place.line;
@@ -155,7 +168,24 @@ std::string varying_callback(const TrainingProgram& program) {
   return "";
 }
 
+bool is_decided_by_values(const ProgramSpec& program) {
+  const NamesOfProgram names(program, names_without_values());
+  bool decided = false;
+  for_each_statement(program, [&](const Statement& statement) {
+    const Kept needed = only_passes_on(statement.kind) ? Kept::shape : Kept::value;
+    for_each_expression(statement, [&](const Expression& expression) {
+      decided = decided || !names.varying(expression, needed).empty();
+    });
+  });
+  return decided;
+}
+
 }  // namespace
+
+bool values_decide(const TrainingProgram& program) {
+  return !varying_callback(program).empty() ||
+         (program.scenario->program && is_decided_by_values(*program.scenario->program));
+}
 
 Repetition repetition_of(const TrainingProgram& program) {
   Repetition repetition;

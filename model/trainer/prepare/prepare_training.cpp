@@ -98,14 +98,18 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   const bool in_time = asked == "true" || world.computes_layers || flops <= most_simulated_flops;
   Numerics numerics;
   const bool has_reference = wanted && no_reference.empty();
-  numerics.here = has_reference && in_time && world.has_arithmetic;
-  numerics.kept = has_reference && (in_time || world.repeats_operations);
+  const bool needless = world.arithmetic == Arithmetic::where_it_decides &&
+                        !world.computes_layers && !preparation.values_decide;
+  const bool computes = in_time && !needless;
+  numerics.here = has_reference && computes && world.arithmetic != Arithmetic::never;
+  numerics.kept = has_reference && (computes || world.repeats_operations);
   numerics.in_detail =
       numerics.here || (wanted && (world.computes_layers || world.repeats_operations));
   numerics.carried = numerics.here || (wanted && world.computes_layers);
   if (!numerics.carried) {
     numerics.why_not = !wanted          ? not_wanted
                        : !has_reference ? no_reference
+                       : needless       ? "a prediction needs none"
                        : !in_time       ? fmt::format(
                                               "{:.2g} FLOPs of arithmetic take too long unless "
                                                     "`verify.numerics` is true",
@@ -270,6 +274,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   prepare_loaders(preparation, *program);
   program->plan.network = program->network.get();
   program->plan.world_size = preparation.options.world_size;
+  preparation.values_decide = values_decide(*program);
   const Numerics numerics = numerics_of(preparation, *program, world);
   program->plan.numerics = numerics.in_detail;
   program->plan.valueless = !numerics.carried;
