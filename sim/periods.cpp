@@ -78,7 +78,10 @@ void Engine::find_cycle(int32_t level) {
     const bool begins = rank.place.rank.value == 0;  // the others are within what they began last
     from = std::max(from, loop.periods);
     end = std::min(end, loop.periods + loop.alike - (begins ? 0 : 1));
-    pending = pending || loop.left_out.cycles > 0;
+    // Also of another level: what is left out lies within one period of it, or encloses several.
+    pending = pending || std::ranges::any_of(rank.loops, [](const LoopState& each) {
+                return each.left_out.cycles > 0;
+              });
   }
   const int64_t alike = end - from - periods_kept;
   const RankState& first = ranks.front();
@@ -146,13 +149,15 @@ int64_t Engine::begin_period(RankState& rank, int32_t level) {
     rank.skipped_times.push_back({tickets.next(), before + left_out.cycle * left_out.cycles});
     if (journal_ != nullptr) {
       journal_->repeated.resize(ranks.size());
+      const LoopState::Period& begin = loop.ago(left_out.periods_of_cycle - 1);
       journal_->repeated[rank.place.rank.value].push_back(
-          {loop.ago(left_out.periods_of_cycle - 1).first_row, row, left_out.cycles,
-           left_out.cycle});
+          {begin.first_row, row, left_out.cycles, left_out.cycle, begin.left_out});
     }
   }
   ++loop.periods;
-  loop.ago(0) = {row, 0};
+  const bool has_entries = journal_ != nullptr && !journal_->repeated.empty();
+  const int64_t entries = has_entries ? std::ssize(journal_->repeated[rank.place.rank.value]) : 0;
+  loop.ago(0) = {row, entries, 0};
   loop.first_ticket = tickets.next();
   return left_out.cycles * left_out.periods_of_cycle;
 }

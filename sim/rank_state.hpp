@@ -67,6 +67,7 @@ struct LeftOut {
 struct LoopState {
   struct Period {
     int64_t first_row = 0;   ///< in the journal
+    int64_t left_out = 0;    ///< entries of the rank in Journal::repeated before it
     uint64_t submitted = 0;  ///< a hash of its operations, in their order
   };
   int64_t periods = 0;        ///< that it began, in all loops of this level

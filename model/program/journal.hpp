@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -48,7 +49,14 @@ struct RepeatedRows {
   int64_t end = 0;      ///< behind its last row
   int64_t periods = 0;  ///< left out
   Time period{};        ///< how long each of them takes
+  /// What was left out within the period that is repeated: entries of the rank's list from this one
+  /// on. Also where they repeat rows before `begin`.
+  int64_t first_inner = 0;
 };
+/// How often an entry of such a list shows a row beside the one time that it was simulated:
+/// `has_row` says whether a period has it among its own rows.
+std::vector<int64_t> times_repeated(std::span<const RepeatedRows> repeated,
+                                    const std::function<bool(const RepeatedRows&)>& has_row);
 
 /// Names the communicator that call number `call` (from 0) of the parent made for these members.
 uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t> members);
@@ -74,8 +82,7 @@ class Journal {
   std::map<uint8_t, std::string> stream_names;
   /// The groups that each rank made: index = GroupId; index 0, the world, stays empty.
   std::vector<std::vector<Membership>> groups;
-  /// By rank, in the order of `end`; those that enclose others come after them. Empty: nothing was
-  /// left out on any rank.
+  /// By rank, in the order in which they were left out. Empty: nothing was, on any rank.
   std::vector<std::vector<RepeatedRows>> repeated;
   /// The communicator behind a rank's group; the world's key is 0 and its members are all ranks.
   uint64_t communicator(int32_t rank, GroupId group) const;

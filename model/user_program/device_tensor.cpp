@@ -63,9 +63,12 @@ bool TensorStore::finished(StreamId on, Ticket ticket) const {
   return !ticket || (known != settled_.end() && known->second >= ticket.sequence);
 }
 
+// An allocator hands memory out again at once to the stream that it was allocated for.
 bool TensorStore::finished(const DeviceTensor& tensor) const {
-  return std::all_of(tensor.uses.begin(), tensor.uses.end(),
-                     [this](const auto& use) { return finished(use.first, use.second); });
+  const StreamId home = stream(tensor.home_queue, tensor.device);
+  return std::all_of(tensor.uses.begin(), tensor.uses.end(), [&](const auto& use) {
+    return use.first == home || finished(use.first, use.second);
+  });
 }
 
 // Whether the allocator may hand the memory out by now, and some other stream may still use it.

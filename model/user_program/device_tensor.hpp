@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -62,6 +63,10 @@ struct DeviceTensor {
   SiteId dropped_at{};                      ///< where its last name went
 
   Location location() const { return {device, other_gpu}; }
+  /// The host wrote its value, and no operation since: `ready` was this then, and only orders.
+  std::optional<Ticket> value_of_host{};
+
+  bool has_value_of_host() const { return value_of_host && *value_of_host == ready && !written_by; }
   bool being_written() const { return written_by && !written_by->waited; }
   bool being_read() const { return read_by && !read_by->waited; }
 };

@@ -383,6 +383,7 @@ TensorPointer Interpreter::tensor_from(const Value& value, Location location) {
   if (made->slice.elements > 0) {
     rank_.write(made->slice, tensor.values);
   }
+  made->value_of_host = made->ready;
   return made;
 }
 

@@ -59,32 +59,24 @@ struct Edge {
   Activity activity = compute;
 };
 
+/// Periods that repeat a row: it is one of theirs, or repeated within them.
+struct Repeated {
+  Time period{};
+  int64_t periods = 0;
+  bool has_row = false;
+  size_t first_inner = 0;  ///< of those that repeat the row
+};
+
 /// What a rank did, with what a simulation has left out put back.
 class Edges {
  public:
   Edges(Time begin, Time end) : begin_(begin), end_(end) {}
 
-  /// `repeated`: that hold the row, the innermost first.
-  void add(Activity activity, Time start, Time finish, std::span<const RepeatedRows> repeated) {
-    if (!repeated.empty()) {
-      const RepeatedRows& rows = repeated.back();
-      Time longest{};  // that inner ones may come later
-      for (const RepeatedRows& inner : repeated.first(repeated.size() - 1)) {
-        longest += inner.period * inner.periods;
-      }
-      const int64_t first = std::max<int64_t>(0, (begin_ - finish - longest) / rows.period);
-      for (int64_t turn = first; turn <= rows.periods && start + rows.period * turn < end_;
-           ++turn) {
-        add(activity, start + rows.period * turn, finish + rows.period * turn,
-            repeated.first(repeated.size() - 1));
-      }
-      return;
-    }
-    const Time from = std::max(start, begin_);
-    const Time until = std::min(finish, end_);
-    if (from < until) {
-      edges_.push_back({from, 1, activity});
-      edges_.push_back({until, -1, activity});
+  /// Also whenever it was repeated; `repeated` are those that repeat the row, in their order.
+  void add(Activity activity, Time start, Time finish, std::span<const Repeated> repeated) {
+    add_once(activity, start, finish);
+    for (size_t at = 0; at < repeated.size(); ++at) {
+      add_again(activity, start, finish, repeated, at);
     }
   }
 
@@ -95,19 +87,60 @@ class Edges {
   }
 
  private:
+  void add_again(Activity activity, Time start, Time finish, std::span<const Repeated> repeated,
+                 size_t at) {
+    const Repeated& again = repeated[at];
+    // What is repeated within may come later by so much.
+    Time longest{};
+    for (size_t inner = again.first_inner; inner < at; ++inner) {
+      longest += repeated[inner].period * repeated[inner].periods;
+    }
+    const int64_t first = std::max<int64_t>(1, (begin_ - finish - longest) / again.period);
+    for (int64_t turn = first; turn <= again.periods && start + again.period * turn < end_;
+         ++turn) {
+      const Time by = again.period * turn;
+      if (again.has_row) {
+        add_once(activity, start + by, finish + by);
+      }
+      for (size_t inner = again.first_inner; inner < at; ++inner) {
+        add_again(activity, start + by, finish + by, repeated, inner);
+      }
+    }
+  }
+
+  void add_once(Activity activity, Time start, Time finish) {
+    const Time from = std::max(start, begin_);
+    const Time until = std::min(finish, end_);
+    if (from < until) {
+      edges_.push_back({from, 1, activity});
+      edges_.push_back({until, -1, activity});
+    }
+  }
+
   Time begin_;
   Time end_;
   std::vector<Edge> edges_;
 };
 
-std::vector<RepeatedRows> repeated_around(const Journal& journal, int32_t rank, int64_t row) {
-  std::vector<RepeatedRows> around;
-  if (!journal.repeated.empty()) {
-    std::ranges::copy_if(
-        journal.repeated[static_cast<size_t>(rank)], std::back_inserter(around),
-        [row](const RepeatedRows& rows) { return rows.begin <= row && row < rows.end; });
+std::vector<Repeated> repetitions_of(const Journal& journal, int32_t rank, int64_t row) {
+  if (journal.repeated.empty()) {
+    return {};
   }
-  return around;
+  const std::vector<RepeatedRows>& all = journal.repeated[static_cast<size_t>(rank)];
+  const auto has_row = [row](const RepeatedRows& rows) {
+    return rows.begin <= row && row < rows.end;
+  };
+  const std::vector<int64_t> times = times_repeated(all, has_row);
+  std::vector<Repeated> some;
+  std::vector<size_t> before;  // of those that repeat the row, by entry
+  for (size_t at = 0; at < all.size(); ++at) {
+    before.push_back(some.size());
+    if (times[at] > 0) {
+      some.push_back({all[at].period, all[at].periods, has_row(all[at]),
+                      before[static_cast<size_t>(all[at].first_inner)]});
+    }
+  }
+  return some;
 }
 
 std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Time end) {
@@ -125,8 +158,8 @@ std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Tim
       if (done.outcome != Outcome::ok || done.issue >= end) {
         return;
       }
-      const std::vector<RepeatedRows> repeated =
-          number == 0 ? repeated_around(journal, rank, at) : std::vector<RepeatedRows>();
+      const std::vector<Repeated> repeated =
+          number == 0 ? repetitions_of(journal, rank, at) : std::vector<Repeated>();
       edges.add(*activity, done.start, done.finish, repeated);
       if (*activity == communication) {
         edges.add(waiting, done.issue, done.start, repeated);

@@ -168,17 +168,21 @@ void count_repeated(const Journal& journal, int32_t rank, std::vector<StepMark>&
   if (journal.repeated.empty()) {
     return;
   }
-  for (const RepeatedRows& rows : journal.repeated[static_cast<size_t>(rank)]) {
-    const auto is_within = [&](const StepMark& step) {
-      return rows.begin < step.rows.end && step.rows.end <= rows.end;
-    };
-    if (std::ranges::none_of(steps, is_within)) {
-      continue;  // a validation, which makes the step around it longer
+  const std::vector<RepeatedRows>& repeated = journal.repeated[static_cast<size_t>(rank)];
+  const auto ends_in = [](const RepeatedRows& rows, const StepMark& step) {
+    return rows.begin < step.rows.end && step.rows.end <= rows.end;
+  };
+  for (StepMark& step : steps) {
+    for (const int64_t times :
+         times_repeated(repeated, [&](const RepeatedRows& rows) { return ends_in(rows, step); })) {
+      step.times += times;
     }
-    for (StepMark& step : steps) {
-      if (is_within(step)) {
-        step.times *= 1 + rows.periods;
-      } else if (rows.end < step.rows.end) {
+  }
+  for (const RepeatedRows& rows : repeated) {
+    const bool has_steps =
+        std::ranges::any_of(steps, [&](const StepMark& step) { return ends_in(rows, step); });
+    for (StepMark& step : steps) {  // a validation makes the step around it longer
+      if (has_steps && rows.end < step.rows.end) {
         step.left_out += rows.period * rows.periods;
       }
     }

@@ -114,29 +114,37 @@ class RankCollector {
     left_out_ = lane > 0 || journal_.repeated.empty()
                     ? std::span<const RepeatedRows>()
                     : journal_.repeated[static_cast<size_t>(rank_)];
+    next_left_out_ = 0;
     for (const RepeatedRows& rows : left_out_) {
-      steps_at_.emplace(rows.begin, 0);
+      steps_at_.emplace(std::pair(rows.begin, rows.first_inner), 0);
     }
   }
 
   // Rows that were not simulated take their time, and count the steps that they repeat.
   void leave_out_before(int64_t index, HostSpans& host) {
-    const auto begin = steps_at_.find(index);
-    const bool ends = !left_out_.empty() && left_out_.front().end == index;
-    if (begin == steps_at_.end() && !ends) {
+    const auto ends = [&] {
+      return next_left_out_ < left_out_.size() && left_out_[next_left_out_].end == index;
+    };
+    const auto begin = steps_at_.lower_bound({index, 0});
+    const bool begins = begin != steps_at_.end() && begin->first.first == index;
+    if (!begins && !ends()) {
       return;
     }
     add_group();
     Phases& phases =
         phases_.try_emplace(compute_stream.value, compute_stream.value, true).first->second;
-    for (; !left_out_.empty() && left_out_.front().end == index; left_out_ = left_out_.subspan(1)) {
-      const RepeatedRows& rows = left_out_.front();
-      const int64_t steps = (phases.steps() - steps_at_[rows.begin]) * rows.periods;
+    const auto mark = [&] {  // a period that begins here, before what is left out next
+      const auto of_period = steps_at_.find({index, static_cast<int64_t>(next_left_out_)});
+      if (of_period != steps_at_.end()) {
+        of_period->second = phases.steps();
+      }
+    };
+    for (mark(); ends(); mark()) {
+      const RepeatedRows& rows = left_out_[next_left_out_++];
+      const int64_t before = steps_at_[{rows.begin, rows.first_inner}];
+      const int64_t steps = (phases.steps() - before) * rows.periods;
       phases.leave_out(steps);
       host.leave_out(steps, rows.period * rows.periods);
-    }
-    if (begin != steps_at_.end()) {
-      begin->second = phases.steps();
     }
   }
 
@@ -242,9 +250,11 @@ class RankCollector {
   std::map<int32_t, Time> ends_;               ///< of the last operation of a track
   std::set<std::pair<int32_t, int>> blocked_;  ///< tracks on which something never ends
   std::map<int32_t, Phases> phases_;           ///< by track
-  std::span<const RepeatedRows> left_out_;     ///< of the lane, those that come
-  std::map<int64_t, int64_t> steps_at_;        ///< by the first row of what is repeated
-  std::vector<Span> group_;                    ///< parts of the ticket at hand
+  std::span<const RepeatedRows> left_out_;     ///< of the lane
+  size_t next_left_out_ = 0;
+  /// By the beginning of what is repeated: its first row, and its first inner entry.
+  std::map<std::pair<int64_t, int64_t>, int64_t> steps_at_;
+  std::vector<Span> group_;                                 ///< parts of the ticket at hand
   std::map<int32_t, std::pair<Bytes, int32_t>> allocated_;  ///< size and purpose
   bool memory_changed_ = false;
   MemoryByPurpose held_{};

@@ -103,8 +103,16 @@ Program LoggedResults::log(const LogCall& call) {
   if (call.on_step) {
     result.step_value = step_value;
   }
-  if (call.on_epoch) {
-    result.unread.push_back({0, call.batch_size, call.value});
+  if (!call.on_epoch) {
+    co_return;
+  }
+  // Lightning adds on the device, and keeps no tensor of earlier batches. Values that the host
+  // wrote need no reading; with numerics tensors hold the device's.
+  if (program_.repetition.logs && call.value->has_value_of_host()) {
+    result.of_epoch.push_back({number_of(interpreter_, *call.value, call.site), call.batch_size});
+    result.follows[call.value->ready_on] = call.value->ready;
+  } else {
+    result.of_epoch.push_back({0, call.batch_size, call.value});
   }
 }
 
@@ -112,40 +120,15 @@ Task<double> LoggedResults::read(TensorPointer tensor, SiteId site) {
   if (tensor->ready) {
     co_await interpreter_.settle(tensor->ready, tensor->ready_on);
   }
-  const Values values = interpreter_.rank().read(tensor->slice);
+  co_return number_of(interpreter_, *tensor, site);
+}
+
+double LoggedResults::number_of(Interpreter& interpreter, const DeviceTensor& tensor, SiteId site) {
+  const Values values = interpreter.rank().read(tensor.slice);
   if (values.size() != 1) {
     throw ProgramException(site, "self.log wants one number; reduce the value first: mean(x)");
   }
-  co_return values.number(0);
-}
-
-// S += v * bs and C += bs for the mean; S += v for the sum (result.py, _ResultMetric.update).
-void LoggedResults::accumulate(Result& result, double value, int64_t batch_size) {
-  const auto narrow = [](double wide) { return static_cast<double>(static_cast<float>(wide)); };
-  switch (result.call.reduction) {
-    case LogReduction::mean:
-      result.accumulated =
-          narrow(result.accumulated + narrow(narrow(value) * static_cast<double>(batch_size)));
-      result.batch_sizes += batch_size;
-      break;
-    case LogReduction::sum: result.accumulated = narrow(result.accumulated + narrow(value)); break;
-    case LogReduction::min:
-      result.accumulated = result.started ? std::min(result.accumulated, value) : value;
-      break;
-    case LogReduction::max:
-      result.accumulated = result.started ? std::max(result.accumulated, value) : value;
-      break;
-  }
-  result.started = true;
-}
-
-Program LoggedResults::gather(Result& result) {
-  for (const Logged& logged : result.unread) {
-    const double value = co_await read(logged.tensor, result.call.site);
-    accumulate(result, value, logged.batch_size);
-    ++result.batches;
-  }
-  result.unread.clear();
+  return values.number(0);
 }
 
 // Lightning's strategy.reduce; a mean of versions before 2.0 summed and divided out of place.
@@ -242,21 +225,6 @@ void LoggedResults::remember(const Result& result, double value) {
   logged.common_batch_sizes = divides_in_float ? 0 : result.common_batch_sizes;
   logged.batches = result.batches;
   interpreter_.log().remember(logged);
-}
-
-void LoggedResults::remember(ProgramMemory& memory) const {
-  memory.numbers.push_back(std::ssize(results_));
-  for (const Result& result : results_) {
-    memory.numbers.insert(memory.numbers.end(),
-                          {result.in_use ? 1 : 0, result.is_reduced ? 1 : 0,
-                           std::ssize(result.unread), result.step_value != nullptr ? 1 : 0});
-    if (result.step_value) {
-      TensorStore::remember(*result.step_value, memory);
-    }
-    for (const Logged& logged : result.unread) {
-      TensorStore::remember(*logged.tensor, memory);
-    }
-  }
 }
 
 void LoggedResults::begin_batch(int64_t loader) {

@@ -92,6 +92,10 @@ class LoggedResults {
   Program show_progress();
   /// Adds what is logged and not read yet.
   void remember(ProgramMemory& memory) const;
+  /// How much of each result waits for the end of the epoch.
+  std::vector<size_t> counted() const;
+  /// What was logged since is logged so many times more.
+  void repeat_since(const std::vector<size_t>& earlier, int64_t times);
   /// Models a read of `trainer.callback_metrics` at this point: within batches it shows values
   /// on_step, else it reduces those of the epoch.
   Program refresh();
@@ -100,14 +104,19 @@ class LoggedResults {
   struct Logged {
     double value = 0;
     int64_t batch_size = 1;
-    TensorPointer tensor;  ///< not read yet
+    TensorPointer tensor{};  ///< not read yet; null: `value` is known
+    /// Not 0: no value, but those at positions [begin, end) of the list, so many times.
+    int64_t times = 0;
+    size_t begin = 0;
+    size_t end = 0;
   };
   struct Result {
     LogCall call;
     int64_t loader = only_loader;
-    bool in_use = true;          ///< logged in this epoch
-    bool is_reduced = false;     ///< since it was last logged
-    std::vector<Logged> unread;  ///< of the epoch
+    bool in_use = true;                    ///< logged in this epoch
+    bool is_reduced = false;               ///< since it was last logged
+    std::vector<Logged> of_epoch;          ///< not accumulated yet
+    std::map<StreamId, Ticket> follows{};  ///< operations that come before the known values
     double accumulated = 0;
     int64_t batch_sizes = 0;
     bool started = false;
@@ -120,7 +129,9 @@ class LoggedResults {
   bool has_step_value(const Result& result) const;
   Task<double> step_value(size_t index);
   Program gather(Result& result);
-  void accumulate(Result& result, double value, int64_t batch_size);
+  static double number_of(Interpreter& interpreter, const DeviceTensor& tensor, SiteId site);
+  void accumulate(Result& result, const Logged& logged);
+  void accumulate(Result& result, size_t begin, size_t end);
   Task<double> reduced(Result& result);
   Task<double> computed(Result& result);
   Program reduce_one(Result& result, bool keep);

@@ -9,6 +9,8 @@ namespace lockstep {
 struct Repetition {
   bool batches = false;
   bool epochs = false;  ///< then batches do, too
+  /// What is logged is the same in every batch, or a placeholder.
+  bool logs = false;
   std::string why_not;  ///< where one of them does not: "`if` (line 12) depends on batch_idx"
 };
 

@@ -52,6 +52,7 @@ struct Counted {
   size_t updates = 0;         ///< rows of them
   int64_t times_of_last = 0;  ///< of the last of these
   std::vector<int64_t> by_callbacks;
+  std::vector<size_t> logged;  ///< values by result, of the loop
 };
 
 /// Lightning's Trainer on one rank: what loops share, and the statements that need a trainer.
@@ -166,7 +167,8 @@ class Training final : public TrainerScope {
             micro_batches_,
             updates.size(),
             updates.empty() ? 0 : updates.back().times,
-            callbacks_.counted()};
+            callbacks_.counted(),
+            results == nullptr ? std::vector<size_t>() : results->counted()};
   }
   /// Counts `times` more of what has been counted since `earlier`: the world has left it out.
   void repeat_since(const Counted& earlier, int64_t times);

@@ -84,6 +84,9 @@ void Training::repeat_since(const Counted& earlier, int64_t times) {
   callbacks_.repeat_since(earlier.by_callbacks, times);
   repeat_updates_since(earlier, times);
   micro_batches_ += (micro_batches_ - earlier.micro_batches) * times;
+  if (results != nullptr) {
+    results->repeat_since(earlier.logged, times);
+  }
   log_.logger_row_count += (log_.logger_row_count - earlier.logger_rows) * times;
   log_.steps = progress.global_step;
   log_.epochs = progress.epoch;

@@ -232,6 +232,7 @@ TensorPointer Training::loss_tensor() {
     loss->ready = strategy_->loss_ready();
     loss->ready_on = compute_stream;
     loss->uses[compute_stream] = loss->ready;
+    loss->value_of_host = loss->ready;
     return loss;
   }
   return copied(strategy_->loss_of(part_), {});

@@ -155,6 +155,29 @@ std::string varying_statement(const TrainingProgram& program) {
   return why;
 }
 
+// A loss that nobody computes is a placeholder, drawn for the samples of each batch.
+bool has_placeholder_losses(const TrainingProgram& program) {
+  const auto given = [](const LoaderSettings& loader) { return loader.columns->is_given("loss"); };
+  return !program.plan.numerics && std::ranges::none_of(program.train, given);
+}
+
+bool logs_alike(const TrainingProgram& program) {
+  KeptNames kept = names_between_batches();
+  if (has_placeholder_losses(program)) {
+    kept["loss"] = Kept::value;
+  }
+  const NamesOfProgram names(*program.scenario->program, kept);
+  bool alike = true;
+  for_each_statement(*program.scenario->program, [&](const Statement& statement) {
+    const bool logs =
+        statement.kind == StatementKind::log || statement.kind == StatementKind::log_dict;
+    for_each_expression(statement, [&](const Expression& expression) {
+      alike = alike && (!logs || names.varying(expression, Kept::value).empty());
+    });
+  });
+  return alike;
+}
+
 std::string varying_callback(const TrainingProgram& program) {
   for (const CallbackSettings& callback : program.callbacks) {
     if (std::holds_alternative<EarlyStoppingSettings>(callback)) {
@@ -200,6 +223,7 @@ Repetition repetition_of(const TrainingProgram& program) {
     repetition.why_not = varying_statement(program);
   }
   repetition.batches = repetition.why_not.empty();
+  repetition.logs = program.scenario->program && logs_alike(program);
   if (repetition.batches) {
     repetition.why_not = varying_callback(program);
     repetition.epochs = repetition.why_not.empty();

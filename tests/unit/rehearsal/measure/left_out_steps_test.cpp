@@ -1,0 +1,50 @@
+// Steps that were left out, and how often each simulated one stands for them.
+#include <catch2/catch.hpp>
+
+#include "model/program/journal.hpp"
+#include "tests/unit/rehearsal/rehearsed.hpp"
+
+namespace lockstep::cli {
+namespace {
+
+std::vector<int64_t> times_of_row(const std::vector<RepeatedRows>& repeated, int64_t row) {
+  return times_repeated(
+      repeated, [row](const RepeatedRows& rows) { return rows.begin <= row && row < rows.end; });
+}
+
+TEST_CASE("a period that lies in another is repeated with it") {
+  // Rows 0-9 twice more, then rows 0-19, in which that lies, three times more.
+  const std::vector<RepeatedRows> nested = {{0, 10, 2, 1_us, 0}, {0, 20, 3, 4_us, 0}};
+  CHECK(times_of_row(nested, 5) == std::vector<int64_t>{2, 9});
+  CHECK(times_of_row(nested, 15) == std::vector<int64_t>{0, 3});
+}
+
+TEST_CASE("what is left out where a period begins lies in it, or before it") {
+  // Rows 0-9 twice more, then rows 10-19 three times more. In the first list the period of the
+  // second entry began before the first entry was left out, in the other list behind it.
+  const std::vector<RepeatedRows> within = {{0, 10, 2, 1_us, 0}, {10, 20, 3, 4_us, 0}};
+  const std::vector<RepeatedRows> behind = {{0, 10, 2, 1_us, 0}, {10, 20, 3, 4_us, 1}};
+  CHECK(times_of_row(within, 5) == std::vector<int64_t>{2, 6});
+  CHECK(times_of_row(behind, 5) == std::vector<int64_t>{2, 0});
+  CHECK(times_of_row(within, 15) == times_of_row(behind, 15));
+}
+
+// Rows of the logger fall on other batches in each of 25 epochs.
+TEST_CASE("a program that logs leaves out steps between rows, and counts all of them") {
+  const std::string text =
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: mlp}\n"
+      "data: {train: {samples: 12520, batch_size: 10}}\n"
+      "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_epochs: 50}\n"
+      "program: {training_step: [{log: {name: l, value: loss, on_step: true, on_epoch: true}}]}\n";
+  Collected collected = collect(test::source_of_text(text));
+  REQUIRE(collected.diagnostics.empty());
+  RehearseRequest request;
+  request.explore = false;
+  rehearse_all(collected.jobs, request, Judges::all, 1);
+  const Prediction& prediction = collected.jobs.front().result.results.prediction;
+  CHECK(prediction.steps == 50 * 626);
+  CHECK(prediction.simulated_steps < 50 * 626 / 4);
+}
+
+}  // namespace
+}  // namespace lockstep::cli
