@@ -41,11 +41,14 @@ std::vector<ModelledClass> modelled_classes(const StrategyRegistry& registry) {
   return found;
 }
 
-/// Without which the class is refused.
+/// Without which the class is refused, or has one unit in which most arguments change nothing.
 Pairs needed_by(const std::string& name) {
-  return name == "ModelParallelStrategy"
-             ? Pairs{{"data_parallel_size", "2"}, {"tensor_parallel_size", "1"}}
-             : Pairs{};
+  if (name == "ModelParallelStrategy") {
+    return {{"data_parallel_size", "2"}, {"tensor_parallel_size", "1"}};
+  }
+  const bool has_units =
+      name.find("FSDP") != std::string::npos || name.find("FullySharded") != std::string::npos;
+  return has_units ? Pairs{{"auto_wrap_policy", "[Linear]"}} : Pairs{};
 }
 
 std::string training_text(const std::string& name, const Pairs& given) {
@@ -56,8 +59,8 @@ std::string training_text(const std::string& name, const Pairs& given) {
   }
   return fmt::format(
       "version: 1\ncluster: {{preset: dgx-a100}}\n{}"
-      "model: {{input: [4], layers: [{{Linear: [4, 8]}}, {{BatchNorm1d: 8}}, ReLU, {{Linear: [8, "
-      "2]}}], loss: MSELoss}}\n"
+      "model: {{input: [4], layers: [{{Linear: [4, 7]}}, {{BatchNorm1d: 7}}, ReLU, {{Linear: [7, "
+      "7]}}, {{Linear: [7, 3]}}], loss: MSELoss}}\n"
       "data: {{train: {{samples: 32, batch_size: 4}}}}\n"
       "optimizer: {{Adam: {{lr: 0.1}}}}\n"
       "trainer:\n  accelerator: gpu\n  devices: {}\n  max_epochs: 1\n"
@@ -127,7 +130,11 @@ std::vector<Diagnostic> diagnostics_of(const std::string& text) {
 StrategyArguments arguments_needed_by(const std::string& name) {
   StrategyArguments arguments;
   for (const auto& [argument, value] : needed_by(name)) {
-    arguments.set(argument, int64_t{std::stoll(value)});
+    if (value == "[Linear]") {
+      arguments.set(argument, std::vector<std::string>{"Linear"});
+    } else {
+      arguments.set(argument, int64_t{std::stoll(value)});
+    }
   }
   return arguments;
 }
