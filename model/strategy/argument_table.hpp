@@ -42,7 +42,7 @@ struct StrategyArgument {
         use(own_use),
         default_in_words(in_words) {}
 
-  /// As a reader is told it.
+  /// As a page shows it.
   constexpr std::string_view shown_default() const {
     return default_in_words.empty() ? default_text : default_in_words;
   }
