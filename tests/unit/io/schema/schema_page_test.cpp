@@ -129,8 +129,9 @@ TEST_CASE("the schema says what arguments of strategies mean, and their defaults
   };
   CHECK(argument("FSDPStrategy", "forward_prefetch") ==
         nlohmann::json{{"default", false},
-                       {"description", "gathers the next unit before the forward of this one. "
-                                       "Default: false"}});
+                       {"description",
+                        "gathers the next unit before the forward of this one. "
+                        "Default: false"}});
   CHECK(argument("DeepSpeedStrategy", "reduce_bucket_size")["default"] == 200'000'000);
   CHECK(argument("DDPStrategy", "bucket_cap_mb")["default"].is_null());
   CHECK(argument("ModelParallelStrategy", "data_parallel_size")["default"] == "auto");

@@ -211,12 +211,12 @@ TEST_CASE("Lightning 2 does not read the variable of the backend") {
 // DDPSpawnStrategy of 1.7 to 1.9 takes spawn, its default, or fork.
 TEST_CASE("the spawning class of Lightning 1 takes the ways to begin that it has") {
   const auto started = [](const std::string& method) {
-    const Preparation preparation = prepare(
-        scenario_of("version: 1\nversions: {lightning: \"1.9\"}\n"
-                    "trainer: {accelerator: cpu, devices: 2, max_epochs: 1, strategy: "
-                    "{DDPSpawnStrategy: {start_method: " +
-                    method + "}}}\n"),
-        standard_strategies());
+    const Preparation preparation =
+        prepare(scenario_of("version: 1\nversions: {lightning: \"1.9\"}\n"
+                            "trainer: {accelerator: cpu, devices: 2, max_epochs: 1, strategy: "
+                            "{DDPSpawnStrategy: {start_method: " +
+                            method + "}}}\n"),
+                standard_strategies());
     return preparation.runnable()
                ? std::to_string(static_cast<int>(preparation.placement.launch.start))
                : preparation.problems.front().message + "; " + preparation.problems.front().remedy;
