@@ -159,13 +159,12 @@ constexpr AddedArgument arguments[] = {
     {launcher, "ntasks_per_node", "1", "processes of each node",
      "launcher: {srun: {nodes: 1, ntasks_per_node: 2}}"},
 
-    {strategy, "join", "false", "train under torch's Join context, for ranks of uneven batches",
+    {strategy, "join", "", "",
      "versions: {lightning: \"2.4\"}\n"
      "data: {train: {batches: 4 + (rank == 0), batch_size: 8}}\n"
      "trainer: {accelerator: gpu, devices: 2, strategy: {DDPStrategy: {join: true}}, "
      "max_epochs: 1}"},
-    {strategy, "divide_by_initial_world_size", "true",
-     "under `join`: gradients of ranks that have ended count as zeros",
+    {strategy, "divide_by_initial_world_size", "", "",
      "versions: {lightning: \"2.4\"}\n"
      "data: {train: {batches: 4 + (rank == 0), batch_size: 8}}\n"
      "trainer:\n"
@@ -173,8 +172,7 @@ constexpr AddedArgument arguments[] = {
      "  devices: 2\n"
      "  strategy: {DDPStrategy: {join: true, divide_by_initial_world_size: false}}\n"
      "  max_epochs: 1"},
-    {strategy, "throw_on_early_termination", "false",
-     "under `join`: all raise as soon as one rank has ended",
+    {strategy, "throw_on_early_termination", "", "",
      "versions: {lightning: \"2.4\"}\n"
      "data: {train: {batches: 4 + (rank == 0), batch_size: 8}}\n"
      "trainer:\n"

@@ -23,7 +23,7 @@ std::span<const ClassExample> metric_examples();
 struct AddedArgument {
   ObjectRole role;
   std::string_view name;
-  std::string_view default_text;
+  std::string_view default_text;  ///< empty, as `meaning`: what the entry of the strategy says
   std::string_view meaning;
   std::string_view lines;  ///< the smallest scenario that shows it, as sections
 };

@@ -172,8 +172,13 @@ std::string lines_of(const ClassExample& example) {
 
 KeyPage::Key key_of(ObjectRole role, const ArgumentRow& argument) {
   KeyPage::Key key{std::string(argument.name),
-                   std::string(argument.type.empty() ? "any" : argument.type), "", ""};
-  if (const AddedArgument* added = added_argument(role, argument.name)) {
+                   std::string(argument.type.empty() ? "any" : argument.type), "", "",
+                   std::nullopt};
+  if (const StrategyArgument* row = argument.of_strategy) {
+    key.default_text = row->shown_default();
+    key.meaning = row->meaning;
+    key.use = row->use;
+  } else if (const AddedArgument* added = added_argument(role, argument.name)) {
     key.default_text = added->default_text;
     key.meaning = added->meaning;
   }
@@ -225,8 +230,8 @@ KeyPage page_of_argument(std::string_view of, const AddedArgument& added,
                          const ArgumentRow& argument) {
   KeyPage page;
   page.name = fmt::format("{}.{}", of, added.name);
-  page.meaning = added.meaning;
   page.keys.push_back(key_of(added.role, argument));
+  page.meaning = page.keys.front().meaning;
   page.scenario = scenario_with(std::string(added.lines));
   return page;
 }

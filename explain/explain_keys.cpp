@@ -28,7 +28,7 @@ std::string type_of(const KeyRow& row) {
 
 KeyPage::Key key_of(const KeyRow& row) {
   return {std::string(row.key), type_of(row), std::string(row.default_text),
-          std::string(row.meaning)};
+          std::string(row.meaning), std::nullopt};
 }
 
 std::string_view meaning_of_layers(std::string_view table) {
@@ -170,25 +170,44 @@ namespace {
 
 std::string shown(const std::string& value) { return value.empty() ? "none" : value; }
 
-// Arguments of the class itself; its own documentation describes them.
-std::string own_arguments(const KeyPage& page) {
+using Keys = std::vector<KeyPage::Key>;
+
+template <class Condition>
+std::string names_where(const Keys& keys, std::string_view title, Condition condition) {
   std::string names;
-  for (const KeyPage::Key& key : page.keys) {
-    if (key.meaning.empty()) {
+  for (const KeyPage::Key& key : keys) {
+    if (condition(key)) {
       names += fmt::format(" {}", key.name);
     }
   }
   constexpr size_t width = 88;
-  return names.empty()
-             ? names
-             : fmt::format("\n  {}\n",
-                           fmt::join(wrapped("Its own arguments:" + names, width), "\n  "));
+  return names.empty() ? names
+                       : fmt::format("\n  {}\n",
+                                     fmt::join(wrapped(std::string(title) + names, width), "\n  "));
 }
 
-std::string table_of(const std::vector<KeyPage::Key>& all) {
-  std::vector<KeyPage::Key> keys;
-  std::ranges::copy_if(all, std::back_inserter(keys),
-                       [](const KeyPage::Key& key) { return !key.meaning.empty(); });
+// Arguments of the class itself; its own documentation describes them.
+std::string own_arguments(const Keys& keys) {
+  return names_where(
+      keys, "Its own arguments:", [](const KeyPage::Key& key) { return key.meaning.empty(); });
+}
+
+bool is_explained(const KeyPage::Key& key) {
+  return !key.meaning.empty() && key.use != ArgumentUse::unmodelled &&
+         key.use != ArgumentUse::no_effect;
+}
+
+std::string others_of(const Keys& keys) {
+  const auto of_use = [](ArgumentUse use) {
+    return [use](const KeyPage::Key& key) { return key.use == use; };
+  };
+  return names_where(keys, "Taken, and without effect here:", of_use(ArgumentUse::no_effect)) +
+         names_where(keys, "Not modelled:", of_use(ArgumentUse::unmodelled));
+}
+
+std::string table_of(const Keys& all) {
+  Keys keys;
+  std::ranges::copy_if(all, std::back_inserter(keys), is_explained);
   size_t name = 3;
   size_t type = 4;
   for (const KeyPage::Key& key : keys) {
@@ -203,6 +222,15 @@ std::string table_of(const std::vector<KeyPage::Key>& all) {
                         shown(key.default_text));
   }
   return text;
+}
+
+Json use_of(const KeyPage::Key& key) {
+  if (!key.use) {
+    return {};
+  }
+  return key.use == ArgumentUse::unmodelled  ? "not modelled"
+         : key.use == ArgumentUse::no_effect ? "without effect"
+                                             : "modelled";
 }
 
 }  // namespace
@@ -220,7 +248,7 @@ std::string text_of(const KeyPage& page) {
     text += fmt::format("\n  type      {}\n  default   {}\n", page.keys.front().type,
                         shown(page.keys.front().default_text));
   } else {
-    text += own_arguments(page) + table_of(page.keys);
+    text += own_arguments(page.keys) + table_of(page.keys) + others_of(page.keys);
   }
   if (!page.facts.empty()) {
     text += "\n";
@@ -246,7 +274,8 @@ Json json_of(const KeyPage& page) {
     json["keys"].push_back({{"name", key.name},
                             {"type", key.type},
                             {"default", key.default_text.empty() ? Json() : Json(key.default_text)},
-                            {"meaning", key.meaning}});
+                            {"meaning", key.meaning},
+                            {"use", use_of(key)}});
   }
   json["facts"] = page.facts;
   json["is_modelled"] = page.is_modelled;

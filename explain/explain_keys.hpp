@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "explain/json_text.hpp"
+#include "model/strategy/argument_table.hpp"
 
 namespace lockstep::cli {
 
@@ -15,7 +16,8 @@ struct KeyPage {
     std::string name;  ///< "devices"
     std::string type;  ///< "int"
     std::string default_text;
-    std::string meaning;  ///< empty: an argument of the class itself, as its home says
+    std::string meaning;               ///< empty: an argument of the class itself, as its home says
+    std::optional<ArgumentUse> use{};  ///< of an argument of a strategy
   };
   std::string name;                 ///< "trainer.devices", "trainer", "all_gather"
   std::string meaning;              ///< one line; empty: that of its keys

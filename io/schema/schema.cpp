@@ -77,6 +77,35 @@ Json scalar_definitions() {
 
 Json properties_of(const std::vector<KeyRow>& rows);
 
+std::string description_of(std::string_view meaning, std::string_view default_text) {
+  return default_text.empty() ? std::string(meaning)
+                              : fmt::format("{}. Default: {}", meaning, default_text);
+}
+
+Json json_of(const StrategyArguments::Value& value) {
+  return std::visit(
+      [](const auto& held) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(held)>, std::monostate>) {
+          return nullptr;
+        } else {
+          return held;
+        }
+      },
+      value);
+}
+
+/// What a strategy says of its arguments; the loader checks types.
+Json schema_of(const ArgumentRow& argument) {
+  Json schema = Json::object();
+  if (const StrategyArgument* row = argument.of_strategy) {
+    schema["description"] = description_of(row->meaning, row->shown_default());
+    if (const auto value = default_of(*row)) {
+      schema["default"] = json_of(*value);
+    }
+  }
+  return schema;
+}
+
 /// `Name`, `{Name: arguments}`, or `class_path` with `init_args`.
 Json object_definition(ObjectRole role) {
   Json names = Json::array();
@@ -85,7 +114,7 @@ Json object_definition(ObjectRole role) {
     names.push_back(row.name);
     Json arguments = Json::object();
     for (const ArgumentRow& argument : arguments_of(row)) {
-      arguments[std::string(argument.name)] = Json::object();
+      arguments[std::string(argument.name)] = schema_of(argument);
     }
     const bool layer = role == ObjectRole::layer;
     properties[std::string(row.name)] =
@@ -213,9 +242,7 @@ Json schema_of(const KeyRow& row) {
   }
   // Null asks for the default, in every map that a table describes.
   Json out = any_of({std::move(schema), {{"type", "null"}}});
-  out["description"] = row.default_text.empty()
-                           ? std::string(row.meaning)
-                           : fmt::format("{}. Default: {}", row.meaning, row.default_text);
+  out["description"] = description_of(row.meaning, row.default_text);
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -47,11 +48,16 @@ class StrategyArguments {
 
   void set(const std::string& name, Value value) { values_[name] = std::move(value); }
   /// Absent and `null` are both "no": is_none() tells them apart.
-  bool has(const std::string& name) const { return values_.count(name) != 0 && !is_none(name); }
-  bool is_none(const std::string& name) const {
-    const auto found = values_.find(name);
-    return found != values_.end() && std::holds_alternative<std::monostate>(found->second);
+  bool has(const std::string& name) const {
+    const Value* value = find(name);
+    return value != nullptr && !std::holds_alternative<std::monostate>(*value);
   }
+  bool is_none(const std::string& name) const {
+    const Value* value = find(name);
+    return value != nullptr && std::holds_alternative<std::monostate>(*value);
+  }
+  /// Null where it is absent.
+  const Value* find(const std::string& name) const;
   const std::map<std::string, Value>& all() const { return values_; }
   /// Whether it was there.
   bool erase(const std::string& name) { return values_.erase(name) != 0; }
@@ -65,8 +71,13 @@ class StrategyArguments {
   /// A list of texts; one text counts as a list of it.
   std::vector<std::string> texts(const std::string& name) const;
 
+  /// From now on the names that are asked for are added to these, which outlive the arguments and
+  /// all copies of them. For one thread.
+  void note_reads(std::set<std::string>* names) { reads_ = names; }
+
  private:
   std::map<std::string, Value> values_;
+  std::set<std::string>* reads_ = nullptr;
 };
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "model/strategy/registry.hpp"
 
 #include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/data_parallel/dp.hpp"
 #include "model/strategy/data_parallel/single.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
@@ -11,10 +12,44 @@
 
 namespace lockstep {
 
+namespace {
+
+const ClassOfStrategy* find_class(const StrategyEntry& entry, std::string_view name) {
+  for (const ClassOfStrategy& other : entry.other_classes) {
+    if (other.name == name) {
+      return &other;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const std::vector<StrategyArgument>& StrategyEntry::arguments_of(
+    std::string_view class_of_it) const {
+  const ClassOfStrategy* other = find_class(*this, class_of_it);
+  return other == nullptr ? arguments : other->arguments;
+}
+
+bool StrategyEntry::reads(std::string_view argument) const {
+  const StrategyArgument* row = find_argument(arguments, argument);
+  return row != nullptr && row->use == ArgumentUse::strategy;
+}
+
 const StrategyEntry* StrategyRegistry::find(std::string_view name) const {
   for (const StrategyEntry& entry : entries_) {
     if (entry.name == name || entry.class_name == name) {
       return &entry;
+    }
+  }
+  return nullptr;
+}
+
+const std::vector<StrategyArgument>* StrategyRegistry::arguments_of_class(
+    std::string_view class_name) const {
+  for (const StrategyEntry& entry : entries_) {
+    if (entry.class_name == class_name || find_class(entry, class_name) != nullptr) {
+      return &entry.arguments_of(class_name);
     }
   }
   return nullptr;
@@ -39,11 +74,13 @@ StrategyRegistry standard_strategies() {
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {
     StrategyEntry entry = distributed_data_parallel();
     entry.name = name;
+    entry.other_classes = {{"DDPSpawnStrategy", spawned_ddp_arguments()}};
     registry.add(std::move(entry));
   }
   StrategyEntry spawned = sharded_data_parallel();
   spawned.name = "ddp_sharded_spawn";
   spawned.class_name = "DDPSpawnShardedStrategy";
+  spawned.arguments.push_back(start_method_of_spawn);
   registry.add(std::move(spawned));
   return registry;
 }

@@ -4,10 +4,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "model/core/site.hpp"
+#include "model/strategy/argument_table.hpp"
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/strategy.hpp"
 #include "model/strategy/traits.hpp"
@@ -37,12 +39,19 @@ struct ArgumentsOfSize {
   std::string why_not{};                                    ///< empty: they can
 };
 
+/// A class of Lightning that makes a strategy with arguments, or defaults, of its own.
+struct ClassOfStrategy {
+  std::string name;
+  std::vector<StrategyArgument> arguments;
+};
+
 struct StrategyEntry {
   std::string name;        ///< "ddp"
   std::string class_name;  ///< "DDPStrategy"
   StrategyTraits traits;
-  std::vector<std::string> arguments;  ///< that the factory understands
-  std::vector<Site> sites;             ///< what its operations are called in findings
+  /// Of the class, in the order in which positional ones get their names.
+  std::vector<StrategyArgument> arguments;
+  std::vector<Site> sites;  ///< what its operations are called in findings
   StrategyFactory make;
   /// Classes of modules whose forward it runs again in the backward; `blocks` alone: what repeats.
   /// Does not throw: `make` refuses what cannot be. Null: it has no such argument.
@@ -56,6 +65,13 @@ struct StrategyEntry {
   std::function<ArgumentsOfSize(const StrategyArguments& arguments, int64_t ranks)> of_size{};
   /// To be proposed where memory is short, from the least to the most division.
   std::vector<DividedState> divided{};
+  /// Classes beside `class_name` that make it.
+  std::vector<ClassOfStrategy> other_classes{};
+
+  /// Of one of its classes; those of `class_name` for every other name.
+  const std::vector<StrategyArgument>& arguments_of(std::string_view class_of_it) const;
+  /// Whether the strategy is made with it.
+  bool reads(std::string_view argument) const;
 };
 
 /// The strategies that a program knows. A strategy outside this tree is added with one line.
@@ -64,6 +80,8 @@ class StrategyRegistry {
   void add(StrategyEntry entry) { entries_.push_back(std::move(entry)); }
   /// By name or class name; null when unknown.
   const StrategyEntry* find(std::string_view name) const;
+  /// The arguments of a class that makes one of the strategies; null: none of them.
+  const std::vector<StrategyArgument>* arguments_of_class(std::string_view class_name) const;
   /// Those of the entry; of a strategy that is not known the default ones.
   StrategyTraits traits_of(std::string_view name) const;
   const std::vector<StrategyEntry>& entries() const { return entries_; }

@@ -86,8 +86,7 @@ class Adviser {
 
   void try_argument(const std::string& name, const PlainValue& value) {
     const StrategyEntry* entry = strategies().find(rehearsal_.run.preparation.registered_strategy);
-    if (entry == nullptr || std::find(entry->arguments.begin(), entry->arguments.end(), name) ==
-                                entry->arguments.end()) {
+    if (entry == nullptr || !entry->reads(name)) {
       return;
     }
     Scenario variant = prober_.base();

@@ -49,6 +49,14 @@ const ClassRow* find_class(ObjectRole role, std::string_view name) {
 
 std::vector<ArgumentRow> arguments_of(const ClassRow& row) {
   std::vector<ArgumentRow> arguments;
+  for (const StrategyArgument& argument : row.of_strategy) {
+    if (argument.use != ArgumentUse::by_name) {
+      arguments.push_back({argument.name, argument.type, &argument});
+    }
+  }
+  if (!arguments.empty()) {
+    return arguments;
+  }
   std::string_view rest = row.arguments;
   while (!rest.empty()) {
     const size_t space = rest.find(' ');
@@ -58,8 +66,8 @@ std::vector<ArgumentRow> arguments_of(const ClassRow& row) {
       continue;  // the table joins words of several rows
     }
     const size_t colon = word.find(':');
-    arguments.push_back(
-        {word.substr(0, colon), colon == std::string_view::npos ? "" : word.substr(colon + 1)});
+    arguments.push_back({word.substr(0, colon),
+                         colon == std::string_view::npos ? "" : word.substr(colon + 1), nullptr});
   }
   return arguments;
 }

@@ -1,27 +1,22 @@
 #include <array>
+#include <vector>
 
 #include "io/scenario/classes/catalogue_tables.hpp"
+#include "model/strategy/registry.hpp"
 
 // Names and arguments as in Lightning 1.5 to 2.6 (pytorch_lightning/strategies, callbacks, loggers,
 // profilers, plugins), the union over the versions; which of them a version has is decided where
-// the trainer is built.
+// the trainer is built. The arguments of strategies that are modelled stand in model/strategy.
 
 namespace lockstep {
 namespace {
 
-#define LOCKSTEP_DDP_ARGUMENTS                                                        \
-  "find_unused_parameters:bool static_graph:bool bucket_cap_mb:float "                \
-  "broadcast_buffers:bool gradient_as_bucket_view:bool process_group_backend:text "   \
-  "timeout ddp_comm_hook ddp_comm_state ddp_comm_wrapper model_averaging_period:int " \
-  "start_method:text check_reduction:bool delay_all_reduce_named_params "             \
-  "skip_all_reduce_unused_params:bool"
-
 constexpr auto strategies = std::to_array<ClassRow>({
     {"auto", ""},
     {"single_device", ""},
-    {"SingleDeviceStrategy", "device"},
+    {"SingleDeviceStrategy", ""},
     {"dp", ""},
-    {"DataParallelStrategy", "parallel_devices:list"},
+    {"DataParallelStrategy", ""},
     {"ddp", ""},
     {"ddp_find_unused_parameters_true", ""},
     {"ddp_find_unused_parameters_false", ""},
@@ -34,44 +29,28 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"ddp_notebook", ""},
     {"ddp_notebook_find_unused_parameters_true", ""},
     {"ddp_notebook_find_unused_parameters_false", ""},
-    // join and divide_by_initial_world_size are those of torch's Join context, which Lightning does
-    // not pass on: here they belong to the strategy that they change.
-    {"DDPStrategy", LOCKSTEP_DDP_ARGUMENTS " join:bool divide_by_initial_world_size:bool"
-                                           " throw_on_early_termination:bool"},
-    {"DDPSpawnStrategy", LOCKSTEP_DDP_ARGUMENTS},
+    {"DDPStrategy", ""},
+    {"DDPSpawnStrategy", ""},
     {"ddp2", ""},
-    {"DDP2Strategy", LOCKSTEP_DDP_ARGUMENTS},
+    {"DDP2Strategy",
+     "find_unused_parameters:bool static_graph:bool bucket_cap_mb:float broadcast_buffers:bool "
+     "gradient_as_bucket_view:bool process_group_backend:text timeout ddp_comm_hook "
+     "ddp_comm_state ddp_comm_wrapper model_averaging_period:int check_reduction:bool"},
     {"ddp_sharded", ""},
     {"ddp_sharded_find_unused_parameters_false", ""},
     {"ddp_sharded_spawn", ""},
     {"ddp_sharded_spawn_find_unused_parameters_false", ""},
-    {"DDPShardedStrategy", LOCKSTEP_DDP_ARGUMENTS " reduce_buffer_size:int reduce_fp16:bool "
-                                                  "sync_models_at_startup:bool"},
-    {"DDPSpawnShardedStrategy",
-     LOCKSTEP_DDP_ARGUMENTS " reduce_buffer_size:int "
-                            "reduce_fp16:bool sync_models_at_startup:bool"},
+    {"DDPShardedStrategy", ""},
+    {"DDPSpawnShardedStrategy", ""},
     {"fsdp", ""},
     {"ddp_fully_sharded", ""},
-    {"DDPFullyShardedStrategy",
-     "cpu_offload:bool flatten_parameters:bool reshard_after_forward:bool "
-     "move_grads_to_cpu:bool fp32_reduce_scatter:bool compute_dtype:text bucket_cap_mb:float "
-     "auto_wrap_policy "
-     "min_num_params:int state_dict_to_cpu:bool process_group_backend:text timeout"},
+    {"DDPFullyShardedStrategy", ""},
     {"fsdp_native", ""},
     {"fsdp_native_full_shard_offload", ""},
-    {"DDPFullyShardedNativeStrategy",
-     "cpu_offload backward_prefetch:text mixed_precision activation_checkpointing "
-     "sharding_strategy:text auto_wrap_policy forward_prefetch:bool limit_all_gathers:bool "
-     "use_orig_params:bool sync_module_states:bool process_group_backend:text timeout"},
+    {"DDPFullyShardedNativeStrategy", ""},
     {"fsdp_cpu_offload", ""},
-    {"FSDPStrategy",
-     "sharding_strategy:text auto_wrap_policy cpu_offload backward_prefetch:text "
-     "forward_prefetch:bool limit_all_gathers:bool mixed_precision use_orig_params:bool "
-     "sync_module_states:bool state_dict_type:text activation_checkpointing_policy "
-     "activation_checkpointing device_mesh process_group_backend:text timeout"},
-    {"ModelParallelStrategy",
-     "data_parallel_size tensor_parallel_size fully_shard:map save_distributed_checkpoint:bool "
-     "process_group_backend:text timeout"},
+    {"FSDPStrategy", ""},
+    {"ModelParallelStrategy", ""},
     {"deepspeed", ""},
     {"deepspeed_stage_1", ""},
     {"deepspeed_stage_1_offload", ""},
@@ -80,19 +59,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"deepspeed_stage_3", ""},
     {"deepspeed_stage_3_offload", ""},
     {"deepspeed_stage_3_offload_nvme", ""},
-    {"DeepSpeedStrategy",
-     "zero_optimization:bool stage:int remote_device:text offload_optimizer:bool "
-     "offload_parameters:bool offload_params_device:text nvme_path:text params_buffer_count:int "
-     "params_buffer_size:int max_in_cpu:int offload_optimizer_device:text "
-     "optimizer_buffer_count:int block_size:int queue_depth:int single_submit:bool "
-     "overlap_events:bool thread_count:int pin_memory:bool sub_group_size:int "
-     "contiguous_gradients:bool overlap_comm:bool allgather_partitions:bool "
-     "reduce_scatter:bool allgather_bucket_size:int reduce_bucket_size:int "
-     "zero_allow_untested_optimizer:bool logging_batch_size_per_gpu config logging_level "
-     "loss_scale:float initial_scale_power:int loss_scale_window:int hysteresis:int "
-     "min_loss_scale:int partition_activations:bool cpu_checkpointing:bool "
-     "contiguous_memory_optimization:bool synchronize_checkpoint_boundary:bool "
-     "load_full_weights:bool process_group_backend:text timeout exclude_frozen_parameters:bool"},
+    {"DeepSpeedStrategy", ""},
     {"horovod", ""},
     {"HorovodStrategy",
      "backward_passes_per_step:int op:text gradient_predivide_factor:float compression:text "
@@ -109,7 +76,6 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"PipelineStrategy", "schedule:text n_microbatches:int stages:int"},
     {"ParameterServerStrategy", "mode:text servers:int max_staleness:int"},
 });
-#undef LOCKSTEP_DDP_ARGUMENTS
 
 constexpr auto callbacks = std::to_array<ClassRow>({
     {"EarlyStopping",
@@ -205,7 +171,19 @@ constexpr auto plugins = std::to_array<ClassRow>({
 
 }  // namespace
 
-std::span<const ClassRow> strategy_classes() { return strategies; }
+std::span<const ClassRow> strategy_classes() {
+  static const StrategyRegistry registry = standard_strategies();
+  static const std::vector<ClassRow> rows = [] {
+    std::vector<ClassRow> filled(strategies.begin(), strategies.end());
+    for (ClassRow& row : filled) {
+      if (const auto* arguments = registry.arguments_of_class(row.name)) {
+        row.of_strategy = *arguments;
+      }
+    }
+    return filled;
+  }();
+  return rows;
+}
 std::span<const ClassRow> callback_classes() { return callbacks; }
 std::span<const ClassRow> logger_classes() { return loggers; }
 std::span<const ClassRow> profiler_classes() { return profilers; }

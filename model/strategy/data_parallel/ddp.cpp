@@ -1,5 +1,6 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 
+#include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 
@@ -269,16 +270,17 @@ Bytes bucket_cap_of(double mebibytes) {
 }
 
 DataParallelOptions options_from(const StrategyArguments& arguments) {
+  const ArgumentReader read(arguments, ddp_arguments());
   DataParallelOptions options;
-  options.find_unused_parameters = arguments.boolean("find_unused_parameters", false);
-  options.static_graph = arguments.boolean("static_graph", false);
-  options.gradient_as_bucket_view = arguments.boolean("gradient_as_bucket_view", false);
-  options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);
-  options.join = arguments.boolean("join", false);
-  options.divide_by_initial_world_size = arguments.boolean("divide_by_initial_world_size", true);
-  options.throw_on_early_termination = arguments.boolean("throw_on_early_termination", false);
+  options.find_unused_parameters = read.boolean("find_unused_parameters");
+  options.static_graph = read.boolean("static_graph");
+  options.gradient_as_bucket_view = read.boolean("gradient_as_bucket_view");
+  options.broadcast_buffers = read.boolean("broadcast_buffers");
+  options.join = read.boolean("join");
+  options.divide_by_initial_world_size = read.boolean("divide_by_initial_world_size");
+  options.throw_on_early_termination = read.boolean("throw_on_early_termination");
   if (arguments.has("bucket_cap_mb")) {
-    options.bucket_cap = bucket_cap_of(arguments.number("bucket_cap_mb", 25));
+    options.bucket_cap = bucket_cap_of(read.number("bucket_cap_mb"));
   }
   return options;
 }
@@ -290,14 +292,7 @@ StrategyEntry distributed_data_parallel() {
   entry.name = "ddp";
   entry.class_name = "DDPStrategy";
   entry.traits.wraps_in_ddp = true;
-  entry.arguments = {"find_unused_parameters",
-                     "static_graph",
-                     "gradient_as_bucket_view",
-                     "broadcast_buffers",
-                     "bucket_cap_mb",
-                     "join",
-                     "divide_by_initial_world_size",
-                     "throw_on_early_termination"};
+  entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
   for (const std::string_view step : ddp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

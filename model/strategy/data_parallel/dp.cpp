@@ -293,6 +293,9 @@ StrategyEntry data_parallel() {
   entry.name = "dp";
   entry.class_name = "DataParallelStrategy";
   entry.traits = {.layout = ProcessLayout::one_for_all_devices, .one_node = true};
+  entry.arguments = {{"parallel_devices", "list", "null",
+                      "the devices; `devices` of the Trainer names them", ArgumentUse::unmodelled,
+                      "null: those of `devices`"}};
   for (const std::string_view step : {copy_parameters, copy_buffers, gather_outputs,
                                       scatter_gradients, add_gradients, optimizer_update}) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});

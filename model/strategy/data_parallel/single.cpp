@@ -48,7 +48,8 @@ StrategyEntry single_device() {
   return {"single_device",
           "SingleDeviceStrategy",
           {.layout = ProcessLayout::one_for_one_device},
-          {},
+          {{"device", "", "null", "the device; `accelerator` and `devices` of the Trainer name it",
+            ArgumentUse::unmodelled, "null: that of `devices`"}},
           {{std::string(single_update), "", 0, 0, "", "", {}, ""}},
           [](const TrainingPlan& plan, const StrategyArguments&) {
             return std::make_unique<SingleDevice>(plan);

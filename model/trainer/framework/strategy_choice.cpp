@@ -275,9 +275,16 @@ std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accel
 
 bool start_by(const std::string& method, const StrategyRegistry& registry, StrategyChoice& choice) {
   if (method == "popen") {
-    return true;
+    return choice.start == script;
   }
-  const std::string name = choice.name + "_" + method;
+  // ddp_spawn and ddp_fork are registered with a method of their own, which the argument replaces.
+  std::string of_script = choice.name;
+  for (const std::string_view other : {"_spawn", "_fork"}) {
+    if (of_script.ends_with(other)) {
+      of_script.erase(of_script.size() - other.size());
+    }
+  }
+  const std::string name = of_script + "_" + method;
   if ((method != "spawn" && method != "fork") || registry.find(name) == nullptr) {
     return false;
   }

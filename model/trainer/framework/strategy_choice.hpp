@@ -54,8 +54,9 @@ struct NamedByAccelerator {
 };
 std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator);
 
-/// Applies `start_method` of 2.x (popen, spawn, fork): a strategy is registered under a name for
-/// each way to start it, NAME_spawn and NAME_fork. False where there is no such way.
+/// Applies `start_method` (popen, spawn, fork; of the spawning classes of 1.x spawn, fork): a
+/// strategy is registered under a name for each way to start it, NAME_spawn and NAME_fork. False
+/// where there is no such way.
 bool start_by(const std::string& method, const StrategyRegistry& registry, StrategyChoice& choice);
 
 /// The newest Lightning that has this name or class; nothing: the newest of all.

@@ -12,9 +12,14 @@ namespace {
 
 using Kind = Problem::Kind;
 
-// Arguments that have been understood before the strategy is made.
+// Of what makes and joins the processes of any strategy: read before the strategy is made.
 bool is_read_before(const std::string& argument) {
   return argument == "process_group_backend" || argument == "start_method";
+}
+
+// Not modelled, but with the value that it has in any case.
+bool changes_nothing(const StrategyArgument& row, const PlainValue& value) {
+  return value.is_null() || text_of(value) == row.default_text;
 }
 
 void set_arguments(Preparation& preparation, const Object& strategy, const StrategyEntry& entry,
@@ -23,15 +28,14 @@ void set_arguments(Preparation& preparation, const Object& strategy, const Strat
     if (is_read_before(argument.name)) {
       continue;
     }
-    const bool known = std::find(entry.arguments.begin(), entry.arguments.end(), argument.name) !=
-                       entry.arguments.end();
-    if (!known) {
+    const StrategyArgument* row = find_argument(entry.arguments_of(strategy.name), argument.name);
+    if (row != nullptr && row->use != ArgumentUse::unmodelled) {
+      set_argument(argument.name, argument.value, arguments);
+    } else if (row == nullptr || !changes_nothing(*row, argument.value)) {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
                               entry.class_name));
-      continue;
     }
-    set_argument(argument.name, argument.value, arguments);
   }
 }
 

@@ -346,14 +346,15 @@ class Placing {
     }
   }
 
-  // 2.x has one class for all ways to start.
+  // 2.x has one class for all ways to start, 1.x one for spawn and fork.
   void read_start_method(StrategyChoice& choice) {
     const PlainValue* method =
         trainer_.strategy ? trainer_.strategy->find("start_method") : nullptr;
     const std::string* text = method == nullptr ? nullptr : method->get_if<std::string>();
     if (text != nullptr && !start_by(*text, registry_, choice)) {
       add_problem(preparation_, Kind::invalid, method->place,
-                  fmt::format("`start_method` cannot be {}", *text), "use popen, spawn or fork");
+                  fmt::format("`start_method` cannot be {}", *text),
+                  choice.start == StartMethod::script ? "use popen, spawn or fork" : "use spawn");
     }
   }
 

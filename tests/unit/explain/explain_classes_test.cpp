@@ -114,6 +114,51 @@ TEST_CASE("a class is found by name, by role and name, and by an argument of its
   CHECK_FALSE(find_class_page("NoSuchClass"));
 }
 
+TEST_CASE("every argument of a modelled strategy is explained, with its default") {
+  const StrategyRegistry registry = standard_strategies();
+  for (const ClassRow& row : classes(ObjectRole::strategy)) {
+    if (registry.arguments_of_class(row.name) == nullptr) {
+      continue;
+    }
+    INFO(row.name);
+    const auto page = find_class_page(row.name);
+    REQUIRE(page);
+    CHECK(page->is_modelled);
+    for (const KeyPage::Key& key : page->keys) {
+      INFO(key.name);
+      CHECK_FALSE(key.meaning.empty());
+      CHECK_FALSE(key.default_text.empty());
+      CHECK(key.use);
+    }
+    CHECK(text_of(*page).find("Its own arguments") == std::string::npos);
+  }
+}
+
+TEST_CASE("the page of a strategy has a table of its arguments, and those without effect apart") {
+  const std::string fsdp = text_of(*find_class_page("FSDPStrategy"));
+  CHECK(fsdp.find("  use_orig_params ") != std::string::npos);
+  CHECK(fsdp.find("bool  gathers the next unit before the forward of this one (false)\n") !=
+        std::string::npos);
+  CHECK(fsdp.find("\n  Not modelled: timeout ignored_modules") != std::string::npos);
+  CHECK(fsdp.find("gathers_optimizer_state") == std::string::npos);  // no scenario writes it
+  const std::string deepspeed = text_of(*find_class_page("DeepSpeedStrategy"));
+  const size_t apart = deepspeed.find("\n  Taken, and without effect here: remote_device ");
+  REQUIRE(apart != std::string::npos);
+  CHECK(deepspeed.find("  stage ") < apart);
+  CHECK(deepspeed.find("nvme_path") > apart);
+  CHECK(find_class_page("join")->keys.front().default_text == "false");
+  const Json json = json_of(*find_class_page("DeepSpeedStrategy"));
+  for (const Json& key : json["keys"]) {
+    if (key["name"] == "stage") {
+      CHECK(key["default"] == "2");
+      CHECK(key["use"] == "modelled");
+    } else if (key["name"] == "nvme_path") {
+      CHECK(key["use"] == "without effect");
+    }
+  }
+  CHECK(json_of(*find_class_page("EarlyStopping"))["keys"][0]["use"].is_null());
+}
+
 TEST_CASE("every name that is known and not modelled has a page that says so") {
   for (const ObjectRole role : explained_roles()) {
     for (const std::string_view name : known_classes(role)) {

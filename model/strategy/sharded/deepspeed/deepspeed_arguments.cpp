@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
@@ -19,8 +20,7 @@ constexpr std::array<const char*, 4> of_activations = {"partition_activations", 
                                                        "contiguous_memory_optimization",
                                                        "synchronize_checkpoint_boundary"};
 
-bool is_drive(const StrategyArguments& arguments, const char* device) {
-  const std::string where = arguments.text(device, "cpu");
+bool is_drive(const std::string& where, const char* device) {
   if (where != "cpu" && where != "nvme") {
     throw ArgumentProblem(fmt::format("strategy argument {} must be cpu or nvme", device), device);
   }
@@ -28,37 +28,40 @@ bool is_drive(const StrategyArguments& arguments, const char* device) {
 }
 
 // `thread_count` is not the key that DeepSpeed reads (swap_tensor/aio_config.py).
-void set_offload(const StrategyArguments& arguments, DeepSpeedOptions& options) {
-  options.offloads_optimizer = arguments.boolean("offload_optimizer", false);
-  options.offloads_parameters = arguments.boolean("offload_parameters", false);
+void set_offload(const ArgumentReader& read, DeepSpeedOptions& options) {
+  options.offloads_optimizer = read.boolean("offload_optimizer");
+  options.offloads_parameters = read.boolean("offload_parameters");
+  const auto goes_on = [&](const char* device) { return is_drive(read.text(device), device); };
   DriveOptions& drive = options.drive;
-  drive.optimizer = is_drive(arguments, "offload_optimizer_device") && options.offloads_optimizer;
-  drive.parameters = is_drive(arguments, "offload_params_device") && options.offloads_parameters;
-  is_drive(arguments, "remote_device");
-  const auto count = [&](const char* name, int64_t otherwise, int64_t least) {
-    return argument_at_least(least, name, arguments.integer(name, otherwise));
+  drive.optimizer = goes_on("offload_optimizer_device") && options.offloads_optimizer;
+  drive.parameters = goes_on("offload_params_device") && options.offloads_parameters;
+  const auto count = [&](const char* name, int64_t least) {
+    return argument_at_least(least, name, read.integer(name));
   };
-  drive.optimizer_buffers = count("optimizer_buffer_count", drive.optimizer_buffers, 1);
-  drive.parameter_buffers = count("params_buffer_count", drive.parameter_buffers, 0);
-  drive.parameter_buffer_elements = count("params_buffer_size", drive.parameter_buffer_elements, 0);
-  drive.parameters_in_host = count("max_in_cpu", drive.parameters_in_host, 0);
-  drive.block_bytes = count("block_size", drive.block_bytes, 1);
+  drive.optimizer_buffers = count("optimizer_buffer_count", 1);
+  drive.parameter_buffers = count("params_buffer_count", 0);
+  drive.parameter_buffer_elements = count("params_buffer_size", 0);
+  drive.parameters_in_host = count("max_in_cpu", 0);
+  drive.block_bytes = count("block_size", 1);
 }
 
 // Arguments of Lightning's class (strategies/deepspeed.py), which makes a configuration of them.
 DeepSpeedOptions from_arguments(const StrategyArguments& arguments) {
+  const ArgumentReader read(arguments, deepspeed_arguments());
   DeepSpeedOptions options;
-  options.stage = arguments.boolean("zero_optimization", true) ? arguments.integer("stage", 2) : 0;
-  options.contiguous_gradients = arguments.boolean("contiguous_gradients", true);
-  options.overlap_comm = arguments.boolean("overlap_comm", true);
-  options.reduce_scatter = arguments.boolean("reduce_scatter", true);
-  options.reduce_bucket_size = argument_at_least(
-      1, "reduce_bucket_size", arguments.integer("reduce_bucket_size", options.reduce_bucket_size));
-  options.sub_group_size = argument_at_least(
-      1, "sub_group_size", arguments.integer("sub_group_size", options.sub_group_size));
-  set_offload(arguments, options);
+  options.stage = read.boolean("zero_optimization") ? read.integer("stage") : 0;
+  options.contiguous_gradients = read.boolean("contiguous_gradients");
+  options.overlap_comm = read.boolean("overlap_comm");
+  options.reduce_scatter = read.boolean("reduce_scatter");
+  options.reduce_bucket_size =
+      argument_at_least(1, "reduce_bucket_size", read.integer("reduce_bucket_size"));
+  options.sub_group_size = argument_at_least(1, "sub_group_size", read.integer("sub_group_size"));
+  set_offload(read, options);
+  if (arguments.has("remote_device")) {
+    is_drive(read.text("remote_device"), "remote_device");
+  }
   for (const char* name : of_activations) {
-    if (arguments.boolean(name, false)) {
+    if (read.boolean(name)) {
       throw UnmodelledArgument(
           fmt::format("`{}` of DeepSpeedStrategy is not modelled: `checkpoint: true` of a "
                       "Sequential is",
@@ -121,6 +124,11 @@ constexpr std::array<std::string_view, 9> beside_config = {"config",
                                                            "load_full_weights",
                                                            "exclude_frozen_parameters"};
 
+bool differs_from_default(const StrategyArguments& arguments, const std::string& name) {
+  const StrategyArgument* row = find_argument(deepspeed_arguments(), name);
+  return arguments.has(name) && *arguments.find(name) != default_of(*row);
+}
+
 // stage_1_and_2.py asks only whether there is a device.
 constexpr const char* not_to_the_drive =
     "`nvme` is `cpu` here: stage 3 alone offloads further than to host memory";
@@ -156,6 +164,7 @@ std::vector<std::pair<std::string, std::string>> without_effect(
     }
     return found;
   }
+  const ArgumentReader read(arguments, deepspeed_arguments());
   const DeepSpeedOptions options = from_arguments(arguments);
   if (options.offloads_parameters && options.stage != 3) {
     found.emplace_back("offload_parameters",
@@ -168,11 +177,11 @@ std::vector<std::pair<std::string, std::string>> without_effect(
   }
   for (const auto& [device, offload] : {std::pair("offload_optimizer_device", "offload_optimizer"),
                                         std::pair("offload_params_device", "offload_parameters")}) {
-    if (arguments.has(device) && !arguments.boolean(offload, false)) {
+    if (differs_from_default(arguments, device) && !read.boolean(offload)) {
       found.emplace_back(device, fmt::format("`{}` has no effect without `{}`", device, offload));
     }
   }
-  if (arguments.has("thread_count")) {
+  if (differs_from_default(arguments, "thread_count")) {
     found.emplace_back("thread_count",
                        "`thread_count` has no effect: DeepSpeed reads `intra_op_parallelism` of "
                        "`aio` in its place");
@@ -228,46 +237,7 @@ StrategyEntry deepspeed() {
                   .scales_loss_itself = true,
                   .has_host_optimizer = true,
                   .gathers_parameters = "deepspeed.zero.GatheredParameters"};
-  entry.arguments = {"zero_optimization",
-                     "stage",
-                     "remote_device",
-                     "offload_optimizer",
-                     "offload_parameters",
-                     "offload_params_device",
-                     "offload_optimizer_device",
-                     "contiguous_gradients",
-                     "overlap_comm",
-                     "allgather_partitions",
-                     "reduce_scatter",
-                     "allgather_bucket_size",
-                     "reduce_bucket_size",
-                     "sub_group_size",
-                     "zero_allow_untested_optimizer",
-                     "logging_batch_size_per_gpu",
-                     "logging_level",
-                     "pin_memory",
-                     "nvme_path",
-                     "params_buffer_count",
-                     "params_buffer_size",
-                     "max_in_cpu",
-                     "optimizer_buffer_count",
-                     "block_size",
-                     "queue_depth",
-                     "single_submit",
-                     "overlap_events",
-                     "thread_count",
-                     "partition_activations",
-                     "cpu_checkpointing",
-                     "contiguous_memory_optimization",
-                     "synchronize_checkpoint_boundary",
-                     "load_full_weights",
-                     "exclude_frozen_parameters",
-                     "config",
-                     "loss_scale",
-                     "initial_scale_power",
-                     "loss_scale_window",
-                     "hysteresis",
-                     "min_loss_scale"};
+  entry.arguments = {deepspeed_arguments().begin(), deepspeed_arguments().end()};
   for (const std::string_view step : deepspeed_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_keys.hpp"
 
@@ -21,19 +22,23 @@ int64_t argument_at_least(int64_t least, const std::string& name, int64_t value)
 // backward raises beyond (LossScaler::too_large).
 LossScaler::Options deepspeed_loss_scale(const StrategyArguments& arguments,
                                          const std::string& prefix) {
+  // DeepSpeed's own defaults (runtime/constants.py) are those of Lightning's arguments.
+  const StrategyArguments none;
+  const ArgumentReader defaults(none, deepspeed_arguments());
   LossScaler::Options options;
   const auto name = [&prefix](const char* key) { return prefix + key; };
-  options.loss_scale = arguments.number(name("loss_scale"), 0);
+  options.loss_scale = arguments.number(name("loss_scale"), defaults.number("loss_scale"));
   if (!(options.loss_scale >= 0)) {
     throw ArgumentProblem(
         fmt::format("{} must be 0, for a dynamic one, or more", name("loss_scale")),
         name("loss_scale"));
   }
-  const auto whole = [&](const char* key, double otherwise) {
+  const auto whole = [&](const char* key) {
     constexpr double bound = 1e9;  // numbers are often written as 1e3
-    return static_cast<int64_t>(std::clamp(arguments.number(name(key), otherwise), -bound, bound));
+    return static_cast<int64_t>(
+        std::clamp(arguments.number(name(key), defaults.number(key)), -bound, bound));
   };
-  options.initial_scale_power = whole("initial_scale_power", 16);
+  options.initial_scale_power = whole("initial_scale_power");
   constexpr int64_t smallest = -1074;
   if (options.initial_scale_power < smallest) {
     throw ArgumentProblem(
@@ -41,11 +46,11 @@ LossScaler::Options deepspeed_loss_scale(const StrategyArguments& arguments,
                     name("initial_scale_power"), smallest),
         name("initial_scale_power"));
   }
-  options.window =
-      argument_at_least(1, name("loss_scale_window"), whole("loss_scale_window", 1000));
+  options.window = argument_at_least(1, name("loss_scale_window"), whole("loss_scale_window"));
   // With less the scale would never fall.
-  options.hysteresis = argument_at_least(1, name("hysteresis"), whole("hysteresis", 2));
-  options.min_loss_scale = arguments.number(name("min_loss_scale"), 1);
+  options.hysteresis = argument_at_least(1, name("hysteresis"), whole("hysteresis"));
+  options.min_loss_scale =
+      arguments.number(name("min_loss_scale"), defaults.number("min_loss_scale"));
   return options;
 }
 
@@ -76,11 +81,9 @@ class Configuration {
 
   // "auto" stands for the default: Lightning fills in sizes of batches itself.
   bool has(const std::string& key) const {
-    const auto& all = arguments_.all();
-    const auto found = all.find("config." + key);
-    const auto* text = found == all.end() ? nullptr : std::get_if<std::string>(&found->second);
-    return found != all.end() && !arguments_.is_none("config." + key) &&
-           (text == nullptr || *text != "auto");
+    const StrategyArguments::Value* value = arguments_.find("config." + key);
+    const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+    return arguments_.has("config." + key) && (text == nullptr || *text != "auto");
   }
   bool boolean(const std::string& key, bool otherwise) const {
     return has(key) ? arguments_.boolean("config." + key, otherwise) : otherwise;

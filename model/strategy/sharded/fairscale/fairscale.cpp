@@ -1,5 +1,8 @@
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
 
+#include <array>
+
+#include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/exchange/object_exchange.hpp"
 #include "model/strategy/layout/parameter_owners.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
@@ -208,19 +211,47 @@ std::vector<KnownDifference> ShardedDataParallel::known_differences() {
 
 namespace {
 
+// pytorch_lightning/strategies/sharded.py up to 1.9, fairscale/nn/data_parallel/sharded_ddp.py.
+constexpr std::array sharded_rows{
+    StrategyArgument{"find_unused_parameters", "bool", "false",
+                     "of torch's DistributedDataParallel, which is not used here",
+                     ArgumentUse::no_effect},
+    StrategyArgument{"broadcast_buffers", "bool", "true",
+                     "rank 0's buffers are everybody's, before each forward"},
+    process_group_backend,
+    process_group_timeout,
+    ddp_comm_hook,
+    ddp_comm_state,
+    ddp_comm_wrapper,
+    model_averaging_period,
+    StrategyArgument{"reduce_buffer_size", "int", "null",
+                     "elements of each owner's buffer for small gradients", ArgumentUse::strategy,
+                     "null: 0 on one node, 8388608 on several"},
+    StrategyArgument{"reduce_fp16", "bool", "false",
+                     "gradients travel in fp16, where no buffer is used"},
+    StrategyArgument{"sync_models_at_startup", "bool", "true",
+                     "rank 0's parameters and buffers are everybody's at the beginning"},
+    StrategyArgument{"auto_refresh_trainable", "bool", "true",
+                     "looks in every forward for parameters that have been frozen or unfrozen",
+                     ArgumentUse::unmodelled},
+    StrategyArgument{"warn_on_trainable_params_changed", "bool", "true",
+                     "warns where parameters have been frozen or unfrozen", ArgumentUse::no_effect},
+};
+
 ShardedDataParallelOptions options_from(const TrainingPlan& plan,
                                         const StrategyArguments& arguments) {
+  const ArgumentReader read(arguments, sharded_rows);
   ShardedDataParallelOptions options;
   if (arguments.has("reduce_buffer_size")) {
-    options.reduce_buffer_size = arguments.integer("reduce_buffer_size", 0);
+    options.reduce_buffer_size = read.integer("reduce_buffer_size");
     if (*options.reduce_buffer_size < 0) {
       throw ArgumentProblem("strategy argument reduce_buffer_size must be at least 0",
                             "reduce_buffer_size");
     }
   }
-  options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);
-  options.sync_models_at_startup = arguments.boolean("sync_models_at_startup", true);
-  options.reduce_fp16 = arguments.boolean("reduce_fp16", false);
+  options.broadcast_buffers = read.boolean("broadcast_buffers");
+  options.sync_models_at_startup = read.boolean("sync_models_at_startup");
+  options.reduce_fp16 = read.boolean("reduce_fp16");
   if (plan.types().is_mixed() && plan.activation_dtype == DType::fp16) {
     options.clips_by_whole_norm = true;
     options.broadcast = ShardedDataParallelOptions::Broadcast::half_between_nodes;
@@ -235,8 +266,7 @@ StrategyEntry sharded_data_parallel() {
   entry.name = "ddp_sharded";
   entry.class_name = "DDPShardedStrategy";
   entry.traits = {.takes_apex = false};
-  entry.arguments = {"find_unused_parameters", "reduce_buffer_size", "reduce_fp16",
-                     "broadcast_buffers", "sync_models_at_startup"};
+  entry.arguments = {sharded_rows.begin(), sharded_rows.end()};
   for (const std::string_view step : fairscale_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

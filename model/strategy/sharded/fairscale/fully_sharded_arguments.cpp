@@ -1,6 +1,8 @@
 // DDPFullyShardedStrategy's arguments, as Lightning 1.x hands them to FullyShardedDataParallel.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
@@ -15,20 +17,53 @@ constexpr std::string_view nested_names[] = {
     "auto_wrap_policy.transformer_auto_wrap_policy.transformer_layer_cls",
     "auto_wrap_policy.size_based_auto_wrap_policy.min_num_params"};
 
+// pytorch_lightning/strategies/fully_sharded.py up to 1.9. It has no auto_wrap_policy: what
+// configure_sharded_model wraps stands here.
+constexpr std::array fully_sharded_rows{
+    StrategyArgument{"cpu_offload", "bool", "false",
+                     "shards, their gradients and optimizer state are in host memory"},
+    StrategyArgument{"flatten_parameters", "bool", "true",
+                     "the parameters of a unit are one flat tensor; false is not modelled"},
+    StrategyArgument{"reshard_after_forward", "bool", "true",
+                     "units are freed after their forward, and gathered again for their backward"},
+    StrategyArgument{"move_grads_to_cpu", "bool", "null",
+                     "gradients of shards are in host memory; modelled as `cpu_offload` has it",
+                     ArgumentUse::strategy, "null: as `cpu_offload`"},
+    StrategyArgument{"fp32_reduce_scatter", "bool", "null",
+                     "gradients travel in fp32, under precision 16", ArgumentUse::strategy,
+                     "null: false"},
+    StrategyArgument{"compute_dtype", "text", "null",
+                     "type of gathered parameters and of the layers", ArgumentUse::strategy,
+                     "null: fp16 under precision 16, else as stored"},
+    StrategyArgument{"bucket_cap_mb", "float", "25",
+                     "MiB of gradients that are reduced together; 0: each unit by itself"},
+    StrategyArgument{"auto_wrap_policy", "", "null",
+                     "what configure_sharded_model wraps: classes, blocks, or a policy",
+                     ArgumentUse::strategy, "null: the whole model is one unit"},
+    StrategyArgument{"min_num_params", "int", "null",
+                     "configure_sharded_model calls auto_wrap: modules of so many elements are "
+                     "units",
+                     ArgumentUse::strategy, "null: it does not; auto_wrap itself takes 100000000"},
+    StrategyArgument{"state_dict_to_cpu", "bool", "true",
+                     "a state_dict is in host memory; false is not modelled"},
+    process_group_backend,
+    process_group_timeout,
+};
+
 void check_modelled(const StrategyArguments& arguments) {
+  const ArgumentReader read(arguments, fully_sharded_rows);
   check_nested_names(arguments, {"DDPFullyShardedStrategy", nested_names});
-  if (!arguments.boolean("flatten_parameters", true)) {
+  if (!read.boolean("flatten_parameters")) {
     throw UnmodelledArgument(
         "`flatten_parameters: false` of DDPFullyShardedStrategy is not modelled");
   }
-  const bool offloads = arguments.boolean("cpu_offload", false);
-  if (arguments.has("move_grads_to_cpu") &&
-      arguments.boolean("move_grads_to_cpu", false) != offloads) {
+  const bool offloads = read.boolean("cpu_offload");
+  if (arguments.has("move_grads_to_cpu") && read.boolean("move_grads_to_cpu") != offloads) {
     throw UnmodelledArgument(
         "`move_grads_to_cpu` of DDPFullyShardedStrategy is modelled only with the value of "
         "`cpu_offload`, which is its default");
   }
-  if (!arguments.boolean("state_dict_to_cpu", true)) {
+  if (!read.boolean("state_dict_to_cpu")) {
     throw UnmodelledArgument(
         "`state_dict_to_cpu: false` of DDPFullyShardedStrategy is not modelled");
   }
@@ -52,7 +87,8 @@ void read_types(const TrainingPlan& plan, const StrategyArguments& arguments,
     }
     options.compute_dtype = asked;
   }
-  options.fp32_reduce_scatter = arguments.boolean("fp32_reduce_scatter", false);
+  const ArgumentReader read(arguments, fully_sharded_rows);
+  options.fp32_reduce_scatter = read.boolean("fp32_reduce_scatter");
   if (options.fp32_reduce_scatter && !is_mixed) {
     throw RefusedArgument("ValueError: fp32_reduce_scatter requires mixed_precision=True",
                           "fp32_reduce_scatter", "use precision 16");
@@ -62,10 +98,11 @@ void read_types(const TrainingPlan& plan, const StrategyArguments& arguments,
 FairScaleShardingOptions fully_sharded_options(const TrainingPlan& plan,
                                                const StrategyArguments& arguments) {
   check_modelled(arguments);
+  const ArgumentReader read(arguments, fully_sharded_rows);
   FairScaleShardingOptions options;
-  options.reshard_after_forward = arguments.boolean("reshard_after_forward", true);
-  options.bucket_cap_mb = arguments.number("bucket_cap_mb", options.bucket_cap_mb);
-  options.cpu_offload = arguments.boolean("cpu_offload", false);
+  options.reshard_after_forward = read.boolean("reshard_after_forward");
+  options.bucket_cap_mb = read.number("bucket_cap_mb");
+  options.cpu_offload = read.boolean("cpu_offload");
   read_types(plan, arguments, options);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
@@ -75,7 +112,7 @@ FairScaleShardingOptions fully_sharded_options(const TrainingPlan& plan,
           "min_num_params has no effect beside an auto_wrap_policy that names classes",
           "min_num_params");
     }
-    options.wrap.min_num_params = arguments.integer("min_num_params", 0);
+    options.wrap.min_num_params = read.integer("min_num_params");
     if (options.wrap.min_num_params < 1) {
       throw ArgumentProblem("strategy argument min_num_params must be at least 1",
                             "min_num_params");
@@ -96,10 +133,7 @@ StrategyEntry fairscale_fully_sharded() {
                   .needs_gpu = true,
                   .takes_apex = false,
                   .gathers_parameters = "summon_full_params"};
-  entry.arguments = {"auto_wrap_policy", "bucket_cap_mb",         "compute_dtype",
-                     "cpu_offload",      "flatten_parameters",    "fp32_reduce_scatter",
-                     "min_num_params",   "reshard_after_forward", "move_grads_to_cpu",
-                     "state_dict_to_cpu"};
+  entry.arguments = {fully_sharded_rows.begin(), fully_sharded_rows.end()};
   for (const std::string_view step : fully_sharded_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

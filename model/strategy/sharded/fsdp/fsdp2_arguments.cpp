@@ -1,6 +1,7 @@
 // ModelParallelStrategy's arguments, and what configure_model calls fully_shard with.
 #include <fmt/format.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,9 +30,25 @@ constexpr std::string_view unmodelled_module_names[] = {
     "fully_shard.mp_policy.output_dtype", "fully_shard.mp_policy.cast_forward_inputs",
     "fully_shard.shard_placement_fn", "fully_shard.ignored_params"};
 
+// lightning/pytorch/strategies/model_parallel.py; fully_shard is what its users call themselves.
+constexpr std::array model_parallel_rows{
+    StrategyArgument{data_parallel_size, "", "auto", "ranks among which FSDP2 shards",
+                     ArgumentUse::strategy, "auto: the number of nodes"},
+    StrategyArgument{"tensor_parallel_size", "", "auto",
+                     "ranks among which layers are cut; only 1 is modelled", ArgumentUse::strategy,
+                     "auto: the GPUs of a node"},
+    StrategyArgument{"fully_shard", "map", "null",
+                     "what configure_model calls fully_shard with: modules, mesh, mp_policy, ..",
+                     ArgumentUse::strategy, "null: the whole model is one unit"},
+    StrategyArgument{"save_distributed_checkpoint", "bool", "true",
+                     "every rank writes its part of a checkpoint; false: rank 0 all of it"},
+    process_group_backend,
+    process_group_timeout,
+};
+
 bool is_automatic(const StrategyArguments& arguments, const std::string& name) {
-  const auto found = arguments.all().find(name);
-  return found == arguments.all().end() || std::holds_alternative<std::string>(found->second);
+  const StrategyArguments::Value* value = arguments.find(name);
+  return value == nullptr || std::holds_alternative<std::string>(*value);
 }
 
 // _setup_device_mesh of strategies/model_parallel.py: `auto`, the default, is the number of nodes
@@ -76,11 +93,10 @@ void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
 void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
                  FullyShard2Options& options) {
   const std::string name = "fully_shard.reshard_after_forward";
-  const auto found = arguments.all().find(name);
-  if (found == arguments.all().end() || arguments.is_none(name)) {
+  if (!arguments.has(name)) {
     return;
   }
-  if (const bool* truth = std::get_if<bool>(&found->second)) {
+  if (const bool* truth = std::get_if<bool>(arguments.find(name))) {
     options.reshard_after_forward = *truth;
     return;
   }
@@ -156,7 +172,8 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan,
     }
     options.offload = true;
   }
-  options.saves_in_parts = arguments.boolean("save_distributed_checkpoint", true);
+  options.saves_in_parts =
+      ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
   options.wrap = wrap_classes(arguments.texts(modules));
   check_classes(options.wrap, *plan.network, modules);
   check_tied(options.wrap, *plan.network);
@@ -190,8 +207,7 @@ StrategyEntry model_parallel() {
   entry.traits = {.precisions = Precisions::no_double_nor_scaler,
                   .needs_gpu = true,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
-  entry.arguments = {"data_parallel_size", "tensor_parallel_size", "save_distributed_checkpoint",
-                     "fully_shard"};
+  entry.arguments = {model_parallel_rows.begin(), model_parallel_rows.end()};
   for (const std::string_view step : fsdp2_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

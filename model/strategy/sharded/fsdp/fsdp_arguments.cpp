@@ -18,12 +18,8 @@ using Sharding = FullyShardedOptions::Sharding;
 using Prefetch = FullyShardedOptions::BackwardPrefetch;
 
 template <class Value, size_t count>
-Value one_of(const StrategyArguments& arguments, const std::string& name,
-             const std::array<std::pair<std::string_view, Value>, count>& names, Value otherwise) {
-  if (!arguments.has(name)) {
-    return otherwise;
-  }
-  const std::string asked = arguments.text(name, "");
+Value one_of(const std::string& asked, const std::string& name,
+             const std::array<std::pair<std::string_view, Value>, count>& names) {
   std::vector<std::string_view> known;
   for (const auto& [text, value] : names) {
     if (asked == text) {
@@ -51,15 +47,11 @@ constexpr std::array state_dict_types{std::pair(std::string_view("full"), false)
 constexpr const char* sharding_strategy = "sharding_strategy";
 
 // _init_sharding_strategy of lightning/fabric/strategies/fsdp.py reads the name in any case.
-StrategyArguments in_upper_case(StrategyArguments arguments, const std::string& name) {
-  if (arguments.has(name)) {
-    std::string text = arguments.text(name, "");
-    std::ranges::transform(text, text.begin(), [](char letter) {
-      return 'a' <= letter && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
-    });
-    arguments.set(name, std::move(text));
-  }
-  return arguments;
+std::string in_upper_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char letter) {
+    return 'a' <= letter && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+  });
+  return text;
 }
 
 constexpr std::string_view nested_names[] = {
@@ -79,6 +71,89 @@ constexpr std::string_view unmodelled_names[] = {
 
 constexpr const char* checkpointing = "activation_checkpointing";
 constexpr const char* checkpointing_policy = "activation_checkpointing_policy";
+
+// lightning/pytorch/strategies/fsdp.py, torch/distributed/fsdp/fully_sharded_data_parallel.py.
+constexpr StrategyArgument sharding_row{
+    sharding_strategy, "text", "FULL_SHARD",
+    "what is divided: FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2"};
+constexpr StrategyArgument wrap_row{"auto_wrap_policy",
+                                    "",
+                                    "null",
+                                    "modules that are units: classes, blocks, or a policy",
+                                    ArgumentUse::strategy,
+                                    "null: the whole model is one unit"};
+constexpr StrategyArgument offload_row{
+    "cpu_offload", "", "false", "shards, their gradients and optimizer state are in host memory"};
+constexpr StrategyArgument prefetch_row{"backward_prefetch", "text", "BACKWARD_PRE",
+                                        "when the backward's next unit is gathered: BACKWARD_PRE, "
+                                        "BACKWARD_POST, or null: not ahead"};
+constexpr StrategyArgument forward_prefetch_row{
+    "forward_prefetch", "bool", "false", "gathers the next unit before the forward of this one"};
+constexpr StrategyArgument limit_row{
+    "limit_all_gathers", "bool", "true",
+    "the host waits, so that at most two units are gathered ahead"};
+constexpr StrategyArgument mixed_row{
+    "mixed_precision",
+    "",
+    "null",
+    "types of gathered parameters and of gradients: {param_dtype, reduce_dtype}",
+    ArgumentUse::strategy,
+    "null: as `precision` says"};
+constexpr StrategyArgument original_row{
+    "use_orig_params", "bool", "true",
+    "optimizers see parameters, each of which begins at an aligned place, not flat ones"};
+constexpr StrategyArgument states_row{
+    "sync_module_states", "bool", "false",
+    "rank 0's parameters and buffers are everybody's before they are divided"};
+constexpr StrategyArgument checkpointing_row{
+    checkpointing, "", "null",
+    "older: modules whose forward runs again in the backward: classes, or blocks"};
+
+constexpr std::array fsdp_rows{
+    sharding_row,
+    wrap_row,
+    offload_row,
+    prefetch_row,
+    forward_prefetch_row,
+    limit_row,
+    mixed_row,
+    original_row,
+    states_row,
+    StrategyArgument{"state_dict_type", "text", "full",
+                     "full: rank 0 writes a checkpoint; sharded: every rank its part"},
+    StrategyArgument{checkpointing_policy, "", "null",
+                     "modules whose forward runs again in the backward: classes, blocks, a policy"},
+    checkpointing_row,
+    StrategyArgument{"device_mesh", "", "null", "[replicas, shards] of a HYBRID_SHARD",
+                     ArgumentUse::strategy, "null: shards in a node"},
+    process_group_backend,
+    process_group_timeout,
+    StrategyArgument{"ignored_modules", "", "null", "modules that FSDP leaves alone",
+                     ArgumentUse::unmodelled},
+    StrategyArgument{"ignored_states", "", "null", "parameters that FSDP leaves alone",
+                     ArgumentUse::unmodelled},
+    StrategyArgument{"param_init_fn", "", "null", "draws parameters that are on the meta device",
+                     ArgumentUse::unmodelled},
+    StrategyArgument{"gathers_optimizer_state", "bool", "true",
+                     "a checkpoint has the optimizer state of all ranks", ArgumentUse::by_name},
+};
+
+// Of 1.7 to 1.9, strategies/fully_sharded_native.py, with the defaults of torch up to 2.0. They are
+// also those of its names in model/trainer/framework/strategy_choice.cpp.
+constexpr std::array native_rows{
+    offload_row,
+    prefetch_row.with_default("null"),
+    mixed_row,
+    checkpointing_row,
+    sharding_row,
+    wrap_row,
+    forward_prefetch_row,
+    limit_row.with_default("false"),
+    original_row.with_default("false"),
+    states_row,
+    process_group_backend,
+    process_group_timeout,
+};
 
 std::vector<std::string> checkpointed_by(const StrategyArguments& arguments) {
   const bool has_older = arguments.has(checkpointing);
@@ -114,19 +189,20 @@ void check_checkpointing(const TrainingPlan& plan, const StrategyArguments& argu
 // FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type.
 FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
   check_nested_names(arguments, {"FSDPStrategy", nested_names, unmodelled_names});
+  const ArgumentReader read(arguments, fsdp_rows);
   FullyShardedOptions options;
-  options.sharding = one_of(in_upper_case(arguments, sharding_strategy), sharding_strategy,
-                            shardings, Sharding::full);
+  options.sharding =
+      one_of(in_upper_case(read.text(sharding_strategy)), sharding_strategy, shardings);
   options.backward_prefetch =
-      one_of(arguments, "backward_prefetch", prefetches,
-             arguments.is_none("backward_prefetch") ? Prefetch::none : Prefetch::before);
-  options.forward_prefetch = arguments.boolean("forward_prefetch", false);
-  options.limit_all_gathers = arguments.boolean("limit_all_gathers", true);
-  options.use_orig_params = arguments.boolean("use_orig_params", true);
-  options.sync_module_states = arguments.boolean("sync_module_states", false);
-  options.cpu_offload = arguments.boolean(
-      arguments.has("cpu_offload.offload_params") ? "cpu_offload.offload_params" : "cpu_offload",
-      false);
+      arguments.is_none("backward_prefetch")
+          ? Prefetch::none
+          : one_of(read.text("backward_prefetch"), "backward_prefetch", prefetches);
+  options.forward_prefetch = read.boolean("forward_prefetch");
+  options.limit_all_gathers = read.boolean("limit_all_gathers");
+  options.use_orig_params = read.boolean("use_orig_params");
+  options.sync_module_states = read.boolean("sync_module_states");
+  options.cpu_offload =
+      arguments.boolean("cpu_offload.offload_params", read.boolean("cpu_offload"));
   if (options.cpu_offload && options.sharding == Sharding::none) {
     throw UnmodelledArgument("`cpu_offload` of FSDPStrategy with NO_SHARD is not modelled",
                              "cpu_offload");
@@ -150,8 +226,9 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
     }
     options.shard_ranks = mesh_argument(plan, arguments, "device_mesh").shards;
   }
-  options.saves_in_parts = one_of(arguments, "state_dict_type", state_dict_types, false);
-  options.gathers_optimizer_state = arguments.boolean("gathers_optimizer_state", true);
+  options.saves_in_parts =
+      one_of(read.text("state_dict_type"), "state_dict_type", state_dict_types);
+  options.gathers_optimizer_state = read.boolean("gathers_optimizer_state");
   check_checkpointing(plan, arguments);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
@@ -170,13 +247,9 @@ StrategyEntry fully_sharded_data_parallel() {
                   .clips_by_norm = false,
                   .manual_clipping = ManualClipping::norm_refused,
                   .gathers_parameters = "FullyShardedDataParallel.summon_full_params"};
-  entry.arguments = {sharding_strategy,   "auto_wrap_policy",
-                     "backward_prefetch", "forward_prefetch",
-                     "limit_all_gathers", "use_orig_params",
-                     "mixed_precision",   "sync_module_states",
-                     "cpu_offload",       "device_mesh",
-                     checkpointing,       checkpointing_policy,
-                     "state_dict_type",   "gathers_optimizer_state"};
+  entry.arguments = {fsdp_rows.begin(), fsdp_rows.end()};
+  entry.other_classes = {
+      {"DDPFullyShardedNativeStrategy", {native_rows.begin(), native_rows.end()}}};
   for (const std::string_view step : fsdp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

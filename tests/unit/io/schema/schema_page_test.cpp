@@ -121,6 +121,22 @@ TEST_CASE("the reference page has the loader's statements with their keys, and n
   }
 }
 
+TEST_CASE("the schema says what arguments of strategies mean, and their defaults") {
+  const nlohmann::json schema = nlohmann::json::parse(json_schema());
+  const auto argument = [&](const char* strategy, const char* name) {
+    return schema["definitions"]["strategy"]["anyOf"][1]["properties"][strategy]["anyOf"][0]
+                 ["properties"][name];
+  };
+  CHECK(argument("FSDPStrategy", "forward_prefetch") ==
+        nlohmann::json{{"default", false},
+                       {"description",
+                        "gathers the next unit before the forward of this one. "
+                        "Default: false"}});
+  CHECK(argument("DeepSpeedStrategy", "reduce_bucket_size")["default"] == 200'000'000);
+  CHECK(argument("DDPStrategy", "bucket_cap_mb")["default"].is_null());
+  CHECK(argument("ModelParallelStrategy", "data_parallel_size")["default"] == "auto");
+}
+
 TEST_CASE("every reference of the schema names a definition") {
   const nlohmann::json schema = nlohmann::json::parse(json_schema());
   CHECK(schema["$schema"] == "http://json-schema.org/draft-07/schema#");

@@ -208,6 +208,24 @@ TEST_CASE("Lightning 2 does not read the variable of the backend") {
   CHECK(newer.problems[0].kind == Problem::Kind::note);
 }
 
+// DDPSpawnStrategy of 1.7 to 1.9 takes spawn, its default, or fork.
+TEST_CASE("the spawning class of Lightning 1 takes the ways to begin that it has") {
+  const auto started = [](const std::string& method) {
+    const Preparation preparation =
+        prepare(scenario_of("version: 1\nversions: {lightning: \"1.9\"}\n"
+                            "trainer: {accelerator: cpu, devices: 2, max_epochs: 1, strategy: "
+                            "{DDPSpawnStrategy: {start_method: " +
+                            method + "}}}\n"),
+                standard_strategies());
+    return preparation.runnable()
+               ? std::to_string(static_cast<int>(preparation.placement.launch.start))
+               : preparation.problems.front().message + "; " + preparation.problems.front().remedy;
+  };
+  CHECK(started("spawn") == std::to_string(static_cast<int>(StartMethod::spawn)));
+  CHECK(started("fork") == std::to_string(static_cast<int>(StartMethod::fork)));
+  CHECK(started("popen") == "`start_method` cannot be popen; use spawn");
+}
+
 TEST_CASE("what cannot be pickled is refused under spawn, with its name, and fine under fork") {
   const std::string text =
       "version: 1\nmodel: {layers: [{Linear: [4, 2]}], input: [4], unpicklable: [transform]}\n"
