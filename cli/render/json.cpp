@@ -5,6 +5,7 @@
 #include "cli/render/call_list.hpp"
 #include "cli/render/json_logged.hpp"
 #include "cli/render/render.hpp"
+#include "rehearsal/findings/weight_spread.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/node_memory.hpp"
 
@@ -194,6 +195,17 @@ Json nodes_json(const OneRun& run) {
   return all;
 }
 
+// Where ranks train weights of their own, or compress what they send.
+Json weights_json(const OneRun& run) {
+  Json json;
+  const std::optional<WeightSpread> spread = weight_spread(run);
+  json["apart"] = spread ? Json(spread->apart) : Json(nullptr);
+  json["apart_in"] = spread ? Json(spread->parameter) : Json(nullptr);
+  const std::optional<double> error = compression_error(run);
+  json["compression_error"] = error ? Json(*error) : Json(nullptr);
+  return json;
+}
+
 Json metrics_json(const Results& results) {
   Json all = Json::object();
   for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
@@ -355,6 +367,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["nodes"] = nodes_json(rehearsal.run);
   json["metrics"] = metrics_json(results);
   json["logged"] = logged_json(rehearsal.logged);
+  json["weights"] = weights_json(rehearsal.run);
   json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks);
   json["checkpoints"] = checkpoints_json(rehearsal.run.preparation.log->ranks);
   json["learning_rates"] = learning_rates_json(rehearsal.run.preparation.log->ranks);

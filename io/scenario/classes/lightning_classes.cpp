@@ -99,7 +99,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
      "fusion_threshold_mb:float cycle_time_ms:float"},
     {"bagua", ""},
     {"BaguaStrategy",
-     "algorithm flatten:bool sync_interval_ms:int warmup_steps:int hierarchical:bool "
+     "algorithm flatten:bool average:bool sync_interval_ms:int warmup_steps:int hierarchical:bool "
      "peer_selection_mode:text communication_interval:int q_adam_optimizer "
      "bucket_size_mb:float process_group_backend:text timeout"},
     {"MegatronStrategy",
