@@ -34,8 +34,11 @@ void AsyncAverage::prepare(Rank& rank) {
 
 // What training does for its thread. The kernels come between those of two steps.
 void AsyncAverage::serve(Rank& rank, Shared& shared) {
+  // Either lane may have submitted what came before.
   const ComputeOptions options{
-      compute_stream, {}, site_id(shared.has_snapshot ? apply_average : bagua_sites::snapshot)};
+      compute_stream,
+      {shared.done},
+      site_id(shared.has_snapshot ? apply_average : bagua_sites::snapshot)};
   if (!shared.has_snapshot) {
     elementwise(rank, Kernel::copy, {shared.weights}, {shared.snapshot}, 0, options);
     shared.done = elementwise(rank, Kernel::copy, {shared.weights}, {shared.sum}, 0, options);

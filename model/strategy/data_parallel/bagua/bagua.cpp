@@ -154,6 +154,7 @@ Program Bagua::send_states(Rank& rank) {
     const Slice numbers = rank.allocate(Purpose::communication, DType::uint8, pickled_bytes);
     last = rank.broadcast(world_group, numbers, 0,
                           {communication_stream, {}, site_id(send_optimizer)});
+    co_await rank.settle(last);
     rank.release(numbers);
   }
   co_await rank.settle(last);
