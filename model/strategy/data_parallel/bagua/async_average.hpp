@@ -13,7 +13,7 @@ namespace lockstep {
 /// summed over the ranks while training goes on, then x = x + sum / n - c. Bagua's thread takes a
 /// lock for that, which training holds from the begin of a forward to the end of its backward, so
 /// that weights change between steps alone. Here training serves the thread at the begin of a
-/// forward, if it waits there. That, and whether a round sees the end of training, are recorded
+/// forward, if it waits there. That, and whether the thread sees the end of training, are recorded
 /// choices; all values follow from them.
 class AsyncAverage final : public BaguaExchange {
  public:
@@ -45,6 +45,7 @@ class AsyncAverage final : public BaguaExchange {
     bool asks = false;          ///< this rank asks all to end
     Ticket waiting;             ///< promises
     Ticket served;
+    Ticket training_is_over;
     Ticket asked_to_end;
     Ticket ended;
     Ticket done;  ///< what serving has submitted
@@ -55,6 +56,7 @@ class AsyncAverage final : public BaguaExchange {
   static Program wait_for_training(Rank& rank, std::shared_ptr<Shared> shared);
   static Task<bool> all_ask_to_end(Rank& rank, std::shared_ptr<Shared> shared);
   static void serve(Rank& rank, Shared& shared);
+  Task<bool> serves_now(Rank& rank);
 
   std::shared_ptr<Shared> shared_;
   bool barrier_is_all_reduce_;

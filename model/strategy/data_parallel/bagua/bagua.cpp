@@ -154,7 +154,7 @@ Program Bagua::send_states(Rank& rank) {
     const Slice numbers = rank.allocate(Purpose::communication, DType::uint8, pickled_bytes);
     last = rank.broadcast(world_group, numbers, 0,
                           {communication_stream, {}, site_id(send_optimizer)});
-    co_await rank.settle(last);
+    last = rank.event({compute_stream, {last}, site_id(send_optimizer)});
     rank.release(numbers);
   }
   co_await rank.settle(last);
