@@ -9,8 +9,8 @@ namespace lockstep::backend {
 
 namespace {
 
-constexpr int64_t header_bytes = 32;
-constexpr int64_t alignment = 32;
+constexpr int64_t chunk_header_bytes = 32;
+constexpr int64_t chunk_alignment = 32;
 
 at::ScalarType computing_type(DType dtype) {
   return dtype == DType::fp64 ? at::kDouble : at::kFloat;
@@ -59,9 +59,9 @@ void compress(const OpLists& lists, TensorOperands& operands) {
       at::fmin(rows.to(type).mul(levels.scale).round(), levels.upper).sub(levels.lower);
   const at::Tensor bytes = level.nan_to_num(0, 255, 0).clamp(0, 255).to(at::kByte);
   const at::Tensor range = at::cat({smallest, largest}, 1).contiguous().view(at::kByte);
-  const int64_t padding = (alignment - rows.size(1) % alignment) % alignment;
+  const int64_t padding = (chunk_alignment - rows.size(1) % chunk_alignment) % chunk_alignment;
   operands.store(lists.writes[0],
-                 at::cat({at::constant_pad_nd(range, {0, header_bytes - range.size(1)}),
+                 at::cat({at::constant_pad_nd(range, {0, chunk_header_bytes - range.size(1)}),
                           at::constant_pad_nd(bytes, {0, padding})},
                          1)
                      .flatten());
@@ -84,7 +84,7 @@ void decompress(const OpLists& lists, TensorOperands& operands) {
                                .contiguous()
                                .view(scalar_type_of(to.dtype))
                                .to(computing_type(to.dtype));
-  const at::Tensor bytes = rows.narrow(1, header_bytes, to.elements / chunks);
+  const at::Tensor bytes = rows.narrow(1, chunk_header_bytes, to.elements / chunks);
   operands.store(to, decoded(bytes, levels_of(range.narrow(1, 0, 1), range.narrow(1, 1, 1)))
                          .flatten());
 }
