@@ -85,8 +85,8 @@ void decompress(const OpLists& lists, TensorOperands& operands) {
                                .view(scalar_type_of(to.dtype))
                                .to(computing_type(to.dtype));
   const at::Tensor bytes = rows.narrow(1, chunk_header_bytes, to.elements / chunks);
-  operands.store(to, decoded(bytes, levels_of(range.narrow(1, 0, 1), range.narrow(1, 1, 1)))
-                         .flatten());
+  operands.store(to,
+                 decoded(bytes, levels_of(range.narrow(1, 0, 1), range.narrow(1, 1, 1))).flatten());
 }
 
 }  // namespace

@@ -31,10 +31,9 @@ void add_scaled_term(const Slice& to, const Slice& from, double factor, TensorOp
   const at::Tensor sum = operands.load(to);
   if (term.defined() && sum.defined()) {
     const int64_t elements = std::min(to.elements, from.elements);
-    operands.store(to.part(0, elements), sum.narrow(0, 0, elements)
-                                             .to(at::kDouble)
-                                             .add(term.narrow(0, 0, elements).to(at::kDouble),
-                                                  factor));
+    const at::Tensor scaled_term = term.narrow(0, 0, elements).to(at::kDouble).mul(factor);
+    operands.store(to.part(0, elements),
+                   sum.narrow(0, 0, elements).to(at::kDouble).add(scaled_term));
   }
 }
 

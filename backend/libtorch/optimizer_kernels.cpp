@@ -79,15 +79,13 @@ void qadam(const OpLists& lists, TensorOperands& operands, const std::vector<at:
   at::Tensor second = written[2];
   if (lists.scalars[5] != 0) {
     first = first.mul(lists.scalars[1]).add(own_gradient, 1 - lists.scalars[1]);
-    second = second.mul(lists.scalars[2])
-                 .addcmul(own_gradient, own_gradient, 1 - lists.scalars[2]);
+    second = second.mul(lists.scalars[2]).addcmul(own_gradient, own_gradient, 1 - lists.scalars[2]);
     operands.store(lists.writes[1], first);
     operands.store(lists.writes[2], second);
   }
   const at::Tensor denominator = second.sqrt().div(std::sqrt(correction2)).add(lists.scalars[3]);
   const at::Tensor update = first.div(denominator);
-  operands.store(lists.writes[0],
-                 written[0].add(update.mul(-lists.scalars[0] / correction1)));
+  operands.store(lists.writes[0], written[0].add(update.mul(-lists.scalars[0] / correction1)));
 }
 
 }  // namespace

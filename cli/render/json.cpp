@@ -5,7 +5,6 @@
 #include "cli/render/call_list.hpp"
 #include "cli/render/json_logged.hpp"
 #include "cli/render/render.hpp"
-#include "rehearsal/findings/weight_spread.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/node_memory.hpp"
 
@@ -193,17 +192,6 @@ Json nodes_json(const OneRun& run) {
                    {"drive_capacity_bytes", capacity(drives[place])}});
   }
   return all;
-}
-
-// Where ranks train weights of their own, or compress what they send.
-Json weights_json(const OneRun& run) {
-  Json json;
-  const std::optional<WeightSpread> spread = weight_spread(run);
-  json["apart"] = spread ? Json(spread->apart) : Json(nullptr);
-  json["apart_in"] = spread ? Json(spread->parameter) : Json(nullptr);
-  const std::optional<double> error = compression_error(run);
-  json["compression_error"] = error ? Json(*error) : Json(nullptr);
-  return json;
 }
 
 Json metrics_json(const Results& results) {

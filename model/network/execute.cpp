@@ -77,8 +77,7 @@ void compress(const OpLists& lists, Operands& operands) {
   operands.store(lists.writes[0], compressed);
   if (lists.writes.size() > 1) {
     Values largest = operands.load(lists.writes[1]);
-    const Values decoded =
-        decompress_min_max(compressed, numbers.dtype(), numbers.size(), chunks);
+    const Values decoded = decompress_min_max(compressed, numbers.dtype(), numbers.size(), chunks);
     const double error = compression_error(numbers, decoded);
     largest.set(0, error > largest.number(0) || std::isnan(error) ? error : largest.number(0));
     operands.store(lists.writes[1], largest);
@@ -162,8 +161,8 @@ void qadam(const OpLists& lists, Operands& operands) {
   if (gradient.empty() || parameter.empty()) {
     return;
   }
-  const QAdamOptions options{scalar(lists, 0), scalar(lists, 1), scalar(lists, 2),
-                             scalar(lists, 3), scalar(lists, 5) != 0};
+  const QAdamOptions options{scalar(lists, 0), scalar(lists, 1), scalar(lists, 2), scalar(lists, 3),
+                             scalar(lists, 5) != 0};
   Values first = operands.load(lists.writes[1]);
   Values second = operands.load(lists.writes[2]);
   qadam_step(options, static_cast<int64_t>(scalar(lists, 4)), gradient, first, second, parameter);

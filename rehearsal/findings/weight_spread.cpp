@@ -92,8 +92,8 @@ std::string weight_spread_text(const OneRun& run) {
                               spread->apart, spread->parameter);
   }
   if (const std::optional<double> error = compression_error(run)) {
-    text += fmt::format("compression: no number that was sent changed by more than {:.3g}\n",
-                        *error);
+    text +=
+        fmt::format("compression: no number that was sent changed by more than {:.3g}\n", *error);
   }
   return text;
 }

@@ -1,4 +1,5 @@
-// Strategies that shard, and those of Bagua, as scenarios: threads over Gloo do what the simulator does, bit for bit.
+// Strategies that shard, and those of Bagua, as scenarios: threads over Gloo do what the simulator
+// does, bit for bit.
 #include <catch2/catch.hpp>
 
 #include "rehearsal/case_source.hpp"

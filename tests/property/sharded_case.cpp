@@ -118,9 +118,8 @@ void draw_gradient_allreduce(ShardedCase& training) {
 }
 
 void draw_algorithm(ShardedCase& training) {
-  const auto algorithm =
-      one_of<std::string>({"gradient_allreduce", "bytegrad", "decentralized",
-                           "low_precision_decentralized", "qadam", "async"});
+  const auto algorithm = one_of<std::string>({"gradient_allreduce", "bytegrad", "decentralized",
+                                              "low_precision_decentralized", "qadam", "async"});
   training.arguments = {{"algorithm", algorithm}, {"bucket_size_mb", one_of({0.0001, 10.0})}};
   training.qadam = algorithm == "qadam";
   if (algorithm == "async") {

@@ -80,9 +80,8 @@ void decompress_chunks(const Values& compressed, int64_t chunks, Values& numbers
   for (int64_t chunk = 0; chunk < chunks && elements > 0; ++chunk) {
     const int64_t begin = chunk * chunk_bytes(elements);
     Values header(numbers.dtype(), 2);
-    std::ranges::copy(
-        compressed.bytes().subspan(static_cast<size_t>(begin), header.bytes().size()),
-        header.bytes().begin());
+    std::ranges::copy(compressed.bytes().subspan(static_cast<size_t>(begin), header.bytes().size()),
+                      header.bytes().begin());
     const Levels<Number> levels(static_cast<Number>(header.number(0)),
                                 static_cast<Number>(header.number(1)));
     for (int64_t i = 0; i < elements; ++i) {
@@ -109,8 +108,7 @@ Values compress_min_max(const Values& numbers, int64_t chunks) {
   return compressed;
 }
 
-Values decompress_min_max(const Values& compressed, DType dtype, int64_t elements,
-                          int64_t chunks) {
+Values decompress_min_max(const Values& compressed, DType dtype, int64_t elements, int64_t chunks) {
   ensure(compressed.size() == compressed_bytes(elements, chunks), "all bytes of the numbers");
   Values numbers(dtype, elements);
   if (dtype == DType::fp64) {

@@ -175,11 +175,11 @@ void set_warmup_steps(Preparation& preparation, const ObjectArgument& argument,
                           ? plan.warmup_steps
                           : *argument.value.get_if<int64_t>();
   if (plan.warmup_steps <= 0) {
-    add_problem(preparation, Kind::refused, argument.place,
-                fmt::format("QAdamOptimizer: warmup_steps must be above 0, not {}",
-                            plan.warmup_steps),
-                "the second moment is made in the warm-up; leave the argument out for 100 steps",
-                refused_code);
+    add_problem(
+        preparation, Kind::refused, argument.place,
+        fmt::format("QAdamOptimizer: warmup_steps must be above 0, not {}", plan.warmup_steps),
+        "the second moment is made in the warm-up; leave the argument out for 100 steps",
+        refused_code);
   }
 }
 

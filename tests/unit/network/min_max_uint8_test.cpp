@@ -44,8 +44,8 @@ TEST_CASE("numbers become bytes, and these numbers again") {
         Bytes8{0, 128, 255});
 }
 
-// In fp32, 2 + 1e-7 is 2. The scale is 127.5, and upper the even neighbour of 127.5: 128. So lower is
-// -127; -1 becomes -128 + 127, below 0, and comes back as -127 / 127.5.
+// In fp32, 2 + 1e-7 is 2. The scale is 127.5, and upper the even neighbour of 127.5: 128. So lower
+// is -127; -1 becomes -128 + 127, below 0, and comes back as -127 / 127.5.
 TEST_CASE("in fp32 a range swallows the 1e-7, and upper may be rounded up") {
   const Values numbers = Values::of(DType::fp32, {-1, -0.5, 0, 0.25, 1});
   CHECK(bytes_of(compress_min_max(numbers, 1), 32, 5) == Bytes8{0, 63, 127, 159, 255});

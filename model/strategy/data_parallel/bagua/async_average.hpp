@@ -9,9 +9,9 @@
 namespace lockstep {
 
 /// A second host thread of every rank averages the weights of all ranks again and again
-/// (async_model_average.py, decentralized_full_precision_asynchronous.rs): a copy c of the weights is
-/// summed over the ranks while training goes on, then x = x + sum / n - c. Bagua's thread takes a
-/// lock for that, which training holds from the begin of a forward to the end of its backward, so
+/// (async_model_average.py, decentralized_full_precision_asynchronous.rs): a copy c of the weights
+/// is summed over the ranks while training goes on, then x = x + sum / n - c. Bagua's thread takes
+/// a lock for that, which training holds from the begin of a forward to the end of its backward, so
 /// that weights change between steps alone. Here training serves the thread at the begin of a
 /// forward, if it waits there. That, and whether the thread sees the end of training, are recorded
 /// choices; all values follow from them.

@@ -24,7 +24,7 @@ bool compresses(BaguaAlgorithm algorithm) {
   return algorithm == BaguaAlgorithm::bytegrad || algorithm == BaguaAlgorithm::qadam ||
          algorithm == BaguaAlgorithm::low_precision_decentralized;
 }
-}
+}  // namespace
 
 Bagua::Bagua(const TrainingPlan& plan, const BaguaOptions& options)
     : ReplicatedDataParallel(plan, plan, exchanged), options_(options) {}
@@ -74,8 +74,8 @@ std::vector<WeightBucket> Bagua::weights_in_buckets(Rank& rank, Bytes size, bool
     std::vector<Slice> sizes;
     for (const size_t index : indices) {
       const ParameterPlace place = replica().parameters()[index].place;
-      sizes.push_back(Slice::of_size(plan().parameter_dtype,
-                                     replica().network().parameter(place).elements()));
+      sizes.push_back(
+          Slice::of_size(plan().parameter_dtype, replica().network().parameter(place).elements()));
     }
     bucket.flat = rank.allocate(Purpose::parameter, plan().parameter_dtype, total_elements(sizes));
     const std::vector<Slice> parts = parts_of(bucket.flat, sizes);
@@ -99,8 +99,8 @@ Program Bagua::setup(Rank& rank, Stage stage) {
     co_await all_.make(rank, false);
     co_await groups_.make(rank, options_.hierarchical);
     if (options_.algorithm == BaguaAlgorithm::async) {
-      const Rank::NewGroup made = rank.split_group(
-          world_group, 0, {communication_stream, {}, site_id(make_groups)});
+      const Rank::NewGroup made =
+          rank.split_group(world_group, 0, {communication_stream, {}, site_id(make_groups)});
       co_await rank.settle(made.ready);
       thread_group_ = made.group;
     }
@@ -129,8 +129,8 @@ void Bagua::allocate_optimizer_state(Rank& rank) {
   }
 }
 
-// _bagua_broadcast_parameters: rank 0's become everybody's, a broadcast for each tensor, and one for
-// all numbers of the optimizers that are no tensors. Without state there are none.
+// _bagua_broadcast_parameters: rank 0's become everybody's, a broadcast for each tensor, and one
+// for all numbers of the optimizers that are no tensors. Without state there are none.
 Program Bagua::send_states(Rank& rank) {
   std::vector<Slice> states;
   for (const Replica::Parameter& parameter : replica().parameters()) {
@@ -192,9 +192,8 @@ std::unique_ptr<BaguaExchange> Bagua::make_exchange() {
                                                 options_.communication_interval, error_);
     case BaguaAlgorithm::decentralized:
       if (!weights_.empty()) {
-        return std::make_unique<DecentralizedAverage>(groups_, weights_.front().flat,
-                                                      options_.shift_one,
-                                                      options_.communication_interval);
+        return std::make_unique<DecentralizedAverage>(
+            groups_, weights_.front().flat, options_.shift_one, options_.communication_interval);
       }
       break;
     case BaguaAlgorithm::async:
@@ -202,8 +201,7 @@ std::unique_ptr<BaguaExchange> Bagua::make_exchange() {
         return async_average();
       }
       break;
-    case BaguaAlgorithm::gradient_allreduce:
-      break;
+    case BaguaAlgorithm::gradient_allreduce: break;
   }
   return gradient_buckets(std::make_unique<AverageOfBucket>(groups_, options_.average));
 }
@@ -231,7 +229,7 @@ bool Bagua::is_due_for_reset() const {
          forwards_ == options_.warmup_steps + 1 && !weights_.empty();
 }
 
-// algorithm_reset_hook: state is sent again, and buckets are made anew.
+// algorithm_reset_hook: state is sent again, and there are new buckets.
 Program Bagua::reset(Rank& rank) {
   co_await exchange_->settle(rank);
   co_await send_states(rank);

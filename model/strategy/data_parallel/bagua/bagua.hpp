@@ -46,11 +46,11 @@ class Bagua final : public ReplicatedDataParallel {
   Program reset(Rank& rank);
 
   BaguaOptions options_;
-  BaguaGroups groups_;      ///< of the algorithm
-  BaguaGroups all_;         ///< what is averaged before QAdam and async begin
+  BaguaGroups groups_;                 ///< of the algorithm
+  BaguaGroups all_;                    ///< what is averaged before QAdam and async begin
   std::vector<WeightBucket> weights_;  ///< where the algorithm exchanges weights
   GroupId thread_group_{};             ///< of async's thread
-  Slice error_;             ///< the largest of a compression; no_buffer: nobody keeps it
+  Slice error_;                        ///< the largest of a compression; no_buffer: nobody keeps it
   std::unique_ptr<BaguaExchange> exchange_;
   std::unique_ptr<BaguaExchange> before_;  ///< of the warm-up: its buckets hold the gradients
   int64_t forwards_ = 0;                   ///< through the wrapper, in this fit

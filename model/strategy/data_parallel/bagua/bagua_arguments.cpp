@@ -25,7 +25,10 @@ struct AlgorithmRow {
 
 const std::vector<AlgorithmRow>& algorithms() {
   static const std::vector<AlgorithmRow> rows = {
-      {"gradient_allreduce", BaguaAlgorithm::gradient_allreduce, false, {"hierarchical", "average"}},
+      {"gradient_allreduce",
+       BaguaAlgorithm::gradient_allreduce,
+       false,
+       {"hierarchical", "average"}},
       {"bytegrad", BaguaAlgorithm::bytegrad, true, {"hierarchical", "average"}},
       {"decentralized",
        BaguaAlgorithm::decentralized,
@@ -71,8 +74,9 @@ void refuse_foreign_arguments(const StrategyArguments& arguments, const Algorith
     for (const std::string_view each : row.arguments) {
       known += (known.empty() ? "" : ", ") + std::string(each);
     }
-    throw RefusedArgument("the algorithm " + std::string(row.name) + " has no argument `" + name + "`",
-                          name, "it takes " + known);
+    throw RefusedArgument(
+        "the algorithm " + std::string(row.name) + " has no argument `" + name + "`", name,
+        "it takes " + known);
   }
 }
 
@@ -123,10 +127,10 @@ void check_all_are_updated(const TrainingPlan& plan) {
       return optimizer.holds(place.layer);
     });
     if (plan.network->parameter(place).trainable && !is_held) {
-      throw RefusedArgument(
-          "module parameter of `" + plan.network->layers[place.layer].name +
-              "` is not used by your optimizer(s), need to exclude it from Bagua",
-          "algorithm", "give it to an optimizer, or freeze it (trainable: false)");
+      throw RefusedArgument("module parameter of `" + plan.network->layers[place.layer].name +
+                                "` is not used by your optimizer(s), need to exclude it from Bagua",
+                            "algorithm",
+                            "give it to an optimizer, or freeze it (trainable: false)");
     }
   }
 }
@@ -172,9 +176,11 @@ StrategyEntry bagua() {
   entry.name = "bagua";
   entry.class_name = "BaguaStrategy";
   entry.traits = {.needs_gpu = true};
-  entry.arguments = {"algorithm",        "flatten",      "hierarchical",
-                     "average",          "peer_selection_mode", "communication_interval",
-                     "sync_interval_ms", "warmup_steps", "bucket_size_mb"};
+  entry.arguments = {"algorithm",           "flatten",
+                     "hierarchical",        "average",
+                     "peer_selection_mode", "communication_interval",
+                     "sync_interval_ms",    "warmup_steps",
+                     "bucket_size_mb"};
   for (const std::string_view step : bagua_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }

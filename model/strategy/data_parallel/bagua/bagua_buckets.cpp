@@ -63,9 +63,8 @@ void BaguaBuckets::prepare(Rank& rank) {
 // Tensors become views. Those that are None begin as zeros.
 void BaguaBuckets::flatten(Rank& rank, Bucket& bucket) {
   const DType dtype = replica_->parameters()[bucket.parameters.front()].tensor.value.dtype;
-  bucket.flat =
-      rank.allocate(holds_moments() ? Purpose::optimizer_state : Purpose::gradient, dtype,
-                    bucket.elements);
+  bucket.flat = rank.allocate(holds_moments() ? Purpose::optimizer_state : Purpose::gradient, dtype,
+                              bucket.elements);
   elementwise(rank, Kernel::fill, {}, {bucket.flat}, 0, {}, site_id(fill_bucket));
   std::vector<Slice> own;
   std::vector<Slice> parts;
@@ -193,8 +192,8 @@ Program BaguaBuckets::end(Rank& rank) {
     for (size_t part = 0; part < bucket.parts.size(); ++part) {
       Replica::Parameter& parameter = replica_->parameters()[bucket.parameters[part]];
       if (holds_moments()) {
-        const Slice own = rank.allocate(Purpose::optimizer_state, bucket.flat.dtype,
-                                        bucket.parts[part].elements);
+        const Slice own =
+            rank.allocate(Purpose::optimizer_state, bucket.flat.dtype, bucket.parts[part].elements);
         copy_each(rank, {bucket.parts[part]}, {own},
                   {compute_stream, {}, site_id(wait_for_buckets)});
         parameter.tensor.state.at(0) = own;

@@ -14,14 +14,15 @@ namespace lockstep {
 /// Trainable parameters of a replica in buckets, in reverse order of definition (bagua/service).
 BucketAssignment bagua_buckets(const Replica& replica, Bytes bucket_size);
 
-/// Something of every parameter is exchanged bucket by bucket while the backward runs: its gradient,
-/// or the first moment that QAdam makes of it. A bucket goes once all of it is there and the bucket
-/// before it has gone, in this backward or a later one.
+/// Something of every parameter is exchanged bucket by bucket while the backward runs: its
+/// gradient, or the first moment that QAdam makes of it. A bucket goes once all of it is there and
+/// the bucket before it has gone, in this backward or a later one.
 class BaguaBuckets final : public BaguaExchange {
  public:
   struct Options {
     Bytes bucket_size{};
-    bool flatten = true;  ///< tensors are views of their bucket; else they are copied there and back
+    bool flatten =
+        true;  ///< tensors are views of their bucket; else they are copied there and back
     /// The buckets hold first moments; what this optimizer makes of gradients.
     const OptimizerPlan* moments_of = nullptr;
   };

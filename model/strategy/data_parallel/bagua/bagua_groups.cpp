@@ -16,13 +16,11 @@ Program BaguaGroups::make(Rank& rank, bool hierarchical) {
   if (of_node == 1 || ranks_ == 1) {
     co_return;  // the world is the group of the one or of the other
   }
-  const CommunicationOptions options{
-      communication_stream, {}, site_id(bagua_sites::make_groups)};
+  const CommunicationOptions options{communication_stream, {}, site_id(bagua_sites::make_groups)};
   const Rank::NewGroup node = rank.split_group(world_group, index_, options);
   co_await rank.settle(node.ready);
   node_ = node.group;
-  const Rank::NewGroup leaders =
-      rank.split_group(world_group, takes_part_ ? 0 : no_color, options);
+  const Rank::NewGroup leaders = rank.split_group(world_group, takes_part_ ? 0 : no_color, options);
   co_await rank.settle(leaders.ready);
   group_ = leaders.group;
 }

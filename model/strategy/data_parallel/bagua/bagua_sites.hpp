@@ -5,7 +5,8 @@
 namespace lockstep::bagua_sites {
 
 // What its operations are called in findings.
-inline constexpr std::string_view make_groups = "bagua: communicators of nodes and of their leaders";
+inline constexpr std::string_view make_groups =
+    "bagua: communicators of nodes and of their leaders";
 inline constexpr std::string_view send_parameters = "bagua: broadcast of parameters";
 inline constexpr std::string_view send_optimizer = "bagua: broadcast of the optimizer's state";
 inline constexpr std::string_view fill_bucket = "bagua: a gradient into its bucket";
@@ -34,11 +35,14 @@ inline constexpr std::string_view abort_thread = "bagua: async, barrier before t
 inline constexpr std::string_view update = "bagua: optimizer step";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups,     send_parameters,  send_optimizer,    fill_bucket,   average_bucket,
-    reduce_to_leader, send_from_leader, compress_chunks,  exchange_chunks, average_chunk,
-    gather_chunks,   wait_for_buckets, momentum,          copy_weights,  average_weights,
-    swap_weights,    take_weights,     difference,        swap_differences, negotiate,
-    snapshot,        average_snapshots, apply_average,    serve,         interval,
-    abort_thread,    update};
+    make_groups,       send_parameters, send_optimizer,
+    fill_bucket,       average_bucket,  reduce_to_leader,
+    send_from_leader,  compress_chunks, exchange_chunks,
+    average_chunk,     gather_chunks,   wait_for_buckets,
+    momentum,          copy_weights,    average_weights,
+    swap_weights,      take_weights,    difference,
+    swap_differences,  negotiate,       snapshot,
+    average_snapshots, apply_average,   serve,
+    interval,          abort_thread,    update};
 
 }  // namespace lockstep::bagua_sites

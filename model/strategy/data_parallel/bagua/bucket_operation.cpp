@@ -103,8 +103,7 @@ Bytes CompressedAverageOfBucket::bytes_of(const Slice& flat) const {
   if (!groups_->takes_part() || ranks == 1) {
     return flat.bytes();
   }
-  return Bytes(compressed_bytes(flat.elements, ranks) +
-               compressed_bytes(flat.elements / ranks, 1));
+  return Bytes(compressed_bytes(flat.elements, ranks) + compressed_bytes(flat.elements / ranks, 1));
 }
 
 }  // namespace lockstep

@@ -77,8 +77,7 @@ Ticket DecentralizedAverage::average_with_peer(Rank& rank, Ticket ready) {
   if (!groups_->takes_part()) {
     return ready;
   }
-  const int32_t peer =
-      groups_->member(shift_one_peer(groups_->index(), groups_->ranks(), step_));
+  const int32_t peer = groups_->member(shift_one_peer(groups_->index(), groups_->ranks(), step_));
   GroupedCall swap(rank, {communication_stream, {ready}, site_id(swap_weights)});
   const Ticket swapped =
       swap.send(groups_->group(), own, peer).receive(groups_->group(), average_, peer).submit();

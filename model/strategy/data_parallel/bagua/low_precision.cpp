@@ -32,8 +32,7 @@ void LowPrecisionRing::prepare(Rank& rank) {
   for (State& state : states_) {
     const std::vector<Slice>& weights = state.bucket.weights;
     for (Slice* copy : {&state.own, &state.left, &state.right}) {
-      *copy = rank.allocate(Purpose::communication, weights.front().dtype,
-                            total_elements(weights));
+      *copy = rank.allocate(Purpose::communication, weights.front().dtype, total_elements(weights));
       copy_each(rank, weights, parts_of(*copy, weights),
                 {compute_stream, {}, site_id(copy_weights)});
     }
@@ -79,8 +78,8 @@ Ticket LowPrecisionRing::exchange(Rank& rank, const State& state, Ticket ready) 
   const bool is_flat = weights.buffer != no_buffer;
   const ComputeOptions options{communication_stream, {ready}, site_id(copy_weights)};
   if (!is_flat) {
-    weights = rank.allocate(Purpose::communication, tensors.front().dtype,
-                            total_elements(tensors), DeviceId{0}, queue::communication);
+    weights = rank.allocate(Purpose::communication, tensors.front().dtype, total_elements(tensors),
+                            DeviceId{0}, queue::communication);
     ready = copy_each(rank, tensors, parts_of(weights, tensors), options);
   }
   Ticket done = groups_->reduce_to_leader(rank, weights, true, ready);

@@ -124,9 +124,9 @@ TEST_CASE("parameters fill buckets from the last to the first, beyond 10 MiB by 
         BucketAssignment{{5, 4, 3}, {2}, {1}, {0}});
 }
 
-TEST_CASE("gradient_allreduce trains to the weights of ddp where nothing is rounded") {
+TEST_CASE("gradient_allreduce trains to the weights of ddp") {
   const Network network = with_block();
-  const TrainingPlan plan = plan_for(network, true);
+  const TrainingPlan plan = smooth_plan(network);
   const Trained expected = train_simulated(plan, 4, ddp(), two_samples, 3);
   for (const bool flatten : {true, false}) {
     for (const Bytes size : {Bytes(1), Bytes(100), Bytes(1 << 20)}) {
@@ -135,7 +135,7 @@ TEST_CASE("gradient_allreduce trains to the weights of ddp where nothing is roun
       options.bucket_size = size;
       const Trained trained = train_simulated(plan, 4, bagua_of(options), two_samples, 3);
       CHECK(all_weights(trained) == all_weights(expected));
-      CHECK_FALSE(trained.parameters.front().empty());
+      CHECK(std::isfinite(weights_of(trained, 0).front()));
     }
   }
 }
@@ -265,9 +265,8 @@ TEST_CASE("low precision averages with both neighbours of the ring") {
     }
     std::vector<double> next;
     for (size_t rank = 0; rank < 4; ++rank) {
-      const double average = (synchronised[rank] + synchronised[(rank + 3) % 4] +
-                              synchronised[(rank + 1) % 4]) /
-                             3;
+      const double average =
+          (synchronised[rank] + synchronised[(rank + 3) % 4] + synchronised[(rank + 1) % 4]) / 3;
       next.push_back(average + weights[rank] - synchronised[rank]);
     }
     weights = next;
@@ -281,9 +280,9 @@ TEST_CASE("low precision averages with both neighbours of the ring") {
 
 TEST_CASE("low precision sends twice a byte for each number, and its range") {
   const Network network = with_block();
-  const Trained trained = train_simulated(
-      plan_for(network, false), 4,
-      bagua_of(with(BaguaAlgorithm::low_precision_decentralized)), two_samples, 1);
+  const Trained trained =
+      train_simulated(plan_for(network, false), 4,
+                      bagua_of(with(BaguaAlgorithm::low_precision_decentralized)), two_samples, 1);
   constexpr int64_t bytes = 32 + 224;  // 202 numbers
   CHECK(bytes_at(trained, bagua_sites::swap_differences, OpKind::send) == Sizes{bytes, bytes});
 }
