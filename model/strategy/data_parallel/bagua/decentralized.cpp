@@ -92,6 +92,10 @@ void DecentralizedAverage::begin(Rank&, bool synchronise) { synchronises_ = sync
 // copy_back_peer_weight; not under no_sync.
 Program DecentralizedAverage::finish(Rank& rank) {
   if (!synchronises_ || !interval_.is_due()) {
+    if (averaged_) {  // nobody takes it; the weights may change once they have been copied
+      in_flight_ = rank.event({compute_stream, {averaged_}, site_id(take_weights)});
+      averaged_ = {};
+    }
     co_return;
   }
   Ticket done = rank.event({compute_stream, {}, site_id(take_weights)});
@@ -110,7 +114,10 @@ Program DecentralizedAverage::settle(Rank& rank) {
 
 Program DecentralizedAverage::end(Rank& rank) {
   co_await settle(rank);
-  co_await rank.settle(std::exchange(averaged_, {}));
+  // One that no backward has taken: it began under no_sync.
+  const Ticket unused = rank.event({compute_stream, {averaged_}, site_id(take_weights)});
+  averaged_ = {};
+  co_await rank.settle(unused);
   rank.release(std::exchange(average_, {}));
   if (own_.buffer != no_buffer) {
     rank.release(std::exchange(own_, {}));
