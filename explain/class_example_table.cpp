@@ -14,6 +14,7 @@ constexpr ClassExample class_example_rows[] = {
     {optimizer, "AdamW", "{lr: 3e-4, weight_decay: 0.1}"},
     {optimizer, "DeepSpeedCPUAdam", "{lr: 3e-4, weight_decay: 0.1}",
      "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: deepspeed_stage_2_offload}"},
+    {optimizer, "QAdamOptimizer", "{lr: 0.001, warmup_steps: 10}"},
     {optimizer, "ZeroRedundancyOptimizer", "{optimizer_class: Adam, lr: 0.001}"},
 
     {lr_scheduler, "StepLR", "{step_size: 1, gamma: 0.5}"},
@@ -81,6 +82,8 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "deepspeed_stage_3_offload"},
     {strategy, "deepspeed_stage_3_offload_nvme", "", "optimizer: {DeepSpeedCPUAdam: {lr: 0.001}}"},
     {strategy, "DeepSpeedStrategy", "{stage: 2, reduce_bucket_size: 50000}"},
+    {strategy, "bagua", "", up_to_1_9},
+    {strategy, "BaguaStrategy", "{algorithm: bytegrad, hierarchical: false}", up_to_1_9},
     {strategy, "ddp_sharded", "", up_to_1_9},
     {strategy, "ddp_sharded_find_unused_parameters_false", "", up_to_1_9},
     {strategy, "ddp_sharded_spawn", "", up_to_1_9},

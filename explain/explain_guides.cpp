@@ -176,7 +176,7 @@ constexpr GuideClaim claims[] = {
      "up to Lightning 1.9",
      "Unproven: its own figures for one algorithm differ by 1.4 times; the effect of the language "
      "is not shown.",
-     "scenarios/guides/same-algorithm.yaml:buckets_of_bagua", "bagua"},
+     "scenarios/guides/same-algorithm.yaml:buckets_of_bagua"},
 };
 
 }  // namespace

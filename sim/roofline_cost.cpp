@@ -22,7 +22,9 @@ bool updates_in_place(const Op& op) {
   switch (op.kernel) {
     case Kernel::sgd_step:
     case Kernel::adam_step:
+    case Kernel::qadam_step:
     case Kernel::add:
+    case Kernel::add_scaled:
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value: return true;
     case Kernel::scale: return op.list().reads.empty();

@@ -25,6 +25,18 @@ void add_term(const Slice& to, const Slice& from, TensorOperands& operands) {
   }
 }
 
+// As the reference: in double, each sum rounded once.
+void add_scaled_term(const Slice& to, const Slice& from, double factor, TensorOperands& operands) {
+  const at::Tensor term = operands.load(from);
+  const at::Tensor sum = operands.load(to);
+  if (term.defined() && sum.defined()) {
+    const int64_t elements = std::min(to.elements, from.elements);
+    const at::Tensor scaled_term = term.narrow(0, 0, elements).to(at::kDouble).mul(factor);
+    operands.store(to.part(0, elements),
+                   sum.narrow(0, 0, elements).to(at::kDouble).add(scaled_term));
+  }
+}
+
 at::Tensor mean_of(const at::Tensor& tensor, DType dtype) {
   if (is_floating(dtype)) {
     return tensor.to(dtype == DType::fp64 ? at::kDouble : at::kFloat).mean();
@@ -40,6 +52,10 @@ void execute_elementwise(const Op& op, TensorOperands& operands) {
     const Slice& to = lists.writes[i];
     if (op.kernel == Kernel::add) {
       add_term(to, lists.reads[i], operands);
+      continue;
+    }
+    if (op.kernel == Kernel::add_scaled) {
+      add_scaled_term(to, lists.reads[i], lists.scalars[0], operands);
       continue;
     }
     const bool in_place = lists.reads.empty() || op.kernel == Kernel::fill;

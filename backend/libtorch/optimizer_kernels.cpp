@@ -1,8 +1,11 @@
 #include "backend/libtorch/optimizer_kernels.hpp"
 
+#include <ATen/ATen.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
+
+#include <cmath>
 
 #include "model/core/ensure.hpp"
 
@@ -65,6 +68,26 @@ void adam(const OpLists& lists, TensorOperands& operands, const std::vector<at::
   operands.store(lists.writes[2], second);
 }
 
+// Bagua's optimizer is written in Python: its calls, one after the other.
+void qadam(const OpLists& lists, TensorOperands& operands, const std::vector<at::Tensor>& written,
+           const at::Tensor& gradient) {
+  const double step = lists.scalars[4];
+  const double correction1 = 1 - std::pow(lists.scalars[1], step);
+  const double correction2 = 1 - std::pow(lists.scalars[2], step);
+  const at::Tensor own_gradient = gradient.to(written[1].scalar_type());
+  at::Tensor first = written[1];
+  at::Tensor second = written[2];
+  if (lists.scalars[5] != 0) {
+    first = first.mul(lists.scalars[1]).add(own_gradient, 1 - lists.scalars[1]);
+    second = second.mul(lists.scalars[2]).addcmul(own_gradient, own_gradient, 1 - lists.scalars[2]);
+    operands.store(lists.writes[1], first);
+    operands.store(lists.writes[2], second);
+  }
+  const at::Tensor denominator = second.sqrt().div(std::sqrt(correction2)).add(lists.scalars[3]);
+  const at::Tensor update = first.div(denominator);
+  operands.store(lists.writes[0], written[0].add(update.mul(-lists.scalars[0] / correction1)));
+}
+
 }  // namespace
 
 void execute_optimizer(const Op& op, TensorOperands& operands) {
@@ -80,6 +103,8 @@ void execute_optimizer(const Op& op, TensorOperands& operands) {
   }
   if (op.kernel == Kernel::sgd_step) {
     sgd(lists, operands, written, gradient);
+  } else if (op.kernel == Kernel::qadam_step) {
+    qadam(lists, operands, written, gradient);
   } else if (lists.scalars[6] != 0) {
     adam<AdamW, AdamWOptions, AdamWParamState>(lists, operands, written, gradient);
   } else {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "backend/libtorch/clipping_kernels.hpp"
+#include "backend/libtorch/compression_kernels.hpp"
 #include "backend/libtorch/elementwise_kernels.hpp"
 #include "backend/libtorch/layer_output.hpp"
 #include "backend/libtorch/optimizer_kernels.hpp"
@@ -57,6 +58,7 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
       return;
     case Kernel::sgd_step:
     case Kernel::adam_step:
+    case Kernel::qadam_step:
       execute_optimizer(op, operands);
       operands.updated();
       return;
@@ -68,7 +70,10 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
     case Kernel::fill:
     case Kernel::scale:
     case Kernel::add:
+    case Kernel::add_scaled:
     case Kernel::average: execute_elementwise(op, operands); return;
+    case Kernel::compress:
+    case Kernel::decompress: execute_compression(op, operands); return;
     case Kernel::squared_norm:
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value: execute_clipping(op, operands); return;

@@ -355,6 +355,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["nodes"] = nodes_json(rehearsal.run);
   json["metrics"] = metrics_json(results);
   json["logged"] = logged_json(rehearsal.logged);
+  json["weights"] = weights_json(rehearsal.run);
   json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks);
   json["checkpoints"] = checkpoints_json(rehearsal.run.preparation.log->ranks);
   json["learning_rates"] = learning_rates_json(rehearsal.run.preparation.log->ranks);

@@ -1,5 +1,7 @@
 #include "cli/render/json_logged.hpp"
 
+#include "rehearsal/findings/weight_spread.hpp"
+
 #include <cmath>
 #include <map>
 
@@ -123,6 +125,17 @@ Json loggers_json(const std::vector<RankLog>& ranks) {
     by_rank.push_back(std::move(json));
   }
   return told_together(by_rank);
+}
+
+// Where ranks train weights of their own, or compress what they send.
+Json weights_json(const OneRun& run) {
+  Json json;
+  const std::optional<WeightSpread> spread = weight_spread(run);
+  json["apart"] = spread ? Json(spread->apart) : Json(nullptr);
+  json["apart_in"] = spread ? Json(spread->parameter) : Json(nullptr);
+  const std::optional<double> error = compression_error(run);
+  json["compression_error"] = error ? Json(*error) : Json(nullptr);
+  return json;
 }
 
 }  // namespace lockstep::cli

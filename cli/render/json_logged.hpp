@@ -20,5 +20,7 @@ Json learning_rates_json(const std::vector<RankLog>& ranks);
 Json loggers_json(const std::vector<RankLog>& ranks);
 /// Keys of the last epoch: what each rank logs, what one device logs, and what speaks between them.
 Json logged_json(const std::vector<GlobalMetric>& logged);
+/// How far the weights of ranks are apart by design, and what compression changed; null: neither.
+Json weights_json(const OneRun& run);
 
 }  // namespace lockstep::cli

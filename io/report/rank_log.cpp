@@ -92,6 +92,23 @@ Json json_of(const KnownDifference& known) { return {known.cause, known.remedy};
 
 KnownDifference difference_of(const Json& json) { return {json.at(0), json.at(1)}; }
 
+Json json_of(const ByDesign& nature) {
+  std::vector<double> error;
+  if (nature.compression_error) {
+    error.push_back(*nature.compression_error);
+  }
+  return {nature.replicas_differ, nature.not_as_one_device,
+          binary_of(std::span<const double>(error))};
+}
+
+ByDesign by_design_of(const Json& json) {
+  ByDesign nature{json.at(0), json.at(1), {}};
+  if (const auto error = values_of_binary<double>(json.at(2)); !error.empty()) {
+    nature.compression_error = error.front();
+  }
+  return nature;
+}
+
 Json json_of(const WeightUpdate& update) {
   return {
       update.optimizer,           update.learning_rate, static_cast<int>(update.clipping.algorithm),
@@ -240,6 +257,7 @@ Json json_of_log(const RankLog& log) {
           {"holds_parts", log.holds_parts},
           {"weight_updates", json_of_all(log.weight_updates)},
           {"known_differences", json_of_all(log.known_differences)},
+          {"by_design", json_of(log.by_design)},
           {"steps", log.steps},
           {"epochs", log.epochs},
           {"found_no_batches", log.found_no_batches},
@@ -274,6 +292,7 @@ RankLog log_of_json(const Json& json) {
   log.holds_parts = json.at("holds_parts");
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.known_differences = all_of_json(json.at("known_differences"), difference_of);
+  log.by_design = by_design_of(json.at("by_design"));
   log.steps = count_of(json.at("steps"));
   log.epochs = count_of(json.at("epochs"));
   log.found_no_batches = json.at("found_no_batches");

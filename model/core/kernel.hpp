@@ -26,13 +26,21 @@ enum class Kernel : uint16_t {
                   ///< learning rate, momentum, weight decay, step (from 1)
   adam_step,      ///< reads gradient; writes parameter, first and second moment; scalars:
                   ///< learning rate, beta1, beta2, epsilon, weight decay, step, decoupled (0/1)
+  qadam_step,     ///< operands of adam_step; scalars: learning rate, beta1, beta2, epsilon, step,
+                  ///< and whether the gradient enters the moments (0/1)
 
-  fill,     ///< writes all of write 0 with scalar 0
-  copy,     ///< read i to write i, element for element
-  scale,    ///< write i = read i * scalar 0 (or reads nothing: in place)
-  add,      ///< write i += read i
-  average,  ///< write 0 = mean of all elements of read 0
-  cast,     ///< read i to write i, rounding to the type of the write
+  fill,        ///< writes all of write 0 with scalar 0
+  copy,        ///< read i to write i, element for element
+  scale,       ///< write i = read i * scalar 0 (or reads nothing: in place)
+  add,         ///< write i += read i
+  add_scaled,  ///< write i += read i * scalar 0, each sum rounded once
+  average,     ///< write 0 = mean of all elements of read 0
+  cast,        ///< read i to write i, rounding to the type of the write
+
+  // Codec MinMaxUInt8 (model/network/arithmetic/min_max_uint8.hpp); scalars: number of chunks.
+  compress,  ///< reads numbers; writes their bytes, and (optional) one number: the larger of it and
+             ///< the largest difference between a number and what is decoded of it
+  decompress,  ///< reads bytes; writes numbers
 
   squared_norm,   ///< write 0 = sum of the squares of all reads
   clip_by_norm,   ///< write i *= min(1, scalar 0 / (root of read 0 + 1e-6))

@@ -27,12 +27,16 @@ std::string_view name_of(Kernel kernel) {
     case Kernel::loss_backward: return "loss_backward";
     case Kernel::sgd_step: return "sgd_step";
     case Kernel::adam_step: return "adam_step";
+    case Kernel::qadam_step: return "qadam_step";
     case Kernel::fill: return "fill";
     case Kernel::copy: return "copy";
     case Kernel::scale: return "scale";
     case Kernel::add: return "add";
+    case Kernel::add_scaled: return "add_scaled";
     case Kernel::average: return "average";
     case Kernel::cast: return "cast";
+    case Kernel::compress: return "compress";
+    case Kernel::decompress: return "decompress";
     case Kernel::squared_norm: return "squared_norm";
     case Kernel::clip_by_norm: return "clip_by_norm";
     case Kernel::clip_by_value: return "clip_by_value";

@@ -8,6 +8,7 @@
 
 #include "model/network/arithmetic/gradient_clipping.hpp"
 #include "model/network/arithmetic/loss.hpp"
+#include "model/network/arithmetic/min_max_uint8.hpp"
 #include "model/network/arithmetic/optimizer.hpp"
 #include "model/network/execute_layer.hpp"
 #include "model/network/network.hpp"
@@ -48,6 +49,47 @@ void add_into(const OpLists& lists, Operands& operands) {
       accumulate(Reduction::sum, sum, term);
       operands.store(lists.writes[i], sum);
     }
+  }
+}
+
+void add_scaled_into(const OpLists& lists, Operands& operands) {
+  const double factor = scalar(lists, 0);
+  for (size_t i = 0; i < lists.writes.size(); ++i) {
+    const Values term = operands.load(lists.reads[i]);
+    Values sum = operands.load(lists.writes[i]);
+    if (term.empty() || sum.empty()) {
+      continue;
+    }
+    for (int64_t j = 0; j < std::min(sum.size(), term.size()); ++j) {
+      sum.set(j, sum.number(j) + term.number(j) * factor);
+    }
+    operands.store(lists.writes[i], sum);
+  }
+}
+
+void compress(const OpLists& lists, Operands& operands) {
+  const Values numbers = operands.load(lists.reads[0]);
+  if (numbers.empty()) {
+    return;
+  }
+  const auto chunks = static_cast<int64_t>(scalar(lists, 0));
+  const Values compressed = compress_min_max(numbers, chunks);
+  operands.store(lists.writes[0], compressed);
+  if (lists.writes.size() > 1) {
+    Values largest = operands.load(lists.writes[1]);
+    const Values decoded = decompress_min_max(compressed, numbers.dtype(), numbers.size(), chunks);
+    const double error = compression_error(numbers, decoded);
+    largest.set(0, error > largest.number(0) || std::isnan(error) ? error : largest.number(0));
+    operands.store(lists.writes[1], largest);
+  }
+}
+
+void decompress(const OpLists& lists, Operands& operands) {
+  const Values compressed = operands.load(lists.reads[0]);
+  if (!compressed.empty()) {
+    const Slice& to = lists.writes[0];
+    operands.store(to, decompress_min_max(compressed, to.dtype, to.elements,
+                                          static_cast<int64_t>(scalar(lists, 0))));
   }
 }
 
@@ -113,6 +155,22 @@ void adam(const OpLists& lists, Operands& operands) {
   operands.store(lists.writes[2], second);
 }
 
+void qadam(const OpLists& lists, Operands& operands) {
+  const Values gradient = operands.load(lists.reads[0]);
+  Values parameter = operands.load(lists.writes[0]);
+  if (gradient.empty() || parameter.empty()) {
+    return;
+  }
+  const QAdamOptions options{scalar(lists, 0), scalar(lists, 1), scalar(lists, 2), scalar(lists, 3),
+                             scalar(lists, 5) != 0};
+  Values first = operands.load(lists.writes[1]);
+  Values second = operands.load(lists.writes[2]);
+  qadam_step(options, static_cast<int64_t>(scalar(lists, 4)), gradient, first, second, parameter);
+  operands.store(lists.writes[0], parameter);
+  operands.store(lists.writes[1], first);
+  operands.store(lists.writes[2], second);
+}
+
 void squared_norm_of(const OpLists& lists, Operands& operands) {
   std::vector<Values> gradients;
   for (const Slice& read : lists.reads) {
@@ -155,6 +213,7 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
       return;
     case Kernel::sgd_step: sgd(lists, operands); return;
     case Kernel::adam_step: adam(lists, operands); return;
+    case Kernel::qadam_step: qadam(lists, operands); return;
     case Kernel::fill:
       for_each_pair({{}, {}, lists.writes, {}, {}}, operands, [&](Values values, const Slice&) {
         for (int64_t i = 0; i < values.size(); ++i) {
@@ -178,6 +237,9 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
       });
       return;
     case Kernel::add: add_into(lists, operands); return;
+    case Kernel::add_scaled: add_scaled_into(lists, operands); return;
+    case Kernel::compress: compress(lists, operands); return;
+    case Kernel::decompress: decompress(lists, operands); return;
     case Kernel::average: average_of(lists, operands); return;
     case Kernel::squared_norm: squared_norm_of(lists, operands); return;
     case Kernel::clip_by_norm:

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-enum class OptimizerKind : uint8_t { sgd, adam, adamw };
+enum class OptimizerKind : uint8_t { sgd, adam, adamw, qadam };
 
 /// An optimizer with torch's arguments.
 struct OptimizerPlan {
@@ -23,7 +23,8 @@ struct OptimizerPlan {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
-  bool set_to_none = true;  ///< what its zero_grad does where nothing else is said
+  int64_t warmup_steps = 0;  ///< qadam: steps before this one update the moments
+  bool set_to_none = true;   ///< what its zero_grad does where nothing else is said
   /// DeepSpeedCPUAdam: it updates in host memory alone, and counts steps in a plain number, where
   /// torch's Adam has a tensor.
   bool is_on_host = false;

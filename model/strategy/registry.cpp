@@ -1,5 +1,6 @@
 #include "model/strategy/registry.hpp"
 
+#include "model/strategy/data_parallel/bagua/bagua.hpp"
 #include "model/strategy/data_parallel/ddp.hpp"
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/data_parallel/dp.hpp"
@@ -70,6 +71,7 @@ StrategyRegistry standard_strategies() {
   registry.add(sharded_data_parallel());
   registry.add(fairscale_fully_sharded());
   registry.add(deepspeed());
+  registry.add(bagua());
   // They differ from the others in how their processes begin, which is the trainer's matter.
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {
     StrategyEntry entry = distributed_data_parallel();

@@ -92,6 +92,9 @@ class Strategy {
   /// What it has done otherwise than one device, for LS306.
   virtual std::vector<KnownDifference> known_differences() { return {}; }
 
+  /// How its training differs from others by what it is.
+  virtual ByDesign by_design(Rank& /*rank*/) { return {}; }
+
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }
 

@@ -7,6 +7,7 @@
 #include "properties/invariants/replicas_agree.hpp"
 #include "properties/invariants/updates_agree.hpp"
 #include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/findings/weight_spread.hpp"
 
 namespace lockstep::cli {
 
@@ -32,7 +33,7 @@ std::vector<Finding> by_statements(const OneRun& run) {
 }  // namespace
 
 std::vector<Finding> replica_findings(const OneRun& run) {
-  if (run.result.hung) {
+  if (run.result.hung || replicas_differ_by_design(run)) {
     return {};
   }
   std::vector<ReplicaValues> replicas;

@@ -1,4 +1,5 @@
-// Strategies that shard, as scenarios: threads over Gloo do what the simulator does, bit for bit.
+// Strategies that shard, and those of Bagua, as scenarios: threads over Gloo do what the simulator
+// does, bit for bit.
 #include <catch2/catch.hpp>
 
 #include "rehearsal/case_source.hpp"
@@ -45,19 +46,37 @@ Texts differences(const Scenario& scenario, const cli::OneRun& real) {
   return found;
 }
 
-}  // namespace
+// Two host threads of a rank call in communicators of their own: in which order depends on timing.
+bool is_of_two_communicators(const std::string& difference) {
+  return difference.find("LS106") != std::string::npos;
+}
 
-TEST_CASE("every strategy that shards does on threads what it does in the simulator") {
+void check_file(const std::string& file, size_t scenarios) {
   cli::CaseSource source;
-  source.path = LOCKSTEP_SOURCE_DIR "/tests/data/sharded.yaml";
+  source.path = LOCKSTEP_SOURCE_DIR "/tests/data/" + file;
   const LoadedScenarios loaded = source.load();
   REQUIRE(loaded.ok());
-  CHECK(loaded.scenarios.size() == 16);
+  CHECK(loaded.scenarios.size() == scenarios);
   backend::Fleet fleet;
   for (const Scenario& scenario : loaded.scenarios) {
     INFO(scenario.name);
     const cli::OneRun real = on_threads(scenario, fleet);
     REQUIRE(real.ran);
-    CHECK(differences(scenario, real) == Texts{});
+    Texts found = differences(scenario, real);
+    if (scenario.name.starts_with("async")) {
+      std::erase_if(found, is_of_two_communicators);
+    }
+    CHECK(found == Texts{});
   }
+}
+
+}  // namespace
+
+TEST_CASE("every strategy that shards does on threads what it does in the simulator") {
+  check_file("sharded.yaml", 16);
+}
+
+// The rounds of async come of the threads' timing; the simulator repeats them by their choices.
+TEST_CASE("every algorithm of Bagua does on threads what it does in the simulator") {
+  check_file("bagua.yaml", 16);
 }

@@ -109,23 +109,71 @@ void draw_fairscale(ShardedCase& training) {
                         {"broadcast_buffers", one_in(2)}};
 }
 
+// The one algorithm that trains as ddp does.
+void draw_gradient_allreduce(ShardedCase& training) {
+  training.strategy = "bagua";
+  training.arguments = {{"flatten", one_in(2)},
+                        {"hierarchical", one_in(2)},
+                        {"bucket_size_mb", one_of({0.0001, 0.0004, 10.0})}};
+}
+
+void draw_algorithm(ShardedCase& training) {
+  const auto algorithm = one_of<std::string>({"gradient_allreduce", "bytegrad", "decentralized",
+                                              "low_precision_decentralized", "qadam", "async"});
+  training.arguments = {{"algorithm", algorithm}, {"bucket_size_mb", one_of({0.0001, 10.0})}};
+  training.qadam = algorithm == "qadam";
+  if (algorithm == "async") {
+    training.arguments.emplace_back("sync_interval_ms", int64_t{1});
+    training.arguments.emplace_back("warmup_steps", int64_t{below(3)});
+    return;
+  }
+  const bool by_nodes = one_in(2);
+  training.arguments.emplace_back("hierarchical", by_nodes);
+  training.arguments.emplace_back("flatten", one_in(2));
+  if (algorithm.find("decentralized") != std::string::npos) {
+    training.arguments.emplace_back("communication_interval", int64_t{1 + below(2)});
+  }
+  const int32_t members = by_nodes ? (training.ranks == 4 ? 2 : 1) : training.ranks;
+  if (algorithm == "decentralized" && members % 2 == 0) {
+    training.arguments.emplace_back("peer_selection_mode",
+                                    one_of<std::string>({"all", "shift_one"}));
+  }
+}
+
+ShardedCase any_training() {
+  ShardedCase training;
+  training.ranks = one_of<int32_t>({1, 2, 2, 3, 4, 4});
+  training.hidden = 1 + below(9);
+  training.freezes_first = one_in(5);
+  training.adam = one_in(4);
+  training.steps = 1 + below(3);
+  training.accumulate = 1 + below(2);
+  training.saves = one_in(2);
+  return training;
+}
+
 }  // namespace
+
+rc::Gen<ShardedCase> bagua_cases() {
+  return rc::gen::exec([] {
+    ShardedCase training = any_training();
+    training.strategy = "bagua";
+    training.steps = 2 + below(3);
+    training.keeps_gradients = one_in(2);
+    draw_algorithm(training);
+    return training;
+  });
+}
 
 rc::Gen<ShardedCase> sharded_cases() {
   return rc::gen::exec([] {
-    ShardedCase training;
-    training.ranks = one_of<int32_t>({1, 2, 2, 3, 4, 4});
-    training.hidden = 1 + below(9);
-    training.freezes_first = one_in(5);
-    training.adam = one_in(4);
-    training.steps = 1 + below(3);
-    training.accumulate = 1 + below(2);
-    training.saves = one_in(2);
-    switch (below(6)) {
+    ShardedCase training = any_training();
+    switch (below(7)) {
       case 0: draw_fsdp(training); break;
       case 1: draw_fsdp2(training); break;
       case 2: draw_fairscale(training); break;
-      case 3:
+      case 3: draw_gradient_allreduce(training); break;
+      case 4:
         training.strategy = "ddp";
         training.divides_optimizer = true;
         training.in_buckets = one_in(2);
@@ -163,6 +211,10 @@ Program train_sharded(Rank& rank, const ShardedCase* training, const Network* ne
   plan.barrier_is_all_reduce = false;
   plan.optimizers.front().kind = training->adam ? OptimizerKind::adam : OptimizerKind::sgd;
   plan.optimizers.front().lr = 0.125;
+  if (training->qadam) {
+    plan.optimizers.front().kind = OptimizerKind::qadam;
+    plan.optimizers.front().warmup_steps = 2;
+  }
   if (training->divides_optimizer) {
     plan.optimizers.front().sharding =
         training->in_buckets ? Sharding::zero_redundancy_in_buckets : Sharding::zero_redundancy;
@@ -215,6 +267,8 @@ std::ostream& operator<<(std::ostream& out, const ShardedCase& training) {
     out << ", " << name << " = ";
     if (const bool* truth = std::get_if<bool>(&value)) {
       out << *truth;
+    } else if (const double* real = std::get_if<double>(&value)) {
+      out << *real;
     } else if (const int64_t* number = std::get_if<int64_t>(&value)) {
       out << *number;
     } else if (const std::string* text = std::get_if<std::string>(&value)) {

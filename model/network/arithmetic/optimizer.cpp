@@ -70,6 +70,34 @@ void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
   });
 }
 
+void qadam_step(const QAdamOptions& options, int64_t step, const Values& gradient,
+                Values& first_moment, Values& second_moment, Values& parameter) {
+  ensure(gradient.size() == parameter.size(), "a gradient has its parameter's size");
+  ensure(step >= 1, "steps count from 1");
+  with_accumulator({&gradient, &first_moment, &second_moment, &parameter}, [&]<class T>(T) {
+    const double correction1 = 1 - std::pow(options.beta1, static_cast<double>(step));
+    const double correction2 = 1 - std::pow(options.beta2, static_cast<double>(step));
+    const T step_size = static_cast<T>(options.lr / correction1);
+    const T root_correction = static_cast<T>(std::sqrt(correction2));
+    const std::vector<T> g = numbers_of<T>(gradient);
+    std::vector<T> m = numbers_of<T>(first_moment);
+    std::vector<T> v = numbers_of<T>(second_moment);
+    std::vector<T> weights = numbers_of<T>(parameter);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (options.updates_moments) {
+        m[i] = static_cast<T>(options.beta1) * m[i] + static_cast<T>(1 - options.beta1) * g[i];
+        v[i] =
+            static_cast<T>(options.beta2) * v[i] + static_cast<T>(1 - options.beta2) * g[i] * g[i];
+      }
+      const T denominator = std::sqrt(v[i]) / root_correction + static_cast<T>(options.eps);
+      weights[i] -= step_size * (m[i] / denominator);
+    }
+    store_numbers(m, first_moment);
+    store_numbers(v, second_moment);
+    store_numbers(weights, parameter);
+  });
+}
+
 double largest_adam_ratio(const AdamOptions& options, int64_t step) {
   ensure(step >= 1, "steps count from 1");
   const double forgetting = options.beta1 * options.beta1 / options.beta2;

@@ -39,6 +39,17 @@ struct AdamOptions {
 void adam_step(const AdamOptions& options, int64_t step, const Values& gradient,
                Values& first_moment, Values& second_moment, Values& parameter);
 
+/// QAdamOptimizer of bagua 0.9.2 (algorithms/q_adam.py). Its weight decay changes nothing.
+struct QAdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  bool updates_moments = true;  ///< false: they stay as they are, and the gradient is not looked at
+};
+void qadam_step(const QAdamOptions& options, int64_t step, const Values& gradient,
+                Values& first_moment, Values& second_moment, Values& parameter);
+
 /// The most that |r| is at a step, r = m / sqrt(v) of the corrected moments: by the inequality of
 /// Cauchy and Schwarz (1 - beta1) sqrt(sum over j < step of (beta1^2 / beta2)^j / (1 - beta2)), and
 /// the corrections. 1 at the first step; infinite where beta2 forgets what beta1 remembers.

@@ -39,6 +39,13 @@ Ticket step_one(Rank& rank, const OptimizerPlan& plan, OptimizedTensor& tensor,
     call.scalars = scalars;
     return rank.compute(call, options);
   }
+  if (plan.kind == OptimizerKind::qadam) {
+    const double scalars[] = {plan.lr,  plan.beta1, plan.beta2,
+                              plan.eps, step,       tensor.steps < plan.warmup_steps ? 1.0 : 0.0};
+    call.kernel = Kernel::qadam_step;
+    call.scalars = scalars;
+    return rank.compute(call, options);
+  }
   const double scalars[] = {plan.lr,
                             plan.beta1,
                             plan.beta2,
@@ -57,7 +64,9 @@ Ticket step_all(Rank& rank, const OptimizerPlan& plan, const std::vector<Optimiz
   std::vector<Slice> reads;
   std::vector<Slice> writes;
   KernelCall call;
-  call.kernel = plan.kind == OptimizerKind::sgd ? Kernel::sgd_step : Kernel::adam_step;
+  call.kernel = plan.kind == OptimizerKind::sgd     ? Kernel::sgd_step
+                : plan.kind == OptimizerKind::qadam ? Kernel::qadam_step
+                                                    : Kernel::adam_step;
   for (const OptimizedTensor* tensor : tensors) {
     call.memory_traffic += moved_by_update_of(*tensor);
     reads.push_back(tensor->gradient);
@@ -80,9 +89,10 @@ Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
   if (plan.is_on_host) {
     return {};  // it computes in place
   }
-  const bool one_by_one = kernels == OptimizerKernels::for_each_tensor;
+  const bool is_qadam = plan.kind == OptimizerKind::qadam;  // a loop over tensors, without decay
+  const bool one_by_one = kernels == OptimizerKernels::for_each_tensor || is_qadam;
   const bool is_sgd = plan.kind == OptimizerKind::sgd;
-  const bool decays = plan.kind != OptimizerKind::adamw && plan.weight_decay != 0;
+  const bool decays = plan.kind != OptimizerKind::adamw && !is_qadam && plan.weight_decay != 0;
   const int64_t roots = is_sgd ? 0 : one_by_one ? 2 : 1;
   const int64_t decayed = decays ? 1 : 0;
   const int64_t tensors = one_by_one ? roots + decayed : std::max(roots, decayed);

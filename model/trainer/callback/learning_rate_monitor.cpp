@@ -17,6 +17,7 @@ std::string class_name_of(const OptimizerPlan& optimizer) {
     case OptimizerKind::sgd: return "SGD";
     case OptimizerKind::adam: return "Adam";
     case OptimizerKind::adamw: return "AdamW";
+    case OptimizerKind::qadam: return "QAdamOptimizer";
   }
   return "";
 }

@@ -101,6 +101,7 @@ struct RankLog {
   bool holds_parts = false;                   ///< shards, between steps; known without values, too
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   std::vector<KnownDifference> known_differences;  ///< from one device
+  ByDesign by_design;                              ///< of the strategy
   std::vector<WeightUpdate> weight_updates;        ///< in order; the first of them, of many
   int64_t steps = 0;                               ///< optimizer steps
   int64_t epochs = 0;                              ///< training epochs that ended

@@ -169,6 +169,20 @@ void set_deepspeed_adam(Preparation& preparation, const Object& optimizer, Optim
   }
 }
 
+void set_warmup_steps(Preparation& preparation, const ObjectArgument& argument,
+                      OptimizerPlan& plan) {
+  plan.warmup_steps = argument.value.get_if<int64_t>() == nullptr
+                          ? plan.warmup_steps
+                          : *argument.value.get_if<int64_t>();
+  if (plan.warmup_steps <= 0) {
+    add_problem(
+        preparation, Kind::refused, argument.place,
+        fmt::format("QAdamOptimizer: warmup_steps must be above 0, not {}", plan.warmup_steps),
+        "the second moment is made in the warm-up; leave the argument out for 100 steps",
+        refused_code);
+  }
+}
+
 void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
   const std::string name = class_of(preparation, optimizer);
   if (name == "Adam" || name == "AdamW") {
@@ -177,12 +191,16 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     plan.weight_decay = name == "Adam" ? 0 : 0.01;
   } else if (name == "DeepSpeedCPUAdam") {
     set_deepspeed_adam(preparation, optimizer, plan);
+  } else if (name == "QAdamOptimizer") {
+    plan.kind = OptimizerKind::qadam;
+    plan.lr = 1e-3;
+    plan.warmup_steps = 100;
   } else if (name == "SGD") {
     plan.lr = 1e-3;
   } else {
     add_problem(preparation, Kind::unsupported, optimizer.place,
                 fmt::format("the optimizer {} is not modelled yet", name),
-                "supported: SGD, Adam, AdamW, DeepSpeedCPUAdam");
+                "supported: SGD, Adam, AdamW, DeepSpeedCPUAdam, QAdamOptimizer");
     return;
   }
   set_sharding(preparation, optimizer, plan);
@@ -198,6 +216,8 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
       set_number(preparation, argument, plan.eps);
     } else if (argument.name == "betas" && !sgd) {
       set_betas(preparation, argument, plan);
+    } else if (argument.name == "warmup_steps" && plan.kind == OptimizerKind::qadam) {
+      set_warmup_steps(preparation, argument, plan);
     } else if (const bool* set = argument.value.get_if<bool>();
                argument.name == "set_to_none" && set != nullptr) {
       plan.set_to_none = *set;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "model/strategy/exchange/gradient_exchange.hpp"
+
+namespace lockstep {
+
+/// What an algorithm of Bagua does between the ranks of a fit.
+class BaguaExchange : public GradientExchange {
+ public:
+  /// The algorithm begins: parameters and optimizer state are everybody's.
+  virtual void prepare(Rank& rank) = 0;
+  /// Before a forward through the wrapper.
+  virtual Program forward_begins(Rank& rank, bool training);
+  /// An optimizer has updated its parameters.
+  virtual Program step_taken(Rank& rank, size_t optimizer);
+  /// The fit ends: frees what it has.
+  virtual Program end(Rank& rank) = 0;
+};
+
+}  // namespace lockstep
