@@ -80,7 +80,8 @@ LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& r
   if (loaded.ok()) {
     keep_whole_optimizers(loaded.scenarios.front());
   }
-  if (loaded.ok() && rehearsal.run.preparation.learning_rate.script_scales) {
+  const LearningRate& rate = rehearsal.run.preparation.learning_rate;
+  if (loaded.ok() && (rate.script_scales || rate.framework_scales)) {
     keep_learning_rate(loaded.scenarios.front(),
                        rehearsal.run.preparation.plan.optimizers.front().lr);
   }

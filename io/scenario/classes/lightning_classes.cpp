@@ -96,7 +96,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"horovod", ""},
     {"HorovodStrategy",
      "backward_passes_per_step:int op:text gradient_predivide_factor:float compression:text "
-     "fusion_threshold_mb:float cycle_time_ms:float"},
+     "fusion_threshold_mb:float cycle_time_ms:float cache_capacity:int"},
     {"bagua", ""},
     {"BaguaStrategy",
      "algorithm flatten:bool sync_interval_ms:int warmup_steps:int hierarchical:bool "
