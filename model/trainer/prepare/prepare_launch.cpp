@@ -248,24 +248,25 @@ void prepare_launch(Preparation& preparation) {
                 "use torchrun, srun or mpirun, or leave it out");
     return;
   }
-  if (preparation.placement.strategy.is_horovod &&
-      (!scenario.launcher || scenario.launcher->name == "lightning")) {
-    launch.launcher = "horovodrun";  // nothing else starts more than one process
-    if (scenario.launcher && launch.world_size() > 1) {
-      add_problem(preparation, Kind::refused, scenario.launcher->place,
-                  "Lightning starts no processes for Horovod: there would be one",
-                  "use launcher: horovodrun or mpirun", refused_code);
-      return;
-    }
+  const bool by_lightning = scenario.launcher && scenario.launcher->name == "lightning";
+  const bool is_asked_for = scenario.launcher && scenario.launcher->place.line > 0;
+  const bool starts_others = !scenario.is_bare_program() && launch.world_size() > 1;
+  const bool needs_horovodrun = preparation.placement.strategy.is_horovod && by_lightning;
+  if (needs_horovodrun && is_asked_for && starts_others) {
+    add_problem(preparation, Kind::refused, scenario.launcher->place,
+                "Lightning starts no processes for Horovod: there would be one",
+                "use launcher: horovodrun or mpirun", refused_code);
+    return;
   }
   if (scenario.launcher) {
-    launch.launcher = scenario.launcher->name;
+    // Nothing else starts more than one process for Horovod.
+    launch.launcher = needs_horovodrun ? "horovodrun" : scenario.launcher->name;
     launch.max_restarts = whole(*scenario.launcher, "max_restarts", 0);
     note_elastic(preparation, *scenario.launcher);
-    if (launch.is_external()) {
+    if (launch.is_external() && !needs_horovodrun) {
       check_size(preparation, *scenario.launcher);
     }
-    if (launch.is_external() && !scenario.is_bare_program()) {
+    if (launch.is_external() && !needs_horovodrun && !scenario.is_bare_program()) {
       check_detection(preparation, *scenario.launcher);
     }
   }

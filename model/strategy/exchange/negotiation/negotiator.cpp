@@ -17,7 +17,7 @@ constexpr uint32_t most_taken = 1u << 20;
 /// What closes the queue. No rank is asked for it.
 constexpr int64_t closing = -1;
 
-enum Status : int64_t { nothing_uncached, nothing_new, nobody_closes, status_count };
+enum Status : int64_t { nothing_uncached, nothing_new, nobody_closes, joined, status_count };
 
 Slice numbers(Rank& rank, DType dtype, int64_t count) {
   return rank.allocate(Purpose::metric, dtype, count);
@@ -208,6 +208,7 @@ Task<Negotiator::Agreement> Negotiator::agree(Rank& rank) {
   own.set_integer(nothing_uncached, uncached().empty() ? 1 : 0);
   own.set_integer(nothing_new, took_something_ ? 0 : 1);
   own.set_integer(nobody_closes, closes_ ? 0 : 1);
+  own.set_integer(joined, has_joined_ ? 1 : 0);
   for (int64_t position = 0; has_joined_ && position < count; ++position) {
     const TensorRequest& cached = cache_.at(static_cast<size_t>(position));
     own.set_integer(status_count + position, cached.name.kind == RequestKind::all_reduce ? 1 : 0);
@@ -227,7 +228,8 @@ Task<Negotiator::Agreement> Negotiator::agree(Rank& rank) {
   agreed.has_uncached = all.integer(nothing_uncached) == 0;
   agreed.has_new = all.integer(nothing_new) == 0;
   agreed.closes = all.integer(nobody_closes) == 0;
-  for (int64_t position = 0; position < count; ++position) {
+  const bool all_joined = all.integer(joined) == 1;  // nobody wants what is in the cache
+  for (int64_t position = 0; position < count && !all_joined; ++position) {
     if (all.integer(status_count + position) == 1) {
       agreed.hits.push_back(static_cast<size_t>(position));
     }
