@@ -357,9 +357,8 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
 
 EqualityRule equality_rule(const OneRun& run) {
   EqualityRule rule;
-  const bool exact = (run.preparation.plan.integer_values && !clips_norm(run)) ||
-                     run.preparation.network == nullptr;
-  if (exact) {
+  if ((run.preparation.plan.integer_values && !clips_norm(run)) ||
+      run.preparation.network == nullptr) {
     return rule;
   }
   const TrainingSize size = size_of_training(run);

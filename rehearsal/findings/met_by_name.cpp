@@ -78,7 +78,7 @@ std::string end_of(const OneRun& run, int32_t rank) {
       return raised_text(run.result.ends[static_cast<size_t>(rank)].message);
     case RankEnd::Kind::lost: return lost_text(run.result, rank);
     case RankEnd::Kind::finished: return "ended";
-    default: return "waits for something else, or does not come that far";
+    default: return "comes as far as " + last_operation(*run.result.journal, rank).name;
   }
 }
 
@@ -122,7 +122,10 @@ void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings)
   finding.ranks = first.waiting;
   finding.sites.push_back({first.site, SiteRole::subject, "handed over here"});
   finding.did.push_back({first.waiting, 0, "hands over " + first.name, first.site});
-  finding.did.push_back({first.missing, 0, end_of(run, first.missing.first()), no_site});
+  const int32_t absent = first.missing.first();
+  const SiteId last = last_operation(*run.result.journal, absent).site;
+  finding.did.push_back({first.missing, 0, end_of(run, absent), last});
+  finding.sites.push_back({last, SiteRole::other, fmt::format("the last call of rank {}", absent)});
   finding.follows.push_back(follows);
   finding.fix = {"let all ranks run as many backwards"};
   findings.push_back(std::move(finding));

@@ -109,6 +109,16 @@ void draw_fairscale(ShardedCase& training) {
                         {"broadcast_buffers", one_in(2)}};
 }
 
+// Names in place of order, and every micro-batch exchanges.
+void draw_horovod(ShardedCase& training) {
+  training.strategy = "horovod";
+  training.accumulates_locally = false;
+  training.arguments = {{"fusion_threshold_mb", one_of<double>({0, 1e-4, 128})},
+                        {"cache_capacity", one_of<int64_t>({0, 2, 1024})},
+                        {"backward_passes_per_step", int64_t{1 + below(2)}},
+                        {"gradient_predivide_factor", one_of<double>({1, 2})}};
+}
+
 }  // namespace
 
 rc::Gen<ShardedCase> sharded_cases() {
@@ -121,7 +131,7 @@ rc::Gen<ShardedCase> sharded_cases() {
     training.steps = 1 + below(3);
     training.accumulate = 1 + below(2);
     training.saves = one_in(2);
-    switch (below(6)) {
+    switch (below(7)) {
       case 0: draw_fsdp(training); break;
       case 1: draw_fsdp2(training); break;
       case 2: draw_fairscale(training); break;
@@ -130,6 +140,7 @@ rc::Gen<ShardedCase> sharded_cases() {
         training.divides_optimizer = true;
         training.in_buckets = one_in(2);
         break;
+      case 4: draw_horovod(training); break;
       default: draw_deepspeed(training); break;
     }
     return training;
@@ -217,6 +228,8 @@ std::ostream& operator<<(std::ostream& out, const ShardedCase& training) {
       out << *truth;
     } else if (const int64_t* number = std::get_if<int64_t>(&value)) {
       out << *number;
+    } else if (const double* factor = std::get_if<double>(&value)) {
+      out << *factor;
     } else if (const std::string* text = std::get_if<std::string>(&value)) {
       out << *text;
     } else if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {

@@ -232,6 +232,20 @@ void check_fork(Preparation& preparation) {
 
 }  // namespace
 
+void take_nodes_of_launcher(Preparation& preparation, const Scenario& scenario) {
+  int64_t& nodes = preparation.placement.nodes;
+  if (nodes > 1) {
+    add_problem(preparation, Kind::refused, scenario.trainer->num_nodes->place,
+                "Horovod does not support setting num_nodes: horovodrun or mpirun says how many "
+                "processes there are, and where",
+                "leave num_nodes out and name the hosts, as in {horovodrun: {np: 8, hosts: [4, "
+                "4]}}",
+                refused_code);
+  } else if (scenario.launcher && scenario.launcher->find("hosts") != nullptr) {
+    nodes = std::max<int64_t>(1, slots(*scenario.launcher));
+  }
+}
+
 void prepare_launch(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   Launch& launch = preparation.placement.launch;

@@ -311,7 +311,7 @@ class Placing {
     read_start_method(choice);
     placement_.traits = registry_.traits_of(choice.name);
     if (choice.is_horovod && choice.refusal.empty()) {
-      take_nodes_of_launcher();
+      take_nodes_of_launcher(preparation_, scenario_);
     }
     if (!choice.refusal.empty()) {
       refuse(place_of_strategy(), choice.refusal, choice.remedy);
@@ -331,22 +331,6 @@ class Placing {
     placement_.precision =
         choose_precision(value_or(trainer_.precision, std::string(by_default)), precision);
     tell_precision();
-  }
-
-  // accelerator_connector.py of 1.x, _handle_horovod: the processes are horovodrun's.
-  void take_nodes_of_launcher() {
-    if (placement_.nodes > 1) {
-      refuse(trainer_.num_nodes->place,
-             "Horovod does not support setting num_nodes: horovodrun or mpirun says how many "
-             "processes there are, and where",
-             "leave num_nodes out and name the hosts, as in {horovodrun: {np: 8, hosts: [4, 4]}}");
-      return;
-    }
-    const PlainValue* hosts = scenario_.launcher ? scenario_.launcher->find("hosts") : nullptr;
-    const PlainValue::List* list = hosts == nullptr ? nullptr : hosts->get_if<PlainValue::List>();
-    if (list != nullptr && !list->empty()) {
-      placement_.nodes = std::ssize(*list);
-    }
   }
 
   void tell_precision() {

@@ -100,7 +100,8 @@ Program ResponseRunner::all_reduce(Rank& rank, GroupId group, const Call& call, 
     const bool has = item->submission != nullptr;
     tensors.push_back(has ? item->submission->data
                           : rank.allocate(Purpose::communication, request.dtype,
-                                          item->response.request.elements));
+                                          item->response.request.elements, DeviceId{0},
+                                          queue::communication));
     if (!has) {
       lent.push_back(tensors.back());
     }
