@@ -81,7 +81,8 @@ Slice ResponseRunner::buffer_of(Rank& rank, DType dtype, int64_t elements) {
                             : elements;
   if (buffer_.buffer == no_buffer || buffer_.dtype != dtype || buffer_.elements < elements) {
     release(rank);
-    buffer_ = rank.allocate(Purpose::communication, dtype, whole);
+    buffer_ =
+        rank.allocate(Purpose::communication, dtype, whole, DeviceId{0}, queue::communication);
   }
   return buffer_.part(0, elements);
 }
