@@ -153,7 +153,7 @@ constexpr GuideClaim claims[] = {
     // Horovod, Bagua and sharded training.
     {"horovod-shards-differently", "Horovod shards the data differently from ddp.", wrong, "",
      "up to Lightning 1.9", "Both use DistributedSampler with the global rank.",
-     "scenarios/horovod/same-samples-as-ddp.yaml"},
+     "scenarios/guides/sampler-by-hand.yaml:under_horovod"},
     {"horovod-scales-the-rate", "Horovod scales the learning rate by itself.", right_only_if,
      "Lightning integrates it", "up to Lightning 1.9",
      "Lightning's strategy multiplies by the world size, Horovod does not; do not scale twice.",
