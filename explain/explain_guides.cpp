@@ -153,11 +153,11 @@ constexpr GuideClaim claims[] = {
     // Horovod, Bagua and sharded training.
     {"horovod-shards-differently", "Horovod shards the data differently from ddp.", wrong, "",
      "up to Lightning 1.9", "Both use DistributedSampler with the global rank.",
-     "scenarios/guides/sampler-by-hand.yaml:made_by_hand", "horovod"},
+     "scenarios/guides/sampler-by-hand.yaml:under_horovod"},
     {"horovod-scales-the-rate", "Horovod scales the learning rate by itself.", right_only_if,
      "Lightning integrates it", "up to Lightning 1.9",
      "Lightning's strategy multiplies by the world size, Horovod does not; do not scale twice.",
-     "scenarios/learning-rate-scaled-twice.yaml:twice", "horovod"},
+     "scenarios/horovod/learning-rate.yaml:twice"},
     {"sharded-is-talkative", "ddp_sharded has a high communication overhead.", wrong, "",
      "up to Lightning 1.9",
      "It moves 2S like ddp; it is slow if reductions go by parameter and broadcasts are not "

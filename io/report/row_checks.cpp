@@ -28,7 +28,7 @@ void check_operation(const Row& row, int32_t ranks) {
 }
 
 void check_choice(const Row& row, int32_t ranks) {
-  require(row.tag >= 0 && row.tag <= static_cast<int32_t>(ChoiceKind::step),
+  require(row.tag >= 0 && row.tag <= static_cast<int32_t>(ChoiceKind::ready_set),
           "a choice of an unknown kind");
   if (row.tag == static_cast<int32_t>(ChoiceKind::any_source)) {
     require(is_rank(row.peer, ranks), "a message of an unknown rank");

@@ -51,6 +51,8 @@ struct Site {
   bool is_barrier = false;      ///< an all_reduce of one number stands for a barrier, as in c10d
   StopRole stop = StopRole::none;
   std::string batches{};  ///< of a loop over batches, which: "training"; empty: no such loop
+  /// Where a rank hands a tensor over that meets those of its peers by name: that name.
+  std::string met_by_name{};
 };
 
 /// The table from id to site. Filled before a run or by one rank; merged after it.

@@ -29,6 +29,7 @@ enum class ChoiceKind : uint8_t {
   unknown,
   statement,  ///< no choice but a mark: 1 = a statement of the user begins, 0 = it has ended
   step,       ///< no choice but a mark: the trainer has taken an optimizer step
+  ready_set,  ///< how many of a rank's new tensors a cycle of a negotiation takes in
 };
 std::string_view name_of(ChoiceKind kind);
 

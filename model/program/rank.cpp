@@ -48,6 +48,7 @@ std::string_view name_of(ChoiceKind kind) {
     case ChoiceKind::unknown: return "unknown";
     case ChoiceKind::statement: return "statement";
     case ChoiceKind::step: return "step";
+    case ChoiceKind::ready_set: return "ready_set";
   }
   return "?";
 }

@@ -4,6 +4,7 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/data_parallel/dp.hpp"
+#include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/single.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
@@ -71,6 +72,7 @@ StrategyRegistry standard_strategies() {
   registry.add(sharded_data_parallel());
   registry.add(fairscale_fully_sharded());
   registry.add(deepspeed());
+  registry.add(horovod());
   registry.add(bagua());
   // They differ from the others in how their processes begin, which is the trainer's matter.
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {

@@ -45,6 +45,13 @@ struct ClassOfStrategy {
   std::vector<StrategyArgument> arguments;
 };
 
+/// A variable of the environment that gives an argument, where the scenario does not.
+struct StrategyVariable {
+  std::string name;      ///< "HOROVOD_FUSION_THRESHOLD"
+  std::string argument;  ///< "fusion_threshold_mb"
+  double unit = 1;  ///< of the argument, in that of the variable; 0: the argument is an integer
+};
+
 struct StrategyEntry {
   std::string name;        ///< "ddp"
   std::string class_name;  ///< "DDPStrategy"
@@ -63,6 +70,9 @@ struct StrategyEntry {
       without_effect{};
   /// What its arguments become with a different number of ranks. Null: they do not depend on it.
   std::function<ArgumentsOfSize(const StrategyArguments& arguments, int64_t ranks)> of_size{};
+  std::vector<StrategyVariable> variables{};
+  /// Further sites, which depend on what is trained. Null: none.
+  std::function<std::vector<Site>(const TrainingPlan& plan)> sites_of_plan{};
   /// To be proposed where memory is short, from the least to the most division.
   std::vector<DividedState> divided{};
   /// Classes beside `class_name` that make it.

@@ -50,6 +50,9 @@ std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool wh
 
 // One device takes the steps of all, so it takes them at their rate.
 void keep_learning_rate(Scenario& scenario, double rate) {
+  if (scenario.optimizers.empty()) {
+    scenario.optimizers.push_back({"SGD", {}, {}});  // as the defaults fill it in
+  }
   for (Object& optimizer : scenario.optimizers) {
     std::erase_if(optimizer.arguments, [](const ObjectArgument& argument) {
       return argument.name == "scaling" || argument.name == "lr" || argument.name.empty();
@@ -80,7 +83,8 @@ LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& r
   if (loaded.ok()) {
     keep_whole_optimizers(loaded.scenarios.front());
   }
-  if (loaded.ok() && rehearsal.run.preparation.learning_rate.script_scales) {
+  const LearningRate& rate = rehearsal.run.preparation.learning_rate;
+  if (loaded.ok() && (rate.script_scales || rate.framework_scales)) {
     keep_learning_rate(loaded.scenarios.front(),
                        rehearsal.run.preparation.plan.optimizers.front().lr);
   }

@@ -20,6 +20,7 @@
 #include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
+#include "rehearsal/findings/met_by_name.hpp"
 #include "rehearsal/findings/monitored.hpp"
 #include "rehearsal/findings/narrow_types.hpp"
 #include "rehearsal/findings/node_memory.hpp"
@@ -307,6 +308,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
     options.nccl = version.library == "nccl" ? version.version : options.nccl;
   }
   std::vector<Finding> findings = diagnose(run.result, options);
+  tell_tensors_met_by_name(run, findings);
   append(findings, tight_memory(run));
   append(findings, node_memory_findings(run));
   place_memory(run, findings);
@@ -355,9 +357,8 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
 
 EqualityRule equality_rule(const OneRun& run) {
   EqualityRule rule;
-  const bool exact = (run.preparation.plan.integer_values && !clips_norm(run)) ||
-                     run.preparation.network == nullptr;
-  if (exact) {
+  if ((run.preparation.plan.integer_values && !clips_norm(run)) ||
+      run.preparation.network == nullptr) {
     return rule;
   }
   const TrainingSize size = size_of_training(run);

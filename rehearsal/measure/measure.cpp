@@ -1,6 +1,7 @@
 #include "rehearsal/measure/measure.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "rehearsal/measure/breakdown.hpp"
 #include "rehearsal/run/configuration.hpp"
@@ -201,6 +202,7 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
   int64_t index = 0;
   int64_t begin = 0;
   bool fresh = true;
+  bool has_begun = false;
   uint32_t last = 0;
   lane.for_each([&](const Row& row) {
     last = row.row == RowKind::op ? row.sequence : last;
@@ -217,6 +219,10 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
       steps.back().finish = std::max(steps.back().finish, lane.completion(row.sequence).finish);
       begin = index + 1;
     } else if (begins_forward(row)) {
+      if (!std::exchange(has_begun, true)) {  // an update before all forwards is one of set-up
+        steps.clear();
+        begin = 0;
+      }
       fresh = true;
     }
     ++index;

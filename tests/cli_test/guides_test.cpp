@@ -86,7 +86,7 @@ TEST_CASE("a claim names a missing strategy only while it is not modelled") {
       missing.insert(strategy);
     }
   }
-  CHECK(missing == std::set<std::string>{"horovod"});
+  CHECK(missing.empty());
 }
 
 TEST_CASE("explain guides NAME shows the scenario as it is in the library") {

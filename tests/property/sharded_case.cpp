@@ -109,6 +109,16 @@ void draw_fairscale(ShardedCase& training) {
                         {"broadcast_buffers", one_in(2)}};
 }
 
+// Names in place of order, and every micro-batch exchanges.
+void draw_horovod(ShardedCase& training) {
+  training.strategy = "horovod";
+  training.accumulates_locally = false;
+  training.arguments = {{"fusion_threshold_mb", one_of<double>({0, 1e-4, 128})},
+                        {"cache_capacity", one_of<int64_t>({0, 2, 1024})},
+                        {"backward_passes_per_step", int64_t{1 + below(2)}},
+                        {"gradient_predivide_factor", one_of<double>({1, 2})}};
+}
+
 // The one algorithm that trains as ddp does.
 void draw_gradient_allreduce(ShardedCase& training) {
   training.strategy = "bagua";
@@ -168,7 +178,7 @@ rc::Gen<ShardedCase> bagua_cases() {
 rc::Gen<ShardedCase> sharded_cases() {
   return rc::gen::exec([] {
     ShardedCase training = any_training();
-    switch (below(7)) {
+    switch (below(8)) {
       case 0: draw_fsdp(training); break;
       case 1: draw_fsdp2(training); break;
       case 2: draw_fairscale(training); break;
@@ -178,6 +188,7 @@ rc::Gen<ShardedCase> sharded_cases() {
         training.divides_optimizer = true;
         training.in_buckets = one_in(2);
         break;
+      case 5: draw_horovod(training); break;
       default: draw_deepspeed(training); break;
     }
     return training;

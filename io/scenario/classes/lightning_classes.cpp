@@ -61,9 +61,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"deepspeed_stage_3_offload_nvme", ""},
     {"DeepSpeedStrategy", ""},
     {"horovod", ""},
-    {"HorovodStrategy",
-     "backward_passes_per_step:int op:text gradient_predivide_factor:float compression:text "
-     "fusion_threshold_mb:float cycle_time_ms:float"},
+    {"HorovodStrategy", ""},
     {"bagua", ""},
     {"BaguaStrategy", ""},
     {"MegatronStrategy",

@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
@@ -39,6 +41,13 @@ void set_arguments(Preparation& preparation, const Object& strategy, const Strat
   }
 }
 
+std::optional<double> number_of(const std::string& text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? std::optional<double>(number) : std::nullopt;
+}
+
 // What the name stands for. Lightning's own default of find_unused_parameters was true until 2.0
 // (strategies/ddp.py, pre_configure_ddp).
 void set_named_arguments(const Placement& placement, StrategyArguments& arguments) {
@@ -47,6 +56,29 @@ void set_named_arguments(const Placement& placement, StrategyArguments& argument
   }
   for (const auto& [name, value] : placement.strategy.arguments) {
     arguments.set(name, value);
+  }
+}
+
+// Those of the environment, which the strategy reads itself: the arguments of the scenario come
+// after them.
+void set_variables(Preparation& preparation, const StrategyEntry& entry,
+                   StrategyArguments& arguments) {
+  for (const EnvironmentVariable& variable : preparation.scenario->env) {
+    const auto read = std::ranges::find(entry.variables, variable.name, &StrategyVariable::name);
+    if (read == entry.variables.end()) {
+      continue;
+    }
+    const std::optional<double> number = number_of(variable.value);
+    const bool is_whole = number && *number == std::floor(*number) && std::abs(*number) < 1e15;
+    if (!number || *number < 0 || (read->unit == 0 && !is_whole)) {
+      add_problem(preparation, Kind::invalid, variable.place,
+                  fmt::format("{} is not a number that {} can take", variable.value, variable.name),
+                  "write digits");
+    } else if (read->unit == 0) {
+      arguments.set(read->argument, static_cast<int64_t>(*number));
+    } else {
+      arguments.set(read->argument, *number / read->unit);
+    }
   }
 }
 
@@ -89,6 +121,10 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
     return nullptr;
   }
   set_named_arguments(placement, program.strategy_arguments);
+  set_variables(preparation, *entry, program.strategy_arguments);
+  for (const StrategyVariable& variable : entry->variables) {
+    placement.strategy_variables.push_back(variable.name);
+  }
   if (trainer.strategy) {
     set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
   }

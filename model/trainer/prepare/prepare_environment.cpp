@@ -26,6 +26,9 @@ const EnvironmentVariable* find(const Preparation& preparation, std::string_view
 
 // Lightning 2.0 no longer reads the variable of the backend.
 bool is_read(const Preparation& preparation, const std::string& name) {
+  if (std::ranges::count(preparation.placement.strategy_variables, name) > 0) {
+    return true;
+  }
   return has_meaning(name) && (name != "PL_TORCH_DISTRIBUTED_BACKEND" ||
                                preparation.placement.lightning < Version{2, 0, 0});
 }

@@ -52,6 +52,21 @@ int64_t slots(const Object& launcher) {
   return list == nullptr ? 1 : std::ssize(*list);
 }
 
+// horovodrun -H host1:4,host2:4; without it, the machine itself has room for all.
+int64_t slots_of(const Object& launcher) {
+  const PlainValue* given = launcher.find("hosts");
+  const PlainValue::List* list = given == nullptr ? nullptr : given->get_if<PlainValue::List>();
+  if (list == nullptr) {
+    return whole(launcher, "np", 1);
+  }
+  int64_t all = 0;
+  for (const PlainValue& slots_of_host : *list) {
+    const int64_t* number = slots_of_host.get_if<int64_t>();
+    all += number == nullptr ? 0 : *number;
+  }
+  return all;
+}
+
 Started started_by(const Object& launcher, const Launch& launch) {
   if (launcher.name == "torchrun") {
     const int64_t nodes = elastic_nodes(launcher, launch.nodes);
@@ -102,6 +117,13 @@ void check_size(Preparation& preparation, const Object& launcher) {
                 fmt::format("{} starts no process", launcher.name), "numbers are at least 1");
     return;
   }
+  if (launcher.name == "horovodrun" && slots_of(launcher) < started.processes) {
+    add_problem(preparation, Kind::refused, launcher.place,
+                fmt::format("horovodrun: {} processes are requested, and the hosts have {} slots",
+                            started.processes, slots_of(launcher)),
+                "give `hosts` as many slots as `np`, as in {np: 8, hosts: [4, 4]}", refused_code);
+    return;
+  }
   if (started.processes != launch.world_size() || started.nodes != launch.nodes) {
     add_problem(preparation, Kind::refused, launcher.place,
                 fmt::format("{} starts {} processes on {} node{}, but the trainer expects {} on {}",
@@ -120,7 +142,7 @@ void check_detection(Preparation& preparation, const Object& launcher) {
   if (placement.launch.world_size() == 1) {
     return;
   }
-  if (launcher.name == "mpirun" && placement.lightning < v2_0) {
+  if (launcher.name == "mpirun" && placement.lightning < v2_0 && !placement.strategy.is_horovod) {
     contradiction(
         "Lightning reads what mpirun sets from 2.0 on: each process would start all processes "
         "again",
@@ -210,6 +232,20 @@ void check_fork(Preparation& preparation) {
 
 }  // namespace
 
+void take_nodes_of_launcher(Preparation& preparation, const Scenario& scenario) {
+  int64_t& nodes = preparation.placement.nodes;
+  if (nodes > 1) {
+    add_problem(preparation, Kind::refused, scenario.trainer->num_nodes->place,
+                "Horovod does not support setting num_nodes: horovodrun or mpirun says how many "
+                "processes there are, and where",
+                "leave num_nodes out and name the hosts, as in {horovodrun: {np: 8, hosts: [4, "
+                "4]}}",
+                refused_code);
+  } else if (scenario.launcher && scenario.launcher->find("hosts") != nullptr) {
+    nodes = std::max<int64_t>(1, slots(*scenario.launcher));
+  }
+}
+
 void prepare_launch(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   Launch& launch = preparation.placement.launch;
@@ -226,14 +262,25 @@ void prepare_launch(Preparation& preparation) {
                 "use torchrun, srun or mpirun, or leave it out");
     return;
   }
+  const bool by_lightning = scenario.launcher && scenario.launcher->name == "lightning";
+  const bool is_asked_for = scenario.launcher && scenario.launcher->place.line > 0;
+  const bool starts_others = !scenario.is_bare_program() && launch.world_size() > 1;
+  const bool needs_horovodrun = preparation.placement.strategy.is_horovod && by_lightning;
+  if (needs_horovodrun && is_asked_for && starts_others) {
+    add_problem(preparation, Kind::refused, scenario.launcher->place,
+                "Lightning starts no processes for Horovod: there would be one",
+                "use launcher: horovodrun or mpirun", refused_code);
+    return;
+  }
   if (scenario.launcher) {
-    launch.launcher = scenario.launcher->name;
+    // Nothing else starts more than one process for Horovod.
+    launch.launcher = needs_horovodrun ? "horovodrun" : scenario.launcher->name;
     launch.max_restarts = whole(*scenario.launcher, "max_restarts", 0);
     note_elastic(preparation, *scenario.launcher);
-    if (launch.is_external()) {
+    if (launch.is_external() && !needs_horovodrun) {
       check_size(preparation, *scenario.launcher);
     }
-    if (launch.is_external() && !scenario.is_bare_program()) {
+    if (launch.is_external() && !needs_horovodrun && !scenario.is_bare_program()) {
       check_detection(preparation, *scenario.launcher);
     }
   }

@@ -310,6 +310,9 @@ class Placing {
     choice = choose_strategy(strategy_, situation, registry_);
     read_start_method(choice);
     placement_.traits = registry_.traits_of(choice.name);
+    if (choice.is_horovod && choice.refusal.empty()) {
+      take_nodes_of_launcher(preparation_, scenario_);
+    }
     if (!choice.refusal.empty()) {
       refuse(place_of_strategy(), choice.refusal, choice.remedy);
     }
@@ -362,7 +365,7 @@ class Placing {
     const int64_t there =
         scenario_.cluster ? value_or(scenario_.cluster->nodes, placement_.nodes) : placement_.nodes;
     if (there < placement_.nodes) {
-      refuse(trainer_.num_nodes->place,
+      refuse(trainer_.num_nodes ? trainer_.num_nodes->place : scenario_.launcher->place,
              fmt::format("{} nodes are requested, but the cluster has {}", placement_.nodes, there),
              "set cluster.nodes");
     }

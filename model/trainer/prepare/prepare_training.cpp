@@ -119,9 +119,14 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   return numerics;
 }
 
-void add_sites_of(const StrategyEntry& entry, Sites& sites) {
+void add_sites_of(const StrategyEntry& entry, const TrainingPlan& plan, Sites& sites) {
   for (const Site& site : entry.sites) {
     sites.add(site);
+  }
+  if (entry.sites_of_plan) {
+    for (const Site& site : entry.sites_of_plan(plan)) {
+      sites.add(site);
+    }
   }
   for (const std::string_view name : replica_sites::all) {
     Site site;
@@ -282,7 +287,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   find_names_used(*program);
   program->repetition = repetition_of(*program);
   preparation.repetition = program->repetition;
-  add_sites_of(*entry, preparation.sites);
+  add_sites_of(*entry, program->plan, preparation.sites);
   program->make_strategy = entry->make;
   program->clips_as = world.clips_as;
   take_traits(entry->traits, *program);

@@ -1,0 +1,253 @@
+#include "model/strategy/data_parallel/horovod/horovod.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+
+TensorRequest request_of(RequestKind kind, NameSpace space, int64_t number, const Slice& data) {
+  TensorRequest request;
+  request.name = {kind, space, number};
+  request.dtype = data.dtype;
+  request.elements = data.elements;
+  return request;
+}
+
+}  // namespace
+
+Horovod::Horovod(const TrainingPlan& plan, const HorovodOptions& options)
+    : ReplicatedDataParallel(plan, plan, gradients_reduced), options_(options) {}
+
+// An exception of the program ends the process, which shuts Horovod down on all ranks.
+Horovod::~Horovod() {
+  if (std::uncaught_exceptions() > 0 && negotiator_ && negotiator_->is_running()) {
+    negotiator_->abandon(*rank_);
+  }
+}
+
+// The engine
+
+// hvd.init. A world of one rank has nobody to agree with.
+Program Horovod::open(Rank& rank) {
+  rank_ = &rank;
+  if (!negotiator_) {
+    NegotiationOptions options;
+    options.cycle_time = options_.cycle_time;
+    options.cache_capacity = options_.cache_capacity;
+    options.fusion.threshold =
+        working_threshold(options_.fusion_threshold, rank.place().local_world_size);
+    options.fusion.predivide_factor = options_.predivide_factor;
+    options.fusion.average_of_backend = plan().barrier_is_all_reduce;
+    options.fusion.waits_for_each = !plan().barrier_is_all_reduce;
+    options.fusion.keeps_whole_buffer = !plan().numerics;
+    negotiator_ = std::make_shared<Negotiator>(options);
+  }
+  if (!negotiator_->is_running()) {
+    co_await negotiator_->start(rank);
+  }
+}
+
+Program Horovod::ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site) {
+  const bool was_open = negotiator_ && negotiator_->is_running();
+  co_await open(rank);
+  const Ticket ready = rank.event({compute_stream, {}, site});
+  const int64_t handle = negotiator_->submit_unnamed(rank, request, data, whole, ready);
+  co_await negotiator_->wait(rank, handle, site);
+  if (!was_open) {
+    co_await join_all(rank, site);
+    co_await negotiator_->stop(rank);
+  }
+}
+
+// hvd.join: this rank supplies zeros until all others have come.
+Program Horovod::join_all(Rank& rank, SiteId site) {
+  const int64_t handle = negotiator_->submit_unnamed(
+      rank, request_of(RequestKind::join, NameSpace::unnamed, 0, Slice{}), {}, {},
+      rank.event({compute_stream, {}, site}));
+  co_await negotiator_->wait(rank, handle, site);
+}
+
+// Construction
+
+Program Horovod::setup(Rank& rank, Stage stage) {
+  replica().allocate(rank, static_cast<uint64_t>(rank.id()));
+  if (rank.world_size() > 1) {
+    co_await open(rank);
+  }
+  if (stage != Stage::fit) {
+    co_return;  // Lightning broadcasts nothing where no optimizer is set up
+  }
+  replica().forget_optimizer(rank);
+  if (rank.world_size() > 1) {
+    co_await send_states(rank);
+  }
+  for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
+    co_await send_optimizer(rank, optimizer);
+  }
+  if (rank.world_size() > 1) {
+    exchange_.emplace(replica(), negotiator_, options_);
+  }
+}
+
+// hvd.broadcast_parameters of the module's state_dict: one broadcast for each, in the order of
+// their names.
+Program Horovod::send_states(Rank& rank) {
+  struct State {
+    std::string name;
+    Slice value;
+    NameSpace space;
+    int64_t number;
+  };
+  std::vector<State> states;
+  const Network& network = replica().network();
+  for (const Replica::Parameter& parameter : replica().parameters()) {
+    states.push_back({network.parameter_name(parameter.place), parameter.tensor.value,
+                      NameSpace::parameter, std::ssize(states)});
+  }
+  int64_t number = 0;
+  for (const Replica::Buffer& buffer : replica().buffers()) {
+    states.push_back(
+        {network.layers[buffer.layer].name + ".", buffer.value, NameSpace::buffer, number++});
+  }
+  std::ranges::stable_sort(states, {}, &State::name);
+  const SiteId site = site_id(horovod_sites::send_states);
+  const Ticket ready = rank.event({compute_stream, {}, site});
+  std::vector<int64_t> handles;
+  for (const State& state : states) {
+    handles.push_back(negotiator_->submit(
+        rank, request_of(RequestKind::broadcast, state.space, state.number, state.value),
+        state.value, {}, ready));
+  }
+  for (const int64_t handle : handles) {
+    co_await negotiator_->wait(rank, handle, site);
+  }
+}
+
+// hvd.broadcast_optimizer_state: a step with zero gradients makes the state, whatever else it does;
+// then rank 0's options and state become everybody's, one broadcast for each.
+Program Horovod::send_optimizer(Rank& rank, size_t optimizer) {
+  constexpr int64_t options_of_optimizer = 5;  // as many as SGD and Adam have in torch 1.10
+  replica().zero_gradients(rank, optimizer, false);
+  replica().fill_missing_gradients(rank);
+  UpdateOptions update;
+  update.optimizer = optimizer;
+  replica().optimizer_step(rank, update, site_id(horovod_sites::first_step));
+  if (rank.world_size() == 1) {
+    co_return;
+  }
+  const SiteId site = site_id(horovod_sites::send_optimizer);
+  const Ticket ready = rank.event({compute_stream, {}, site});
+  std::vector<int64_t> handles;
+  const auto send = [&](NameSpace space, int64_t number, const Slice& value) {
+    const auto of = static_cast<int64_t>(optimizer) << 32 | number;
+    handles.push_back(negotiator_->submit(
+        rank, request_of(RequestKind::broadcast, space, of, value), value, {}, ready));
+  };
+  const Slice options = rank.allocate(Purpose::communication, DType::fp32, options_of_optimizer);
+  for (int64_t option = 0; option < options_of_optimizer; ++option) {
+    send(NameSpace::option, option, options.part(option, 1));
+  }
+  int64_t number = 0;
+  for (const Replica::Parameter& parameter : replica().parameters()) {
+    if (plan().optimizers[optimizer].holds(parameter.place.layer)) {
+      for (const Slice& state : parameter.tensor.state) {
+        send(NameSpace::optimizer_state, number++, state);
+      }
+    }
+  }
+  for (const int64_t handle : handles) {
+    co_await negotiator_->wait(rank, handle, site);
+  }
+  rank.release(options);
+}
+
+Program Horovod::teardown(Rank& rank) {
+  exchange_.reset();
+  if (negotiator_ && negotiator_->is_running()) {
+    co_await join_all(rank, site_id(horovod_sites::join));
+    co_await negotiator_->stop(rank);
+  }
+}
+
+// One iteration
+
+Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  replica().optimizer_step(rank, options, site_id(horovod_sites::update));
+  transfers().end_step();
+  co_return;
+}
+
+// A rank whose data have ended goes on to the join of teardown.
+Task<bool> Horovod::join(Rank&) { co_return false; }
+
+// Across ranks
+
+Program Horovod::reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) {
+  if (reduction != Reduction::sum && reduction != Reduction::avg) {
+    throw ProgramException(site, "ValueError: HorovodStrategy.reduce takes mean and sum alone");
+  }
+  if (rank.world_size() == 1) {
+    co_return;
+  }
+  const bool was_open = negotiator_ && negotiator_->is_running();
+  co_await open(rank);
+  co_await join_all(rank, site);
+  TensorRequest request = request_of(RequestKind::all_reduce, NameSpace::unnamed, 0, data);
+  request.averages = reduction == Reduction::avg;
+  co_await ask(rank, request, data, {}, site);
+  if (!was_open) {
+    co_await negotiator_->stop(rank);
+  }
+}
+
+// Lightning joins where torch.distributed is initialised, which Horovod does not do.
+Program Horovod::barrier(Rank&, SiteId) { co_return; }
+
+Program Horovod::broadcast(Rank& rank, Slice data, int32_t root, SiteId site) {
+  if (rank.world_size() > 1) {
+    TensorRequest request = request_of(RequestKind::broadcast, NameSpace::unnamed, 0, data);
+    request.root = root;
+    co_await ask(rank, request, data, {}, site);
+  }
+}
+
+Program Horovod::all_gather(Rank& rank, Slice part, Slice whole, SiteId site) {
+  if (rank.world_size() == 1) {
+    co_await DistributedStrategy::all_gather(rank, part, whole, site);
+    co_return;
+  }
+  const bool was_open = negotiator_ && negotiator_->is_running();
+  co_await open(rank);
+  co_await join_all(rank, site);
+  co_await ask(rank, request_of(RequestKind::all_gather, NameSpace::unnamed, 0, part), part, whole,
+               site);
+  if (!was_open) {
+    co_await negotiator_->stop(rank);
+  }
+}
+
+std::vector<KnownDifference> Horovod::known_differences() {
+  const auto counts = [](const OptimizerPlan& optimizer) {
+    return optimizer.kind != OptimizerKind::sgd || optimizer.weight_decay != 0;
+  };
+  if (std::ranges::none_of(plan().optimizers, counts)) {
+    return {};
+  }
+  return {
+      {"hvd.broadcast_optimizer_state makes the optimizer's state by a step with zero "
+       "gradients, which counts: Adam's corrections of its moments are those of one step "
+       "later, and weight decay has acted once more",
+       ""}};
+}
+
+std::string Horovod::no_sync_refusal() const {
+  return "the module has no no_sync: Horovod wraps the optimizer, not the module";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "model/strategy/data_parallel/horovod/gradient_negotiation.hpp"
+#include "model/strategy/data_parallel/replicated.hpp"
+
+namespace lockstep {
+
+struct StrategyEntry;
+
+/// Arguments of hvd.DistributedOptimizer, and what Horovod reads from its environment.
+struct HorovodOptions : GradientNegotiationOptions {
+  double predivide_factor = 1;
+  Bytes fusion_threshold{int64_t{128} << 20};
+  Time cycle_time{int64_t{1'000'000'000}};  ///< 1 ms
+  int64_t cache_capacity = 1024;
+};
+
+/// One process per device; Horovod averages gradients under their names, so that ranks may hand
+/// them over in any order (Lightning 1.x, strategies/horovod.py).
+class Horovod final : public ReplicatedDataParallel {
+ public:
+  Horovod(const TrainingPlan& plan, const HorovodOptions& options);
+  ~Horovod() override;
+  Horovod(const Horovod&) = delete;
+  Horovod& operator=(const Horovod&) = delete;
+
+  std::string_view name() const override { return "horovod"; }
+  Program setup(Rank& rank, Stage stage) override;
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  Task<bool> join(Rank& rank) override;
+  Program teardown(Rank& rank) override;
+
+  Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) override;
+  Program barrier(Rank& rank, SiteId site) override;
+  Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) override;
+  Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) override;
+  /// torch.distributed is not initialised.
+  bool has_process_group() const override { return false; }
+  bool accumulates_without_exchange() const override { return false; }
+  std::string no_sync_refusal() const override;
+  std::vector<KnownDifference> known_differences() override;
+
+ protected:
+  GradientExchange* exchange() override { return exchange_ ? &*exchange_ : nullptr; }
+
+ private:
+  Program open(Rank& rank);
+  Program send_states(Rank& rank);
+  Program send_optimizer(Rank& rank, size_t optimizer);
+  Program join_all(Rank& rank, SiteId site);
+  Program ask(Rank& rank, TensorRequest request, Slice data, Slice whole, SiteId site);
+
+  HorovodOptions options_;
+  Rank* rank_ = nullptr;  ///< once it has begun
+  std::shared_ptr<Negotiator> negotiator_;
+  std::optional<GradientNegotiation> exchange_;
+};
+
+/// "horovod", HorovodStrategy.
+StrategyEntry horovod();
+
+}  // namespace lockstep

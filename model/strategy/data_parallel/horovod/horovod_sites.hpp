@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string_view>
+
+namespace lockstep::horovod_sites {
+
+// What its operations are called in findings, beside those of the negotiation.
+inline constexpr std::string_view send_states = "horovod: broadcast of parameters and buffers";
+inline constexpr std::string_view send_optimizer = "horovod: broadcast of the optimizer's state";
+inline constexpr std::string_view first_step =
+    "horovod: step with zero gradients, which makes the optimizer's state";
+inline constexpr std::string_view compress = "horovod: gradient to half precision and back";
+inline constexpr std::string_view synchronize = "horovod: synchronize";
+inline constexpr std::string_view join = "horovod: join";
+inline constexpr std::string_view update = "horovod: optimizer step";
+
+inline constexpr std::string_view every_step[] = {send_states, send_optimizer, first_step, compress,
+                                                  synchronize, join,           update};
+
+}  // namespace lockstep::horovod_sites

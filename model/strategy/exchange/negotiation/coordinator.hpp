@@ -1,0 +1,37 @@
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "model/strategy/exchange/negotiation/tensor_request.hpp"
+
+namespace lockstep {
+
+/// What rank 0 keeps of requests that are not in the cache: a name is ready once every rank has
+/// asked for it that has not joined (Controller::IncrementTensorCount, ConstructResponse).
+class Coordinator {
+ public:
+  explicit Coordinator(int32_t ranks) : ranks_(ranks) {}
+
+  void add(int32_t rank, const TensorRequest& request);
+  /// What is ready, in the order in which it became so; at last the join of all.
+  std::vector<TensorResponse> take_ready();
+
+ private:
+  struct Asked {
+    TensorRequest first;
+    std::set<int32_t> ranks;
+    bool agree = true;
+    bool is_ready = false;
+  };
+
+  bool is_complete(const Asked& asked) const;
+  TensorResponse response_to(const Asked& asked) const;
+
+  int32_t ranks_;
+  std::set<int32_t> joined_;
+  std::vector<Asked> asked_;  ///< in the order of the first request
+  std::vector<TensorName> ready_;
+};
+
+}  // namespace lockstep

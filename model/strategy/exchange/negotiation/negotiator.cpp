@@ -1,0 +1,366 @@
+#include "model/strategy/exchange/negotiation/negotiator.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
+
+namespace lockstep {
+
+using namespace negotiation_sites;
+
+namespace {
+
+/// The calls of the threads to each other: beside those of the device.
+constexpr StreamId control_stream = stream(queue::first_group);
+/// A number that no cycle takes in at once.
+constexpr uint32_t most_taken = 1u << 20;
+/// What closes the queue. No rank is asked for it.
+constexpr int64_t closing = -1;
+
+enum Status : int64_t { nothing_uncached, nothing_new, nobody_closes, joined, status_count };
+
+Slice numbers(Rank& rank, DType dtype, int64_t count) {
+  return rank.allocate(Purpose::metric, dtype, count);
+}
+
+TensorRequest closing_request() {
+  TensorRequest request;
+  request.name = {RequestKind::join, NameSpace::unnamed, closing};
+  return request;
+}
+
+std::string text_of(TensorResponse::Error error) {
+  switch (error) {
+    case TensorResponse::Error::none: break;
+    case TensorResponse::Error::mismatch:
+      return "HorovodInternalError: the ranks gave this name tensors of different shapes, types or "
+             "reductions";
+    case TensorResponse::Error::not_with_join:
+      return "HorovodInternalError: all_gather and broadcast are not supported while a rank has "
+             "joined";
+    case TensorResponse::Error::shut_down:
+      return "HorovodInternalError: Horovod has been shut down: another rank has ended";
+  }
+  return "";
+}
+
+}  // namespace
+
+CommunicationOptions Negotiator::control(std::string_view step) const {
+  return {control_stream, {}, site_id(step)};
+}
+
+// The host
+
+Program Negotiator::start(Rank& rank) {
+  if (!has_groups_) {
+    const CommunicationOptions options{communication_stream, {}, site_id(make_groups)};
+    const Rank::NewGroup control = rank.split_group(world_group, 0, options);
+    const Rank::NewGroup data = rank.split_group(world_group, 0, options);
+    const Ticket made[] = {control.ready, data.ready};
+    co_await rank.settle_all(made);
+    control_ = control.group;
+    data_ = data.group;
+    has_groups_ = true;
+    queue_.open(rank);
+    if (rank.id() == 0) {
+      coordinator_ = std::make_unique<Coordinator>(rank.world_size());
+    }
+  }
+  is_running_ = true;
+  closes_ = shut_down_ = false;
+  ended_ = rank.promise();
+  // The thread may outlive the strategy that started it.
+  rank.start_lane([](std::shared_ptr<Negotiator> own, Rank& on) -> Program {
+    co_await own->run(on);
+  }(shared_from_this(), rank));
+}
+
+int64_t Negotiator::submit(Rank& rank, const TensorRequest& request, const Slice& data,
+                           const Slice& whole, Ticket ready) {
+  return queue_.add(rank, {request, data, whole, ready, {}, {}, {}, {}});
+}
+
+int64_t Negotiator::submit_unnamed(Rank& rank, TensorRequest request, const Slice& data,
+                                   const Slice& whole, Ticket ready) {
+  request.name.space = NameSpace::unnamed;
+  request.name.number = queue_.added();
+  return submit(rank, request, data, whole, ready);
+}
+
+Program Negotiator::wait(Rank& rank, int64_t handle, SiteId site) {
+  co_await rank.settle(queue_.at(handle).carried_out);
+  const Submission carried_out = queue_.at(handle);
+  queue_.forget(handle);
+  if (carried_out.error != TensorResponse::Error::none) {
+    throw ProgramException(site, text_of(carried_out.error));
+  }
+  co_await rank.settle(carried_out.result);
+}
+
+Program Negotiator::stop(Rank& rank) {
+  submit(rank, closing_request(), {}, {}, {});
+  co_await rank.settle(ended_);
+  runner_.release(rank);
+  is_running_ = false;
+}
+
+void Negotiator::abandon(Rank& rank) noexcept {
+  try {
+    submit(rank, closing_request(), {}, {}, {});
+  } catch (...) {  // the world itself ends
+  }
+}
+
+// The background thread
+
+Program Negotiator::run(Rank& rank) {
+  for (;;) {
+    co_await take_submissions(rank);
+    Agreement agreed;
+    if (!shut_down_) {
+      agreed = co_await agree(rank);
+      shut_down_ = agreed.closes;
+    }
+    if (shut_down_) {
+      fail_pending(rank);
+      if (closes_) {
+        break;
+      }
+      continue;
+    }
+    std::vector<TensorResponse> responses;
+    for (const size_t position : agreed.hits) {
+      responses.push_back({cache_.at(position), TensorResponse::Error::none});
+    }
+    if (agreed.has_uncached) {
+      co_await coordinate(rank, responses);
+    }
+    co_await carry_out(rank, responses);
+    if (responses.empty() && !agreed.has_new) {
+      co_await wait_for_word(rank);
+    }
+    rank.host(options_.cycle_time, site_id(sleep));
+  }
+  rank.release(std::exchange(bits_, Slice{}));
+  rank.fulfil(ended_);
+}
+
+void Negotiator::fail_pending(Rank& rank) {
+  for (const int64_t number : std::exchange(pending_, {})) {
+    Submission& submission = queue_.at(number);
+    submission.error = TensorResponse::Error::shut_down;
+    rank.fulfil(submission.carried_out);
+  }
+  told_.clear();
+  has_joined_ = false;
+}
+
+// What a cycle finds in the queue is a matter of time, so it is a choice; a rank without anything
+// to do waits for its host.
+Program Negotiator::take_submissions(Rank& rank) {
+  const bool is_idle = pending_.empty() && !closes_;
+  if (is_idle) {
+    co_await take(rank, 1);
+  }
+  const auto found = static_cast<uint32_t>(queue_.added() - taken_);
+  const uint32_t count = rank.choose(site_id(negotiation_sites::take), ChoiceKind::ready_set,
+                                     most_taken, std::min(found, most_taken - 1));
+  co_await take(rank, count);
+  took_something_ = is_idle || count > 0;
+}
+
+Program Negotiator::take(Rank& rank, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    co_await rank.settle(queue_.announced(taken_));
+    const TensorRequest& request = queue_.at(taken_).request;
+    if (request.name.kind == RequestKind::join && request.name.number == closing) {
+      closes_ = true;
+      queue_.forget(taken_);
+    } else {
+      has_joined_ = has_joined_ || request.name.kind == RequestKind::join;
+      pending_.push_back(taken_);
+    }
+    ++taken_;
+  }
+}
+
+std::vector<int64_t> Negotiator::uncached() const {
+  std::vector<int64_t> numbers;
+  for (const int64_t number : pending_) {
+    if (!told_.contains(number) && !cache_.position_of(queue_.at(number).request)) {
+      numbers.push_back(number);
+    }
+  }
+  return numbers;
+}
+
+// One flag for each cached tensor, as Horovod has one bit; the smallest of all ranks counts.
+Task<Negotiator::Agreement> Negotiator::agree(Rank& rank) {
+  const auto count = static_cast<int64_t>(cache_.positions());
+  if (bits_.elements != status_count + count) {
+    if (bits_.buffer != no_buffer) {
+      rank.release(bits_);
+    }
+    bits_ = numbers(rank, DType::uint8, status_count + count);
+  }
+  Values own(DType::uint8, status_count + count);
+  own.set_integer(nothing_uncached, uncached().empty() ? 1 : 0);
+  own.set_integer(nothing_new, took_something_ ? 0 : 1);
+  own.set_integer(nobody_closes, closes_ ? 0 : 1);
+  own.set_integer(joined, has_joined_ ? 1 : 0);
+  for (int64_t position = 0; has_joined_ && position < count; ++position) {
+    const TensorRequest& cached = cache_.at(static_cast<size_t>(position));
+    own.set_integer(status_count + position, cached.name.kind == RequestKind::all_reduce ? 1 : 0);
+  }
+  for (const int64_t number : pending_) {
+    if (!told_.contains(number)) {
+      if (const auto position = cache_.position_of(queue_.at(number).request)) {
+        own.set_integer(status_count + static_cast<int64_t>(*position), 1);
+      }
+    }
+  }
+  rank.write(bits_, own);
+  const Ticket compared = rank.all_reduce(control_, bits_, Reduction::min, control(compare_bits));
+  co_await rank.settle(compared);
+  const Values all = rank.read(bits_);
+  Agreement agreed;
+  agreed.has_uncached = all.integer(nothing_uncached) == 0;
+  agreed.has_new = all.integer(nothing_new) == 0;
+  agreed.closes = all.integer(nobody_closes) == 0;
+  const bool all_joined = all.integer(joined) == 1;  // nobody wants what is in the cache
+  for (int64_t position = 0; position < count && !all_joined; ++position) {
+    if (all.integer(status_count + position) == 1) {
+      agreed.hits.push_back(static_cast<size_t>(position));
+    }
+  }
+  co_return agreed;
+}
+
+// Requests that no rank has seen before go to rank 0, which answers for all.
+Program Negotiator::coordinate(Rank& rank, std::vector<TensorResponse>& responses) {
+  const std::vector<int64_t> asked = uncached();
+  std::vector<TensorResponse> requests;
+  for (const int64_t number : asked) {
+    requests.push_back({queue_.at(number).request, TensorResponse::Error::none});
+    told_.insert(number);
+  }
+  const std::vector<int64_t> lengths = co_await gather_lengths(rank, std::ssize(asked));
+  const int64_t longest = *std::ranges::max_element(lengths);
+  const bool is_root = rank.id() == 0;
+  const Slice own = numbers(rank, DType::int64, longest * numbers_of_response);
+  const Slice all =
+      is_root ? numbers(rank, DType::int64, own.elements * rank.world_size()) : Slice{};
+  rank.write(own, encoded(requests, longest));
+  const Ticket gathered = rank.gather(control_, own, all, 0, control(gather_requests));
+  co_await rank.settle(gathered);
+  std::vector<TensorResponse> ready;
+  if (is_root) {
+    const Values lists = rank.read(all);
+    for (int32_t from = 0; from < rank.world_size(); ++from) {
+      const int64_t length = lengths[static_cast<size_t>(from)];
+      for (const TensorResponse& request : decoded(lists, from * longest, length)) {
+        coordinator_->add(from, request.request);
+      }
+    }
+    ready = coordinator_->take_ready();
+    rank.release(all);
+  }
+  rank.release(own);
+  co_await share_responses(rank, ready);
+  responses.insert(responses.end(), ready.begin(), ready.end());
+}
+
+Task<std::vector<int64_t>> Negotiator::gather_lengths(Rank& rank, int64_t own) {
+  const Slice length = numbers(rank, DType::int64, 1);
+  const Slice all = numbers(rank, DType::int64, rank.world_size());
+  Values value(DType::int64, 1);
+  value.set_integer(0, own);
+  rank.write(length, value);
+  const Ticket gathered =
+      rank.all_gather(control_, length, all, control(negotiation_sites::gather_lengths));
+  co_await rank.settle(gathered);
+  const Values read = rank.read(all);
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < read.size(); ++i) {
+    lengths.push_back(read.integer(i));
+  }
+  rank.release(length);
+  rank.release(all);
+  co_return lengths;
+}
+
+Program Negotiator::share_responses(Rank& rank, std::vector<TensorResponse>& responses) {
+  const Slice length = numbers(rank, DType::int64, 1);
+  Values value(DType::int64, 1);
+  value.set_integer(0, std::ssize(responses));
+  rank.write(length, value);
+  const Ticket told = rank.broadcast(control_, length, 0, control(send_length));
+  co_await rank.settle(told);
+  const int64_t count = rank.read(length).integer(0);
+  rank.release(length);
+  if (count == 0) {
+    co_return;
+  }
+  const Slice list = numbers(rank, DType::int64, count * numbers_of_response);
+  if (rank.id() == 0) {
+    rank.write(list, encoded(responses, count));
+  }
+  const Ticket sent = rank.broadcast(control_, list, 0, control(send_responses));
+  co_await rank.settle(sent);
+  responses = decoded(rank.read(list), 0, count);
+  rank.release(list);
+}
+
+Program Negotiator::carry_out(Rank& rank, const std::vector<TensorResponse>& responses) {
+  std::vector<ResponseRunner::Item> items;
+  for (const TensorResponse& response : responses) {
+    const bool is_join = response.request.name.kind == RequestKind::join;
+    const auto own = std::ranges::find_if(pending_, [&](int64_t number) {
+      const TensorName& name = queue_.at(number).request.name;
+      return is_join ? name.kind == RequestKind::join : name == response.request.name;
+    });
+    ResponseRunner::Item& item = items.emplace_back();
+    item.response = response;
+    if (own != pending_.end()) {
+      item.submission = &queue_.at(*own);
+      told_.erase(*own);
+      pending_.erase(own);
+    }
+    if (is_join) {
+      has_joined_ = false;
+    } else if (response.error == TensorResponse::Error::none) {
+      cache_.put(response.request);
+    }
+  }
+  co_await runner_.run(rank, data_, std::move(items));
+}
+
+// No rank had anything new, and no tensor is ready on all: another round would find the same. The
+// first rank to which its host hands something over says so to all others, and they to all.
+Program Negotiator::wait_for_word(Rank& rank) {
+  const Slice word = numbers(rank, DType::uint8, 1);
+  const Slice heard = numbers(rank, DType::uint8, rank.world_size());
+  std::vector<Ticket> words;
+  for (int32_t other = 0; other < rank.world_size(); ++other) {
+    if (other != rank.id()) {
+      const StreamId from = stream(static_cast<uint8_t>(queue::first_receive + other % 64));
+      words.push_back(rank.receive(control_, heard.part(other, 1), other, 0,
+                                   {from, {}, site_id(wait_for_ranks)}));
+    }
+  }
+  std::vector<Ticket> any = words;
+  any.push_back(queue_.announced(taken_));
+  co_await rank.settle_any(any, site_id(wait_for_ranks));
+  for (int32_t other = 0; other < rank.world_size(); ++other) {
+    if (other != rank.id()) {
+      const StreamId to = stream(static_cast<uint8_t>(queue::first_send + other % 64));
+      words.push_back(rank.send(control_, word, other, 0, {to, {}, site_id(wait_for_ranks)}));
+    }
+  }
+  co_await rank.settle_all(words);
+  rank.release(word);
+  rank.release(heard);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "model/program/rank.hpp"
+#include "model/strategy/exchange/negotiation/coordinator.hpp"
+#include "model/strategy/exchange/negotiation/response_cache.hpp"
+#include "model/strategy/exchange/negotiation/response_runner.hpp"
+#include "model/strategy/exchange/negotiation/submission.hpp"
+
+namespace lockstep {
+
+struct NegotiationOptions {
+  FusionOptions fusion;
+  Time cycle_time{int64_t{1'000'000'000}};  ///< 1 ms
+  int64_t cache_capacity = 1024;
+};
+
+/// Horovod's engine on one rank: its host hands tensors over by name, and a background thread
+/// agrees with those of the other ranks on what all have handed over, and carries that out
+/// (horovod/common/operations.cc, controller.cc).
+///
+/// A real background thread goes round every cycle, whether anything is there or not. This one goes
+/// round while something is, and waits in between: for the host, within a call of the negotiation
+/// for the other ranks, and, when no rank has anything new, for a word of the first that has. So a
+/// run in which a tensor never becomes ready everywhere ends with all of them waiting.
+class Negotiator : public std::enable_shared_from_this<Negotiator> {
+ public:
+  explicit Negotiator(const NegotiationOptions& options)
+      : options_(options),
+        cache_(static_cast<size_t>(options.cache_capacity)),
+        runner_(options.fusion) {}
+
+  // Of the host.
+  bool is_running() const { return is_running_; }
+  /// A collective of all ranks.
+  Program start(Rank& rank);
+  /// Gives the handle.
+  int64_t submit(Rank& rank, const TensorRequest& request, const Slice& data, const Slice& whole,
+                 Ticket ready);
+  /// The same of the next handle: a tensor without a name of its own.
+  int64_t submit_unnamed(Rank& rank, TensorRequest request, const Slice& data, const Slice& whole,
+                         Ticket ready);
+  /// Until the tensor may be used. Throws ProgramException where the ranks did not agree.
+  Program wait(Rank& rank, int64_t handle, SiteId site);
+  /// Ends the background thread, and waits for its end. From then on other ranks that hand
+  /// something over raise.
+  Program stop(Rank& rank);
+  /// The same of a host that has raised: its process ends, and nobody waits. Never throws.
+  void abandon(Rank& rank) noexcept;
+
+  std::vector<Bytes> take_reduced_bytes() { return runner_.take_reduced_bytes(); }
+
+ private:
+  struct Agreement {
+    std::vector<size_t> hits;  ///< positions of the cache that are ready on all ranks
+    bool has_uncached = false;
+    bool has_new = false;
+    bool closes = false;  ///< some rank has ended
+  };
+
+  Program run(Rank& rank);
+  Program take_submissions(Rank& rank);
+  Program take(Rank& rank, int64_t count);
+  Task<Agreement> agree(Rank& rank);
+  Program coordinate(Rank& rank, std::vector<TensorResponse>& responses);
+  Task<std::vector<int64_t>> gather_lengths(Rank& rank, int64_t own);
+  Program share_responses(Rank& rank, std::vector<TensorResponse>& responses);
+  void fail_pending(Rank& rank);
+  Program carry_out(Rank& rank, const std::vector<TensorResponse>& responses);
+  Program wait_for_word(Rank& rank);
+  std::vector<int64_t> uncached() const;
+  CommunicationOptions control(std::string_view step) const;
+
+  NegotiationOptions options_;
+  SubmissionQueue queue_;
+  ResponseCache cache_;
+  ResponseRunner runner_;
+  std::unique_ptr<Coordinator> coordinator_;  ///< on rank 0
+  GroupId control_;                           ///< for what the threads say to each other
+  GroupId data_;
+  bool has_groups_ = false;
+  bool is_running_ = false;
+  Ticket ended_;
+
+  // Of the background thread.
+  int64_t taken_ = 0;             ///< numbers below are taken from the queue
+  std::vector<int64_t> pending_;  ///< taken and not carried out
+  std::set<int64_t> told_;        ///< of those: rank 0 knows
+  bool took_something_ = false;   ///< in this cycle
+  bool has_joined_ = false;
+  bool closes_ = false;     ///< this rank's host has ended
+  bool shut_down_ = false;  ///< some rank's has
+  Slice bits_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,157 @@
+#include "model/strategy/exchange/negotiation/response_runner.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
+
+namespace lockstep {
+
+using namespace negotiation_sites;
+
+namespace {
+
+// On a GPU a tensor of a fusion buffer begins at a multiple of 16 bytes.
+Bytes padded(Bytes bytes, bool on_gpu) {
+  constexpr int64_t unit = 16;
+  return on_gpu ? Bytes((bytes.count() + unit - 1) / unit * unit) : bytes;
+}
+
+}  // namespace
+
+Program ResponseRunner::run(Rank& rank, GroupId group, std::vector<Item> items) {
+  std::vector<FusibleTensor> tensors;
+  for (const Item& item : items) {
+    const TensorRequest& request = item.response.request;
+    const bool fuses = request.name.kind == RequestKind::all_reduce &&
+                       item.response.error == TensorResponse::Error::none;
+    const Bytes bytes(request.elements * size_of(request.dtype));
+    tensors.push_back({static_cast<int64_t>(request.dtype) * 2 + (request.averages ? 1 : 0), fuses,
+                       padded(bytes, !options_.waits_for_each)});
+  }
+  for (const std::vector<size_t>& positions : fuse(tensors, options_.threshold)) {
+    Call call;
+    for (const size_t position : positions) {
+      call.push_back(&items[position]);
+    }
+    co_await run_call(rank, group, std::move(call));
+  }
+}
+
+Program ResponseRunner::run_call(Rank& rank, GroupId group, Call call) {
+  const TensorRequest& request = call.front()->response.request;
+  if (call.front()->response.error == TensorResponse::Error::none &&
+      request.name.kind != RequestKind::join) {
+    // The background thread waits until the device has all that travels.
+    std::vector<Ticket> ready;
+    for (const Item* item : call) {
+      if (item->submission != nullptr && item->submission->ready) {
+        ready.push_back(item->submission->ready);
+      }
+    }
+    if (!ready.empty()) {
+      co_await rank.settle_all(ready);
+    }
+    Submission* own = call.front()->submission;
+    if (request.name.kind == RequestKind::all_reduce) {
+      co_await all_reduce(rank, group, call, {});
+    } else if (request.name.kind == RequestKind::broadcast) {
+      own->result =
+          rank.broadcast(group, own->data, request.root, {communication_stream, {}, site_id(send)});
+    } else {
+      own->result = rank.all_gather(group, own->data, own->whole,
+                                    {communication_stream, {}, site_id(gather)});
+    }
+    if (options_.waits_for_each && own != nullptr) {
+      co_await rank.settle(own->result);
+    }
+  }
+  for (const Item* item : call) {
+    if (item->submission != nullptr) {
+      item->submission->error = item->response.error;
+      rank.fulfil(item->submission->carried_out);
+    }
+  }
+}
+
+Slice ResponseRunner::buffer_of(Rank& rank, DType dtype, int64_t elements) {
+  const int64_t whole = options_.keeps_whole_buffer
+                            ? std::max(elements, options_.threshold.count() / size_of(dtype))
+                            : elements;
+  if (buffer_.buffer == no_buffer || buffer_.dtype != dtype || buffer_.elements < elements) {
+    release(rank);
+    buffer_ =
+        rank.allocate(Purpose::communication, dtype, whole, DeviceId{0}, queue::communication);
+  }
+  return buffer_.part(0, elements);
+}
+
+void ResponseRunner::release(Rank& rank) {
+  if (buffer_.buffer != no_buffer) {
+    rank.release(std::exchange(buffer_, Slice{}));
+  }
+}
+
+Program ResponseRunner::all_reduce(Rank& rank, GroupId group, const Call& call, Ticket ready) {
+  const TensorRequest& request = call.front()->response.request;
+  std::vector<Slice> tensors;
+  std::vector<Slice> lent;
+  for (const Item* item : call) {
+    const bool has = item->submission != nullptr;
+    tensors.push_back(has ? item->submission->data
+                          : rank.allocate(Purpose::communication, request.dtype,
+                                          item->response.request.elements, DeviceId{0},
+                                          queue::communication));
+    if (!has) {
+      lent.push_back(tensors.back());
+    }
+  }
+  const ComputeOptions here{communication_stream, {ready}, site_id(pack)};
+  if (!lent.empty()) {
+    elementwise(rank, Kernel::fill, {}, lent, 0, {communication_stream, {}, site_id(zeros)});
+  }
+  const bool fused = tensors.size() > 1;
+  const Slice travels =
+      fused ? buffer_of(rank, request.dtype, total_elements(tensors)) : tensors.front();
+  const std::vector<Slice> parts = fused ? parts_of(travels, tensors) : std::vector<Slice>();
+  if (fused) {
+    copy_each(rank, tensors, parts, here);
+  }
+  const auto scaled_by = [&](double factor) {
+    if (factor != 1) {
+      elementwise(rank, Kernel::scale, {}, {travels}, factor,
+                  {communication_stream, {}, site_id(postscale)});
+    }
+  };
+  const bool by_backend =
+      request.averages && options_.average_of_backend && options_.predivide_factor == 1;
+  if (request.averages) {
+    scaled_by(1 / options_.predivide_factor);
+  }
+  reduced_bytes_.push_back(travels.bytes());
+  Ticket last = rank.all_reduce(
+      group, travels, by_backend ? Reduction::avg : Reduction::sum,
+      {communication_stream, {}, site_id(fused ? negotiation_sites::reduce : reduce_alone)});
+  if (request.averages && !by_backend) {
+    last = elementwise(rank, Kernel::scale, {}, {travels},
+                       options_.predivide_factor / rank.world_size(),
+                       {communication_stream, {last}, site_id(postscale)});
+  }
+  if (fused) {
+    last = copy_each(rank, parts, tensors, {communication_stream, {last}, site_id(unpack)});
+  }
+  for (const Slice& zeros_of_joined : lent) {
+    rank.release(zeros_of_joined);
+  }
+  for (const Item* item : call) {
+    if (item->submission != nullptr) {
+      item->submission->result = last;
+    }
+  }
+  if (options_.waits_for_each) {
+    co_await rank.settle(last);
+  }
+}
+
+}  // namespace lockstep

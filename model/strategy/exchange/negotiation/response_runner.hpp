@@ -1,0 +1,50 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "model/strategy/exchange/negotiation/submission.hpp"
+#include "model/strategy/exchange/negotiation/tensor_fusion.hpp"
+
+namespace lockstep {
+
+/// How agreed tensors travel.
+struct FusionOptions {
+  Bytes threshold{int64_t{128} << 20};
+  double predivide_factor = 1;  ///< of averages: divided by it before the sum, multiplied after
+  /// NCCL divides each contribution before the sum, where nothing else is asked for; Gloo's sums
+  /// are divided afterwards.
+  bool average_of_backend = false;
+  bool waits_for_each = false;      ///< Gloo: the thread itself carries a call out
+  bool keeps_whole_buffer = false;  ///< else only as much as travels, where values are computed
+};
+
+/// Carries out what the ranks agreed on, in its order (horovod/common/operations.cc,
+/// PerformOperation; ops/collective_operations.cc).
+class ResponseRunner {
+ public:
+  explicit ResponseRunner(const FusionOptions& options) : options_(options) {}
+
+  /// A response and what this rank has handed over for it; null: it has joined, and gives zeros.
+  struct Item {
+    TensorResponse response;
+    Submission* submission = nullptr;
+  };
+  Program run(Rank& rank, GroupId group, std::vector<Item> items);
+  /// Bytes of each all_reduce since the last question.
+  std::vector<Bytes> take_reduced_bytes() { return std::exchange(reduced_bytes_, {}); }
+  void release(Rank& rank);
+
+ private:
+  using Call = std::vector<Item*>;
+
+  Program run_call(Rank& rank, GroupId group, Call call);
+  Program all_reduce(Rank& rank, GroupId group, const Call& call, Ticket ready);
+  Slice buffer_of(Rank& rank, DType dtype, int64_t elements);
+
+  FusionOptions options_;
+  Slice buffer_;
+  std::vector<Bytes> reduced_bytes_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,134 @@
+#include "rehearsal/findings/met_by_name.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "properties/diagnosis/divergence.hpp"
+#include "properties/diagnosis/last_operation.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// A name that some ranks have handed over more often than others.
+struct Unmet {
+  SiteId site{};
+  std::string name;
+  RankSet waiting;
+  RankSet missing;
+};
+
+std::vector<Unmet> unmet_of(const OneRun& run) {
+  const Journal& journal = *run.result.journal;
+  std::vector<Unmet> all;
+  std::map<SiteId, std::vector<int64_t>> times;  // by rank
+  for (const auto& [id, site] : run.preparation.sites.all()) {
+    if (!site.met_by_name.empty()) {
+      times[id].resize(static_cast<size_t>(journal.ranks()), 0);
+    }
+  }
+  for (int32_t rank = 0; rank < journal.ranks() && !times.empty(); ++rank) {
+    journal.lane(rank, 0).for_each([&](const Row& row) {
+      const auto named = row.row == RowKind::op ? times.find(row.site) : times.end();
+      if (named != times.end()) {
+        ++named->second[static_cast<size_t>(rank)];
+      }
+    });
+  }
+  for (const auto& [id, counts] : times) {
+    const int64_t most = *std::ranges::max_element(counts);
+    Unmet unmet{id, run.preparation.sites.find(id)->met_by_name, {}, {}};
+    for (size_t rank = 0; rank < counts.size(); ++rank) {
+      (counts[rank] == most ? unmet.waiting : unmet.missing).add(static_cast<int32_t>(rank));
+    }
+    if (!unmet.missing.empty()) {
+      all.push_back(std::move(unmet));
+    }
+  }
+  std::ranges::sort(all, {}, &Unmet::name);
+  return all;
+}
+
+std::string names_of(const std::vector<Unmet>& all) {
+  constexpr size_t most_told = 3;
+  std::string names;
+  for (size_t i = 0; i < std::min(all.size(), most_told); ++i) {
+    names += (i == 0 ? "" : ", ") + all[i].name;
+  }
+  return all.size() > most_told ? fmt::format("{} and {} more", names, all.size() - most_told)
+                                : names;
+}
+
+bool is_in_user_code(const OneRun& run, const Finding& finding) {
+  return std::ranges::any_of(finding.sites, [&run](const FindingSite& place) {
+    const Site* site = run.preparation.sites.find(place.site);
+    return site != nullptr && site->line > 0;
+  });
+}
+
+bool is_hang(const Finding& finding) {
+  return finding.code.starts_with("LS10") && finding.level == Level::error;
+}
+
+std::string end_of(const OneRun& run, int32_t rank) {
+  switch (end_of_rank(run.result, rank)) {
+    case RankEnd::Kind::raised:
+      return raised_text(run.result.ends[static_cast<size_t>(rank)].message);
+    case RankEnd::Kind::lost: return lost_text(run.result, rank);
+    case RankEnd::Kind::finished: return "ended";
+    default: return "comes as far as " + last_operation(*run.result.journal, rank).name;
+  }
+}
+
+}  // namespace
+
+void tell_tensors_met_by_name(const OneRun& run, std::vector<Finding>& findings) {
+  if (!run.result.hung || run.result.journal == nullptr) {
+    return;
+  }
+  const std::vector<Unmet> unmet = unmet_of(run);
+  if (unmet.empty()) {
+    return;
+  }
+  const Unmet& first = unmet.front();
+  const std::string follows = fmt::format(
+      "Horovod stall: {} {}, and {} never {}. Over MPI Horovod warns after 60 s and names them; "
+      "over "
+      "Gloo it waits without a word and without limit",
+      first.waiting.phrase() +
+          (first.waiting.size() == 1 ? " has handed over" : " have handed over"),
+      names_of(unmet), first.missing.phrase(), first.missing.size() == 1 ? "does" : "do");
+  const auto told = std::ranges::find_if(findings, [&run](const Finding& finding) {
+    return is_hang(finding) && is_in_user_code(run, finding);
+  });
+  const bool has_cause = told != findings.end();
+  if (has_cause) {
+    told->follows.push_back(follows);
+  }
+  std::erase_if(findings, [&run](const Finding& finding) {
+    return is_hang(finding) && !is_in_user_code(run, finding);
+  });
+  if (has_cause) {
+    return;
+  }
+  Finding finding = finding_of(
+      "LS101", Level::error,
+      fmt::format("{} {} forever for {}: {} never hand{} {} over", first.waiting.phrase(),
+                  first.waiting.size() == 1 ? "waits" : "wait", names_of(unmet),
+                  first.missing.phrase(), first.missing.size() == 1 ? "s" : "",
+                  unmet.size() == 1 ? "it" : "them"));
+  finding.ranks = first.waiting;
+  finding.sites.push_back({first.site, SiteRole::subject, "handed over here"});
+  finding.did.push_back({first.waiting, 0, "hands over " + first.name, first.site});
+  const int32_t absent = first.missing.first();
+  const SiteId last = last_operation(*run.result.journal, absent).site;
+  finding.did.push_back({first.missing, 0, end_of(run, absent), last});
+  finding.sites.push_back({last, SiteRole::other, fmt::format("the last call of rank {}", absent)});
+  finding.follows.push_back(follows);
+  finding.fix = {"let all ranks run as many backwards"};
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace lockstep::cli
