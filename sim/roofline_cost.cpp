@@ -24,7 +24,8 @@ bool updates_in_place(const Op& op) {
     case Kernel::adam_step:
     case Kernel::add:
     case Kernel::clip_by_norm:
-    case Kernel::clip_by_value: return true;
+    case Kernel::clip_by_value:
+    case Kernel::orthogonalize: return true;
     case Kernel::scale: return op.list().reads.empty();
     default: return false;
   }

@@ -1,12 +1,16 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 
+#include <algorithm>
+
 #include "model/strategy/data_parallel/ddp_sites.hpp"
+#include "model/strategy/exchange/hooks/hook_sites.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 
 namespace lockstep {
 
 namespace {
 constexpr std::string_view gradients_reduced = "gradients_reduced";
+constexpr std::string_view parameters_averaged = "parameters_averaged";
 }
 
 DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
@@ -14,6 +18,7 @@ DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
     : DistributedStrategy(plan),
       options_(options),
       replica_(plan, DeviceId{0}),
+      hook_(make_bucket_hook(options.hook)),
       transfers_({data_to_devices, gradients_reduced}) {}
 
 // Construction
@@ -66,8 +71,12 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
   // 3. Rank 0's parameters, then its buffers, are everybody's.
   co_await broadcast_coalesced(rank, world_group, module_state(), 0,
                                site_id(ddp_sites::send_parameters));
-  reducer_.emplace(replica_, options_);
+  reducer_.emplace(replica_, options_, hook_.get());
   reducer_->allocate(rank);
+  if (options_.hook.averaging_period) {
+    averager_.emplace(replica_, *options_.hook.averaging_period,
+                      options_.hook.post_local_sgd.start_iteration);
+  }
   require_forward_sync_ = true;
   if (options_.join) {
     active_.allocate(rank, DType::fp32);
@@ -193,6 +202,9 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
   if (options.manual) {
     co_await prepare_manual_backward(rank, options.synchronise);
   }
+  if (synchronising_ && hook_ != nullptr) {
+    co_await hook_->begin(rank);
+  }
   const int64_t last = replica_.last_forward();
   const std::vector<BackwardPass> passes = replica_.take_passes(options);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
@@ -230,8 +242,13 @@ Program DistributedDataParallel::optimizer_step(Rank& rank, const UpdateOptions&
     replica_.optimizer_step(rank, options,
                             site_id(ddp_sites::update));  // 11. local, and the same everywhere
   }
+  if (averager_) {
+    const Bytes sent = co_await averager_->average(rank, options.optimizer);
+    if (sent > Bytes{}) {
+      transfers_.add(parameters_averaged, sent);
+    }
+  }
   transfers_.end_step();
-  co_return;
 }
 
 Program DistributedDataParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
@@ -253,6 +270,14 @@ Task<Bytes> DistributedDataParallel::save_checkpoint(Rank& rank, CheckpointReque
   co_return co_await Strategy::save_checkpoint(rank, request, site);
 }
 
+std::vector<KnownDifference> DistributedDataParallel::known_differences() {
+  std::vector<KnownDifference> known = differences_of(options_.hook);
+  if (averager_) {
+    known.push_back(averager_->difference());
+  }
+  return known;
+}
+
 BucketAssignment DistributedDataParallel::bucket_assignment() const {
   return is_wrapped() ? reducer_->bucket_assignment() : BucketAssignment();
 }
@@ -268,8 +293,34 @@ Bytes bucket_cap_of(double mebibytes) {
   return Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
 }
 
-DataParallelOptions options_from(const StrategyArguments& arguments) {
+// Lightning registers hooks on GPUs alone (strategies/ddp.py, _register_ddp_hooks), and averages
+// models anywhere. Futures of NCCL call back at once, those of Gloo from its threads.
+HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  HookOptions hook = hook_options_from(arguments);
+  const bool shards = std::ranges::any_of(plan.optimizers, [](const OptimizerPlan& optimizer) {
+    return optimizer.sharding != OptimizerPlan::Sharding::none;
+  });
+  if (hook.averaging_period && shards) {
+    throw RefusedArgument(
+        "ValueError: Currently model averaging cannot work with a distributed optimizer of type "
+        "ZeroRedundancyOptimizer.",
+        "ddp_comm_state", "use the optimizer that it holds");
+  }
+  if (hook.kind != HookOptions::Kind::none && arguments.boolean("join", false)) {
+    throw UnmodelledArgument("`join` with a communication hook is not modelled", "join",
+                             "leave one of them out");
+  }
+  if (!plan.autocast_of_cuda) {
+    hook.kind = HookOptions::Kind::none;
+  }
+  hook.power_sgd.calls_back_in_threads = !plan.barrier_is_all_reduce;
+  hook.power_sgd.writes_values = plan.numerics && !plan.valueless;
+  return hook;
+}
+
+DataParallelOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
   DataParallelOptions options;
+  options.hook = hook_from(plan, arguments);
   options.find_unused_parameters = arguments.boolean("find_unused_parameters", false);
   options.static_graph = arguments.boolean("static_graph", false);
   options.gradient_as_bucket_view = arguments.boolean("gradient_as_bucket_view", false);
@@ -298,14 +349,21 @@ StrategyEntry distributed_data_parallel() {
                      "join",
                      "divide_by_initial_world_size",
                      "throw_on_early_termination"};
+  entry.arguments.insert(entry.arguments.end(), hook_arguments().begin(), hook_arguments().end());
   for (const std::string_view step : ddp_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
+  for (const std::string_view step : hook_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   for (const std::string_view step : zero_redundancy_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<DistributedDataParallel>(plan, options_from(arguments));
+    return std::make_unique<DistributedDataParallel>(plan, options_from(plan, arguments));
+  };
+  entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return hooks_without_effect(arguments, plan.autocast_of_cuda);
   };
   return entry;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "model/strategy/data_parallel/distributed.hpp"
+#include "model/strategy/exchange/hooks/hook_arguments.hpp"
 #include "model/strategy/exchange/reducer.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/zero_redundancy.hpp"
@@ -16,6 +18,7 @@ struct DataParallelOptions : ReducerOptions {
   bool join = false;  ///< torch's Join context around training, with its arguments:
   bool divide_by_initial_world_size = true;
   bool throw_on_early_termination = false;
+  HookOptions hook{};
 };
 
 /// One process per device; gradients are averaged in buckets while backward still runs (PyTorch
@@ -33,6 +36,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Task<bool> join(Rank& rank) override;
   Program teardown(Rank& rank) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  std::vector<KnownDifference> known_differences() override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   Slice loss() const override { return replica_.loss(); }
@@ -61,6 +65,8 @@ class DistributedDataParallel final : public DistributedStrategy {
 
   DataParallelOptions options_;
   Replica replica_;
+  std::unique_ptr<BucketHook> hook_;  ///< null: the reducer exchanges gradients itself
+  std::optional<PeriodicModelAverager> averager_;  ///< of a fit
   std::optional<Reducer> reducer_;  ///< of the wrapped model: in a fit
   /// By optimizer; nothing where every rank updates all of its parameters.
   std::vector<std::optional<ZeroRedundancyUpdate>> redundancy_free_;
