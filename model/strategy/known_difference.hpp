@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-enum class Difference : uint8_t {
+enum class DifferenceKind : uint8_t {
   from_one_device,     ///< it explains why values are not those of one device (LS306)
   of_replicas,         ///< and why replicas are not alike (LS305)
   by_design,           ///< what values one device has says nothing about this training
@@ -16,10 +16,10 @@ enum class Difference : uint8_t {
 struct KnownDifference {
   std::string cause;   ///< a sentence
   std::string remedy;  ///< what to do; may be empty
-  Difference difference = Difference::from_one_device;
+  DifferenceKind kind = DifferenceKind::from_one_device;
   bool operator==(const KnownDifference&) const = default;
   bool is_by_design() const {
-    return difference == Difference::by_design || difference == Difference::of_replicas_for_now;
+    return kind == DifferenceKind::by_design || kind == DifferenceKind::of_replicas_for_now;
   }
 };
 

@@ -1,6 +1,7 @@
 #include "model/strategy/registry.hpp"
 
 #include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/data_parallel/ddp2.hpp"
 #include "model/strategy/data_parallel/dp.hpp"
 #include "model/strategy/data_parallel/single.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
@@ -30,6 +31,7 @@ StrategyRegistry standard_strategies() {
   registry.add(single_device());
   registry.add(data_parallel());
   registry.add(distributed_data_parallel());
+  registry.add(data_parallel_in_nodes());
   registry.add(fully_sharded_data_parallel());
   registry.add(model_parallel());
   registry.add(sharded_data_parallel());

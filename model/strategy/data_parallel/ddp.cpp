@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/strategy/data_parallel/ddp_construction.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/hooks/hook_sites.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
@@ -67,7 +68,7 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
   }
   replica_.forget_optimizer(rank);
   // 1, 2. All ranks hold the same parameters, or all raise.
-  co_await verify_parameters(rank);
+  co_await verify_parameters(rank, replica_);
   // 3. Rank 0's parameters, then its buffers, are everybody's.
   co_await broadcast_coalesced(rank, world_group, module_state(), 0,
                                site_id(ddp_sites::send_parameters));
@@ -87,39 +88,7 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
 }
 
 std::vector<Slice> DistributedDataParallel::module_state() const {
-  std::vector<Slice> state = replica_.parameter_values();
-  if (options_.broadcast_buffers) {
-    const std::vector<Slice> buffers = replica_.buffer_values();
-    state.insert(state.end(), buffers.begin(), buffers.end());
-  }
-  return state;
-}
-
-Program DistributedDataParallel::verify_parameters(Rank& rank) {
-  int64_t count = 0;
-  int64_t dimensions = 0;
-  for (const Replica::Parameter& parameter : replica_.parameters()) {
-    if (parameter.trainable) {
-      ++count;
-      dimensions += std::ssize(replica_.network().parameter(parameter.place).shape);
-    }
-  }
-  const Purpose purpose = plan().numerics ? Purpose::metric : Purpose::communication;
-  const Slice own = rank.allocate(purpose, DType::int64, 1);
-  const Slice all = rank.allocate(purpose, DType::int64, rank.world_size());
-  rank.write(own, Values::of(DType::int64, {static_cast<double>(count)}));
-  const Ticket counted = rank.all_gather(
-      world_group, own, all, {communication_stream, {}, site_id(ddp_sites::count_parameters)});
-  co_await rank.settle(counted);
-  rank.release(own);
-  rank.release(all);
-
-  // Sizes and strides.
-  const Slice shapes = rank.allocate(Purpose::communication, DType::int64, 2 * dimensions);
-  const Ticket compared = rank.broadcast(
-      world_group, shapes, 0, {communication_stream, {}, site_id(ddp_sites::compare_shapes)});
-  co_await rank.settle(compared);
-  rank.release(shapes);
+  return module_state_of(replica_, options_.broadcast_buffers);
 }
 
 Program DistributedDataParallel::teardown(Rank& rank) {
@@ -284,15 +253,6 @@ BucketAssignment DistributedDataParallel::bucket_assignment() const {
 
 namespace {
 
-Bytes bucket_cap_of(double mebibytes) {
-  constexpr double most_mebibytes = 1e9;  // a petabyte
-  if (!(mebibytes > 0) || mebibytes > most_mebibytes) {
-    throw ArgumentProblem("strategy argument bucket_cap_mb must be above 0, at most 1e9",
-                          "bucket_cap_mb");
-  }
-  return Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
-}
-
 // Lightning registers hooks on GPUs alone (strategies/ddp.py, _register_ddp_hooks), and averages
 // models anywhere. Futures of NCCL call back at once, those of Gloo from its threads.
 HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
@@ -319,18 +279,12 @@ HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& argumen
 }
 
 DataParallelOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  DataParallelOptions options;
+  DataParallelOptions options{reducer_options_from(arguments)};
   options.hook = hook_from(plan, arguments);
-  options.find_unused_parameters = arguments.boolean("find_unused_parameters", false);
-  options.static_graph = arguments.boolean("static_graph", false);
-  options.gradient_as_bucket_view = arguments.boolean("gradient_as_bucket_view", false);
   options.broadcast_buffers = arguments.boolean("broadcast_buffers", true);
   options.join = arguments.boolean("join", false);
   options.divide_by_initial_world_size = arguments.boolean("divide_by_initial_world_size", true);
   options.throw_on_early_termination = arguments.boolean("throw_on_early_termination", false);
-  if (arguments.has("bucket_cap_mb")) {
-    options.bucket_cap = bucket_cap_of(arguments.number("bucket_cap_mb", 25));
-  }
   return options;
 }
 

@@ -50,7 +50,6 @@ class DistributedDataParallel final : public DistributedStrategy {
   bool is_wrapped() const { return reducer_.has_value(); }
   void allocate(Rank& rank);
   std::vector<Slice> module_state() const;
-  Program verify_parameters(Rank& rank);
   Program before_forward(Rank& rank, bool with_gradients);
   Program prepare_manual_backward(Rank& rank, bool synchronise);
   bool must_send_buffers() const;

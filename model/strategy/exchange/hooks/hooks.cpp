@@ -99,7 +99,7 @@ std::vector<KnownDifference> differences_of(const HookOptions& options) {
   }
   if (options.kind == Kind::power_sgd) {
     known.push_back({fmt::format("{} sends approximations of the gradients", options.name), "",
-                     Difference::by_design});
+                     DifferenceKind::by_design});
     if (options.power_sgd.orthogonalization_epsilon == 0) {
       known.push_back({"a gradient matrix of zeros alone becomes NaN: its columns are divided by "
                        "their norm",
@@ -112,7 +112,7 @@ std::vector<KnownDifference> differences_of(const HookOptions& options) {
                          ? ""
                          : "use another hook, or average the models: a PostLocalSGDState as "
                            "ddp_comm_state and a model_averaging_period",
-                     options.averaging_period ? Difference::by_design : Difference::of_replicas});
+                     options.averaging_period ? DifferenceKind::by_design : DifferenceKind::of_replicas});
   }
   return known;
 }

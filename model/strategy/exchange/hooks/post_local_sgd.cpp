@@ -59,13 +59,13 @@ std::vector<Slice> PeriodicModelAverager::updated(size_t optimizer) const {
 KnownDifference PeriodicModelAverager::difference() const {
   if (averagings_ > 1 || steps_ == last_) {
     return {fmt::format("between the averagings of models, every {} steps, replicas differ", period_),
-            "", Difference::of_replicas_for_now};
+            "", DifferenceKind::of_replicas_for_now};
   }
   const int64_t alone = steps_ - std::max(last_, warmup_steps_);
   return {fmt::format("the models were averaged {} in this run: after the first averaging, behind "
                       "{} steps of warm-up, a period is {} steps, and {} came",
                       averagings_ == 0 ? "never" : "once", warmup_steps_, period_, alone),
-          "make model_averaging_period shorter, or the run longer", Difference::of_replicas};
+          "make model_averaging_period shorter, or the run longer", DifferenceKind::of_replicas};
 }
 
 Task<Bytes> PeriodicModelAverager::average(Rank& rank, size_t optimizer) {
