@@ -6,7 +6,7 @@
 namespace lockstep {
 
 namespace {
-constexpr std::string_view gradients_reduced = "gradients_reduced";
+constexpr std::string_view reduced_over_nodes = "gradients_reduced";
 }
 
 DataParallelInNodes::DataParallelInNodes(const TrainingPlan& plan, const ReducerOptions& options,
@@ -81,7 +81,7 @@ Program DataParallelInNodes::backward(Rank& rank, const StepOptions& options) {
   }
   co_await reducer_->finish(rank);
   for (const Bytes bytes : reducer_->take_reduced_bytes()) {
-    transfers_.add(gradients_reduced, bytes);
+    transfers_.add(reduced_over_nodes, bytes);
   }
 }
 
@@ -108,7 +108,7 @@ Program DataParallelInNodes::teardown(Rank& rank) {
 std::vector<Transfer> DataParallelInNodes::transfers_per_step() const {
   std::vector<Transfer> transfers = node_.transfers_per_step();
   for (const Transfer& between_nodes : transfers_.all()) {
-    if (between_nodes.label == gradients_reduced) {
+    if (between_nodes.label == reduced_over_nodes) {
       transfers.push_back(between_nodes);
     }
   }
