@@ -17,6 +17,7 @@
 #include "properties/logged/rounding.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
+#include "rehearsal/findings/calls_of_threads.hpp"
 #include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
@@ -317,6 +318,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, raised_findings(run, findings));
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
+  append(findings, unordered_calls(run));
   append(findings, learning_rate_findings(run));
   append(findings, metric_findings(run));
   append(findings, idle_monitors(run));

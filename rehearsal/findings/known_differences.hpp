@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "properties/finding.hpp"
 #include "rehearsal/run/one_run.hpp"
 

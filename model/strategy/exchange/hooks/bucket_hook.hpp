@@ -33,7 +33,7 @@ class BucketHook {
   virtual Program finish(Rank& rank);
 
   /// Bytes of each message since the last question.
-  std::vector<Bytes> take_messages() { return std::exchange(messages_, {}); }
+  virtual std::vector<Bytes> take_messages() { return std::exchange(messages_, {}); }
 
  protected:
   /// Counted as a message, unless it holds nothing.

@@ -27,6 +27,7 @@ class CastingHook final : public BucketHook {
   Program begin(Rank& rank) override { return inner_->begin(rank); }
   Ticket start(Rank& rank, const FullBucket& bucket) override;
   Program finish(Rank& rank) override;
+  std::vector<Bytes> take_messages() override { return inner_->take_messages(); }
 
  private:
   DType dtype_;
