@@ -45,11 +45,10 @@ void execute_product(const OpLists& lists, TensorOperands& operands) {
     return;
   }
   const ProductShape shape = product_shape(lists.scalars);
-  operands.store(to, left.is_cuda()
-                         ? product_on_device(shape, left, right)
-                         : tensor_of(matrix_product(shape, values_of(left, lists.reads[0].dtype),
-                                                    values_of(right, lists.reads[1].dtype),
-                                                    to.dtype)));
+  operands.store(to, left.is_cuda() ? product_on_device(shape, left, right)
+                                    : tensor_of(matrix_product(
+                                          shape, values_of(left, lists.reads[0].dtype),
+                                          values_of(right, lists.reads[1].dtype), to.dtype)));
 }
 
 }  // namespace

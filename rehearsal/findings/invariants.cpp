@@ -15,9 +15,9 @@
 #include "properties/invariants/learning_rate_scaled.hpp"
 #include "properties/invariants/memory_fits.hpp"
 #include "properties/logged/rounding.hpp"
+#include "rehearsal/findings/calls_of_threads.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
-#include "rehearsal/findings/calls_of_threads.hpp"
 #include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/launcher_end.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
@@ -347,9 +347,7 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
     finding.place = sites.add(site);
     finding.sites.push_back({finding.place, SiteRole::subject, label});
     finding.when = "before training";
-    if (!problem.remedy.empty()) {
-      finding.fix = {problem.remedy};
-    }
+    finding.fix = problem.remedy.empty() ? finding.fix : std::vector{problem.remedy};
     findings.push_back(std::move(finding));
   }
   return findings;

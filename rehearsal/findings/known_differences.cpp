@@ -59,15 +59,14 @@ std::string designed_difference(const OneRun& run) {
 
 bool replicas_differ_for_now(const OneRun& run) {
   const std::vector<KnownDifference> told = differences_of(run);
-  return all_finite(run) && std::ranges::count(told, DifferenceKind::of_replicas_for_now,
-                                               &KnownDifference::kind) > 0;
+  return all_finite(run) &&
+         std::ranges::count(told, DifferenceKind::of_replicas_for_now, &KnownDifference::kind) > 0;
 }
 
 void tell_differences_of_replicas(const OneRun& run, Finding& finding) {
   std::vector<KnownDifference> told = differences_of(run);
-  std::erase_if(told, [](const KnownDifference& known) {
-    return known.kind != DifferenceKind::of_replicas;
-  });
+  std::erase_if(
+      told, [](const KnownDifference& known) { return known.kind != DifferenceKind::of_replicas; });
   tell(told, finding);
 }
 

@@ -139,8 +139,7 @@ Values matrix_product(const ProductShape& shape, const Values& left, const Value
         const T factor = a[index(shape.transposes_left, row, inner, shape.rows, shape.inner)];
         for (int64_t column = 0; column < shape.columns; ++column) {
           sums[static_cast<size_t>(row * shape.columns + column)] +=
-              factor *
-              b[index(shape.transposes_right, inner, column, shape.inner, shape.columns)];
+              factor * b[index(shape.transposes_right, inner, column, shape.inner, shape.columns)];
         }
       }
     }

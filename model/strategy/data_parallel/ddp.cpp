@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 constexpr std::string_view gradients_reduced = "gradients_reduced";
 constexpr std::string_view parameters_averaged = "parameters_averaged";
-}
+}  // namespace
 
 DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
                                                  const DataParallelOptions& options)

@@ -74,8 +74,7 @@ Program DataParallelInNodes::backward(Rank& rank, const StepOptions& options) {
   } else if (options.through_wrapper) {
     co_await reducer_->refuse_first_static(rank);
   }
-  const Ticket added =
-      rank.event({replica().compute(), {}, site_id(ddp_sites::fill_bucket)});
+  const Ticket added = rank.event({replica().compute(), {}, site_id(ddp_sites::fill_bucket)});
   for (const size_t layer : layers) {
     reducer_->gradients_ready(rank, layer, added);
   }
@@ -139,8 +138,9 @@ StrategyEntry data_parallel_in_nodes() {
   };
   entry.without_effect = [](const TrainingPlan&, const StrategyArguments&) {
     return std::vector<std::pair<std::string, std::string>>{
-        {"", "ddp2 is rehearsed as it was meant, with all devices of a node: the class of "
-             "Lightning 1.5 and 1.6 hands torch the first of them alone, and the others idle"}};
+        {"",
+         "ddp2 is rehearsed as it was meant, with all devices of a node: the class of "
+         "Lightning 1.5 and 1.6 hands torch the first of them alone, and the others idle"}};
   };
   return entry;
 }

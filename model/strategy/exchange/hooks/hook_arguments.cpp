@@ -55,7 +55,8 @@ const Names of_power_sgd = {"matrix_approximation_rank",
                             "random_seed",
                             "compression_stats_logging_frequency",
                             "batch_tensors_with_same_shape"};
-const Names of_post_local_sgd = {"subgroup", "start_localSGD_iter", "post_local_gradient_allreduce"};
+const Names of_post_local_sgd = {"subgroup", "start_localSGD_iter",
+                                 "post_local_gradient_allreduce"};
 
 std::string_view class_of(State state) {
   return state == State::power_sgd ? "PowerSGDState" : "PostLocalSGDState";
@@ -103,10 +104,9 @@ void take_argument(const std::string& whole, const std::string& name, DescribedS
   }
   const State state = powers ? State::power_sgd : State::post_local_sgd;
   if (described.state != State::none && described.state != state) {
-    throw ArgumentProblem(
-        fmt::format("`{}` is an argument of {}, and this is a {}", name, class_of(state),
-                    class_of(described.state)),
-        whole, fmt::format("give the arguments of one of them"));
+    throw ArgumentProblem(fmt::format("`{}` is an argument of {}, and this is a {}", name,
+                                      class_of(state), class_of(described.state)),
+                          whole, fmt::format("give the arguments of one of them"));
   }
   described.state = state;
   described.first = described.first.empty() ? whole : described.first;
@@ -232,8 +232,8 @@ void check_state(const Hook& hook, const DescribedState& described) {
   if (described.state == State::none || described.state == hook.state || hook.kind == Kind::noop) {
     return;
   }
-  const std::string takes = hook.state == State::none ? "no such state"
-                                                      : fmt::format("a {}", class_of(hook.state));
+  const std::string takes =
+      hook.state == State::none ? "no such state" : fmt::format("a {}", class_of(hook.state));
   throw ArgumentProblem(fmt::format("`ddp_comm_state` is a {}, and {} takes {}",
                                     class_of(described.state), hook.name, takes),
                         described.first,

@@ -19,10 +19,10 @@ namespace lockstep {
 struct HookOptions {
   enum class Kind : uint8_t { none, all_reduce, cast, power_sgd, post_local_sgd, noop };
   Kind kind = Kind::none;
-  std::string name{};             ///< of the hook
-  DType narrow = DType::fp16;     ///< of a hook that casts
+  std::string name{};          ///< of the hook
+  DType narrow = DType::fp16;  ///< of a hook that casts
   std::optional<DType> wrapper{};
-  bool has_state = false;         ///< that the hook takes
+  bool has_state = false;  ///< that the hook takes
   PowerSgdOptions power_sgd{};
   PostLocalSgdOptions post_local_sgd{};
   std::optional<int64_t> averaging_period{};  ///< none: no model averaging

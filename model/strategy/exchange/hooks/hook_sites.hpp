@@ -17,8 +17,8 @@ inline constexpr std::string_view make_subgroups = "post_localSGD_hook: new_subg
 inline constexpr std::string_view average_model =
     "PeriodicModelAverager: all_reduce of the parameters";
 
-inline constexpr std::string_view every_step[] = {
-    prepare,   reduce_gradients, unpack,         reduce_rest,  reduce_ps,
-    reduce_qs, compress,         make_subgroups, average_model};
+inline constexpr std::string_view every_step[] = {prepare,     reduce_gradients, unpack,
+                                                  reduce_rest, reduce_ps,        reduce_qs,
+                                                  compress,    make_subgroups,   average_model};
 
 }  // namespace lockstep::hook_sites

@@ -41,9 +41,9 @@ std::unique_ptr<BucketHook> bare_hook(const HookOptions& options) {
 }
 
 std::optional<DType> sent_in(const HookOptions& options) {
-  return options.wrapper                ? options.wrapper
+  return options.wrapper              ? options.wrapper
          : options.kind == Kind::cast ? std::optional(options.narrow)
-                                        : std::nullopt;
+                                      : std::nullopt;
 }
 
 }  // namespace
@@ -70,13 +70,15 @@ std::vector<std::pair<std::string, std::string>> hooks_without_effect(
     told.emplace_back("ddp_comm_wrapper", "without a ddp_comm_hook there is nothing to wrap");
   }
   if (arguments.has("model_averaging_period") && !options.averaging_period) {
-    told.emplace_back("model_averaging_period",
-                      "Lightning averages models where ddp_comm_state is a PostLocalSGDState alone");
+    told.emplace_back(
+        "model_averaging_period",
+        "Lightning averages models where ddp_comm_state is a PostLocalSGDState alone");
   }
   if (options.averaging_period == 1) {
-    told.emplace_back("model_averaging_period",
-                      "with a period of 1 the model is sent in every step, which costs no less than "
-                      "its gradients do");
+    told.emplace_back(
+        "model_averaging_period",
+        "with a period of 1 the model is sent in every step, which costs no less than "
+        "its gradients do");
   }
   return told;
 }
@@ -101,18 +103,20 @@ std::vector<KnownDifference> differences_of(const HookOptions& options) {
     known.push_back({fmt::format("{} sends approximations of the gradients", options.name), "",
                      DifferenceKind::by_design});
     if (options.power_sgd.orthogonalization_epsilon == 0) {
-      known.push_back({"a gradient matrix of zeros alone becomes NaN: its columns are divided by "
-                       "their norm",
-                       "give PowerSGDState an orthogonalization_epsilon, such as 1e-8"});
+      known.push_back(
+          {"a gradient matrix of zeros alone becomes NaN: its columns are divided by "
+           "their norm",
+           "give PowerSGDState an orthogonalization_epsilon, such as 1e-8"});
     }
   }
   if (options.kind == Kind::noop) {
-    known.push_back({"noop_hook leaves every rank its own gradients, undivided",
-                     options.averaging_period
-                         ? ""
-                         : "use another hook, or average the models: a PostLocalSGDState as "
-                           "ddp_comm_state and a model_averaging_period",
-                     options.averaging_period ? DifferenceKind::by_design : DifferenceKind::of_replicas});
+    known.push_back(
+        {"noop_hook leaves every rank its own gradients, undivided",
+         options.averaging_period
+             ? ""
+             : "use another hook, or average the models: a PostLocalSGDState as "
+               "ddp_comm_state and a model_averaging_period",
+         options.averaging_period ? DifferenceKind::by_design : DifferenceKind::of_replicas});
   }
   return known;
 }

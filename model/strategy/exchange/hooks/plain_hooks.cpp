@@ -9,8 +9,8 @@ namespace lockstep {
 using namespace hook_sites;
 
 Ticket AllReduceHook::start(Rank& rank, const FullBucket& bucket) {
-  const Ticket divided = elementwise(rank, Kernel::scale, {}, {bucket.flat}, 1.0 / rank.world_size(),
-                                     {bucket.filled}, site_id(prepare));
+  const Ticket divided = elementwise(rank, Kernel::scale, {}, {bucket.flat},
+                                     1.0 / rank.world_size(), {bucket.filled}, site_id(prepare));
   return all_reduce(rank, world_group, bucket.flat, divided, site_id(reduce_gradients));
 }
 
@@ -24,8 +24,8 @@ Ticket CastingHook::start(Rank& rank, const FullBucket& bucket) {
     return inner_->start(rank, bucket);
   }
   FullBucket narrow = bucket;
-  narrow.flat = rank.allocate(Purpose::communication, dtype_, bucket.flat.elements,
-                              DeviceId{0}, queue::communication);
+  narrow.flat = rank.allocate(Purpose::communication, dtype_, bucket.flat.elements, DeviceId{0},
+                              queue::communication);
   narrow_.push_back(narrow.flat);
   narrow.parts = parts_of(narrow.flat, bucket.parts);
   narrow.filled = elementwise(rank, Kernel::cast, {bucket.flat}, {narrow.flat}, 0, {bucket.filled},

@@ -23,8 +23,8 @@ Program PostLocalSgdHook::begin(Rank& rank) {
     for (int32_t member = first; member < std::min(first + ranks, rank.world_size()); ++member) {
       members.push_back(member);
     }
-    const Rank::NewGroup made = rank.new_group(
-        world_group, members, {communication_stream, {}, site_id(make_subgroups)});
+    const Rank::NewGroup made =
+        rank.new_group(world_group, members, {communication_stream, {}, site_id(make_subgroups)});
     co_await rank.settle(made.ready);
     if (first <= rank.id() && rank.id() < first + ranks) {
       subgroup_ = made.group;
@@ -58,8 +58,9 @@ std::vector<Slice> PeriodicModelAverager::updated(size_t optimizer) const {
 
 KnownDifference PeriodicModelAverager::difference() const {
   if (averagings_ > 1 || steps_ == last_) {
-    return {fmt::format("between the averagings of models, every {} steps, replicas differ", period_),
-            "", DifferenceKind::of_replicas_for_now};
+    return {
+        fmt::format("between the averagings of models, every {} steps, replicas differ", period_),
+        "", DifferenceKind::of_replicas_for_now};
   }
   const int64_t alone = steps_ - std::max(last_, warmup_steps_);
   return {fmt::format("the models were averaged {} in this run: after the first averaging, behind "

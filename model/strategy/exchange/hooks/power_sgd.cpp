@@ -207,19 +207,19 @@ void PowerSgdHook::draw(Rank& rank, const Exchange& exchange) {
 
 Ticket PowerSgdHook::reduce_whole(Rank& rank, Exchange& exchange, Ticket after) {
   const SiteId site = site_id(compress);
-  exchange.whole_flat = rank.allocate(Purpose::communication, exchange.bucket.flat.dtype,
-                                      total_elements(exchange.whole), DeviceId{0},
-                                      queue::communication);
+  exchange.whole_flat =
+      rank.allocate(Purpose::communication, exchange.bucket.flat.dtype,
+                    total_elements(exchange.whole), DeviceId{0}, queue::communication);
   Ticket ready = after;
   if (!exchange.whole.empty()) {
     ready = copy_each(rank, exchange.whole, parts_of(exchange.whole_flat, exchange.whole),
                       {compute_stream, {after}, site});
   }
   for (const Matrix& matrix : exchange.matrices) {
-    ready = multiply(
-        rank,
-        {matrix.gradient, matrix.q, matrix.p, matrix.rows, matrix.columns, matrix.rank, false, false},
-        {compute_stream, {after}, site});
+    ready = multiply(rank,
+                     {matrix.gradient, matrix.q, matrix.p, matrix.rows, matrix.columns, matrix.rank,
+                      false, false},
+                     {compute_stream, {after}, site});
   }
   return all_reduce(rank, world_group, exchange.whole_flat, ready, site_id(reduce_rest));
 }
@@ -244,10 +244,10 @@ Ticket PowerSgdHook::reduce_qs(Rank& rank, const Exchange& exchange, Ticket afte
                   options);
   }
   for (const Matrix& matrix : exchange.matrices) {
-    ready = multiply(
-        rank,
-        {matrix.gradient, matrix.p, matrix.q, matrix.columns, matrix.rows, matrix.rank, true, false},
-        options);
+    ready = multiply(rank,
+                     {matrix.gradient, matrix.p, matrix.q, matrix.columns, matrix.rows, matrix.rank,
+                      true, false},
+                     options);
   }
   return all_reduce(rank, world_group, exchange.qs, ready, site_id(hook_sites::reduce_qs));
 }
@@ -259,10 +259,10 @@ Ticket PowerSgdHook::decompress(Rank& rank, const Exchange& exchange, Ticket aft
     elementwise(rank, Kernel::scale, {}, {exchange.qs}, 1.0 / rank.world_size(), options);
   }
   for (const Matrix& matrix : exchange.matrices) {
-    done = multiply(
-        rank,
-        {matrix.p, matrix.q, matrix.gradient, matrix.rows, matrix.rank, matrix.columns, false, true},
-        options);
+    done = multiply(rank,
+                    {matrix.p, matrix.q, matrix.gradient, matrix.rows, matrix.rank, matrix.columns,
+                     false, true},
+                    options);
   }
   if (options_.use_error_feedback) {  // the input less what has become of it
     const Slice& error = kept_[exchange.bucket.index].error;

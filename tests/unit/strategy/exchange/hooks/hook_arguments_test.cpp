@@ -42,8 +42,8 @@ TEST_CASE("hooks are known by the last part of their name") {
   const HookOptions cast = options_of({{"ddp_comm_hook", text("default.bf16_compress_hook")}});
   CHECK(cast.kind == HookOptions::Kind::cast);
   CHECK(cast.narrow == DType::bf16);
-  const HookOptions wrapped = options_of({{"ddp_comm_hook", text("noop_hook")},
-                                          {"ddp_comm_wrapper", text("fp16_compress_wrapper")}});
+  const HookOptions wrapped = options_of(
+      {{"ddp_comm_hook", text("noop_hook")}, {"ddp_comm_wrapper", text("fp16_compress_wrapper")}});
   CHECK(wrapped.kind == HookOptions::Kind::noop);
   CHECK(wrapped.wrapper == DType::fp16);
 }
