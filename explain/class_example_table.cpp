@@ -6,6 +6,7 @@ namespace {
 
 using enum ObjectRole;
 
+constexpr std::string_view up_to_1_6 = "versions: {lightning: \"1.6\"}";
 constexpr std::string_view up_to_1_9 = "versions: {lightning: \"1.9\"}";
 
 constexpr ClassExample class_example_rows[] = {
@@ -68,6 +69,8 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "ddp_find_unused_parameters_true"},
     {strategy, "ddp_find_unused_parameters_false"},
     {strategy, "DDPStrategy", "{find_unused_parameters: true, bucket_cap_mb: 50}"},
+    {strategy, "ddp2", "", up_to_1_6},
+    {strategy, "DDP2Strategy", "", up_to_1_6},
     {strategy, "fsdp"},
     {strategy, "FSDPStrategy", "{auto_wrap_policy: [Linear], sharding_strategy: SHARD_GRAD_OP}"},
     {strategy, "fsdp_cpu_offload"},

@@ -86,7 +86,8 @@ data: {batch_size: 4, train: {samples: 16}, val: {samples: 21}}     # 11 each: s
      R"page(
 What   Data parallel ranks hold different values of a parameter that should be equal on all.
 Why    Different initial values, a step that some ranks skipped, a gradient that was not
-       exchanged (no_sync, a forward past the wrapper), a change on only one rank.
+       exchanged (no_sync, a forward past the wrapper, noop_hook), a change on only one rank.
+       Under post-localSGD: the run ended before the second averaging of the models.
        Under FSDP each rank holds a part: then a part that was not updated as the others were.
 Fix    Start from the same values, and change parameters only by values that all ranks share.
 )page",

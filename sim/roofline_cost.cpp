@@ -26,7 +26,8 @@ bool updates_in_place(const Op& op) {
     case Kernel::add:
     case Kernel::add_scaled:
     case Kernel::clip_by_norm:
-    case Kernel::clip_by_value: return true;
+    case Kernel::clip_by_value:
+    case Kernel::orthogonalize: return true;
     case Kernel::scale: return op.list().reads.empty();
     default: return false;
   }

@@ -10,6 +10,7 @@
 #include "backend/libtorch/compression_kernels.hpp"
 #include "backend/libtorch/elementwise_kernels.hpp"
 #include "backend/libtorch/layer_output.hpp"
+#include "backend/libtorch/low_rank_kernels.hpp"
 #include "backend/libtorch/optimizer_kernels.hpp"
 #include "model/core/ensure.hpp"
 #include "model/network/arithmetic.hpp"
@@ -77,6 +78,8 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
     case Kernel::squared_norm:
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value: execute_clipping(op, operands); return;
+    case Kernel::matrix_product:
+    case Kernel::orthogonalize: execute_low_rank(op, operands); return;
   }
 }
 

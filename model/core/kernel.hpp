@@ -45,9 +45,15 @@ enum class Kernel : uint16_t {
   squared_norm,   ///< write 0 = sum of the squares of all reads
   clip_by_norm,   ///< write i *= min(1, scalar 0 / (root of read 0 + 1e-6))
   clip_by_value,  ///< write i = its elements, none beyond +- scalar 0
+
+  matrix_product,  ///< write 0 = read 0 x read 1, row by row; scalars: rows and columns of the
+                   ///< result between which the inner length stands, then for each of the two
+                   ///< whether it is read transposed (0/1)
+  orthogonalize,   ///< the columns of write 0 become orthonormal; scalars: rows, columns, and what
+                   ///< is added to the norm of each
 };
 
-inline constexpr Kernel last_kernel = Kernel::clip_by_value;
+inline constexpr Kernel last_kernel = Kernel::orthogonalize;
 
 std::string_view name_of(Kernel kernel);
 

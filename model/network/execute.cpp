@@ -8,6 +8,7 @@
 
 #include "model/network/arithmetic/gradient_clipping.hpp"
 #include "model/network/arithmetic/loss.hpp"
+#include "model/network/arithmetic/low_rank.hpp"
 #include "model/network/arithmetic/min_max_uint8.hpp"
 #include "model/network/arithmetic/optimizer.hpp"
 #include "model/network/execute_layer.hpp"
@@ -197,6 +198,25 @@ void clip(const Op& op, const OpLists& lists, Operands& operands) {
   }
 }
 
+void multiply(const OpLists& lists, Operands& operands) {
+  const Values left = operands.load(lists.reads[0]);
+  const Values right = operands.load(lists.reads[1]);
+  if (left.empty() || right.empty()) {
+    return;
+  }
+  operands.store(lists.writes[0],
+                 matrix_product(product_shape(lists.scalars), left, right, lists.writes[0].dtype));
+}
+
+void make_orthonormal(const OpLists& lists, Operands& operands) {
+  Values matrix = operands.load(lists.writes[0]);
+  if (!matrix.empty()) {
+    orthogonalize(static_cast<int64_t>(scalar(lists, 0)), static_cast<int64_t>(scalar(lists, 1)),
+                  scalar(lists, 2), matrix);
+    operands.store(lists.writes[0], matrix);
+  }
+}
+
 }  // namespace
 
 void execute_kernel(const Op& op, Operands& operands, const Network* network) {
@@ -244,6 +264,8 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
     case Kernel::squared_norm: squared_norm_of(lists, operands); return;
     case Kernel::clip_by_norm:
     case Kernel::clip_by_value: clip(op, lists, operands); return;
+    case Kernel::matrix_product: multiply(lists, operands); return;
+    case Kernel::orthogonalize: make_orthonormal(lists, operands); return;
   }
 }
 

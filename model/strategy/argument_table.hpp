@@ -46,6 +46,9 @@ struct StrategyArgument {
   constexpr std::string_view shown_default() const {
     return default_in_words.empty() ? default_text : default_in_words;
   }
+  constexpr StrategyArgument with_use(ArgumentUse another) const {
+    return {name, type, default_text, meaning, another, default_in_words};
+  }
   constexpr StrategyArgument with_default(std::string_view text,
                                           std::string_view in_words = "") const {
     return {name, type, text, meaning, use, in_words};
@@ -76,6 +79,7 @@ class ArgumentReader {
 
   bool boolean(const std::string& name) const;
   int64_t integer(const std::string& name) const;
+  const StrategyArguments& given() const { return given_; }
   double number(const std::string& name) const;
   std::string text(const std::string& name) const;
 

@@ -2,6 +2,7 @@
 
 #include "model/strategy/data_parallel/bagua/bagua.hpp"
 #include "model/strategy/data_parallel/ddp.hpp"
+#include "model/strategy/data_parallel/ddp2.hpp"
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/data_parallel/dp.hpp"
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
@@ -67,6 +68,7 @@ StrategyRegistry standard_strategies() {
   registry.add(single_device());
   registry.add(data_parallel());
   registry.add(distributed_data_parallel());
+  registry.add(data_parallel_in_nodes());
   registry.add(fully_sharded_data_parallel());
   registry.add(model_parallel());
   registry.add(sharded_data_parallel());

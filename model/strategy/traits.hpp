@@ -10,6 +10,7 @@ enum class ProcessLayout : uint8_t {
   one_device_each,      ///< a process for each device (ddp)
   one_for_one_device,   ///< one process and one device (single)
   one_for_all_devices,  ///< one process drives all devices of its node (dp)
+  one_for_each_node,    ///< the same in every node (ddp2)
 };
 
 /// Which values of `precision` Lightning lets a strategy take.
@@ -48,8 +49,14 @@ struct StrategyTraits {
   /// known.
   std::string_view gathers_parameters{};
 
-  bool is_one_process() const { return layout != ProcessLayout::one_device_each; }
-  bool drives_all_devices() const { return layout == ProcessLayout::one_for_all_devices; }
+  bool is_one_process() const {
+    return layout == ProcessLayout::one_for_one_device ||
+           layout == ProcessLayout::one_for_all_devices;
+  }
+  bool drives_all_devices() const {
+    return layout == ProcessLayout::one_for_all_devices ||
+           layout == ProcessLayout::one_for_each_node;
+  }
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "model/trainer/prepare/wrapped_optimizer.hpp"
 #include "properties/logged/value_text.hpp"
 #include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/logged_metrics.hpp"
 #include "rehearsal/findings/monitored.hpp"
 #include "rehearsal/findings/rank_dependence.hpp"
@@ -173,6 +174,11 @@ void judge_metrics(Rehearsal& rehearsal, const SingleDevice& single) {
 
 // A difference that user code makes by the rank is none that one device could repeat.
 std::string not_judged_of(const Rehearsal& rehearsal, std::vector<Finding>& different) {
+  const std::string by_design = different.empty() ? "" : designed_difference(rehearsal.run);
+  if (!by_design.empty()) {
+    different.clear();
+    return "not judged: " + by_design;
+  }
   const std::optional<RankDependence> cause =
       different.empty() ? std::nullopt : rank_dependence_of(rehearsal.run);
   if (!cause) {

@@ -15,6 +15,7 @@
 #include "properties/invariants/learning_rate_scaled.hpp"
 #include "properties/invariants/memory_fits.hpp"
 #include "properties/logged/rounding.hpp"
+#include "rehearsal/findings/calls_of_threads.hpp"
 #include "rehearsal/findings/empty_training.hpp"
 #include "rehearsal/findings/finding_place.hpp"
 #include "rehearsal/findings/known_differences.hpp"
@@ -319,6 +320,7 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   append(findings, raised_findings(run, findings));
   append(findings, sample_findings(run));
   append(findings, replica_findings(run));
+  append(findings, unordered_calls(run));
   append(findings, learning_rate_findings(run));
   append(findings, metric_findings(run));
   append(findings, idle_monitors(run));
@@ -347,9 +349,7 @@ std::vector<Finding> findings_of(const std::vector<Problem>& problems, Sites& si
     finding.place = sites.add(site);
     finding.sites.push_back({finding.place, SiteRole::subject, label});
     finding.when = "before training";
-    if (!problem.remedy.empty()) {
-      finding.fix = {problem.remedy};
-    }
+    finding.fix = problem.remedy.empty() ? finding.fix : std::vector{problem.remedy};
     findings.push_back(std::move(finding));
   }
   return findings;

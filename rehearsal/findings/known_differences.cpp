@@ -1,10 +1,14 @@
 #include "rehearsal/findings/known_differences.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lockstep::cli {
 
-void tell_known_differences(const OneRun& run, Finding& finding) {
+namespace {
+
+/// What the ranks of the run say, each once.
+std::vector<KnownDifference> differences_of(const OneRun& run) {
   std::vector<KnownDifference> told;
   for (const RankLog& rank : run.preparation.log->ranks) {
     for (const KnownDifference& known : rank.known_differences) {
@@ -13,9 +17,10 @@ void tell_known_differences(const OneRun& run, Finding& finding) {
       }
     }
   }
-  if (told.empty()) {
-    return;
-  }
+  return told;
+}
+
+void tell(const std::vector<KnownDifference>& told, Finding& finding) {
   std::vector<std::string> fix;
   for (const KnownDifference& known : told) {
     finding.follows.push_back(known.cause);
@@ -24,6 +29,45 @@ void tell_known_differences(const OneRun& run, Finding& finding) {
     }
   }
   finding.fix = fix.empty() ? finding.fix : fix;
+}
+
+bool all_finite(const OneRun& run) {
+  for (const RankLog& rank : run.preparation.log->ranks) {
+    for (const Values& values : rank.final_parameters) {
+      for (int64_t i = 0; i < values.size(); ++i) {
+        if (!std::isfinite(values.number(i))) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void tell_known_differences(const OneRun& run, Finding& finding) {
+  tell(differences_of(run), finding);
+}
+
+// No design makes a parameter infinite.
+std::string designed_difference(const OneRun& run) {
+  const std::vector<KnownDifference> told = differences_of(run);
+  const auto designed = std::ranges::find_if(told, &KnownDifference::is_by_design);
+  return designed != told.end() && all_finite(run) ? designed->cause : "";
+}
+
+bool replicas_differ_for_now(const OneRun& run) {
+  const std::vector<KnownDifference> told = differences_of(run);
+  return all_finite(run) &&
+         std::ranges::count(told, DifferenceKind::of_replicas_for_now, &KnownDifference::kind) > 0;
+}
+
+void tell_differences_of_replicas(const OneRun& run, Finding& finding) {
+  std::vector<KnownDifference> told = differences_of(run);
+  std::erase_if(
+      told, [](const KnownDifference& known) { return known.kind != DifferenceKind::of_replicas; });
+  tell(told, finding);
 }
 
 }  // namespace lockstep::cli

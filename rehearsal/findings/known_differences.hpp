@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "properties/finding.hpp"
 #include "rehearsal/run/one_run.hpp"
 
@@ -8,5 +10,14 @@ namespace lockstep::cli {
 /// Says in a finding of LS306 what the strategy is known to do otherwise than one device, and puts
 /// what helps there in the place of the general advice.
 void tell_known_differences(const OneRun& run, Finding& finding);
+
+/// What makes values differ from those of one device by design; empty: nothing.
+std::string designed_difference(const OneRun& run);
+
+/// Whether replicas differ by design now and become alike again later.
+bool replicas_differ_for_now(const OneRun& run);
+
+/// Adds to a finding about replicas that differ why they do.
+void tell_differences_of_replicas(const OneRun& run, Finding& finding);
 
 }  // namespace lockstep::cli

@@ -151,6 +151,12 @@ bool samples_differ(const OneRun& run, const std::string& hook) {
 
 // A wrong value has lost what replicas or children bound, has mixed logits and probabilities, or
 // counts earlier epochs.
+// What sync_dist reduces there are the devices of a node.
+bool stays_in_node(const OneRun& run) {
+  return run.preparation.placement.traits.layout == ProcessLayout::one_for_each_node &&
+         run.preparation.options.world_size > 1;
+}
+
 bool tells_why(const RankLog& log) {
   return std::any_of(log.findings.begin(), log.findings.end(), [](const auto& finding) {
     return finding.code == "LS308" || finding.code == "LS311" || finding.code == "LS312";
@@ -246,7 +252,7 @@ class LoggedReader {
     metric.site = logged.site;
     metric.is_object = logged.is_object;
     metric.reduction = logged.reduce_fx;
-    metric.synchronised = logged.synchronised;
+    metric.synchronised = logged.synchronised && (logged.is_object || !stays_in_node(run_));
     metric.rank_zero_only = logged.rank_zero_only;
     metric.world_size = run_.preparation.options.world_size;
     metric.is_told_already = any_rank_tells_why_ || (metric.is_object && !knows_taken_samples_ &&
@@ -363,8 +369,19 @@ std::vector<Finding> judged(const OneRun& run, const SingleDevice* single_device
   const bool ended =
       std::all_of(run.result.ends.begin(), run.result.ends.end(),
                   [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
-  return ended && !run.result.hung ? metric_is_global(logged_metrics(run, single_device))
-                                   : std::vector<Finding>();
+  if (!ended || run.result.hung) {
+    return {};
+  }
+  std::vector<Finding> findings = metric_is_global(logged_metrics(run, single_device));
+  for (Finding& finding : findings) {
+    if (finding.code == "LS302" && stays_in_node(run)) {
+      finding.follows.push_back(
+          fmt::format("sync_dist of {} reduces within a node, and never between nodes",
+                      run.preparation.strategy));
+      finding.fix = {"log a metric object, which gathers from all nodes, or use ddp"};
+    }
+  }
+  return findings;
 }
 
 }  // namespace

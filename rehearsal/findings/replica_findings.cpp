@@ -7,6 +7,7 @@
 #include "properties/invariants/replicas_agree.hpp"
 #include "properties/invariants/updates_agree.hpp"
 #include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/findings/known_differences.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 
 namespace lockstep::cli {
@@ -33,7 +34,7 @@ std::vector<Finding> by_statements(const OneRun& run) {
 }  // namespace
 
 std::vector<Finding> replica_findings(const OneRun& run) {
-  if (run.result.hung || replicas_differ_by_design(run)) {
+  if (run.result.hung || replicas_differ_by_design(run) || replicas_differ_for_now(run)) {
     return {};
   }
   std::vector<ReplicaValues> replicas;
@@ -48,7 +49,13 @@ std::vector<Finding> replica_findings(const OneRun& run) {
   std::vector<Finding> differing = replicas_agree(replicas);
   // No other rank holds the same part, so that values of parts agree with nothing.
   const bool by_values = !replicas.empty() && (!holds_parts(run) || !differing.empty());
-  return by_values ? differing : by_statements(run);
+  if (!by_values) {
+    return by_statements(run);
+  }
+  for (Finding& finding : differing) {
+    tell_differences_of_replicas(run, finding);
+  }
+  return differing;
 }
 
 }  // namespace lockstep::cli

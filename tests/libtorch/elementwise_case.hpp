@@ -52,6 +52,11 @@ inline void check_elementwise(const std::function<Execute()>& fresh) {
         agree(Kernel::clip_by_norm, {Values::of(norm, {91})}, counting, {limit});
       }
     }
+    if (is_floating(dtype)) {  // whole numbers, so that no order of additions rounds
+      agree(Kernel::matrix_product, {counting, counting}, Values(dtype, 4), {2, 3, 2, 0, 0});
+      agree(Kernel::matrix_product, {counting, counting}, Values(dtype, 4), {2, 3, 2, 0, 1});
+      agree(Kernel::matrix_product, {counting, counting}, Values(dtype, 9), {3, 2, 3, 1, 0});
+    }
     for (const DType to : all_dtypes) {
       agree(Kernel::cast, {counting}, Values(to, 6));
     }

@@ -18,6 +18,15 @@ TEST_CASE("a scaled integer is truncated towards zero, a cast rounds to even") {
                 {Values(DType::bf16, 2)}) == Values::of(DType::bf16, {256, 260}));
 }
 
+TEST_CASE("columns are made orthonormal by the reference arithmetic on the CPU") {
+  const Values matrix = Values::of(DType::fp32, {1.5, 2, 0.3, 4, 1, 7, 2, 2, 9, 0.1, 0.2, 5});
+  for (const auto& [rows, columns] : {std::pair{12.0, 1.0}, {6.0, 2.0}, {4.0, 3.0}}) {
+    const std::vector<double> scalars{rows, columns, 1e-8};
+    CHECK(written(libtorch(), Kernel::orthogonalize, {}, {matrix}, scalars) ==
+          written(reference(), Kernel::orthogonalize, {}, {matrix}, scalars));
+  }
+}
+
 TEST_CASE("a kernel one of whose operands carries no values does nothing") {
   const Network network = network_of({2}, {layer("Linear", {{"", int64_t{2}}, {"", int64_t{2}}})});
   Memory memory;

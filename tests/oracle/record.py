@@ -42,6 +42,7 @@ import torch.distributed  # noqa: E402
 from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 
 import collectives  # noqa: E402
+import hooks  # noqa: E402
 import lightning_run  # noqa: E402
 import metric_names  # noqa: E402
 import metrics  # noqa: E402
@@ -58,6 +59,8 @@ WAITING_SIGNS = ("Timed out", "timeout caused pair closure", "Connection closed 
 NAMES = "torchmetrics-names"
 # How long one rank of one setting may take.
 RANK_SECONDS_MAX = 300
+# What a rank of ours may raise.
+RAISED = (RuntimeError, ValueError, AssertionError, AttributeError)
 # Tensors above this are written as a digest.
 LISTED_MAX = 64
 
@@ -91,7 +94,9 @@ class RankRun:
         options = dict(setting["ddp"])
         joins = options.pop("join", False)
         divide = options.pop("divide_by_initial_world_size", True)
+        self.hooks = hooks.Hooks(options, setting.get("ranks_per_node", setting["world_size"]))
         network = DistributedDataParallel(self.module, **options)
+        self.hooks.register(network)
         trainable = [p for p in self.module.parameters() if p.requires_grad]
         optimizer = torch.optim.SGD(trainable, **setting["optimizer"])
         data = networks.DataSet(setting, setting["network"]["output"])
@@ -125,6 +130,7 @@ class RankRun:
         )
         if iteration.get("step", True):
             optimizer.step()
+            self.hooks.after_step(p for g in optimizer.param_groups for p in g["params"])
             optimizer.zero_grad(set_to_none=self.setting.get("set_to_none", True))
 
     def _precision(self):
@@ -168,7 +174,7 @@ def run_rank(setting, rank, folder):
     try:
         run.train()
     except (Exception, SystemExit) as error:
-        if "scenario" not in setting and not isinstance(error, (RuntimeError, ValueError)):
+        if "scenario" not in setting and not isinstance(error, RAISED):
             raise
         stuck = any(sign in str(error) for sign in WAITING_SIGNS)
         run.record["ended"] = "stuck" if stuck else "raised"

@@ -43,6 +43,10 @@ FROZEN_MIDDLE = network([4], [2], [linear(4, 6), linear(6, 5, trainable=False), 
 NORM = network(
     [4], [2], [linear(4, 3, bias=False), layer("BatchNorm1d", num_features=3), linear(3, 2)]
 )
+# A square matrix, a wide one and a vector: 64, 8, 32, 4.
+SQUARE = network([8], [4], [linear(8, 8), RELU, linear(8, 4)])
+# 12, 3, 6, 2; no layer hides an input from another.
+STRAIGHT = network([4], [2], [linear(4, 3), linear(3, 2)])
 BUFFERS = network(
     [4], [2], [layer("Buffer", shape=[5], dtype="int64"), linear(4, 2), layer("Buffer", shape=[3])]
 )
@@ -149,6 +153,22 @@ def uneven(counts, batch=2):
 
 TINY = 40 / 2**20  # MiB: 40 bytes, so that buckets close after every tensor or two
 FINE = {"dtype": "fp64"}
+
+
+
+def power_sgd(start=2, **more):
+    return {"ddp_comm_hook": "powerSGD_hook",
+            "ddp_comm_state": {"start_powerSGD_iter": start, **more}}
+
+
+def local_sgd(hook, period, start, **more):
+    return {"ddp_comm_hook": hook, "model_averaging_period": period,
+            "ddp_comm_state": {"start_localSGD_iter": start, **more}}
+
+
+# Every matrix is compressed, to as many columns as it has: what it stands for is the mean itself.
+WHOLE = {"matrix_approximation_rank": 8, "min_compression_rate": 0.1}
+CALLS_ALONE = {"values": False}
 # Where rounding cannot be avoided, errors shall not grow from step to step.
 SMALL_STEPS = {"lr": 2**-5}
 
@@ -277,5 +297,48 @@ SETTINGS = [
             **SMALL_STEPS),
     setting("mixed-image", IMAGE, even(2, 2), lr=2**-9, more={"autocast": "bf16"}),
     setting("half-precision", SMALL, even(2, 2, batch=1), dtype="fp16", lr=2**-6),
+    # Communication hooks
+    setting("hook-allreduce", SMALL, even(2, 3), ddp_comm_hook="allreduce_hook", **FINE),
+    setting("hook-allreduce-bucket-views", DEEP, even(4, 3), ddp_comm_hook="allreduce_hook",
+            bucket_cap_mb=TINY, gradient_as_bucket_view=True, **FINE),
+    setting("hook-fp16", SMALL, even(2, 1), ddp_comm_hook="fp16_compress_hook"),
+    setting("hook-fp16-four-ranks", SMALL, even(4, 1), ddp_comm_hook="fp16_compress_hook"),
+    setting("hook-fp16-tiny-buckets", DEEP, even(2, 1), ddp_comm_hook="fp16_compress_hook",
+            bucket_cap_mb=TINY),
+    setting("hook-fp16-accumulating", SMALL, accumulating(2, 1, 2),
+            ddp_comm_hook="fp16_compress_hook"),
+    setting("hook-bf16", SMALL, even(2, 1), ddp_comm_hook="bf16_compress_hook"),
+    setting("hook-bf16-wrapper", SMALL, even(2, 1), ddp_comm_hook="allreduce_hook",
+            ddp_comm_wrapper="bf16_compress_wrapper", gradient_as_bucket_view=True),
+    setting("hook-noop", SMALL, even(2, 3), ddp_comm_hook="noop_hook", **FINE),
+    setting("hook-noop-unused", SKIPPABLE, skipping(even(2, 3), [2], [1], [0, 2]),
+            ddp_comm_hook="noop_hook", find_unused_parameters=True, **FINE),
+    setting("hook-power-sgd", SQUARE, even(2, 4), more=CALLS_ALONE, **power_sgd()),
+    setting("hook-power-sgd-rank-two", SQUARE, even(4, 4), more=CALLS_ALONE,
+            **power_sgd(matrix_approximation_rank=2, min_compression_rate=1)),
+    setting("hook-power-sgd-static-graph", SQUARE, even(2, 4), more=CALLS_ALONE, static_graph=True,
+            **power_sgd()),
+    setting("hook-power-sgd-nothing-to-compress", SMALL, even(2, 3), more=CALLS_ALONE,
+            **power_sgd(min_compression_rate=100)),
+    setting("hook-power-sgd-cold", SQUARE, even(2, 3), more=CALLS_ALONE,
+            **power_sgd(0, warm_start=False, use_error_feedback=False)),
+    setting("hook-power-sgd-accumulating", SQUARE, accumulating(2, 3, 2), more=CALLS_ALONE,
+            **power_sgd()),
+    setting("hook-power-sgd-wrapped", SQUARE, even(2, 4), more=CALLS_ALONE,
+            ddp_comm_wrapper="fp16_compress_wrapper", **power_sgd()),
+    setting("hook-power-sgd-whole", STRAIGHT, even(2, 4, batch=4), lr=2**-6, **FINE,
+            **power_sgd(**WHOLE)),
+    setting("hook-power-sgd-whole-four-ranks", STRAIGHT, even(4, 4, batch=4), lr=2**-6, **FINE,
+            **power_sgd(batch_tensors_with_same_shape=True, **WHOLE)),
+    setting("hook-power-sgd-whole-without-feedback", STRAIGHT, even(2, 3, batch=4), lr=2**-6,
+            **FINE, **power_sgd(use_error_feedback=False, **WHOLE)),
+    setting("hook-power-sgd-without-state", SMALL, even(2, 1), ddp_comm_hook="powerSGD_hook"),
+    setting("hook-power-sgd-batched", SMALL, even(2, 3), **FINE,
+            **{**power_sgd(), "ddp_comm_hook": "batched_powerSGD_hook"}),
+    setting("hook-post-local-sgd", SMALL, even(4, 5), more={"ranks_per_node": 2}, **FINE,
+            **local_sgd("post_localSGD_hook", 2, 1)),
+    setting("hook-post-local-sgd-alone", SMALL, even(4, 5), more={"ranks_per_node": 2}, **FINE,
+            **local_sgd("post_localSGD_hook", 3, 1, post_local_gradient_allreduce=False)),
+    setting("hook-noop-averaged", SMALL, even(2, 4), **FINE, **local_sgd("noop_hook", 2, 0)),
     setting("brain-precision", SMALL, even(2, 2, batch=1), dtype="bf16", lr=2**-6),
 ]

@@ -32,10 +32,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"DDPStrategy", ""},
     {"DDPSpawnStrategy", ""},
     {"ddp2", ""},
-    {"DDP2Strategy",
-     "find_unused_parameters:bool static_graph:bool bucket_cap_mb:float broadcast_buffers:bool "
-     "gradient_as_bucket_view:bool process_group_backend:text timeout ddp_comm_hook "
-     "ddp_comm_state ddp_comm_wrapper model_averaging_period:int check_reduction:bool"},
+    {"DDP2Strategy", ""},
     {"ddp_sharded", ""},
     {"ddp_sharded_find_unused_parameters_false", ""},
     {"ddp_sharded_spawn", ""},

@@ -1,20 +1,26 @@
 #include "model/strategy/data_parallel/ddp.hpp"
 
+#include <algorithm>
+
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
+#include "model/strategy/data_parallel/ddp_construction.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
+#include "model/strategy/exchange/hooks/hook_sites.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 
 namespace lockstep {
 
 namespace {
 constexpr std::string_view gradients_reduced = "gradients_reduced";
-}
+constexpr std::string_view parameters_averaged = "parameters_averaged";
+}  // namespace
 
 DistributedDataParallel::DistributedDataParallel(const TrainingPlan& plan,
                                                  const DataParallelOptions& options)
     : DistributedStrategy(plan),
       options_(options),
       replica_(plan, DeviceId{0}),
+      hook_(make_bucket_hook(options.hook)),
       transfers_({data_to_devices, gradients_reduced}) {}
 
 // Construction
@@ -63,12 +69,16 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
   }
   replica_.forget_optimizer(rank);
   // 1, 2. All ranks hold the same parameters, or all raise.
-  co_await verify_parameters(rank);
+  co_await verify_parameters(rank, replica_);
   // 3. Rank 0's parameters, then its buffers, are everybody's.
   co_await broadcast_coalesced(rank, world_group, module_state(), 0,
                                site_id(ddp_sites::send_parameters));
-  reducer_.emplace(replica_, options_);
+  reducer_.emplace(replica_, options_, hook_.get());
   reducer_->allocate(rank);
+  if (options_.hook.averaging_period) {
+    averager_.emplace(replica_, *options_.hook.averaging_period,
+                      options_.hook.post_local_sgd.start_iteration);
+  }
   require_forward_sync_ = true;
   if (options_.join) {
     active_.allocate(rank, DType::fp32);
@@ -79,39 +89,7 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
 }
 
 std::vector<Slice> DistributedDataParallel::module_state() const {
-  std::vector<Slice> state = replica_.parameter_values();
-  if (options_.broadcast_buffers) {
-    const std::vector<Slice> buffers = replica_.buffer_values();
-    state.insert(state.end(), buffers.begin(), buffers.end());
-  }
-  return state;
-}
-
-Program DistributedDataParallel::verify_parameters(Rank& rank) {
-  int64_t count = 0;
-  int64_t dimensions = 0;
-  for (const Replica::Parameter& parameter : replica_.parameters()) {
-    if (parameter.trainable) {
-      ++count;
-      dimensions += std::ssize(replica_.network().parameter(parameter.place).shape);
-    }
-  }
-  const Purpose purpose = plan().numerics ? Purpose::metric : Purpose::communication;
-  const Slice own = rank.allocate(purpose, DType::int64, 1);
-  const Slice all = rank.allocate(purpose, DType::int64, rank.world_size());
-  rank.write(own, Values::of(DType::int64, {static_cast<double>(count)}));
-  const Ticket counted = rank.all_gather(
-      world_group, own, all, {communication_stream, {}, site_id(ddp_sites::count_parameters)});
-  co_await rank.settle(counted);
-  rank.release(own);
-  rank.release(all);
-
-  // Sizes and strides.
-  const Slice shapes = rank.allocate(Purpose::communication, DType::int64, 2 * dimensions);
-  const Ticket compared = rank.broadcast(
-      world_group, shapes, 0, {communication_stream, {}, site_id(ddp_sites::compare_shapes)});
-  co_await rank.settle(compared);
-  rank.release(shapes);
+  return module_state_of(replica_, options_.broadcast_buffers);
 }
 
 Program DistributedDataParallel::teardown(Rank& rank) {
@@ -194,6 +172,9 @@ Program DistributedDataParallel::backward(Rank& rank, const StepOptions& options
   if (options.manual) {
     co_await prepare_manual_backward(rank, options.synchronise);
   }
+  if (synchronising_ && hook_ != nullptr) {
+    co_await hook_->begin(rank);
+  }
   const int64_t last = replica_.last_forward();
   const std::vector<BackwardPass> passes = replica_.take_passes(options);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
@@ -231,8 +212,13 @@ Program DistributedDataParallel::optimizer_step(Rank& rank, const UpdateOptions&
     replica_.optimizer_step(rank, options,
                             site_id(ddp_sites::update));  // 11. local, and the same everywhere
   }
+  if (averager_) {
+    const Bytes sent = co_await averager_->average(rank, options.optimizer);
+    if (sent > Bytes{}) {
+      transfers_.add(parameters_averaged, sent);
+    }
+  }
   transfers_.end_step();
-  co_return;
 }
 
 Program DistributedDataParallel::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
@@ -254,34 +240,53 @@ Task<Bytes> DistributedDataParallel::save_checkpoint(Rank& rank, CheckpointReque
   co_return co_await Strategy::save_checkpoint(rank, request, site);
 }
 
+std::vector<KnownDifference> DistributedDataParallel::known_differences() {
+  std::vector<KnownDifference> known = differences_of(options_.hook);
+  if (averager_) {
+    known.push_back(averager_->difference());
+  }
+  return known;
+}
+
 BucketAssignment DistributedDataParallel::bucket_assignment() const {
   return is_wrapped() ? reducer_->bucket_assignment() : BucketAssignment();
 }
 
 namespace {
 
-Bytes bucket_cap_of(double mebibytes) {
-  constexpr double most_mebibytes = 1e9;  // a petabyte
-  if (!(mebibytes > 0) || mebibytes > most_mebibytes) {
-    throw ArgumentProblem("strategy argument bucket_cap_mb must be above 0, at most 1e9",
-                          "bucket_cap_mb");
+// Lightning registers hooks on GPUs alone (strategies/ddp.py, _register_ddp_hooks), and averages
+// models anywhere. Futures of NCCL call back at once, those of Gloo from its threads.
+HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  HookOptions hook = hook_options_from(arguments);
+  const bool shards = std::ranges::any_of(plan.optimizers, [](const OptimizerPlan& optimizer) {
+    return optimizer.sharding != OptimizerPlan::Sharding::none;
+  });
+  if (hook.averaging_period && shards) {
+    throw RefusedArgument(
+        "ValueError: Currently model averaging cannot work with a distributed optimizer of type "
+        "ZeroRedundancyOptimizer.",
+        "ddp_comm_state", "use the optimizer that it holds");
   }
-  return Bytes(static_cast<int64_t>(mebibytes * 1024 * 1024));
+  if (hook.kind != HookOptions::Kind::none && arguments.boolean("join", false)) {
+    throw UnmodelledArgument("`join` with a communication hook is not modelled", "join",
+                             "leave one of them out");
+  }
+  if (!plan.autocast_of_cuda) {
+    hook.kind = HookOptions::Kind::none;
+  }
+  hook.power_sgd.calls_back_in_threads = !plan.barrier_is_all_reduce;
+  hook.power_sgd.writes_values = plan.numerics && !plan.valueless;
+  return hook;
 }
 
-DataParallelOptions options_from(const StrategyArguments& arguments) {
+DataParallelOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const ArgumentReader read(arguments, ddp_arguments());
-  DataParallelOptions options;
-  options.find_unused_parameters = read.boolean("find_unused_parameters");
-  options.static_graph = read.boolean("static_graph");
-  options.gradient_as_bucket_view = read.boolean("gradient_as_bucket_view");
+  DataParallelOptions options{reducer_options_from(read)};
+  options.hook = hook_from(plan, arguments);
   options.broadcast_buffers = read.boolean("broadcast_buffers");
   options.join = read.boolean("join");
   options.divide_by_initial_world_size = read.boolean("divide_by_initial_world_size");
   options.throw_on_early_termination = read.boolean("throw_on_early_termination");
-  if (arguments.has("bucket_cap_mb")) {
-    options.bucket_cap = bucket_cap_of(read.number("bucket_cap_mb"));
-  }
   return options;
 }
 
@@ -296,11 +301,17 @@ StrategyEntry distributed_data_parallel() {
   for (const std::string_view step : ddp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
+  for (const std::string_view step : hook_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
   for (const std::string_view step : zero_redundancy_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<DistributedDataParallel>(plan, options_from(arguments));
+    return std::make_unique<DistributedDataParallel>(plan, options_from(plan, arguments));
+  };
+  entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return hooks_without_effect(arguments, plan.autocast_of_cuda);
   };
   return entry;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "model/strategy/data_parallel/distributed.hpp"
+#include "model/strategy/exchange/hooks/hook_arguments.hpp"
 #include "model/strategy/exchange/reducer.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/zero_redundancy.hpp"
@@ -16,6 +18,7 @@ struct DataParallelOptions : ReducerOptions {
   bool join = false;  ///< torch's Join context around training, with its arguments:
   bool divide_by_initial_world_size = true;
   bool throw_on_early_termination = false;
+  HookOptions hook{};
 };
 
 /// One process per device; gradients are averaged in buckets while backward still runs (PyTorch
@@ -33,6 +36,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Task<bool> join(Rank& rank) override;
   Program teardown(Rank& rank) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  std::vector<KnownDifference> known_differences() override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   Slice loss() const override { return replica_.loss(); }
@@ -46,7 +50,6 @@ class DistributedDataParallel final : public DistributedStrategy {
   bool is_wrapped() const { return reducer_.has_value(); }
   void allocate(Rank& rank);
   std::vector<Slice> module_state() const;
-  Program verify_parameters(Rank& rank);
   Program before_forward(Rank& rank, bool with_gradients);
   Program prepare_manual_backward(Rank& rank, bool synchronise);
   bool must_send_buffers() const;
@@ -61,7 +64,9 @@ class DistributedDataParallel final : public DistributedStrategy {
 
   DataParallelOptions options_;
   Replica replica_;
-  std::optional<Reducer> reducer_;  ///< of the wrapped model: in a fit
+  std::unique_ptr<BucketHook> hook_;               ///< null: the reducer exchanges gradients itself
+  std::optional<PeriodicModelAverager> averager_;  ///< of a fit
+  std::optional<Reducer> reducer_;                 ///< of the wrapped model: in a fit
   /// By optimizer; nothing where every rank updates all of its parameters.
   std::vector<std::optional<ZeroRedundancyUpdate>> redundancy_free_;
   bool require_forward_sync_ = true;  ///< false after a forward under no_sync or without gradients

@@ -70,4 +70,18 @@ std::vector<StrategyArgument> spawned_ddp_arguments() {
   return rows;
 }
 
+// pytorch_lightning/strategies/ddp2.py. Hooks are not modelled under it.
+std::vector<StrategyArgument> ddp2_arguments() {
+  std::vector<StrategyArgument> rows;
+  for (const StrategyArgument& row : ddp_rows) {
+    const bool is_of_hook =
+        row.name.starts_with("ddp_comm_") || row.name == model_averaging_period.name;
+    if (row.name != start_method_of_spawn.name &&
+        std::ranges::find(of_join, row.name) == of_join.end()) {
+      rows.push_back(is_of_hook ? row.with_use(ArgumentUse::unmodelled) : row);
+    }
+  }
+  return rows;
+}
+
 }  // namespace lockstep

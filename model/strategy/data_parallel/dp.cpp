@@ -45,7 +45,7 @@ Program DataParallel::setup(Rank& rank, Stage stage) {
     for (int32_t device = 0; device < rank.place().devices; ++device) {
       copies_.push_back({Replica(*plan_, DeviceId{static_cast<uint8_t>(device)}), {}, {}, {}});
     }
-    replica().allocate(rank);
+    replica().allocate(rank, static_cast<uint64_t>(rank.id()));  // ddp2 has several ranks
     loss_ = rank.allocate(Purpose::metric, DType::fp32, 1);
     gathered_ = rank.allocate(Purpose::metric, DType::fp32, rank.place().devices);
   }

@@ -10,8 +10,8 @@ namespace lockstep {
 
 using namespace ddp_sites;
 
-Reducer::Reducer(Replica& replica, const ReducerOptions& options)
-    : replica_(&replica), options_(options) {}
+Reducer::Reducer(Replica& replica, const ReducerOptions& options, BucketHook* hook)
+    : replica_(&replica), options_(options), hook_(hook) {}
 
 // Into the buckets
 
@@ -97,8 +97,8 @@ void Reducer::raise_if_graph_changed(const std::vector<size_t>& parameters) cons
   }
 }
 
-// A gradient goes into its slice times 1 / W; without one the slice is zeros. The buckets that this
-// fills are launched.
+// A gradient goes into its slice times 1 / W, or as it is where a hook divides; without one the
+// slice is zeros. The buckets that this fills are launched.
 void Reducer::put(Rank& rank, const std::vector<size_t>& parameters, Ticket done) {
   if (parameters.empty()) {
     return;
@@ -144,8 +144,12 @@ void Reducer::put(Rank& rank, const std::vector<size_t>& parameters, Ticket done
       filled = rank.compute(call, {replica_->compute(), {done}, site_id(fill_bucket)});
     }
   };
-  fill(Kernel::scale, gradients, copies);
-  fill(Kernel::scale, {}, views);
+  if (hook_ != nullptr) {
+    fill(Kernel::copy, gradients, copies);
+  } else {
+    fill(Kernel::scale, gradients, copies);
+    fill(Kernel::scale, {}, views);
+  }
   fill(Kernel::fill, {}, zeros);
   for (const size_t index : parameters) {
     Bucket& bucket = buckets_[places_[index].bucket];
@@ -170,12 +174,33 @@ void Reducer::make_view(Rank& rank, size_t index) {
 // Strictly in bucket order, whatever order they fill in.
 void Reducer::launch_full_buckets(Rank& rank) {
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
-    Bucket& bucket = buckets_[next_bucket_++];
-    reduced_bytes_.push_back(bucket.flat.bytes());
-    bucket.reduced =
-        rank.all_reduce(world_group, bucket.flat, Reduction::sum,
-                        {communication_stream, {bucket.filled}, site_id(reduce_bucket)});
+    const size_t index = next_bucket_++;
+    buckets_[index].reduced = exchange(rank, index);
   }
+}
+
+Ticket Reducer::exchange(Rank& rank, size_t index) {
+  Bucket& bucket = buckets_[index];
+  if (hook_ == nullptr) {
+    reduced_bytes_.push_back(bucket.flat.bytes());
+    return rank.all_reduce(world_group, bucket.flat, Reduction::sum,
+                           {communication_stream, {bucket.filled}, site_id(reduce_bucket)});
+  }
+  FullBucket full{.index = index,
+                  .is_last = index + 1 == buckets_.size(),
+                  .is_alone = buckets_.size() == 1 && !finds_unused(),
+                  .flat = bucket.flat,
+                  .parts = bucket.parts,
+                  .rows = {},
+                  .filled = bucket.filled};
+  for (const size_t parameter : bucket.parameters) {
+    const ParameterPlace place = replica_->parameters()[parameter].place;
+    full.rows.push_back(replica_->network().parameter(place).shape.front());
+  }
+  const Ticket reduced = hook_->start(rank, full);
+  const std::vector<Bytes> messages = hook_->take_messages();
+  reduced_bytes_.insert(reduced_bytes_.end(), messages.begin(), messages.end());
+  return reduced;
 }
 
 Program Reducer::reduce_used_map(Rank& rank) {
@@ -218,6 +243,9 @@ Program Reducer::finish(Rank& rank) {
     }
   }
   co_await learn_usage(rank);
+  if (hook_ != nullptr) {
+    co_await hook_->finish(rank);
+  }
   exchanged_.clear();
   for (Bucket& bucket : buckets_) {
     exchanged_.push_back(take_out(rank, bucket));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/strategy/exchange/bucket.hpp"
+#include "model/strategy/exchange/hooks/bucket_hook.hpp"
 #include "model/strategy/local_model/replica.hpp"
 
 namespace lockstep {
@@ -21,7 +22,8 @@ struct ReducerOptions {
 /// averaged over the ranks, and how the averages get out (PyTorch's Reducer, reducer.cpp).
 class Reducer {
  public:
-  Reducer(Replica& replica, const ReducerOptions& options);
+  /// `hook`: exchanges the buckets in place of an all_reduce; null: none.
+  Reducer(Replica& replica, const ReducerOptions& options, BucketHook* hook = nullptr);
 
   /// Allocates the buckets of the first iteration. The replica has its memory already.
   void allocate(Rank& rank);
@@ -91,6 +93,7 @@ class Reducer {
   void make_view(Rank& rank, size_t index);
   void put(Rank& rank, const std::vector<size_t>& parameters, Ticket done);
   void launch_full_buckets(Rank& rank);
+  Ticket exchange(Rank& rank, size_t index);
   void empty_buckets();
   Program reduce_first_static(Rank& rank);
   Program reduce_used_map(Rank& rank);
@@ -100,6 +103,7 @@ class Reducer {
 
   Replica* replica_;
   ReducerOptions options_;
+  BucketHook* hook_;
   std::vector<size_t> trainable_;  ///< indices into Replica::parameters()
   std::vector<Place> places_;      ///< by parameter
   std::vector<Bucket> buckets_;

@@ -82,10 +82,11 @@ void set_variables(Preparation& preparation, const StrategyEntry& entry,
   }
 }
 
-void set_launch(Placement& placement, bool one_process) {
+void set_launch(Placement& placement, const StrategyTraits& traits) {
   Launch& launch = placement.launch;
-  launch.nodes = one_process ? 1 : static_cast<int32_t>(placement.nodes);
-  launch.processes_per_node = one_process ? 1 : static_cast<int32_t>(std::ssize(placement.devices));
+  const bool one_in_node = traits.is_one_process() || traits.drives_all_devices();
+  launch.nodes = traits.is_one_process() ? 1 : static_cast<int32_t>(placement.nodes);
+  launch.processes_per_node = one_in_node ? 1 : static_cast<int32_t>(std::ssize(placement.devices));
   launch.start = placement.strategy.start;
   launch.gpus = !placement.cpu;
 }
@@ -112,7 +113,7 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
     return nullptr;
   }
   const StrategyEntry* entry = registry.find(placement.strategy.name);
-  set_launch(placement, entry != nullptr && entry->traits.is_one_process());
+  set_launch(placement, entry == nullptr ? StrategyTraits() : entry->traits);
   if (entry == nullptr) {
     add_problem(preparation, Kind::unsupported,
                 trainer.strategy ? trainer.strategy->place : trainer.place,
@@ -129,9 +130,8 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
     set_arguments(preparation, *trainer.strategy, *entry, program.strategy_arguments);
   }
   RunOptions& options = preparation.options;
-  options.world_size =
-      entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices * placement.nodes);
-  options.ranks_per_node = entry->traits.is_one_process() ? 1 : static_cast<int32_t>(devices);
+  options.ranks_per_node = placement.launch.processes_per_node;
+  options.world_size = placement.launch.nodes * placement.launch.processes_per_node;
   options.devices_per_rank = entry->traits.drives_all_devices() ? static_cast<int32_t>(devices) : 1;
   program.settings.on_gpus = !placement.cpu;
   program.settings.gpus = placement.numbers;

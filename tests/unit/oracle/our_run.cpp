@@ -73,8 +73,39 @@ TrainingPlan plan_from(const json& setting, const Network& network) {
   return plan;
 }
 
-DataParallelOptions options_from(const json& given) {
+StrategyArguments::Value argument_value(const json& given) {
+  if (given.is_boolean()) {
+    return given.get<bool>();
+  }
+  if (given.is_number_integer()) {
+    return given.get<int64_t>();
+  }
+  return given.is_number() ? StrategyArguments::Value(given.get<double>())
+                           : StrategyArguments::Value(given.get<std::string>());
+}
+
+// Hooks as torch registers them, which does so on a CPU too.
+HookOptions hook_from(const json& given, const TrainingPlan& plan) {
+  StrategyArguments arguments;
+  for (const std::string& name : hook_arguments()) {
+    const json value = given.value(name, json());
+    if (value.is_object()) {
+      for (const auto& [key, inner] : value.items()) {
+        arguments.set(name + "." + key, argument_value(inner));
+      }
+    } else if (!value.is_null()) {
+      arguments.set(name, argument_value(value));
+    }
+  }
+  HookOptions hook = hook_options_from(arguments);
+  hook.power_sgd.calls_back_in_threads = true;
+  hook.power_sgd.writes_values = plan.numerics;
+  return hook;
+}
+
+DataParallelOptions options_from(const json& given, const TrainingPlan& plan) {
   DataParallelOptions options;
+  options.hook = hook_from(given, plan);
   options.find_unused_parameters = given.value("find_unused_parameters", false);
   options.static_graph = given.value("static_graph", false);
   options.gradient_as_bucket_view = given.value("gradient_as_bucket_view", false);
@@ -138,7 +169,8 @@ void record_state(Rank& rank, Replica& replica, json& record) {
 json collectives_of(const Journal& journal, int32_t rank) {
   json collectives = json::array();
   journal.lane(rank, 0).for_each([&](const Row& row) {
-    if (row.row == RowKind::op && is_collective(row.kind)) {
+    // torch makes groups by its store.
+    if (row.row == RowKind::op && is_collective(row.kind) && row.kind != OpKind::new_group) {
       collectives.push_back(
           {name_of(row.kind), name_of(row.dtype), row.bytes / size_of(row.dtype)});
     }
@@ -217,6 +249,7 @@ json our_run(const json& setting) {
   const TrainingPlan plan = plan_from(setting, network);
   RunOptions options;
   options.world_size = setting["world_size"];
+  options.ranks_per_node = setting.value("ranks_per_node", options.world_size);
   options.numerics = plan.numerics;
   options.network = &network;
   sim::ExplicitComputeCost compute;
@@ -228,7 +261,7 @@ json our_run(const json& setting) {
   std::vector<std::unique_ptr<Strategy>> strategies;
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
     strategies.push_back(
-        std::make_unique<DistributedDataParallel>(plan, options_from(setting["ddp"])));
+        std::make_unique<DistributedDataParallel>(plan, options_from(setting["ddp"], plan)));
     ranks.push_back({{"ended", "stuck"}, {"losses", json::array()}, {"gradients", json::array()}});
   }
   const RunResult result = sim::simulate(options, simulation, [&](Rank& rank) {

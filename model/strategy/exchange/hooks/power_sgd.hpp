@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "model/strategy/exchange/hooks/bucket_hook.hpp"
+
+namespace lockstep {
+
+/// PowerSGDState's arguments.
+struct PowerSgdOptions {
+  int64_t rank = 1;                ///< matrix_approximation_rank
+  int64_t start_iteration = 1000;  ///< start_powerSGD_iter
+  double min_compression_rate = 2;
+  bool use_error_feedback = true;
+  bool warm_start = true;
+  double orthogonalization_epsilon = 0;
+  uint64_t random_seed = 0;
+  /// batched_powerSGD_hook, which in torch raises as soon as it compresses.
+  bool is_batched = false;
+  /// What follows an all_reduce runs in a thread of its own: Gloo's futures call back from there,
+  /// NCCL's at once.
+  bool calls_back_in_threads = false;
+  bool writes_values = false;
+};
+
+/// The rank to which a gradient of this shape is compressed; 0: it is not worth it. Vectors never
+/// are.
+int64_t compressed_rank(const PowerSgdOptions& options, int64_t rows, int64_t columns);
+
+/// powerSGD_hook: a gradient M of n x m is sent as P = M Q (n x k) and Q = M^T P (m x k), P made
+/// orthonormal in between; what that loses is added to the next gradient (Vogels et al., 2019;
+/// powerSGD_hook.py). Three all_reduces one after the other: of all that is not compressed, of all
+/// P, of all Q.
+class PowerSgdHook final : public BucketHook {
+ public:
+  explicit PowerSgdHook(const PowerSgdOptions& options) : options_(options) {}
+  Ticket start(Rank& rank, const FullBucket& bucket) override;
+  Program finish(Rank& rank) override;
+
+ private:
+  /// One gradient as a matrix, and what stands for it.
+  struct Matrix {
+    Slice gradient;
+    int64_t rows = 0;
+    int64_t columns = 0;
+    int64_t rank = 0;
+    Slice p;
+    Slice q;
+  };
+  /// What is kept of a bucket from one iteration to the next.
+  struct Kept {
+    Slice error;
+    Slice ps;
+    Slice qs;
+    bool has_low_rank = false;
+  };
+  /// One bucket of one iteration.
+  struct Exchange {
+    FullBucket bucket;
+    Slice input;               ///< with the error of before; none without feedback
+    std::vector<Slice> whole;  ///< parts that are not compressed
+    Slice whole_flat;
+    std::vector<Matrix> matrices;
+    Slice ps;
+    Slice qs;
+  };
+
+  Ticket add_error(Rank& rank, Exchange& exchange, Kept& kept);
+  void divide(Exchange& exchange) const;
+  void hold_low_rank(Rank& rank, Exchange& exchange, Kept& kept);
+  void draw(Rank& rank, const Exchange& exchange);
+  Ticket reduce_whole(Rank& rank, Exchange& exchange, Ticket after);
+  Ticket reduce_ps(Rank& rank, const Exchange& exchange, Ticket after);
+  Ticket reduce_qs(Rank& rank, const Exchange& exchange, Ticket after);
+  Ticket decompress(Rank& rank, const Exchange& exchange, Ticket after);
+  Program call_back(Rank& rank, const Exchange& exchange, Ticket whole, Ticket promise);
+
+  PowerSgdOptions options_;
+  int64_t iteration_ = 0;
+  uint64_t draws_ = 0;
+  int64_t threads_ = 0;
+  std::map<size_t, Kept> kept_;  ///< by bucket
+  std::vector<std::unique_ptr<Exchange>> exchanges_;
+  std::vector<Ticket> promises_;
+};
+
+}  // namespace lockstep
