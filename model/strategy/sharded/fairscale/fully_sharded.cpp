@@ -89,124 +89,29 @@ void FairScaleFullySharded::make_bucket(Rank& rank) {
   bucket_.emplace(bucket);
 }
 
-// Forward
+// Forward and backward
 
-Program FairScaleFullySharded::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
-  co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
-  for (Unit& unit : units_) {
-    unit.is_entered = false;
-  }
-  weights_ready_ = rank.event({compute_stream, {}, site_id(fully_sharded_sites::gather_unit)});
-  replica_.begin_forward(rank, batch, options);
-  const size_t layers = replica_.network().layers.size();
-  const std::vector<size_t> running = running_layers(options);
-  size_t next = 0;
-  for (size_t layer = 0; layer < layers; ++layer) {
-    const bool runs = next < running.size() && running[next] == layer;
-    if (runs) {
-      enter(rank, layer);  // 1. gathered before its first layer,
-      refuse_sharded_parameter(layer);
-    }
-    replica_.forward_layer(rank, layer, options);
-    if (runs) {
-      ++next;
-      leave(rank, layer, next < running.size() ? running[next] : layers);  // 2. then freed
-    }
-  }
-  loss_ready_ = replica_.end_forward(rank, options);
-}
-
-void FairScaleFullySharded::enter(Rank& rank, size_t layer) {
-  for (Unit& unit : units_) {
-    if (unit.module.contains(layer) && !std::exchange(unit.is_entered, true)) {
-      unit.gathered_at = layer;
-      unshard(rank, unit);
-    }
-  }
-}
-
-void FairScaleFullySharded::leave(Rank& rank, size_t layer, size_t next_layer) {
-  for (size_t index = units_.size(); index-- > 0;) {
-    Unit& unit = units_[index];
-    if (unit.module.contains(layer) && !unit.module.contains(next_layer)) {
-      unit.is_entered = false;
-      if (reshards(unit)) {
-        reshard(rank, unit);
-      }
-    }
-  }
-}
-
-void FairScaleFullySharded::unshard(Rank& rank, Unit& unit) {
-  if (!unit.state.is_gathered()) {
-    unit.state.gather(rank, shard_exchange(fully_sharded_sites::gather_unit), weights_ready_);
-  }
-  unit.state.await_gathered(rank, site_id(fully_sharded_sites::wait_for_unit));
-}
-
-void FairScaleFullySharded::reshard(Rank& rank, Unit& unit) {
-  if (unit.state.is_gathered() && !unit.state.is_whole()) {
-    unit.state.free(rank);
-  }
-}
-
-// Backward
-
-Program FairScaleFullySharded::backward(Rank& rank, const StepOptions& options) {
-  const int64_t last = replica_.last_forward();
-  const std::vector<BackwardPass> passes = replica_.take_passes(options);
-  find_ends_by_age(passes);
-  for (size_t pass = 0; pass < passes.size(); ++pass) {
-    replica_.turn_to(passes[pass].forward);
-    replica_.backward_of_loss(rank, passes[pass].applied_to(options));
-    for (const size_t layer : replica_.layers_last_to_first()) {
-      begin_backward_of(rank, layer);  // 3. gathered again
-      const Ticket done = replica_.backward(rank, layer);
-      for (size_t index = units_.size(); index-- > 0;) {  // inner ones before those around them
-        Unit& unit = units_[index];
-        const bool ends = pass + 1 == passes.size() && unit.ends_at == layer;
-        if (ends && !unit.is_root && !unit.has_reduced) {
-          end_backward(rank, unit, done, options.synchronise);  // 4. freed, its gradients collected
-        }
-      }
-    }
-    replica_.forget_forward(rank);
-  }
-  replica_.return_to(last);
-  for (Unit& unit : units_) {
-    if (unit.is_root && unit.state.has_whole_gradients()) {
-      end_backward(rank, unit, {}, options.synchronise);
-    }
-    unit.in_backward = false;
-    if (!unit.is_root && (options.synchronise || options_.reshard_after_forward)) {
-      reshard(rank, unit);
-    }
-  }
-  bucket_->flush(rank);  // 5. reduced in one call
-  const GradientDivision division = GradientDivision::over(rank.world_size());
-  bucket_->settle(rank, 1 / division.after);
-  for (Unit& unit : units_) {  // what was reduced by itself
-    unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
-  }
+Program FairScaleFullySharded::unshard(Rank& rank, Unit& unit, size_t layer) {
+  unit.gathered_at = layer;
+  unit.state.gather(rank, shard_exchange(fully_sharded_sites::gather_unit), weights_ready_);
   co_return;
 }
 
-void FairScaleFullySharded::begin_backward_of(Rank& rank, size_t layer) {
-  for (Unit& unit : units_) {
-    if (backward_reads(unit, layer)) {
-      unit.in_backward = true;
-      unshard(rank, unit);
-    }
+void FairScaleFullySharded::reshard_after_forward(Rank& rank, Unit& unit) {
+  if (reshards(unit)) {
+    reshard(rank, unit);
   }
 }
 
-void FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) {
+// Freed, and its gradients collected.
+Program FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done,
+                                            bool synchronise) {
   unit.has_reduced = true;
   if (synchronise || reshards(unit)) {
     reshard(rank, unit);
   }
   if (!synchronise) {
-    return;  // no_sync: the whole gradients stay on this rank
+    co_return;  // no_sync: the whole gradients stay on this rank
   }
   const GradientDivision division = GradientDivision::over(rank.world_size());
   if (unit.state.is_sharded() && bucket_->takes(unit.state)) {
@@ -214,6 +119,23 @@ void FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done, bo
   } else {
     unit.state.reduce(rank, {reduce_group_, site_id(fully_sharded_sites::reduce_unit)}, nullptr,
                       division, done);
+  }
+}
+
+Program FairScaleFullySharded::finish_backward(Rank& rank, bool synchronise) {
+  for (Unit& unit : units_) {
+    if (unit.is_root && unit.state.has_whole_gradients()) {
+      co_await end_backward(rank, unit, {}, synchronise);
+    }
+    if (!unit.is_root && (synchronise || options_.reshard_after_forward)) {
+      reshard(rank, unit);
+    }
+  }
+  bucket_->flush(rank);  // reduced in one call
+  const GradientDivision division = GradientDivision::over(rank.world_size());
+  bucket_->settle(rank, 1 / division.after);
+  for (Unit& unit : units_) {  // what was reduced by itself
+    unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
   }
 }
 

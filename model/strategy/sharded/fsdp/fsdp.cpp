@@ -127,74 +127,36 @@ GradientDivision FullyShardedDataParallel::division(const Rank& rank) const {
   return GradientDivision::over(rank.world_size());
 }
 
-// Forward
+// Forward and backward
 
-Program FullyShardedDataParallel::forward(Rank& rank, const Batch& batch,
-                                          const StepOptions& options) {
-  co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
-  forward_order_.clear();
+void FullyShardedDataParallel::begin_forward() {
   has_first_order_ = has_first_order_ || !first_order_.empty();
-  for (Unit& unit : units_) {
-    unit.is_entered = false;
-  }
-  // 1. Gathers come after the last optimizer step.
-  weights_ready_ = rank.event({compute_stream, {}, site_id(fsdp_sites::gather_unit)});
-  replica_.begin_forward(rank, batch, options);
-  const size_t layers = replica_.network().layers.size();
-  const std::vector<size_t> running = running_layers(options);
-  size_t next = 0;
-  for (size_t layer = 0; layer < layers; ++layer) {
-    const bool runs = next < running.size() && running[next] == layer;
-    if (runs) {
-      co_await enter_units(rank, layer);  // 2. gathered before its first layer,
-      refuse_sharded_parameter(layer);
-    }
-    replica_.forward_layer(rank, layer, options);
-    if (runs) {
-      ++next;
-      leave_units(rank, layer, next < running.size() ? running[next] : layers);  // then freed
-    }
-  }
-  loss_ready_ = replica_.end_forward(rank, options);
 }
 
-Program FullyShardedDataParallel::enter_units(Rank& rank, size_t layer) {
-  for (size_t index = 0; index < units_.size(); ++index) {
-    Unit& unit = units_[index];
-    if (!unit.module.contains(layer) || unit.is_entered) {
-      continue;
-    }
-    unit.is_entered = true;
-    if (!unit.state.is_gathered()) {
-      co_await unshard(rank, unit, layer);
-    }
-    unit.state.await_gathered(rank, site_id(fsdp_sites::wait_for_unit));
-    if (!has_first_order_) {
-      first_order_.push_back(index);
-      continue;
-    }
-    const auto found = std::find(first_order_.begin(), first_order_.end(), index);
-    if (options_.forward_prefetch && found != first_order_.end() &&
-        std::next(found) != first_order_.end()) {
-      Unit& next = units_[*std::next(found)];
-      if (!next.state.is_gathered()) {
-        co_await unshard(rank, next, layer);
-      }
+// From the second forward on the unit that the first one entered next.
+Program FullyShardedDataParallel::prefetch_forward(Rank& rank, Unit& unit, size_t layer) {
+  const auto index = static_cast<size_t>(&unit - units_.data());
+  if (!has_first_order_) {
+    first_order_.push_back(index);
+    co_return;
+  }
+  const auto found = std::find(first_order_.begin(), first_order_.end(), index);
+  if (options_.forward_prefetch && found != first_order_.end() &&
+      std::next(found) != first_order_.end()) {
+    Unit& next = units_[*std::next(found)];
+    if (!next.state.is_gathered()) {
+      co_await unshard(rank, next, layer);
     }
   }
 }
 
-void FullyShardedDataParallel::leave_units(Rank& rank, size_t layer, size_t next_layer) {
-  for (size_t index = units_.size(); index-- > 0;) {
-    Unit& unit = units_[index];
-    if (!unit.module.contains(layer) || unit.module.contains(next_layer)) {
-      continue;
-    }
-    unit.is_entered = false;
-    forward_order_.push_back(index);
-    if (options_.frees_after_forward() && !unit.is_root) {
-      reshard(rank, unit);
-    }
+bool FullyShardedDataParallel::frees_in_every_forward(const Unit& unit) const {
+  return options_.frees_after_forward() && !unit.is_root;
+}
+
+void FullyShardedDataParallel::reshard_after_forward(Rank& rank, Unit& unit) {
+  if (frees_in_every_forward(unit)) {
+    reshard(rank, unit);
   }
 }
 
@@ -212,12 +174,55 @@ Program FullyShardedDataParallel::unshard(Rank& rank, Unit& unit, size_t layer) 
 }
 
 void FullyShardedDataParallel::reshard(Rank& rank, Unit& unit) {
-  if (!unit.state.is_gathered() || unit.state.is_whole()) {
-    return;
-  }
-  unit.state.free(rank);
-  if (options_.limit_all_gathers) {
+  const bool is_freed = unit.state.is_gathered() && !unit.state.is_whole();
+  UnitSharding::reshard(rank, unit);
+  if (is_freed && options_.limit_all_gathers) {
     freed_.push_back(rank.event({compute_stream, {}, site_id(fsdp_sites::free_unit)}));
+  }
+}
+
+Program FullyShardedDataParallel::prefetch_backward(Rank& rank, Unit& unit) {
+  if (options_.backward_prefetch == FullyShardedOptions::BackwardPrefetch::before) {
+    co_await gather_next(rank, unit);
+  }
+}
+
+Program FullyShardedDataParallel::gather_next(Rank& rank, const Unit& unit) {
+  if (Unit* const next = next_to_gather(unit)) {
+    co_await unshard(rank, *next, next->gathered_at);
+  }
+}
+
+Program FullyShardedDataParallel::end_backward(Rank& rank, Unit& unit, Ticket done,
+                                               bool synchronise) {
+  unit.has_reduced = true;
+  if (synchronise || options_.frees_after_forward()) {
+    reshard(rank, unit);
+    if (options_.backward_prefetch == FullyShardedOptions::BackwardPrefetch::after) {
+      co_await gather_next(rank, unit);
+    }
+  }
+  if (!synchronise) {
+    co_return;  // no_sync: the whole gradients stay on this rank
+  }
+  const bool sharded = unit.state.is_sharded();
+  const ShardedUnit::Exchange across{replica_group_.value_or(world_group),
+                                     site_id(fsdp_sites::reduce_replicas)};
+  unit.state.reduce(rank, shard_exchange(fsdp_sites::reduce_unit),
+                    replica_group_ || !sharded ? &across : nullptr, division(rank), done);
+}
+
+Program FullyShardedDataParallel::finish_backward(Rank& rank, bool synchronise) {
+  for (Unit& unit : units_) {
+    if (unit.is_root && unit.state.has_whole_gradients()) {
+      co_await end_backward(rank, unit, {}, synchronise);
+    }
+    if (synchronise || options_.frees_after_forward()) {
+      reshard(rank, unit);
+    }
+  }
+  for (Unit& unit : units_) {  // the optimizer sees what was reduced
+    unit.state.settle_gradients(rank, division(rank), site_id(fsdp_sites::take_gradients));
   }
 }
 

@@ -71,58 +71,6 @@ void UnitSharding::refuse_sharded_parameter(size_t layer) const {
   }
 }
 
-std::vector<size_t> UnitSharding::running_layers(const StepOptions& options) const {
-  std::vector<size_t> running;
-  for (size_t layer = 0; layer < replica_.network().layers.size(); ++layer) {
-    if (replica_.runs(layer, options)) {
-      running.push_back(layer);
-    }
-  }
-  return running;
-}
-
-// Autograd works through its nodes from the youngest to the oldest. What hands a unit its gradients
-// is as old as its gather: its turn comes behind every layer that ran after that.
-void UnitSharding::find_ends_by_age(const std::vector<BackwardPass>& passes) {
-  const int64_t last = replica_.last_forward();
-  for (Unit& unit : units_) {
-    unit.gets_gradients = false;
-    unit.has_reduced = false;
-    unit.ends_at.reset();
-  }
-  for (const BackwardPass& pass : passes) {
-    replica_.turn_to(pass.forward);
-    for (const size_t layer : replica_.layers_last_to_first()) {
-      for (const size_t parameter : replica_.parameters_of(layer)) {
-        Unit& unit = units_[unit_of_[parameter]];
-        unit.gets_gradients =
-            unit.gets_gradients || replica_.wants_gradient(replica_.parameters()[parameter]);
-      }
-      for (Unit& unit : units_) {
-        if (layer >= std::min(unit.gathered_at, unit.module.first)) {
-          unit.ends_at = layer;
-        }
-      }
-    }
-    replica_.turn_to(last);
-  }
-  for (Unit& unit : units_) {
-    if (!unit.gets_gradients) {
-      unit.ends_at.reset();
-    }
-  }
-}
-
-// The forward of a checkpointed segment runs again before the backward of its last layer.
-bool UnitSharding::backward_reads(const Unit& unit, size_t layer) const {
-  if (unit.has_reduced) {
-    return false;
-  }
-  const CheckpointedSegment* segment = replica_.network().segment_of(layer);
-  return unit.module.contains(layer) || (segment != nullptr && unit.module.first <= segment->last &&
-                                         unit.module.last >= segment->first && !unit.in_backward);
-}
-
 Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   OptimizerPlan optimizer = plan().optimizers[options.optimizer];
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
