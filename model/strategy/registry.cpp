@@ -31,6 +31,7 @@ StrategyRegistry standard_strategies() {
   registry.add(data_parallel());
   registry.add(distributed_data_parallel());
   registry.add(fully_sharded_data_parallel());
+  registry.add(native_fully_sharded());
   registry.add(model_parallel());
   registry.add(sharded_data_parallel());
   registry.add(fairscale_fully_sharded());

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/strategy/known_exceptions.hpp"
 #include "model/user_program/sites.hpp"
 #include "properties/diagnosis/diagnosis.hpp"
 #include "properties/diagnosis/last_operation.hpp"
@@ -125,10 +126,15 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
     if (tells_ends_of(known, ranks)) {
       continue;
     }
+    const KnownException* const exception = known_exception(key.first);
     Finding finding = lockstep::finding_of(
-        "", Level::error, fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
+        exception != nullptr ? std::string(exception->code) : "", Level::error,
+        fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
     finding.ranks = ranks;
     finding.sites.push_back({key.first, SiteRole::exception, fmt::format("on {}", ranks.phrase())});
+    if (exception != nullptr) {
+      finding.fix.emplace_back(exception->fix);
+    }
     findings.push_back(std::move(finding));
   }
   return findings;

@@ -52,6 +52,9 @@ FullyShardedOptions options_from(const json& given) {
   options.limit_all_gathers = given.value("limit_all_gathers", true);
   options.use_orig_params = given.value("use_orig_params", false);
   options.sync_module_states = given.value("sync_module_states", false);
+  if (given.contains("mesh")) {
+    options.shard_ranks = given["mesh"][1];
+  }
   if (given["mixed_precision"].is_object()) {
     options.param_dtype = dtype_from(given["mixed_precision"], "param_dtype");
     options.reduce_dtype = dtype_from(given["mixed_precision"], "reduce_dtype");
@@ -121,6 +124,20 @@ void set_arguments(const std::string& prefix, const json& given, StrategyArgumen
 }
 
 }  // namespace
+
+Network sharded_network(const json& setting) {
+  Network network = network_of_setting(setting);
+  const json checkpointed = setting.value("checkpointed", json::object());
+  for (const json& segment : checkpointed.value("segments", json::array())) {
+    const size_t first = segment[0];
+    const size_t last = segment[1];
+    network.segments.push_back({first, last,
+                                checkpointed["by"] == "fairscale" ? Recomputation::fairscale
+                                                                  : Recomputation::torch});
+    network.blocks.push_back({"Sequential", first, last});
+  }
+  return network;
+}
 
 TrainingPlan sharded_plan(const json& setting, const Network& network) {
   using Sharding = OptimizerPlan::Sharding;

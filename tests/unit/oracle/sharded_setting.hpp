@@ -8,6 +8,8 @@
 
 namespace lockstep::test {
 
+/// The network of a recorded setting, with the segments that it checkpoints.
+Network sharded_network(const nlohmann::json& setting);
 /// The plan of a recorded setting of a sharded strategy, with what its family asks of it. The
 /// network outlives it.
 TrainingPlan sharded_plan(const nlohmann::json& setting, const Network& network);

@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 
+#include <algorithm>
+
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
 
 namespace lockstep {
@@ -28,6 +30,9 @@ FairScaleFullySharded::FairScaleFullySharded(const TrainingPlan& plan,
                     .exchange_plans = fully_sharded_sites::gather_state}),
       options_(options) {
   clips_by_whole_norm_ = options.clips_by_whole_norm;
+  if (options.refuses_norm) {
+    plugin_without_norm_ = "FullyShardedNativeMixedPrecisionPlugin";
+  }
 }
 
 // Construction
@@ -103,9 +108,54 @@ void FairScaleFullySharded::reshard_after_forward(Rank& rank, Unit& unit) {
   }
 }
 
+// The backward of a segment that makes its graph again is a whole one: it has made all gradients of
+// the segment, and with them the hooks of units around it run, before others have theirs.
+Program FairScaleFullySharded::end_units_behind(Rank& rank, size_t layer, Ticket done,
+                                                bool synchronise) {
+  const CheckpointedSegment* const segment = replica_.network().segment_of(layer);
+  if (segment != nullptr && segment->first == layer && makes_graph_again(*segment)) {
+    for (size_t index = units_.size(); index-- > 0;) {
+      Unit& unit = units_[index];
+      const bool is_around = unit.module.first < segment->first || unit.module.last > segment->last;
+      if (is_around && !unit.has_reduced && holds_gradient_of(unit, *segment)) {
+        co_await end_backward(rank, unit, done, synchronise);
+      }
+    }
+  }
+  co_await UnitSharding::end_units_behind(rank, layer, done, synchronise);
+}
+
+void FairScaleFullySharded::check_backward(size_t layer) const {
+  for (const size_t index : replica_.parameters_of(layer)) {
+    const Unit& unit = units_[unit_of_[index]];
+    if (unit.has_reduced && !unit.state.is_gathered()) {
+      throw ProgramException(
+          site_id(fully_sharded_sites::freed_unit),
+          "RuntimeError: setStorage: storage of size 0: `" +
+              replica_.network().parameter_name(replica_.parameters()[index].place) +
+              "` has been freed: the backward of a checkpointed module has ended that of the unit "
+              "around it");
+    }
+  }
+}
+
+bool FairScaleFullySharded::holds_gradient_of(const Unit& unit,
+                                              const CheckpointedSegment& segment) const {
+  return std::ranges::any_of(unit.state.parameters(), [&](size_t index) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    return segment.contains(parameter.place.layer) && replica_.wants_gradient(parameter);
+  });
+}
+
 // Freed, and its gradients collected.
 Program FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done,
                                             bool synchronise) {
+  if (unit.stops_second_forward) {
+    throw ProgramException(
+        site_id(fully_sharded_sites::second_forward),
+        "AssertionError: expected to be in states [BACKWARD_PRE, BACKWARD_POST] but current state "
+        "is FORWARD: torch.utils.checkpoint has stopped its second forward within a unit");
+  }
   unit.has_reduced = true;
   if (synchronise || reshards(unit)) {
     reshard(rank, unit);
@@ -137,15 +187,6 @@ Program FairScaleFullySharded::finish_backward(Rank& rank, bool synchronise) {
   for (Unit& unit : units_) {  // what was reduced by itself
     unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
   }
-}
-
-Program FairScaleFullySharded::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  if (options_.refuses_norm && options.clipping.algorithm == GradientClipping::Algorithm::norm) {
-    throw ProgramException(site_id(fully_sharded_sites::update),
-                           "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
-                           "currently not supported for `FullyShardedNativeMixedPrecisionPlugin`");
-  }
-  co_await UnitSharding::optimizer_step(rank, options);
 }
 
 // summon_full_params: every unit is gathered as it is stored, also what was gathered before, and

@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "model/core/ensure.hpp"
@@ -31,7 +33,12 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                     .gather_state = fsdp_sites::gather_state,
                     .make_groups = fsdp_sites::make_groups,
                     .exchange_plans = fsdp_sites::exchange_plans}),
-      options_(options) {}
+      options_(options) {
+  clips_by_whole_norm_ = !options.clips_by_own_norm;
+  if (options.clips_by_own_norm && plan.types().is_mixed()) {
+    plugin_without_norm_ = "FullyShardedNativeNativeMixedPrecisionPlugin";
+  }
+}
 
 // Construction
 
@@ -46,6 +53,7 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
       shard_group_ = groups.shard;
       replica_group_ = groups.replica;
     }
+    tied_ = tied_over_modules(replica_.network(), options_.wrap);
     offload_ = options_.cpu_offload ? Offload::replacing_gradients : Offload::none;
     const DType gathered = computing_plan().parameter_dtype;
     make_units(rank, options_.wrap,
@@ -131,6 +139,25 @@ GradientDivision FullyShardedDataParallel::division(const Rank& rank) const {
 
 void FullyShardedDataParallel::begin_forward() {
   has_first_order_ = has_first_order_ || !first_order_.empty();
+}
+
+// A unit with original parameters keeps a part of each, without its shape, where modules that share
+// one look for it; the whole ones are views that its own modules alone have.
+void FullyShardedDataParallel::check_forward(size_t layer) const {
+  if (shard_ranks_ == 1) {
+    return;
+  }
+  for (const TiedOverModules& tied : tied_) {
+    if (tied.other == layer) {
+      const Network& network = replica_.network();
+      throw ProgramException(
+          site_id(fsdp_sites::shared_weight),
+          fmt::format("RuntimeError: `{}` needs the weight that it shares with `{}`, of whose FSDP "
+                      "unit it is a parameter; here it has the shape of a shard (\"size mismatch\" "
+                      "or \"'weight' must be 2-D\")",
+                      network.layers[layer].name, network.layers[tied.owner].name));
+    }
+  }
 }
 
 // From the second forward on the unit that the first one entered next.

@@ -34,6 +34,10 @@ struct FullyShardedOptions {
   bool gathers_optimizer_state = true;
   std::optional<DType> param_dtype;   ///< of gathered parameters; none: as stored
   std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
+  /// Lightning 1.x calls torch's clip_grad_norm_, by which every rank takes the norm of its own
+  /// shards; mixed precision refuses it there.
+  bool clips_by_own_norm = false;
+  std::string_view name = "fsdp";
   int32_t shard_ranks = 0;  ///< hybrid: neighbours that shard, by a device mesh; 0: those of a node
   WrapPolicy wrap;
 
@@ -53,7 +57,7 @@ class FullyShardedDataParallel final : public UnitSharding {
  public:
   FullyShardedDataParallel(const TrainingPlan& plan, const FullyShardedOptions& options);
 
-  std::string_view name() const override { return "fsdp"; }
+  std::string_view name() const override { return options_.name; }
   Program setup(Rank& rank, Stage stage) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
@@ -66,6 +70,7 @@ class FullyShardedDataParallel final : public UnitSharding {
 
   // Forward and backward.
   void begin_forward() override;
+  void check_forward(size_t layer) const override;
   Program unshard(Rank& rank, Unit& unit, size_t layer) override;
   void reshard(Rank& rank, Unit& unit) override;
   void reshard_after_forward(Rank& rank, Unit& unit) override;
@@ -93,9 +98,12 @@ class FullyShardedDataParallel final : public UnitSharding {
   std::vector<size_t> first_order_;  ///< units as the first forward entered them
   bool has_first_order_ = false;
   bool has_groups_ = false;
+  std::vector<TiedOverModules> tied_;  ///< a layer with a weight of another unit raises
 };
 
 /// FullyShardedDataParallel as Lightning's FSDPStrategy makes it.
 StrategyEntry fully_sharded_data_parallel();
+/// The same as DDPFullyShardedNativeStrategy of Lightning 1.7 to 1.9 makes it: "fsdp_native".
+StrategyEntry native_fully_sharded();
 
 }  // namespace lockstep

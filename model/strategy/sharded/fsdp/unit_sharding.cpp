@@ -58,20 +58,14 @@ Task<UnitSharding::Groups> UnitSharding::make_groups(Rank& rank, int32_t in_grou
   co_return made_groups;
 }
 
-void UnitSharding::refuse_sharded_parameter(size_t layer) const {
-  for (const size_t index : replica_.parameters_of(layer)) {
-    const Replica::Parameter& parameter = replica_.parameters()[index];
-    if (!units_[unit_of_[index]].state.is_gathered()) {
-      throw ProgramException(
-          site_id(replica_sites::layer_forward),
-          "setStorage: `" + replica_.network().parameter_name(parameter.place) +
-              "` belongs to another FSDP unit, whose parameters are sharded here; wrap the modules "
-              "that share it in one unit");
-    }
-  }
-}
-
 Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  const bool by_norm = options.clipping.algorithm == GradientClipping::Algorithm::norm;
+  if (by_norm && !plugin_without_norm_.empty()) {
+    throw ProgramException(site_id(steps_.update),
+                           "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
+                           "currently not supported for `" +
+                               std::string(plugin_without_norm_) + "`");
+  }
   OptimizerPlan optimizer = plan().optimizers[options.optimizer];
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
   std::vector<OptimizedTensor*> tensors;
@@ -91,8 +85,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   const SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
   const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
   clips_by_own_norm_ =
-      clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ &&
-                             options.clipping.algorithm == GradientClipping::Algorithm::norm);
+      clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
   clip_gradients(rank, options.clipping, gradients, device,
                  shard_ranks_ > 1 && clips_by_whole_norm_ ? &norm : nullptr);
   has_stepped_[options.optimizer] = true;

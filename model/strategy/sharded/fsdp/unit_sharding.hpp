@@ -38,12 +38,17 @@ class UnitSharding : public DistributedStrategy {
     bool gets_gradients = false;  ///< by the backward under way
     bool in_backward = false;
     bool has_reduced = false;         ///< in the backward under way
+    bool stops_second_forward = false;  ///< of a checkpointed segment: it does not come to its end
     std::optional<size_t> ends_at{};  ///< the layer behind whose backward it has its gradients
     size_t gathered_at = 0;           ///< the layer before which the forward gathered it
   };
 
   // The way through the layers (unit_sharding_walk.cpp) asks for these.
   virtual void begin_forward() {}
+  /// The layer runs next; throws what its forward raises.
+  virtual void check_forward(size_t) const {}
+  /// The same for its backward, or a forward that runs again there.
+  virtual void check_backward(size_t) const {}
   /// Gathers a unit that is not gathered, before the computation of the layer.
   virtual Program unshard(Rank& rank, Unit& unit, size_t layer) = 0;
   /// Frees a unit, if it is gathered and sharded at all.
@@ -55,6 +60,10 @@ class UnitSharding : public DistributedStrategy {
   virtual void reshard_after_forward(Rank& rank, Unit& unit) = 0;
   /// Whether a forward that runs again in the backward frees the unit where it ends.
   virtual bool frees_in_every_forward(const Unit&) const { return false; }
+  /// Whether a segment keeps no node of its first forward, and its backward is that of the second.
+  virtual bool makes_graph_again(const CheckpointedSegment&) const { return false; }
+  /// Whether the segment holds the unit's module, and more: then its hooks run again, too.
+  static bool is_inside(const Unit& unit, const CheckpointedSegment& segment);
   /// Sets Unit::ends_at for a backward of these. By default where flat parameters get their
   /// gradients.
   virtual void find_ends(const std::vector<BackwardPass>& passes);
@@ -129,6 +138,8 @@ class UnitSharding : public DistributedStrategy {
   Offload offload_ = Offload::none;
   bool clips_by_whole_norm_ = true;  ///< else every rank by that of its own shards
   bool clips_by_own_norm_ = false;   ///< a step has done so
+  /// Lightning's precision plugin, if it raises where it should clip by norm.
+  std::string_view plugin_without_norm_{};
   bool norm_by_parameter_ = false;   ///< the norm travels as one number for each parameter
   std::vector<bool> has_stepped_;    ///< by optimizer
   Ticket weights_ready_{};
@@ -139,16 +150,10 @@ class UnitSharding : public DistributedStrategy {
   std::vector<size_t> running_layers(const StepOptions& options) const;
   Program enter_units(Rank& rank, size_t layer);
   void leave_units(Rank& rank, size_t layer, size_t next_layer);
-  /// A weight that a layer of another unit defines, which is sharded now, raises.
-  void refuse_sharded_parameter(size_t layer) const;
-  Program begin_backward_of(Rank& rank, size_t layer);
-  /// Whether the backward of the layer needs the unit's parameters.
-  bool backward_reads(const Unit& unit, size_t layer) const;
-  bool is_freed_by_recomputation(const Unit& unit) const;
-  void end_recomputation(Rank& rank);
-
-  const CheckpointedSegment* segment_ = nullptr;  ///< whose layers the backward has come to
-  bool segment_begins_ = false;                   ///< and whose forward runs again just now
+  Program begin_layer(Rank& rank, size_t layer);
+  template <class Chosen>
+  Program begin_units(Rank& rank, size_t layer, Chosen is_chosen);
+  Program run_again(Rank& rank, const CheckpointedSegment& segment, std::vector<size_t> layers);
 
   std::vector<std::vector<size_t>> parameters_by_module(const std::vector<WrappedModule>& modules);
 };

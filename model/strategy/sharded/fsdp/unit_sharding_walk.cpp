@@ -1,6 +1,7 @@
 // The way of a forward and of a backward through layers and units.
 #include <algorithm>
 
+#include "model/strategy/layout/module_list.hpp"
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 
 namespace lockstep {
@@ -24,7 +25,7 @@ Program UnitSharding::forward(Rank& rank, const Batch& batch, const StepOptions&
     const bool runs = next < running.size() && running[next] == layer;
     if (runs) {
       co_await enter_units(rank, layer);
-      refuse_sharded_parameter(layer);
+      check_forward(layer);
     }
     replica_.forward_layer(rank, layer, options);
     if (runs) {
@@ -84,17 +85,16 @@ Program UnitSharding::backward(Rank& rank, const StepOptions& options) {
   for (Unit& unit : units_) {
     unit.in_backward = false;
     unit.has_reduced = false;
+    unit.stops_second_forward = false;
     unit.ends_at.reset();
   }
   find_ends(passes);
   for (size_t pass = 0; pass < passes.size(); ++pass) {
     replica_.turn_to(passes[pass].forward);
-    segment_ = nullptr;
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     for (const size_t layer : replica_.layers_last_to_first()) {
-      co_await begin_backward_of(rank, layer);
+      co_await begin_layer(rank, layer);
       const Ticket done = replica_.backward(rank, layer);
-      end_recomputation(rank);
       if (pass + 1 == passes.size()) {
         co_await end_units_behind(rank, layer, done, options.synchronise);
       }
@@ -105,59 +105,76 @@ Program UnitSharding::backward(Rank& rank, const StepOptions& options) {
   co_await finish_backward(rank, options.synchronise);
 }
 
-// A unit is gathered again where the backward of its layers begins, or where the forward of a
-// checkpointed segment that holds any of them runs again; then the one whose backward comes next.
-Program UnitSharding::begin_backward_of(Rank& rank, size_t layer) {
-  const CheckpointedSegment* const segment = replica_.network().segment_of(layer);
-  segment_begins_ = segment != nullptr && segment != segment_;
-  segment_ = segment;
+// With the last layer of a checkpointed segment its forward runs again. If autograd keeps no node
+// of what is in the segment but those of the second forward, the backward of the units in it begins
+// behind that.
+Program UnitSharding::begin_layer(Rank& rank, size_t layer) {
+  const std::vector<size_t> again = replica_.begin_recomputation(layer);
+  if (again.empty()) {
+    co_await begin_units(rank, layer, [](const Unit&) { return true; });
+  } else {
+    const CheckpointedSegment& segment = *replica_.network().segment_of(layer);
+    const bool all_first = !makes_graph_again(segment);
+    co_await begin_units(rank, layer, [&](const Unit& unit) {
+      return all_first || !is_inside(unit, segment);
+    });
+    co_await run_again(rank, segment, again);
+    co_await begin_units(rank, layer, [](const Unit&) { return true; });
+  }
+  check_backward(layer);
+}
+
+// A unit is gathered again where its backward begins, and then the one whose backward comes next.
+template <class Chosen>
+Program UnitSharding::begin_units(Rank& rank, size_t layer, Chosen is_chosen) {
   for (Unit& unit : units_) {
-    const bool runs_again = segment_begins_ && is_freed_by_recomputation(unit);
-    if (!backward_reads(unit, layer) ||
-        (segment != nullptr && !segment_begins_ && !unit.module.contains(layer))) {
+    if (unit.has_reduced || !unit.module.contains(layer) || !is_chosen(unit)) {
       continue;
     }
     if (!unit.state.is_gathered()) {
       co_await unshard(rank, unit, unit.gathered_at);
     }
     unit.state.await_gathered(rank, site_id(steps_.wait_for_unit));
-    if (!runs_again && !std::exchange(unit.in_backward, true)) {
+    if (!std::exchange(unit.in_backward, true)) {
       co_await prefetch_backward(rank, unit);
     }
   }
 }
 
-// The forward of a checkpointed segment runs again before the backward of its last layer.
-bool UnitSharding::backward_reads(const Unit& unit, size_t layer) const {
-  if (unit.has_reduced) {
-    return false;
-  }
-  const CheckpointedSegment* segment = replica_.network().segment_of(layer);
-  return unit.module.contains(layer) || (segment != nullptr && unit.module.first <= segment->last &&
-                                         unit.module.last >= segment->first && !unit.in_backward);
+bool UnitSharding::is_inside(const Unit& unit, const CheckpointedSegment& segment) {
+  return segment.first <= unit.module.first && unit.module.last <= segment.last &&
+         unit.module.last - unit.module.first < segment.last - segment.first;
 }
 
-// A forward that runs again frees a unit where it ends, as the first one did, and the unit's own
-// backward gathers it once more. The second forward stops where everything that was saved is
-// there again (torch.utils.checkpoint, early_stop): within the last module that saves something.
-bool UnitSharding::is_freed_by_recomputation(const Unit& unit) const {
-  if (segment_ == nullptr || !frees_in_every_forward(unit) ||
-      unit.module.first < segment_->first || unit.module.last >= segment_->last) {
-    return false;
-  }
-  const std::vector<Layer>& layers = replica_.network().layers;
-  return std::any_of(
-      layers.begin() + static_cast<int64_t>(unit.module.last) + 1,
-      layers.begin() + static_cast<int64_t>(segment_->last) + 1, [](const Layer& layer) {
-        const Saves& saves = layer.saves;
-        return saves.input || saves.output || saves.elements > 0 || saves.fixed > Bytes{};
-      });
-}
-
-void UnitSharding::end_recomputation(Rank& rank) {
-  for (Unit& unit : units_) {
-    if (segment_begins_ && is_freed_by_recomputation(unit)) {
-      reshard(rank, unit);
+// Units inside of a segment are gathered and freed as in a first forward, and gathered once more
+// for their own backward. The second forward stops where everything that was saved is there again
+// (torch.utils.checkpoint, early_stop), and does not come to the end of the unit where it does.
+Program UnitSharding::run_again(Rank& rank, const CheckpointedSegment& segment,
+                                std::vector<size_t> layers) {
+  const size_t stop = makes_graph_again(segment) ? layers.back() + 1
+                                                 : last_that_saves(replica_.network(), layers);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const size_t layer = layers[i];
+    for (Unit& unit : units_) {
+      if (is_inside(unit, segment) && unit.module.contains(layer) &&
+          !std::exchange(unit.is_entered, true)) {
+        if (!unit.state.is_gathered()) {
+          co_await unshard(rank, unit, unit.gathered_at);
+        }
+        unit.state.await_gathered(rank, site_id(steps_.wait_for_unit));
+      }
+    }
+    check_backward(layer);
+    replica_.recompute(rank, layer);
+    for (size_t index = units_.size(); index-- > 0;) {
+      Unit& unit = units_[index];
+      if (unit.is_entered && (i + 1 == layers.size() || !unit.module.contains(layers[i + 1]))) {
+        unit.is_entered = false;
+        unit.stops_second_forward = unit.module.contains(stop);
+        if (frees_in_every_forward(unit) && !unit.stops_second_forward) {
+          reshard(rank, unit);
+        }
+      }
     }
   }
 }
