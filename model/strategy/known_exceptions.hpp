@@ -6,6 +6,9 @@
 
 namespace lockstep {
 
+/// Of exceptions for how the model is wrapped.
+inline constexpr std::string_view wrapping_code = "LS503";
+
 /// An exception of a framework that a strategy raises at a site of its own: how findings tell it.
 struct KnownException {
   std::string_view site;

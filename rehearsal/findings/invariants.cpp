@@ -127,9 +127,9 @@ std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Findin
       continue;
     }
     const KnownException* const exception = known_exception(key.first);
-    Finding finding = lockstep::finding_of(
-        exception != nullptr ? std::string(exception->code) : "", Level::error,
-        fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
+    Finding finding =
+        lockstep::finding_of(exception != nullptr ? std::string(exception->code) : "", Level::error,
+                             fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
     finding.ranks = ranks;
     finding.sites.push_back({key.first, SiteRole::exception, fmt::format("on {}", ranks.phrase())});
     if (exception != nullptr) {

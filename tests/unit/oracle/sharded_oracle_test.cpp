@@ -305,7 +305,8 @@ void check_calls(const std::string& family) {
         const json& their_rank = recorded["ranks"][rank];
         CHECK(word_of(ours.result.ends[rank].kind) == their_rank["ended"].get<std::string>());
         std::vector<std::string> theirs = theirs_in_order(setting, their_rank["operations"]);
-        if (their_rank["ended"] == "raised" && is_layer(theirs.back()) && own.back() != theirs.back()) {
+        if (their_rank["ended"] == "raised" && is_layer(theirs.back()) &&
+            own.back() != theirs.back()) {
           theirs.pop_back();  // the mark of the layer that raises
         }
         check_calls_and_sizes(own, theirs);

@@ -131,9 +131,9 @@ Network sharded_network(const json& setting) {
   for (const json& segment : checkpointed.value("segments", json::array())) {
     const size_t first = segment[0];
     const size_t last = segment[1];
-    network.segments.push_back({first, last,
-                                checkpointed["by"] == "fairscale" ? Recomputation::fairscale
-                                                                  : Recomputation::torch});
+    network.segments.push_back(
+        {first, last,
+         checkpointed["by"] == "fairscale" ? Recomputation::fairscale : Recomputation::torch});
     network.blocks.push_back({"Sequential", first, last});
   }
   return network;

@@ -94,10 +94,10 @@ void DeepSpeedSharded::enter(Rank& rank, size_t layer) {
   }
 }
 
-// The forward of a checkpointed segment runs again, with the hooks of the modules in it. It stops in
-// the last one that saves anything, which so keeps what it has gathered. Every forward counts one
-// backward that has yet to come (ds_grads_remaining), and a module is released where none is left:
-// after a second forward that is never.
+// The forward of a checkpointed segment runs again, with the hooks of the modules in it. It stops
+// in the last one that saves anything, which so keeps what it has gathered. Every forward counts
+// one backward that has yet to come (ds_grads_remaining), and a module is released where none is
+// left: after a second forward that is never.
 void DeepSpeedSharded::run_again(Rank& rank, size_t layer) {
   const std::vector<size_t> layers = replica_.begin_recomputation(layer);
   if (layers.empty()) {

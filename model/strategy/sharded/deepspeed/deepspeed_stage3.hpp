@@ -45,7 +45,7 @@ class DeepSpeedSharded final : public DistributedStrategy {
   TrainingPlan computing_plan_;
   Replica replica_;
   std::vector<ModuleRange> modules_;
-  std::vector<bool> entered_;  ///< by module, in the pass under way
+  std::vector<bool> entered_;        ///< by module, in the pass under way
   std::vector<bool> has_run_again_;  ///< in a backward, at any time
   std::optional<ParameterPartitions> partitions_;
   std::optional<ParameterFetcher> fetcher_;

@@ -148,8 +148,7 @@ bool FairScaleFullySharded::holds_gradient_of(const Unit& unit,
 }
 
 // Freed, and its gradients collected.
-Program FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done,
-                                            bool synchronise) {
+Program FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) {
   if (unit.stops_second_forward) {
     throw ProgramException(
         site_id(fully_sharded_sites::second_forward),

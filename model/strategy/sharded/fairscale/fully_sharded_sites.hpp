@@ -29,8 +29,9 @@ inline constexpr std::string_view second_forward =
 inline constexpr std::string_view freed_unit =
     "ddp_fully_sharded: a unit that a checkpointed module has freed";
 
-inline constexpr std::string_view every_step[] = {second_forward, freed_unit,
-    make_groups,    gather_unit, wait_for_unit,  fill_bucket, reduce_bucket, reduce_unit,
-    take_gradients, share_norm,  zero_gradients, update,      gather_state};
+inline constexpr std::string_view every_step[] = {
+    second_forward, freed_unit,    make_groups, gather_unit,    wait_for_unit,
+    fill_bucket,    reduce_bucket, reduce_unit, take_gradients, share_norm,
+    zero_gradients, update,        gather_state};
 
 }  // namespace lockstep::fully_sharded_sites

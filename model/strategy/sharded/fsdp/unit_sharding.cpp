@@ -84,8 +84,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   }
   const SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
   const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
-  clips_by_own_norm_ =
-      clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
+  clips_by_own_norm_ = clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
   clip_gradients(rank, options.clipping, gradients, device,
                  shard_ranks_ > 1 && clips_by_whole_norm_ ? &norm : nullptr);
   has_stepped_[options.optimizer] = true;

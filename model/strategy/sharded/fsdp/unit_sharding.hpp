@@ -37,10 +37,10 @@ class UnitSharding : public DistributedStrategy {
     bool is_entered = false;      ///< by the forward under way
     bool gets_gradients = false;  ///< by the backward under way
     bool in_backward = false;
-    bool has_reduced = false;         ///< in the backward under way
+    bool has_reduced = false;           ///< in the backward under way
     bool stops_second_forward = false;  ///< of a checkpointed segment: it does not come to its end
-    std::optional<size_t> ends_at{};  ///< the layer behind whose backward it has its gradients
-    size_t gathered_at = 0;           ///< the layer before which the forward gathered it
+    std::optional<size_t> ends_at{};    ///< the layer behind whose backward it has its gradients
+    size_t gathered_at = 0;             ///< the layer before which the forward gathered it
   };
 
   // The way through the layers (unit_sharding_walk.cpp) asks for these.
@@ -140,8 +140,8 @@ class UnitSharding : public DistributedStrategy {
   bool clips_by_own_norm_ = false;   ///< a step has done so
   /// Lightning's precision plugin, if it raises where it should clip by norm.
   std::string_view plugin_without_norm_{};
-  bool norm_by_parameter_ = false;   ///< the norm travels as one number for each parameter
-  std::vector<bool> has_stepped_;    ///< by optimizer
+  bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
+  std::vector<bool> has_stepped_;   ///< by optimizer
   Ticket weights_ready_{};
   Ticket loss_ready_{};
 

@@ -115,9 +115,8 @@ Program UnitSharding::begin_layer(Rank& rank, size_t layer) {
   } else {
     const CheckpointedSegment& segment = *replica_.network().segment_of(layer);
     const bool all_first = !makes_graph_again(segment);
-    co_await begin_units(rank, layer, [&](const Unit& unit) {
-      return all_first || !is_inside(unit, segment);
-    });
+    co_await begin_units(rank, layer,
+                         [&](const Unit& unit) { return all_first || !is_inside(unit, segment); });
     co_await run_again(rank, segment, again);
     co_await begin_units(rank, layer, [](const Unit&) { return true; });
   }
@@ -151,8 +150,8 @@ bool UnitSharding::is_inside(const Unit& unit, const CheckpointedSegment& segmen
 // (torch.utils.checkpoint, early_stop), and does not come to the end of the unit where it does.
 Program UnitSharding::run_again(Rank& rank, const CheckpointedSegment& segment,
                                 std::vector<size_t> layers) {
-  const size_t stop = makes_graph_again(segment) ? layers.back() + 1
-                                                 : last_that_saves(replica_.network(), layers);
+  const size_t stop =
+      makes_graph_again(segment) ? layers.back() + 1 : last_that_saves(replica_.network(), layers);
   for (size_t i = 0; i < layers.size(); ++i) {
     const size_t layer = layers[i];
     for (Unit& unit : units_) {
