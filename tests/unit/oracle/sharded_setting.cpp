@@ -189,4 +189,33 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
   return deepspeed().make(plan, arguments);
 }
 
+json with_second_forwards_first(const json& setting, const json& operations) {
+  json moved = json::array();
+  const json checkpointed = setting.value("checkpointed", json::object());
+  const json segments = checkpointed.value("segments", json::array());
+  const auto runs_again = [](const json& each, const json& segment) {
+    return each.value("pass", "") == "forward" && segment[0] <= each["layer"] &&
+           each["layer"] <= segment[1];
+  };
+  for (size_t i = 0; i < operations.size(); ++i) {
+    size_t end = i;
+    for (const json& segment : segments) {
+      if (operations[i].value("pass", "") != "backward" || operations[i]["layer"] != segment[1]) {
+        continue;
+      }
+      for (size_t k = i + 1; k < operations.size() &&
+                             (operations[k].contains("kind") || runs_again(operations[k], segment));
+           ++k) {
+        end = runs_again(operations[k], segment) ? k : end;
+      }
+    }
+    for (size_t k = i + 1; k <= end; ++k) {
+      moved.push_back(operations[k]);
+    }
+    moved.push_back(operations[i]);
+    i = end;
+  }
+  return moved;
+}
+
 }  // namespace lockstep::test

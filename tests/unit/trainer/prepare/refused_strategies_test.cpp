@@ -121,8 +121,11 @@ TEST_CASE("wrappers that untie what units share are not modelled") {
                     strategy + "}}\n");
   };
   const auto fsdp2 = [&](const std::string& modules) {
-    return gpt("ModelParallelStrategy: {tensor_parallel_size: 1, data_parallel_size: 2, "
-               "fully_shard: {modules: " + modules + "}}", "2.6");
+    return gpt(
+        "ModelParallelStrategy: {tensor_parallel_size: 1, data_parallel_size: 2, "
+        "fully_shard: {modules: " +
+            modules + "}}",
+        "2.6");
   };
   const auto fsdp1 = [&](const std::string& more) {
     return gpt("FSDPStrategy: {auto_wrap_policy: " + more + "}", "2.6");
