@@ -74,6 +74,29 @@ trainer: {accelerator: cpu, devices: 2, strategy: dp, max_epochs: 1, num_sanity_
           limit_val_batches: 0}
 data: {train: {samples: 32, batch_size: 8}}
 )page"},
+    {"LS503", "the framework raises for how the model is wrapped",
+     R"page(
+What   The set-up succeeds, and the first step raises on every rank, because of which modules are
+       units of their own: layers of different FSDP units share a weight, of which one unit keeps
+       a shard; or a checkpointed module meets FairScale's FullyShardedDataParallel so that a unit
+       is left in the wrong state, or freed too early.
+Seen   "size mismatch", "'weight' must be 2-D", "setStorage: .. storage of size 0", or an
+       AssertionError about TrainingState.
+Fix    As the finding says. `expect: [raises]` expects the exception.
+)page",
+     R"page(
+version: 1
+cluster: {preset: dgx-a100, nodes: 1}
+model:
+  input: [8]
+  layers:
+    - {Embedding: {num_embeddings: 16, embedding_dim: 8, name: table}}
+    - {Linear: {in_features: 8, out_features: 16, bias: false, tied_to: table}}
+  loss: CrossEntropyLoss
+data: {train: {samples: 16, batch_size: 4}}
+trainer: {accelerator: gpu, devices: 2, max_epochs: 1, num_sanity_val_steps: 0,
+          limit_val_batches: 0, strategy: {FSDPStrategy: {auto_wrap_policy: [Embedding, Linear]}}}
+)page"},
 };
 
 std::span<const Page> setup_pages() { return setup_pages_table; }

@@ -70,6 +70,7 @@ StrategyRegistry standard_strategies() {
   registry.add(distributed_data_parallel());
   registry.add(data_parallel_in_nodes());
   registry.add(fully_sharded_data_parallel());
+  registry.add(native_fully_sharded());
   registry.add(model_parallel());
   registry.add(sharded_data_parallel());
   registry.add(fairscale_fully_sharded());

@@ -9,7 +9,6 @@
 
 #include "model/user_program/sites.hpp"
 #include "properties/diagnosis/diagnosis.hpp"
-#include "properties/diagnosis/last_operation.hpp"
 #include "properties/diagnosis/remedy.hpp"
 #include "properties/invariants/equals_single_device.hpp"
 #include "properties/invariants/learning_rate_scaled.hpp"
@@ -25,6 +24,7 @@
 #include "rehearsal/findings/monitored.hpp"
 #include "rehearsal/findings/narrow_types.hpp"
 #include "rehearsal/findings/node_memory.hpp"
+#include "rehearsal/findings/raised_findings.hpp"
 #include "rehearsal/findings/replica_findings.hpp"
 #include "rehearsal/findings/sample_findings.hpp"
 #include "rehearsal/findings/stale_names.hpp"
@@ -90,47 +90,6 @@ std::vector<Finding> statement_findings(const OneRun& run) {
     finding.ranks = on;
     finding.sites.push_back({told.site, SiteRole::subject, fmt::format("on {}", on.phrase())});
     finding.fix = told.remedy.empty() ? remedy_for(told.code) : std::vector{told.remedy};
-    findings.push_back(std::move(finding));
-  }
-  return findings;
-}
-
-bool tells_ends_of(const std::vector<Finding>& findings, const RankSet& ranks) {
-  return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
-    return std::any_of(finding.sites.begin(), finding.sites.end(),
-                       [](const FindingSite& site) { return site.role == SiteRole::exception; }) ||
-           std::any_of(finding.did.begin(), finding.did.end(), [&](const RankAction& action) {
-             return action.operation.starts_with("raised") && action.ranks.intersects(ranks);
-           });
-  });
-}
-
-// Exceptions that no other finding explains.
-std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Finding>& known) {
-  std::map<std::pair<SiteId, std::string>, RankSet> raised;
-  const std::vector<RankLog>& logs = run.preparation.log->ranks;
-  for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
-    const RankEnd& end = run.result.ends[rank];
-    const bool told = std::any_of(logs[rank].findings.begin(), logs[rank].findings.end(),
-                                  [&](const StatementFinding& finding) {
-                                    return finding.code == "evaluation" ||
-                                           finding.code == "unbound" ||
-                                           (finding.code == "LS310" && finding.site == end.site);
-                                  });
-    if (end.kind == RankEnd::Kind::raised && !end.out_of_memory && !told &&
-        !logs[rank].statement_limit_reached) {
-      raised[{end.site, end.message}].add(static_cast<int32_t>(rank));
-    }
-  }
-  std::vector<Finding> findings;
-  for (const auto& [key, ranks] : raised) {
-    if (tells_ends_of(known, ranks)) {
-      continue;
-    }
-    Finding finding = lockstep::finding_of(
-        "", Level::error, fmt::format("{} {}", ranks.phrase(), raised_text(key.second)));
-    finding.ranks = ranks;
-    finding.sites.push_back({key.first, SiteRole::exception, fmt::format("on {}", ranks.phrase())});
     findings.push_back(std::move(finding));
   }
   return findings;

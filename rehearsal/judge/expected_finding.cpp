@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "model/strategy/known_exceptions.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -67,7 +69,7 @@ bool names_finding(const Expectation& expectation, const Finding& finding, const
 
 bool tells_a_raise(const Finding& finding) {
   const bool is_ours = finding.title.find("is not modelled") != std::string::npos;
-  return finding.code.empty() && !is_ours &&
+  return (finding.code.empty() || finding.code == wrapping_code) && !is_ours &&
          std::ranges::any_of(finding.sites, [](const FindingSite& site) {
            return site.role == SiteRole::exception;
          });

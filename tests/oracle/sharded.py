@@ -40,6 +40,10 @@ class Fsdp1(Strategy):
         nodes = options.pop("nodes", None)
         if nodes:
             options["process_group"] = self._hybrid_groups(nodes)
+        mesh = options.pop("mesh", None)
+        if mesh:
+            options["device_mesh"] = init_device_mesh("cpu", tuple(mesh),
+                                                      mesh_dim_names=("replicate", "shard"))
         options["sharding_strategy"] = ShardingStrategy[options["sharding_strategy"]]
         prefetch = options.get("backward_prefetch")
         options["backward_prefetch"] = BackwardPrefetch[prefetch] if prefetch else None
@@ -58,8 +62,8 @@ class Fsdp1(Strategy):
 
     def _wrap_children(self, block, inside, options):
         for name, child in list(block.named_children()):
+            self._wrap_children(child, inside, options)
             if id(child) in inside:
-                self._wrap_children(child, inside, options)
                 wrapped = FullyShardedDataParallel(child, **options)
                 self.wrapped.append((inside[id(child)], wrapped))
                 setattr(block, name, wrapped)

@@ -104,8 +104,8 @@ class FairScaleFsdp(Strategy):
 
         def wrap_children(block):
             for name, child in list(block.named_children()):
+                wrap_children(child)
                 if id(child) in inside:
-                    wrap_children(child)
                     wrapped = FullyShardedDataParallel(child, **options)
                     self.wrapped.append((inside[id(child)], wrapped))
                     setattr(block, name, wrapped)

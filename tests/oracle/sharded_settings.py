@@ -80,6 +80,7 @@ FSDP1_SETTINGS = [
     fsdp1("root-without-parameters", units=PAIRS),
     fsdp1("root-only", units=[]),
     fsdp1("four-ranks", UNEVEN, even(4, 2), units=UNEVEN_UNITS),
+    fsdp1("hybrid-mesh", iterations=even(4, 2), sharding_strategy="HYBRID_SHARD", mesh=[2, 2]),
     fsdp1("hybrid-zero2", iterations=even(4, 2), sharding_strategy="_HYBRID_SHARD_ZERO2", nodes=2),
     # Prefetching
     fsdp1("backward-post", iterations=even(2, 3), backward_prefetch="BACKWARD_POST"),
@@ -378,6 +379,15 @@ CHECKPOINT_SETTINGS = [
     saving("sharded-hybrid", SHARDED, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS, nodes=2,
            sharding_strategy="HYBRID_SHARD"),
     saving("sharded-bf16", SHARDED, fsdp1, **ORIGINAL, mixed_precision=BF16),
+    # Groups of a device mesh in place of process groups
+    saving("full-mesh", FULL, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS, mesh=[2, 2],
+           sharding_strategy="HYBRID_SHARD"),
+    saving("sharded-mesh", SHARDED, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS, mesh=[2, 2],
+           sharding_strategy="HYBRID_SHARD"),
+    saving("sharded-mesh-sgd", SHARDED, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS, mesh=[2, 2],
+           sharding_strategy="HYBRID_SHARD", optimizer=SGD),
+    saving("sharded-mesh-zero2", SHARDED, fsdp1, **ORIGINAL, **FOUR, units=UNEVEN_UNITS,
+           mesh=[2, 2], sharding_strategy="_HYBRID_SHARD_ZERO2"),
     saving("sharded", IN_PARTS, fsdp2),
     saving("sharded-sgd", IN_PARTS, fsdp2, optimizer=SGD),
     saving("sharded-four-ranks", IN_PARTS, fsdp2, **FOUR, units=UNEVEN_UNITS),
@@ -399,5 +409,90 @@ CHECKPOINT_SETTINGS = [
     saving("stage-3-four-ranks", {}, deepspeed, stage=3, **FOUR, **SHARDS_ALL),
 ]
 
+# Activation checkpointing. The first segment has two units, and layers behind them that save
+# something; the second ends with the unit in which the second forward stops.
+CHECKED = network(
+    [4], [2],
+    [linear(4, 6), linear(6, 5), RELU, linear(5, 4), RELU, linear(4, 7), RELU, linear(7, 3),
+     linear(3, 2)],
+)
+LINEAR_UNITS = [[0, 0], [1, 1], [3, 3], [5, 5], [7, 7]]
+IN_SEGMENTS = [[1, 4], [5, 7]]
+SHORT_SEGMENTS = [[1, 2], [4, 5], [7, 8]]
+FOUR_TIMES = {"iterations": even(4, 3)}
+
+
+def recomputing(name, made, by="torch", segments=None, **arguments):
+    arguments.setdefault("iterations", even(2, 3))
+    result = made("recomputed" + name, described=CHECKED, **arguments)
+    return {**result, "checkpointed": {"segments": segments or IN_SEGMENTS, "by": by}}
+
+
+def recomputed_units(made, by, **arguments):
+    """What the strategies with units have in common."""
+    arguments = {"units": LINEAR_UNITS, **arguments}
+    by_whom = "" if by == "torch" else "-by-" + by
+    return [
+        recomputing(by_whom, made, by, **arguments),
+        recomputing(by_whom + "-four-ranks", made, by, **FOUR_TIMES, **arguments),
+        recomputing(by_whom + "-accumulation", made, by, iterations=accumulating(2, 2, 2),
+                    **arguments),
+        recomputing(by_whom + "-one-unit-each", made, by, **{**arguments, "units": IN_SEGMENTS}),
+        recomputing(by_whom + "-nested-units", made, by,
+                    **{**arguments, "units": [*LINEAR_UNITS, [1, 4]]}),
+        recomputing(by_whom + "-wide-unit", made, by, segments=[[1, 2], [3, 4]],
+                    **{**arguments, "units": [[0, 0], [1, 5]]}),
+        # One unit in each, before the end, at the end, and at the end of the network
+        recomputing(by_whom + "-short-segments", made, by, segments=SHORT_SEGMENTS, **arguments),
+    ]
+
+
+def recomputed_modules(**arguments):
+    # The modules themselves are called again: checkpoint(module, value).
+    arguments = {"stage": 3, "by": "call", **arguments}
+    return [
+        recomputing("", deepspeed, **arguments),
+        recomputing("-all-sharded", deepspeed, **arguments, **SHARDS_ALL),
+        recomputing("-keeps-nothing", deepspeed, **arguments, **KEEPS_NOTHING),
+        recomputing("-keeps-nothing-four-ranks", deepspeed, **arguments, **KEEPS_NOTHING,
+                    **FOUR_TIMES),
+        recomputing("-no-prefetch", deepspeed, **arguments, **SHARDS_ALL,
+                    stage3_prefetch_bucket_size=0),
+        recomputing("-small-prefetch", deepspeed, **arguments,
+                    **{**KEEPS_NOTHING, "stage3_prefetch_bucket_size": 30},
+                    iterations=even(2, 4)),
+        recomputing("-middle-reuse", deepspeed, **arguments,
+                    **{**KEEPS_NOTHING, "stage3_max_reuse_distance": 40}),
+        recomputing("-some-persistent", deepspeed, **arguments,
+                    **{**KEEPS_NOTHING, "stage3_param_persistence_threshold": 10}),
+        recomputing("-accumulation", deepspeed, **arguments, **KEEPS_NOTHING,
+                    iterations=accumulating(2, 2, 2), config=IN_TWO),
+        recomputing("-short-segments", deepspeed, **arguments, **KEEPS_NOTHING,
+                    segments=SHORT_SEGMENTS),
+        recomputing("-evaluation", deepspeed, **arguments, **KEEPS_NOTHING,
+                    iterations=evaluating(2, 4)),
+    ]
+
+
+RECOMPUTING_SETTINGS = [
+    *recomputed_units(fsdp1, "torch"),
+    recomputing("-backward-post", fsdp1, units=LINEAR_UNITS, backward_prefetch="BACKWARD_POST"),
+    recomputing("-no-backward-prefetch", fsdp1, units=LINEAR_UNITS, backward_prefetch=None),
+    recomputing("-shard-grad-op", fsdp1, units=LINEAR_UNITS, sharding_strategy="SHARD_GRAD_OP"),
+    recomputing("-forward-prefetch", fsdp1, units=LINEAR_UNITS, forward_prefetch=True),
+    *recomputed_units(fsdp2, "torch"),
+    recomputing("-no-reshard", fsdp2, units=LINEAR_UNITS, reshard_after_forward=False),
+    *recomputed_modules(),
+    *recomputed_units(fairscale_fsdp, "torch"),
+    *recomputed_units(fairscale_fsdp, "fairscale"),
+    recomputing("-no-reshard", fairscale_fsdp, units=LINEAR_UNITS, reshard_after_forward=False),
+    recomputing("-no-buckets", fairscale_fsdp, units=LINEAR_UNITS, bucket_cap_mb=0),
+    recomputing("-by-fairscale-no-reshard", fairscale_fsdp, "fairscale", units=LINEAR_UNITS,
+                reshard_after_forward=False),
+    recomputing("-by-fairscale-no-buckets", fairscale_fsdp, "fairscale", units=LINEAR_UNITS,
+                bucket_cap_mb=0),
+]
+
 SHARDED_SETTINGS = (FSDP1_SETTINGS + FSDP2_SETTINGS + ZERO1_SETTINGS + DEEPSPEED_SETTINGS
-                    + FAIRSCALE_SETTINGS + FAIRSCALE_FSDP_SETTINGS + CHECKPOINT_SETTINGS)
+                    + FAIRSCALE_SETTINGS + FAIRSCALE_FSDP_SETTINGS + CHECKPOINT_SETTINGS
+                    + RECOMPUTING_SETTINGS)

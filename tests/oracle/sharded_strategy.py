@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 import torch
+import torch.utils.checkpoint
 from torch.distributed.tensor import DTensor
 
 import network as networks
@@ -34,19 +35,43 @@ class Block(torch.nn.Sequential):
     def forward(self, value):
         for child, (first, last) in zip(self, self._ranges):
             if not self._skipped.issuperset(range(first, last + 1)):
-                value = child(value)
+                twice = self.training and getattr(child, "is_called_twice", False)
+                value = run_twice(child, value) if twice else child(value)
         return value
 
 
-class Units:
-    """The network cut into blocks: `blocks` has each unit's range with its module, inner first."""
+def run_twice(function, value):
+    return torch.utils.checkpoint.checkpoint(function, value, use_reentrant=False)
 
-    def __init__(self, network, units):
+
+def checkpoint(block, by):
+    """Its forward keeps nothing, and runs again in the backward."""
+    if by == "fairscale":
+        from fairscale.nn import checkpoint_wrapper
+
+        checkpoint_wrapper(block)
+    elif by == "call":  # with the hooks of the module itself
+        block.is_called_twice = True
+    else:
+        forward = block.forward
+        block.forward = lambda value: run_twice(forward, value)
+
+
+class Units:
+    """The network cut into blocks: `blocks` has each unit's range with its module, inner first.
+
+    `checkpointed` are ranges that are blocks, too, and whose forward runs again in the backward.
+    """
+
+    def __init__(self, network, units, checkpointed=(), by="torch"):
         self.layers = list(network.named_children())
         self.skipped = set()
         self.blocks = []
-        self._units = sorted((tuple(unit) for unit in units), key=lambda u: (u[0], -u[1]))
-        self.root = self._block(0, len(self.layers) - 1, list(self._units))
+        self._wrapped = {tuple(unit) for unit in units}
+        self._checkpointed = {tuple(segment) for segment in checkpointed}
+        self._by = by
+        ranges = sorted(self._wrapped | self._checkpointed, key=lambda u: (u[0], -u[1]))
+        self.root = self._block(0, len(self.layers) - 1, ranges)
 
     def _block(self, first, last, inside):
         children, ranges, index = [], [], first
@@ -59,7 +84,10 @@ class Units:
                 continue
             below = [u for u in inside if u != unit and u[0] >= unit[0] and u[1] <= unit[1]]
             block = self._block(*unit, below)
-            self.blocks.append((list(unit), block))
+            if unit in self._checkpointed:
+                checkpoint(block, self._by)
+            if unit in self._wrapped:
+                self.blocks.append((list(unit), block))
             children.append((f"{unit[0]}-{unit[1]}", block))
             ranges.append(unit)
             index = unit[1] + 1
@@ -100,7 +128,9 @@ class Strategy:
         self.original = [(name, p.numel(), p.requires_grad)
                          for name, p in module.named_parameters()]
         self.modules = list(module.modules())
-        self.units = Units(module, self.options.pop("units", []))
+        checkpointed = setting.get("checkpointed", {})
+        self.units = Units(module, self.options.pop("units", []),
+                           checkpointed.get("segments", []), checkpointed.get("by"))
 
     def name_of(self, module, parameter):
         name = self.names[id(module)]

@@ -33,4 +33,12 @@ std::vector<ModuleRange> hooked_modules(const Network& network) {
   return modules;
 }
 
+size_t last_that_saves(const Network& network, std::span<const size_t> layers) {
+  const auto last = std::find_if(layers.rbegin(), layers.rend(), [&](size_t layer) {
+    const Saves& saves = network.layers[layer].saves;
+    return saves.input || saves.output || saves.elements > 0 || saves.fixed > Bytes{};
+  });
+  return last == layers.rend() ? layers.front() : *last;
+}
+
 }  // namespace lockstep

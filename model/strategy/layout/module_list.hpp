@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "model/network/network.hpp"
@@ -14,5 +15,9 @@ struct ModuleRange {
   bool is_layer = false;
 };
 std::vector<ModuleRange> hooked_modules(const Network& network);
+
+/// Of these layers, which run one after the other, the last that keeps anything for its backward:
+/// in it a second forward stops (torch.utils.checkpoint, early_stop).
+size_t last_that_saves(const Network& network, std::span<const size_t> layers);
 
 }  // namespace lockstep

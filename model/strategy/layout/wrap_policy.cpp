@@ -81,4 +81,31 @@ std::vector<std::string> module_classes(const Network& network) {
   return classes;
 }
 
+std::vector<TiedOverModules> tied_over_modules(const Network& network, const WrapPolicy& policy) {
+  const std::vector<WrappedModule> wrapped = wrapped_modules(network, policy);
+  const auto module_of = [&](size_t layer) {
+    WrappedModule innermost{0, network.layers.size()};  // the whole, and so in no other
+    for (const WrappedModule& module : wrapped) {
+      innermost = module.contains(layer) ? module : innermost;
+    }
+    return innermost;
+  };
+  std::vector<TiedOverModules> found;
+  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
+    const auto tied = network.layers[layer].tied_layer;
+    if (!tied || module_of(*tied) == module_of(layer)) {
+      continue;
+    }
+    const WrappedModule of_definition = module_of(*tied);
+    const WrappedModule of_use = module_of(layer);
+    // Modules are wrapped when all that is in them has been.
+    const bool definition_first = of_definition.last != of_use.last
+                                      ? of_definition.last < of_use.last
+                                      : of_definition.first > of_use.first;
+    found.push_back(definition_first ? TiedOverModules{*tied, layer}
+                                     : TiedOverModules{layer, *tied});
+  }
+  return found;
+}
+
 }  // namespace lockstep

@@ -33,6 +33,14 @@ struct WrapPolicy {
 /// in it. The whole network is not among them: it is always a unit.
 std::vector<WrappedModule> wrapped_modules(const Network& network, const WrapPolicy& policy);
 
+/// Two layers that share a weight and are in different modules of the policy, the whole network
+/// among them. The weight is a parameter of the module that is wrapped first, the inner or earlier.
+struct TiedOverModules {
+  size_t owner = 0;  ///< the layer in that module
+  size_t other = 0;
+};
+std::vector<TiedOverModules> tied_over_modules(const Network& network, const WrapPolicy& policy);
+
 /// The classes that a policy can name in this network.
 std::vector<std::string> module_classes(const Network& network);
 

@@ -106,6 +106,10 @@ class Replica {
   /// Fills (adds into) the gradients of the layer's parameters. The forward of a checkpointed
   /// segment runs again before the first backward of its layers.
   Ticket backward(Rank& rank, size_t layer);
+  /// The second forward in steps, so that a strategy may act between its layers: those that run
+  /// again before the backward of this layer, in order. Each must then run, before backward().
+  std::vector<size_t> begin_recomputation(size_t layer);
+  void recompute(Rank& rank, size_t layer);
   /// Frees what forward kept; called by the last backward, or to drop a forward.
   void forget_forward(Rank& rank);
 
@@ -231,7 +235,7 @@ class Replica {
   Cost backward_cost(size_t layer) const;
   std::span<LayerRun> runs_of(const CheckpointedSegment& segment);
   void forget_inside(Rank& rank, const CheckpointedSegment& segment);
-  void recompute(Rank& rank, const CheckpointedSegment& segment);
+  LayerRun& run_of(size_t layer);
   static void forget(Rank& rank, Slice& memory);
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
   void turn_to_shortcut(Rank& rank, Residual& residual);

@@ -65,13 +65,9 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
 }
 
 Ticket Replica::backward(Rank& rank, size_t layer) {
-  // Layers run in definition order, so the trace is sorted.
-  const auto run =
-      std::lower_bound(now_.trace.begin(), now_.trace.end(), layer,
-                       [](const LayerRun& each, size_t wanted) { return each.layer < wanted; });
-  ensure(run != now_.trace.end() && run->layer == layer, "backward of a layer that ran");
-  if (run->segment != nullptr && run->segment != now_.recomputed) {
-    recompute(rank, *run->segment);
+  LayerRun& run = run_of(layer);
+  for (const size_t again : begin_recomputation(layer)) {
+    recompute(rank, again);
   }
   Bytes made{};
   const auto ensure_here = [&](Parameter& parameter) {
@@ -95,14 +91,14 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
       gradients.push_back(Slice{no_buffer, parameter.tensor.value.dtype, 0, 0});
     }
   }
-  Slice working = hold(rank, Purpose::workspace, backward_working_set(*run, made));
-  const Ticket done = backward_of_run(rank, *run, std::move(gradients));
+  Slice working = hold(rank, Purpose::workspace, backward_working_set(run, made));
+  const Ticket done = backward_of_run(rank, run, std::move(gradients));
   forget(rank, working);
-  forget(rank, run->weight_copies);
-  forget(rank, run->kept);
-  forget(rank, run->recomputed);
-  if (run->segment != nullptr && &*run != &runs_of(*run->segment).back()) {
-    forget(rank, run->output);  // the layer behind has had its gradient
+  forget(rank, run.weight_copies);
+  forget(rank, run.kept);
+  forget(rank, run.recomputed);
+  if (run.segment != nullptr && &run != &runs_of(*run.segment).back()) {
+    forget(rank, run.output);  // the layer behind has had its gradient
   }
   return done;
 }

@@ -267,8 +267,14 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
 
 // Activation checkpointing
 
-std::span<Replica::LayerRun> Replica::runs_of(const CheckpointedSegment& segment) {
+Replica::LayerRun& Replica::run_of(size_t layer) {
   // Layers run in definition order, so the trace is sorted.
+  const auto run = std::ranges::lower_bound(now_.trace, layer, {}, &LayerRun::layer);
+  ensure(run != now_.trace.end() && run->layer == layer, "a layer that ran");
+  return *run;
+}
+
+std::span<Replica::LayerRun> Replica::runs_of(const CheckpointedSegment& segment) {
   const auto begin = std::ranges::lower_bound(now_.trace, segment.first, {}, &LayerRun::layer);
   const auto end = std::ranges::upper_bound(now_.trace, segment.last, {}, &LayerRun::layer);
   return {begin, end};
@@ -282,13 +288,25 @@ void Replica::forget_inside(Rank& rank, const CheckpointedSegment& segment) {
   }
 }
 
-void Replica::recompute(Rank& rank, const CheckpointedSegment& segment) {
-  now_.recomputed = &segment;
-  const std::span<LayerRun> runs = runs_of(segment);
-  now_.current = runs.front().input;
-  for (LayerRun& run : runs) {
-    forward_of_run(rank, run, {.training = true, .again = true, .is_last = &run == &runs.back()});
+std::vector<size_t> Replica::begin_recomputation(size_t layer) {
+  const LayerRun& first = run_of(layer);
+  std::vector<size_t> layers;
+  if (first.segment == nullptr || first.segment == now_.recomputed) {
+    return layers;
   }
+  now_.recomputed = first.segment;
+  const std::span<LayerRun> runs = runs_of(*first.segment);
+  now_.current = runs.front().input;
+  for (const LayerRun& run : runs) {
+    layers.push_back(run.layer);
+  }
+  return layers;
+}
+
+void Replica::recompute(Rank& rank, size_t layer) {
+  LayerRun& run = run_of(layer);
+  const bool is_last = &run == &runs_of(*run.segment).back();
+  forward_of_run(rank, run, {.training = true, .again = true, .is_last = is_last});
 }
 
 void Replica::forget(Rank& rank, Slice& memory) {

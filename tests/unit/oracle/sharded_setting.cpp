@@ -52,6 +52,9 @@ FullyShardedOptions options_from(const json& given) {
   options.limit_all_gathers = given.value("limit_all_gathers", true);
   options.use_orig_params = given.value("use_orig_params", false);
   options.sync_module_states = given.value("sync_module_states", false);
+  if (given.contains("mesh")) {
+    options.shard_ranks = given["mesh"][1];
+  }
   if (given["mixed_precision"].is_object()) {
     options.param_dtype = dtype_from(given["mixed_precision"], "param_dtype");
     options.reduce_dtype = dtype_from(given["mixed_precision"], "reduce_dtype");
@@ -122,6 +125,20 @@ void set_arguments(const std::string& prefix, const json& given, StrategyArgumen
 
 }  // namespace
 
+Network sharded_network(const json& setting) {
+  Network network = network_of_setting(setting);
+  const json checkpointed = setting.value("checkpointed", json::object());
+  for (const json& segment : checkpointed.value("segments", json::array())) {
+    const size_t first = segment[0];
+    const size_t last = segment[1];
+    network.segments.push_back(
+        {first, last,
+         checkpointed["by"] == "fairscale" ? Recomputation::fairscale : Recomputation::torch});
+    network.blocks.push_back({"Sequential", first, last});
+  }
+  return network;
+}
+
 TrainingPlan sharded_plan(const json& setting, const Network& network) {
   using Sharding = OptimizerPlan::Sharding;
   TrainingPlan plan = plan_of_setting(setting, network);
@@ -170,6 +187,35 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
   configuration.erase("gradient_accumulation_steps");  // the Trainer's, in Lightning
   set_arguments("config", configuration, arguments);
   return deepspeed().make(plan, arguments);
+}
+
+json with_second_forwards_first(const json& setting, const json& operations) {
+  json moved = json::array();
+  const json checkpointed = setting.value("checkpointed", json::object());
+  const json segments = checkpointed.value("segments", json::array());
+  const auto runs_again = [](const json& each, const json& segment) {
+    return each.value("pass", "") == "forward" && segment[0] <= each["layer"] &&
+           each["layer"] <= segment[1];
+  };
+  for (size_t i = 0; i < operations.size(); ++i) {
+    size_t end = i;
+    for (const json& segment : segments) {
+      if (operations[i].value("pass", "") != "backward" || operations[i]["layer"] != segment[1]) {
+        continue;
+      }
+      for (size_t k = i + 1; k < operations.size() &&
+                             (operations[k].contains("kind") || runs_again(operations[k], segment));
+           ++k) {
+        end = runs_again(operations[k], segment) ? k : end;
+      }
+    }
+    for (size_t k = i + 1; k <= end; ++k) {
+      moved.push_back(operations[k]);
+    }
+    moved.push_back(operations[i]);
+    i = end;
+  }
+  return moved;
 }
 
 }  // namespace lockstep::test

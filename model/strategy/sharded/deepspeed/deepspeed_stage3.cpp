@@ -16,6 +16,7 @@ DeepSpeedSharded::DeepSpeedSharded(const TrainingPlan& plan, const DeepSpeedOpti
       replica_(computing_plan_, DeviceId{0}),
       modules_(hooked_modules(*plan.network)),
       entered_(modules_.size(), false),
+      has_run_again_(modules_.size(), false),
       scaler_(options.loss_scale),
       transfers_({data_to_devices, gradients_reduced}) {}
 
@@ -83,7 +84,7 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
 // Modules
 
 // Hooks run where a module begins: in a forward at its first layer, in a backward at its last.
-void DeepSpeedSharded::enter(Rank& rank, size_t layer, bool backward) {
+void DeepSpeedSharded::enter(Rank& rank, size_t layer) {
   for (size_t module = 0; module < modules_.size(); ++module) {
     const ModuleRange& range = modules_[module];
     if (range.first <= layer && layer <= range.last && !entered_[module]) {
@@ -91,15 +92,36 @@ void DeepSpeedSharded::enter(Rank& rank, size_t layer, bool backward) {
       fetcher_->fetch(rank, module);
     }
   }
-  if (const CheckpointedSegment* segment = replica_.network().segment_of(layer);
-      backward && segment != nullptr && segment->last == layer) {
-    // The forward of the segment runs again first: its modules gather in their order.
-    for (size_t module = 0; module < modules_.size(); ++module) {
+}
+
+// The forward of a checkpointed segment runs again, with the hooks of the modules in it. It stops
+// in the last one that saves anything, which so keeps what it has gathered. Every forward counts
+// one backward that has yet to come (ds_grads_remaining), and a module is released where none is
+// left: after a second forward that is never.
+void DeepSpeedSharded::run_again(Rank& rank, size_t layer) {
+  const std::vector<size_t> layers = replica_.begin_recomputation(layer);
+  if (layers.empty()) {
+    return;
+  }
+  const CheckpointedSegment& segment = *replica_.network().segment_of(layer);
+  const bool calls_modules = segment.recomputation != Recomputation::attention_core;
+  const size_t stop = last_that_saves(replica_.network(), layers);
+  std::vector<bool> running(modules_.size(), false);
+  for (const size_t again : layers) {
+    for (size_t module = 0; module < modules_.size() && calls_modules && again <= stop; ++module) {
       const ModuleRange& range = modules_[module];
-      if (range.is_layer && segment->first <= range.first && range.last <= segment->last &&
-          !entered_[module]) {
-        entered_[module] = true;
+      const bool is_inside = segment.first <= range.first && range.last <= segment.last;
+      if (is_inside && range.first <= again && again <= range.last && !running[module]) {
+        running[module] = true;
+        has_run_again_[module] = true;
         fetcher_->fetch(rank, module);
+      }
+    }
+    replica_.recompute(rank, again);
+    for (size_t module = modules_.size(); module-- > 0;) {
+      if (running[module] && modules_[module].last == again && again < stop) {
+        running[module] = false;
+        fetcher_->release(rank, module);
       }
     }
   }
@@ -114,7 +136,7 @@ void DeepSpeedSharded::leave(Rank& rank, size_t layer, bool backward) {
       // A hook behind a backward hangs on the gradient of the module's input; the input of the
       // first layer that trains has none.
       const bool has_hook = !backward || replica_.passes_gradient_on(layer);
-      if (has_hook) {
+      if (has_hook && !(backward && has_run_again_[module])) {
         fetcher_->release(rank, module);
       }
     }
@@ -133,7 +155,7 @@ Program DeepSpeedSharded::forward(Rank& rank, const Batch& batch, const StepOpti
   for (size_t layer = 0; layer < replica_.network().layers.size(); ++layer) {
     const bool runs = replica_.runs(layer, options);
     if (runs) {
-      enter(rank, layer, false);
+      enter(rank, layer);
     }
     replica_.forward_layer(rank, layer, options);
     if (runs) {
@@ -157,7 +179,8 @@ Program DeepSpeedSharded::backward(Rank& rank, const StepOptions& asked) {
     replica_.backward_of_loss(rank, passes[pass].applied_to(options));
     std::fill(entered_.begin(), entered_.end(), false);
     for (const size_t layer : replica_.layers_last_to_first()) {
-      enter(rank, layer, true);
+      enter(rank, layer);
+      run_again(rank, layer);
       const Ticket done = replica_.backward(rank, layer);
       if (!replica_.adds_later(passes, pass, layer)) {
         reduction_->gradients_ready(rank, layer, done);

@@ -36,7 +36,8 @@ class DeepSpeedSharded final : public DistributedStrategy {
 
  private:
   Program allocate(Rank& rank);
-  void enter(Rank& rank, size_t layer, bool backward);
+  void enter(Rank& rank, size_t layer);
+  void run_again(Rank& rank, size_t layer);
   void leave(Rank& rank, size_t layer, bool backward);
   void update_parameters(Rank& rank, const MasterPartition::Step& step);
 
@@ -44,7 +45,8 @@ class DeepSpeedSharded final : public DistributedStrategy {
   TrainingPlan computing_plan_;
   Replica replica_;
   std::vector<ModuleRange> modules_;
-  std::vector<bool> entered_;  ///< by module, in the pass under way
+  std::vector<bool> entered_;        ///< by module, in the pass under way
+  std::vector<bool> has_run_again_;  ///< in a backward, at any time
   std::optional<ParameterPartitions> partitions_;
   std::optional<ParameterFetcher> fetcher_;
   std::optional<MasterPartition> master_;

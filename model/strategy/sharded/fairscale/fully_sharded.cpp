@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 
+#include <algorithm>
+
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
 
 namespace lockstep {
@@ -28,6 +30,9 @@ FairScaleFullySharded::FairScaleFullySharded(const TrainingPlan& plan,
                     .exchange_plans = fully_sharded_sites::gather_state}),
       options_(options) {
   clips_by_whole_norm_ = options.clips_by_whole_norm;
+  if (options.refuses_norm) {
+    plugin_without_norm_ = "FullyShardedNativeMixedPrecisionPlugin";
+  }
 }
 
 // Construction
@@ -89,124 +94,73 @@ void FairScaleFullySharded::make_bucket(Rank& rank) {
   bucket_.emplace(bucket);
 }
 
-// Forward
+// Forward and backward
 
-Program FairScaleFullySharded::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
-  co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
-  for (Unit& unit : units_) {
-    unit.is_entered = false;
-  }
-  weights_ready_ = rank.event({compute_stream, {}, site_id(fully_sharded_sites::gather_unit)});
-  replica_.begin_forward(rank, batch, options);
-  const size_t layers = replica_.network().layers.size();
-  const std::vector<size_t> running = running_layers(options);
-  size_t next = 0;
-  for (size_t layer = 0; layer < layers; ++layer) {
-    const bool runs = next < running.size() && running[next] == layer;
-    if (runs) {
-      enter(rank, layer);  // 1. gathered before its first layer,
-      refuse_sharded_parameter(layer);
-    }
-    replica_.forward_layer(rank, layer, options);
-    if (runs) {
-      ++next;
-      leave(rank, layer, next < running.size() ? running[next] : layers);  // 2. then freed
-    }
-  }
-  loss_ready_ = replica_.end_forward(rank, options);
-}
-
-void FairScaleFullySharded::enter(Rank& rank, size_t layer) {
-  for (Unit& unit : units_) {
-    if (unit.module.contains(layer) && !std::exchange(unit.is_entered, true)) {
-      unit.gathered_at = layer;
-      unshard(rank, unit);
-    }
-  }
-}
-
-void FairScaleFullySharded::leave(Rank& rank, size_t layer, size_t next_layer) {
-  for (size_t index = units_.size(); index-- > 0;) {
-    Unit& unit = units_[index];
-    if (unit.module.contains(layer) && !unit.module.contains(next_layer)) {
-      unit.is_entered = false;
-      if (reshards(unit)) {
-        reshard(rank, unit);
-      }
-    }
-  }
-}
-
-void FairScaleFullySharded::unshard(Rank& rank, Unit& unit) {
-  if (!unit.state.is_gathered()) {
-    unit.state.gather(rank, shard_exchange(fully_sharded_sites::gather_unit), weights_ready_);
-  }
-  unit.state.await_gathered(rank, site_id(fully_sharded_sites::wait_for_unit));
-}
-
-void FairScaleFullySharded::reshard(Rank& rank, Unit& unit) {
-  if (unit.state.is_gathered() && !unit.state.is_whole()) {
-    unit.state.free(rank);
-  }
-}
-
-// Backward
-
-Program FairScaleFullySharded::backward(Rank& rank, const StepOptions& options) {
-  const int64_t last = replica_.last_forward();
-  const std::vector<BackwardPass> passes = replica_.take_passes(options);
-  find_ends_by_age(passes);
-  for (size_t pass = 0; pass < passes.size(); ++pass) {
-    replica_.turn_to(passes[pass].forward);
-    replica_.backward_of_loss(rank, passes[pass].applied_to(options));
-    for (const size_t layer : replica_.layers_last_to_first()) {
-      begin_backward_of(rank, layer);  // 3. gathered again
-      const Ticket done = replica_.backward(rank, layer);
-      for (size_t index = units_.size(); index-- > 0;) {  // inner ones before those around them
-        Unit& unit = units_[index];
-        const bool ends = pass + 1 == passes.size() && unit.ends_at == layer;
-        if (ends && !unit.is_root && !unit.has_reduced) {
-          end_backward(rank, unit, done, options.synchronise);  // 4. freed, its gradients collected
-        }
-      }
-    }
-    replica_.forget_forward(rank);
-  }
-  replica_.return_to(last);
-  for (Unit& unit : units_) {
-    if (unit.is_root && unit.state.has_whole_gradients()) {
-      end_backward(rank, unit, {}, options.synchronise);
-    }
-    unit.in_backward = false;
-    if (!unit.is_root && (options.synchronise || options_.reshard_after_forward)) {
-      reshard(rank, unit);
-    }
-  }
-  bucket_->flush(rank);  // 5. reduced in one call
-  const GradientDivision division = GradientDivision::over(rank.world_size());
-  bucket_->settle(rank, 1 / division.after);
-  for (Unit& unit : units_) {  // what was reduced by itself
-    unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
-  }
+Program FairScaleFullySharded::unshard(Rank& rank, Unit& unit, size_t layer) {
+  unit.gathered_at = layer;
+  unit.state.gather(rank, shard_exchange(fully_sharded_sites::gather_unit), weights_ready_);
   co_return;
 }
 
-void FairScaleFullySharded::begin_backward_of(Rank& rank, size_t layer) {
-  for (Unit& unit : units_) {
-    if (backward_reads(unit, layer)) {
-      unit.in_backward = true;
-      unshard(rank, unit);
+void FairScaleFullySharded::reshard_after_forward(Rank& rank, Unit& unit) {
+  if (reshards(unit)) {
+    reshard(rank, unit);
+  }
+}
+
+// The backward of a segment that makes its graph again is a whole one: it has made all gradients of
+// the segment, and with them the hooks of units around it run, before others have theirs.
+Program FairScaleFullySharded::end_units_behind(Rank& rank, size_t layer, Ticket done,
+                                                bool synchronise) {
+  const CheckpointedSegment* const segment = replica_.network().segment_of(layer);
+  if (segment != nullptr && segment->first == layer && makes_graph_again(*segment)) {
+    for (size_t index = units_.size(); index-- > 0;) {
+      Unit& unit = units_[index];
+      const bool is_around = unit.module.first < segment->first || unit.module.last > segment->last;
+      if (is_around && !unit.has_reduced && holds_gradient_of(unit, *segment)) {
+        co_await end_backward(rank, unit, done, synchronise);
+      }
+    }
+  }
+  co_await UnitSharding::end_units_behind(rank, layer, done, synchronise);
+}
+
+void FairScaleFullySharded::check_backward(size_t layer) const {
+  for (const size_t index : replica_.parameters_of(layer)) {
+    const Unit& unit = units_[unit_of_[index]];
+    if (unit.has_reduced && !unit.state.is_gathered()) {
+      throw ProgramException(
+          site_id(fully_sharded_sites::freed_unit),
+          "RuntimeError: setStorage: storage of size 0: `" +
+              replica_.network().parameter_name(replica_.parameters()[index].place) +
+              "` has been freed: the backward of a checkpointed module has ended that of the unit "
+              "around it");
     }
   }
 }
 
-void FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) {
+bool FairScaleFullySharded::holds_gradient_of(const Unit& unit,
+                                              const CheckpointedSegment& segment) const {
+  return std::ranges::any_of(unit.state.parameters(), [&](size_t index) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    return segment.contains(parameter.place.layer) && replica_.wants_gradient(parameter);
+  });
+}
+
+// Freed, and its gradients collected.
+Program FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) {
+  if (unit.stops_second_forward) {
+    throw ProgramException(
+        site_id(fully_sharded_sites::second_forward),
+        "AssertionError: expected to be in states [BACKWARD_PRE, BACKWARD_POST] but current state "
+        "is FORWARD: torch.utils.checkpoint has stopped its second forward within a unit");
+  }
   unit.has_reduced = true;
   if (synchronise || reshards(unit)) {
     reshard(rank, unit);
   }
   if (!synchronise) {
-    return;  // no_sync: the whole gradients stay on this rank
+    co_return;  // no_sync: the whole gradients stay on this rank
   }
   const GradientDivision division = GradientDivision::over(rank.world_size());
   if (unit.state.is_sharded() && bucket_->takes(unit.state)) {
@@ -217,13 +171,21 @@ void FairScaleFullySharded::end_backward(Rank& rank, Unit& unit, Ticket done, bo
   }
 }
 
-Program FairScaleFullySharded::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  if (options_.refuses_norm && options.clipping.algorithm == GradientClipping::Algorithm::norm) {
-    throw ProgramException(site_id(fully_sharded_sites::update),
-                           "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
-                           "currently not supported for `FullyShardedNativeMixedPrecisionPlugin`");
+Program FairScaleFullySharded::finish_backward(Rank& rank, bool synchronise) {
+  for (Unit& unit : units_) {
+    if (unit.is_root && unit.state.has_whole_gradients()) {
+      co_await end_backward(rank, unit, {}, synchronise);
+    }
+    if (!unit.is_root && (synchronise || options_.reshard_after_forward)) {
+      reshard(rank, unit);
+    }
   }
-  co_await UnitSharding::optimizer_step(rank, options);
+  bucket_->flush(rank);  // reduced in one call
+  const GradientDivision division = GradientDivision::over(rank.world_size());
+  bucket_->settle(rank, 1 / division.after);
+  for (Unit& unit : units_) {  // what was reduced by itself
+    unit.state.settle_gradients(rank, division, site_id(fully_sharded_sites::take_gradients));
+  }
 }
 
 // summon_full_params: every unit is gathered as it is stored, also what was gathered before, and

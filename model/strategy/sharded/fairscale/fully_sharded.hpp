@@ -35,9 +35,6 @@ class FairScaleFullySharded final : public UnitSharding {
 
   std::string_view name() const override { return "ddp_fully_sharded"; }
   Program setup(Rank& rank, Stage stage) override;
-  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
-  Program backward(Rank& rank, const StepOptions& options) override;
-  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// It gathers the whole parameters for it.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank); }
@@ -48,14 +45,19 @@ class FairScaleFullySharded final : public UnitSharding {
   Program gather_weights(Rank& rank);
   void make_bucket(Rank& rank);
 
-  void enter(Rank& rank, size_t layer);
-  void leave(Rank& rank, size_t layer, size_t next_layer);
-  void unshard(Rank& rank, Unit& unit);
-  void reshard(Rank& rank, Unit& unit);
+  // Forward and backward.
+  bool holds_gradient_of(const Unit& unit, const CheckpointedSegment& segment) const;
   bool reshards(const Unit& unit) const { return options_.reshard_after_forward && !unit.is_root; }
-
-  void begin_backward_of(Rank& rank, size_t layer);
-  void end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+  Program unshard(Rank& rank, Unit& unit, size_t layer) override;
+  void reshard_after_forward(Rank& rank, Unit& unit) override;
+  void check_backward(size_t layer) const override;
+  bool frees_in_every_forward(const Unit& unit) const override { return reshards(unit); }
+  bool makes_graph_again(const CheckpointedSegment& segment) const override {
+    return segment.recomputation == Recomputation::fairscale;
+  }
+  Program end_units_behind(Rank& rank, size_t layer, Ticket done, bool synchronise) override;
+  Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) override;
+  Program finish_backward(Rank& rank, bool synchronise) override;
 
   FairScaleShardingOptions options_;
   GroupId reduce_group_ = world_group;

@@ -118,6 +118,8 @@ FairScaleShardingOptions fully_sharded_options(const TrainingPlan& plan,
                             "min_num_params");
     }
   }
+  refuse_untied(options.wrap, *plan.network, "FairScale's FullyShardedDataParallel",
+                arguments.has("min_num_params") ? "min_num_params" : "auto_wrap_policy");
   options.wrapped_by_model = options.wrap.min_num_params > 0 || options.wrap.repeated_blocks ||
                              !options.wrap.classes.empty();
   return options;

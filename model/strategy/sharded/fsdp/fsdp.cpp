@@ -1,5 +1,7 @@
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "model/core/ensure.hpp"
@@ -31,7 +33,12 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                     .gather_state = fsdp_sites::gather_state,
                     .make_groups = fsdp_sites::make_groups,
                     .exchange_plans = fsdp_sites::exchange_plans}),
-      options_(options) {}
+      options_(options) {
+  clips_by_whole_norm_ = !options.clips_by_own_norm;
+  if (options.clips_by_own_norm && plan.types().is_mixed()) {
+    plugin_without_norm_ = "FullyShardedNativeNativeMixedPrecisionPlugin";
+  }
+}
 
 // Construction
 
@@ -46,6 +53,7 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
       shard_group_ = groups.shard;
       replica_group_ = groups.replica;
     }
+    tied_ = tied_over_modules(replica_.network(), options_.wrap);
     offload_ = options_.cpu_offload ? Offload::replacing_gradients : Offload::none;
     const DType gathered = computing_plan().parameter_dtype;
     make_units(rank, options_.wrap,
@@ -127,74 +135,55 @@ GradientDivision FullyShardedDataParallel::division(const Rank& rank) const {
   return GradientDivision::over(rank.world_size());
 }
 
-// Forward
+// Forward and backward
 
-Program FullyShardedDataParallel::forward(Rank& rank, const Batch& batch,
-                                          const StepOptions& options) {
-  co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
-  forward_order_.clear();
+void FullyShardedDataParallel::begin_forward() {
   has_first_order_ = has_first_order_ || !first_order_.empty();
-  for (Unit& unit : units_) {
-    unit.is_entered = false;
-  }
-  // 1. Gathers come after the last optimizer step.
-  weights_ready_ = rank.event({compute_stream, {}, site_id(fsdp_sites::gather_unit)});
-  replica_.begin_forward(rank, batch, options);
-  const size_t layers = replica_.network().layers.size();
-  const std::vector<size_t> running = running_layers(options);
-  size_t next = 0;
-  for (size_t layer = 0; layer < layers; ++layer) {
-    const bool runs = next < running.size() && running[next] == layer;
-    if (runs) {
-      co_await enter_units(rank, layer);  // 2. gathered before its first layer,
-      refuse_sharded_parameter(layer);
-    }
-    replica_.forward_layer(rank, layer, options);
-    if (runs) {
-      ++next;
-      leave_units(rank, layer, next < running.size() ? running[next] : layers);  // then freed
-    }
-  }
-  loss_ready_ = replica_.end_forward(rank, options);
 }
 
-Program FullyShardedDataParallel::enter_units(Rank& rank, size_t layer) {
-  for (size_t index = 0; index < units_.size(); ++index) {
-    Unit& unit = units_[index];
-    if (!unit.module.contains(layer) || unit.is_entered) {
-      continue;
-    }
-    unit.is_entered = true;
-    if (!unit.state.is_gathered()) {
-      co_await unshard(rank, unit, layer);
-    }
-    unit.state.await_gathered(rank, site_id(fsdp_sites::wait_for_unit));
-    if (!has_first_order_) {
-      first_order_.push_back(index);
-      continue;
-    }
-    const auto found = std::find(first_order_.begin(), first_order_.end(), index);
-    if (options_.forward_prefetch && found != first_order_.end() &&
-        std::next(found) != first_order_.end()) {
-      Unit& next = units_[*std::next(found)];
-      if (!next.state.is_gathered()) {
-        co_await unshard(rank, next, layer);
-      }
+// A unit with original parameters keeps a part of each, without its shape, where modules that share
+// one look for it; the whole ones are views that its own modules alone have.
+void FullyShardedDataParallel::check_forward(size_t layer) const {
+  if (shard_ranks_ == 1) {
+    return;
+  }
+  for (const TiedOverModules& tied : tied_) {
+    if (tied.other == layer) {
+      const Network& network = replica_.network();
+      throw ProgramException(
+          site_id(fsdp_sites::shared_weight),
+          fmt::format("RuntimeError: `{}` needs the weight that it shares with `{}`, of whose FSDP "
+                      "unit it is a parameter; here it has the shape of a shard (\"size mismatch\" "
+                      "or \"'weight' must be 2-D\")",
+                      network.layers[layer].name, network.layers[tied.owner].name));
     }
   }
 }
 
-void FullyShardedDataParallel::leave_units(Rank& rank, size_t layer, size_t next_layer) {
-  for (size_t index = units_.size(); index-- > 0;) {
-    Unit& unit = units_[index];
-    if (!unit.module.contains(layer) || unit.module.contains(next_layer)) {
-      continue;
+// From the second forward on the unit that the first one entered next.
+Program FullyShardedDataParallel::prefetch_forward(Rank& rank, Unit& unit, size_t layer) {
+  const auto index = static_cast<size_t>(&unit - units_.data());
+  if (!has_first_order_) {
+    first_order_.push_back(index);
+    co_return;
+  }
+  const auto found = std::find(first_order_.begin(), first_order_.end(), index);
+  if (options_.forward_prefetch && found != first_order_.end() &&
+      std::next(found) != first_order_.end()) {
+    Unit& next = units_[*std::next(found)];
+    if (!next.state.is_gathered()) {
+      co_await unshard(rank, next, layer);
     }
-    unit.is_entered = false;
-    forward_order_.push_back(index);
-    if (options_.frees_after_forward() && !unit.is_root) {
-      reshard(rank, unit);
-    }
+  }
+}
+
+bool FullyShardedDataParallel::frees_in_every_forward(const Unit& unit) const {
+  return options_.frees_after_forward() && !unit.is_root;
+}
+
+void FullyShardedDataParallel::reshard_after_forward(Rank& rank, Unit& unit) {
+  if (frees_in_every_forward(unit)) {
+    reshard(rank, unit);
   }
 }
 
@@ -212,12 +201,55 @@ Program FullyShardedDataParallel::unshard(Rank& rank, Unit& unit, size_t layer) 
 }
 
 void FullyShardedDataParallel::reshard(Rank& rank, Unit& unit) {
-  if (!unit.state.is_gathered() || unit.state.is_whole()) {
-    return;
-  }
-  unit.state.free(rank);
-  if (options_.limit_all_gathers) {
+  const bool is_freed = unit.state.is_gathered() && !unit.state.is_whole();
+  UnitSharding::reshard(rank, unit);
+  if (is_freed && options_.limit_all_gathers) {
     freed_.push_back(rank.event({compute_stream, {}, site_id(fsdp_sites::free_unit)}));
+  }
+}
+
+Program FullyShardedDataParallel::prefetch_backward(Rank& rank, Unit& unit) {
+  if (options_.backward_prefetch == FullyShardedOptions::BackwardPrefetch::before) {
+    co_await gather_next(rank, unit);
+  }
+}
+
+Program FullyShardedDataParallel::gather_next(Rank& rank, const Unit& unit) {
+  if (Unit* const next = next_to_gather(unit)) {
+    co_await unshard(rank, *next, next->gathered_at);
+  }
+}
+
+Program FullyShardedDataParallel::end_backward(Rank& rank, Unit& unit, Ticket done,
+                                               bool synchronise) {
+  unit.has_reduced = true;
+  if (synchronise || options_.frees_after_forward()) {
+    reshard(rank, unit);
+    if (options_.backward_prefetch == FullyShardedOptions::BackwardPrefetch::after) {
+      co_await gather_next(rank, unit);
+    }
+  }
+  if (!synchronise) {
+    co_return;  // no_sync: the whole gradients stay on this rank
+  }
+  const bool sharded = unit.state.is_sharded();
+  const ShardedUnit::Exchange across{replica_group_.value_or(world_group),
+                                     site_id(fsdp_sites::reduce_replicas)};
+  unit.state.reduce(rank, shard_exchange(fsdp_sites::reduce_unit),
+                    replica_group_ || !sharded ? &across : nullptr, division(rank), done);
+}
+
+Program FullyShardedDataParallel::finish_backward(Rank& rank, bool synchronise) {
+  for (Unit& unit : units_) {
+    if (unit.is_root && unit.state.has_whole_gradients()) {
+      co_await end_backward(rank, unit, {}, synchronise);
+    }
+    if (synchronise || options_.frees_after_forward()) {
+      reshard(rank, unit);
+    }
+  }
+  for (Unit& unit : units_) {  // the optimizer sees what was reduced
+    unit.state.settle_gradients(rank, division(rank), site_id(fsdp_sites::take_gradients));
   }
 }
 

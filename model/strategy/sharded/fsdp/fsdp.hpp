@@ -34,6 +34,10 @@ struct FullyShardedOptions {
   bool gathers_optimizer_state = true;
   std::optional<DType> param_dtype;   ///< of gathered parameters; none: as stored
   std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
+  /// Lightning 1.x calls torch's clip_grad_norm_, by which every rank takes the norm of its own
+  /// shards; mixed precision refuses it there.
+  bool clips_by_own_norm = false;
+  std::string_view name = "fsdp";
   int32_t shard_ranks = 0;  ///< hybrid: neighbours that shard, by a device mesh; 0: those of a node
   WrapPolicy wrap;
 
@@ -53,10 +57,8 @@ class FullyShardedDataParallel final : public UnitSharding {
  public:
   FullyShardedDataParallel(const TrainingPlan& plan, const FullyShardedOptions& options);
 
-  std::string_view name() const override { return "fsdp"; }
+  std::string_view name() const override { return options_.name; }
   Program setup(Rank& rank, Stage stage) override;
-  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
-  Program backward(Rank& rank, const StepOptions& options) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }
@@ -66,18 +68,18 @@ class FullyShardedDataParallel final : public UnitSharding {
   ShardLayout layout_of(const std::vector<size_t>& parameters, int32_t ranks) const;
   Program send_states(Rank& rank);
 
-  // Forward.
-  Program enter_units(Rank& rank, size_t layer);
-  void leave_units(Rank& rank, size_t layer, size_t next_layer);
-  Program unshard(Rank& rank, Unit& unit, size_t layer);
-  void reshard(Rank& rank, Unit& unit);
-
-  // Backward.
-  Program begin_backward_of(Rank& rank, size_t layer);
-  bool is_freed_by_recomputation(const Unit& unit) const;
-  void end_recomputation(Rank& rank);
-  Program prefetch_backward(Rank& rank, size_t unit);
-  Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+  // Forward and backward.
+  void begin_forward() override;
+  void check_forward(size_t layer) const override;
+  Program unshard(Rank& rank, Unit& unit, size_t layer) override;
+  void reshard(Rank& rank, Unit& unit) override;
+  void reshard_after_forward(Rank& rank, Unit& unit) override;
+  Program prefetch_forward(Rank& rank, Unit& unit, size_t layer) override;
+  Program prefetch_backward(Rank& rank, Unit& unit) override;
+  bool frees_in_every_forward(const Unit& unit) const override;
+  Program gather_next(Rank& rank, const Unit& unit);
+  Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) override;
+  Program finish_backward(Rank& rank, bool synchronise) override;
 
   // Checkpoints (fsdp_checkpoint.cpp).
   Program gather_weights(Rank& rank, HostCopy* host);
@@ -92,15 +94,16 @@ class FullyShardedDataParallel final : public UnitSharding {
   GradientDivision division(const Rank& rank) const;
 
   FullyShardedOptions options_;
-  const CheckpointedSegment* segment_ = nullptr;  ///< whose layers the backward has come to
-  bool segment_begins_ = false;                   ///< and whose forward runs again just now
-  std::deque<Ticket> freed_;                      ///< on the compute stream, oldest first
-  std::vector<size_t> first_order_;               ///< units as the first forward entered them
+  std::deque<Ticket> freed_;         ///< on the compute stream, oldest first
+  std::vector<size_t> first_order_;  ///< units as the first forward entered them
   bool has_first_order_ = false;
   bool has_groups_ = false;
+  std::vector<TiedOverModules> tied_;  ///< a layer with a weight of another unit raises
 };
 
 /// FullyShardedDataParallel as Lightning's FSDPStrategy makes it.
 StrategyEntry fully_sharded_data_parallel();
+/// The same as DDPFullyShardedNativeStrategy of Lightning 1.7 to 1.9 makes it: "fsdp_native".
+StrategyEntry native_fully_sharded();
 
 }  // namespace lockstep

@@ -88,116 +88,37 @@ GradientDivision FullyShard2::division(const Rank& rank) const {
   return {1, 1, true};
 }
 
-// Forward
+// Forward and backward
 
-Program FullyShard2::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
-  co_await rank.settle(loss_ready_);  // the host runs at most one step ahead of the device
-  forward_order_.clear();
-  weights_ready_ = rank.event({compute_stream, {}, site_id(fsdp2_sites::gather_unit)});
-  replica_.begin_forward(rank, batch, options);
-  const size_t layers = replica_.network().layers.size();
-  const std::vector<size_t> running = running_layers(options);
-  size_t next = 0;
-  for (size_t layer = 0; layer < layers; ++layer) {
-    const bool runs = next < running.size() && running[next] == layer;
-    if (runs) {
-      enter(rank, layer);
-      refuse_sharded_parameter(layer);
-    }
-    replica_.forward_layer(rank, layer, options);
-    if (runs) {
-      ++next;
-      leave(rank, layer, next < running.size() ? running[next] : layers);
-    }
-  }
-  loss_ready_ = replica_.end_forward(rank, options);
-}
-
-// 1. Gathered before its first layer, outer modules before those in them.
-void FullyShard2::enter(Rank& rank, size_t layer) {
-  for (Unit& unit : units_) {
-    if (unit.module.contains(layer)) {
-      unshard(rank, unit);
-      unit.state.await_gathered(rank, site_id(fsdp2_sites::wait_for_unit));
-    }
-  }
-}
-
-void FullyShard2::unshard(Rank& rank, Unit& unit) {
-  if (!unit.state.is_gathered()) {
-    const bool in_pairs = unit.state.keeps_larger_part();
-    unit.state.gather(rank,
-                      {in_pairs ? pair_group_ : shard_group_, site_id(fsdp2_sites::gather_unit)},
-                      weights_ready_);
-  }
-}
-
-void FullyShard2::leave(Rank& rank, size_t layer, size_t next_layer) {
-  for (size_t index = units_.size(); index-- > 0;) {
-    Unit& unit = units_[index];
-    if (unit.module.contains(layer) && !unit.module.contains(next_layer)) {
-      forward_order_.push_back(index);
-      if (reshards(unit)) {
-        reshard_after_forward(rank, unit);
-      }
-    }
-  }
-}
-
-void FullyShard2::reshard_after_forward(Rank& rank, Unit& unit) {
-  if (unit.state.is_whole()) {
-    return;
-  }
-  if (options_.reshard_to > 0) {
-    unit.state.free_but_part(rank, options_.reshard_to, rank.id() % options_.reshard_to,
-                             site_id(fsdp2_sites::free_unit));
-  } else {
-    unit.state.free(rank);
-  }
-}
-
-// Backward
-
-Program FullyShard2::backward(Rank& rank, const StepOptions& options) {
-  const int64_t last = replica_.last_forward();
-  const std::vector<BackwardPass> passes = replica_.take_passes(options);
-  find_ends(passes);
-  for (size_t pass = 0; pass < passes.size(); ++pass) {
-    replica_.turn_to(passes[pass].forward);
-    replica_.backward_of_loss(rank, passes[pass].applied_to(options));
-    for (const size_t layer : replica_.layers_last_to_first()) {
-      begin_backward_of(rank, layer);
-      const Ticket done = replica_.backward(rank, layer);
-      for (Unit& unit : units_) {
-        const bool ends = pass + 1 == passes.size() && unit.ends_at == layer;
-        if (ends && replica_.passes_gradient_on(layer)) {
-          end_backward(rank, unit, done, options.synchronise);
-        }
-      }
-    }
-    replica_.forget_forward(rank);
-  }
-  replica_.return_to(last);
-  // Modules whose input needs no gradient have no hook of their own: they end with the backward.
-  for (Unit& unit : units_) {
-    if (!unit.has_reduced) {
-      end_backward(rank, unit, {}, options.synchronise);
-    }
-  }
-  for (Unit& unit : units_) {
-    unit.state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
-  }
-  reducing_ = nullptr;
+Program FullyShard2::unshard(Rank& rank, Unit& unit, size_t) {
+  const bool in_pairs = unit.state.keeps_larger_part();
+  unit.state.gather(rank,
+                    {in_pairs ? pair_group_ : shard_group_, site_id(fsdp2_sites::gather_unit)},
+                    weights_ready_);
   co_return;
 }
 
+void FullyShard2::reshard_after_forward(Rank& rank, Unit& unit) {
+  if (!reshards(unit)) {
+    return;
+  }
+  if (options_.reshard_to > 0 && !unit.state.is_whole()) {
+    unit.state.free_but_part(rank, options_.reshard_to, rank.id() % options_.reshard_to,
+                             site_id(fsdp2_sites::free_unit));
+  } else {
+    reshard(rank, unit);
+  }
+}
+
+Program FullyShard2::prefetch_backward(Rank& rank, Unit& unit) {
+  if (Unit* const next = next_to_gather(unit)) {
+    co_await unshard(rank, *next, next->gathered_at);
+  }
+}
+
+// The gradient of a module's input exists behind the first of its layers that ran.
 void FullyShard2::find_ends(const std::vector<BackwardPass>& passes) {
   const int64_t last = replica_.last_forward();
-  for (Unit& unit : units_) {
-    unit.ends_at.reset();
-    unit.has_reduced = false;
-    unit.in_backward = false;
-  }
   replica_.turn_to(passes.back().forward);
   for (const size_t layer : replica_.layers_last_to_first()) {
     for (Unit& unit : units_) {
@@ -209,38 +130,21 @@ void FullyShard2::find_ends(const std::vector<BackwardPass>& passes) {
   replica_.turn_to(last);
 }
 
-// 2. Gathered again, and behind it the module whose forward ended before this one's.
-void FullyShard2::begin_backward_of(Rank& rank, size_t layer) {
-  const CheckpointedSegment* segment = replica_.network().segment_of(layer);
-  for (size_t index = 0; index < units_.size(); ++index) {
-    Unit& unit = units_[index];
-    const bool runs_again = segment != nullptr && unit.module.first <= segment->last &&
-                            unit.module.last >= segment->first;
-    if (unit.has_reduced || unit.in_backward || !(unit.module.contains(layer) || runs_again)) {
-      continue;
-    }
-    unit.in_backward = true;
-    unshard(rank, unit);
-    unit.state.await_gathered(rank, site_id(fsdp2_sites::wait_for_unit));
-    const auto found = std::find(forward_order_.begin(), forward_order_.end(), index);
-    if (found != forward_order_.end() && found != forward_order_.begin()) {
-      Unit& next = units_[*std::prev(found)];
-      if (!next.in_backward && !next.has_reduced) {
-        unshard(rank, next);
-      }
+// From outside in, and only where the hook of the module's input is called.
+Program FullyShard2::end_units_behind(Rank& rank, size_t layer, Ticket done, bool synchronise) {
+  for (Unit& unit : units_) {
+    if (unit.ends_at == layer && replica_.passes_gradient_on(layer)) {
+      co_await end_backward(rank, unit, done, synchronise);
     }
   }
 }
 
-// 3. Freed, and its gradients reduced; one buffer of such a reduction exists at a time.
-void FullyShard2::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) {
+// Freed, and its gradients reduced; one buffer of such a reduction exists at a time.
+Program FullyShard2::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) {
   unit.has_reduced = true;
-  unit.in_backward = false;
-  if (unit.state.is_gathered() && !unit.state.is_whole()) {
-    unit.state.free(rank);
-  }
+  reshard(rank, unit);
   if (!synchronise || !unit.state.has_whole_gradients()) {
-    return;
+    co_return;
   }
   if (reducing_ != nullptr) {
     reducing_->state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
@@ -250,6 +154,19 @@ void FullyShard2::end_backward(Rank& rank, Unit& unit, Ticket done, bool synchro
                                      site_id(fsdp2_sites::reduce_replicas)};
   unit.state.reduce(rank, shard_exchange(fsdp2_sites::reduce_unit),
                     replica_group_ ? &across : nullptr, division(rank), done);
+}
+
+// Modules whose input needs no gradient have no hook of their own: they end with the backward.
+Program FullyShard2::finish_backward(Rank& rank, bool synchronise) {
+  for (Unit& unit : units_) {
+    if (!unit.has_reduced) {
+      co_await end_backward(rank, unit, {}, synchronise);
+    }
+  }
+  for (Unit& unit : units_) {
+    unit.state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
+  }
+  reducing_ = nullptr;
 }
 
 }  // namespace lockstep

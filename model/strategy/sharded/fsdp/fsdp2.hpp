@@ -34,8 +34,6 @@ class FullyShard2 final : public UnitSharding {
 
   std::string_view name() const override { return "ModelParallelStrategy"; }
   Program setup(Rank& rank, Stage stage) override;
-  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
-  Program backward(Rank& rank, const StepOptions& options) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.
   bool accumulates_without_exchange() const override { return false; }
@@ -44,14 +42,14 @@ class FullyShard2 final : public UnitSharding {
   ShardLayout layout_of(const std::vector<size_t>& parameters) const;
   bool reshards(const Unit& unit) const;
 
-  void enter(Rank& rank, size_t layer);
-  void leave(Rank& rank, size_t layer, size_t next_layer);
-  void unshard(Rank& rank, Unit& unit);
-  void reshard_after_forward(Rank& rank, Unit& unit);
-
-  void find_ends(const std::vector<BackwardPass>& passes);
-  void begin_backward_of(Rank& rank, size_t layer);
-  void end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise);
+  // Forward and backward.
+  Program unshard(Rank& rank, Unit& unit, size_t layer) override;
+  void reshard_after_forward(Rank& rank, Unit& unit) override;
+  Program prefetch_backward(Rank& rank, Unit& unit) override;
+  void find_ends(const std::vector<BackwardPass>& passes) override;
+  Program end_units_behind(Rank& rank, size_t layer, Ticket done, bool synchronise) override;
+  Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) override;
+  Program finish_backward(Rank& rank, bool synchronise) override;
 
   // Checkpoints (fsdp2_checkpoint.cpp).
   Program gather_tensors(Rank& rank, size_t parameter, int tensors, HostCopy* host);

@@ -121,33 +121,6 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
   options.reshard_to = static_cast<int32_t>(ranks);
 }
 
-// The innermost wrapped module that a layer is in; nothing: it belongs to the outermost unit.
-std::optional<WrappedModule> unit_of(const std::vector<WrappedModule>& wrapped, size_t layer) {
-  std::optional<WrappedModule> unit;
-  for (const WrappedModule& module : wrapped) {  // an outer one comes before those in it
-    if (module.contains(layer)) {
-      unit = module;
-    }
-  }
-  return unit;
-}
-
-// fully_shard replaces the parameters of its module alone: another module keeps the tensor that was
-// there, which becomes a second parameter. FSDP1, whose parameters are views, raises instead.
-void check_tied(const WrapPolicy& policy, const Network& network) {
-  const std::vector<WrappedModule> wrapped = wrapped_modules(network, policy);
-  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
-    const auto tied = network.layers[layer].tied_layer;
-    if (tied && unit_of(wrapped, *tied) != unit_of(wrapped, layer)) {
-      throw UnmodelledArgument(
-          fmt::format("`{}` and `{}` share a weight and are in different units: fully_shard unties "
-                      "them, and each trains a weight of its own, which is not modelled",
-                      network.layers[*tied].name, network.layers[layer].name),
-          modules, "wrap neither of them, or a module that holds both");
-    }
-  }
-}
-
 FullyShard2Options fully_shard_options(const TrainingPlan& plan,
                                        const StrategyArguments& arguments) {
   check_nested_names(arguments, {"ModelParallelStrategy", known_names, unmodelled_module_names});
@@ -176,7 +149,8 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan,
       ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
   options.wrap = wrap_classes(arguments.texts(modules));
   check_classes(options.wrap, *plan.network, modules);
-  check_tied(options.wrap, *plan.network);
+  // It replaces the parameters of its module alone: another module keeps the tensor that was there.
+  refuse_untied(options.wrap, *plan.network, "fully_shard", modules);
   return options;
 }
 

@@ -232,6 +232,11 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   check_checkpointing(plan, arguments);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
+  if (!options.use_orig_params) {
+    // Each unit copies what it finds into its flat parameter.
+    refuse_untied(options.wrap, *plan.network, "FullyShardedDataParallel with flat parameters",
+                  "auto_wrap_policy");
+  }
   return options;
 }
 
@@ -283,6 +288,22 @@ StrategyEntry fully_sharded_data_parallel() {
   };
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FullyShardedDataParallel>(plan, options_from(plan, arguments));
+  };
+  return entry;
+}
+
+StrategyEntry native_fully_sharded() {
+  StrategyEntry entry = fully_sharded_data_parallel();
+  entry.name = "fsdp_native";
+  entry.class_name = "DDPFullyShardedNativeStrategy";
+  entry.divided.clear();  // Lightning 2 has it no more
+  entry.traits.clips_by_norm = true;
+  entry.traits.manual_clipping = ManualClipping::clips;
+  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    FullyShardedOptions options = options_from(plan, arguments);
+    options.name = "fsdp_native";
+    options.clips_by_own_norm = true;
+    return std::make_unique<FullyShardedDataParallel>(plan, options);
   };
   return entry;
 }

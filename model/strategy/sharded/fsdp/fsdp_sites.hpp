@@ -20,10 +20,12 @@ inline constexpr std::string_view gather_state = "fsdp: all_gather of a unit for
 inline constexpr std::string_view gather_optimizer =
     "fsdp: exchange of optimizer state for the state_dict";
 inline constexpr std::string_view exchange_plans = "fsdp: exchange of a checkpoint's plan";
+/// Where it raises (known_exceptions.cpp).
+inline constexpr std::string_view shared_weight = "fsdp: a weight of another unit";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups, send_states,     gather_unit,      wait_for_unit, free_unit,
-    reduce_unit, reduce_replicas, take_gradients,   share_norm,    zero_gradients,
-    update,      gather_state,    gather_optimizer, exchange_plans};
+    shared_weight,  make_groups, send_states,     gather_unit,      wait_for_unit,
+    free_unit,      reduce_unit, reduce_replicas, take_gradients,   share_norm,
+    zero_gradients, update,      gather_state,    gather_optimizer, exchange_plans};
 
 }  // namespace lockstep::fsdp_sites

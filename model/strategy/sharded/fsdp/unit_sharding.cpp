@@ -58,72 +58,14 @@ Task<UnitSharding::Groups> UnitSharding::make_groups(Rank& rank, int32_t in_grou
   co_return made_groups;
 }
 
-void UnitSharding::refuse_sharded_parameter(size_t layer) const {
-  for (const size_t index : replica_.parameters_of(layer)) {
-    const Replica::Parameter& parameter = replica_.parameters()[index];
-    if (!units_[unit_of_[index]].state.is_gathered()) {
-      throw ProgramException(
-          site_id(replica_sites::layer_forward),
-          "setStorage: `" + replica_.network().parameter_name(parameter.place) +
-              "` belongs to another FSDP unit, whose parameters are sharded here; wrap the modules "
-              "that share it in one unit");
-    }
-  }
-}
-
-std::vector<size_t> UnitSharding::running_layers(const StepOptions& options) const {
-  std::vector<size_t> running;
-  for (size_t layer = 0; layer < replica_.network().layers.size(); ++layer) {
-    if (replica_.runs(layer, options)) {
-      running.push_back(layer);
-    }
-  }
-  return running;
-}
-
-// Autograd works through its nodes from the youngest to the oldest. What hands a unit its gradients
-// is as old as its gather: its turn comes behind every layer that ran after that.
-void UnitSharding::find_ends_by_age(const std::vector<BackwardPass>& passes) {
-  const int64_t last = replica_.last_forward();
-  for (Unit& unit : units_) {
-    unit.gets_gradients = false;
-    unit.has_reduced = false;
-    unit.ends_at.reset();
-  }
-  for (const BackwardPass& pass : passes) {
-    replica_.turn_to(pass.forward);
-    for (const size_t layer : replica_.layers_last_to_first()) {
-      for (const size_t parameter : replica_.parameters_of(layer)) {
-        Unit& unit = units_[unit_of_[parameter]];
-        unit.gets_gradients =
-            unit.gets_gradients || replica_.wants_gradient(replica_.parameters()[parameter]);
-      }
-      for (Unit& unit : units_) {
-        if (layer >= std::min(unit.gathered_at, unit.module.first)) {
-          unit.ends_at = layer;
-        }
-      }
-    }
-    replica_.turn_to(last);
-  }
-  for (Unit& unit : units_) {
-    if (!unit.gets_gradients) {
-      unit.ends_at.reset();
-    }
-  }
-}
-
-// The forward of a checkpointed segment runs again before the backward of its last layer.
-bool UnitSharding::backward_reads(const Unit& unit, size_t layer) const {
-  if (unit.has_reduced) {
-    return false;
-  }
-  const CheckpointedSegment* segment = replica_.network().segment_of(layer);
-  return unit.module.contains(layer) || (segment != nullptr && unit.module.first <= segment->last &&
-                                         unit.module.last >= segment->first && !unit.in_backward);
-}
-
 Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  const bool by_norm = options.clipping.algorithm == GradientClipping::Algorithm::norm;
+  if (by_norm && !plugin_without_norm_.empty()) {
+    throw ProgramException(site_id(steps_.update),
+                           "MisconfigurationException: `gradient_clip_algorithm='norm'` is "
+                           "currently not supported for `" +
+                               std::string(plugin_without_norm_) + "`");
+  }
   OptimizerPlan optimizer = plan().optimizers[options.optimizer];
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
   std::vector<OptimizedTensor*> tensors;
@@ -142,9 +84,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   }
   const SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
   const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
-  clips_by_own_norm_ =
-      clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ &&
-                             options.clipping.algorithm == GradientClipping::Algorithm::norm);
+  clips_by_own_norm_ = clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
   clip_gradients(rank, options.clipping, gradients, device,
                  shard_ranks_ > 1 && clips_by_whole_norm_ ? &norm : nullptr);
   has_stepped_[options.optimizer] = true;

@@ -12,10 +12,14 @@
 
 namespace lockstep {
 
-/// What FSDP1 and FSDP2 have in common: every wrapped module is a unit whose parameters each rank
-/// stores a part of, and which it updates. When units are gathered, freed and reduced is their own.
+/// What FSDP1, FSDP2 and FairScale's FSDP have in common: every wrapped module is a unit whose
+/// parameters each rank stores a part of, and which it updates. A unit is gathered before its
+/// forward and before its backward. What is gathered ahead, when a unit is freed, and when and how
+/// its gradients are reduced is their own.
 class UnitSharding : public DistributedStrategy {
  public:
+  Program forward(Rank& rank, const Batch& batch, const StepOptions& options) final;
+  Program backward(Rank& rank, const StepOptions& options) final;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
 
@@ -33,10 +37,46 @@ class UnitSharding : public DistributedStrategy {
     bool is_entered = false;      ///< by the forward under way
     bool gets_gradients = false;  ///< by the backward under way
     bool in_backward = false;
-    bool has_reduced = false;         ///< in the backward under way
-    std::optional<size_t> ends_at{};  ///< the layer behind whose backward it has its gradients
-    size_t gathered_at = 0;           ///< the layer before which the forward gathered it
+    bool has_reduced = false;           ///< in the backward under way
+    bool stops_second_forward = false;  ///< of a checkpointed segment: it does not come to its end
+    std::optional<size_t> ends_at{};    ///< the layer behind whose backward it has its gradients
+    size_t gathered_at = 0;             ///< the layer before which the forward gathered it
   };
+
+  // The way through the layers (unit_sharding_walk.cpp) asks for these.
+  virtual void begin_forward() {}
+  /// The layer runs next; throws what its forward raises.
+  virtual void check_forward(size_t) const {}
+  /// The same for its backward, or a forward that runs again there.
+  virtual void check_backward(size_t) const {}
+  /// Gathers a unit that is not gathered, before the computation of the layer.
+  virtual Program unshard(Rank& rank, Unit& unit, size_t layer) = 0;
+  /// Frees a unit, if it is gathered and sharded at all.
+  virtual void reshard(Rank& rank, Unit& unit);
+  /// The forward has entered the unit before the layer; its backward has begun.
+  virtual Program prefetch_forward(Rank&, Unit&, size_t) { co_return; }
+  virtual Program prefetch_backward(Rank&, Unit&) { co_return; }
+  /// The forward has left the unit.
+  virtual void reshard_after_forward(Rank& rank, Unit& unit) = 0;
+  /// Whether a forward that runs again in the backward frees the unit where it ends.
+  virtual bool frees_in_every_forward(const Unit&) const { return false; }
+  /// Whether a segment keeps no node of its first forward, and its backward is that of the second.
+  virtual bool makes_graph_again(const CheckpointedSegment&) const { return false; }
+  /// Whether the segment holds the unit's module, and more: then its hooks run again, too.
+  static bool is_inside(const Unit& unit, const CheckpointedSegment& segment);
+  /// Sets Unit::ends_at for a backward of these. By default where flat parameters get their
+  /// gradients.
+  virtual void find_ends(const std::vector<BackwardPass>& passes);
+  /// The last backward of the layer has been issued: ends the units whose last layer it was.
+  virtual Program end_units_behind(Rank& rank, size_t layer, Ticket done, bool synchronise);
+  /// The unit has all its gradients: frees and reduces it.
+  virtual Program end_backward(Rank& rank, Unit& unit, Ticket done, bool synchronise) = 0;
+  /// The backward of all layers has been issued.
+  virtual Program finish_backward(Rank& rank, bool synchronise) = 0;
+  /// The unit whose forward ended before this one's, and whose backward therefore comes next, if it
+  /// has yet to be gathered for it.
+  Unit* next_to_gather(const Unit& unit);
+
   /// What its operations are called in findings.
   struct Steps {
     std::string_view gather_unit, wait_for_unit, share_norm, update, zero_gradients, gather_state,
@@ -57,8 +97,6 @@ class UnitSharding : public DistributedStrategy {
     GroupId replica = world_group;
   };
   Task<Groups> make_groups(Rank& rank, int32_t in_group);
-  /// A weight that a layer of another unit defines, which is sharded now, raises.
-  void refuse_sharded_parameter(size_t layer) const;
   int64_t elements_of(size_t parameter) const;
 
   ShardedUnit::Exchange shard_exchange(std::string_view site) const {
@@ -84,12 +122,6 @@ class UnitSharding : public DistributedStrategy {
   /// copied to host memory, if `host` is given.
   Program gather_for_file(Rank& rank, int64_t part, int64_t whole, HostCopy* host);
 
-  /// Layers that the forward runs, in order.
-  std::vector<size_t> running_layers(const StepOptions& options) const;
-  /// Where flat parameters get their gradients: sets Unit::ends_at for a backward of these.
-  void find_ends_by_age(const std::vector<BackwardPass>& passes);
-  /// Whether the backward of the layer needs the unit's parameters.
-  bool backward_reads(const Unit& unit, size_t layer) const;
   int64_t norm_elements() const;
 
   Steps steps_;
@@ -106,12 +138,23 @@ class UnitSharding : public DistributedStrategy {
   Offload offload_ = Offload::none;
   bool clips_by_whole_norm_ = true;  ///< else every rank by that of its own shards
   bool clips_by_own_norm_ = false;   ///< a step has done so
-  bool norm_by_parameter_ = false;   ///< the norm travels as one number for each parameter
-  std::vector<bool> has_stepped_;    ///< by optimizer
+  /// Lightning's precision plugin, if it raises where it should clip by norm.
+  std::string_view plugin_without_norm_{};
+  bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
+  std::vector<bool> has_stepped_;   ///< by optimizer
   Ticket weights_ready_{};
   Ticket loss_ready_{};
 
  private:
+  /// Layers that the forward runs, in order.
+  std::vector<size_t> running_layers(const StepOptions& options) const;
+  Program enter_units(Rank& rank, size_t layer);
+  void leave_units(Rank& rank, size_t layer, size_t next_layer);
+  Program begin_layer(Rank& rank, size_t layer);
+  template <class Chosen>
+  Program begin_units(Rank& rank, size_t layer, Chosen is_chosen);
+  Program run_again(Rank& rank, const CheckpointedSegment& segment, std::vector<size_t> layers);
+
   std::vector<std::vector<size_t>> parameters_by_module(const std::vector<WrappedModule>& modules);
 };
 

@@ -123,6 +123,18 @@ std::vector<int64_t> sizes_of_mesh(const StrategyArguments& arguments, const std
 }  // namespace
 
 // torch/distributed/device_mesh.py refuses more than there are; with fewer, ranks have no place.
+void refuse_untied(const WrapPolicy& policy, const Network& network, std::string_view wrapper,
+                   const std::string& name) {
+  for (const TiedOverModules& tied : tied_over_modules(network, policy)) {
+    throw UnmodelledArgument(
+        fmt::format("`{}` and `{}` share a weight and are in different units: {} unties them, and "
+                    "each trains a weight of its own, which is not modelled",
+                    network.layers[std::min(tied.owner, tied.other)].name,
+                    network.layers[std::max(tied.owner, tied.other)].name, wrapper),
+        name, "wrap neither of them, or a module that holds both");
+  }
+}
+
 DeviceMesh mesh_argument(const TrainingPlan& plan, const StrategyArguments& arguments,
                          const std::string& name) {
   const std::vector<int64_t> sizes = sizes_of_mesh(arguments, name);

@@ -36,6 +36,11 @@ std::string why_nothing_wrapped(const WrapPolicy& policy, const Network& network
 /// for.
 void check_classes(const WrapPolicy& policy, const Network& network, const std::string& name);
 
+/// Throws UnmodelledArgument where layers of different units share a weight, of which the wrapper
+/// makes a parameter of its own for each.
+void refuse_untied(const WrapPolicy& policy, const Network& network, std::string_view wrapper,
+                   const std::string& name);
+
 /// The argument as a device mesh of two dimensions, [replicas, shards]. Throws ArgumentProblem
 /// where these are not the ranks of the run.
 struct DeviceMesh {

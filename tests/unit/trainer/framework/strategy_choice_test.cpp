@@ -92,7 +92,7 @@ TEST_CASE(
       {"ddp2", v1_6, "ddp2", StartMethod::script, {}},
       {"fsdp", v2_6, "fsdp", StartMethod::script, {}},
       {"fsdp", v1_6, "ddp_fully_sharded", StartMethod::script, {}},
-      {"fsdp_native", v1_9, "fsdp", StartMethod::script, {}},
+      {"fsdp_native", v1_9, "fsdp_native", StartMethod::script, {}},
       {"deepspeed_stage_2", v2_6, "deepspeed", StartMethod::script, {}},
       {"PipelineStrategy", v2_6, "PipelineStrategy", StartMethod::script, {}}};
   for (const Row& row : rows) {
