@@ -69,7 +69,7 @@ std::vector<Finding> unordered_calls(const OneRun& run) {
   finding.sites.push_back({*call, SiteRole::subject, "called from a thread of its own"});
   finding.why.text =
       "Gloo runs what follows a collective in its threads, so that nothing orders these calls with "
-      "others of the rank: ranks that disagree on the order abort, or wait for ever";
+      "others of the rank: ranks that disagree on the order abort, or wait forever";
   finding.fix = {"use nccl, or one bucket (a larger bucket_cap_mb) without find_unused_parameters"};
   return {finding};
 }

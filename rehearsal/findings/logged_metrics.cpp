@@ -151,12 +151,6 @@ bool samples_differ(const OneRun& run, const std::string& hook) {
 
 // A wrong value has lost what replicas or children bound, has mixed logits and probabilities, or
 // counts earlier epochs.
-// What sync_dist reduces there are the devices of a node.
-bool stays_in_node(const OneRun& run) {
-  return run.preparation.placement.traits.layout == ProcessLayout::one_for_each_node &&
-         run.preparation.options.world_size > 1;
-}
-
 bool tells_why(const RankLog& log) {
   return std::any_of(log.findings.begin(), log.findings.end(), [](const auto& finding) {
     return finding.code == "LS308" || finding.code == "LS311" || finding.code == "LS312";
@@ -361,35 +355,6 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* 
     }
   }
   return metrics;
-}
-
-namespace {
-
-std::vector<Finding> judged(const OneRun& run, const SingleDevice* single_device) {
-  const bool ended =
-      std::all_of(run.result.ends.begin(), run.result.ends.end(),
-                  [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; });
-  if (!ended || run.result.hung) {
-    return {};
-  }
-  std::vector<Finding> findings = metric_is_global(logged_metrics(run, single_device));
-  for (Finding& finding : findings) {
-    if (finding.code == "LS302" && stays_in_node(run)) {
-      finding.follows.push_back(
-          fmt::format("sync_dist of {} reduces within a node, and never between nodes",
-                      run.preparation.strategy));
-      finding.fix = {"log a metric object, which gathers from all nodes, or use ddp"};
-    }
-  }
-  return findings;
-}
-
-}  // namespace
-
-std::vector<Finding> metric_findings(const OneRun& run) { return judged(run, nullptr); }
-
-std::vector<Finding> metric_findings(const OneRun& run, const SingleDevice& single_device) {
-  return judged(run, &single_device);
 }
 
 bool logs_in_stage(const OneRun& run, std::string_view stage) {

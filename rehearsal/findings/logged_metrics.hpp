@@ -33,4 +33,7 @@ bool logs_in_stage(const OneRun& run, std::string_view stage);
 /// Whether comparing with one device would say more about some key.
 bool wants_reference(const OneRun& run);
 
+/// Whether sync_dist reduces over the devices of a node alone, and there are several (ddp2).
+bool stays_in_node(const OneRun& run);
+
 }  // namespace lockstep::cli

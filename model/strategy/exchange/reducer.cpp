@@ -97,6 +97,18 @@ void Reducer::raise_if_graph_changed(const std::vector<size_t>& parameters) cons
   }
 }
 
+Ticket Reducer::put_by(Rank& rank, Kernel kernel, const std::vector<Slice>& reads,
+                       const std::vector<Slice>& writes, Ticket done) {
+  const double scalar = kernel == Kernel::fill ? 0.0 : 1 / divisor_;
+  KernelCall call;
+  call.kernel = kernel;
+  call.reads = reads;
+  call.writes = writes;
+  call.scalars = {&scalar, 1};
+  call.memory_traffic = total_bytes(writes) * (kernel == Kernel::fill ? 1 : 2);
+  return rank.compute(call, {replica_->compute(), {done}, site_id(fill_bucket)});
+}
+
 // A gradient goes into its slice times 1 / W, or as it is where a hook divides; without one the
 // slice is zeros. The buckets that this fills are launched.
 void Reducer::put(Rank& rank, const std::vector<size_t>& parameters, Ticket done) {
@@ -129,20 +141,10 @@ void Reducer::put(Rank& rank, const std::vector<size_t>& parameters, Ticket done
       copies.push_back(part);
     }
   }
-  const double factor = 1 / divisor_;
   Ticket filled = done;
   const auto fill = [&](Kernel kernel, const std::vector<Slice>& reads,
                         const std::vector<Slice>& writes) {
-    if (!writes.empty()) {
-      const double scalar = kernel == Kernel::fill ? 0.0 : factor;
-      KernelCall call;
-      call.kernel = kernel;
-      call.reads = reads;
-      call.writes = writes;
-      call.scalars = {&scalar, 1};
-      call.memory_traffic = total_bytes(writes) * (kernel == Kernel::fill ? 1 : 2);
-      filled = rank.compute(call, {replica_->compute(), {done}, site_id(fill_bucket)});
-    }
+    filled = writes.empty() ? filled : put_by(rank, kernel, reads, writes, done);
   };
   if (hook_ != nullptr) {
     fill(Kernel::copy, gradients, copies);

@@ -92,6 +92,9 @@ class Reducer {
   void raise_if_graph_changed(const std::vector<size_t>& parameters) const;
   void make_view(Rank& rank, size_t index);
   void put(Rank& rank, const std::vector<size_t>& parameters, Ticket done);
+  /// One kernel over slices of buckets.
+  Ticket put_by(Rank& rank, Kernel kernel, const std::vector<Slice>& reads,
+                const std::vector<Slice>& writes, Ticket done);
   void launch_full_buckets(Rank& rank);
   Ticket exchange(Rank& rank, size_t index);
   void empty_buckets();

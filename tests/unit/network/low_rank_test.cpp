@@ -6,7 +6,7 @@
 
 using namespace lockstep;
 
-TEST_CASE("a matrix product reads either side transposed where it is told to") {
+TEST_CASE("a matrix product reads either side transposed where the call says so") {
   const Values left = Values::of(DType::fp32, {1, 2, 3, 4, 5, 6});  // 2 x 3
   const Values right = Values::of(DType::fp32, {1, 0, 2, 1, 0, 3});
   CHECK(matrix_product({2, 3, 2, false, false}, left, right, DType::fp32) ==

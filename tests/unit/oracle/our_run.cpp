@@ -87,7 +87,8 @@ StrategyArguments::Value argument_value(const json& given) {
 // Hooks as torch registers them, which does so on a CPU too.
 HookOptions hook_from(const json& given, const TrainingPlan& plan) {
   StrategyArguments arguments;
-  for (const std::string& name : hook_arguments()) {
+  for (const std::string name :
+       {"ddp_comm_hook", "ddp_comm_state", "ddp_comm_wrapper", "model_averaging_period"}) {
     const json value = given.value(name, json());
     if (value.is_object()) {
       for (const auto& [key, inner] : value.items()) {

@@ -119,7 +119,7 @@ TEST_CASE("what torch and Lightning refuse at set-up is refused") {
                   RefusedArgument);
 }
 
-TEST_CASE("arguments of hooks that change nothing are told") {
+TEST_CASE("arguments of hooks that change nothing are reported") {
   const auto told = [](const Given& given, bool on_gpu) {
     std::vector<std::string> names;
     for (const auto& [name, why] : hooks_without_effect(arguments_of(given), on_gpu)) {
