@@ -7,9 +7,14 @@ namespace lockstep {
 
 std::string compact_preset_name(std::string_view name) {
   std::string compact;
-  for (const char letter : name) {
-    if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
-      compact += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const auto is_digit = [&](size_t at) {
+    return at < name.size() && std::isdigit(static_cast<unsigned char>(name[at])) != 0;
+  };
+  for (size_t at = 0; at < name.size(); ++at) {
+    const auto letter = static_cast<unsigned char>(name[at]);
+    const bool is_point = letter == '.' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
+    if (std::isalnum(letter) != 0 || is_point) {  // 1.3b is not 13b
+      compact += static_cast<char>(std::tolower(letter));
     }
   }
   // NVML writes "NVIDIA GeForce RTX 4090" and "Tesla T4"; Azure writes "Standard_ND96asr_v4".

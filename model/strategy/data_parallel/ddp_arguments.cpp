@@ -78,7 +78,9 @@ std::vector<StrategyArgument> ddp2_arguments() {
         row.name.starts_with("ddp_comm_") || row.name == model_averaging_period.name;
     if (row.name != start_method_of_spawn.name &&
         std::ranges::find(of_join, row.name) == of_join.end()) {
-      rows.push_back(is_of_hook ? row.with_use(ArgumentUse::unmodelled) : row);
+      rows.push_back(is_of_hook                             ? row.with_use(ArgumentUse::unmodelled)
+                     : row.name == "find_unused_parameters" ? row.with_default("true")
+                                                            : row);
     }
   }
   return rows;

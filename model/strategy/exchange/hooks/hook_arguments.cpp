@@ -258,6 +258,7 @@ void set_averaging(const StrategyArguments& arguments, HookOptions& options) {
 
 HookOptions hook_options_from(const StrategyArguments& arguments) {
   HookOptions options;
+  arguments.integer(period_argument, 1);  // also where nothing averages: it is a number
   const DescribedState described = described_state(arguments);
   refuse_groups(arguments, described.prefix);
   if (arguments.has(hook_argument)) {
