@@ -88,9 +88,13 @@ FinalPart part_of(const Json& json) {
   return {static_cast<size_t>(count_of(json.at(0))), count_of(json.at(1))};
 }
 
-Json json_of(const KnownDifference& known) { return {known.cause, known.remedy}; }
+Json json_of(const KnownDifference& known) {
+  return {known.cause, known.remedy, static_cast<int>(known.kind)};
+}
 
-KnownDifference difference_of(const Json& json) { return {json.at(0), json.at(1)}; }
+KnownDifference difference_of(const Json& json) {
+  return {json.at(0), json.at(1), enumerator_of(json.at(2), DifferenceKind::of_replicas_for_now)};
+}
 
 Json json_of(const ByDesign& nature) {
   std::vector<double> error;

@@ -75,6 +75,8 @@ RankLog written_log() {
   log.progress_bar = {{"loss", 0.5}};
   log.learning_rates = {{0.5, 0.25}, {1}};
   log.steps = 9;
+  log.known_differences = {{"it sends less", "send all", DifferenceKind::of_replicas_for_now}};
+  log.by_design = {true, "ranks average weights", 0.25};
   log.statement_limit_reached = true;
   return log;
 }
@@ -134,6 +136,8 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read_log.progress_bar == log.progress_bar);
   CHECK(read_log.learning_rates == log.learning_rates);
   CHECK(read_log.steps == 9);
+  CHECK(read_log.known_differences == log.known_differences);
+  CHECK(read_log.by_design == log.by_design);
   CHECK(read_log.statement_limit_reached);
 }
 
