@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "model/strategy/data_parallel/device_copy.hpp"
 #include "properties/rank_set.hpp"
@@ -34,6 +36,36 @@ std::map<Key, TransferCount> by_key(const std::vector<TransferCount>& counts) {
   return keyed;
 }
 
+/// What other lanes submit within rows of the main lane: after `begin`, at `end` at the latest.
+struct SubmissionSpan {
+  std::optional<Time> begin{};  ///< none: from the start on
+  Time end = Time::max();
+
+  bool holds(Time issue) const { return (!begin || issue > *begin) && issue <= end; }
+};
+
+SubmissionSpan span_of(const Journal& journal, int32_t rank, const RowRange& range) {
+  SubmissionSpan span;
+  if (range.begin == 0 && range.end == RowRange().end) {
+    return span;
+  }
+  span.end = Time{};
+  const LaneJournal& lane = journal.lane(rank, 0);
+  int64_t index = -1;
+  lane.for_each([&](const Row& row) {
+    ++index;
+    if (row.row != RowKind::op || index >= range.end) {
+      return;
+    }
+    const Time issue = lane.completion(row.sequence).issue;
+    if (index < range.begin) {
+      span.begin = issue;
+    }
+    span.end = std::max(span.end, issue);
+  });
+  return span;
+}
+
 }  // namespace
 
 bool moves_between_gpus(const Row& row) {
@@ -44,11 +76,16 @@ bool moves_between_gpus(const Row& row) {
 std::vector<TransferCount> transfers_of(const Journal& journal, int32_t rank,
                                         const RowRange& range) {
   std::vector<TransferCount> all;
+  const SubmissionSpan span =
+      journal.lanes(rank) > 1 ? span_of(journal, rank, range) : SubmissionSpan();
   for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+    const LaneJournal& rows = journal.lane(rank, lane);
     int64_t index = -1;
-    journal.lane(rank, lane).for_each([&](const Row& row) {
+    rows.for_each([&](const Row& row) {
       ++index;
-      const bool counts = lane != 0 || (index >= range.begin && index < range.end);
+      const bool counts =
+          lane == 0 ? index >= range.begin && index < range.end
+                    : row.row == RowKind::op && span.holds(rows.completion(row.sequence).issue);
       if (counts && moves_between_gpus(row)) {
         const bool copies = row.kind == OpKind::copy;
         all.push_back({row.kind,

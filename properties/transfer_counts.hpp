@@ -20,7 +20,8 @@ struct TransferCount {
   bool operator==(const TransferCount&) const = default;
 };
 
-/// Rows of the main lane that count; the other lanes always count as a whole.
+/// Rows of the main lane that count. Of other lanes counts what they submit meanwhile: after the
+/// last operation before these rows, and up to the last one of them.
 struct RowRange {
   int64_t begin = 0;
   int64_t end = std::numeric_limits<int64_t>::max();
