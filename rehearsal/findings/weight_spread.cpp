@@ -28,8 +28,8 @@ struct RangeOfRanks {
     for (size_t i = 0; i < least.size(); ++i) {
       const double number = values.number(static_cast<int64_t>(i));
       // A NaN stays: it is as far apart as can be.
-      least[i] = std::isnan(number) ? number : std::min(number, least[i]);
-      most[i] = std::isnan(number) ? number : std::max(number, most[i]);
+      least[i] = std::isnan(number) ? number : std::min(least[i], number);
+      most[i] = std::isnan(number) ? number : std::max(most[i], number);
     }
   }
 };
