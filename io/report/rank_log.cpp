@@ -93,24 +93,21 @@ Json json_of(const KnownDifference& known) {
 }
 
 KnownDifference difference_of(const Json& json) {
-  return {json.at(0), json.at(1), enumerator_of(json.at(2), DifferenceKind::of_replicas_for_now)};
+  return {json.at(0), json.at(1), enumerator_of(json.at(2), DifferenceKind::of_replicas_for_good)};
 }
 
-Json json_of(const ByDesign& nature) {
-  std::vector<double> error;
-  if (nature.compression_error) {
-    error.push_back(*nature.compression_error);
+// As bits: it may be no number.
+Json json_of(const std::optional<double>& number) {
+  std::vector<double> numbers;
+  if (number) {
+    numbers.push_back(*number);
   }
-  return {nature.replicas_differ, nature.not_as_one_device,
-          binary_of(std::span<const double>(error))};
+  return binary_of(std::span<const double>(numbers));
 }
 
-ByDesign by_design_of(const Json& json) {
-  ByDesign nature{json.at(0), json.at(1), {}};
-  if (const auto error = values_of_binary<double>(json.at(2)); !error.empty()) {
-    nature.compression_error = error.front();
-  }
-  return nature;
+std::optional<double> number_of(const Json& json) {
+  const std::vector<double> numbers = values_of_binary<double>(json);
+  return numbers.empty() ? std::nullopt : std::optional(numbers.front());
 }
 
 Json json_of(const WeightUpdate& update) {
@@ -261,7 +258,7 @@ Json json_of_log(const RankLog& log) {
           {"holds_parts", log.holds_parts},
           {"weight_updates", json_of_all(log.weight_updates)},
           {"known_differences", json_of_all(log.known_differences)},
-          {"by_design", json_of(log.by_design)},
+          {"compression_error", json_of(log.compression_error)},
           {"steps", log.steps},
           {"epochs", log.epochs},
           {"found_no_batches", log.found_no_batches},
@@ -296,7 +293,7 @@ RankLog log_of_json(const Json& json) {
   log.holds_parts = json.at("holds_parts");
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.known_differences = all_of_json(json.at("known_differences"), difference_of);
-  log.by_design = by_design_of(json.at("by_design"));
+  log.compression_error = number_of(json.at("compression_error"));
   log.steps = count_of(json.at("steps"));
   log.epochs = count_of(json.at("epochs"));
   log.found_no_batches = json.at("found_no_batches");

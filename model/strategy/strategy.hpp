@@ -92,8 +92,9 @@ class Strategy {
   /// What it has done otherwise than one device, for LS306.
   virtual std::vector<KnownDifference> known_differences() { return {}; }
 
-  /// How its training differs from others by what it is.
-  virtual ByDesign by_design(Rank& /*rank*/) { return {}; }
+  /// The largest |x - decoded x| over all numbers that this rank compressed; none: it compressed
+  /// none, or they carry no values.
+  virtual std::optional<double> compression_error(Rank& /*rank*/) { return std::nullopt; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }

@@ -250,15 +250,10 @@ void compare_with_one_device(const CaseSource& source, const RehearseRequest& re
   }
   rehearsal.results.single_device = one->logged.metrics;
   const bool same_steps = there.steps == here.steps;
-  const std::string& by_design = here.by_design.not_as_one_device;
-  const bool comparable = same_steps && by_design.empty();
   std::vector<Finding> different =
-      comparable ? single_device_findings(rehearsal.run, one->run) : std::vector<Finding>();
-  one->logged.network_is_alike = one->is_whole && comparable && different.empty();
+      same_steps ? single_device_findings(rehearsal.run, one->run) : std::vector<Finding>();
+  one->logged.network_is_alike = one->is_whole && same_steps && different.empty();
   judge_metrics(rehearsal, one->logged);
-  if (!by_design.empty()) {
-    return leave_out(by_design);
-  }
   if (!same_steps) {
     std::string why = "it takes a different number of steps";
     for (const KnownDifference& known : here.known_differences) {

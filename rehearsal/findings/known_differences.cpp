@@ -57,10 +57,18 @@ std::string designed_difference(const OneRun& run) {
   return designed != told.end() && all_finite(run) ? designed->cause : "";
 }
 
-bool replicas_differ_for_now(const OneRun& run) {
+bool replicas_differ_by_design(const OneRun& run) {
   const std::vector<KnownDifference> told = differences_of(run);
-  return all_finite(run) &&
-         std::ranges::count(told, DifferenceKind::of_replicas_for_now, &KnownDifference::kind) > 0;
+  const auto has = [&](DifferenceKind kind) {
+    return std::ranges::count(told, kind, &KnownDifference::kind) > 0;
+  };
+  return has(DifferenceKind::of_replicas_for_good) ||
+         (has(DifferenceKind::of_replicas_for_now) && all_finite(run));
+}
+
+bool replicas_have_weights_of_their_own(const OneRun& run) {
+  return std::ranges::count(differences_of(run), DifferenceKind::of_replicas_for_good,
+                            &KnownDifference::kind) > 0;
 }
 
 void tell_differences_of_replicas(const OneRun& run, Finding& finding) {

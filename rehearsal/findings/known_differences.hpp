@@ -14,8 +14,10 @@ void tell_known_differences(const OneRun& run, Finding& finding);
 /// What makes values differ from those of one device by design; empty: nothing.
 std::string designed_difference(const OneRun& run);
 
-/// Whether replicas differ by design now and become alike again later.
-bool replicas_differ_for_now(const OneRun& run);
+/// Whether replicas differ by design, for good or until they become alike again.
+bool replicas_differ_by_design(const OneRun& run);
+/// Whether every rank trains weights of its own by design.
+bool replicas_have_weights_of_their_own(const OneRun& run);
 
 /// Adds to a finding about replicas that differ why they do.
 void tell_differences_of_replicas(const OneRun& run, Finding& finding);

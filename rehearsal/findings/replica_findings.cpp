@@ -8,7 +8,6 @@
 #include "properties/invariants/updates_agree.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/known_differences.hpp"
-#include "rehearsal/findings/weight_spread.hpp"
 
 namespace lockstep::cli {
 
@@ -34,7 +33,7 @@ std::vector<Finding> by_statements(const OneRun& run) {
 }  // namespace
 
 std::vector<Finding> replica_findings(const OneRun& run) {
-  if (run.result.hung || replicas_differ_by_design(run) || replicas_differ_for_now(run)) {
+  if (run.result.hung || replicas_differ_by_design(run)) {
     return {};
   }
   std::vector<ReplicaValues> replicas;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/findings/known_differences.hpp"
 
 namespace lockstep::cli {
 
@@ -36,14 +37,8 @@ struct RangeOfRanks {
 
 }  // namespace
 
-bool replicas_differ_by_design(const OneRun& run) {
-  return run.preparation.log != nullptr &&
-         std::ranges::any_of(run.preparation.log->ranks,
-                             [](const RankLog& rank) { return rank.by_design.replicas_differ; });
-}
-
 std::optional<WeightSpread> weight_spread(const OneRun& run) {
-  if (!replicas_differ_by_design(run)) {
+  if (run.preparation.log == nullptr || !replicas_have_weights_of_their_own(run)) {
     return std::nullopt;
   }
   std::vector<std::pair<std::string, RangeOfRanks>> parameters;
@@ -76,7 +71,7 @@ std::optional<double> compression_error(const OneRun& run) {
     return largest;
   }
   for (const RankLog& rank : run.preparation.log->ranks) {
-    if (const std::optional<double> error = rank.by_design.compression_error) {
+    if (const std::optional<double> error = rank.compression_error) {
       largest = largest && !(*error > *largest) && !std::isnan(*error) ? largest : error;
     }
   }

@@ -20,9 +20,6 @@ std::optional<WeightSpread> weight_spread(const OneRun& run);
 /// Nothing: none was compressed, or no values were computed.
 std::optional<double> compression_error(const OneRun& run);
 
-/// Whether ranks hold weights of their own by design.
-bool replicas_differ_by_design(const OneRun& run);
-
 /// The two as lines for people; empty: there is neither.
 std::string weight_spread_text(const OneRun& run);
 

@@ -101,13 +101,14 @@ struct RankLog {
   bool holds_parts = false;                   ///< shards, between steps; known without values, too
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   std::vector<KnownDifference> known_differences;  ///< from one device
-  ByDesign by_design;                              ///< of the strategy
-  std::vector<WeightUpdate> weight_updates;        ///< in order; the first of them, of many
-  int64_t steps = 0;                               ///< optimizer steps
-  int64_t epochs = 0;                              ///< training epochs that ended
-  std::set<std::string> hooks;                     ///< of the program, that ran
-  bool found_no_batches = false;                   ///< a fit ended at once, as its loader has none
-  int64_t statements = 0;                          ///< executed
+  /// The largest difference between a number that it compressed and what others read of it.
+  std::optional<double> compression_error;
+  std::vector<WeightUpdate> weight_updates;  ///< in order; the first of them, of many
+  int64_t steps = 0;                         ///< optimizer steps
+  int64_t epochs = 0;                        ///< training epochs that ended
+  std::set<std::string> hooks;               ///< of the program, that ran
+  bool found_no_batches = false;             ///< a fit ended at once, as its loader has none
+  int64_t statements = 0;                    ///< executed
   bool statement_limit_reached = false;
 
   void remember(const LoggedKey& logged_key) {

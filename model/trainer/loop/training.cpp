@@ -111,7 +111,7 @@ Program Training::run_main() {
   co_await interpreter_.synchronize();
   log_.known_differences = known_differences();
   if (is_set_up_) {
-    log_.by_design = strategy_->by_design(rank_);
+    log_.compression_error = strategy_->compression_error(rank_);
     log_parameters();
   }
 }

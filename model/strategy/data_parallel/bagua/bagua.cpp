@@ -267,25 +267,25 @@ Program Bagua::reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) 
   co_await rank.settle(reduced);
 }
 
-ByDesign Bagua::by_design(Rank& rank) {
-  ByDesign nature;
-  if (error_.buffer != no_buffer) {
-    nature.compression_error = rank.read(error_).number(0);
-  }
+std::vector<KnownDifference> Bagua::known_differences() {
   switch (options_.algorithm) {
-    case BaguaAlgorithm::gradient_allreduce: break;
-    case BaguaAlgorithm::bytegrad: nature.not_as_one_device = "bytegrad rounds gradients"; break;
+    case BaguaAlgorithm::gradient_allreduce: return {};
+    case BaguaAlgorithm::bytegrad:
+      return {{"bytegrad rounds gradients", "", DifferenceKind::by_design}};
     case BaguaAlgorithm::qadam:
-      nature.not_as_one_device = "qadam averages first moments, and rounds them";
-      break;
+      return {{"qadam averages first moments, and rounds them", "", DifferenceKind::by_design}};
     case BaguaAlgorithm::decentralized:
     case BaguaAlgorithm::low_precision_decentralized:
     case BaguaAlgorithm::async:
-      nature.replicas_differ = rank.world_size() > 1;
-      nature.not_as_one_device = "ranks average weights, not gradients";
-      break;
+      return {{"ranks average weights, not gradients", "",
+               plan().world_size > 1 ? DifferenceKind::of_replicas_for_good
+                                     : DifferenceKind::by_design}};
   }
-  return nature;
+  return {};
+}
+
+std::optional<double> Bagua::compression_error(Rank& rank) {
+  return error_.buffer == no_buffer ? std::nullopt : std::optional(rank.read(error_).number(0));
 }
 
 }  // namespace lockstep

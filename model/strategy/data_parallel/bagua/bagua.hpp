@@ -25,7 +25,8 @@ class Bagua final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program teardown(Rank& rank) override;
   Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) override;
-  ByDesign by_design(Rank& rank) override;
+  std::vector<KnownDifference> known_differences() override;
+  std::optional<double> compression_error(Rank& rank) override;
 
  protected:
   GradientExchange* exchange() override { return exchange_.get(); }

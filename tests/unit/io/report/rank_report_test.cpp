@@ -76,7 +76,7 @@ RankLog written_log() {
   log.learning_rates = {{0.5, 0.25}, {1}};
   log.steps = 9;
   log.known_differences = {{"it sends less", "send all", DifferenceKind::of_replicas_for_now}};
-  log.by_design = {true, "ranks average weights", 0.25};
+  log.compression_error = 0.25;
   log.statement_limit_reached = true;
   return log;
 }
@@ -137,7 +137,7 @@ TEST_CASE("what a rank left is read as it was written") {
   CHECK(read_log.learning_rates == log.learning_rates);
   CHECK(read_log.steps == 9);
   CHECK(read_log.known_differences == log.known_differences);
-  CHECK(read_log.by_design == log.by_design);
+  CHECK(read_log.compression_error == log.compression_error);
   CHECK(read_log.statement_limit_reached);
 }
 
