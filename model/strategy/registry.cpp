@@ -28,6 +28,15 @@ const ClassOfStrategy* find_class(const StrategyEntry& entry, std::string_view n
 
 }  // namespace
 
+TrainerMembership StrategyEntry::membership_of(const StrategyArguments& given,
+                                               const Place& place) const {
+  if (membership) {
+    return membership(given, place);
+  }
+  return traits.is_one_process() ? TrainerMembership::of_one_process()
+                                 : TrainerMembership::of_every_rank(place);
+}
+
 const std::vector<StrategyArgument>& StrategyEntry::arguments_of(
     std::string_view class_of_it) const {
   const ClassOfStrategy* other = find_class(*this, class_of_it);

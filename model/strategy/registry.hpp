@@ -12,6 +12,7 @@
 #include "model/strategy/argument_table.hpp"
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/strategy.hpp"
+#include "model/strategy/trainer_membership.hpp"
 #include "model/strategy/traits.hpp"
 
 namespace lockstep {
@@ -78,6 +79,12 @@ struct StrategyEntry {
   /// Classes beside `class_name` that make it.
   std::vector<ClassOfStrategy> other_classes{};
 
+  /// What a rank is to the training. Null: each process trains on its own part of the samples, or
+  /// one process does all, by `traits.layout`.
+  std::function<TrainerMembership(const StrategyArguments& arguments, const Place& place)>
+      membership{};
+
+  TrainerMembership membership_of(const StrategyArguments& arguments, const Place& place) const;
   /// Of one of its classes; those of `class_name` for every other name.
   const std::vector<StrategyArgument>& arguments_of(std::string_view class_of_it) const;
   /// Whether the strategy is made with it.

@@ -59,10 +59,6 @@ class Strategy {
 
   /// Whether it makes a process group, also of one rank.
   virtual bool has_process_group() const { return false; }
-  /// Ranks over which these spread, and over which a distributed sampler divides the data. 1: the
-  /// strategy is not distributed (DP is one process).
-  virtual int32_t replicas(const Rank& rank) const = 0;
-  virtual int32_t replica_index(const Rank& rank) const = 0;
 
   /// The mean loss of the last forward: one element, on the first device.
   virtual Slice loss() const = 0;

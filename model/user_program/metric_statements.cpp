@@ -26,7 +26,9 @@ Expression named_expression(const char* name) {
 
 MetricStatements::MetricStatements(Interpreter& interpreter, Strategy& strategy,
                                    const TrainingProgram& program)
-    : interpreter_(interpreter), program_(program), exchange_(interpreter, strategy) {
+    : interpreter_(interpreter),
+      program_(program),
+      exchange_(interpreter, strategy, program.membership(interpreter.rank().place()).trainers) {
   for (const MetricDefinition& definition : program.metrics) {
     metrics_[definition.name] = std::make_unique<MetricInstance>(definition);
   }

@@ -199,7 +199,7 @@ std::optional<OneDevice> run_one_device(const CaseSource& source, const Rehearse
   }
   tell(request.progress.get(), "on one device");
   RunRequest once{World::simulated, false, {}, request.deadline.get()};
-  once.stands_for = rehearsal.run.preparation.options.world_size;
+  once.stands_for = rehearsal.run.preparation.data_parallel_size;
   once.clips_as = rehearsal.run.preparation.configured_clipping;
   one.run = run_once(loaded.scenarios.front(), once);
   if (one.is_whole && one.run.ran && has_raised(one.run)) {  // a batch of all samples is too large

@@ -16,8 +16,6 @@ class DistributedStrategy : public Strategy {
   Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) override;
   Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) override;
   bool has_process_group() const override { return true; }
-  int32_t replicas(const Rank& rank) const override { return rank.world_size(); }
-  int32_t replica_index(const Rank& rank) const override { return rank.id(); }
 
  protected:
   const TrainingPlan& plan() const { return *plan_; }

@@ -12,8 +12,6 @@ class OneProcessStrategy : public Strategy {
   Program barrier(Rank&, SiteId) override { co_return; }
   Program broadcast(Rank&, Slice, int32_t, SiteId) override { co_return; }
   Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) override;
-  int32_t replicas(const Rank&) const override { return 1; }
-  int32_t replica_index(const Rank&) const override { return 0; }
 };
 
 }  // namespace lockstep

@@ -141,7 +141,7 @@ Task<double> LoggedResults::synchronised(double value, DType dtype, Reduction re
   co_await strategy_.reduce(interpreter_.rank(), data->slice, divides ? Reduction::sum : reduction,
                             site);
   const double common = interpreter_.rank().read(data->slice).number(0);
-  co_return divides ? common / strategy_.replicas(interpreter_.rank()) : common;
+  co_return divides ? common / trainers_ : common;
 }
 
 double LoggedResults::single_number(const Result& result, const Value& value) const {

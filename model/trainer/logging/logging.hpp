@@ -67,7 +67,8 @@ class LoggedResults {
       : interpreter_(interpreter),
         strategy_(strategy),
         program_(program),
-        exchange_(interpreter, strategy),
+        trainers_(program.membership(interpreter.rank().place()).trainers),
+        exchange_(interpreter, strategy, trainers_),
         training_(training) {}
 
   Program log(const LogCall& call);
@@ -143,6 +144,7 @@ class LoggedResults {
   Interpreter& interpreter_;
   Strategy& strategy_;
   const TrainingProgram& program_;
+  int32_t trainers_;
   MetricExchange exchange_;
   bool training_;
   int64_t loader_ = only_loader;

@@ -49,8 +49,7 @@ Task<SharedValues> MetricExchange::all_gather(Values own, SiteId site) {
   Rank& rank = interpreter_.rank();
   const int64_t elements = own.size();
   const TensorPointer part = interpreter_.tensors().make(own.dtype(), {elements});
-  const TensorPointer whole = interpreter_.tensors().make(
-      own.dtype(), {elements * strategy_.replicas(interpreter_.rank())});
+  const TensorPointer whole = interpreter_.tensors().make(own.dtype(), {elements * trainers_});
   if (elements > 0) {
     rank.write(part->slice, own);
   }
@@ -64,7 +63,7 @@ Task<Gathered> MetricExchange::gather(Tensor own, SiteId site) {
   interpreter_.hand_over_compute_stream();
   co_await strategy_.barrier(interpreter_.rank(), site);
   Gathered gathered;
-  gathered.ranks = strategy_.replicas(interpreter_.rank());
+  gathered.ranks = trainers_;
   gathered.padded = own.shape;
   const auto dimensions = static_cast<int64_t>(own.shape.size());
   if (dimensions > 0) {

@@ -11,9 +11,9 @@ namespace lockstep {
 /// differ (utilities/distributed.py).
 class MetricExchange final : public StateExchange {
  public:
-  /// Both outlive the exchange.
-  MetricExchange(Interpreter& interpreter, Strategy& strategy)
-      : interpreter_(interpreter), strategy_(strategy) {}
+  /// Interpreter and strategy outlive the exchange; `trainers`: as in TrainerMembership.
+  MetricExchange(Interpreter& interpreter, Strategy& strategy, int32_t trainers)
+      : interpreter_(interpreter), strategy_(strategy), trainers_(trainers) {}
 
   Task<Gathered> gather(Tensor own, SiteId site) override;
   Value common_value(const Metric& metric, const std::vector<SharedValues>& gathered,
@@ -21,16 +21,15 @@ class MetricExchange final : public StateExchange {
   EmptyList empty_list() const override;
   void check_host_memory(SiteId site) override;
 
-  /// This, or null where there is only one replica and nothing is exchanged.
-  StateExchange* where_distributed() {
-    return strategy_.replicas(interpreter_.rank()) > 1 ? this : nullptr;
-  }
+  /// This, or null where there is only one trainer and nothing is exchanged.
+  StateExchange* where_distributed() { return trainers_ > 1 ? this : nullptr; }
 
  private:
   Task<SharedValues> all_gather(Values own, SiteId site);
 
   Interpreter& interpreter_;
   Strategy& strategy_;
+  int32_t trainers_;
 };
 
 }  // namespace lockstep

@@ -86,6 +86,7 @@ Training::Training(Rank& rank, const TrainingProgram& program)
     : rank_(rank),
       program_(program),
       log_(program.log->ranks[rank.place().rank.value]),
+      membership_(program.membership(rank.place())),
       strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
       interpreter_(rank, program.settings, log_, this),
       metrics_(interpreter_, *strategy_, program),
@@ -280,8 +281,8 @@ SamplerPolicy Training::policy(LoaderRole role) const {
   policy.role = role;
   policy.distributed = distributed();
   policy.inject = program_.trainer.inject_sampler;
-  policy.replicas = strategy_->replicas(rank_);
-  policy.index = strategy_->replica_index(rank_);
+  policy.replicas = membership_.data_parallel_size;
+  policy.index = membership_.data_parallel_index;
   policy.seed = program_.settings.seed;
   const bool joins = role == LoaderRole::train ||
                      (role == LoaderRole::evaluate && program_.settings.joins_evaluation);

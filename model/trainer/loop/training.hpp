@@ -80,7 +80,7 @@ class Training final : public TrainerScope {
   Strategy& strategy() { return *strategy_; }
   Interpreter& interpreter() { return interpreter_; }
   RankLog& log() { return log_; }
-  bool distributed() const { return strategy_->replicas(rank_) > 1; }
+  bool distributed() const { return membership_.trainers > 1; }
   bool has_hook(std::string_view name) const;
   /// Rows of the journal: how many batches a loop will run, and that it goes on to one more. Where
   /// ranks have unequal numbers, they say in which batch each rank was.
@@ -268,6 +268,7 @@ class Training final : public TrainerScope {
   Rank& rank_;
   const TrainingProgram& program_;
   RankLog& log_;
+  TrainerMembership membership_;
   std::unique_ptr<Strategy> strategy_;
   Interpreter interpreter_;
   MetricStatements metrics_;

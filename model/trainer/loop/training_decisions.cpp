@@ -14,7 +14,7 @@ Task<bool> Training::reduce_boolean_decision(bool decision, bool all, SiteId sit
   interpreter_.hand_over_compute_stream();
   co_await strategy_->reduce(rank_, votes->slice, Reduction::sum, site);
   const int64_t sum = rank_.read(votes->slice).integer(0);
-  co_return all ? sum == strategy_->replicas(rank_) : sum > 0;
+  co_return all ? sum == membership_.trainers : sum > 0;
 }
 
 TensorPointer Training::object_tensor(int64_t bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -81,6 +82,7 @@ struct TrainingProgram {
   TrainingPlan plan;
   std::vector<std::string> optimizer_names;  ///< of plan.optimizers; empty where it has none
   StrategyFactory make_strategy;
+  std::function<TrainerMembership(const Place& place)> membership;
   bool accumulates_itself = false;                         ///< the strategy does
   ManualClipping manual_clipping = ManualClipping::clips;  ///< of the strategy
   std::string_view gathers_parameters{};                   ///< StrategyTraits

@@ -230,6 +230,9 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   // One entry may stand for several strategies: "deepspeed" for each of its stages.
   const std::string_view name = made.strategy->name();
   preparation.registered_strategy = entry.name;
+  Place first;
+  first.world_size = preparation.options.world_size;
+  preparation.data_parallel_size = program.membership(first).data_parallel_size;
   preparation.strategy = name.starts_with(entry.name) ? name : entry.name;
   preparation.configured_clipping = made.strategy->configured_clipping();
   preparation.gradient_clipping =
@@ -289,6 +292,9 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.repetition = program->repetition;
   add_sites_of(*entry, program->plan, preparation.sites);
   program->make_strategy = entry->make;
+  program->membership = [of = *entry, arguments = program->strategy_arguments](const Place& place) {
+    return of.membership_of(arguments, place);
+  };
   program->clips_as = world.clips_as;
   take_traits(entry->traits, *program);
   check_trainable(preparation, *program);

@@ -165,7 +165,7 @@ Program run_turns(Rank& rank, Strategy& strategy, const json& turns,
   settings.gloo = true;
   RankLog log;
   Interpreter interpreter(rank, settings, log, nullptr);
-  MetricExchange exchange(interpreter, strategy);
+  MetricExchange exchange(interpreter, strategy, rank.world_size());
   MetricInstance metric(definition);
   const StateSites sites(64, site_id("state"));
   for (const json& turn : turns) {
