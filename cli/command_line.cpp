@@ -154,11 +154,17 @@ class Parser {
     return made;
   }
 
-  void run() { scenario_command("run", false)->add_option("--timeline", request_.timeline); }
+  void run() {
+    CLI::App* made = scenario_command("run", false);
+    CLI::Option* timeline = made->add_option("--timeline", request_.timeline);
+    made->add_option("--strategies", request_.strategies)->excludes(timeline);
+  }
 
   void verify() {
     CLI::App* made = scenario_command("verify", false);
-    made->add_option("--draw-faults", request_.draw_faults)->check(CLI::Range(1, 1000));
+    CLI::Option* faults =
+        made->add_option("--draw-faults", request_.draw_faults)->check(CLI::Range(1, 1000));
+    made->add_option("--strategies", request_.strategies)->excludes(faults);
     add_world(made);
   }
 

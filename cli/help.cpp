@@ -49,6 +49,7 @@ Without :CASE, every case of the file runs in order. Expectations about quantiti
   --set KEY=VALUE       override a key (repeatable): --set data.batch_size=4
   --seed N              seed of data, values and tie-breaking
   --calibration FILE    predict from measurements of lockstep calibrate, with an error range
+  --strategies all      one table: the same training under every strategy, or under A,B,..
   --timeline FILE       write a Chrome trace of one case, for ui.perfetto.dev
   --format text|json    json has stable keys; values in seconds and bytes, with the unit in the key
   -o FILE               write the result to a file (atomically)
@@ -76,6 +77,7 @@ Evaluates expectations in words (no_hang, finding LS101) and about metrics.
   --set KEY=VALUE       override a key (repeatable)
   --seed N              seed of data, values, tie-breaking and drawn faults
   --draw-faults N       inject N faults drawn from the seed, and print how to repeat them
+  --strategies all      one table: the same training under every strategy, or under A,B,..
   --format text|json    json: one object with findings, places and coverage
   -o FILE               write the result to a file (atomically)
   --strict              warnings count as errors

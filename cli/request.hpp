@@ -40,10 +40,11 @@ struct Request {
   int jobs = 0;         ///< 0: as many as there are cores
   bool strict = false;  ///< warnings count as errors
   bool verbose = false;
-  bool progress = false;  ///< shown also where standard error is no terminal
-  std::string timeline;   ///< empty: none
-  bool covering = false;  ///< `test`: leaves out cases whose calls others make
-  std::string junit;      ///< `test`: a report beside the table; empty: none
+  bool progress = false;   ///< shown also where standard error is no terminal
+  std::string timeline;    ///< empty: none
+  std::string strategies;  ///< of `run` and `verify`: to compare; empty: the scenario's own
+  bool covering = false;   ///< `test`: leaves out cases whose calls others make
+  std::string junit;       ///< `test`: a report beside the table; empty: none
   std::optional<double> time_limit_s;
   std::optional<Bytes> value_memory;  ///< for the values of one case; none: as usual
   World world = World::simulated;

@@ -87,6 +87,7 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "DeepSpeedStrategy", "{stage: 2, reduce_bucket_size: 50000}"},
     {strategy, "bagua", "", up_to_1_9},
     {strategy, "BaguaStrategy", "{algorithm: bytegrad, hierarchical: false}", up_to_1_9},
+    {strategy, "PipelineStrategy", "{schedule: GPipe, n_microbatches: 2, split: parameters}"},
     {strategy, "ddp_sharded", "", up_to_1_9},
     {strategy, "ddp_sharded_find_unused_parameters_false", "", up_to_1_9},
     {strategy, "ddp_sharded_spawn", "", up_to_1_9},

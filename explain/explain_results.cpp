@@ -44,7 +44,9 @@ The utilization that nvidia-smi shows: it counts kernels of computation and of c
 )page"},
     {"bubble", "idle part of a pipeline",
      R"page(
-Only pipeline strategies have one.
+The part of a steady step in which the ranks of a pipeline idle: wait for one another or for a
+message. It is the mean over the ranks of the first pipeline, 0 .. 1. GPipe and 1F1B of P equal
+stages and m micro-batches come to (P - 1) / (m + P - 1) where messages take no time.
 )page"},
     {"breakdown", "parts of a steady step of rank 0",
      R"page(

@@ -47,6 +47,9 @@ struct Prediction {
   bool steady = false;             ///< false: there was one step only, counted from its start
   std::optional<Time> first_step;  ///< end of the first step, from the start of the run
   Breakdown breakdown;             ///< of a steady step, or of the whole run without one
+  /// The part of a steady step in which the ranks of a pipeline idle, on average; 0 .. 1.
+  std::optional<double> bubble;
+  std::optional<double> ideal_bubble;  ///< by the schedule alone
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
   std::optional<double> mfu;  ///< 0 .. 1

@@ -3,6 +3,7 @@
 
 #include "cli/commands/case_request.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/commands/strategy_cases.hpp"
 #include "cli/input_files.hpp"
 #include "cli/render/json.hpp"
 #include "cli/render/render.hpp"
@@ -89,6 +90,9 @@ DrawnFaults add_drawn_faults(std::vector<Job>& jobs, const Request& request,
 
 Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges judges,
                       const Style& style) {
+  if (!request.strategies.empty()) {
+    return compare_strategies(request, how, judges, style);
+  }
   const CaseSource source = source_of(request, request.arguments.front());
   Collected collected = collect(source);
   check_outputs(request, collected);

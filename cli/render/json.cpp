@@ -93,6 +93,10 @@ Json prediction_json(const Prediction& prediction) {
   json["tokens_per_s"] = optional(prediction.tokens_per_s);
   json["mfu"] = optional(prediction.mfu);
   json["breakdown_s"] = breakdown_json(prediction.breakdown);
+  if (prediction.bubble) {
+    json["bubble"] = *prediction.bubble;
+    json["ideal_bubble"] = optional(prediction.ideal_bubble);
+  }
   json["steps"] = prediction.steps;
   json["simulated_steps"] = prediction.simulated_steps;
   json["first_step_s"] = optional_s(prediction.first_step);

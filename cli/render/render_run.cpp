@@ -15,6 +15,19 @@ namespace lockstep::cli {
 
 namespace {
 
+std::string shares_of_step(const Rehearsal& rehearsal) {
+  const Results& results = rehearsal.results;
+  const Preparation& preparation = rehearsal.run.preparation;
+  const auto in_pipeline = std::ssize(preparation.pipeline_ranks);
+  if (in_pipeline > 1) {
+    return fmt::format("{} per pipeline of {} x {}", *results.device_batch_size,
+                       plural(in_pipeline, "device"),
+                       plural(preparation.data_parallel_size, "pipeline"));
+  }
+  return fmt::format("{} per device x {}", *results.device_batch_size,
+                     plural(results.devices, "device"));
+}
+
 // Of the fullest step: where even that has fewer than the settings say, why.
 std::string samples_of_step(const Rehearsal& rehearsal) {
   const Results& results = rehearsal.results;
@@ -25,8 +38,7 @@ std::string samples_of_step(const Rehearsal& rehearsal) {
   const int64_t accumulated =
       trainer ? value_or(trainer->accumulate_grad_batches, int64_t{1}) : int64_t{1};
   const int64_t asked = configuration_of(rehearsal.run).effective_batch_size.value_or(0);
-  std::string parts = fmt::format("{} per device x {}", *results.device_batch_size,
-                                  plural(results.devices, "device"));
+  std::string parts = shares_of_step(rehearsal);
   if (*results.effective_batch_size >= asked) {
     parts += accumulated > 1 ? fmt::format(" x {} accumulated", accumulated) : "";
   } else if (accumulated > 1) {
@@ -86,6 +98,11 @@ std::string answers(const Rehearsal& rehearsal) {
       rate += " · " + number_text(*prediction.tokens_per_s) + " tokens/s";
     }
     out += line("throughput", rate);
+  }
+  if (prediction.bubble) {
+    out += line("bubble", percent_text(*prediction.bubble),
+                fmt::format("of a step its ranks idle on average, {} by the schedule alone",
+                            percent_text(prediction.ideal_bubble.value_or(0))));
   }
   out += memory_line(rehearsal) + host_line(rehearsal) + drive_line(rehearsal) +
          largest_batch(rehearsal.results.advice);

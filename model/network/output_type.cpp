@@ -1,5 +1,8 @@
 #include "model/network/output_type.hpp"
 
+#include <utility>
+#include <vector>
+
 namespace lockstep {
 
 namespace {
@@ -41,6 +44,29 @@ DType output_type(const Layer& layer, DType input, DType branch, const Computing
     case LayerKind::layer_norm: return types.layer_norm_is_fp32 ? DType::fp32 : input;
     default: return input;
   }
+}
+
+DType input_type_of(const Network& network, size_t layer, const ComputingTypes& types) {
+  struct Branch {
+    DType remembered;
+    DType aside;
+  };
+  std::vector<Branch> open;
+  DType current = is_floating(network.input_dtype) ? types.parameters : network.input_dtype;
+  for (size_t before = 0; before < layer; ++before) {
+    const Layer& each = network.layers[before];
+    if (each.kind == LayerKind::residual_begin) {
+      open.push_back({current, current});
+    } else if (each.kind == LayerKind::residual_shortcut) {
+      open.back().aside = std::exchange(current, open.back().remembered);
+    } else if (each.kind == LayerKind::residual_add) {
+      current = output_type(each, current, open.back().aside, types);
+      open.pop_back();
+    } else {
+      current = output_type(each, current, current, types);
+    }
+  }
+  return current;
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/core/dtype.hpp"
-#include "model/network/layer.hpp"
+#include "model/network/network.hpp"
 
 namespace lockstep {
 
@@ -23,5 +23,8 @@ bool is_product(LayerKind kind);
 /// list (bias, embeddings, a sum of two branches) in the wider type of its operands; all else
 /// (ReLU, GELU, batch norm, pooling, dropout) in the type of its input.
 DType output_type(const Layer& layer, DType input, DType branch, const ComputingTypes& types);
+
+/// The type of what a layer of the network gets as its input.
+DType input_type_of(const Network& network, size_t layer, const ComputingTypes& types);
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,6 +84,11 @@ struct StrategyEntry {
   /// one process does all, by `traits.layout`.
   std::function<TrainerMembership(const StrategyArguments& arguments, const Place& place)>
       membership{};
+
+  /// The part of a step in which the ranks of a pipeline idle by its schedule alone; nothing: it
+  /// has one rank. Null: the strategy has no pipeline.
+  std::function<std::optional<double>(const StrategyArguments& arguments, int32_t world_size)>
+      ideal_bubble{};
 
   TrainerMembership membership_of(const StrategyArguments& arguments, const Place& place) const;
   /// Of one of its classes; those of `class_name` for every other name.

@@ -17,7 +17,9 @@ struct TrainerMembership {
   /// that compute one replica together have the same index.
   int32_t data_parallel_size = 1;
   int32_t data_parallel_index = 0;
-  bool runs_trainer = true;  ///< false: a server, which `Strategy::serve` runs
+  bool counts_samples = true;  ///< of the ranks with one index, one counts what they are trained on
+  int64_t batch_size_multiple = 1;  ///< by which a batch must be divisible
+  bool runs_trainer = true;         ///< false: a server, which `Strategy::serve` runs
 
   static TrainerMembership of_one_process() { return {}; }
   static TrainerMembership of_every_rank(const Place& place) {

@@ -42,6 +42,8 @@ struct StrategyTraits {
   ManualClipping manual_clipping = ManualClipping::clips;
   /// Its engine counts micro-batches and divides the loss by them, whatever Lightning does beside.
   bool accumulates_itself = false;
+  /// The forward of a training runs the backward, too: the schedule of a pipeline does both.
+  bool backward_in_forward = false;
   bool scales_loss_itself = false;  ///< under fp16, with a scaler that is modelled
   bool has_host_optimizer = false;  ///< DeepSpeedCPUAdam
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x

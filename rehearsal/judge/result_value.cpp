@@ -126,6 +126,7 @@ Found prediction_value(const std::string& name, const Prediction& prediction) {
   if (name == "mfu") {
     return some(prediction.mfu, prediction.implausible_mfu ? "it came out above 1" : no_step);
   }
+  if (name == "bubble") return some(prediction.bubble, "there is no pipeline");
   if (name == "gpu_utilization") {
     const Breakdown& parts = prediction.breakdown;
     const Time span = parts.whole();
@@ -176,12 +177,7 @@ bool is_time(const ResultName& name) {
 
 }  // namespace
 
-std::string not_there_yet(const std::string& name) {
-  if (name == "bubble") {
-    return "no strategy here has a pipeline yet";
-  }
-  return "";
-}
+std::string not_there_yet(const std::string& /*name*/) { return ""; }
 
 std::vector<std::string> transfer_names(const Results& results) {
   std::vector<std::string> names = operation_names();

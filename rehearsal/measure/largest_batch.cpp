@@ -25,8 +25,11 @@ struct Point {
 
 class Search {
  public:
-  Search(Prober& prober, Advice& advice)
-      : prober_(prober), advice_(advice), limit_(prober.largest_listed()) {}
+  Search(Prober& prober, Advice& advice, int64_t multiple)
+      : prober_(prober),
+        advice_(advice),
+        multiple_(multiple),
+        limit_(prober.largest_listed() / multiple) {}
 
   void run(int64_t first) {
     for (int64_t next = first; next > 0; next = next_size()) {
@@ -34,9 +37,10 @@ class Search {
         tell_end_of_budget();
         return;
       }
-      const Probe short_run = prober_.probe(prober_.with_batch_size(next));
+      const Probe short_run = prober_.probe(prober_.with_batch_size(next * multiple_));
       if (!short_run.failure.empty()) {
-        advice_.why_no_batch_size = fmt::format("with batch_size {} {}", next, short_run.failure);
+        advice_.why_no_batch_size =
+            fmt::format("with batch_size {} {}", next * multiple_, short_run.failure);
         return;
       }
       if (prober_.stopped()) {
@@ -45,7 +49,7 @@ class Search {
       note(next, short_run);
     }
     if (bad_ > 0) {
-      advice_.largest_batch_size = good_;
+      advice_.largest_batch_size = good_ * multiple_;
     }
   }
 
@@ -91,12 +95,13 @@ class Search {
   void tell_end_of_budget() {
     if (!prober_.stopped()) {
       advice_.why_no_batch_size = prober_.why_not_affordable();
-      advice_.why_no_batch_size += good_ > 0 ? fmt::format("; {} fits", good_) : "";
+      advice_.why_no_batch_size += good_ > 0 ? fmt::format("; {} fits", good_ * multiple_) : "";
     }
   }
 
   Prober& prober_;
   Advice& advice_;
+  int64_t multiple_;  ///< sizes below are so many times smaller than batches
   int64_t limit_;
   int64_t good_ = 0;
   int64_t bad_ = 0;  ///< 0: none yet
@@ -113,8 +118,9 @@ void find_largest_batch(Prober& prober, Advice& advice) {
     return;
   }
   const int64_t own = prober.loader()->batch_size->value;
+  const int64_t multiple = prober.rehearsal().run.preparation.batch_size_multiple;
   if (prober.may_list(own)) {
-    Search(prober, advice).run(own);
+    Search(prober, advice, multiple).run(std::max<int64_t>(1, own / multiple));
   }
 }
 

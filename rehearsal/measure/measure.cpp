@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/strategy/local_model/replica_sites.hpp"
 #include "rehearsal/measure/breakdown.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
@@ -13,7 +14,8 @@ namespace {
 
 bool begins_forward(const Row& row) {
   return row.row == RowKind::op && row.kind == OpKind::compute &&
-         (row.kernel == Kernel::layer_forward || row.kernel == Kernel::loss_forward);
+         (row.kernel == Kernel::layer_forward || row.kernel == Kernel::loss_forward ||
+          (row.kernel == Kernel::timed && row.site == site_id(replica_sites::layer_forward)));
 }
 
 const DeviceMemory* fullest(const std::map<DeviceId, DeviceMemory>& devices) {
@@ -130,6 +132,18 @@ void rate(const OneRun& run, const AllSteps& all, const SteadySpan& span, Result
   }
 }
 
+std::optional<double> bubble_of(const OneRun& run, const SteadyStep& steady) {
+  const std::vector<int32_t>& ranks = run.preparation.pipeline_ranks;
+  double idle_s = 0;
+  for (const int32_t rank : ranks) {
+    idle_s += seconds(breakdown_of(*run.result.journal, rank, steady.begin, steady.end).idle);
+  }
+  const double step_s = seconds(steady.end - steady.begin);
+  return ranks.empty() || step_s <= 0
+             ? std::nullopt
+             : std::optional(idle_s / static_cast<double>(ranks.size()) / step_s);
+}
+
 void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& steady,
                    const std::vector<int64_t>& samples, Results& results) {
   Prediction& prediction = results.prediction;
@@ -139,6 +153,8 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
   prediction.steady = steady.steady;
   prediction.first_step = steps.front().finish;
   prediction.breakdown = breakdown_of(journal, 0, steady.begin, steady.end);
+  prediction.ideal_bubble = run.preparation.ideal_bubble;
+  prediction.bubble = bubble_of(run, steady);
   if (!results.effective_batch_size) {
     return;  // ranks have batches of their own
   }

@@ -127,7 +127,7 @@ Scenario Prober::base() const {
 }
 
 int64_t Prober::samples_for(int64_t batch_size) const {
-  const int64_t ranks = rehearsal_.run.preparation.options.world_size;
+  const int64_t ranks = rehearsal_.run.preparation.data_parallel_size;
   return batch_size * ranks * accumulated() * (steps + 1);
 }
 

@@ -61,11 +61,11 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"HorovodStrategy", ""},
     {"bagua", ""},
     {"BaguaStrategy", ""},
+    {"PipelineStrategy", ""},
     {"MegatronStrategy",
      "tensor_model_parallel_size:int pipeline_model_parallel_size:int "
      "virtual_pipeline_model_parallel_size:int context_parallel_size:int "
      "sequence_parallel:bool"},
-    {"PipelineStrategy", "schedule:text n_microbatches:int stages:int"},
     {"ParameterServerStrategy", "mode:text servers:int max_staleness:int"},
 });
 

@@ -5,28 +5,34 @@
 namespace lockstep {
 
 Program verify_parameters(Rank& rank, const Replica& replica) {
+  return verify_parameters(rank, replica, {}, rank.world_size());
+}
+
+// Of a stage of a pipeline those that it holds.
+Program verify_parameters(Rank& rank, const Replica& replica, ReducingGroup group, int32_t ranks) {
   int64_t count = 0;
   int64_t dimensions = 0;
-  for (const Replica::Parameter& parameter : replica.parameters()) {
-    if (parameter.trainable) {
+  for (size_t index = 0; index < replica.parameters().size(); ++index) {
+    const Replica::Parameter& parameter = replica.parameters()[index];
+    if (parameter.trainable && group.reduces(replica, index)) {
       ++count;
       dimensions += std::ssize(replica.network().parameter(parameter.place).shape);
     }
   }
   const Purpose purpose = replica.plan().numerics ? Purpose::metric : Purpose::communication;
   const Slice own = rank.allocate(purpose, DType::int64, 1);
-  const Slice all = rank.allocate(purpose, DType::int64, rank.world_size());
+  const Slice all = rank.allocate(purpose, DType::int64, ranks);
   rank.write(own, Values::of(DType::int64, {static_cast<double>(count)}));
-  const Ticket counted = rank.all_gather(
-      world_group, own, all, {communication_stream, {}, site_id(ddp_sites::count_parameters)});
+  const Ticket counted =
+      rank.all_gather(group.group, own, all, {group.on, {}, site_id(ddp_sites::count_parameters)});
   co_await rank.settle(counted);
   rank.release(own);
   rank.release(all);
 
   // Sizes and strides.
   const Slice shapes = rank.allocate(Purpose::communication, DType::int64, 2 * dimensions);
-  const Ticket compared = rank.broadcast(
-      world_group, shapes, 0, {communication_stream, {}, site_id(ddp_sites::compare_shapes)});
+  const Ticket compared = rank.broadcast(group.group, shapes, group.first_rank,
+                                         {group.on, {}, site_id(ddp_sites::compare_shapes)});
   co_await rank.settle(compared);
   rank.release(shapes);
 }

@@ -185,8 +185,8 @@ Ticket Reducer::exchange(Rank& rank, size_t index) {
   Bucket& bucket = buckets_[index];
   if (hook_ == nullptr) {
     reduced_bytes_.push_back(bucket.flat.bytes());
-    return rank.all_reduce(world_group, bucket.flat, Reduction::sum,
-                           {communication_stream, {bucket.filled}, site_id(reduce_bucket)});
+    return rank.all_reduce(group_.group, bucket.flat, Reduction::sum,
+                           {group_.on, {bucket.filled}, site_id(reduce_bucket)});
   }
   FullBucket full{.index = index,
                   .is_last = index + 1 == buckets_.size(),
@@ -216,8 +216,8 @@ Program Reducer::reduce_used_map(Rank& rank) {
 }
 
 void Reducer::launch_used_map(Rank& rank) {
-  used_map_reduced_ = rank.all_reduce(world_group, used_map_, Reduction::sum,
-                                      {communication_stream, {}, site_id(reduce_map)});
+  used_map_reduced_ = rank.all_reduce(group_.group, used_map_, Reduction::sum,
+                                      {group_.on, {}, site_id(reduce_map)});
 }
 
 // Out of the buckets
@@ -341,8 +341,8 @@ Program Reducer::reduce_zeros(Rank& rank) {
     call.scalars = {&zero, 1};
     call.memory_traffic = bucket.flat.bytes();
     const Ticket filled = rank.compute(call, {replica_->compute(), {}, site_id(fill_bucket)});
-    reduced.push_back(rank.all_reduce(world_group, zeros.back(), Reduction::sum,
-                                      {communication_stream, {filled}, site_id(reduce_bucket)}));
+    reduced.push_back(rank.all_reduce(group_.group, zeros.back(), Reduction::sum,
+                                      {group_.on, {filled}, site_id(reduce_bucket)}));
   }
   co_await rank.settle_all(reduced);
   for (const Slice& each : zeros) {

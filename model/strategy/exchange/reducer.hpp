@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,6 +19,20 @@ struct ReducerOptions {
   std::optional<Bytes> bucket_cap;  ///< none: 25 MiB, and 1 MiB for the bucket that is ready first
 };
 
+/// Ranks that hold the same layers, of which one reducer or more reduce the gradients.
+struct ReducingGroup {
+  GroupId group = world_group;
+  int32_t first_rank = 0;              ///< global: whose order of buckets is everybody's
+  StreamId on = communication_stream;  ///< of their communicator
+  size_t first_layer = 0;
+  size_t end_layer = std::numeric_limits<size_t>::max();
+
+  bool reduces(const Replica& replica, size_t parameter) const {
+    const size_t layer = replica.parameters()[parameter].place.layer;
+    return replica.holds(parameter) && first_layer <= layer && layer < end_layer;
+  }
+};
+
 /// The buckets of DDP: how gradients get into them while backward runs, the order in which they are
 /// averaged over the ranks, and how the averages get out (PyTorch's Reducer, reducer.cpp).
 class Reducer {
@@ -25,6 +40,8 @@ class Reducer {
   /// `hook`: exchanges the buckets in place of an all_reduce; null: none.
   Reducer(Replica& replica, const ReducerOptions& options, BucketHook* hook = nullptr);
 
+  /// Of a model that ranks divide among them: before allocate().
+  void reduce_within(const ReducingGroup& group) { group_ = group; }
   /// Allocates the buckets of the first iteration. The replica has its memory already.
   void allocate(Rank& rank);
   /// Frees all buckets; gradients that are views of them become None.
@@ -106,6 +123,7 @@ class Reducer {
 
   Replica* replica_;
   ReducerOptions options_;
+  ReducingGroup group_;
   BucketHook* hook_;
   std::vector<size_t> trainable_;  ///< indices into Replica::parameters()
   std::vector<Place> places_;      ///< by parameter

@@ -35,7 +35,7 @@ std::vector<size_t> order_in(const Values& received, int64_t count) {
 void Reducer::allocate(Rank& rank) {
   places_.resize(replica_->parameters().size());
   for (size_t index = 0; index < replica_->parameters().size(); ++index) {
-    if (replica_->parameters()[index].trainable) {
+    if (replica_->parameters()[index].trainable && group_.reduces(*replica_, index)) {
       places_[index].position = trainable_.size();
       trainable_.push_back(index);
     }
@@ -134,7 +134,7 @@ Program Reducer::rebuild_buckets(Rank& rank) {
   }
   rank.write(order, own);
   const Ticket ordered =
-      rank.broadcast(world_group, order, 0, {communication_stream, {}, site_id(send_order)});
+      rank.broadcast(group_.group, order, group_.first_rank, {group_.on, {}, site_id(send_order)});
   co_await rank.settle(ordered);
   const std::vector<size_t> ready = order_in(rank.read(order), count);
   const Bytes cap = options_.bucket_cap.value_or(default_cap);
@@ -142,7 +142,7 @@ Program Reducer::rebuild_buckets(Rank& rank) {
   const BucketAssignment assignment = assign_buckets(bucketed_tensors(), ready, limits);
   const Slice sizes = rank.allocate(Purpose::communication, DType::int32, std::ssize(assignment));
   const Ticket sized =
-      rank.broadcast(world_group, sizes, 0, {communication_stream, {}, site_id(send_sizes)});
+      rank.broadcast(group_.group, sizes, group_.first_rank, {group_.on, {}, site_id(send_sizes)});
   co_await rank.settle(sized);
   rank.release(order);
   rank.release(sizes);

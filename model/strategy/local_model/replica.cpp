@@ -47,6 +47,9 @@ void Replica::allocate(Rank& rank, uint64_t variant) {
   }
   owns_parameters_ = true;
   for (size_t index = 0; index < parameters_.size(); ++index) {
+    if (!holds(index)) {
+      continue;
+    }
     const ParameterPlace place = parameters_[index].place;
     Slice& value = parameters_[index].tensor.value;
     value = rank.allocate(Purpose::parameter, plan_->parameter_dtype,
@@ -91,7 +94,7 @@ Values Replica::initial_value(size_t parameter, uint64_t variant) const {
 void Replica::allocate_buffers(Rank& rank) {
   owns_buffers_ = true;
   for (size_t layer = 0; layer < network().layers.size(); ++layer) {
-    for (size_t tensor = 0; tensor < buffers_of_[layer].size(); ++tensor) {
+    for (size_t tensor = 0; holds_layer(layer) && tensor < buffers_of_[layer].size(); ++tensor) {
       Slice& value = buffers_[buffers_of_[layer][tensor]].value;
       value = rank.allocate(Purpose::parameter, value.dtype, value.elements, device_);
       if (writes_values()) {
@@ -126,14 +129,14 @@ void Replica::release(Rank& rank) {
   }
   kept_.clear();
   forget_optimizer(rank);
-  for (Parameter& parameter : parameters_) {
-    forget_gradient(rank, parameter);
-    if (owns_parameters_) {
-      rank.release(parameter.tensor.value);
+  for (size_t index = 0; index < parameters_.size(); ++index) {
+    forget_gradient(rank, parameters_[index]);
+    if (owns_parameters_ && holds(index)) {
+      rank.release(parameters_[index].tensor.value);
     }
   }
   for (const Buffer& buffer : buffers_) {
-    if (owns_buffers_) {
+    if (owns_buffers_ && holds_layer(buffer.layer)) {
       rank.release(buffer.value);
     }
   }
@@ -175,8 +178,9 @@ void Replica::ensure_gradient(Rank& rank, Parameter& parameter) {
 }
 
 void Replica::fill_missing_gradients(Rank& rank) {
-  for (Parameter& parameter : parameters_) {
-    if (parameter.trainable && parameter.tensor.gradient.buffer == no_buffer) {
+  for (size_t index = 0; index < parameters_.size(); ++index) {
+    Parameter& parameter = parameters_[index];
+    if (parameter.trainable && holds(index) && parameter.tensor.gradient.buffer == no_buffer) {
       ensure_gradient(rank, parameter);
       fill_with_zeros(rank, parameter.tensor.gradient);
     }
@@ -240,7 +244,7 @@ Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId 
   const bool shares_norm = owned != nullptr && owned->norm.has_value();
   for (size_t index = 0; index < parameters_.size(); ++index) {
     Parameter& parameter = parameters_[index];
-    if (!parameter.trainable || !is_held_by(options.optimizer, parameter)) {
+    if (!parameter.trainable || !is_held_by(options.optimizer, parameter) || !holds(index)) {
       continue;
     }
     const bool is_own = owned == nullptr || owned->owns[index];

@@ -23,6 +23,9 @@ struct BackwardPass {
   StepOptions applied_to(const StepOptions& options) const;
 };
 
+/// Which gradients a layer's backward computes: the halves may come apart, weights after the input.
+enum class BackwardHalf : uint8_t { both, input, weights };
+
 /// One copy of the model on one device of one rank, and how its layers run there: what strategies
 /// compose. All device work goes to the compute stream of the device, in program order.
 class Replica {
@@ -41,6 +44,15 @@ class Replica {
   };
 
   Replica(const TrainingPlan& plan, DeviceId device);
+
+  /// A stage of a pipeline: only layers for which `layers` says so have parameters and buffers
+  /// here, a weight that such a layer is tied to among them. The others never get memory. Before
+  /// any allocation.
+  void hold_only(const std::vector<bool>& layers);
+  /// Whether it has this one of parameters().
+  bool holds(size_t parameter) const {
+    return held_parameters_.empty() || held_parameters_[parameter];
+  }
 
   /// Allocates parameters and buffers; with numerics also gives them their first values, which are
   /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
@@ -71,6 +83,21 @@ class Replica {
   void forward_layer(Rank& rank, size_t layer, const StepOptions& options);
   Ticket end_forward(Rank& rank, const StepOptions& options);
   bool runs(size_t layer, const StepOptions& options) const;
+
+  /// The forward of some layers alone, in steps: begin_part, forward_layer for each, and end_part,
+  /// or end_forward where the loss is behind them (replica_parts.cpp).
+  struct Part {
+    std::optional<Slice> input{};  ///< what the layer before gave; it outlives the forward
+    bool has_loss = false;
+  };
+  void begin_part(Rank& rank, const Batch& batch, const StepOptions& options, const Part& part);
+  void end_part(Rank& rank, const StepOptions& options);
+  /// The backward of a part without loss begins with the gradient of its output, in memory that
+  /// outlives it; backward() of its layers follows.
+  void begin_backward_of_part(const Slice& gradient) { now_.gradient = gradient; }
+  /// With numerics: what the backward of its layers has given for the one before. The caller frees
+  /// it.
+  Slice take_input_gradient();
 
   /// The number of the last forward; each has its own.
   int64_t last_forward() const { return now_.number; }
@@ -105,7 +132,8 @@ class Replica {
   bool passes_gradient_on(size_t layer) const { return wants_input_gradient(layer); }
   /// Fills (adds into) the gradients of the layer's parameters. The forward of a checkpointed
   /// segment runs again before the first backward of its layers.
-  Ticket backward(Rank& rank, size_t layer);
+  /// With `input` what the other half needs is kept until it comes.
+  Ticket backward(Rank& rank, size_t layer, BackwardHalf half = BackwardHalf::both);
   /// The second forward in steps, so that a strategy may act between its layers: those that run
   /// again before the backward of this layer, in order. Each must then run, before backward().
   std::vector<size_t> begin_recomputation(size_t layer);
@@ -168,6 +196,7 @@ class Replica {
     Slice kept;                      ///< memory that the framework keeps for backward
     Slice recomputed;                ///< the same, of the forward that ran again
     Slice weight_copies;             ///< autocast's
+    Slice output_gradient;           ///< while the gradients of its weights are yet to come
     std::optional<size_t> residual;  ///< of residual layers: index into now_.residuals
     /// In a training: the segment whose forward runs again before its backward.
     const CheckpointedSegment* segment = nullptr;
@@ -214,7 +243,11 @@ class Replica {
   const Forward& forward_of(int64_t number) const;
   bool fills_gradients(const Forward& forward, size_t layer) const;
   void release_forward(Rank& rank, Forward& forward);
+  void begin_any_forward(Rank& rank, const Batch& batch, const StepOptions& options);
   void bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after);
+  Slice bring_input(Rank& rank, const Batch& batch, const StepOptions& options);
+  Slice bring_target(Rank& rank, const Batch& batch, const StepOptions& options);
+  void copy_to_device(Rank& rank, const Slice& host, const Slice& there, After after);
   void find_first_wanted_layer(const StepOptions& options);
   void run_layer(Rank& rank, size_t layer, bool training);
   std::optional<size_t> residual_of(size_t layer);
@@ -232,16 +265,19 @@ class Replica {
   void free_weight_copies(Rank& rank, bool training);
   Bytes backward_working_set(const LayerRun& run, Bytes made_gradients) const;
   Slice hold_for_loss_backward(Rank& rank);
-  Cost backward_cost(size_t layer) const;
+  Cost backward_cost(size_t layer, BackwardHalf half) const;
   std::span<LayerRun> runs_of(const CheckpointedSegment& segment);
   void forget_inside(Rank& rank, const CheckpointedSegment& segment);
   LayerRun& run_of(size_t layer);
   static void forget(Rank& rank, Slice& memory);
-  Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients);
+  Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
+                         BackwardHalf half);
+  std::vector<Slice> gradients_to_fill(Rank& rank, size_t layer, Bytes& made);
   void turn_to_shortcut(Rank& rank, Residual& residual);
   void allocate_buffers(Rank& rank);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
+  bool holds_layer(size_t layer) const { return held_layers_.empty() || held_layers_[layer]; }
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;
   bool wants_input_gradient(size_t layer) const { return layer > now_.first_wanted_layer; }
 
@@ -251,6 +287,8 @@ class Replica {
   std::vector<std::vector<size_t>> parameters_of_;  ///< by layer, all that its kernels read
   std::vector<std::vector<size_t>> trainable_of_;
   std::vector<std::vector<size_t>> buffers_of_;
+  std::vector<bool> held_layers_;      ///< empty: all
+  std::vector<bool> held_parameters_;  ///< the same, by parameter
   std::vector<Buffer> buffers_;
   Slice loss_;
   NetworkMemory memory_;

@@ -64,12 +64,9 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
   return done;
 }
 
-Ticket Replica::backward(Rank& rank, size_t layer) {
-  LayerRun& run = run_of(layer);
-  for (const size_t again : begin_recomputation(layer)) {
-    recompute(rank, again);
-  }
-  Bytes made{};
+// One for each parameter that the layer reads, no_buffer where it gets none; `made`: bytes of those
+// that did not exist.
+std::vector<Slice> Replica::gradients_to_fill(Rank& rank, size_t layer, Bytes& made) {
   const auto ensure_here = [&](Parameter& parameter) {
     made +=
         parameter.tensor.gradient.buffer == no_buffer ? parameter.tensor.value.bytes() : Bytes{};
@@ -91,9 +88,32 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
       gradients.push_back(Slice{no_buffer, parameter.tensor.value.dtype, 0, 0});
     }
   }
+  return gradients;
+}
+
+Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
+  LayerRun& run = run_of(layer);
+  const bool has_weights = !parameters_of_[layer].empty();
+  if (half == BackwardHalf::weights && !has_weights) {
+    return {};  // the other half was all of it
+  }
+  for (const size_t again : begin_recomputation(layer)) {
+    recompute(rank, again);
+  }
+  Bytes made{};
+  std::vector<Slice> gradients;
+  if (half == BackwardHalf::input) {
+    run.output_gradient = now_.gradient;
+    gradients.assign(parameters_of_[layer].size(), Slice{no_buffer, plan_->parameter_dtype, 0, 0});
+  } else {
+    gradients = gradients_to_fill(rank, layer, made);
+  }
   Slice working = hold(rank, Purpose::workspace, backward_working_set(run, made));
-  const Ticket done = backward_of_run(rank, run, std::move(gradients));
+  const Ticket done = backward_of_run(rank, run, std::move(gradients), half);
   forget(rank, working);
+  if (half == BackwardHalf::input && has_weights) {
+    return done;
+  }
   forget(rank, run.weight_copies);
   forget(rank, run.kept);
   forget(rank, run.recomputed);
@@ -104,13 +124,14 @@ Ticket Replica::backward(Rank& rank, size_t layer) {
 }
 
 // The network knows what never needs a gradient; its modules know what this forward leaves out.
-Replica::Cost Replica::backward_cost(size_t index) const {
+Replica::Cost Replica::backward_cost(size_t index, BackwardHalf half) const {
   const Layer& layer = network().layers[index];
   const bool changes = !network().modules.empty();
-  const bool input = !changes || wants_input_gradient(index);
+  const bool input = half != BackwardHalf::weights && (!changes || wants_input_gradient(index));
   const bool weight =
-      !changes || std::any_of(parameters_of_[index].begin(), parameters_of_[index].end(),
-                              [&](size_t each) { return wants_gradient(parameters_[each]); });
+      half != BackwardHalf::input &&
+      (!changes || std::any_of(parameters_of_[index].begin(), parameters_of_[index].end(),
+                               [&](size_t each) { return wants_gradient(parameters_[each]); }));
   Cost cost;
   for (const auto& [pass, counts] :
        {std::pair(Pass::input_gradient, input), std::pair(Pass::weight_gradient, weight)}) {
@@ -138,7 +159,8 @@ void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
   now_.gradient = narrowed;
 }
 
-Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients) {
+Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
+                                BackwardHalf half) {
   const Layer& layer = network().layers[run.layer];
   if (layer.kind == LayerKind::residual_shortcut) {
     turn_to_shortcut(rank, now_.residuals[*run.residual]);
@@ -147,10 +169,11 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   std::vector<Slice> reads;
   std::vector<Slice> writes;
   if (plan_->numerics) {
-    reads = {now_.gradient, run.input};
-    const bool wanted = wants_input_gradient(run.layer);
+    const bool is_late = half == BackwardHalf::weights;
+    reads = {is_late ? run.output_gradient : now_.gradient, run.input};
+    const bool wanted = !is_late && wants_input_gradient(run.layer);
     writes.push_back(wanted ? transient(rank, run.input.elements, run.input.dtype)
-                            : Slice{now_.gradient.buffer, now_.gradient.dtype, 0, 0});
+                            : Slice{reads.front().buffer, reads.front().dtype, 0, 0});
   }
   for (const size_t parameter : parameters_of_[run.layer]) {
     reads.push_back(parameters_[parameter].tensor.value);
@@ -159,7 +182,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     if (plan_->numerics || gradient.buffer != no_buffer) {
       writes.push_back(gradient.buffer != no_buffer
                            ? gradient
-                           : Slice{now_.gradient.buffer, now_.gradient.dtype, 0, 0});
+                           : Slice{reads.front().buffer, reads.front().dtype, 0, 0});
     }
   }
   if (plan_->numerics && run.residual) {
@@ -176,12 +199,13 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     now_.gradient = writes.front();
   }
   const auto* price = std::get_if<CostArguments>(&layer.arguments);
-  const Cost cost = backward_cost(run.layer);
+  const Cost cost = backward_cost(run.layer, half);
   const double samples = static_cast<double>(now_.samples);
   KernelCall call;
   call.kernel = price != nullptr ? Kernel::timed : Kernel::layer_backward;
   call.layer = static_cast<int32_t>(run.layer);
-  call.work = price != nullptr ? (price->backward * now_.samples).count() : cost.work;
+  const int64_t parts = half == BackwardHalf::both ? 1 : 2;  // a price says nothing of its halves
+  call.work = price != nullptr ? (price->backward * now_.samples).count() / parts : cost.work;
   call.computes_in = plan_->activation_dtype;
   call.memory_traffic = cost.memory_traffic;
   call.reads = reads;

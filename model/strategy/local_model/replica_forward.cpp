@@ -23,33 +23,46 @@ Values constant(const Values& like, double value) {
 
 }  // namespace
 
-void Replica::bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
+Slice Replica::bring_input(Rank& rank, const Batch& batch, const StepOptions& options) {
   const Network& net = network();
   const size_t first = options.modules.empty() ? 0 : options.modules.front();
-  now_.samples = batch.size();
-  const Layer& loss = net.loss_of(static_cast<int32_t>(now_.last_module));
+  const DType given = net.input_dtype_of(first);
+  const DType dtype = is_floating(given) ? plan_->parameter_dtype : given;
+  const int64_t elements = now_.samples * elements_of(net.input_of(first));
+  const Slice host = rank.allocate(Purpose::input, dtype, elements, host_device);
+  if (writes_values()) {
+    rank.write(host, batch_inputs(*plan_, batch, first));
+  }
+  return host;
+}
+
+Slice Replica::bring_target(Rank& rank, const Batch& batch, const StepOptions& options) {
+  const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
   const bool classes = has_class_targets(loss.kind);
   const int64_t outputs = elements_of(loss.input);
   const int64_t targets = classes ? outputs / loss.input.back() : outputs;
-  const DType given = net.input_dtype_of(first);
-  const DType input_dtype = is_floating(given) ? plan_->parameter_dtype : given;
-  const DType target_dtype = classes ? DType::int64 : plan_->parameter_dtype;
-  const int64_t input_elements = now_.samples * elements_of(net.input_of(first));
-  const Slice host_input = rank.allocate(Purpose::input, input_dtype, input_elements, host_device);
-  const Slice host_target =
-      rank.allocate(Purpose::input, target_dtype, now_.samples * targets, host_device);
+  const DType dtype = classes ? DType::int64 : plan_->parameter_dtype;
+  const Slice host = rank.allocate(Purpose::input, dtype, now_.samples * targets, host_device);
   if (writes_values()) {
     const Values goal = batch_targets(*plan_, batch, now_.last_module);
-    rank.write(host_input, batch_inputs(*plan_, batch, first));
-    rank.write(host_target, options.target ? constant(goal, *options.target) : goal);
+    rank.write(host, options.target ? constant(goal, *options.target) : goal);
   }
-  now_.input = rank.allocate(Purpose::input, input_dtype, input_elements, device_);
-  now_.target = rank.allocate(Purpose::input, target_dtype, now_.samples * targets, device_);
-  const SiteId site = site_id(replica_sites::bring_batch);
-  rank.copy(host_input, now_.input, {compute(), after, site});
-  rank.copy(host_target, now_.target, {compute(), after, site});
-  rank.release(host_input);
-  rank.release(host_target);
+  return host;
+}
+
+void Replica::copy_to_device(Rank& rank, const Slice& host, const Slice& there, After after) {
+  rank.copy(host, there, {compute(), after, site_id(replica_sites::bring_batch)});
+}
+
+void Replica::bring_batch(Rank& rank, const Batch& batch, const StepOptions& options, After after) {
+  const Slice input = bring_input(rank, batch, options);
+  const Slice target = bring_target(rank, batch, options);
+  now_.input = rank.allocate(Purpose::input, input.dtype, input.elements, device_);
+  now_.target = rank.allocate(Purpose::input, target.dtype, target.elements, device_);
+  copy_to_device(rank, input, now_.input, after);
+  copy_to_device(rank, target, now_.target, after);
+  rank.release(input);
+  rank.release(target);
   now_.transient = {now_.input, now_.target};
   now_.current = now_.input;
 }
@@ -95,13 +108,18 @@ Ticket Replica::forward(Rank& rank, const Batch& batch, const StepOptions& optio
   return end_forward(rank, options);
 }
 
-void Replica::begin_forward(Rank& rank, const Batch& batch, const StepOptions& options,
-                            After after) {
+void Replica::begin_any_forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   forget_forward(rank);
   now_.number = ++forwards_;
   now_.only_optimizer = options.only_optimizer;
   now_.last_module = options.modules.empty() ? 0 : options.modules.back();
   find_first_wanted_layer(options);
+  now_.samples = batch.size();
+}
+
+void Replica::begin_forward(Rank& rank, const Batch& batch, const StepOptions& options,
+                            After after) {
+  begin_any_forward(rank, batch, options);
   bring_batch(rank, batch, options, after);
 }
 

@@ -266,6 +266,28 @@ StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& 
   return choice;
 }
 
+std::vector<std::string> strategies_to_compare() {
+  return {"single_device",
+          "dp",
+          "ddp2",
+          "ddp",
+          "ddp_spawn",
+          "horovod",
+          "bagua",
+          "ddp_sharded",
+          "ddp_fully_sharded",
+          "fsdp_native",
+          "fsdp",
+          "fsdp_cpu_offload",
+          "ModelParallelStrategy",
+          "deepspeed_stage_1",
+          "deepspeed_stage_2",
+          "deepspeed_stage_2_offload",
+          "deepspeed_stage_3",
+          "deepspeed_stage_3_offload",
+          "PipelineStrategy"};
+}
+
 std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator) {
   if (accelerator == "ddp_cpu") {
     return NamedByAccelerator{"ddp_spawn", true};

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/strategy/registry.hpp"
 #include "model/trainer/framework/version.hpp"
@@ -46,6 +47,10 @@ struct StrategyChoice {
 /// that are not Lightning's pass unchanged.
 StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation,
                                const StrategyRegistry& registry);
+
+/// Names of strategies to try on one training, each of another kind, from one device to the most
+/// division. Versions of Lightning refuse some of them.
+std::vector<std::string> strategies_to_compare();
 
 /// A value of `accelerator` that names a strategy, as up to 1.6 it could; nothing: it names none.
 struct NamedByAccelerator {

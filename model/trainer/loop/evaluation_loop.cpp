@@ -119,6 +119,9 @@ Program EvaluationLoop::batches(const LoaderSettings& loader, int64_t batches_ma
     }
     training_.leave_if_terminated(progress.is_last_batch);
   }
+  if (!training_.membership().counts_samples) {
+    co_return;
+  }
   training_.log().samples.push_back(
       {sanity ? "sanity" : prefix(), progress.epoch, progress.dataloader_idx, {batches, number}});
 }

@@ -319,7 +319,9 @@ Program FitLoop::epoch() {
     progress.batches_that_stepped += steps ? 1 : 0;
     training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
   }
-  training_.log().samples.push_back({"train", progress.epoch, 0, {batches, number}});
+  if (training_.membership().counts_samples) {
+    training_.log().samples.push_back({"train", progress.epoch, 0, {batches, number}});
+  }
   const bool takes_over = co_await training_.strategy().join(training_.rank());
   if (takes_over) {
     training_.note_taken_over();

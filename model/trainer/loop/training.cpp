@@ -120,8 +120,10 @@ Program Training::run_main() {
 void Training::log_parameters() {
   const std::vector<HeldParameter> all = strategy_->held_parameters();
   const std::vector<Slice> whole = strategy_->replica().parameter_values();
-  log_.holds_parts = std::ranges::any_of(
-      all, [&whole](const HeldParameter& held) { return held.value != whole[held.parameter]; });
+  log_.holds_parts =
+      all.size() != whole.size() || std::ranges::any_of(all, [&whole](const HeldParameter& held) {
+        return held.value != whole[held.parameter];
+      });
   if (!program_.keeps_parameters) {
     return;
   }

@@ -80,6 +80,7 @@ class Training final : public TrainerScope {
   Strategy& strategy() { return *strategy_; }
   Interpreter& interpreter() { return interpreter_; }
   RankLog& log() { return log_; }
+  const TrainerMembership& membership() const { return membership_; }
   bool distributed() const { return membership_.trainers > 1; }
   bool has_hook(std::string_view name) const;
   /// Rows of the journal: how many batches a loop will run, and that it goes on to one more. Where

@@ -27,7 +27,7 @@ Program Training::training_batch(bool steps, bool begins_window) {
     engine_steps_ = ++micro_batches_ % window == 0;
   }
   synchronise_ = engine_steps_ || !strategy_->accumulates_without_exchange();
-  samples_since_update_ += batch_->size();
+  samples_since_update_ += membership_.counts_samples ? batch_->size() : 0;
   ++batches_since_update_;
   loss_factor_ = automatic ? 1.0 / static_cast<double>(window) : 1.0;
   if (automatic && program_.accumulates_itself) {
@@ -82,7 +82,8 @@ Program Training::run_closure() {
   const bool has_backward =
       own != nullptr &&
       find_reached_statement(*program_.scenario->program, *own, Kind::backward) != nullptr;
-  if (has_backward && closure_->begins_window) {
+  const bool fills_gradients = has_backward || program_.backward_in_forward;
+  if (fills_gradients && closure_->begins_window) {
     // A backward inside the hook fills gradients that zero_grad must not wipe out after it.
     co_await zero_grad_by_hook();
   }
@@ -94,7 +95,7 @@ Program Training::run_closure() {
   }
   co_await end_step("training_step_end", frame);
   if (!has_backward) {
-    if (closure_->begins_window) {
+    if (!fills_gradients && closure_->begins_window) {
       co_await zero_grad_by_hook();
     }
     if (has_loss) {
@@ -141,6 +142,12 @@ Program Training::backward(BackwardStart start, SiteId site) {
   }
   if (!clippings_.empty()) {
     interpreter_.lack(site, "a backward between clip_gradients and optimizer_step is not modelled");
+  }
+  if (program_.backward_in_forward && (start.of_loss != 1 || !start.of_output.empty())) {
+    interpreter_.lack(site,
+                      "a pipeline whose step returns something else than its loss is not "
+                      "modelled",
+                      "return the loss as it is");
   }
   StepOptions options = step_options();
   if (!kept_forwards_.empty()) {

@@ -84,6 +84,7 @@ struct TrainingProgram {
   StrategyFactory make_strategy;
   std::function<TrainerMembership(const Place& place)> membership;
   bool accumulates_itself = false;                         ///< the strategy does
+  bool backward_in_forward = false;                        ///< of the strategy
   ManualClipping manual_clipping = ManualClipping::clips;  ///< of the strategy
   std::string_view gathers_parameters{};                   ///< StrategyTraits
   std::optional<GradientClipping> clips_as{};              ///< of a step for which nothing is asked

@@ -266,6 +266,12 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
   if (!program_.uses_output && !named) {
     co_return;
   }
+  if (program_.backward_in_forward) {
+    interpreter_.lack(statement == nullptr ? no_site : site_of(*statement),
+                      "the output of a pipeline, which its last stage alone has in parts, is not "
+                      "modelled",
+                      "use the loss");
+  }
   std::vector<int64_t> shape = {batch_->size()};
   const Shape& of_sample = strategy_->copy(part_).output_shape();
   shape.insert(shape.end(), of_sample.begin(), of_sample.end());

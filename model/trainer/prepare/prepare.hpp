@@ -97,7 +97,10 @@ struct Preparation {
   GradientClipping gradient_clipping;  ///< of the strategy's own configuration, else the Trainer's
   std::optional<GradientClipping> configured_clipping;  ///< of the former, where it fixes it
   std::string strategy;  ///< its name in output, such as deepspeed_stage_2; empty: no trainer
-  int32_t data_parallel_size = 1;   ///< of TrainerMembership
+  std::optional<double> ideal_bubble;   ///< of a pipeline's schedule
+  std::vector<int32_t> pipeline_ranks;  ///< of the first pipeline; empty: there is none
+  int64_t batch_size_multiple = 1;      ///< of TrainerMembership
+  int32_t data_parallel_size = 1;       ///< of TrainerMembership
   std::string registered_strategy;  ///< the name of its entry in the registry, such as deepspeed
   bool gloo = false;                ///< the backend of the process group, else NCCL
   Version lightning{};              ///< that is followed

@@ -219,6 +219,25 @@ void name_wrong_arguments(Preparation& preparation, const StrategyEntry& entry,
   }
 }
 
+void note_membership(Preparation& preparation, const StrategyEntry& entry,
+                     const TrainingProgram& program) {
+  Place place;
+  place.world_size = preparation.options.world_size;
+  const TrainerMembership first = program.membership(place);
+  preparation.data_parallel_size = first.data_parallel_size;
+  preparation.batch_size_multiple = first.batch_size_multiple;
+  if (!entry.ideal_bubble) {
+    return;
+  }
+  preparation.ideal_bubble = entry.ideal_bubble(program.strategy_arguments, place.world_size);
+  for (int32_t rank = 0; preparation.ideal_bubble && rank < place.world_size; ++rank) {
+    place.rank = RankId{static_cast<uint32_t>(rank)};
+    if (program.membership(place).data_parallel_index == first.data_parallel_index) {
+      preparation.pipeline_ranks.push_back(rank);
+    }
+  }
+}
+
 // False where it cannot take its arguments, which becomes a problem.
 bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
                   const TrainingProgram& program) {
@@ -230,9 +249,7 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   // One entry may stand for several strategies: "deepspeed" for each of its stages.
   const std::string_view name = made.strategy->name();
   preparation.registered_strategy = entry.name;
-  Place first;
-  first.world_size = preparation.options.world_size;
-  preparation.data_parallel_size = program.membership(first).data_parallel_size;
+  note_membership(preparation, entry, program);
   preparation.strategy = name.starts_with(entry.name) ? name : entry.name;
   preparation.configured_clipping = made.strategy->configured_clipping();
   preparation.gradient_clipping =
@@ -242,8 +259,16 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   return true;
 }
 
+void take_entry(const StrategyEntry& entry, TrainingProgram& program) {
+  program.make_strategy = entry.make;
+  program.membership = [entry, arguments = program.strategy_arguments](const Place& place) {
+    return entry.membership_of(arguments, place);
+  };
+}
+
 void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
   program.accumulates_itself = traits.accumulates_itself;
+  program.backward_in_forward = traits.backward_in_forward;
   program.manual_clipping = traits.manual_clipping;
   program.gathers_parameters = traits.gathers_parameters;
 }
@@ -291,10 +316,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   program->repetition = repetition_of(*program);
   preparation.repetition = program->repetition;
   add_sites_of(*entry, program->plan, preparation.sites);
-  program->make_strategy = entry->make;
-  program->membership = [of = *entry, arguments = program->strategy_arguments](const Place& place) {
-    return of.membership_of(arguments, place);
-  };
+  take_entry(*entry, *program);
   program->clips_as = world.clips_as;
   take_traits(entry->traits, *program);
   check_trainable(preparation, *program);

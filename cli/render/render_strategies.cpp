@@ -1,0 +1,145 @@
+#include "cli/render/render_strategies.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "properties/finding.hpp"
+#include "rehearsal/outcome.hpp"
+#include "rehearsal/run/node_memory.hpp"
+#include "rehearsal/text/number_text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+struct Columns {
+  std::string name, throughput, step_time, memory, transferred, verdict;
+};
+
+constexpr Columns titles_of_run() {
+  return {"strategy", "samples/s", "step time", "memory per GPU", "moved in a step", ""};
+}
+
+const RankResults* fullest(const Rehearsal& rehearsal) {
+  const auto found = std::ranges::max_element(rehearsal.results.ranks, {},
+                                              [](const auto& rank) { return rank.memory.peak; });
+  return found == rehearsal.results.ranks.end() ? nullptr : &*found;
+}
+
+// Of the rank that moves most.
+Bytes moved_in_a_step(const Rehearsal& rehearsal) {
+  Bytes most{};
+  for (const RankResults& rank : rehearsal.results.ranks) {
+    Bytes bytes{};
+    for (const TransferCount& transfer : rank.transfers) {
+      bytes += Bytes(transfer.bytes);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+// The first problem or error, without a second sentence.
+std::string first_reason(const Rehearsal& rehearsal) {
+  for (const Finding& finding : rehearsal.findings) {
+    if (finding.level == Level::error) {
+      return (finding.code.empty() ? "" : finding.code + ": ") + finding.title;
+    }
+  }
+  for (const Problem& problem : rehearsal.problems) {
+    if (problem.kind == Problem::Kind::invalid || problem.kind == Problem::Kind::unsupported ||
+        problem.kind == Problem::Kind::refused) {
+      return problem.message;
+    }
+  }
+  return rehearsal.undecided;
+}
+
+std::string verdict_without_figures(const Rehearsal& rehearsal) {
+  const std::string reason = first_reason(rehearsal);
+  const auto with = [&](const std::string& verdict) {
+    return reason.empty() ? verdict : verdict + ": " + reason;
+  };
+  switch (outcome_of(rehearsal)) {
+    case Outcome::predicted: return "";
+    case Outcome::refused: return with("refused");
+    case Outcome::invalid: return with("not possible");
+    case Outcome::unsupported: return with("not modelled");
+    case Outcome::undecided: return with("undecided");
+    case Outcome::out_of_memory: {
+      const RankResults* rank = fullest(rehearsal);
+      return rank == nullptr || rank->memory.capacity == Bytes::max()
+                 ? "does not fit"
+                 : fmt::format("does not fit in {}", bytes_text(rank->memory.capacity.count()));
+    }
+    case Outcome::hangs: return with("hangs");
+    case Outcome::raises: return with("raises");
+  }
+  return "";
+}
+
+// "LS306 x 2, LS305", errors and warnings; what a run on one device would give differently is
+// LS306.
+std::string found_in(const Rehearsal& rehearsal) {
+  std::vector<std::string> codes;
+  for (const Finding& finding : rehearsal.findings) {
+    const std::string code = finding.code.empty() ? "an error" : finding.code;
+    if (finding.level != Level::note && std::ranges::find(codes, code) == codes.end()) {
+      codes.push_back(code);
+    }
+  }
+  return codes.empty() ? "no findings" : fmt::format("{}", fmt::join(codes, ", "));
+}
+
+Columns columns_of(const UnderStrategy& row, bool verified) {
+  const Rehearsal& rehearsal = *row.rehearsal;
+  const std::string without = verdict_without_figures(rehearsal);
+  const RankResults* rank = fullest(rehearsal);
+  if (!without.empty() || rank == nullptr) {
+    return {row.name, "-", "-", "-", "-", without.empty() ? "nothing is trained" : without};
+  }
+  const Prediction& prediction = rehearsal.results.prediction;
+  return {row.name,
+          prediction.samples_per_s ? number_text(*prediction.samples_per_s) : "-",
+          prediction.step_time ? time_text(prediction.step_time->count()) : "-",
+          bytes_text(rank->memory.peak.count()),
+          bytes_text(moved_in_a_step(rehearsal).count()),
+          verified ? found_in(rehearsal) : ""};
+}
+
+}  // namespace
+
+std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verified,
+                              const Style& style) {
+  std::vector<Columns> lines{titles_of_run()};
+  lines.front().verdict = verified ? "found" : "";
+  for (const UnderStrategy& row : rows) {
+    lines.push_back(columns_of(row, verified));
+  }
+  const auto width = [&](std::string Columns::*column) {
+    size_t widest = 0;
+    for (const Columns& line : lines) {
+      widest = std::max(widest, (line.*column).size());
+    }
+    return widest;
+  };
+  const size_t name = width(&Columns::name);
+  const size_t throughput = width(&Columns::throughput);
+  const size_t step = width(&Columns::step_time);
+  const size_t memory = width(&Columns::memory);
+  const size_t moved = width(&Columns::transferred);
+  std::string text = style.strong("The same training under each strategy") + "\n";
+  for (const Columns& line : lines) {
+    const std::string left =
+        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name, line.throughput,
+                    throughput, line.step_time, step, line.memory, memory, line.transferred, moved);
+    text += line.verdict.empty() ? left + "\n" : left + "  " + line.verdict + "\n";
+  }
+  text +=
+      "  moved in a step: sent and received by the rank that moves most, as its calls count it\n";
+  return text;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/render/style.hpp"
+#include "rehearsal/rehearsal.hpp"
+
+namespace lockstep::cli {
+
+/// One training under a strategy, by the name that was asked for.
+struct UnderStrategy {
+  std::string name;
+  const Rehearsal* rehearsal = nullptr;
+};
+
+/// One line a strategy: throughput, step time, memory and what a rank sends and receives in a step,
+/// with `verified` what was found; or why there is no prediction, in the framework's words.
+std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verified,
+                              const Style& style);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,278 @@
+#include "model/strategy/pipeline/pipeline.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/core/ensure.hpp"
+#include "model/network/output_type.hpp"
+#include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/pipeline/pipeline_sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view activations_sent = "activations_sent";
+constexpr std::string_view gradients_sent = "gradients_sent";
+constexpr std::string_view gradients_reduced = "gradients_reduced";
+
+/// torch.tensor_split: the first pieces have one sample more where they are not equal.
+std::vector<int64_t> split_lengths(int64_t samples, int64_t pieces) {
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < pieces; ++i) {
+    lengths.push_back(samples / pieces + (i < samples % pieces ? 1 : 0));
+  }
+  return lengths;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(const TrainingPlan& plan, PipelinePlan pipeline)
+    : DistributedStrategy(plan),
+      pipeline_(std::move(pipeline)),
+      replica_(plan, DeviceId{0}),
+      transfers_({data_to_devices, activations_sent, gradients_sent}) {}
+
+// One step
+
+// 1. The batch becomes micro-batches. 2. They go forth and back through the stages in the order of
+// the schedule. 3. Gradients and losses of all micro-batches become means.
+Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
+  // The host runs at most one step ahead of the device.
+  co_await rank.settle(loss_ready_);
+  for (auto& [stage, reducer] : reducers_) {
+    co_await reducer.settle(rank);
+    if (options.training) {
+      co_await reducer.rebuild_buckets(rank);  // once
+    }
+  }
+  transfers_.begin_forward(options.training);
+  const std::vector<Batch> batches = micro_batches_of(batch);
+  const bool is_first = !std::exchange(has_met_, true);
+  if (is_first && shape().ranks > 1) {
+    co_await meet_neighbours(rank);
+    co_await send_shapes(rank);
+  }
+  for (const int32_t stage : own_stages_) {
+    backwards_left_[stage] = shape().micro_batches;
+  }
+  co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches, options);
+  co_await finish_step(rank, options);
+}
+
+// All have the shape of the first one that came (PipeliningShapeError).
+std::vector<Batch> Pipeline::micro_batches_of(const Batch& batch) {
+  std::vector<Batch> batches;
+  auto next = batch.samples.begin();
+  for (const int64_t length : split_lengths(batch.size(), shape().micro_batches)) {
+    if (length != micro_batch_size_.value_or(length) || length == 0) {
+      throw ProgramException(
+          site_id(pipeline_sites::exchange),
+          fmt::format("PipeliningShapeError: a batch of {} samples has a micro-batch of {} of "
+                      "them, and the shapes of messages are fixed for {}; use a batch_size that "
+                      "n_microbatches divides, and drop_last",
+                      batch.size(), length, micro_batch_size_.value_or(1)));
+    }
+    micro_batch_size_ = length;
+    batches.push_back({{next, next + length}, batch.given});
+    next += length;
+  }
+  return batches;
+}
+
+Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
+                      const std::vector<Batch>& batches, const StepOptions& options) {
+  for (const PipelineStep& step : steps) {
+    switch (step.kind) {
+      case PipelineStep::Kind::compute:
+        co_await compute(rank, step.action, batches[static_cast<size_t>(step.action.micro_batch)],
+                         options);
+        break;
+      case PipelineStep::Kind::exchange: wait_for(rank, {exchange(rank, step.messages)}); break;
+      case PipelineStep::Kind::begin_sends:
+        begun_sends_.push_back(exchange(rank, step.messages));
+        break;
+      case PipelineStep::Kind::finish_sends: wait_for(rank, std::exchange(begun_sends_, {})); break;
+    }
+  }
+}
+
+Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch& batch,
+                          const StepOptions& options) {
+  if (action.work == PipelineWork::forward) {
+    forward_of(rank, action, batch, options);
+  } else {
+    co_await backward_of(rank, action, options);
+  }
+}
+
+// Messages
+
+Slice Pipeline::boundary_before(Rank& rank, int32_t stage, Purpose purpose) const {
+  const Network& network = replica_.network();
+  const size_t layer = layers_of(stage).first;
+  return rank.allocate(purpose, input_type_of(network, layer, plan().types()),
+                       *micro_batch_size_ * elements_of(network.layers[layer - 1].output));
+}
+
+// Activations and gradients at the same boundary have the same shape. What is received has memory
+// of its own for each micro-batch, which stays (_prepare_forward_infra).
+Pipeline::Sent Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>& messages) {
+  const SiteId site = site_id(pipeline_sites::exchange);
+  const Ticket made = rank.event({replica_.compute(), {}, site});
+  GroupedCall calls(rank, {communication_stream, {made}, site});
+  Sent sent;
+  for (const PipelineMessage& message : messages) {
+    const bool is_activation = message.content == PipelineMessage::Content::activation;
+    const int32_t peer = place_.rank_in_world(message.peer, pipeline_.replicas);
+    Passage& passage = passages_[{message.stage, message.micro_batch}];
+    if (message.is_send) {
+      const Slice& data = is_activation ? passage.output : passage.input_gradient;
+      calls.send(group_, data, peer);
+      transfers_.add(is_activation ? activations_sent : gradients_sent, data.bytes());
+      if (!is_activation) {
+        sent.gradients.push_back(std::exchange(passage.input_gradient, {}));
+      }
+      continue;
+    }
+    std::optional<Slice>& received = is_activation ? passage.activation : passage.gradient;
+    if (!received) {
+      received =
+          boundary_before(rank, message.stage + (is_activation ? 0 : 1), Purpose::communication);
+    }
+    calls.receive(group_, *received, peer);
+  }
+  sent.done = calls.submit();
+  return sent;
+}
+
+void Pipeline::wait_for(Rank& rank, const std::vector<Sent>& sent) {
+  std::vector<Ticket> tickets;
+  for (const Sent& each : sent) {
+    tickets.push_back(each.done);
+  }
+  rank.event({replica_.compute(), tickets, site_id(pipeline_sites::wait)});
+  for (const Sent& each : sent) {
+    for (const Slice& gradient : each.gradients) {
+      rank.release(gradient);
+    }
+  }
+}
+
+// Computation
+
+void Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch& batch,
+                          const StepOptions& options) {
+  const StageLayers& layers = layers_of(action.stage);
+  Passage& passage = passages_[{action.stage, action.micro_batch}];
+  Replica::Part part;
+  part.has_loss = is_last(action.stage);
+  if (action.stage > 0) {
+    part.input = is_own(action.stage - 1) ? passages_[{action.stage - 1, action.micro_batch}].output
+                                          : passage.activation;
+  }
+  replica_.begin_part(rank, batch, options, part);
+  for (size_t layer = layers.first; layer < layers.end; ++layer) {
+    replica_.forward_layer(rank, layer, options);
+  }
+  if (action.stage == 0 || part.has_loss) {
+    transfers_.add(data_to_devices, replica_.batch_bytes());
+  }
+  if (part.has_loss) {
+    replica_.end_forward(rank, options);
+    elementwise(rank, Kernel::copy, {replica_.loss()}, {losses_.part(action.micro_batch, 1)}, 0, {},
+                site_id(pipeline_sites::average_loss));
+  } else {
+    replica_.end_part(rank, options);
+    passage.output = plan().numerics ? replica_.output()
+                                     : boundary_before(rank, action.stage + 1, Purpose::activation);
+  }
+  passage.forward = replica_.last_forward();
+  replica_.keep_forward();
+}
+
+namespace {
+
+BackwardHalf half_of(PipelineWork work) {
+  switch (work) {
+    case PipelineWork::input_gradient: return BackwardHalf::input;
+    case PipelineWork::weight_gradient: return BackwardHalf::weights;
+    default: return BackwardHalf::both;
+  }
+}
+
+}  // namespace
+
+// DistributedDataParallel averages the gradients of all micro-batches in the last backward.
+Reducer* Pipeline::exchange_in(const PipelineAction& action, const StepOptions& options) {
+  const auto found = reducers_.find(action.stage);
+  if (found == reducers_.end() || !options.synchronise || backwards_left_[action.stage] > 0) {
+    return nullptr;
+  }
+  found->second.prepare_for_backward();
+  found->second.divide_by(pipeline_.replicas);
+  return &found->second;
+}
+
+Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
+                              const StepOptions& options) {
+  const bool is_first = action.stage == 0;
+  if (is_first && action.work == PipelineWork::input_gradient) {
+    co_return;  // nobody waits for it: its backward is one, and comes with the weights'
+  }
+  Passage& passage = passages_[{action.stage, action.micro_batch}];
+  const BackwardHalf half = is_first ? BackwardHalf::both : half_of(action.work);
+  const bool ends = half != BackwardHalf::input;
+  backwards_left_[action.stage] -= ends ? 1 : 0;
+  replica_.turn_to(passage.forward);
+  Reducer* const reducer = ends ? exchange_in(action, options) : nullptr;
+  if (half != BackwardHalf::weights && is_last(action.stage)) {
+    replica_.backward_of_loss(rank, options);
+  } else if (half != BackwardHalf::weights) {
+    const Passage& behind = passages_[{action.stage + 1, action.micro_batch}];
+    replica_.begin_backward_of_part(is_own(action.stage + 1) ? behind.input_gradient
+                                                             : *passage.gradient);
+  }
+  for (const size_t layer : replica_.layers_last_to_first()) {
+    const Ticket done = replica_.backward(rank, layer, half);
+    if (reducer != nullptr) {
+      reducer->gradients_ready(rank, layer, done);
+    }
+  }
+  if (half != BackwardHalf::weights && !is_first) {
+    passage.input_gradient = plan().numerics
+                                 ? replica_.take_input_gradient()
+                                 : boundary_before(rank, action.stage, Purpose::workspace);
+  }
+  if (ends) {
+    end_backward(rank, action);
+  }
+  replica_.return_to(0);
+  if (reducer != nullptr) {
+    co_await reducer->finish(rank);
+    for (const Bytes bytes : reducer->take_reduced_bytes()) {
+      transfers_.add(gradients_reduced, bytes);
+    }
+  }
+}
+
+void Pipeline::end_backward(Rank& rank, const PipelineAction& action) {
+  replica_.forget_forward(rank);
+  release_output(rank, passages_[{action.stage, action.micro_batch}]);
+  if (!is_last(action.stage) && is_own(action.stage + 1)) {
+    Passage& behind = passages_[{action.stage + 1, action.micro_batch}];
+    rank.release(std::exchange(behind.input_gradient, {}));
+  }
+}
+
+// With values it is a tensor of the forward, which frees it.
+void Pipeline::release_output(Rank& rank, Passage& passage) const {
+  const Slice output = std::exchange(passage.output, {});
+  if (!plan().numerics && output.buffer != no_buffer) {
+    rank.release(output);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,194 @@
+#include "model/strategy/pipeline/pipeline_plan.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "model/core/spelling.hpp"
+#include "model/strategy/data_parallel/ddp_arguments.hpp"
+
+namespace lockstep {
+
+namespace {
+
+// torch.distributed.pipelining: the class of the schedule, its n_microbatches and scale_grads; the
+// cuts and the mesh are what a script writes around it.
+constexpr std::array pipeline_rows{
+    StrategyArgument{"schedule", "text", "1F1B",
+                     "GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or "
+                     "ZBVZeroBubble"},
+    StrategyArgument{"n_microbatches", "int", "null", "parts into which a batch is cut",
+                     ArgumentUse::strategy, "null: as many as there are stages"},
+    StrategyArgument{"pipeline_parallel_size", "int", "null", "ranks of one pipeline",
+                     ArgumentUse::strategy, "null: all ranks, or as many as single stages"},
+    StrategyArgument{"stages", "int", "null",
+                     "stages of one pipeline, on all of its ranks together", ArgumentUse::strategy,
+                     "null: one a rank, and two a rank for schedules of several"},
+    StrategyArgument{"split", "", "null",
+                     "blocks, parameters or time; or the layers that begin the later stages",
+                     ArgumentUse::strategy,
+                     "null: blocks, or parameters where fewer blocks repeat than there are stages"},
+    StrategyArgument{"scale_grads", "bool", "true",
+                     "divides gradients by n_microbatches after the last backward"},
+    StrategyArgument{"loss_on_all_stages", "bool", "true",
+                     "the last stage sends the mean loss to the others; else theirs is -1"},
+};
+
+[[noreturn]] void refuse(const std::string& message, const std::string& argument,
+                         const std::string& remedy = "") {
+  throw ArgumentProblem(message, argument, remedy);
+}
+
+int32_t count_of(const StrategyArguments& arguments, const std::string& name, int64_t otherwise) {
+  const int64_t count = arguments.integer(name, otherwise);
+  constexpr int64_t most = 1'000'000;
+  if (count < 1 || count > most) {
+    refuse(fmt::format("{} must be 1 to {}, not {}", name, most, count), name);
+  }
+  return static_cast<int32_t>(count);
+}
+
+PipelineScheduleKind kind_of(const StrategyArguments& arguments) {
+  const std::string name = arguments.text("schedule", "1F1B");
+  const auto kind = pipeline_schedule_named(name);
+  if (!kind) {
+    for (const std::string_view other : {"DualPipeV", "PipeDream", "PipeDream-2BW", "SpecTrain"}) {
+      if (name == other) {
+        throw UnmodelledArgument(fmt::format("the schedule {} is not modelled", name), "schedule",
+                                 "use ZBVZeroBubble, Interleaved1F1B or 1F1B");
+      }
+    }
+    refuse(fmt::format("unknown schedule `{}`{}", name,
+                       did_you_mean(name, {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS",
+                                           "InterleavedZeroBubble", "ZBVZeroBubble"})),
+           "schedule",
+           "use GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or ZBVZeroBubble");
+  }
+  return *kind;
+}
+
+std::vector<int64_t> numbers_in(const std::vector<std::string>& texts) {
+  std::vector<int64_t> numbers;
+  for (const std::string& text : texts) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      refuse(
+          fmt::format("split takes blocks, parameters, time or numbers of layers, not `{}`", text),
+          "split");
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::vector<StageLayers> stages_from(const StrategyArguments& arguments, const Network& network,
+                                     int32_t stages) {
+  const bool is_given = arguments.has("split");
+  std::vector<std::string> split = arguments.texts("split");
+  if (!is_given) {
+    split = {"blocks"};
+  }
+  const auto cut = [&](StageSplit how) { return cut_into_stages(network, stages, how); };
+  StageCuts cuts;
+  if (split.size() == 1 && split.front() == "parameters") {
+    cuts = cut(StageSplit::parameters);
+  } else if (split.size() == 1 && split.front() == "time") {
+    cuts = cut(StageSplit::time);
+  } else if (split.size() == 1 && split.front() == "blocks") {
+    cuts = cut(StageSplit::blocks);
+    if (!cuts.why_not.empty() && !is_given) {
+      cuts = cut(StageSplit::parameters);  // a network of single layers
+    }
+  } else {
+    cuts = cut_before_layers(network, stages, numbers_in(split));
+  }
+  if (!cuts.why_not.empty()) {
+    refuse(cuts.why_not, is_given ? "split" : "", "use fewer stages, or another split");
+  }
+  return cuts.stages;
+}
+
+}  // namespace
+
+ArgumentRows pipeline_arguments() { return pipeline_rows; }
+
+PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t world_size) {
+  const PipelineScheduleKind kind = kind_of(arguments);
+  const int32_t usual = is_single_stage(kind) ? 1 : 2;
+  PipelineShape shape;
+  shape.placement = placement_of(kind);
+  const bool single_stages = is_single_stage(kind) && arguments.has("stages");
+  shape.ranks = count_of(arguments, "pipeline_parallel_size",
+                         single_stages ? count_of(arguments, "stages", 1) : world_size);
+  if (shape.ranks > world_size || world_size % shape.ranks != 0) {
+    refuse(fmt::format("{} ranks cannot be divided into pipelines of {}", world_size, shape.ranks),
+           single_stages && !arguments.has("pipeline_parallel_size") ? "stages"
+                                                                     : "pipeline_parallel_size",
+           "use a divisor of the number of ranks");
+  }
+  const int32_t stages = count_of(arguments, "stages", int64_t{usual} * shape.ranks);
+  if (stages % shape.ranks != 0) {
+    refuse(fmt::format("{} stages cannot be divided among {} ranks", stages, shape.ranks), "stages",
+           "use a multiple of the ranks of a pipeline");
+  }
+  shape.stages_per_rank = stages / shape.ranks;
+  shape.micro_batches = count_of(arguments, "n_microbatches", stages);
+  if (const std::string why = why_no_schedule(kind, shape); !why.empty()) {
+    refuse(fmt::format("{}: {}", name_of(kind), why),
+           arguments.has("n_microbatches") ? "n_microbatches" : "stages");
+  }
+  return shape;
+}
+
+PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  PipelinePlan pipeline;
+  pipeline.kind = kind_of(arguments);
+  pipeline.shape = pipeline_shape_of(arguments, std::max(1, plan.world_size));
+  if (!plan.network->modules.empty()) {
+    throw UnmodelledArgument("a pipeline over several modules is not modelled", "",
+                             "give it one model");
+  }
+  if (plan.optimizers.size() != 1 ||
+      plan.optimizers.front().sharding != OptimizerPlan::Sharding::none) {
+    throw UnmodelledArgument(
+        "a pipeline with several optimizers, or with a divided one, is not "
+        "modelled",
+        "", "give it one optimizer");
+  }
+  pipeline.stages = stages_from(arguments, *plan.network, pipeline.shape.stages());
+  pipeline.scales_gradients = arguments.boolean("scale_grads", true);
+  pipeline.loss_on_all_stages = arguments.boolean("loss_on_all_stages", true);
+  pipeline.replicas = std::max(1, plan.world_size) / pipeline.shape.ranks;
+  return pipeline;
+}
+
+std::optional<double> ideal_bubble(const StrategyArguments& arguments, int32_t world_size) {
+  const PipelineShape shape = pipeline_shape_of(arguments, world_size);
+  const PipelineSchedule schedule = make_pipeline_schedule(kind_of(arguments), shape);
+  const PipelineDurations usual{};  // a backward of two forwards, in halves
+  const double work =
+      shape.stages_per_rank * shape.micro_batches * (usual.forward + usual.backward);
+  return shape.ranks == 1 ? std::nullopt : std::optional(1 - work / makespan(schedule, usual));
+}
+
+TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place) {
+  TrainerMembership membership = TrainerMembership::of_every_rank(place);
+  int32_t replicas = 1;
+  try {
+    const PipelineShape shape = pipeline_shape_of(arguments, place.world_size);
+    replicas = place.world_size / shape.ranks;
+    membership.batch_size_multiple = shape.micro_batches;
+  } catch (const ArgumentProblem&) {
+    return membership;  // the strategy itself refuses them
+  }
+  const PipelinePlace here = PipelinePlace::of(static_cast<int32_t>(place.rank.value), replicas);
+  membership.data_parallel_size = replicas;
+  membership.data_parallel_index = here.replica;
+  membership.counts_samples = here.in_pipeline == 0;
+  return membership;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/strategy/argument_table.hpp"
+#include "model/strategy/pipeline/pipeline_steps.hpp"
+#include "model/strategy/pipeline/stage_cuts.hpp"
+#include "model/strategy/plan.hpp"
+#include "model/strategy/trainer_membership.hpp"
+
+namespace lockstep {
+
+/// What the arguments of PipelineStrategy come to for a number of ranks.
+struct PipelinePlan {
+  PipelineScheduleKind kind = PipelineScheduleKind::one_forward_one_backward;
+  PipelineShape shape;
+  std::vector<StageLayers> stages;  ///< layers of each, in the order of the network
+  bool scales_gradients = true;     ///< divides them by the number of micro-batches
+  bool loss_on_all_stages = true;
+  int32_t replicas = 1;  ///< pipelines side by side, between which gradients are averaged
+};
+
+/// Where a rank stands in a mesh whose first dimension is the pipeline: rank = stage x replicas +
+/// replica (torch.distributed.device_mesh, init_device_mesh((pp, dp))).
+struct PipelinePlace {
+  int32_t in_pipeline = 0;
+  int32_t replica = 0;
+
+  static PipelinePlace of(int32_t rank, int32_t replicas) {
+    return {rank / replicas, rank % replicas};
+  }
+  int32_t rank_in_world(int32_t other_in_pipeline, int32_t replicas) const {
+    return other_in_pipeline * replicas + replica;
+  }
+};
+
+ArgumentRows pipeline_arguments();
+
+/// The ranks of a pipeline, and its stages on each, without the network: what `membership` needs.
+/// Throws ArgumentProblem.
+PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t world_size);
+/// Throws ArgumentProblem for what cannot be.
+PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments);
+/// The part of a step in which a rank idles by the schedule alone, if stages take alike, a backward
+/// twice as long as a forward, and messages no time. Nothing: there is one rank. Throws
+/// ArgumentProblem.
+std::optional<double> ideal_bubble(const StrategyArguments& arguments, int32_t world_size);
+/// Ranks of one pipeline get the same samples.
+TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place);
+
+}  // namespace lockstep

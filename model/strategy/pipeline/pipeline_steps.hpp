@@ -1,0 +1,43 @@
+#pragma once
+
+#include <vector>
+
+#include "model/strategy/pipeline/schedule.hpp"
+
+namespace lockstep {
+
+/// A tensor that one rank of a pipeline sends to another, as one of the two sees it.
+struct PipelineMessage {
+  enum class Content : uint8_t { activation, gradient };
+  Content content = Content::activation;
+  bool is_send = false;
+  int32_t stage = 0;  ///< of this rank: whose output or input it is, or the gradient of either
+  int32_t micro_batch = 0;
+  int32_t peer = 0;  ///< a rank of the pipeline
+  bool operator==(const PipelineMessage&) const = default;
+};
+
+/// What a rank does next.
+struct PipelineStep {
+  enum class Kind : uint8_t {
+    compute,
+    exchange,      ///< one batch of messages; later computations come after it
+    begin_sends,   ///< one batch of sends that nothing waits for until finish_sends
+    finish_sends,  ///< later computations come after all sends that were begun
+  };
+  Kind kind = Kind::compute;
+  PipelineAction action{};
+  std::vector<PipelineMessage> messages{};
+  bool operator==(const PipelineStep&) const = default;
+};
+
+/// The steps of one rank. A schedule of single stages receives just before it computes, and fuses
+/// what it sends with what it receives next in the same direction of time; one of several stages
+/// exchanges at the end of each slot what its neighbours and it make there
+/// (torch/distributed/pipelining/schedules.py, _step_microbatches of each class).
+std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
+                                         const PipelineSchedule& schedule, int32_t rank);
+/// By slots, whatever the kind.
+std::vector<PipelineStep> steps_by_slots(const PipelineSchedule& schedule, int32_t rank);
+
+}  // namespace lockstep

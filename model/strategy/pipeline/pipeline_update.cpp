@@ -1,0 +1,152 @@
+// The end of a pipeline's step: what all micro-batches together have given, and the update.
+#include <utility>
+
+#include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/pipeline/pipeline.hpp"
+#include "model/strategy/pipeline/pipeline_sites.hpp"
+
+namespace lockstep {
+
+namespace {
+constexpr std::string_view shared_gradients_reduced = "shared_gradients_reduced";
+}  // namespace
+
+Program Pipeline::finish_step(Rank& rank, const StepOptions& options) {
+  if (options.training && options.synchronise) {
+    const ReducingGroup* replicas = reducers_.empty() ? nullptr : &replicas_;
+    for (const Bytes bytes : shared_.add_up(rank, replica_, replicas, pipeline_.replicas)) {
+      transfers_.add(shared_gradients_reduced, bytes);
+    }
+  }
+  if (options.training && pipeline_.scales_gradients && shape().micro_batches > 1) {
+    scale_gradients(rank);
+  }
+  if (!options.training) {
+    forget_passages(rank);
+  }
+  share_loss(rank);
+  co_return;
+}
+
+// torch divides all that is there, what an earlier batch has left among it (stage.py, scale_grads).
+void Pipeline::scale_gradients(Rank& rank) {
+  std::vector<Slice> gradients;
+  for (const Slice& gradient : replica_.gradients()) {
+    if (gradient.buffer != no_buffer) {
+      gradients.push_back(gradient);
+    }
+  }
+  scales_twice_ = scales_twice_ || std::exchange(has_gradients_, true);
+  if (!gradients.empty()) {
+    elementwise(rank, Kernel::scale, gradients, gradients, 1.0 / shape().micro_batches, {},
+                site_id(pipeline_sites::scale_gradients));
+  }
+}
+
+void Pipeline::share_loss(Rank& rank) {
+  const int32_t last = shape().rank_of(shape().stages() - 1);
+  const SiteId site = site_id(pipeline_sites::send_loss);
+  if (place_.in_pipeline == last) {
+    KernelCall call;
+    call.kernel = Kernel::average;
+    call.reads = {&losses_, 1};
+    call.writes = {&loss_, 1};
+    call.memory_traffic = losses_.bytes();
+    loss_ready_ =
+        rank.compute(call, {replica_.compute(), {}, site_id(pipeline_sites::average_loss)});
+  } else {
+    loss_ready_ = rank.event({replica_.compute(), {}, site});
+  }
+  if (pipeline_.loss_on_all_stages && shape().ranks > 1) {
+    const Ticket sent =
+        rank.broadcast(group_, loss_, place_.rank_in_world(last, pipeline_.replicas),
+                       {communication_stream, {loss_ready_}, site});
+    loss_ready_ = rank.event({replica_.compute(), {sent}, site});
+  }
+}
+
+// After an evaluation, where no backward does so.
+void Pipeline::forget_passages(Rank& rank) {
+  for (auto& [key, passage] : passages_) {
+    replica_.drop_forward(rank, passage.forward);
+    release_output(rank, passage);
+  }
+}
+
+Program Pipeline::backward(Rank&, const StepOptions&) { co_return; }
+
+Program Pipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  const bool by_norm = options.clipping.algorithm == GradientClipping::Algorithm::norm;
+  if (by_norm && shares_weights_) {
+    throw ProgramException(site_id(pipeline_sites::update),
+                           "clipping by norm is not modelled where stages on several ranks share a "
+                           "weight, which the norm would count twice; clip by value");
+  }
+  Replica::OwnedStep owned;
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    owned.owns.push_back(replica_.holds(index));
+  }
+  if (by_norm && shape().ranks > 1) {
+    owned.norm = SharedNorm{group_, site_id(pipeline_sites::share_norm)};
+  }
+  replica_.optimizer_step(rank, options, site_id(pipeline_sites::update), &owned);
+  transfers_.end_step();
+  co_return;
+}
+
+Program Pipeline::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  replica_.zero_gradients(rank, optimizer, set_to_none);
+  has_gradients_ = false;
+  for (auto& [stage, reducer] : reducers_) {
+    reducer.gradients_forgotten(rank);
+  }
+  co_return;
+}
+
+std::vector<HeldParameter> Pipeline::held_parameters() {
+  std::vector<HeldParameter> held;
+  const std::vector<Slice> values = replica_.parameter_values();
+  for (size_t index = 0; index < values.size(); ++index) {
+    if (replica_.holds(index)) {
+      held.push_back({index, 0, values[index]});
+    }
+  }
+  return held;
+}
+
+std::vector<KnownDifference> Pipeline::known_differences() {
+  std::vector<KnownDifference> known;
+  if (scales_twice_) {
+    known.push_back(
+        {"scale_grads divides all gradients that are there by n_microbatches after every batch, "
+         "those of the batches accumulated before among them",
+         "set scale_grads: false and divide the loss, or raise n_microbatches in place of "
+         "accumulate_grad_batches"});
+  }
+  if (!pipeline_.scales_gradients && shape().micro_batches > 1) {
+    known.push_back(
+        {"without scale_grads gradients are the sum over the micro-batches, not the "
+         "mean",
+         "set scale_grads: true, or divide the loss or the learning rate"});
+  }
+  return known;
+}
+
+// Every stage writes its own file; pipelines side by side hold the same.
+Task<Bytes> Pipeline::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
+  Bytes bytes{};
+  if (place_.replica == 0) {
+    for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+      const OptimizedTensor& tensor = replica_.parameters()[index].tensor;
+      bytes += tensor.value.bytes();
+      for (const Slice& state : tensor.state) {
+        bytes += request.weights_only ? Bytes{} : state.bytes();
+      }
+    }
+  }
+  const int32_t writers = std::min(rank.place().local_world_size, shape().ranks);
+  co_await write_file(rank, bytes, request, writers, site);
+  co_return bytes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/pipeline/schedule.hpp"
+
+namespace lockstep {
+
+using PipelineSlots = std::vector<std::optional<PipelineAction>>;
+
+// What one rank does, in slots (torch/distributed/pipelining/schedules.py).
+/// Forwards alone, for an evaluation: every micro-batch through one stage, then through the next.
+PipelineSlots forward_slots(const PipelineShape& shape, int32_t rank);
+PipelineSlots gpipe_slots(const PipelineShape& shape, int32_t rank);
+PipelineSlots one_forward_one_backward_slots(const PipelineShape& shape, int32_t rank);
+PipelineSlots interleaved_slots(const PipelineShape& shape, int32_t rank);
+PipelineSlots breadth_first_slots(const PipelineShape& shape, int32_t rank);
+/// Without the slots in which the rank waits for others.
+PipelineSlots interleaved_zero_bubble_slots(const PipelineShape& shape, int32_t rank);
+PipelineSlots zero_bubble_v_slots(const PipelineShape& shape, int32_t rank);
+
+/// Puts empty slots before actions whose inputs other ranks make in the same slot or later.
+void wait_for_inputs(PipelineSchedule& schedule);
+
+}  // namespace lockstep
