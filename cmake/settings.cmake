@@ -45,6 +45,11 @@ if(LOCKSTEP_FUZZ)
   add_link_options(-fsanitize=fuzzer-no-link,address,undefined)
 endif()
 
+# Folders whose code runs once for a command, not once for an operation: compiled with -O1, which
+# takes a third less time.
+set(LOCKSTEP_COLD "^(cli|explain|io|model_trainer_(prepare|framework)|model_scenario|\
+rehearsal_(calibrate|explore|findings|judge|launch|run|sweep|text)|rehearsal$)")
+
 # lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that
 # includes all of them, since most of a compilation is the headers that they share. So names in the
 # anonymous namespaces of a folder are unique. LOCKSTEP_UNITY=OFF compiles each source by itself; so
@@ -71,6 +76,9 @@ function(lockstep_units out)
   foreach(unit ${folders})
     set(file ${PROJECT_BINARY_DIR}/units/${unit}.cpp)
     file(CONFIGURE OUTPUT ${file} CONTENT "${text_of_${unit}}" @ONLY)
+    if(unit MATCHES "${LOCKSTEP_COLD}")
+      set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
+    endif()
     list(APPEND units ${file})
   endforeach()
   set(${out} ${units} PARENT_SCOPE)

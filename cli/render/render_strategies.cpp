@@ -15,11 +15,11 @@ namespace lockstep::cli {
 namespace {
 
 struct Columns {
-  std::string name, throughput, step_time, memory, transferred, verdict;
+  std::string name, samples, throughput, step_time, memory, transferred, verdict;
 };
 
 constexpr Columns titles_of_run() {
-  return {"strategy", "samples/s", "step time", "memory per GPU", "moved in a step", ""};
+  return {"strategy", "samples", "samples/s", "step time", "memory per GPU", "moved in a step", ""};
 }
 
 const RankResults* fullest(const Rehearsal& rehearsal) {
@@ -98,10 +98,12 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
   const std::string without = verdict_without_figures(rehearsal);
   const RankResults* rank = fullest(rehearsal);
   if (!without.empty() || rank == nullptr) {
-    return {row.name, "-", "-", "-", "-", without.empty() ? "nothing is trained" : without};
+    return {row.name, "-", "-", "-", "-", "-", without.empty() ? "nothing is trained" : without};
   }
   const Prediction& prediction = rehearsal.results.prediction;
+  const std::optional<int64_t>& samples = rehearsal.results.effective_batch_size;
   return {row.name,
+          samples ? std::to_string(*samples) : "-",
           prediction.samples_per_s ? number_text(*prediction.samples_per_s) : "-",
           prediction.step_time ? time_text(prediction.step_time->count()) : "-",
           bytes_text(rank->memory.peak.count()),
@@ -126,6 +128,7 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
     return widest;
   };
   const size_t name = width(&Columns::name);
+  const size_t samples = width(&Columns::samples);
   const size_t throughput = width(&Columns::throughput);
   const size_t step = width(&Columns::step_time);
   const size_t memory = width(&Columns::memory);
@@ -133,10 +136,12 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   std::string text = style.strong("The same training under each strategy") + "\n";
   for (const Columns& line : lines) {
     const std::string left =
-        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name, line.throughput,
-                    throughput, line.step_time, step, line.memory, memory, line.transferred, moved);
+        fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name,
+                    line.samples, samples, line.throughput, throughput, line.step_time, step,
+                    line.memory, memory, line.transferred, moved);
     text += line.verdict.empty() ? left + "\n" : left + "  " + line.verdict + "\n";
   }
+  text += "  samples: of a step\n";
   text +=
       "  moved in a step: sent and received by the rank that moves most, as its calls count it\n";
   return text;

@@ -1,0 +1,151 @@
+// However a model is cut into stages, and in whatever order micro-batches go through them: what is
+// trained is what one device trains, no rank waits forever, and the time is that of all steps.
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "model/strategy/pipeline/schedule.hpp"
+#include "tests/property/agreement.hpp"
+#include "tests/unit/rehearsal/rehearsed.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+constexpr const char* test_name = "a pipeline trains what one device trains";
+constexpr const char* default_parameters = "seed=1 max_success=150";
+
+/// A training as a value.
+struct PipelineCase {
+  PipelineScheduleKind kind = PipelineScheduleKind::gpipe;
+  PipelineShape shape;
+  int32_t pipelines = 1;
+  std::string split;
+  std::string optimizer;
+  std::string trainer;
+  std::vector<int64_t> widths;  ///< of the layers between input and output
+  bool shares_embedding = false;
+  int64_t samples_each = 1;  ///< of a micro-batch
+  int64_t steps = 2;
+};
+
+std::string layers_of(const PipelineCase& training) {
+  constexpr int64_t tokens = 7;
+  std::string layers =
+      fmt::format("    - {{Embedding: [{}, {}], name: embedding}}\n", tokens, training.widths[0]);
+  for (size_t i = 1; i < training.widths.size(); ++i) {
+    layers += fmt::format("    - Linear: [{}, {}]\n    - GELU\n", training.widths[i - 1],
+                          training.widths[i]);
+  }
+  const int64_t last = training.widths.back();
+  return layers +
+         (training.shares_embedding
+              ? fmt::format("    - {{Linear: {{in_features: {}, out_features: {}, bias: false, "
+                            "tied_to: embedding}}}}\n",
+                            last, tokens)
+              : fmt::format("    - Linear: [{}, {}]\n", last, tokens));
+}
+
+std::string text_of(const PipelineCase& training, bool all_steps) {
+  const int64_t batch = training.shape.micro_batches * training.samples_each;
+  return fmt::format(
+      "version: 1\n"
+      "cluster: {{preset: dgx-a100, nodes: 1}}\n"
+      "model:\n  input: [2]\n  input_dtype: int64\n  layers:\n{}  loss: CrossEntropyLoss\n"
+      "optimizer: {}\n"
+      "data: {{train: {{samples: {}, batch_size: {}}}}}\n"
+      "trainer:\n"
+      "  accelerator: gpu\n"
+      "  devices: {}\n"
+      "  max_epochs: 1\n"
+      "{}"
+      "  strategy: {{PipelineStrategy: {{schedule: {}, n_microbatches: {}, "
+      "pipeline_parallel_size: {}, stages: {}, split: {}}}}}\n"
+      "verify: {{all_steps: {}}}\n",
+      layers_of(training), training.optimizer, batch * training.pipelines * training.steps, batch,
+      training.shape.ranks * training.pipelines, training.trainer, name_of(training.kind),
+      training.shape.micro_batches, training.shape.ranks, training.shape.stages(), training.split,
+      all_steps);
+}
+
+std::ostream& operator<<(std::ostream& out, const PipelineCase& training) {
+  return out << text_of(training, false);
+}
+
+rc::Gen<PipelineCase> pipeline_cases() {
+  return rc::gen::exec([] {
+    PipelineCase training;
+    training.kind = static_cast<PipelineScheduleKind>(*rc::gen::element(0, 1, 2, 3, 4, 5));
+    training.shape.placement = placement_of(training.kind);
+    training.shape.ranks = *rc::gen::element(1, 2, 2, 3, 4);
+    const bool several = !is_single_stage(training.kind);
+    const bool is_v = training.kind == PipelineScheduleKind::zero_bubble_v;
+    training.shape.stages_per_rank = !several ? 1 : is_v ? 2 : *rc::gen::element(1, 2, 3);
+    training.pipelines =
+        training.shape.ranks <= 2 ? *rc::gen::element(1, 1, 2, 3) : *rc::gen::element(1, 2);
+    const bool has_any = training.kind == PipelineScheduleKind::gpipe ||
+                         training.kind == PipelineScheduleKind::zero_bubble_v;
+    training.shape.micro_batches = has_any ? *rc::gen::element(1, 2, 3, 5, 8)
+                                           : training.shape.ranks * *rc::gen::element(1, 2, 3);
+    training.split = *rc::gen::element<std::string>("parameters", "time");
+    training.optimizer = *rc::gen::element<std::string>("{SGD: {lr: 0.1, momentum: 0.9}}",
+                                                        "{SGD: {lr: 0.1}}", "{AdamW: {lr: 0.01}}");
+    training.shares_embedding = *rc::gen::element(true, false);
+    const int64_t stages = training.shape.stages();
+    const int64_t count = std::max<int64_t>(2, stages / 2 + *rc::gen::element<int64_t>(1, 2));
+    for (int64_t i = 0; i < count; ++i) {
+      training.widths.push_back(*rc::gen::element<int64_t>(1, 2, 3, 5, 6));
+    }
+    if (training.shares_embedding) {
+      training.widths.back() = training.widths.front();
+    } else {
+      training.trainer = *rc::gen::element<std::string>("", "  gradient_clip_val: 0.05\n");
+    }
+    training.samples_each = *rc::gen::element<int64_t>(1, 2);
+    training.steps = *rc::gen::element<int64_t>(1, 2, 3, 12);
+    return training;
+  });
+}
+
+cli::Rehearsal rehearsal_of(const std::string& text) {
+  std::vector<cli::Job> jobs = rehearsed(text);
+  RC_ASSERT(jobs.size() == 1U);
+  return std::move(jobs.front().result);
+}
+
+}  // namespace
+
+TEST_CASE("a pipeline trains what one device trains") {
+  ::setenv("RC_PARAMS", default_parameters, 0);
+  const std::string given = std::getenv("RC_PARAMS");
+  Distribution distribution;
+  const bool held = rc::check(test_name, [&] {
+    const PipelineCase training = *pipeline_cases();
+    distribution.draw();
+    const std::string text = text_of(training, false);
+    RC_LOG() << text;
+    const cli::Rehearsal rehearsal = rehearsal_of(text);
+    for (const Problem& problem : rehearsal.problems) {
+      RC_LOG() << problem.message << "\n";
+    }
+    RC_ASSERT(rehearsal.ran());
+    for (const Finding& finding : rehearsal.findings) {
+      RC_LOG() << finding.code << " " << finding.title << "\n";
+    }
+    RC_ASSERT(rehearsal.findings.empty());
+    RC_ASSERT(rehearsal.run.preparation.options.numerics);
+    const cli::Rehearsal whole = rehearsal_of(text_of(training, true));
+    RC_ASSERT(rehearsal.run.result.total_time == whole.run.result.total_time);
+    distribution.count_case();
+    distribution.count(std::string(name_of(training.kind)));
+  });
+  distribution.print(test_name);
+  if (!held) {
+    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
+  }
+  REQUIRE(held);
+}
