@@ -31,8 +31,11 @@ PathClass path_of(const NcclPricing::Setup& setup, const NcclCommunicator& commu
   if (communicator.intra == Medium::nvlink) {
     return PathClass::nvlink;
   }
-  return goes_through_host(setup.cluster, setup.settings) ? PathClass::host_memory
-                                                          : PathClass::pcie;
+  if (!goes_through_host(setup.cluster, setup.settings)) {
+    return PathClass::pcie;
+  }
+  return setup.settings.has_shared_memory ? PathClass::host_memory
+                                          : path_between_nodes(setup.cluster, setup.settings);
 }
 
 CorrectionTerm launch_term(GpuGeneration generation) {
@@ -138,7 +141,8 @@ CollectivePrice NcclPricing::price(OpKind kind, Bytes bytes) const {
 double NcclPricing::limited_by_channels(const NcclCandidate& candidate) const {
   constexpr int blocks_max = 64;
   const int blocks = std::min(2 * candidate.channels, blocks_max);
-  const int allowed = settings_.channels_max.value_or(blocks_max);
+  const int allowed = std::max(settings_.channels_max.value_or(blocks_max),
+                               settings_.channels_min.value_or(1));  // the lower limit wins
   return allowed < blocks ? static_cast<double>(blocks) / allowed : 1;
 }
 

@@ -86,6 +86,10 @@ Capacities capacities_of(const Cluster& cluster, const NcclCommunicator& communi
       // All that the GPUs of a switch exchange crosses its one way to the CPU.
       capacities.gpu /= static_cast<double>(
           std::clamp<int64_t>(node.devices_per_pcie_switch, 1, communicator.ranks_per_node()));
+      if (!settings.has_shared_memory && node.nics > 0) {  // then over the NIC and back
+        capacities.gpu =
+            std::min(capacities.gpu, gigabytes_of(cluster.network.bandwidth) * node.nics);
+      }
     }
     const bool crosses_sockets =
         node.sockets > 1 && communicator.ranks_per_node() * node.sockets > node.devices;
@@ -148,7 +152,9 @@ NcclGraph search_ring(const NcclCommunicator& communicator, const Capacities& ca
     }
   }
   if (best.channels == 0) {
-    best = {1, 0.1, 0.1};  // NCCL's last resort
+    // Links slower than any rate of the list. NCCL's table then has 0.1; the link has its own.
+    const double own = is_one_node ? capacities.gpu : capacities.nic;
+    best = {1, std::max(0.1, own), std::max(0.1, own)};
   }
   split_fast_channels(best, communicator.generation);
   return best;

@@ -63,8 +63,21 @@ TEST_CASE("a limit on thread blocks limits the rate in proportion") {
   const double unlimited = NcclPricing(setup).price(OpKind::all_reduce, 4_GiB).transfer_us;
   setup.settings.channels_max = 6;  // of 2 x 12
   CHECK(NcclPricing(setup).price(OpKind::all_reduce, 4_GiB).transfer_us == Approx(4 * unlimited));
+  setup.settings.channels_min = 12;  // wins over the upper limit
+  CHECK(NcclPricing(setup).price(OpKind::all_reduce, 4_GiB).transfer_us == Approx(2 * unlimited));
   setup.settings.channels_max = 32;
   CHECK(NcclPricing(setup).price(OpKind::all_reduce, 4_GiB).transfer_us == Approx(unlimited));
+}
+
+TEST_CASE("without shared memory cards that may not reach each other use the NIC") {
+  NcclPricing::Setup setup = setup_of("workstation-4x4090", 1, 4);
+  CHECK(NcclPricing(setup).path() == PathClass::host_memory);
+  setup.settings.has_shared_memory = false;
+  const NcclPricing over_nic(setup);
+  CHECK(over_nic.path() == PathClass::tcp);
+  // One NIC of 10 Gb/s, slower than any rate of NCCL's list.
+  CHECK(over_nic.communicator().ring.channels == 1);
+  CHECK(over_nic.communicator().ring.intra == Approx(1.25));
 }
 
 TEST_CASE("lists that leave nothing fall back, as NCCL's do") {
