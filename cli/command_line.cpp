@@ -52,6 +52,7 @@ class Parser {
     doctor();
     calibrate();
     sweep();
+    collective();
   }
 
   std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
@@ -90,6 +91,11 @@ class Parser {
     if (needs_file() && request_.arguments.empty()) {
       return refused(request_.sweep.merge ? "the files to merge are missing"
                                           : "a scenario file is missing");
+    }
+    if (request_.command == "collective" &&
+        (request_.arguments.empty() || request_.collective.cluster.empty())) {
+      return refused(request_.arguments.empty() ? "a collective is missing, such as all_reduce"
+                                                : "--cluster is missing");
     }
     if (request_.command == "compare" && request_.reports.empty()) {
       return refused("--reports FOLDER is missing: where the ranks left their reports");
@@ -242,6 +248,27 @@ class Parser {
     add_limits(made);
   }
 
+  void collective() {
+    CollectiveRequest& collective = request_.collective;
+    CLI::App* made = command("collective");
+    made->add_option("KIND", request_.arguments)->expected(1);
+    for (const auto& [name, text] : {std::pair("--cluster", &collective.cluster),
+                                     {"--sizes", &collective.sizes},
+                                     {"--against", &collective.against}}) {
+      made->add_option(name, *text);
+    }
+    for (const auto& [name, list] :
+         {std::pair("--env", &collective.environment), {"--set", &request_.set}}) {
+      made->add_option(name, *list)->expected(1)->take_all()->allow_extra_args(false);
+    }
+    made->add_option("--nodes", collective.nodes)->check(whole_number(1, 100'000));
+    made->add_option("--ranks", request_.ranks)->check(whole_number(2, 1'000'000));
+    made->add_option("-g,--gpus-per-process", collective.gpus_per_process)
+        ->check(whole_number(1, 1024));
+    made->add_flag("--uncorrected", collective.uncorrected);
+    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
+  }
+
   void add_limits(CLI::App* made) {
     made->add_option("--seed", request_.seed)
         ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
@@ -314,6 +341,8 @@ Answer execute(const Request& request, const Style& style) {
     answer = test_command(request, shown);
   } else if (request.command == "sweep") {
     answer = sweep_command(request, shown);
+  } else if (request.command == "collective") {
+    answer = collective_command(request, shown);
   } else if (request.command == "explain") {
     answer = request.environment ? explain_environment(request) : explain_command(request);
   } else {

@@ -26,6 +26,7 @@ Commands
   sweep     run many settings of a scenario, and show the cases side by side
   compare   compare the reports of ranks under torchrun, mpirun or srun with the simulation
   calibrate measure this machine, for predictions based on measurements
+  collective predict what a collective of NCCL takes, size by size; compare it with nccl-tests
   test      check every case of files and folders against its expectations; for CI
   explain   print a page about a finding (LS101), result, key, guide; --env: each rank's environment
   schema    print the scenario format as JSON Schema, for editors
@@ -235,6 +236,34 @@ Exit codes: 0 every case has a row, whatever it says, 2 usage, 3 bad input, 4 th
 7 a file of rows is damaged, 130 interrupted.
 )";
 
+constexpr std::string_view collective_help = R"(
+lockstep collective KIND --cluster CLUSTER     predict what a collective of NCCL takes
+
+  lockstep collective all_reduce --cluster dgx-h100 --nodes 2 --sizes 8B..4GiB
+  lockstep collective all_gather --cluster train.yaml:two_nodes --env NCCL_ALGO=Ring
+  lockstep collective all_reduce --cluster dgx-a100 --against nccl-tests.txt
+
+Prints the columns of nccl-tests (out of place) and the algorithm and protocol that NCCL chooses.
+KIND: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather or scatter.
+
+  --cluster CLUSTER     a preset (lockstep explain presets), a map '{preset: dgx-a100, nics: 4}', or
+                        a scenario FILE[:CASE], whose cluster, env and versions count
+  --nodes N             number of nodes
+  --ranks N             number of GPUs (all of all nodes)
+  --sizes A..B          powers of two of A (8B..4GiB), or a list: 1MiB,100MB; of the larger side,
+                        which an all_gather writes
+  --env NAME=VALUE      a variable of NCCL (repeatable): NCCL_ALGO, NCCL_PROTO, NCCL_MAX_CTAS, ..
+  -g, --gpus-per-process N  GPUs that one process drives (1); as -g of nccl-tests
+  --set KEY=VALUE       override a key of the scenario (repeatable)
+  --against FILE        compare with measurements: the output of nccl-tests, or CSV with the columns
+                        size_bytes,time_us; prints the error of each size and the median
+  --uncorrected         what NCCL's tuner counts, without the correction fitted to measurements
+  --format text|json    times in seconds and rates in bytes per second, with the unit in the key
+  -o FILE               write the result to a file (atomically)
+
+Exit codes: 0 ok, 2 usage, 3 bad input. What goes beyond all measurements is reported as such.
+)";
+
 constexpr std::string_view explain_help = R"(
 lockstep explain [NAME]     print a page about a finding, result, key, statement, class or preset
 
@@ -287,6 +316,9 @@ std::string_view page_of(std::string_view command) {
   }
   if (command == "sweep") {
     return sweep_help;
+  }
+  if (command == "collective") {
+    return collective_help;
   }
   if (command == "explain") {
     return explain_help;

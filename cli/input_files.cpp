@@ -79,6 +79,16 @@ void check_outputs(const Request& request) {
   if (!request.calibration.empty()) {
     refuse_over(request, request.calibration, "the calibration");
   }
+  if (const CollectiveRequest& collective = request.collective; request.command == "collective") {
+    const std::string scenario = split_case(collective.cluster).path;
+    if (!collective.against.empty()) {
+      refuse_over(request, collective.against, "the measurements");
+    }
+    std::error_code error;
+    if (fs::is_regular_file(scenario, error)) {
+      refuse_over(request, scenario, "the scenario");
+    }
+  }
   if (!request.reports.empty() && !outputs.empty()) {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(request.reports, error)) {

@@ -29,6 +29,17 @@ struct SweepRequest {
   std::string plot_y;              ///< a result
 };
 
+/// What `collective` alone takes.
+struct CollectiveRequest {
+  std::string cluster;  ///< a preset, a map or a scenario
+  std::string sizes;    ///< "8B..4GiB", or a list; empty: as usual, or those of `against`
+  std::string against;  ///< a file of nccl-tests; empty: none
+  std::vector<std::string> environment;  ///< NAME=VALUE
+  std::optional<int64_t> nodes;
+  int64_t gpus_per_process = 1;
+  bool uncorrected = false;
+};
+
 /// The user's request: one command with its options.
 struct Request {
   std::string command;
@@ -60,6 +71,7 @@ struct Request {
   bool skip_values = false;    ///< of `exec` and `compare`: the simulation repeats no arithmetic
   bool environment = false;    ///< of `explain`: what each rank of a scenario is started with
   SweepRequest sweep{};
+  CollectiveRequest collective{};
   int64_t draw_faults = 0;  ///< of `verify`: how many, from the seed
 };
 

@@ -72,6 +72,7 @@ constexpr KeyExample key_example_rows[] = {
     {"cluster.network", "bandwidth", "12.5 GB/s"},
     {"cluster.network", "latency", "5 us"},
     {"cluster.network", "oversubscription", "4"},
+    {"cluster.network", "fabric", "efa"},
     {"cluster.nvme", "size", "30 TB"},
     {"cluster.nvme", "read", "25 GB/s"},
     {"cluster.nvme", "write", "12 GB/s"},

@@ -45,14 +45,18 @@ std::string sentence_of_collectives(CollectiveAlgorithms algorithms) {
     case CollectiveAlgorithms::tree:
       return fmt::format("collectives: double binary trees for all_reduce, else rings, {}", rest);
     case CollectiveAlgorithms::nccl:
-      return fmt::format(
-          "collectives: UNCALIBRATED: the sooner of NCCL's ring and double binary tree {}, without "
-          "NCCL's protocols and tuner; rings in rank order, not as NCCL's search finds them",
-          rest);
+      return fmt::format("collectives: the sooner of NCCL's ring and double binary tree {}", rest);
     case CollectiveAlgorithms::gloo:
       return fmt::format("collectives: UNCALIBRATED: Gloo's algorithms {}", rest);
   }
   return {};
+}
+
+std::string sentence_of_nccl(NcclVersion version) {
+  return fmt::format(
+      "collectives: what the tuner of NCCL {}.{} chooses and counts, with launch, latency and "
+      "efficiency fitted to public nccl-tests (docs/collectives.md); UNCALIBRATED: other machines",
+      version.major, version.minor);
 }
 
 std::string sentence_of_staging(const Cluster& tcp, bool on_gpus) {
@@ -112,8 +116,9 @@ void use_calibration(Costs& costs, const MeasuredChoice& choice) {
   auto compute = std::make_unique<MeasuredComputeCost>(choice, std::move(costs.compute));
   costs.measured_compute = compute.get();
   costs.compute = std::move(compute);
+  CommunicationCost& otherwise = costs.pricing();
   costs.measured_communication =
-      std::make_unique<MeasuredCommunicationCost>(choice, *costs.communication);
+      std::make_unique<MeasuredCommunicationCost>(choice, *costs.communication, otherwise);
   std::vector<std::string> measured = {
       fmt::format(
           "compute: overhead, FLOPs and bytes fitted to {} kinds of kernels measured on {}; "
@@ -167,6 +172,11 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
       options.algorithms == CollectiveAlgorithms::gloo && device.compute_capability > 0;
   costs.communication = std::make_unique<TopologyCommunicationCost>(
       staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host);
+  if (options.algorithms == CollectiveAlgorithms::nccl && device.compute_capability > 0) {
+    costs.nccl =
+        std::make_unique<NcclCommunicationCost>(cluster, *costs.communication, options.nccl);
+    costs.basis[2] = sentence_of_nccl(options.nccl.version);
+  }
   if (staged) {
     costs.staged = std::make_unique<StagedCommunicationCost>(*costs.communication, cluster, host,
                                                              options.on_gpus);

@@ -7,6 +7,7 @@
 #include "model/cluster/cluster.hpp"
 #include "sim/cost.hpp"
 #include "sim/measured_cost.hpp"
+#include "sim/nccl_cost.hpp"
 #include "sim/roofline_cost.hpp"
 #include "sim/staged_cost.hpp"
 #include "sim/topology_cost.hpp"
@@ -20,6 +21,7 @@ struct CostOptions {
   int32_t devices_per_rank = 1;
   bool on_gpus = true;  ///< tensors live there, if the cluster has any
   CollectiveAlgorithms algorithms = CollectiveAlgorithms::nccl;
+  NcclOptions nccl{};
   std::vector<Straggler> stragglers{};
   const Calibration* calibration = nullptr;  ///< null: data sheets alone; outlives the costs
   const Network* network = nullptr;          ///< of layer kernels; outlives the costs
@@ -31,6 +33,8 @@ struct Costs {
   std::unique_ptr<ComputeCost> compute;
   SlowedComputeCost* slowed = nullptr;  ///< `compute`, where it has stragglers
   std::unique_ptr<TopologyCommunicationCost> communication;
+  /// In front of `communication`, where NCCL runs collectives between GPUs.
+  std::unique_ptr<NcclCommunicationCost> nccl;
   /// In front of `communication`, where Gloo communicates tensors on GPUs.
   std::unique_ptr<StagedCommunicationCost> staged;
   /// In front of `compute` and `communication`, where there is a calibration.
@@ -40,6 +44,9 @@ struct Costs {
   CommunicationCost& pricing() {
     if (measured_communication) {
       return *measured_communication;
+    }
+    if (nccl) {
+      return *nccl;
     }
     return staged ? static_cast<CommunicationCost&>(*staged) : *communication;
   }

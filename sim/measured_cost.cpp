@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model/core/ensure.hpp"
+#include "sim/lasting_plan.hpp"
 #include "sim/roofline_cost.hpp"
 
 namespace lockstep::sim {
@@ -122,9 +123,11 @@ std::optional<Time> measured_launch_overhead(const MeasuredChoice& choice) {
 // ---- communication ----
 
 MeasuredCommunicationCost::MeasuredCommunicationCost(const MeasuredChoice& choice,
-                                                     TopologyCommunicationCost& network)
+                                                     TopologyCommunicationCost& network,
+                                                     CommunicationCost& otherwise)
     : curves_(choice.calibration->transfers),
       network_(network),
+      otherwise_(otherwise),
       healthy_(network),
       ranks_on_node_(choice.ranks_on_node),
       factor_(factor_of(communication_range(*choice.calibration), choice.end)) {}
@@ -154,41 +157,21 @@ TransferPlan MeasuredCommunicationCost::measured(const TransferCurve& curve, Byt
   if (modelled.links == nullptr || modelled.links->empty() || alone <= fastest) {
     return {alone + added, {}, nullptr, nullptr};
   }
-  const std::vector<BytesPerSecond>& capacities = link_capacities();
-  // The link that takes longest for a volume decides how much volume takes the time.
-  double least_rate = 0;
-  size_t narrowest = 0;
-  const auto weight = [&modelled](size_t place) {
-    return modelled.weights == nullptr ? 1 : int64_t{(*modelled.weights)[place]};
-  };
-  for (size_t place = 0; place < modelled.links->size(); ++place) {
-    const double rate = static_cast<double>(capacities[(*modelled.links)[place]].count()) /
-                        static_cast<double>(weight(place));
-    if (place == 0 || rate < least_rate) {
-      least_rate = rate;
-      narrowest = place;
-    }
-  }
-  TransferPlan plan = modelled;
-  plan.volume = Bytes(static_cast<int64_t>(seconds(alone - fastest) * least_rate));
-  const Time on_links = plan.volume * weight(narrowest) / capacities[(*modelled.links)[narrowest]];
-  plan.latency = std::max(Time{}, alone - on_links) + added;
-  return plan;
+  return lasting(modelled, fastest + added, alone - fastest, link_capacities());
 }
 
 TransferPlan MeasuredCommunicationCost::collective(const CollectiveCall& call) {
   const auto ranks = static_cast<int32_t>(call.members.size());
-  const TransferPlan modelled = network_.collective(call);
   if (ranks < 2) {
-    return modelled;
+    return otherwise_.collective(call);
   }
   const TransferCurve* curve = curve_of(call.kind, ranks);
   if (curve == nullptr || !on_one_node(call.members)) {
     const char* where = on_one_node(call.members) ? "" : " over several nodes";
     note(fmt::format("{} of {} ranks{}", name_of(call.kind), ranks, where));
-    return modelled;
+    return otherwise_.collective(call);
   }
-  return measured(*curve, call.bytes, modelled, healthy_.collective(call).latency);
+  return measured(*curve, call.bytes, network_.collective(call), healthy_.collective(call).latency);
 }
 
 TransferPlan MeasuredCommunicationCost::point_to_point(int32_t source, int32_t destination,

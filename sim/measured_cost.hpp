@@ -60,12 +60,15 @@ class MeasuredComputeCost final : public ComputeCost {
 };
 
 /// Communication as measured where its kind and number of ranks were and all of them are on one
-/// node; else, and for its links, `network`. Alone it takes what the curve says: the time of the
-/// smallest measured message as latency, and the rest on the links of `network`, which carry as
-/// much volume as takes that long alone, so that transfers at the same time share them.
+/// node; else by `otherwise`. Its links are those of `network`. Alone it takes what the curve says:
+/// the time of the smallest measured message as latency, and the rest on the links of `network`,
+/// which carry as much volume as takes that long alone, so that transfers at the same time share
+/// them.
 class MeasuredCommunicationCost final : public CommunicationCost {
  public:
-  MeasuredCommunicationCost(const MeasuredChoice& choice, TopologyCommunicationCost& network);
+  /// `otherwise` is `network` or in front of it.
+  MeasuredCommunicationCost(const MeasuredChoice& choice, TopologyCommunicationCost& network,
+                            CommunicationCost& otherwise);
 
   TransferPlan collective(const CollectiveCall& call) override;
   TransferPlan point_to_point(int32_t source, int32_t destination, Bytes bytes) override;
@@ -73,7 +76,7 @@ class MeasuredCommunicationCost final : public CommunicationCost {
   const std::vector<BytesPerSecond>& link_capacities() const override {
     return network_.link_capacities();
   }
-  void add_latency(LinkIndex link, Time latency) override { network_.add_latency(link, latency); }
+  void add_latency(LinkIndex link, Time latency) override { otherwise_.add_latency(link, latency); }
 
   /// "all_reduce of 4 ranks", of what was asked for and not measured.
   const std::set<std::string>& not_measured() const { return not_measured_; }
@@ -87,6 +90,7 @@ class MeasuredCommunicationCost final : public CommunicationCost {
 
   const std::vector<TransferCurve>& curves_;
   TopologyCommunicationCost& network_;
+  CommunicationCost& otherwise_;
   TopologyCommunicationCost healthy_;  ///< without the latency that faults add
   int32_t ranks_on_node_;
   double factor_;

@@ -87,15 +87,19 @@ TransferPlan TopologyCommunicationCost::collective(const CollectiveCall& call) {
   if (algorithms_ == CollectiveAlgorithms::gloo) {
     return plan(call, gloo_choice(call));
   }
-  const TransferPlan ring = plan(call, ring_choice(call));
+  const TransferPlan ring = over_rings(call);
   if (algorithms_ == CollectiveAlgorithms::ring || !is_all_reduce_like(call.kind)) {
     return ring;
   }
-  const Bytes bytes = call.kind == OpKind::barrier ? Bytes(4) : call.bytes;
-  const TransferPlan tree = plan(call, {Shape::double_tree, bytes});
+  const TransferPlan tree = over_trees(call);
   const bool ring_is_sooner =
       algorithms_ == CollectiveAlgorithms::nccl && time_alone(ring) <= time_alone(tree);
   return ring_is_sooner ? ring : tree;
+}
+
+TransferPlan TopologyCommunicationCost::over_trees(const CollectiveCall& call) {
+  const Bytes bytes = call.kind == OpKind::barrier ? Bytes(4) : call.bytes;
+  return plan(call, {Shape::double_tree, bytes});
 }
 
 TopologyCommunicationCost::Choice TopologyCommunicationCost::ring_choice(

@@ -64,6 +64,10 @@ class TopologyCommunicationCost final : public CommunicationCost {
   const std::vector<BytesPerSecond>& link_capacities() const override { return capacities_; }
   void add_latency(LinkIndex link, Time latency) override;
 
+  /// Over the links of a ring, or of double binary trees, whichever NCCL would take. At least two
+  /// members; trees are for all_reduce and barrier.
+  TransferPlan over_rings(const CollectiveCall& call) { return plan(call, ring_choice(call)); }
+  TransferPlan over_trees(const CollectiveCall& call);
   const Topology& topology() const { return topology_; }
   const Placement& placement() const { return placement_; }
   int64_t devices_per_node() const { return devices_per_node_; }

@@ -26,6 +26,8 @@ Answer doctor_command(const Request& request, const Style& style);
 /// Many settings of one scenario, or the rows that its shards left.
 Answer sweep_command(const Request& request, const Style& style);
 Answer calibrate_command(const Request& request, const Style& style);
+/// What a collective of NCCL takes, size by size, as nccl-tests prints it.
+Answer collective_command(const Request& request, const Style& style);
 Answer explain_command(const Request& request);
 /// `explain SCENARIO --env`: with what each rank is started, by the first case or the one named.
 Answer explain_environment(const Request& request);

@@ -56,6 +56,7 @@ Cluster machine(const char* name, const char* device, int devices, const Host& h
                   .nics = host.nics,
                   .sockets = devices >= 8 ? 2 : 1,
                   .socket_link = gigabytes_per_second(host.socket_link),
+                  .cpu = host.socket_link == epyc ? HostCpu::amd : HostCpu::intel,
                   .cpu_cores = host.cores,
                   .memory = host.memory,
                   .disk = gigabytes_per_second(host.disk_gigabytes_per_second),
@@ -77,9 +78,23 @@ Cluster with_cube_mesh(Cluster cluster) {
   return with_nvswitch(std::move(cluster), 150, 6);
 }
 
+/// What aws-ofi-nccl (src/platform-aws.cpp) reports to NCCL for a message over EFA.
+Time efa_latency(std::string_view name) {
+  if (name.starts_with("p3dn")) {
+    return 150_us;
+  }
+  return name.starts_with("p5en") ? 35_us : 75_us;
+}
+
+/// EFA begins with 100 Gb/s; below there is Ethernet alone.
 void add_amazon(std::vector<Cluster>& all) {
   constexpr const char* source = "Amazon EC2 accelerated computing instances, 2024";
-  const auto add = [&](Cluster cluster) { all.push_back(std::move(cluster)); };
+  const auto add = [&](Cluster cluster) {
+    const bool has_efa = cluster.network.bandwidth >= gigabits_per_second(100);
+    cluster.network.fabric = has_efa ? Fabric::efa : Fabric::tcp;
+    cluster.network.nic_latency = has_efa ? efa_latency(cluster.name) : Time{};
+    all.push_back(std::move(cluster));
+  };
   add(with_cube_mesh(machine("p3.16xlarge", "v100-sxm2-16gb", 8,
                              {32, 488_GiB, 1, 8, broadwell, 1, 25, ethernet}, source)));
   add(with_cube_mesh(machine("p3dn.24xlarge", "v100-sxm2-32gb", 8,
@@ -112,7 +127,12 @@ void add_amazon(std::vector<Cluster>& all) {
 /// Of the NICs of a3, only those that serve GPUs are counted.
 void add_google(std::vector<Cluster>& all) {
   constexpr const char* source = "Google Cloud accelerator-optimized machine family, 2024";
-  const auto add = [&](Cluster cluster) { all.push_back(std::move(cluster)); };
+  const auto add = [&](Cluster cluster) {
+    cluster.network.fabric = cluster.name.starts_with("a3-mega")   ? Fabric::tcpxo
+                             : cluster.name.starts_with("a3-high") ? Fabric::tcpx
+                                                                   : Fabric::tcp;
+    all.push_back(std::move(cluster));
+  };
   add(with_nvswitch(machine("a2-highgpu-8g", "a100-sxm4-40gb", 8,
                             {48, 680_GiB, 2, 16, skylake, 1, 100, ethernet}, source),
                     300, 12));
@@ -150,6 +170,7 @@ void add_workstations(std::vector<Cluster>& all) {
     cluster.node.assumption =
         "all figures but those of the GPU: 16 cores, 128 GiB, PCIe 4.0 x16 without NVLink, "
         "10 Gb/s Ethernet";
+    cluster.network.fabric = Fabric::tcp;
     all.push_back(std::move(cluster));
   }
 }

@@ -38,6 +38,9 @@ void check_links(const Cluster& cluster, std::vector<ClusterError>& errors) {
            "name two GPUs of the node and at least one link"});
     }
   }
+  if (node.nvlink_nodes < 1) {
+    errors.push_back({"no node in an NVLink domain", "set nvlink_nodes to 1 or more"});
+  }
   if (node.nics < 0 || node.sockets < 1 || node.devices_per_pcie_switch < 1) {
     errors.push_back({"a negative number of NICs, or no CPU socket", "correct the counts"});
   }

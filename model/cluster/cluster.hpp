@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "model/cluster/device.hpp"
+#include "model/cluster/fabric.hpp"
 #include "model/core/units.hpp"
 
 namespace lockstep {
@@ -31,6 +33,9 @@ struct DriveModel {
   BytesPerSecond write{};  ///< 0: as NodeModel::disk
 };
 
+/// The maker of a host's CPUs, on which NCCL's choices depend.
+enum class HostCpu : uint8_t { intel, amd, arm };
+
 /// Description of every node of a cluster. Every rate is for one direction.
 struct NodeModel {
   std::string name{};
@@ -42,6 +47,8 @@ struct NodeModel {
   int nvlinks = 0;
   /// Empty: all GPUs of the node meet at NVSwitches, which have no limit of their own.
   std::vector<NvlinkPair> nvlink_pairs{};
+  /// Nodes whose GPUs meet at the same NVSwitches (GB200 NVL72: 18).
+  int nvlink_nodes = 1;
   /// Rate of one device; for ranks on CPU, the rate through host memory.
   BytesPerSecond pcie{};
   /// GPUs that share one PCIe switch and its uplink to the CPU.
@@ -50,6 +57,7 @@ struct NodeModel {
   int sockets = 1;
   BytesPerSecond socket_link{};
   LinkLatencies latencies{};
+  HostCpu cpu = HostCpu::intel;
   int cpu_cores = 1;
   Bytes memory{};
   BytesPerSecond disk{};
@@ -64,6 +72,9 @@ struct NetworkModel {
   Time latency{};              ///< from NIC to NIC
   /// NIC bandwidth of a node over its bandwidth to the spine; 1 = non-blocking.
   double oversubscription = 1;
+  Fabric fabric = Fabric::infiniband;
+  /// What the network's plugin reports to NCCL for each message; InfiniBand and sockets report 0.
+  Time nic_latency{};
 };
 
 /// Nodes that are all alike. A device is numbered through the cluster: node * devices + place.

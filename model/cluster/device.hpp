@@ -30,6 +30,8 @@ struct DeviceModel {
   std::string name{};
   /// CUDA compute capability times 10 (80 = Ampere A100); 0 for a device without CUDA.
   int compute_capability = 0;
+  /// Whether other GPUs reach its memory over PCIe. NVIDIA's driver refuses it on GeForce cards.
+  bool has_peer_to_peer = true;
   Bytes memory{};
   BytesPerSecond memory_bandwidth{};
   /// The fraction of memory bandwidth that streaming kernels reach.

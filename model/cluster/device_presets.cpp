@@ -96,8 +96,10 @@ DeviceModel a100(const char* name, Bytes memory, BytesPerSecond bandwidth, const
 DeviceModel card(const char* name, int compute_capability, Bytes memory, int64_t gigabytes,
                  Peaks peaks, const char* source) {
   peaks.fp64 = peaks.fp32 / 64;
-  return with_peaks(gpu(name, compute_capability, memory, gigabytes_per_second(gigabytes), source),
-                    peaks);
+  DeviceModel device = with_peaks(
+      gpu(name, compute_capability, memory, gigabytes_per_second(gigabytes), source), peaks);
+  device.has_peer_to_peer = !device.name.starts_with("rtx-");
+  return device;
 }
 
 /// SXM5, of H100 and H200.
@@ -108,6 +110,21 @@ DeviceModel hopper(const char* name, Bytes memory, int64_t gigabytes, const char
                      .tf32 = 494'500,
                      .half = 989'500,
                      .has_fp64_tensor_cores = true});
+}
+
+/// Per GPU of HGX B200 and of GB200 NVL72: the rates of the whole system divided by its GPUs.
+DeviceModel blackwell(const char* name, Bytes memory, const Peaks& peaks, const char* source) {
+  return with_peaks(gpu(name, 100, memory, gigabytes_per_second(8'000), source), peaks);
+}
+
+/// Turing, without bf16 and TF32: fp64 at 1/32 of fp32.
+DeviceModel rtx_2080_ti() {
+  DeviceModel device =
+      with_peaks(gpu("rtx-2080-ti", 75, 11_GiB, gigabytes_per_second(616),
+                     "NVIDIA Turing GPU Architecture white paper, 2018 (reference clocks)"),
+                 {.fp64 = 420, .fp32 = 13'400, .half = 53'800, .has_bf16 = false});
+  device.has_peer_to_peer = false;
+  return device;
 }
 
 DeviceModel h100_pcie() {
@@ -149,6 +166,7 @@ std::vector<DeviceModel> device_presets() {
           v100_pcie("v100-pcie-16gb", 16_GiB),
           v100_pcie("v100-pcie-32gb", 32_GiB),
           t4(),
+          rtx_2080_ti(),
           a100("a100-sxm4-40gb", 40_GiB, gigabytes_per_second(1'555), a100_sxm),
           a100("a100-sxm4-80gb", 80_GiB, gigabytes_per_second(2'039), a100_sxm),
           a100("a100-pcie-40gb", 40_GiB, gigabytes_per_second(1'555), a100_pcie),
@@ -170,6 +188,20 @@ std::vector<DeviceModel> device_presets() {
           h100_pcie(),
           hopper("h200-sxm-141gb", 141_GiB, 4'800,
                  "NVIDIA H200 Tensor Core GPU data sheet, 2024 (SXM)"),
+          blackwell("b200-sxm-180gb", 180_GiB,
+                    {.fp64 = 37'000,
+                     .fp32 = 75'000,
+                     .tf32 = 1'100'000,
+                     .half = 2'250'000,
+                     .has_fp64_tensor_cores = true},
+                    "NVIDIA DGX B200 and HGX B200 data sheets, 2024"),
+          blackwell("gb200-186gb", 186_GiB,
+                    {.fp64 = 40'000,
+                     .fp32 = 80'000,
+                     .tf32 = 1'250'000,
+                     .half = 2'500'000,
+                     .has_fp64_tensor_cores = true},
+                    "NVIDIA GB200 NVL72 data sheet, 2024"),
           cpu()};
 }
 
@@ -179,6 +211,8 @@ std::optional<DeviceModel> device_preset(std::string_view name) {
   return found == models.end() ? std::nullopt : std::optional(std::move(*found));
 }
 
-bool has_nvlink(std::string_view device) { return device.find("-sxm") != std::string_view::npos; }
+bool has_nvlink(std::string_view device) {
+  return device.find("-sxm") != std::string_view::npos || device.starts_with("gb200");
+}
 
 }  // namespace lockstep

@@ -57,6 +57,7 @@ Cluster dgx_a100(const char* name, DeviceModel device, Bytes memory, DriveModel 
   node.pcie = pcie_x16(16);
   node.nics = 8;
   node.socket_link = gigabytes_per_second(16);
+  node.cpu = HostCpu::amd;
   node.cpu_cores = 128;
   node.memory = memory;
   node.disk = gigabytes_per_second(25);
@@ -81,6 +82,35 @@ Cluster dgx_hopper(const char* name, DeviceModel device, const char* source) {
   node.nvme.size = terabytes(30);
   node.assumption = "latencies of links and network; disk and NVMe as in DGX A100";
   cluster.network = {gigabits_per_second(400), 1500_ns};
+  return cluster;
+}
+
+/// The link between sockets is NCCL's figure for Emerald Rapids.
+Cluster dgx_b200() {
+  Cluster cluster =
+      dgx_hopper("dgx-b200", *device_preset("b200-sxm-180gb"), "NVIDIA DGX B200 data sheet, 2024");
+  cluster.node.nvlink = gigabytes_per_second(900);
+  cluster.node.socket_link = gigabytes_per_second(40);
+  return cluster;
+}
+
+/// A tray: two Grace CPUs and four GPUs. The NVSwitches of a rack join 18 trays.
+Cluster gb200_nvl72() {
+  Cluster cluster = dgx_hopper("gb200-nvl72", *device_preset("gb200-186gb"),
+                               "NVIDIA GB200 NVL72 data sheet, 2024");
+  NodeModel& node = cluster.node;
+  node.devices = 4;
+  node.nvlink = gigabytes_per_second(900);
+  node.nvlink_nodes = 18;
+  node.nics = 4;
+  node.devices_per_pcie_switch = 1;
+  node.socket_link = gigabytes_per_second(40);
+  node.cpu = HostCpu::arm;
+  node.cpu_cores = 144;
+  node.memory = 960_GiB;
+  node.assumption =
+      "latencies of links and network; disk and NVMe as in DGX A100; NICs, and the link between "
+      "sockets as in DGX B200";
   return cluster;
 }
 
@@ -119,6 +149,7 @@ Cluster cpu_cluster() {
                   .source = "none",
                   .assumption = "all figures; ranks talk over loopback at 4 GB/s"};
   cluster.network = {gigabits_per_second(10), 25_us};
+  cluster.network.fabric = Fabric::tcp;
   return cluster;
 }
 
@@ -139,6 +170,8 @@ std::vector<Cluster> cluster_presets() {
                {terabytes(15), {}, gigabytes_per_second(15)}),
       dgx_hopper("dgx-h100", *device_preset("h100-sxm5-80gb"), "NVIDIA DGX H100 data sheet, 2023"),
       dgx_hopper("dgx-h200", *device_preset("h200-sxm-141gb"), "NVIDIA DGX H200 data sheet, 2024"),
+      dgx_b200(),
+      gb200_nvl72(),
   };
   std::ranges::move(cloud_presets(), std::back_inserter(clusters));
   clusters.push_back(cpu_cluster());

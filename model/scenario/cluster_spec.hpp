@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "model/cluster/fabric.hpp"
 #include "model/core/units.hpp"
 #include "model/scenario/placed.hpp"
 
@@ -28,6 +29,7 @@ struct NetworkSpec {
   Given<BytesPerSecond> bandwidth;  ///< of one NIC, one direction
   Given<Time> latency;
   Given<double> oversubscription;  ///< at least 1
+  Given<Fabric> fabric;
   SourcePlace place{};
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/cluster/presets.hpp"
+#include "model/trainer/framework/version.hpp"
 
 namespace lockstep::cli {
 
@@ -130,6 +131,11 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
     override_with(cluster.network.bandwidth, spec.network->bandwidth);
     override_with(cluster.network.latency, spec.network->latency);
     override_with(cluster.network.oversubscription, spec.network->oversubscription);
+    if (spec.network->fabric && spec.network->fabric->value != cluster.network.fabric) {
+      constexpr Time of_efa = 75_us;  // what its plugin reports on most machines
+      cluster.network.fabric = spec.network->fabric->value;
+      cluster.network.nic_latency = cluster.network.fabric == Fabric::efa ? of_efa : Time{};
+    }
   }
   for (const Placed<int64_t>& place : spec.occupied) {
     cluster.occupied.push_back(static_cast<int>(place.value));
@@ -198,7 +204,35 @@ Machine flat_machine(const Scenario& scenario, const Preparation& preparation) {
   return machine;
 }
 
+// A variable that NCCL would not understand is an error where it is written.
+void apply_nccl(Machine& machine, const Scenario& scenario) {
+  for (const LibraryVersion& library : scenario.versions) {
+    const std::optional<Version> version = version_of(library.version);
+    if (library.library == "nccl" && version) {
+      machine.nccl.version = {version->major, version->minor};
+    }
+  }
+  for (const EnvironmentVariable& variable : scenario.env) {
+    for (const sim::NcclSettingError& error :
+         sim::read_nccl_settings({{variable.name, variable.value}}).errors) {
+      machine.problems.push_back(
+          {Problem::Kind::invalid, variable.place, error.message, error.remedy});
+    }
+  }
+  machine.nccl.settings = sim::read_nccl_settings(nccl_variables(scenario)).settings;
+}
+
 }  // namespace
+
+std::vector<sim::NcclVariable> nccl_variables(const Scenario& scenario) {
+  std::vector<sim::NcclVariable> variables;
+  for (const EnvironmentVariable& variable : scenario.env) {
+    if (variable.name.starts_with("NCCL_")) {
+      variables.push_back({variable.name, variable.value});
+    }
+  }
+  return variables;
+}
 
 Machine machine_of(const Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
@@ -228,6 +262,7 @@ Machine machine_of(const Preparation& preparation) {
   }
   leave_out_unused(machine.cluster, preparation);
   machine.algorithms = algorithms_of(scenario, preparation, false);
+  apply_nccl(machine, scenario);
   machine.ranks_per_node = preparation.options.ranks_per_node;
   const int64_t nodes = nodes_of(scenario, preparation, machine.cluster);
   const int64_t free =

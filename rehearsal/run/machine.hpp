@@ -13,6 +13,7 @@ namespace lockstep::cli {
 struct Machine {
   Cluster cluster;
   sim::CollectiveAlgorithms algorithms = sim::CollectiveAlgorithms::nccl;
+  sim::NcclOptions nccl{};     ///< by the scenario's `env` and `versions`
   int32_t ranks_per_node = 0;  ///< 0: as many as fit
   bool is_flat = false;        ///< ranks and a network, nothing of a machine
   std::string name;            ///< "8 x A100 SXM4 80GB on 1 node"
@@ -20,5 +21,8 @@ struct Machine {
   std::vector<Problem> problems;  ///< empty: the machine is complete
 };
 Machine machine_of(const Preparation& preparation);
+
+/// The variables of the scenario's `env` that begin with NCCL_.
+std::vector<sim::NcclVariable> nccl_variables(const Scenario& scenario);
 
 }  // namespace lockstep::cli

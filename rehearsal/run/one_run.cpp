@@ -90,6 +90,7 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   options.ranks_per_node = run.machine.ranks_per_node;
   options.devices_per_rank = run.preparation.options.devices_per_rank;
   options.algorithms = run.machine.algorithms;
+  options.nccl = run.machine.nccl;
   options.on_gpus = !run.preparation.placement.cpu;
   options.stragglers = faults.stragglers;
   options.calibration = calibration;

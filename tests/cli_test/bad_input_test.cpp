@@ -71,8 +71,8 @@ TEST_CASE("a preset by a wrong name is refused with the nearest one") {
 }
 
 TEST_CASE("a preset that exists and is not modelled exits 5 with the nearest one") {
-  refused("version: 1\ncluster: {preset: dgx-b200}\n", "use `dgx-h200`", 5);
-  refused("version: 1\ncluster: {gpu: b200}\n", "use `h200-sxm-141gb`", 5);
+  refused("version: 1\ncluster: {preset: dgx-b300}\n", "use `dgx-b200`", 5);
+  refused("version: 1\ncluster: {gpu: b300}\n", "use `b200-sxm-180gb`", 5);
   refused("version: 1\nmodel: {preset: bert-base}\n", "use `gpt2`", 5);
 }
 

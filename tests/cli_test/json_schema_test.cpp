@@ -113,6 +113,15 @@ TEST_CASE("a sweep keeps to the schema") {
   CHECK(all.at("exit_code") == 0);
 }
 
+TEST_CASE("collective keeps to the schema, with measurements and without") {
+  const std::string data = std::string(LOCKSTEP_SOURCE_DIR) + "/data/nccl-tests/";
+  CHECK(told("collective all_reduce --cluster dgx-a100").at("rows").size() == 30);
+  const json compared =
+      told("collective all_reduce --cluster " + data + "systems.yaml:a100 --against " + data +
+           "a100_1x8_eight_processes_all_reduce.csv");
+  CHECK(compared.at("rows").front().contains("error"));
+}
+
 TEST_CASE("explain and doctor keep to the schema") {
   for (const char* page : {"", "LS101", "step_time", "trainer.precision", "all_gather",
                            "EarlyStopping", "presets", "guides", "guides sixty-four-over-four"}) {

@@ -190,8 +190,9 @@ bool is_built(std::string_view path) {
     return true;
   }
   const std::string_view folder = path.substr(0, path.rfind('/'));
-  return (folder == "bench" && path.ends_with("_bench.cpp")) || path == "tests/test_main.cpp" ||
-         folder == "tests/outside" || (folder == "tests/fuzz" && path.ends_with("_fuzz.cpp"));
+  return (folder == "bench" && (path.ends_with("_bench.cpp") || path.ends_with("_fit.cpp"))) ||
+         path == "tests/test_main.cpp" || folder == "tests/outside" ||
+         (folder == "tests/fuzz" && path.ends_with("_fuzz.cpp"));
 }
 
 Offences unbuilt_sources(const std::vector<Source>& files) {

@@ -84,6 +84,7 @@ struct WordForm {
     static constexpr auto words = std::to_array<std::string_view>({__VA_ARGS__}); \
   }
 
+LOCKSTEP_WORDS(Fabric, "infiniband", "roce", "efa", "tcpx", "tcpxo", "tcp");
 LOCKSTEP_WORDS(CollectiveModel, "nccl", "gloo", "ring", "tree");
 LOCKSTEP_WORDS(ProcessGroupBackend, "nccl", "gloo", "mpi");
 LOCKSTEP_WORDS(ActivationCheckpointing, "none", "selective", "full");

@@ -78,6 +78,7 @@ Table<NetworkSpec> network_table() {
           field<&NetworkSpec::oversubscription>(
               {"oversubscription", "1", "bandwidth of the edge divided by that of the core", 1,
                1e6}),
+          field<&NetworkSpec::fabric>({"fabric", "preset's", "how NICs carry NCCL's messages"}),
       }};
 }
 
