@@ -83,6 +83,10 @@ struct StrategyEntry {
   /// one process does all, by `traits.layout`.
   std::function<TrainerMembership(const StrategyArguments& arguments, const Place& place)>
       membership{};
+  /// Of how many trainers the gradients make one update. Null: of all that have samples of their
+  /// own.
+  std::function<int64_t(const StrategyArguments& arguments, int32_t world_size)>
+      gradients_of_update{};
 
   TrainerMembership membership_of(const StrategyArguments& arguments, const Place& place) const;
   /// Of one of its classes; those of `class_name` for every other name.

@@ -66,7 +66,8 @@ constexpr auto strategies = std::to_array<ClassRow>({
      "virtual_pipeline_model_parallel_size:int context_parallel_size:int "
      "sequence_parallel:bool"},
     {"PipelineStrategy", "schedule:text n_microbatches:int stages:int"},
-    {"ParameterServerStrategy", "mode:text servers:int max_staleness:int"},
+    {"parameter_server", ""},
+    {"ParameterServerStrategy", ""},
 });
 
 constexpr auto callbacks = std::to_array<ClassRow>({

@@ -98,6 +98,7 @@ struct Preparation {
   std::optional<GradientClipping> configured_clipping;  ///< of the former, where it fixes it
   std::string strategy;  ///< its name in output, such as deepspeed_stage_2; empty: no trainer
   int32_t data_parallel_size = 1;   ///< of TrainerMembership
+  int64_t gradients_of_update = 1;  ///< trainers whose gradients make one update of the weights
   std::string registered_strategy;  ///< the name of its entry in the registry, such as deepspeed
   bool gloo = false;                ///< the backend of the process group, else NCCL
   Version lightning{};              ///< that is followed
