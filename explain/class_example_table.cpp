@@ -103,6 +103,8 @@ constexpr ClassExample class_example_rows[] = {
      "{backward_prefetch: BACKWARD_PRE, activation_checkpointing: [Linear]}", up_to_1_9},
     {strategy, "horovod", "", up_to_1_9},
     {strategy, "HorovodStrategy", "{compression: fp16, fusion_threshold_mb: 64}", up_to_1_9},
+    {strategy, "parameter_server"},
+    {strategy, "ParameterServerStrategy", "{mode: batched, batch: 1, drop_late: true}"},
     {strategy, "ddp_spawn"},
     {strategy, "ddp_spawn_find_unused_parameters_true"},
     {strategy, "ddp_spawn_find_unused_parameters_false"},

@@ -177,6 +177,24 @@ constexpr GuideClaim claims[] = {
      "Unproven: its own figures for one algorithm differ by 1.4 times; the effect of the language "
      "is not shown.",
      "scenarios/guides/same-algorithm.yaml:buckets_of_bagua"},
+    // Parameter servers.
+    {"servers-need-fewer-transfers", "A parameter server needs fewer transfers than all_reduce.",
+     wrong, "", "all",
+     "A worker pulls and pushes the model, 2S against 2(W-1)/W S; the one link of the server "
+     "carries "
+     "W S each way.",
+     "scenarios/guides/parameter-servers.yaml:sync"},
+    {"servers-suit-unstable-networks",
+     "Parameter servers suit unstable networks and workers of unequal speed.", right_only_if,
+     "they are asynchronous", "all",
+     "A synchronous server waits for the slowest worker as all_reduce does, and for a lost one "
+     "forever.",
+     "scenarios/guides/parameter-servers.yaml:slow_worker_under_async"},
+    {"servers-are-inconsistent", "With a parameter server workers compute by inconsistent weights.",
+     right_only_if, "it is asynchronous", "all",
+     "Equal workers then push gradients that are W - 1 updates old. A synchronous one trains as "
+     "ddp.",
+     "scenarios/parameter-server/asynchronous.yaml:equal_workers"},
 };
 
 }  // namespace

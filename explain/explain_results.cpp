@@ -135,6 +135,13 @@ Parameters, buffers and optimizer state in the files of this rank, of the last c
 of steps and what the trainer adds are left out. 0 on ranks that write nothing.
 Example: checkpoint.bytes == 0 B on rank 1
 )page"},
+    {"staleness", "how old the gradients are that parameter servers receive",
+     R"page(
+The age of a gradient is the number of updates that the server made between the worker's pull of the
+weights and its push of the gradient. staleness.mean is the mean over all gradients of all
+servers, staleness.max the largest. Of W equal workers under mode: async it is W - 1 in the end.
+Example: staleness.max <= 3
+)page"},
 };
 
 std::span<const Page> result_pages() { return result_table; }

@@ -22,6 +22,7 @@
 #include "rehearsal/findings/monitored.hpp"
 #include "rehearsal/findings/not_modelled.hpp"
 #include "rehearsal/findings/remedies.hpp"
+#include "rehearsal/findings/server_remedies.hpp"
 #include "rehearsal/findings/without_effect.hpp"
 #include "rehearsal/judge/result_value.hpp"
 #include "rehearsal/measure/advice.hpp"
@@ -208,6 +209,7 @@ void complete_findings(Rehearsal& rehearsal) {
   fold_consequences(rehearsal.run, rehearsal.findings);
   place_findings(rehearsal.run, rehearsal.findings);
   complete_remedies(rehearsal.run, rehearsal.findings);
+  complete_server_remedies(rehearsal.run, rehearsal.findings);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "cli/render/json_logged.hpp"
 
+#include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 
 #include <cmath>
@@ -127,7 +128,7 @@ Json loggers_json(const std::vector<RankLog>& ranks) {
   return told_together(by_rank);
 }
 
-// Where ranks train weights of their own, or compress what they send.
+// Where ranks train weights of their own, compress what they send, or send gradients to servers.
 Json weights_json(const OneRun& run) {
   Json json;
   const std::optional<WeightSpread> spread = weight_spread(run);
@@ -135,6 +136,13 @@ Json weights_json(const OneRun& run) {
   json["apart_in"] = spread ? Json(spread->parameter) : Json(nullptr);
   const std::optional<double> error = compression_error(run);
   json["compression_error"] = error ? Json(*error) : Json(nullptr);
+  json["staleness"] = nullptr;
+  if (const std::optional<Staleness> staleness = staleness_of(run)) {
+    json["staleness"] = {{"mean", staleness->mean()},
+                         {"max", staleness->most},
+                         {"gradients", staleness->pushes},
+                         {"dropped", staleness->dropped}};
+  }
   return json;
 }
 

@@ -99,7 +99,9 @@ std::string render_decided(const Rehearsal& rehearsal) {
     }
     Beliefs beliefs;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      beliefs.add(rank, best_text(ranks[rank].checkpoints[index]));
+      if (ranks[rank].runs_trainer) {
+        beliefs.add(rank, best_text(ranks[rank].checkpoints[index]));
+      }
     }
     out += fmt::format("best checkpoint{}: {}\n",
                        first.monitor.empty() ? "" : " by " + first.monitor, beliefs.text());
@@ -107,7 +109,9 @@ std::string render_decided(const Rehearsal& rehearsal) {
   if (!ranks.front().learning_rates.empty()) {
     Beliefs beliefs;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      beliefs.add(rank, rates_text(ranks[rank]));
+      if (ranks[rank].runs_trainer) {
+        beliefs.add(rank, rates_text(ranks[rank]));
+      }
     }
     out += fmt::format("learning rate{} at the end: {}\n",
                        ranks.front().learning_rates.size() > 1 ? "s" : "", beliefs.text());

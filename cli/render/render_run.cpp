@@ -7,6 +7,7 @@
 #include "cli/render/render.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/findings/missing_values.hpp"
+#include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/device_reserve.hpp"
@@ -343,9 +344,8 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
   if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
     out += "\n  not computed: " + missing + "\n";
   }
-  if (const std::string weights = weight_spread_text(rehearsal.run); !weights.empty()) {
-    out += "\n" + weights;
-  }
+  const std::string weights = weight_spread_text(rehearsal.run) + staleness_text(rehearsal.run);
+  out += weights.empty() ? "" : "\n" + weights;
   const std::string findings = render_findings(rehearsal, style);
   out += (findings.empty() ? "" : "\n" + findings);
   if (!rehearsal.undecided.empty()) {

@@ -6,6 +6,7 @@
 #include "cli/render/render.hpp"
 #include "cli/render/render_finding.hpp"
 #include "rehearsal/explore/world_sizes.hpp"
+#include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
 
 namespace lockstep::cli {
@@ -182,6 +183,7 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   out += render_logged(rehearsal);
   out += render_decided(rehearsal);
   out += weight_spread_text(rehearsal.run);
+  out += staleness_text(rehearsal.run);
   out += rehearsal.findings.empty()
              ? nothing
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));

@@ -93,7 +93,7 @@ Json json_of(const KnownDifference& known) {
 }
 
 KnownDifference difference_of(const Json& json) {
-  return {json.at(0), json.at(1), enumerator_of(json.at(2), DifferenceKind::of_replicas_for_good)};
+  return {json.at(0), json.at(1), enumerator_of(json.at(2), DifferenceKind::of_buffers)};
 }
 
 // As bits: it may be no number.
@@ -108,6 +108,20 @@ Json json_of(const std::optional<double>& number) {
 std::optional<double> number_of(const Json& json) {
   const std::vector<double> numbers = values_of_binary<double>(json);
   return numbers.empty() ? std::nullopt : std::optional(numbers.front());
+}
+
+Json json_of(const std::optional<Staleness>& staleness) {
+  return staleness ? Json::array({staleness->pushes, staleness->updates, staleness->most,
+                                  staleness->dropped})
+                   : Json(nullptr);
+}
+
+std::optional<Staleness> staleness_of(const Json& json) {
+  if (json.is_null()) {
+    return std::nullopt;
+  }
+  return Staleness{count_of(json.at(0)), count_of(json.at(1)), count_of(json.at(2)),
+                   count_of(json.at(3))};
 }
 
 Json json_of(const WeightUpdate& update) {
@@ -259,6 +273,8 @@ Json json_of_log(const RankLog& log) {
           {"weight_updates", json_of_all(log.weight_updates)},
           {"known_differences", json_of_all(log.known_differences)},
           {"compression_error", json_of(log.compression_error)},
+          {"runs_trainer", log.runs_trainer},
+          {"staleness", json_of(log.staleness)},
           {"steps", log.steps},
           {"epochs", log.epochs},
           {"found_no_batches", log.found_no_batches},
@@ -294,6 +310,8 @@ RankLog log_of_json(const Json& json) {
   log.weight_updates = all_of_json(json.at("weight_updates"), update_of);
   log.known_differences = all_of_json(json.at("known_differences"), difference_of);
   log.compression_error = number_of(json.at("compression_error"));
+  log.runs_trainer = json.at("runs_trainer");
+  log.staleness = staleness_of(json.at("staleness"));
   log.steps = count_of(json.at("steps"));
   log.epochs = count_of(json.at("epochs"));
   log.found_no_batches = json.at("found_no_batches");

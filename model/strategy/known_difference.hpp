@@ -6,11 +6,12 @@
 namespace lockstep {
 
 enum class DifferenceKind : uint8_t {
-  from_one_device,      ///< it explains why values are not those of one device (LS306)
-  of_replicas,          ///< and why replicas are not alike (LS305)
-  by_design,            ///< what values one device has says nothing about this training
-  of_replicas_for_now,  ///< by design, and the replicas become alike again later
-  of_replicas_for_good  ///< by design, and every rank trains weights of its own
+  from_one_device,       ///< it explains why values are not those of one device (LS306)
+  of_replicas,           ///< and why replicas are not alike (LS305)
+  by_design,             ///< what values one device has says nothing about this training
+  of_replicas_for_now,   ///< by design, and the replicas become alike again later
+  of_replicas_for_good,  ///< by design, and every rank trains weights of its own
+  of_buffers  ///< replicas have the same weights, and buffers of their own beside (LS305)
 };
 
 /// Something by which a training differs from that of one device, as its framework is written.

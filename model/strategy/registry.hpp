@@ -84,6 +84,10 @@ struct StrategyEntry {
   /// one process does all, by `traits.layout`.
   std::function<TrainerMembership(const StrategyArguments& arguments, const Place& place)>
       membership{};
+  /// Of how many trainers the gradients make one update. Null: of all that have samples of their
+  /// own.
+  std::function<int64_t(const StrategyArguments& arguments, int32_t world_size)>
+      gradients_of_update{};
 
   /// The part of a step in which the ranks of a pipeline idle by its schedule alone; nothing: it
   /// has one rank. Null: the strategy has no pipeline.

@@ -8,6 +8,10 @@ Task<bool> Strategy::join(Rank&) { co_return false; }
 
 Program Strategy::teardown(Rank&) { co_return; }
 
+Program Strategy::serve(Rank&) { co_return; }
+
+Program Strategy::dismiss_servers(Rank&) { co_return; }
+
 Replica& Strategy::copy(size_t) { return replica(); }
 
 std::vector<HeldParameter> Strategy::held_parameters() {

@@ -10,6 +10,7 @@
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/stage.hpp"
+#include "model/strategy/staleness.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/strategy/update_options.hpp"
 
@@ -48,6 +49,10 @@ class Strategy {
   virtual Task<bool> join(Rank& rank);
   /// Ends the run that setup() began, and undoes what it did for this stage alone.
   virtual Program teardown(Rank& rank);
+  /// The whole program of a rank that runs no trainer (TrainerMembership::runs_trainer).
+  virtual Program serve(Rank& rank);
+  /// The program of a rank that runs a trainer has ended, and needs its servers no more.
+  virtual Program dismiss_servers(Rank& rank);
 
   // Across ranks, for the trainer. `site` is the place in user code or trainer that asks.
   /// Element-wise over all ranks: Lightning's `reduce`, which is a barrier and an all_reduce. The
@@ -91,6 +96,9 @@ class Strategy {
   /// The largest |x - decoded x| over all numbers that this rank compressed; none: it compressed
   /// none, or they carry no values.
   virtual std::optional<double> compression_error(Rank& /*rank*/) { return std::nullopt; }
+
+  /// Of the gradients that this rank received; none: it is no server.
+  virtual std::optional<Staleness> staleness() const { return std::nullopt; }
 
   /// Transfers of the last optimizer step, for transfers.LABEL; empty if not counted.
   virtual std::vector<Transfer> transfers_per_step() const { return {}; }

@@ -11,6 +11,7 @@
 #include "properties/diagnosis/shrink.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/findings/invariants.hpp"
+#include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
 
@@ -204,8 +205,9 @@ class Explorer {
       lanes_ = lanes_ || journal.lanes(rank) > 1;
     }
     any_source_ = !run.source_alternatives.empty() || waits_for_any(journal);
+    takes_first_ = !lanes_ && takes_whatever_comes_first(journal);
     unknowns_ = !unknown_sites(scenario_).empty();
-    explored_.free = lanes_ || any_source_ || unknowns_;
+    explored_.free = lanes_ || any_source_ || takes_first_ || unknowns_;
     // Fewer choices are all tried in turn, before the search ends behind the first error.
     if (unknowns_ && run.free_choices.size() > choices_tried_in_turn) {
       Schedule alike;
@@ -225,24 +227,38 @@ class Explorer {
         queue_.push_back(schedule);
       }
     }
-    for (uint64_t seed = 1; lanes_ && seed <= drawn_orders; ++seed) {
+    const bool is_large = !lanes_ && journal.ranks() > late_ranks_max;
+    drawn_ = is_large ? 1 : drawn_orders;
+    for (uint64_t seed = 1; (lanes_ || takes_first_) && seed <= drawn_; ++seed) {
       Schedule schedule;
       schedule.tie_seed = seed;
       queue_.push_back(schedule);
     }
   }
 
-  static bool waits_for_any(const Journal& journal) {
+  template <class Wanted>
+  static bool has_row(const Journal& journal, const Wanted& wanted) {
     bool found = false;
     for (int32_t rank = 0; rank < journal.ranks() && !found; ++rank) {
       for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
-        journal.lane(rank, lane).for_each([&](const Row& row) {
-          found =
-              found || (row.row == RowKind::op && row.kind == OpKind::recv && row.peer == any_rank);
-        });
+        journal.lane(rank, lane).for_each([&](const Row& row) { found = found || wanted(row); });
       }
     }
     return found;
+  }
+
+  static bool waits_for_any(const Journal& journal) {
+    return has_row(journal, [](const Row& row) {
+      return row.row == RowKind::op && row.kind == OpKind::recv && row.peer == any_rank;
+    });
+  }
+
+  // A server among several workers. Which one is first follows from times.
+  static bool takes_whatever_comes_first(const Journal& journal) {
+    return has_row(journal, [](const Row& row) {
+      return row.row == RowKind::choice && row.bytes > 1 &&
+             static_cast<ChoiceKind>(row.tag) == ChoiceKind::settle_any;
+    });
   }
 
   // One more deviation behind those that the schedule already holds.
@@ -303,6 +319,11 @@ class Explorer {
           fmt::format("{} random interleavings of host threads", drawn_orders));
       explored_.left_out.push_back("other interleavings of host threads");
     }
+    if (takes_first_) {
+      explored_.ways.push_back(fmt::format("{} of messages that come at the same time",
+                                           plural(static_cast<int64_t>(drawn_), "random order")));
+      explored_.left_out.push_back("other orders in which messages come");
+    }
     if (!explored_.complete && first_error_ != 0 && !queue_.empty()) {
       explored_.left_out.push_back("the schedules after the one that shows the error");
     }
@@ -319,6 +340,8 @@ class Explorer {
   int32_t late_ranks_ = 0;
   bool lanes_ = false;
   bool any_source_ = false;
+  bool takes_first_ = false;
+  uint64_t drawn_ = 0;  ///< orders
   bool unknowns_ = false;
 };
 

@@ -12,7 +12,9 @@ namespace lockstep::cli {
 std::vector<Finding> empty_training(const OneRun& run) {
   const std::vector<RankLog>& ranks = run.preparation.log->ranks;
   const LoaderSpec* const loader = loader_of(run, "train");
-  if (loader == nullptr || !std::ranges::all_of(ranks, &RankLog::found_no_batches)) {
+  if (loader == nullptr || !std::ranges::all_of(ranks, [](const RankLog& rank) {
+        return rank.found_no_batches || !rank.runs_trainer;
+      })) {
     return {};
   }
   Finding finding = finding_of("", Level::warning, "nothing is trained: no rank has a batch");

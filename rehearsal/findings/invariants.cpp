@@ -205,7 +205,9 @@ bool has_uneven_samples(const OneRun& run) {
     for (const SampleUse& use : rank.samples) {
       count += use.stage == "train" ? use.samples.size() : 0;
     }
-    counts.insert(count);
+    if (rank.runs_trainer) {
+      counts.insert(count);
+    }
   }
   return counts.size() > 1;
 }

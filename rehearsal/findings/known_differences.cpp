@@ -47,7 +47,10 @@ bool all_finite(const OneRun& run) {
 }  // namespace
 
 void tell_known_differences(const OneRun& run, Finding& finding) {
-  tell(differences_of(run), finding);
+  std::vector<KnownDifference> told = differences_of(run);
+  std::erase_if(
+      told, [](const KnownDifference& known) { return known.kind == DifferenceKind::of_buffers; });
+  tell(told, finding);
 }
 
 // No design makes a parameter infinite.
@@ -69,6 +72,13 @@ bool replicas_differ_by_design(const OneRun& run) {
 bool replicas_have_weights_of_their_own(const OneRun& run) {
   return std::ranges::count(differences_of(run), DifferenceKind::of_replicas_for_good,
                             &KnownDifference::kind) > 0;
+}
+
+std::vector<KnownDifference> differences_of_buffers(const OneRun& run) {
+  std::vector<KnownDifference> told = differences_of(run);
+  std::erase_if(
+      told, [](const KnownDifference& known) { return known.kind != DifferenceKind::of_buffers; });
+  return told;
 }
 
 void tell_differences_of_replicas(const OneRun& run, Finding& finding) {

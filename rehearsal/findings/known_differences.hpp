@@ -22,4 +22,7 @@ bool replicas_have_weights_of_their_own(const OneRun& run);
 /// Adds to a finding about replicas that differ why they do.
 void tell_differences_of_replicas(const OneRun& run, Finding& finding);
 
+/// Why ranks with the same weights have buffers of their own beside.
+std::vector<KnownDifference> differences_of_buffers(const OneRun& run);
+
 }  // namespace lockstep::cli

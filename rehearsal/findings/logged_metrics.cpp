@@ -248,7 +248,7 @@ class LoggedReader {
     metric.reduction = logged.reduce_fx;
     metric.synchronised = logged.synchronised && (logged.is_object || !stays_in_node(run_));
     metric.rank_zero_only = logged.rank_zero_only;
-    metric.world_size = run_.preparation.options.world_size;
+    metric.world_size = std::ranges::count_if(run_.preparation.log->ranks, &RankLog::runs_trainer);
     metric.is_told_already = any_rank_tells_why_ || (metric.is_object && !knows_taken_samples_ &&
                                                      samples_differ(run_, logged.hook));
     metric.is_out_of_reach = logged.is_out_of_reach;

@@ -21,6 +21,9 @@ bool holds_parts(const OneRun& run) {
 std::vector<Finding> by_statements(const OneRun& run) {
   std::vector<RankUpdates> updates;
   for (size_t rank = 0; rank < run.preparation.log->ranks.size(); ++rank) {
+    if (!run.preparation.log->ranks[rank].runs_trainer) {
+      continue;
+    }
     if (run.result.ends[rank].kind != RankEnd::Kind::finished) {
       return {};  // why it ended is a finding of its own
     }
@@ -30,10 +33,34 @@ std::vector<Finding> by_statements(const OneRun& run) {
   return updates_agree(updates, holds_parts(run) ? Holding::part : Holding::all);
 }
 
-}  // namespace
+// No rank sends them: that ranks differ follows from their samples, whatever the values are.
+std::vector<Finding> buffer_findings(const OneRun& run) {
+  std::vector<Finding> findings;
+  if (run.preparation.log->ranks.front().steps == 0) {
+    return findings;  // all still hold the first ones
+  }
+  for (const KnownDifference& known : differences_of_buffers(run)) {
+    RankSet ranks;
+    for (size_t rank = 0; rank < run.preparation.log->ranks.size(); ++rank) {
+      if (run.preparation.log->ranks[rank].runs_trainer) {
+        ranks.add(static_cast<int32_t>(rank));
+      }
+    }
+    Finding finding =
+        finding_of("LS305", Level::warning,
+                   fmt::format("{} do not hold the same running statistics", ranks.phrase()));
+    finding.ranks = ranks;
+    finding.why.text = known.cause;
+    finding.follows.push_back(
+        "each rank evaluates by the statistics of its own samples; one rank's are saved");
+    finding.fix = {known.remedy};
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
 
-std::vector<Finding> replica_findings(const OneRun& run) {
-  if (run.result.hung || replicas_differ_by_design(run)) {
+std::vector<Finding> weight_findings(const OneRun& run) {
+  if (replicas_differ_by_design(run)) {
     return {};
   }
   std::vector<ReplicaValues> replicas;
@@ -54,6 +81,18 @@ std::vector<Finding> replica_findings(const OneRun& run) {
   for (Finding& finding : differing) {
     tell_differences_of_replicas(run, finding);
   }
+  return differing;
+}
+
+}  // namespace
+
+std::vector<Finding> replica_findings(const OneRun& run) {
+  if (run.result.hung) {
+    return {};
+  }
+  std::vector<Finding> differing = buffer_findings(run);
+  std::vector<Finding> weights = weight_findings(run);
+  std::ranges::move(weights, std::back_inserter(differing));
   return differing;
 }
 

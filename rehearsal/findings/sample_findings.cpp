@@ -43,7 +43,7 @@ StageSamples samples_taken(const OneRun& run, std::string_view stage) {
 // What a sampler that drops the rest leaves over is dropped, not cut short.
 bool sampler_dropped_rest(const OneRun& run, const char* stage, int64_t samples, int64_t taken) {
   const LoaderSpec* const loader = loader_of(run, stage);
-  const auto ranks = static_cast<int64_t>(run.preparation.log->ranks.size());
+  const int64_t ranks = run.preparation.data_parallel_size;
   return loader != nullptr && value_or(loader->sampler_drop_last, false) &&
          taken == samples / ranks * ranks;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "rehearsal/findings/staleness.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -149,6 +151,14 @@ Found device_list(const Rehearsal& rehearsal) {
   return Value(std::move(list));
 }
 
+Found staleness_value(const std::string& name, const Rehearsal& rehearsal) {
+  const std::optional<Staleness> staleness = staleness_of(rehearsal.run);
+  if (!staleness || staleness->pushes == 0) {
+    return NoValue{staleness ? "no server received a gradient" : "the run has no server"};
+  }
+  return name == "staleness.mean" ? Found(Value(staleness->mean())) : Found(Value(staleness->most));
+}
+
 Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   const Results& results = rehearsal.results;
   if (name == "world_size") {
@@ -230,6 +240,12 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   }
   if (text == "checkpoint.bytes") {
     return some(own.checkpoint_bytes, "this rank saved no checkpoint");
+  }
+  if (text.starts_with("staleness.") && is_real(rehearsal.world)) {
+    return NoValue{"the order of messages on one machine says nothing about a cluster", true};
+  }
+  if (text.starts_with("staleness.")) {
+    return staleness_value(text, rehearsal);
   }
   if (text.starts_with("breakdown.")) {
     return breakdown_value(text.substr(text.find('.') + 1), results.prediction.breakdown);

@@ -165,7 +165,9 @@ void measure_steps(const OneRun& run, const AllSteps& all, const SteadyStep& ste
     return;
   }
   const SteadySpan span = span_of(steps, samples, steady.index);
-  results.effective_batch_size = span.samples;
+  const Preparation& preparation = run.preparation;
+  results.effective_batch_size =
+      span.samples * preparation.gradients_of_update / preparation.data_parallel_size;
   rate(run, all, span, results);
 }
 

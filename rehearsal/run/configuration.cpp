@@ -88,7 +88,7 @@ Results configuration_of(const OneRun& run) {
   const int64_t parts = preparation.options.devices_per_rank;
   results.device_batch_size = (batch + parts - 1) / parts;
   results.effective_batch_size =
-      (Bytes(batch) * preparation.data_parallel_size * std::max<int64_t>(1, accumulated)).count();
+      (Bytes(batch) * preparation.gradients_of_update * std::max<int64_t>(1, accumulated)).count();
   return results;
 }
 

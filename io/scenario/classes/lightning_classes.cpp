@@ -66,7 +66,8 @@ constexpr auto strategies = std::to_array<ClassRow>({
      "tensor_model_parallel_size:int pipeline_model_parallel_size:int "
      "virtual_pipeline_model_parallel_size:int context_parallel_size:int "
      "sequence_parallel:bool"},
-    {"ParameterServerStrategy", "mode:text servers:int max_staleness:int"},
+    {"parameter_server", ""},
+    {"ParameterServerStrategy", ""},
 });
 
 constexpr auto callbacks = std::to_array<ClassRow>({

@@ -30,9 +30,9 @@ ResultType type_of_result(std::string_view name) {
   if (name == "device_list") {
     return ResultType::list;
   }
-  constexpr std::string_view numbers[] = {"throughput",      "tokens_per_s", "mfu",
-                                          "gpu_utilization", "bubble",       "learning_rate",
-                                          "metric",          "single_device"};
+  constexpr std::string_view numbers[] = {"throughput",      "tokens_per_s",  "mfu",
+                                          "gpu_utilization", "bubble",        "learning_rate",
+                                          "metric",          "single_device", "staleness.mean"};
   const bool number = std::find(std::begin(numbers), std::end(numbers), name) != std::end(numbers);
   return number ? ResultType::number : ResultType::whole;
 }
@@ -83,6 +83,8 @@ const std::vector<std::string_view>& result_names() {
       "samples_missed",
       "checkpoint.best",
       "checkpoint.bytes",
+      "staleness.mean",
+      "staleness.max",
   };
   return names;
 }

@@ -285,7 +285,8 @@ std::vector<std::string> strategies_to_compare() {
           "deepspeed_stage_2_offload",
           "deepspeed_stage_3",
           "deepspeed_stage_3_offload",
-          "PipelineStrategy"};
+          "PipelineStrategy",
+          "ParameterServerStrategy"};
 }
 
 std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator) {

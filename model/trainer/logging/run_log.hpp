@@ -14,6 +14,7 @@
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
 #include "model/strategy/known_difference.hpp"
+#include "model/strategy/staleness.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
 #include "model/trainer/data/used_samples.hpp"
@@ -103,6 +104,8 @@ struct RankLog {
   std::vector<KnownDifference> known_differences;  ///< from one device
   /// The largest difference between a number that it compressed and what others read of it.
   std::optional<double> compression_error;
+  bool runs_trainer = true;                  ///< false: a server
+  std::optional<Staleness> staleness;        ///< of the gradients that a server received
   std::vector<WeightUpdate> weight_updates;  ///< in order; the first of them, of many
   int64_t steps = 0;                         ///< optimizer steps
   int64_t epochs = 0;                        ///< training epochs that ended

@@ -94,48 +94,6 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       callbacks_(program.callbacks, *this),
       schedulers_(*this) {}
 
-Program Training::run_main() {
-  interpreter_.make_on_host(program_.settings.on_gpus);
-  co_await hook("__init__");
-  interpreter_.make_on_host(false);
-  const Hook* main = nullptr;
-  if (program_.scenario->program) {
-    main = program_.scenario->program->find("main");
-  }
-  if (main == nullptr) {
-    co_await begin_hook("main");
-    co_await run_trainer(StatementKind::fit);
-  } else {
-    co_await hook("main");
-  }
-  interpreter_.tell_unwaited();
-  co_await interpreter_.synchronize();
-  log_.known_differences = known_differences();
-  if (is_set_up_) {
-    log_.compression_error = strategy_->compression_error(rank_);
-    log_parameters();
-  }
-}
-
-void Training::log_parameters() {
-  const std::vector<HeldParameter> all = strategy_->held_parameters();
-  const std::vector<Slice> whole = strategy_->replica().parameter_values();
-  log_.holds_parts =
-      all.size() != whole.size() || std::ranges::any_of(all, [&whole](const HeldParameter& held) {
-        return held.value != whole[held.parameter];
-      });
-  if (!program_.keeps_parameters) {
-    return;
-  }
-  for (const HeldParameter& held : all) {
-    log_.final_parameters.push_back(rank_.read(held.value));
-    log_.final_parameter_places.push_back(held.value);
-    if (log_.holds_parts) {
-      log_.final_parts.push_back({held.parameter, held.first_element});
-    }
-  }
-}
-
 // Weights and metrics come back from processes that Lightning has made; the module does not.
 // trainer/call.py: the module hears of an exception in a loop, which is then raised again.
 Program Training::run_trainer(StatementKind kind) {

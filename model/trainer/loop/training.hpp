@@ -60,7 +60,7 @@ class Training final : public TrainerScope {
  public:
   Training(Rank& rank, const TrainingProgram& program);
 
-  /// `main`, or `fit` where the scenario has none.
+  /// The script, or on a server what the strategy does there.
   Program run_main();
 
   // TrainerScope.
@@ -191,6 +191,8 @@ class Training final : public TrainerScope {
   bool can_stop_early() const;
 
  private:
+  /// `main`, or `fit` where the scenario has none.
+  Program run_script();
   void bind_buffers();
   void log_parameters();
   Program broadcast_log_dir();

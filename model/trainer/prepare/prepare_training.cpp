@@ -226,6 +226,10 @@ void note_membership(Preparation& preparation, const StrategyEntry& entry,
   const TrainerMembership first = program.membership(place);
   preparation.data_parallel_size = first.data_parallel_size;
   preparation.batch_size_multiple = first.batch_size_multiple;
+  preparation.gradients_of_update =
+      entry.gradients_of_update
+          ? entry.gradients_of_update(program.strategy_arguments, place.world_size)
+          : preparation.data_parallel_size;
   if (!entry.ideal_bubble) {
     return;
   }
@@ -257,6 +261,29 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   note_configured_clipping(preparation, program.trainer.gradient_clipping);
   note_arguments_without_effect(preparation, entry, program);
   return true;
+}
+
+bool has_servers(const StrategyEntry& entry, const StrategyArguments& arguments,
+                 int32_t world_size) {
+  for (int32_t rank = 0; entry.membership && rank < world_size; ++rank) {
+    Place place;
+    place.rank = RankId{static_cast<uint32_t>(rank)};
+    place.world_size = world_size;
+    if (!entry.membership(arguments, place).runs_trainer) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void take_repetition(Preparation& preparation, const StrategyEntry& entry,
+                     TrainingProgram& program) {
+  program.repetition = repetition_of(program);
+  if (has_servers(entry, program.strategy_arguments, preparation.options.world_size)) {
+    program.repetition = {};
+    program.repetition.why_not = "servers have no steps of their own";
+  }
+  preparation.repetition = program.repetition;
 }
 
 void take_entry(const StrategyEntry& entry, TrainingProgram& program) {
@@ -313,8 +340,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   program->plan.valueless = !numerics.carried;
   program->keeps_parameters = numerics.kept;
   find_names_used(*program);
-  program->repetition = repetition_of(*program);
-  preparation.repetition = program->repetition;
+  take_repetition(preparation, *entry, *program);
   add_sites_of(*entry, program->plan, preparation.sites);
   take_entry(*entry, *program);
   program->clips_as = world.clips_as;
