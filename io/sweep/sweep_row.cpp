@@ -24,9 +24,10 @@ class NoEnvironment final : public Environment {
 
 std::vector<std::string_view> figure_names() {
   std::vector<std::string_view> names = result_names();
-  // No strategy has a pipeline, and one simulated run does not restart.
-  std::erase_if(names,
-                [](std::string_view name) { return name == "bubble" || name == "restarts"; });
+  // No strategy has a pipeline, and no sweep follows restarts.
+  std::erase_if(names, [](std::string_view name) {
+    return name == "bubble" || name == "restarts" || name == "goodput";
+  });
   names.push_back(exposed_share);
   return names;
 }

@@ -243,6 +243,7 @@ void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
   program.accumulates_itself = traits.accumulates_itself;
   program.manual_clipping = traits.manual_clipping;
   program.gathers_parameters = traits.gathers_parameters;
+  program.holds_whole_state = traits.holds_whole_state;
 }
 
 }  // namespace
@@ -290,6 +291,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   add_sites_of(*entry, program->plan, preparation.sites);
   program->make_strategy = entry->make;
   program->clips_as = world.clips_as;
+  program->store = world.attempt.store;
+  program->saved = world.attempt.saved;
   take_traits(entry->traits, *program);
   check_trainable(preparation, *program);
   check_ignored_clipping(preparation, *entry);
