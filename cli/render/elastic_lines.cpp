@@ -14,14 +14,15 @@ namespace lockstep::cli {
 namespace {
 
 constexpr double picoseconds_of_second = 1e12;
-constexpr double most_seconds_as_time = 9e6;  ///< 64 bits of picoseconds hold 106 days
 
 std::string long_time_text(double time_s) {
-  constexpr double day = 86'400;
-  if (time_s < most_seconds_as_time && time_s < 2 * day) {
+  constexpr double hour = 3600;
+  constexpr double day = 24 * hour;
+  if (time_s < 2 * hour) {
     return time_text(static_cast<int64_t>(time_s * picoseconds_of_second));
   }
-  return fmt::format("{:.4g} d", time_s / day);
+  return time_s < 2 * day ? fmt::format("{:.4g} h", time_s / hour)
+                          : fmt::format("{:.4g} d", time_s / day);
 }
 
 std::string file_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -87,8 +88,8 @@ std::string forecast_text(const FailureForecast& forecast) {
                   plural(forecast.nodes, "node"));
   out += line(
       "goodput in a day", fmt::format("{:.4g}", forecast.goodput),
-      fmt::format("by drawn failures {:.4g}; {:.3g} failures, {} until each has been "
-                  "overcome",
+      fmt::format("by drawn failures {:.4g}; {:.3g} failures expected, {} until "
+                  "training continues",
                   forecast.drawn, forecast.failures, long_time_text(forecast.model.restart_s)));
   if (forecast.interval_s <= 0) {
     return out + "  no attempt continues from a checkpoint: a failure loses everything\n";
@@ -140,6 +141,24 @@ Json forecast_json(const FailureForecast& forecast) {
 }
 
 }  // namespace
+
+std::string restarts_line(const Rehearsal& rehearsal) {
+  const std::optional<ElasticResults>& elastic = rehearsal.results.elastic;
+  if (!elastic || elastic->restarts() == 0) {
+    return "";
+  }
+  std::string out = fmt::format("{}:", plural(elastic->restarts(), "restart"));
+  for (size_t number = 0; number + 1 < elastic->attempts.size(); ++number) {
+    const AttemptResult& next = elastic->attempts[number + 1];
+    out +=
+        fmt::format("{} {}, then {} from {}", number == 0 ? "" : ";",
+                    elastic->attempts[number].failure, nodes_text(next),
+                    next.resumed_from.empty()
+                        ? "the beginning"
+                        : fmt::format("{} (step {})", file_of(next.resumed_from), next.first_step));
+  }
+  return out + "\n";
+}
 
 std::string render_elastic(const Rehearsal& rehearsal) {
   const std::optional<ElasticResults>& elastic = rehearsal.results.elastic;

@@ -68,39 +68,31 @@ Time training_until(const OneRun& run, const AttemptResult& attempt, int64_t ste
   return end - std::max(Time{}, steps[0].finish - one);
 }
 
-// What comes one after the other without anything between is one pause.
-CheckpointPauses checkpoint_pauses(const OneRun& run) {
-  CheckpointPauses pauses;
+// Files of one step are written one after the other.
+Time checkpoint_pause(const OneRun& run) {
   if (!run.result.journal) {
-    return pauses;
+    return {};
   }
   const std::set<SiteId> saving = sites_of_saving(run.preparation.sites);
   const LaneJournal& lane = run.result.journal->lane(0, 0);
+  Time longest{};
   std::optional<Time> begin;
   Time end{};
-  int64_t steps = 0;
-  int64_t steps_before = 0;
   const auto close = [&] {
-    if (begin) {
-      pauses.longest = std::max(pauses.longest, end - *begin);
-      pauses.steps_between = pauses.count > 0 ? steps - steps_before : 0;
-      steps_before = steps;
-      ++pauses.count;
-      begin.reset();
-    }
+    longest = begin ? std::max(longest, end - *begin) : longest;
+    begin.reset();
   };
   lane.for_each([&](const Row& row) {
     if (is_step(row)) {
       close();
-      ++steps;
     } else if (row.row == RowKind::op && saving.contains(row.site)) {
       const Completion done = lane.completion(row.sequence);
-      begin = begin.value_or(done.issue);
+      begin = begin.value_or(std::min(done.issue, done.start));
       end = std::max(end, done.finish);
     }
   });
   close();
-  return pauses;
+  return longest;
 }
 
 }  // namespace lockstep::cli

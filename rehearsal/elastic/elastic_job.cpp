@@ -11,6 +11,7 @@
 #include "rehearsal/explore/merge_explored.hpp"
 #include "rehearsal/findings/elastic_findings.hpp"
 #include "rehearsal/launch/temporary_folder.hpp"
+#include "rehearsal/run/configuration.hpp"
 
 namespace lockstep::cli {
 
@@ -37,18 +38,34 @@ class JobFolder {
   int32_t attempts_ = 0;
 };
 
-// Whether a failure costs what was done since the last checkpoint, and not everything: as far as
-// the run itself shows it.
-bool continues_from_checkpoints(const OneRun& run) {
+bool has_folder(const Object& callback) {
+  return callback.find("dirpath") != nullptr || callback.find("") != nullptr;
+}
+
+int64_t whole_or(const Object& callback, std::string_view argument, int64_t otherwise) {
+  const PlainValue* const value = callback.find(argument);
+  const int64_t* const number = value == nullptr ? nullptr : value->get_if<int64_t>();
+  return number == nullptr ? otherwise : *number;
+}
+
+// As far as the run itself shows it; 0: a failure costs everything.
+int64_t steps_between_checkpoints(const OneRun& run, const Prediction& prediction) {
   const RankLog& log = run.preparation.log->ranks.front();
-  const std::vector<Object>& callbacks = run.preparation.scenario->trainer->callbacks;
-  const bool has_folder = std::ranges::any_of(callbacks, [](const Object& callback) {
-    return callback.name == "ModelCheckpoint" &&
-           (callback.find("dirpath") != nullptr || callback.find("") != nullptr);
-  });
-  return log.resumption && has_folder &&
-         std::ranges::any_of(log.checkpoints,
-                             [](const CheckpointLog& saved) { return !saved.last.empty(); });
+  const bool saves_last = std::ranges::any_of(
+      log.checkpoints, [](const CheckpointLog& saved) { return !saved.last.empty(); });
+  int64_t least = 0;
+  for (const Object& callback : run.preparation.scenario->trainer->callbacks) {
+    if (callback.name != "ModelCheckpoint" || !has_folder(callback) || !log.resumption ||
+        !saves_last) {
+      continue;
+    }
+    const int64_t of_epoch = log.epochs > 0 ? prediction.steps / log.epochs : prediction.steps;
+    const int64_t by_epochs =
+        of_epoch * std::max<int64_t>(1, whole_or(callback, "every_n_epochs", 1));
+    const int64_t steps = whole_or(callback, "every_n_train_steps", by_epochs);
+    least = least == 0 ? steps : std::min(least, steps);
+  }
+  return least;
 }
 
 FailureForecast forecast(const OneRun& run, const Prediction& prediction, double mtbf_s) {
@@ -65,16 +82,14 @@ FailureForecast forecast(const OneRun& run, const Prediction& prediction, double
                                  launch.processes_per_node};
   const Time step = prediction.step_time.value_or(Time{});
   const Time set_up = std::max(Time{}, prediction.first_step.value_or(Time{}) - step);
-  const CheckpointPauses pauses = checkpoint_pauses(run);
   FailureModel model;
   model.mtbf_s = mtbf_s / static_cast<double>(launch.nodes);
-  model.checkpoint_s = seconds(pauses.longest);
+  model.checkpoint_s = seconds(checkpoint_pause(run));
   model.restart_s = seconds(downtime_of(launcher, facts).whole() + set_up);
-  const bool continues = continues_from_checkpoints(run) && pauses.count > 0;
-  const int64_t steps = pauses.steps_between > 0 ? pauses.steps_between : prediction.steps;
-  return forecast_of(model, launch.nodes,
-                     continues ? seconds(step) * static_cast<double>(steps) : 0,
-                     preparation.options.seed);
+  return forecast_of(
+      model, launch.nodes,
+      seconds(step) * static_cast<double>(steps_between_checkpoints(run, prediction)),
+      preparation.options.seed);
 }
 
 }  // namespace
@@ -133,18 +148,26 @@ std::optional<OneRun> price_job(const RunRequest& how, Rehearsal& rehearsal) {
 
 void complete_job(const OneRun& priced, Rehearsal& rehearsal) {
   Results& results = rehearsal.results;
-  if (!results.elastic || is_real(rehearsal.world)) {
+  if (!results.elastic || !rehearsal.ran()) {
     return;
   }
   ElasticResults& elastic = *results.elastic;
   results.prediction.steps += elastic.attempts.back().first_step;
   results.prediction.simulated_steps += elastic.attempts.back().first_step;
   const std::optional<ClusterSpec>& cluster = rehearsal.scenario->cluster;
-  if (cluster && cluster->mtbf && priced.preparation.placement.launch.max_restarts > 0 &&
+  if (!is_real(rehearsal.world) && cluster && cluster->mtbf &&
+      priced.preparation.placement.launch.max_restarts > 0 &&
       rehearsal.why_no_prediction().empty()) {
     elastic.forecast = forecast(priced, results.prediction, cluster->mtbf->value);
   }
-  results.prediction.total_time = elastic.wall();
+  if (!is_real(rehearsal.world)) {
+    results.prediction.total_time = elastic.wall();
+  }
+  // The last attempt does not begin with the first epoch.
+  if (const auto counts = last_sample_counts(priced, "train")) {
+    results.samples_repeated = counts->repeated;
+    results.samples_missed = counts->missed;
+  }
   if (elastic.resumed_epoch) {
     results.samples_repeated = elastic.resumed_epoch->repeated;
     results.samples_missed = elastic.resumed_epoch->missed;

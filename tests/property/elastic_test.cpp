@@ -65,9 +65,9 @@ ElasticCase draw_elastic() {
   drawn.step = between(0, drawn.steps() - 1);
   drawn.raises = between(0, 1) == 1;
   drawn.save_every = between(0, 2) == 2 ? between(1, 2) : 0;
-  drawn.optimizer = of_full_size(rc::gen::element<std::string>(
-      "{SGD: {lr: 0.1}}", "{SGD: {lr: 0.1, momentum: 0.9}}", "{Adam: {lr: 0.01}}",
-      "{AdamW: {lr: 0.01}}"));
+  drawn.optimizer = of_full_size(
+      rc::gen::element<std::string>("{SGD: {lr: 0.1}}", "{SGD: {lr: 0.1, momentum: 0.9}}",
+                                    "{Adam: {lr: 0.01}}", "{AdamW: {lr: 0.01}}"));
   drawn.schedules = between(0, 1) == 1;
   drawn.has_batch_norm = between(0, 2) == 0;
   return drawn;
@@ -81,8 +81,8 @@ std::string text_of(const ElasticCase& drawn, bool fails) {
       "optimizer: {}\n{}"
       "data: {{batch_size: {}, train: {{samples: {}}}}}\n"
       "trainer: {{accelerator: gpu, devices: {}, strategy: ddp, max_epochs: {}, "
-      "accumulate_grad_batches: {}, limit_val_batches: 0, callbacks: [{{ModelCheckpoint: {{dirpath: "
-      "saved, save_last: true{}}}}}]}}\n"
+      "accumulate_grad_batches: {}, limit_val_batches: 0, callbacks: [{{ModelCheckpoint: "
+      "{{dirpath: saved, save_last: true{}}}}}]}}\n"
       "program: {{main: [{{fit: {{ckpt_path: last}}}}]}}\n"
       "verify: {{single_device: false, numerics: true}}\n",
       drawn.ranks, drawn.has_batch_norm && drawn.batch_size > 1 ? ", {BatchNorm1d: 4}" : "",
@@ -100,8 +100,8 @@ std::string text_of(const ElasticCase& drawn, bool fails) {
 
 Scenario scenario_of_case(const ElasticCase& drawn, bool fails) {
   const std::string text = text_of(drawn, fails);
-  const FileReader reader = [&text](const std::string&, size_t)
-      -> std::variant<std::string, FileError> { return text; };
+  const FileReader reader =
+      [&text](const std::string&, size_t) -> std::variant<std::string, FileError> { return text; };
   LoadedScenarios loaded = load_scenario_file("scenario.yaml", {}, reader);
   if (!loaded.ok()) {
     throw std::invalid_argument(loaded.diagnostics.front().message + "\n" + text);

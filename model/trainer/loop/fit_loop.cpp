@@ -309,8 +309,8 @@ void FitLoop::note_position(bool ends_epoch, bool steps) {
 }
 
 // Once: of the epoch that a checkpoint was saved in. The loader begins anew, and Lightning runs as
-// many of its batches as were left. Where another number of ranks has made the epoch shorter than
-// what was done of it, all of it is run.
+// many of its batches as were left. Where a different number of ranks has made the epoch shorter
+// than what was done of it, all of it is run.
 int64_t FitLoop::take_first_batch(int64_t batches) {
   const int64_t first = std::exchange(training_.progress.resumed_batch, 0);
   return first > batches ? 0 : first;

@@ -239,6 +239,11 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
   return true;
 }
 
+void take_attempt(const Attempt& attempt, TrainingProgram& program) {
+  program.store = attempt.store;
+  program.saved = attempt.saved;
+}
+
 void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
   program.accumulates_itself = traits.accumulates_itself;
   program.manual_clipping = traits.manual_clipping;
@@ -291,8 +296,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   add_sites_of(*entry, program->plan, preparation.sites);
   program->make_strategy = entry->make;
   program->clips_as = world.clips_as;
-  program->store = world.attempt.store;
-  program->saved = world.attempt.saved;
+  take_attempt(world.attempt, *program);
   take_traits(entry->traits, *program);
   check_trainable(preparation, *program);
   check_ignored_clipping(preparation, *entry);

@@ -46,9 +46,9 @@ const Problem& problem_of(const Rehearsal& rehearsal) {
 }  // namespace
 
 TEST_CASE("a job is resumed from the newest checkpoint, and says what that took") {
-  const Rehearsal ran = only_of(
-      job("nnodes: 2, max_restarts: 3",
-          "[{lost_rank: {rank: 3, at: step 6}}, {exception: {rank: 0, at: step 9}}]"));
+  const Rehearsal ran =
+      only_of(job("nnodes: 2, max_restarts: 3",
+                  "[{lost_rank: {rank: 3, at: step 6}}, {exception: {rank: 0, at: step 9}}]"));
   CHECK(codes_of(ran).empty());
   REQUIRE(ran.results.elastic);
   const ElasticResults& elastic = *ran.results.elastic;
@@ -81,9 +81,9 @@ TEST_CASE("a failure before the first checkpoint costs time and is no finding") 
 
 TEST_CASE("a fault strikes once, and one of a time counts from the start of the job") {
   // The second would strike in the seventh second of the job, while no rank runs.
-  const Rehearsal ran = only_of(
-      job("nnodes: 2, max_restarts: 2",
-          "[{lost_rank: {rank: 3, at: step 6}}, {lost_rank: {rank: 0, at: 7 s}}]"));
+  const Rehearsal ran =
+      only_of(job("nnodes: 2, max_restarts: 2",
+                  "[{lost_rank: {rank: 3, at: step 6}}, {lost_rank: {rank: 0, at: 7 s}}]"));
   CHECK(ran.results.elastic->restarts() == 1);
 }
 
