@@ -41,11 +41,27 @@ std::set<SiteId> sites_of_saving(const Sites& sites) {
 
 }  // namespace
 
+std::optional<Time> time_of_fault(const OneRun& run, int32_t number) {
+  const FaultSpec& fault = run.preparation.scenario->faults.at(static_cast<size_t>(number));
+  const bool ends_rank = fault.kind == FaultKind::lost_rank || fault.kind == FaultKind::lost_node ||
+                         fault.kind == FaultKind::signal;
+  const bool is_timed = ends_rank && fault.at && fault.at->value.kind == Instant::Kind::time;
+  return is_timed ? std::optional(fault.at->value.time) : std::nullopt;
+}
+
 Time time_of_failure(const OneRun& run) {
   std::optional<Time> first;
+  for (const auto& [fault, rank] : run.result.struck_faults) {
+    if (const std::optional<Time> at = time_of_fault(run, fault)) {
+      first = first ? std::min(*first, *at) : *at;
+    }
+  }
   for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
     const RankEnd::Kind kind = run.result.ends[rank].kind;
-    if (kind == RankEnd::Kind::lost || kind == RankEnd::Kind::raised) {
+    const bool is_timed = std::ranges::any_of(run.result.struck_faults, [&](const auto& struck) {
+      return struck.second == static_cast<int32_t>(rank) && time_of_fault(run, struck.first);
+    });
+    if (!is_timed && (kind == RankEnd::Kind::lost || kind == RankEnd::Kind::raised)) {
       const Time end = last_moment(*run.result.journal, static_cast<int32_t>(rank));
       first = first ? std::min(*first, end) : end;
     }

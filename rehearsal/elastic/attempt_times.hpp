@@ -1,10 +1,14 @@
 #pragma once
 
+#include <optional>
+
 #include "rehearsal/elastic/elastic_results.hpp"
 #include "rehearsal/run/one_run.hpp"
 
 namespace lockstep::cli {
 
+/// When a fault of the run's scenario takes its ranks away, where it says a time; else nothing.
+std::optional<Time> time_of_fault(const OneRun& run, int32_t number);
 /// When the first rank was lost or raised; the end of the run where none did.
 Time time_of_failure(const OneRun& run);
 /// How long the attempt has trained until it had taken so many steps of the job: from the start of

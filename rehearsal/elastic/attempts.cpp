@@ -53,6 +53,7 @@ class ElasticJob {
       const bool goes_on = finish();
       merge(goes_on);
       if (!goes_on) {
+        tell_faults_left();
         tell_samples();
         return std::move(all_);
       }
@@ -87,6 +88,7 @@ class ElasticJob {
       read_launcher();
     }
     struck_ = struck_faults(run);
+    leave_out_later_faults();
     attempt.ranks = ranks();
     attempt.nodes = world_.nodes;
     const Results configuration = configuration_of(run);
@@ -106,10 +108,7 @@ class ElasticJob {
       }
     }
     lineage_ = attempt.resumed_from.empty() ? std::vector<TrainedSamples>() : of_newest_;
-    // The rank's log has gone with its process; its journal has not.
-    const auto taken = static_cast<int64_t>(steps_of(*run.result.journal, 0).size());
-    attempt.last_step =
-        is_real(run.world) ? std::max(log.steps, attempt.first_step + taken) : log.steps;
+    attempt.last_step = steps_taken(attempt.first_step);
     const AttemptFailure failure = failure_of();
     if (failure.failed.empty() && failure.lost.empty()) {
       attempt.ran = run.result.total_time;
@@ -121,6 +120,21 @@ class ElasticJob {
     attempt.failure = failure_text();
     take_checkpoint();
     return goes_on_after(failure);
+  }
+
+  // By the first rank that failed: the others may have submitted more. The log of a process that is
+  // gone has gone with it; its journal has not.
+  int64_t steps_taken(int64_t before) const {
+    const OneRun& run = here();
+    int32_t rank = 0;
+    while (rank < ranks() && !failed(rank)) {
+      ++rank;
+    }
+    rank = rank < ranks() ? rank : 0;
+    const int64_t counted = run.preparation.log->ranks[static_cast<size_t>(rank)].steps;
+    return is_real(run.world) && counted == 0
+               ? before + static_cast<int64_t>(steps_of(*run.result.journal, rank).size())
+               : counted;
   }
 
   void read_launcher() {
@@ -136,12 +150,31 @@ class ElasticJob {
     world_ = first_world(rule_, there);
   }
 
+  // A simulated world goes on behind its first failure, while the launcher ends the real one: what
+  // strikes there at a later time strikes the attempt that runs then.
+  void leave_out_later_faults() {
+    const OneRun& run = here();
+    late_.clear();
+    const Time end = time_of_failure(run);
+    std::erase_if(struck_, [&](const std::pair<int32_t, int32_t>& struck) {
+      const std::optional<Time> at = time_of_fault(run, struck.first);
+      const bool is_late = !is_real(run.world) && at && *at > end;
+      if (is_late) {
+        late_.insert(struck.second);
+      }
+      return is_late;
+    });
+  }
+
+  bool failed(int32_t rank) const {
+    return has_failed(here().result.ends[static_cast<size_t>(rank)]) && !late_.contains(rank);
+  }
+
   int32_t node_of(int32_t rank) const {
     return world_.nodes.at(static_cast<size_t>(rank / launcher_.processes_per_node));
   }
 
   AttemptFailure failure_of() const {
-    const OneRun& run = here();
     AttemptFailure failure;
     for (const auto& [number, rank] : struck_) {
       if (rank >= 0 && scenario_.faults.at(faults_.at(static_cast<size_t>(number))).kind ==
@@ -150,8 +183,7 @@ class ElasticJob {
       }
     }
     for (int32_t rank = 0; rank < ranks(); ++rank) {
-      if (has_failed(run.result.ends[static_cast<size_t>(rank)]) &&
-          !failure.lost.contains(node_of(rank))) {
+      if (failed(rank) && !failure.lost.contains(node_of(rank))) {
         failure.failed.insert(node_of(rank));
       }
     }
@@ -170,10 +202,8 @@ class ElasticJob {
     RankSet raised;
     for (int32_t rank = 0; rank < ranks(); ++rank) {
       const RankEnd::Kind kind = here().result.ends[static_cast<size_t>(rank)].kind;
-      if (kind == RankEnd::Kind::lost) {
-        lost.add(rank);
-      } else if (kind == RankEnd::Kind::raised) {
-        raised.add(rank);
+      if (failed(rank)) {
+        (kind == RankEnd::Kind::lost ? lost : raised).add(rank);
       }
     }
     std::string text =
@@ -268,6 +298,20 @@ class ElasticJob {
     return goes_on || number > 0 ? fmt::format("in attempt {} of torchrun", number) : "";
   }
 
+  // Those of which no attempt knew: others say themselves that they did not strike.
+  void tell_faults_left() {
+    for (size_t number = 0; number < scenario_.faults.size(); ++number) {
+      const FaultSpec& fault = scenario_.faults[number];
+      if (!past_faults_.contains(number) && std::ranges::find(faults_, number) == faults_.end()) {
+        all_.last.first.problems.push_back(
+            {Problem::Kind::note, fault.place,
+             fmt::format("`{}` did not strike: no rank ran at that time, or its node took no part",
+                         name_of(fault.kind)),
+             ""});
+      }
+    }
+  }
+
   // Of the epoch that the last attempt has resumed within, where it came to its end.
   void tell_samples() {
     const OneRun& run = here();
@@ -310,6 +354,7 @@ class ElasticJob {
   Time began_{};
   std::vector<size_t> faults_;    ///< of this attempt: their places in the scenario
   std::set<size_t> past_faults_;  ///< that have struck
+  std::set<int32_t> late_;        ///< ranks that a fault takes away behind the first failure
   Struck struck_;                 ///< in this attempt
   std::shared_ptr<KeptCheckpoints> store_;
   std::shared_ptr<const SavedTraining> newest_;

@@ -17,7 +17,7 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* elastic_name = "a resumed training ends where one without a failure ends";
-constexpr const char* elastic_parameters = "seed=1 max_success=60";
+constexpr const char* elastic_parameters = "seed=1 max_success=200";
 
 /// A training, and when a rank of it fails.
 struct ElasticCase {

@@ -80,11 +80,15 @@ TEST_CASE("a failure before the first checkpoint costs time and is no finding") 
 }
 
 TEST_CASE("a fault strikes once, and one of a time counts from the start of the job") {
-  // The second would strike in the seventh second of the job, while no rank runs.
+  // The second would strike 70 s after the start of the job: no rank runs between 60.2 and 80.2 s.
   const Rehearsal ran =
       only_of(job("nnodes: 2, max_restarts: 2",
-                  "[{lost_rank: {rank: 3, at: step 6}}, {lost_rank: {rank: 0, at: 7 s}}]"));
+                  "[{lost_rank: {rank: 3, at: step 6}}, {lost_rank: {rank: 0, at: 70 s}}]"));
   CHECK(ran.results.elastic->restarts() == 1);
+  CHECK(std::ranges::any_of(ran.problems, [](const Problem& problem) {
+    return problem.message ==
+           "`lost_rank` did not strike: no rank ran at that time, or its node took no part";
+  }));
 }
 
 TEST_CASE("ranges of nodes that are upside down, or none, are errors with a remedy") {
