@@ -12,6 +12,8 @@ What   More ranks make the batch of a step larger. The learning rate stayed, or 
 When   The scenario says how the rate was found or is scaled: `scaling` (`linear`, `sqrt`: times
        devices x num_nodes), `base_lr`, `base_batch_size`. Lightning's Horovod strategy scales
        linearly by itself.
+       Also after a restart of torchrun with fewer nodes: the batch of a step shrinks, and the
+       optimizer's state brings the rate of before.
 Fix    Scale once. Use `verify.ignore` if the rate is intended.
 )page",
      R"page(
@@ -60,12 +62,17 @@ version: 1
 cluster: {preset: dgx-a100, nodes: 1}
 trainer: {accelerator: gpu, devices: 8, num_nodes: 2, strategy: ddp, max_epochs: 1}
 )page"},
-    {"LS502", "a setting is silently changed (warning)",
+    {"LS502", "a setting is silently changed, or without effect",
      R"page(
 What   Lightning accepts the arguments and changes them, at most with a line in its log: dp on
        CPU becomes ddp, 16-mixed on CPU becomes bf16-mixed, `devices` of 1.x without an accelerator
        counts processes on CPU, "3" was the GPU 3 up to 1.4 and is three GPUs since.
-Fix    Write the setting that you want; use `verify.ignore` if the change is intended.
+       Or torchrun starts all ranks again (`max_restarts`), and the training begins anew: fit() has
+       no ckpt_path, no ModelCheckpoint has save_last, or each attempt looks into the folder of its
+       own logger, which is new (an error).
+Fix    Write the setting that you want; use `verify.ignore` if the change is intended. After a
+       restart a training continues with ModelCheckpoint(dirpath=.., save_last=True) and
+       fit(ckpt_path="last").
 )page",
      R"page(
 version: 1

@@ -68,13 +68,15 @@ program:
 What   A distributed sampler pads the data set to a multiple of the world size, so that some
        samples are evaluated twice; or it drops the remainder; or there is none, and every rank
        takes the whole data set.
+       Or torchrun has started the ranks again, and the training was resumed within an epoch: the
+       number of the batch continues, and the DataLoader begins its order anew.
 Level  Padding is a warning: how much it changes depends on the samples, and the finding lists the
        values that it changes. Samples that no rank evaluates, and training in which ranks do not
        divide the data set, are errors.
 Seen   A metric that differs slightly from that of a single GPU, and by world size.
 Fix    Make the number of samples a multiple of the ranks; or evaluate without padding
        (`sampler: unrepeated`) and log metric objects; or drop repeated samples by their
-       index.
+       index. Save checkpoints at the end of epochs, or use a DataLoader with a state_dict.
 )page",
      R"page(
 version: 1

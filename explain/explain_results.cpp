@@ -107,11 +107,19 @@ The value at the start.
 )page"},
     {"restarts", "how often a launcher restarted the ranks",
      R"page(
-0 without an elastic launcher.
+0 without an elastic launcher: `launcher: {torchrun: {max_restarts: 3, nproc_per_node: 8}}`.
+world_size, devices and step_time are those of the last attempt, total_time is that of all.
+)page"},
+    {"goodput", "the part of the time that advances the training",
+     R"page(
+From 0 to 1. With `cluster.mtbf`: what is expected of a day at that failure rate. Without it: of
+this run with its faults, the time of steps that no attempt repeats, divided by all of it.
+Example: goodput >= 0.9
 )page"},
     {"samples_repeated", "samples taken more than once in an epoch",
      R"page(
-Counted in the training loop, or in the first evaluation loop if nothing is trained.
+Counted in the training loop, or in the first evaluation loop if nothing is trained. Of a training
+that was resumed within an epoch: in that epoch, over all attempts.
 )page"},
     {"samples_missed", "samples that no rank takes in an epoch",
      R"page(

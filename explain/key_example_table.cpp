@@ -56,6 +56,12 @@ constexpr KeyExample key_example_rows[] = {
     {"cluster", "cpu_cores", "32"},
     {"cluster", "memory", "256 GiB"},
     {"cluster", "disk", "2 GB/s"},
+    {"cluster", "mtbf", "30 d",
+     "launcher: {torchrun: {nproc_per_node: 8, max_restarts: 3}}\n"
+     "trainer: {accelerator: gpu, devices: 8, max_epochs: 1}"},
+    {"cluster", "start_time", "90 s",
+     "launcher: {torchrun: {nproc_per_node: 8, max_restarts: 3}}\n"
+     "trainer: {accelerator: gpu, devices: 8, max_epochs: 1}"},
     {"cluster", "ranks", "",
      "cluster: {ranks: 4, network: {bandwidth: 25 GB/s}}\n"
      "program:\n  main:\n    - all_reduce: {elements: 1000000}"},

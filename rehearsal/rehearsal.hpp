@@ -39,7 +39,9 @@ struct Rehearsal {
   World world = World::simulated;
   std::shared_ptr<const Sources> sources;  ///< texts of the files, for excerpts
   OneRun run;                              ///< the first schedule of the scenario's own world size
-  std::vector<Problem> problems;           ///< all of them; notes too
+  /// Of a job whose launcher starts ranks again, what its last attempt ran; null: no such job.
+  std::shared_ptr<const Scenario> attempted{};
+  std::vector<Problem> problems;  ///< all of them; notes too
   std::vector<Finding> findings;
   std::vector<GlobalMetric> logged;  ///< at the end of the last epoch, by key
   Sites sites;
@@ -55,6 +57,8 @@ struct Rehearsal {
   bool unsupported() const;
   bool refused() const;
   bool ran() const { return run.ran; }
+  /// The scenario that `run` ran.
+  const Scenario& scenario_of_run() const { return attempted ? *attempted : *scenario; }
   /// Why what was measured is no prediction: "this run hangs"; empty: it is one.
   std::string why_no_prediction() const;
   int64_t count(Level level) const;

@@ -6,6 +6,7 @@
 
 #include "io/scenario/names/spelling.hpp"
 #include "model/scenario/finding_codes.hpp"
+#include "rehearsal/elastic/elastic_job.hpp"
 #include "rehearsal/explore/explore.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/explore/merge_explored.hpp"
@@ -122,13 +123,23 @@ RunRequest request_of_prediction(const RehearseRequest& request) {
   return how;
 }
 
+// What was logged, and what the attempts of a job were, is that of the run itself.
+void take_results(Results results, Rehearsal& rehearsal) {
+  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
+    results.ranks[rank].metrics = rehearsal.results.ranks[rank].metrics;
+  }
+  results.elastic = std::move(rehearsal.results.elastic);
+  rehearsal.results = std::move(results);
+}
+
 // Of a training that placeholder values ended early: what is predicted is the whole of it, and what
 // it logged and decided is that of the run itself. Gives what was run for it.
 std::optional<Scenario> predict_planned_end(Rehearsal& rehearsal, const RehearseRequest& request) {
-  const std::optional<MadeUpStop> stop =
-      is_real(rehearsal.world) || rehearsal.hung || !rehearsal.undecided.empty()
-          ? std::nullopt
-          : made_up_stop(rehearsal.run);
+  const std::optional<MadeUpStop> stop = is_real(rehearsal.world) || rehearsal.hung ||
+                                                 !rehearsal.undecided.empty() ||
+                                                 rehearsal.results.elastic
+                                             ? std::nullopt
+                                             : made_up_stop(rehearsal.run);
   if (!stop) {
     return std::nullopt;
   }
@@ -139,11 +150,7 @@ std::optional<Scenario> predict_planned_end(Rehearsal& rehearsal, const Rehearse
     rehearsal.undecided = planned.undecided;
     return std::nullopt;
   }
-  Results results = measure(planned);
-  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
-    results.ranks[rank].metrics = rehearsal.results.ranks[rank].metrics;
-  }
-  rehearsal.results = std::move(results);
+  take_results(measure(planned), rehearsal);
   if (!request.explore) {
     rehearsal.problems.push_back(
         {Problem::Kind::note, stop->place,
@@ -172,28 +179,31 @@ void tell_implausible(Rehearsal& rehearsal) {
 // A run that computes values keeps every tensor and updates parameters one by one, for the
 // arithmetic alone: its times and memory are not those that are predicted. Where values decide
 // nothing, one without them is measured, as `run` does.
-void predict_without_values(Rehearsal& rehearsal, const RehearseRequest& request) {
+std::optional<OneRun> predict_without_values(Rehearsal& rehearsal, const RehearseRequest& request) {
   const Preparation& preparation = rehearsal.run.preparation;
   if (is_real(rehearsal.world) || !preparation.plan.numerics || preparation.values_decide ||
       rehearsal.hung || !rehearsal.undecided.empty()) {
-    return;
+    return std::nullopt;
   }
-  const OneRun priced = run_once(*rehearsal.scenario, request_of_prediction(request));
-  if (!priced.ran || !priced.undecided.empty() || priced.result.hung) {
-    return;
+  std::optional<OneRun> priced =
+      rehearsal.results.elastic
+          ? price_job(request_of_prediction(request), rehearsal)
+          : std::optional(run_once(*rehearsal.scenario, request_of_prediction(request)));
+  if (!priced || !priced->ran || !priced->undecided.empty() || priced->result.hung) {
+    return std::nullopt;
   }
-  Results results = measure(priced);
-  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
-    results.ranks[rank].metrics = rehearsal.results.ranks[rank].metrics;
-  }
-  rehearsal.results = std::move(results);
+  take_results(measure(*priced), rehearsal);
+  return priced;
 }
 
 void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
   // What a run has given until it was stopped is no result.
+  std::optional<ElasticResults> elastic = std::move(rehearsal.results.elastic);
   rehearsal.results =
       rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
-  predict_without_values(rehearsal, request);
+  rehearsal.results.elastic = std::move(elastic);
+  const std::optional<OneRun> priced = predict_without_values(rehearsal, request);
+  complete_job(priced ? *priced : rehearsal.run, rehearsal);
   const std::optional<Scenario> planned = predict_planned_end(rehearsal, request);
   if (!is_real(rehearsal.world)) {
     tell_implausible(rehearsal);
@@ -223,7 +233,7 @@ Rehearsal rehearse(const CaseSource& source, std::shared_ptr<const Scenario> sce
   CaseSource own = source;
   own.scenario_case =
       rehearsal.scenario->name.empty() ? std::nullopt : std::optional(rehearsal.scenario->name);
-  Explored explored = explore(*rehearsal.scenario, explore_request(*rehearsal.scenario, request));
+  Explored explored = explore_job(request, rehearsal);
   rehearsal.problems = explored.first.problems;
   rehearsal.sites = explored.sites;
   rehearsal.sites.merge(explored.first.preparation.sites);

@@ -9,6 +9,7 @@
 #include "model/program/buffer_table.hpp"
 #include "model/strategy/transfers.hpp"
 #include "properties/transfer_counts.hpp"
+#include "rehearsal/elastic/elastic_results.hpp"
 
 namespace lockstep::cli {
 
@@ -102,6 +103,7 @@ struct Results {
   std::optional<int64_t> samples_missed;
   std::optional<std::map<std::string, double>> single_device;  ///< metrics of one device
   Advice advice;
+  std::optional<ElasticResults> elastic;  ///< of a launcher that starts ranks again
 };
 
 }  // namespace lockstep::cli

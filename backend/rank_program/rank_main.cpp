@@ -11,13 +11,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 #include "backend/libtorch/runtime.hpp"
 #include "backend/rank_program/folder_lock.hpp"
+#include "io/report/checkpoint_file.hpp"
 #include "io/report/journal_file.hpp"
 #include "io/report/rank_report.hpp"
 #include "rehearsal/case_source.hpp"
+#include "rehearsal/elastic/attempt_scenario.hpp"
+#include "rehearsal/elastic/folder_checkpoints.hpp"
 #include "rehearsal/exit_code.hpp"
 #include "rehearsal/launch/reports.hpp"
 #include "rehearsal/run/one_run.hpp"
@@ -38,6 +43,7 @@ struct Arguments {
   double hang_after_s = 30;
   double join_timeout_s = 60;
   bool lists = false;
+  std::string attempt;      ///< of an elastic launcher: the file that describes it
   int64_t launched_by = 0;  ///< the process that started it; 0: somebody else
   bool serve = false;
   bool oversubscribe = false;
@@ -69,6 +75,8 @@ Arguments parse(int argc, char** argv, const RankWorld& world) {
                   "seconds within which all ranks must join")
       ->check(CLI::Range(0.01, 1e6));
   application.add_flag("--lists", arguments.lists, "record the operands of operations");
+  application.add_option("--attempt", arguments.attempt,
+                         "the file in which lockstep exec describes a restart");
   application.add_option(
       "--launched-by", arguments.launched_by,
       "ends with this process, which started it; descriptor 3 of rank 0 listens");
@@ -204,9 +212,32 @@ void tell_hang(const Arguments& arguments, const Scenario& scenario, int32_t ran
              shell_word(arguments.report_folder));
 }
 
+// What came before this attempt, and the folder in which it leaves its checkpoints.
+Attempt read_attempt(const Arguments& arguments) {
+  std::ifstream file(arguments.attempt, std::ios::binary);
+  const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+  try {
+    Attempt attempt = attempt_of(bytes);
+    attempt.store = std::make_shared<FolderCheckpoints>(
+        std::filesystem::path(arguments.attempt).parent_path().string());
+    return attempt;
+  } catch (const ReportError& error) {
+    throw Refusal{ExitCode::real_run_failed,
+                  fmt::format("{}: {}", arguments.attempt, error.what())};
+  }
+}
+
 void run_rank(const Arguments& arguments, const RankWorld& world) {
   const backend::ProcessPlace place = backend::place_from(variable);
-  const Scenario scenario = load(arguments);
+  Scenario scenario = load(arguments);
+  Attempt attempt;
+  if (!arguments.attempt.empty()) {
+    attempt = read_attempt(arguments);
+    if (attempt.number > 0) {
+      scenario =
+          later_attempt(scenario, {attempt.nodes, {}, {}}, attempt.past_faults, Time{}).scenario;
+    }
+  }
   std::error_code ignored;  // where it cannot be made, nothing can be left there: it says so
   std::filesystem::create_directories(arguments.report_folder, ignored);
   const FolderLock lock(arguments.report_folder, place.rank);
@@ -219,6 +250,7 @@ void run_rank(const Arguments& arguments, const RankWorld& world) {
   request.world = World::processes;
   request.lists = arguments.lists;
   request.real = &real;
+  request.attempt = attempt;
   const OneRun run = run_once(scenario, request);
   if (!run.world_failure.empty()) {
     throw Refusal{ExitCode::real_run_failed, run.world_failure};

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "cli/render/call_list.hpp"
+#include "cli/render/elastic_lines.hpp"
 #include "cli/render/json_logged.hpp"
 #include "cli/render/render.hpp"
 #include "rehearsal/run/device_reserve.hpp"
@@ -354,6 +355,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   if (request.command == "run") {
     json["advice"] = advice_json(results.advice);
   }
+  json["elastic"] = elastic_json(rehearsal);
   json["calls"] = calls_json(rehearsal);
   json["ranks"] = classes_json(rehearsal);
   json["nodes"] = nodes_json(rehearsal.run);

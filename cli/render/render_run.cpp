@@ -4,6 +4,7 @@
 
 #include "cli/render/answer_lines.hpp"
 #include "cli/render/call_list.hpp"
+#include "cli/render/elastic_lines.hpp"
 #include "cli/render/render.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/findings/missing_values.hpp"
@@ -341,6 +342,7 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
                               ? Bytes{}
                               : rehearsal.results.ranks.front().memory.capacity);
   }
+  out += render_elastic(rehearsal);
   if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
     out += "\n  not computed: " + missing + "\n";
   }

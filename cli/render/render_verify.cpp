@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cli/render/elastic_lines.hpp"
 #include "cli/render/render.hpp"
 #include "cli/render/render_finding.hpp"
 #include "rehearsal/explore/world_sizes.hpp"
@@ -184,6 +185,7 @@ std::string render_verify(const Rehearsal& rehearsal, const Style& style) {
   out += render_decided(rehearsal);
   out += weight_spread_text(rehearsal.run);
   out += staleness_text(rehearsal.run);
+  out += restarts_line(rehearsal);
   out += rehearsal.findings.empty()
              ? nothing
              : fmt::format("{}, {}.", plural(errors, "error"), plural(warnings, "warning"));

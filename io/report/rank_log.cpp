@@ -243,6 +243,19 @@ Json rows_json(const RankLog& log) {
   return rows;
 }
 
+Json json_of(const std::optional<Resumption>& resumption) {
+  return resumption
+             ? Json{resumption->file, resumption->global_step, resumption->epoch, resumption->batch}
+             : Json(nullptr);
+}
+
+std::optional<Resumption> resumption_of(const Json& json) {
+  if (json.is_null()) {
+    return std::nullopt;
+  }
+  return Resumption{json.at(0), count_of(json.at(1)), count_of(json.at(2)), count_of(json.at(3))};
+}
+
 Json rates_json(const std::vector<std::vector<double>>& rates) {
   Json all = Json::array();
   for (const std::vector<double>& of_optimizer : rates) {
@@ -278,6 +291,7 @@ Json json_of_log(const RankLog& log) {
           {"steps", log.steps},
           {"epochs", log.epochs},
           {"found_no_batches", log.found_no_batches},
+          {"resumption", json_of(log.resumption)},
           {"statements", log.statements},
           {"statement_limit_reached", log.statement_limit_reached}};
 }
@@ -315,6 +329,7 @@ RankLog log_of_json(const Json& json) {
   log.steps = count_of(json.at("steps"));
   log.epochs = count_of(json.at("epochs"));
   log.found_no_batches = json.at("found_no_batches");
+  log.resumption = resumption_of(json.at("resumption"));
   log.statements = count_of(json.at("statements"));
   log.statement_limit_reached = json.at("statement_limit_reached");
   return log;

@@ -24,8 +24,9 @@ class NoEnvironment final : public Environment {
 
 std::vector<std::string_view> figure_names() {
   std::vector<std::string_view> names = result_names();
-  // One simulated run does not restart.
-  std::erase_if(names, [](std::string_view name) { return name == "restarts"; });
+  // No sweep follows restarts.
+  std::erase_if(names,
+                [](std::string_view name) { return name == "restarts" || name == "goodput"; });
   names.push_back(exposed_share);
   return names;
 }

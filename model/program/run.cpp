@@ -44,6 +44,7 @@ Place place_of(const RunOptions& options, int32_t rank) {
   place.local_rank = rank % per_node;
   place.local_world_size = per_node;
   place.devices = options.devices_per_rank;
+  place.attempt = options.attempt;
   place.seed = options.seed;
   return place;
 }

@@ -31,6 +31,7 @@ struct RunOptions {
   int32_t ranks_per_node = 0;    ///< 0: all on one node
   int32_t devices_per_rank = 1;  ///< DP, DDP2: several
   uint64_t seed = 0;
+  int32_t attempt = 0;    ///< how often an elastic launcher has started the ranks before
   bool numerics = false;  ///< parameters, gradients and activations carry values
   Bytes device_memory = Bytes::max();
   std::shared_ptr<ValueBudget> value_budget{};  ///< of all ranks of this process; null: no limit

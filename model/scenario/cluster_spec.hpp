@@ -59,7 +59,10 @@ struct ClusterSpec {
   Given<Bytes> memory;         ///< of each node
   Given<BytesPerSecond> disk;  ///< of each node
   std::optional<DriveSpec> nvme;
-  Given<int64_t> ranks;  ///< a bare program of that many ranks
+  Given<double> mtbf;      ///< mean time between failures of a node, in seconds: years do not fit
+                           ///< in a Time
+  Given<Time> start_time;  ///< of a process, until its trainer begins: imports, model, data
+  Given<int64_t> ranks;    ///< a bare program of that many ranks
   Given<CollectiveModel> collectives;
   Given<std::string> nccl_xml;  ///< paths, relative to the scenario file
   Given<std::string> nvidia_smi;

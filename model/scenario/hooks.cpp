@@ -96,7 +96,7 @@ constexpr auto known_hooks = std::to_array<HookName>({
     {"on_batch_end", true, "after a training batch, up to 1.7"},
     {"on_exception", true, "on the rank that raised, before it ends"},
     {"on_save_checkpoint", true, "when a checkpoint is written"},
-    {"on_load_checkpoint", false, "when a checkpoint is read"},
+    {"on_load_checkpoint", true, "when a checkpoint is read"},
 });
 
 }  // namespace

@@ -182,6 +182,7 @@ struct Statement {
   Given<ForwardThrough> through;            ///< forward
   Given<std::vector<std::string>> modules;  ///< forward: which run, in order
   Given<double> loss_target;                ///< forward: what the loss compares with
+  Given<std::string> checkpoint;            ///< fit: `ckpt_path`
 };
 
 }  // namespace lockstep

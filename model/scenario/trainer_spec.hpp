@@ -13,6 +13,9 @@ namespace lockstep {
 /// The arguments of Lightning's `Trainer`, unchanged. What they mean depends on the version, so
 /// that is decided where the trainer is built; here only their form is checked.
 struct TrainerSpec {
+  /// `num_nodes` that the script reads from the launcher: as many as there are.
+  static constexpr int64_t nodes_of_launcher = 0;
+
   Given<std::string> accelerator;
   std::optional<Object> strategy;
   std::optional<PlainValue> devices;  ///< int, text, list, or {find_usable_cuda_devices: n}

@@ -47,6 +47,8 @@ struct StrategyTraits {
   bool scales_loss_itself = false;  ///< under fp16, with a scaler that is modelled
   bool has_host_optimizer = false;  ///< DeepSpeedCPUAdam
   bool takes_apex = true;           ///< `amp_backend: apex` of 1.x
+  /// Each rank holds parameters and the optimizer's state whole, so that rank 0's are all of them.
+  bool holds_whole_state = false;
   /// What a script calls to read parameters of which each rank holds a part; empty: nothing is
   /// known.
   std::string_view gathers_parameters{};

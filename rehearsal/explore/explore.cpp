@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "properties/diagnosis/shrink.hpp"
+#include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/text/number_text.hpp"
@@ -118,6 +119,10 @@ class Explorer {
     request.device = request_.device;
     request.journal_bytes_max = request_.journal_bytes_max;
     request.arithmetic = request_.arithmetic;
+    request.attempt = request_.attempt;
+    if (begun_ > 0 && request.attempt.store) {
+      request.attempt.store = std::make_shared<MemoryCheckpoints>();
+    }
     OneRun run = run_once(scenario_, request);
     ++begun_;
     if (!run.source_alternatives.empty() && run.source_alternatives.back() == 0) {

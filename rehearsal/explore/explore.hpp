@@ -22,6 +22,7 @@ struct ExploreRequest {
   int64_t journal_bytes_max = RunRequest().journal_bytes_max;
   DeviceRequest device{};                      ///< of World::processes
   Arithmetic arithmetic = Arithmetic::always;  ///< simulated
+  Attempt attempt{};                           ///< its store is that of the first schedule
 };
 
 /// Combined result of all explored schedules of one scenario.

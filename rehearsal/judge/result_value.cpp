@@ -159,6 +159,21 @@ Found staleness_value(const std::string& name, const Rehearsal& rehearsal) {
   return name == "staleness.mean" ? Found(Value(staleness->mean())) : Found(Value(staleness->most));
 }
 
+// What is expected at a failure rate; without one, of the faults of this run.
+Found goodput_value(const Results& results) {
+  if (!results.elastic) {
+    return NoValue{
+        "the launcher starts no rank again: write launcher: {torchrun: {max_restarts: 3, "
+        "nproc_per_node: 8}}"};
+  }
+  const ElasticResults& elastic = *results.elastic;
+  if (elastic.forecast) {
+    return Value(elastic.forecast->goodput);
+  }
+  return elastic.wall() > Time{} ? Found(Value(seconds(elastic.useful()) / seconds(elastic.wall())))
+                                 : Found(NoValue{"nothing took time"});
+}
+
 Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   const Results& results = rehearsal.results;
   if (name == "world_size") {
@@ -167,7 +182,8 @@ Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   if (name == "devices") return Value(results.devices);
   if (name == "device_list") return device_list(rehearsal);
   if (name == "strategy") return Value(results.strategy);
-  if (name == "restarts") return Value(int64_t{0});
+  if (name == "restarts") return Value(results.elastic ? results.elastic->restarts() : 0);
+  if (name == "goodput") return goodput_value(results);
   if (name == "effective_batch_size") {
     return some(results.effective_batch_size, "ranks have batches of their own");
   }

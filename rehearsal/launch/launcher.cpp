@@ -13,6 +13,7 @@
 #include <optional>
 #include <system_error>
 
+#include "io/report/checkpoint_file.hpp"
 #include "properties/diagnosis/last_operation.hpp"
 #include "rehearsal/exit_code.hpp"
 #include "rehearsal/launch/child_processes.hpp"
@@ -23,6 +24,7 @@
 #include "rehearsal/launch/shared_gpu.hpp"
 #include "rehearsal/launch/temporary_folder.hpp"
 #include "rehearsal/launch/work_meter.hpp"
+#include "rehearsal/run/output.hpp"
 #include "rehearsal/text/number_text.hpp"
 #include "rehearsal/text/printable.hpp"
 #include "rehearsal/text/shell_words.hpp"
@@ -38,6 +40,7 @@ using Clock = ChildProcesses::Clock;
 // peers as long again (`end_timeout` of the rank program), and has this much to come down.
 constexpr std::chrono::seconds coming_down{10};
 constexpr std::chrono::seconds end_grace{2};
+constexpr std::chrono::seconds torchrun_grace{30};  // torch/distributed/elastic/multiprocessing
 constexpr std::chrono::seconds meter_period{1};
 
 /// A listening socket on a free port of 127.0.0.1, for the store of rank 0.
@@ -82,6 +85,10 @@ class Launch {
         }) {}
 
   RealRun run() {
+    if (options_.attempt != nullptr) {
+      const std::vector<uint8_t> bytes = encode_attempt(*options_.attempt);
+      write_atomically(attempt_file(), std::string(bytes.begin(), bytes.end()));
+    }
     for (int32_t rank = 0; rank < world_size(); ++rank) {
       start(rank);
     }
@@ -100,6 +107,9 @@ class Launch {
   }
 
  private:
+  std::string attempt_file() const {
+    return (fs::path(options_.attempt_folder) / "attempt").string();
+  }
   int32_t world_size() const { return preparation_.options.world_size; }
   size_t gpus() const {
     return static_cast<size_t>(world_size()) *
@@ -129,6 +139,9 @@ class Launch {
         fmt::format("{}", std::chrono::duration<double>(options_.hang_after).count()),
         "--join-timeout",
         fmt::format("{}", std::chrono::duration<double>(options_.join_timeout).count())};
+    if (options_.attempt != nullptr) {
+      command.arguments.insert(command.arguments.end(), {"--attempt", attempt_file()});
+    }
     for (const std::string& setting : scenario.settings) {
       command.arguments.insert(command.arguments.end(), {"--set", setting});
     }
@@ -149,6 +162,13 @@ class Launch {
                          {"MASTER_ADDR", "127.0.0.1"},
                          {"MASTER_PORT", std::to_string(socket_.port())},
                          {"TORCHELASTIC_USE_AGENT_STORE", "False"}};
+    if (options_.attempt != nullptr) {
+      command.variables.insert(
+          command.variables.end(),
+          {{"TORCHELASTIC_RESTART_COUNT", std::to_string(options_.attempt->number)},
+           {"TORCHELASTIC_MAX_RESTARTS",
+            std::to_string(preparation_.placement.launch.max_restarts)}});
+    }
     if (options_.oversubscribe) {
       const auto shared = variables_of_shared_gpu(rank);
       command.variables.insert(command.variables.end(), shared.begin(), shared.end());
@@ -168,18 +188,26 @@ class Launch {
   // The ranks have deadlines of their own; this one is for those that do not keep them.
   void wait() {
     children_.run_until(Clock::time_point::max(), [this] { return any_ended() || gives_up(); });
-    wait_for_the_others();
+    if (!has_died()) {
+      wait_for_the_others();
+    }
     const bool stopped = !children_.all_ended();
     for (size_t rank = 0; rank < children_.size(); ++rank) {
       ended_by_others_.push_back(children_.end(rank).ended);
     }
-    children_.end_all(end_grace);
+    children_.end_all(has_died() ? torchrun_grace : end_grace);
     if (stopped && interruption_.arrived()) {
       throw Interrupted(partial_report());
     }
     if (stopped && out_of_time()) {
       throw TimeLimitReached(*options_.deadline);
     }
+  }
+
+  // A worker of an elastic launcher, which then ends the others.
+  bool has_died() const {
+    const auto first = children_.first_ended();
+    return options_.attempt != nullptr && first && children_.end(*first).signal != 0;
   }
 
   // A rank that works is not waiting, however long it takes. Where one could not join, nobody can.
@@ -276,7 +304,7 @@ class Launch {
         }
       }
     }
-    if (silent == children_.size()) {
+    if (silent == children_.size() && !has_died()) {
       const size_t first = children_.first_ended().value_or(0);
       end_of_silent(static_cast<int32_t>(first));  // throws where it says more
       throw RealRunFailed(fmt::format("no rank finished; the first to end was rank {}, {}", first,
@@ -286,6 +314,9 @@ class Launch {
 
   RankEnd end_of_silent(int32_t rank) const {
     const ChildEnd& end = children_.end(static_cast<size_t>(rank));
+    if (has_died() && !ended_by_others_[static_cast<size_t>(rank)]) {
+      return {RankEnd::Kind::stuck, no_site, "ended by the launcher", false};
+    }
     if (end.exit_code == static_cast<int>(ExitCode::missing_capability)) {
       throw CapabilityMissing(fmt::format("rank {}: {}", rank, end.last_line));
     }

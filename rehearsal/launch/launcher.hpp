@@ -20,6 +20,11 @@ struct LaunchOptions {
   const Deadline* deadline = nullptr;  ///< of the whole run; outlives it
   bool on_gpus = false;
   bool oversubscribe = false;  ///< several ranks on one GPU
+  /// Of an elastic launcher, outlives the launch; null: there is none. The folder is that of the
+  /// attempt's store. When a rank has died, the others are ended as torchrun does: SIGTERM, and
+  /// SIGKILL 30 s later.
+  const Attempt* attempt = nullptr;
+  std::string attempt_folder{};
 };
 
 /// Starts one process per rank, waits until all have reported, and gathers what they left. A rank

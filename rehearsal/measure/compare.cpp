@@ -8,6 +8,7 @@
 #include "properties/diagnosis/gloo_outcome.hpp"
 #include "properties/invariants/equals_single_device.hpp"
 #include "properties/logged/rounding.hpp"
+#include "rehearsal/elastic/attempts.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/measure/prediction_range.hpp"
@@ -239,6 +240,33 @@ bool Comparison::equal() const {
          std::all_of(points.begin(), points.end(), [](const Point& point) { return point.equal; });
 }
 
+namespace {
+
+// Of a job whose launcher starts ranks again: every attempt up to that of the real run, each from
+// what the simulated one before it has saved. Gives the scenario of the last and fills in where it
+// begins; null: there is no such attempt.
+std::shared_ptr<const Scenario> simulate_attempts(const Scenario& scenario, int32_t number,
+                                                  RunRequest& request) {
+  const RunAttempt run = [&request](const Scenario& own, const Attempt& attempt) {
+    RunRequest how = request;
+    how.replay = nullptr;
+    how.attempt = attempt;
+    Explored explored;
+    explored.first = run_once(own, how);
+    explored.undecided = explored.first.undecided;
+    return explored;
+  };
+  Attempts job = run_attempts(scenario, run, [] { return std::make_shared<MemoryCheckpoints>(); });
+  if (job.attempt.number != number) {
+    return nullptr;
+  }
+  request.attempt = std::move(job.attempt);
+  request.attempt.store = std::make_shared<MemoryCheckpoints>();
+  return std::move(job.scenario);
+}
+
+}  // namespace
+
 Comparison compare(const Scenario& scenario, const OneRun& real,
                    const std::vector<Finding>& real_findings, bool skip_values,
                    const Deadline* deadline) {
@@ -253,7 +281,16 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
   request.replay = real.result.journal.get();
   request.repeats_processes = true;
   request.arithmetic = skip_values ? Arithmetic::never : Arithmetic::always;
-  const OneRun simulated = run_once(scenario, request);
+  std::shared_ptr<const Scenario> attempted;
+  if (real.attempt.store) {
+    attempted = simulate_attempts(scenario, real.attempt.number, request);
+    if (!attempted) {
+      comparison.not_compared =
+          fmt::format("the simulation makes no attempt {}", real.attempt.number);
+      return comparison;
+    }
+  }
+  const OneRun simulated = run_once(attempted ? *attempted : scenario, request);
   if (!simulated.ran || !simulated.undecided.empty()) {
     comparison.not_compared = simulated.undecided.empty() && !simulated.problems.empty()
                                   ? simulated.problems.front().message
@@ -262,7 +299,8 @@ Comparison compare(const Scenario& scenario, const OneRun& real,
   }
   comparison.tensors = held_tensors(real);
   comparison.points = {
-      outcome(real, real_findings, simulated), calls(real, simulated),
+      outcome(real, attempted ? findings_of(real, real.world) : real_findings, simulated),
+      calls(real, simulated),
       skip_values ? Point{"values", true, "", {}, "--skip-values"} : values(real, simulated),
       memory(real, simulated, comparison.tensors)};
   if (!real.result.hung && !simulated.result.hung) {

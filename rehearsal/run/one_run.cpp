@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "properties/finding.hpp"
+#include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/run/faults.hpp"
 #include "rehearsal/run/process_run.hpp"
@@ -26,6 +27,7 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
   abilities.arithmetic = request.arithmetic;
+  abilities.attempt = request.attempt;
   abilities.stands_for = request.stands_for;
   abilities.joins_evaluation = request.joins_evaluation;
   abilities.clips_as = request.clips_as;
@@ -245,6 +247,10 @@ bool overflowed(const RunResult& result) {
 OneRun counted_by_simulation(const Scenario& scenario, const RunRequest& request) {
   RunRequest simulated;
   simulated.deadline = request.deadline;
+  simulated.attempt = request.attempt;
+  if (simulated.attempt.store) {
+    simulated.attempt.store = std::make_shared<MemoryCheckpoints>();
+  }
   simulated.repeats_processes = request.world == World::processes;
   simulated.arithmetic = simulated.repeats_processes ? Arithmetic::never : Arithmetic::always;
   return run_once(scenario, simulated);
@@ -320,6 +326,7 @@ bool refuse_overflow(OneRun& run, const Scenario& scenario) {
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   OneRun run;
   run.world = request.world;
+  run.attempt = request.attempt;
   if (request.deadline != nullptr) {
     request.deadline->values()->begin_run();
   }

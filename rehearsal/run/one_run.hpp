@@ -34,6 +34,7 @@ struct RunRequest {
   DeviceRequest device{};           ///< of World::processes
   /// Simulated: the operations of World::processes, which computes layers of every kind.
   bool repeats_processes = false;
+  Attempt attempt{};       ///< of an elastic launcher
   int32_t stands_for = 1;  ///< one device, in place of so many ranks
   /// The one device evaluates every sample as often as the ranks do that it stands for.
   bool joins_evaluation = false;
@@ -48,6 +49,7 @@ struct RunRequest {
 /// One run of one scenario, with what it stood on.
 struct OneRun {
   World world = World::simulated;
+  Attempt attempt{};  ///< that was asked for
   Preparation preparation;
   Machine machine;
   std::vector<Problem> problems;  ///< of preparation, machine and faults

@@ -8,6 +8,7 @@
 #include "backend/gloo/collective_workspace.hpp"
 #include "model/scenario/expressions_of.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/elastic/folder_checkpoints.hpp"
 #include "rehearsal/launch/host_memory.hpp"
 #include "rehearsal/launch/launcher.hpp"
 #include "rehearsal/text/number_text.hpp"
@@ -117,6 +118,11 @@ void run_on_processes(OneRun& run, const RunRequest& request, const OneRun& coun
                         .join_timeout = request.join_timeout,
                         .lists = request.lists,
                         .deadline = request.deadline};
+  if (const auto* const store =
+          dynamic_cast<const FolderCheckpoints*>(request.attempt.store.get())) {
+    options.attempt = &request.attempt;
+    options.attempt_folder = store->folder();
+  }
   DeviceChoice device;
   if (request.real == nullptr) {
     device = device_of(run, request.device);

@@ -90,6 +90,7 @@ void add_places_of_keys(const Scenario& scenario, Sites& sites) {
   for (const Object& scheduler : scenario.schedulers) {
     keys.add(scheduler.place, "lr_scheduler");
   }
+  keys.add_given(scenario.launcher, "launcher");
   keys.add_given(scenario.cluster, "cluster");
   keys.add_given(scenario.process_group, "process_group");
   for (const FaultSpec& fault : scenario.faults) {

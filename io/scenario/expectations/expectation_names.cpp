@@ -32,7 +32,8 @@ ResultType type_of_result(std::string_view name) {
   }
   constexpr std::string_view numbers[] = {"throughput",      "tokens_per_s",  "mfu",
                                           "gpu_utilization", "bubble",        "learning_rate",
-                                          "metric",          "single_device", "staleness.mean"};
+                                          "metric",          "single_device", "staleness.mean",
+                                          "goodput"};
   const bool number = std::find(std::begin(numbers), std::end(numbers), name) != std::end(numbers);
   return number ? ResultType::number : ResultType::whole;
 }
@@ -79,6 +80,7 @@ const std::vector<std::string_view>& result_names() {
       "device_batch_size",
       "learning_rate",
       "restarts",
+      "goodput",
       "samples_repeated",
       "samples_missed",
       "checkpoint.best",

@@ -93,7 +93,7 @@ void check_trainer(Reader& reader, const TrainerSpec& trainer) {
     return;
   }
   const PlainValue& devices = *trainer.devices;
-  const int64_t nodes = value_or<int64_t>(trainer.num_nodes, 1);
+  const int64_t nodes = std::max<int64_t>(1, value_or<int64_t>(trainer.num_nodes, 1));
   const int64_t* count = devices.get_if<int64_t>();
   if (count != nullptr && *count > maximum_ranks / nodes) {
     reader.fail_at(

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "io/scenario/forms/preset_form.hpp"
 #include "io/scenario/forms/section_forms.hpp"
+#include "io/scenario/reader/scalar.hpp"
 #include "io/scenario/sections/sections.hpp"
 
 namespace lockstep {
@@ -33,6 +37,36 @@ struct FlopsForm : FormWithoutWords {
       }
     }
     return rates;
+  }
+};
+
+/// A time that may be years, in seconds.
+struct LongTimeForm : FormWithoutWords {
+  static constexpr std::string_view type = TimeForm::type;
+  static std::optional<double> read(Reader& reader, const Node& node, const KeyRow& row) {
+    struct Unit {
+      std::string_view name;
+      double in_seconds;
+    };
+    constexpr double day = 86'400;
+    constexpr Unit units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", day}, {"y", 365 * day}};
+    if (node.kind != Node::Kind::scalar) {
+      reader.fail_type(node, row.key, "a time", "write 30 d, or 2 y");
+      return std::nullopt;
+    }
+    const size_t space = node.text.find(' ');
+    const auto number = parse_float(node.text.substr(0, space));
+    const std::string unit = space == std::string::npos ? "" : node.text.substr(space + 1);
+    const auto* const found = std::ranges::find(units, unit, &Unit::name);
+    const double* const value = std::get_if<double>(&number);
+    if (value == nullptr || found == std::end(units) || !(*value > 0) || !std::isfinite(*value)) {
+      reader.fail(
+          node.mark,
+          fmt::format("`{}` takes a time of s, min, h, d or y, not `{}`", row.key, node.text),
+          "write 30 d, or 2 y");
+      return std::nullopt;
+    }
+    return *value * found->in_seconds;
   }
 };
 
@@ -117,6 +151,10 @@ Table<ClusterSpec> cluster_table() {
           field<&ClusterSpec::disk>({"disk", "preset's", "reading rate of each node", 1}),
           field<&ClusterSpec::nvme, TableForm<DriveSpec, nvme_table>>(in_table(
               {"nvme", "preset's", "local storage, to which DeepSpeed offloads"}, "cluster.nvme")),
+          field<&ClusterSpec::mtbf, LongTimeForm>(
+              {"mtbf", "none fails", "mean time between failures of a node"}),
+          field<&ClusterSpec::start_time>(
+              {"start_time", "0", "of a process: imports, model and data, until its trainer runs"}),
           field<&ClusterSpec::ranks>(
               {"ranks", "", "a bare program of that many ranks; not together with `trainer`", 1,
                ranks_limit}),

@@ -35,6 +35,17 @@ struct PrecisionForm : FormWithoutWords {
   }
 };
 
+/// A number, or the variable from which the script takes it.
+struct NodesForm : FormWithoutWords {
+  static constexpr std::string_view type = "int, or `GROUP_WORLD_SIZE`";
+  static std::optional<int64_t> read(Reader& reader, const Node& node, const KeyRow& row) {
+    if (node.kind == Node::Kind::scalar && node.text == "GROUP_WORLD_SIZE") {
+      return TrainerSpec::nodes_of_launcher;
+    }
+    return IntForm::read(reader, node, row);
+  }
+};
+
 /// A bool, a logger, or a list of loggers.
 struct LoggerForm : FormWithoutWords {
   static constexpr std::string_view type = AnyForm::type;
@@ -89,7 +100,9 @@ std::vector<Field<TrainerSpec>> device_fields() {
       field<&TrainerSpec::devices>(
           {"devices", "auto", "int, text, list, or `{find_usable_cuda_devices: n}`"}),
       field<&TrainerSpec::gpus>({"gpus", "", "as `devices`, in 1.x"}),
-      field<&TrainerSpec::num_nodes>({"num_nodes", "1", "machines", 1, ranks_limit}),
+      field<&TrainerSpec::num_nodes, NodesForm>(
+          {"num_nodes", "1", "machines; `GROUP_WORLD_SIZE`: as many as torchrun has started", 1,
+           ranks_limit}),
       field<&TrainerSpec::num_processes>(
           {"num_processes", "", "processes on CPU, in 1.x", 1, ranks_limit}),
       field<&TrainerSpec::precision, PrecisionForm>(

@@ -107,9 +107,24 @@ std::vector<StatementRow> optimization_rows() {
   };
 }
 
+/// Lightning also takes a path, `best` and `hpc`.
+struct CheckpointPathForm {
+  static constexpr std::string_view type = "word";
+  static std::vector<std::string_view> words() { return {"last"}; }
+  static std::optional<std::string> read(Reader& reader, const Node& node, const KeyRow& row) {
+    return read_word(reader, node, row, words()) ? std::optional<std::string>("last")
+                                                 : std::nullopt;
+  }
+};
+
 std::vector<StatementRow> step_rows() {
   return {
-      {Kind::fit, "", {}, "in `main`: `trainer.fit`", {}},
+      {Kind::fit,
+       "",
+       {},
+       "in `main`: `trainer.fit`",
+       {field<&Statement::checkpoint, CheckpointPathForm>(
+           {"ckpt_path", "none", "`last`: continue from the newest checkpoint `last`"})}},
       {Kind::validate, "", {}, "in `main`: `trainer.validate`", {}},
       {Kind::test, "", {}, "in `main`: `trainer.test`", {}},
       {Kind::predict, "", {}, "in `main`: `trainer.predict`", {}},

@@ -297,6 +297,7 @@ StrategyEntry distributed_data_parallel() {
   entry.name = "ddp";
   entry.class_name = "DDPStrategy";
   entry.traits.wraps_in_ddp = true;
+  entry.traits.holds_whole_state = true;
   entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
   for (const std::string_view step : ddp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});

@@ -293,6 +293,7 @@ StrategyEntry data_parallel() {
   entry.name = "dp";
   entry.class_name = "DataParallelStrategy";
   entry.traits = {.layout = ProcessLayout::one_for_all_devices, .one_node = true};
+  entry.traits.holds_whole_state = true;
   entry.arguments = {{"parallel_devices", "list", "null",
                       "the devices; `devices` of the Trainer names them", ArgumentUse::unmodelled,
                       "null: those of `devices`"}};

@@ -47,7 +47,7 @@ Program SingleDevice::zero_gradients(Rank& rank, size_t optimizer, bool set_to_n
 StrategyEntry single_device() {
   return {"single_device",
           "SingleDeviceStrategy",
-          {.layout = ProcessLayout::one_for_one_device},
+          {.layout = ProcessLayout::one_for_one_device, .holds_whole_state = true},
           {{"device", "", "null", "the device; `accelerator` and `devices` of the Trainer name it",
             ArgumentUse::unmodelled, "null: that of `devices`"}},
           {{std::string(single_update), "", 0, 0, "", "", {}, ""}},

@@ -5,6 +5,7 @@
 
 #include "model/program/rank.hpp"
 #include "model/trainer/callback/callback_settings.hpp"
+#include "model/trainer/checkpoint/saved_training.hpp"
 
 namespace lockstep {
 
@@ -28,6 +29,9 @@ class Callback {
   /// Whether `run` does anything there, in the whole run: asked once.
   virtual bool acts_on(CallbackHook hook) const = 0;
   virtual Program run(CallbackHook hook) = 0;
+  /// What it writes into a checkpoint, and takes from one.
+  virtual SavedObject state() const { return {}; }
+  virtual void restore(const SavedObject& /*saved*/) {}
   /// What grows by the same in each period of a training that repeats itself.
   virtual std::vector<int64_t*> counters() { return {}; }
 };

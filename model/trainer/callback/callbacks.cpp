@@ -1,5 +1,6 @@
 #include "model/trainer/callback/callbacks.hpp"
 
+#include "model/core/ensure.hpp"
 #include "model/trainer/callback/early_stopping.hpp"
 #include "model/trainer/callback/learning_rate_monitor.hpp"
 #include "model/trainer/callback/model_checkpoint.hpp"
@@ -41,6 +42,24 @@ Callbacks::Callbacks(const std::vector<CallbackSettings>& settings, Training& tr
 Program Callbacks::run(CallbackHook hook) {
   for (Callback* const callback : acting(hook)) {
     co_await callback->run(hook);
+  }
+}
+
+std::vector<SavedObject> Callbacks::state() const {
+  std::vector<SavedObject> saved;
+  for (const std::unique_ptr<Callback>& callback : callbacks_) {
+    saved.push_back(callback->state());
+  }
+  return saved;
+}
+
+void Callbacks::restore(const std::vector<SavedObject>& saved) {
+  ensure(saved.size() == callbacks_.size(), "a checkpoint of the same trainer");
+  for (size_t index = 0; index < saved.size(); ++index) {
+    const SavedObject& own = saved[index];
+    if (!own.numbers.empty() || !own.texts.empty()) {
+      callbacks_[index]->restore(own);
+    }
   }
 }
 

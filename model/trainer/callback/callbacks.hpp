@@ -17,6 +17,10 @@ class Callbacks {
 
   Program run(CallbackHook hook);
 
+  /// In the order in which they are called.
+  std::vector<SavedObject> state() const;
+  void restore(const std::vector<SavedObject>& saved);
+
   std::vector<int64_t> counted() const;
   /// Counts `times` more of what has been counted since `earlier`.
   void repeat_since(const std::vector<int64_t>& earlier, int64_t times);

@@ -16,6 +16,10 @@ class StoppingCriteria {
   bool stops(double monitored);
   int64_t wait_count() const { return wait_count_; }
   float best_score() const { return best_score_; }
+  void restore(float best_score, int64_t wait_count) {
+    best_score_ = best_score;
+    wait_count_ = wait_count;
+  }
 
  private:
   bool is_better(float value, float than) const;
@@ -33,6 +37,13 @@ class EarlyStopping final : public Callback {
 
   bool acts_on(CallbackHook hook) const override;
   Program run(CallbackHook hook) override;
+  SavedObject state() const override {
+    return {{criteria_.best_score(), static_cast<double>(criteria_.wait_count())}, {}};
+  }
+  void restore(const SavedObject& saved) override {
+    criteria_.restore(static_cast<float>(saved.numbers.at(0)),
+                      static_cast<int64_t>(saved.numbers.at(1)));
+  }
 
  private:
   const EarlyStoppingSettings& settings_;

@@ -59,6 +59,30 @@ Program ModelCheckpoint::run(CallbackHook hook) {
   publish();
 }
 
+// In this order; best_model_score follows from the others.
+SavedObject ModelCheckpoint::state() const {
+  SavedObject saved;
+  saved.texts = {settings_.folder, best_path_, last_path_};
+  for (const auto& [file, score] : best_.kept()) {
+    saved.texts.push_back(file);
+    saved.numbers.push_back(score);
+  }
+  return saved;
+}
+
+// load_state_dict: a folder of its own forgets what another held.
+void ModelCheckpoint::restore(const SavedObject& saved) {
+  best_path_ = saved.texts.at(1);
+  if (saved.texts.front() != settings_.folder) {
+    return;
+  }
+  last_path_ = saved.texts.at(2);
+  for (size_t kept = 0; kept < saved.numbers.size(); ++kept) {
+    best_.add(saved.texts.at(3 + kept), saved.numbers[kept]);
+  }
+  publish();
+}
+
 void ModelCheckpoint::publish() {
   CheckpointLog& log = this->log();
   log.best = settings_.monitor.empty() ? best_path_ : best_.best();
@@ -209,9 +233,10 @@ Program ModelCheckpoint::save_last() {
   const std::string previous = std::exchange(last_path_, file);
   if (settings_.save_last == SaveLast::link && !last_saved_.empty() && settings_.save_top_k != 0) {
     files().insert(path_of(file));
+    co_await training_.keep_checkpoint(path_of(file), settings_.save_weights_only);
     co_await training_.barrier(settings_.save_site);
   } else {
-    co_await save(file);
+    co_await save(file, path_of(file));
   }
   remove(previous, file);
 }
@@ -261,9 +286,9 @@ Task<bool> ModelCheckpoint::file_exists(std::string file) {
   co_return sent.integer(2) == static_cast<int64_t>(pickled_true[2]);
 }
 
-Program ModelCheckpoint::save(std::string file) {
+Program ModelCheckpoint::save(std::string file, std::string last) {
   co_await training_.save_checkpoint(settings_.save_site, settings_.save_weights_only,
-                                     static_cast<int64_t>(path_of(file).size()));
+                                     static_cast<int64_t>(path_of(file).size()), last);
   files().insert(path_of(file));
   last_step_saved_ = training_.progress.global_step;
   last_saved_ = file;

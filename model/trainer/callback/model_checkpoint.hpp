@@ -20,6 +20,8 @@ class ModelCheckpoint final : public Callback {
 
   bool acts_on(CallbackHook hook) const override;
   Program run(CallbackHook hook) override;
+  SavedObject state() const override;
+  void restore(const SavedObject& saved) override;
   std::vector<int64_t*> counters() override { return {&last_step_saved_, &log().saved}; }
 
  private:
@@ -37,7 +39,8 @@ class ModelCheckpoint final : public Callback {
   std::string path_of(const std::string& file) const;
   /// The name that is free, or `own`, which is about to be removed.
   Task<std::string> free_name(CheckpointName name, std::string own);
-  Program save(std::string file);
+  /// `last`: its path, where it is that of the newest state.
+  Program save(std::string file, std::string last = "");
   void remove(const std::string& previous, const std::string& current);
   bool has_saved_this_step() const;
   bool saves_on_train_epoch_end() const;

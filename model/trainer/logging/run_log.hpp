@@ -71,6 +71,14 @@ struct FinalPart {
   bool operator==(const FinalPart&) const = default;
 };
 
+/// What a fit found that was asked to continue from a checkpoint.
+struct Resumption {
+  std::string file;         ///< that it read; empty: there was none, and it began anew
+  int64_t global_step = 0;  ///< at which it continued
+  int64_t epoch = 0;
+  int64_t batch = 0;  ///< of that epoch
+};
+
 /// The records of one rank beside its journal.
 struct RankLog {
   static constexpr size_t logger_rows_max = 256;
@@ -112,6 +120,7 @@ struct RankLog {
   std::set<std::string> hooks;               ///< of the program, that ran
   bool found_no_batches = false;             ///< a fit ended at once, as its loader has none
   int64_t statements = 0;                    ///< executed
+  std::optional<Resumption> resumption{};    ///< of a fit; none: it was not asked for
   bool statement_limit_reached = false;
 
   void remember(const LoggedKey& logged_key) {

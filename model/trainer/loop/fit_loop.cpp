@@ -34,7 +34,10 @@ class FitLoop {
   Program end_epoch();
   bool validates_in_this_epoch() const;
   void check_validation_interval(int64_t available) const;
+  bool is_restarting() const;
   bool is_done() const;
+  void note_position(bool ends_epoch, bool steps);
+  int64_t take_first_batch(int64_t batches);
   bool must_stop() const;
   bool reached_max_steps() const;
   bool stops_early() const;
@@ -49,7 +52,8 @@ class FitLoop {
   OwnBatches given_batches_;
   int64_t val_check_batch_ = 0;
   int64_t available_batches_ = 0;
-  bool stops_ = false;  ///< early, as decided last
+  int64_t first_batch_ = 0;  ///< of the epoch that runs: more than 0 where it has been resumed
+  bool stops_ = false;       ///< early, as decided last
 };
 
 // checkpoint_connector, trainer._run_stage, then the loops.
@@ -59,6 +63,7 @@ Program FitLoop::run() {
   }
   co_await training_.begin_stage(Stage::fit);
   co_await training_.hook("on_fit_start");
+  co_await training_.restore_checkpoint();
   co_await training_.begin_loop();
   co_await training_.hook_of_1_x("on_pretrain_routine_start");
   co_await training_.hook_of_1_x("on_pretrain_routine_end");
@@ -81,7 +86,9 @@ Program FitLoop::epochs() {
   training_.results = &results_;
   co_await training_.hook("on_train_start");
   decide_to_stop();
-  std::optional<RepeatedEpochs> repeated = repeated_epochs(training_, available_batches_);
+  std::optional<RepeatedEpochs> repeated = training_.progress.resumed_batch > 0
+                                               ? std::nullopt
+                                               : repeated_epochs(training_, available_batches_);
   while (!is_done()) {
     if (repeated) {
       repeated->leave_out();
@@ -92,6 +99,8 @@ Program FitLoop::epochs() {
     decide_to_stop();
   }
   training_.log_learning_rates();
+  training_.resumes_at.epoch = training_.progress.epoch;
+  training_.resumes_at.batch = 0;
   co_await training_.callbacks().run(CallbackHook::train_end);
   co_await training_.hook("on_train_end");
   training_.results = nullptr;
@@ -105,6 +114,9 @@ std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) const {
     return std::nullopt;
   }
   const Progress& progress = training_.progress;
+  if (first_batch_ > 0) {
+    return std::nullopt;
+  }
   RepeatedBatches::Schedule schedule;
   schedule.batches = progress.num_batches;
   schedule.window = settings_.accumulate_grad_batches;
@@ -120,7 +132,7 @@ std::optional<RepeatedBatches> FitLoop::repeated_batches(int64_t ahead) const {
 }
 
 Program FitLoop::sanity_check() {
-  if (!validation_.is_enabled() || settings_.num_sanity_val_steps <= 0) {
+  if (!validation_.is_enabled() || settings_.num_sanity_val_steps <= 0 || is_restarting()) {
     co_return;
   }
   training_.progress.sanity_checking = true;
@@ -173,6 +185,14 @@ void FitLoop::check_validation_interval(int64_t available) const {
     throw ProgramException(interval.site,
                            "with an IterableDataset `val_check_interval` must be 1.0 or an int");
   }
+}
+
+// trainer.py, _run_sanity_check: not where the loops restart, which they do within an epoch, and
+// always where `max_steps` counts.
+bool FitLoop::is_restarting() const {
+  const std::optional<Resumption>& resumed = training_.log().resumption;
+  const bool counts_steps = settings_.max_steps != TrainerSettings::no_limit;
+  return resumed && !resumed->file.empty() && (resumed->batch > 0 || counts_steps);
 }
 
 bool FitLoop::is_done() const {
@@ -236,6 +256,7 @@ Program FitLoop::batch(const Batch& batch, bool steps, bool begins_window) {
   if (training_.progress.is_last_batch) {
     co_await training_.schedulers().step(SchedulerInterval::epoch, false);
   }
+  note_position(training_.progress.is_last_batch, steps);
   co_await training_.callbacks().run(CallbackHook::train_batch_end);
   co_await training_.hook("on_train_batch_end");
   co_await training_.hook_of_1_x("on_batch_end");
@@ -263,6 +284,7 @@ Program FitLoop::end_epoch() {
   co_await training_.hook("on_train_epoch_end");
   co_await training_.hook_of_1_x("on_epoch_end");
   co_await results_.end_epoch(true);
+  note_position(true, false);
   co_await training_.callbacks().run(CallbackHook::train_epoch_end);
   if (training_.progress.is_last_batch) {
     co_await training_.schedulers().step(SchedulerInterval::epoch, true);
@@ -272,6 +294,28 @@ Program FitLoop::end_epoch() {
   ++training_.progress.batches_that_stepped;
 }
 
+// Where a fit begins that continues from a checkpoint of this moment (training_epoch_loop.py,
+// reset: what is counted after the callbacks is counted then). Before 2.5 the batch that had not
+// been completed when its callbacks saved was run again (Lightning pull request 20379).
+void FitLoop::note_position(bool ends_epoch, bool steps) {
+  const Progress& progress = training_.progress;
+  FitPosition& next = training_.resumes_at;
+  next = {progress.global_step, progress.batches_that_stepped + (steps ? 1 : 0), progress.epoch,
+          progress.batch_idx + 1, progress.batches};
+  if (ends_epoch) {
+    ++next.epoch;
+    next.batch = 0;
+  }
+}
+
+// Once: of the epoch that a checkpoint was saved in. The loader begins anew, and Lightning runs as
+// many of its batches as were left. Where a different number of ranks has made the epoch shorter
+// than what was done of it, all of it is run.
+int64_t FitLoop::take_first_batch(int64_t batches) {
+  const int64_t first = std::exchange(training_.progress.resumed_batch, 0);
+  return first > batches ? 0 : first;
+}
+
 // A rank whose batches have ended leaves, whatever the others do: Join, if the strategy was asked
 // for it, then mirrors what they still call.
 Program FitLoop::epoch() {
@@ -279,48 +323,56 @@ Program FitLoop::epoch() {
   const RankBatches batches(loader(), training_.policy(LoaderRole::train), progress.epoch,
                             given_batches_);
   progress.num_batches = settings_.limit_train.of(batches.size());
+  first_batch_ = take_first_batch(progress.num_batches);
   const bool keeps_outputs = training_.has_hook("training_epoch_end");
   training_.outputs.clear();
   co_await training_.begin_epoch();
   training_.log_learning_rates();
-  co_await training_.callbacks().run(CallbackHook::train_epoch_start);
-  co_await training_.hook_of_1_x("on_epoch_start");
-  co_await training_.hook("on_train_epoch_start");
+  if (first_batch_ == 0) {  // fit_loop.py, on_advance_start
+    co_await training_.callbacks().run(CallbackHook::train_epoch_start);
+    co_await training_.hook_of_1_x("on_epoch_start");
+    co_await training_.hook("on_train_epoch_start");
+  }
   decide_to_stop();
   DataFeed feed(training_.rank(), loader(), given_batches_.size.value_or(loader().batch_size));
   const int64_t window = settings_.accumulate_grad_batches;
   training_.note_batches(loader(), progress.num_batches);
   std::optional<RepeatedBatches> repeated = repeated_batches(feed.ahead());
-  int64_t number = 0;
+  training_.epoch_batches = &batches;
+  int64_t number = first_batch_;
   for (; !must_stop() && training_.goes_on(loader(), number < progress.num_batches); ++number) {
     if (repeated) {
       const int64_t left_out = repeated->left_out(number);
       feed.leave_out(left_out);
       number += left_out;
     }
-    const Batch next = batches.at(number);
+    const Batch next = batches.at(number - first_batch_);
     co_await training_.begin_batch();
     results_.begin_batch(LoggedResults::only_loader);
-    co_await feed.next(next.size(), number, progress.num_batches);
+    co_await feed.next(next.size(), number - first_batch_, progress.num_batches - first_batch_);
     progress.batch_idx = number;
     progress.batch_size = next.size();
     progress.is_last_batch = number + 1 == progress.num_batches;
     ++progress.batches;
     const bool steps = steps_at(training_.program(), number, progress.is_last_batch);
+    training_.epoch_batches_used = number + 1 - first_batch_;
     co_await batch(next, steps, number % window == 0);
     co_await log_batch(steps);
     if (!keeps_outputs) {
       training_.outputs.clear();
     }
     decide_to_stop();
+    note_position(false, steps);
     co_await validate_if_due(steps);
     co_await step_schedulers(steps, true);
     decide_to_stop();
     progress.batches_that_stepped += steps ? 1 : 0;
     training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
   }
+  training_.epoch_batches = nullptr;
   if (training_.membership().counts_samples) {
-    training_.log().samples.push_back({"train", progress.epoch, 0, {batches, number}});
+    training_.log().samples.push_back(
+        {"train", progress.epoch, 0, {batches, number - first_batch_}});
   }
   const bool takes_over = co_await training_.strategy().join(training_.rank());
   if (takes_over) {

@@ -31,6 +31,7 @@ struct Progress {
   int64_t batch_size = 0;
   int64_t num_batches = 0;
   int64_t dataloader_idx = 0;
+  int64_t resumed_batch = 0;  ///< of the next epoch, at which it goes on
   bool is_last_batch = false;
   bool sanity_checking = false;
   bool should_stop = false;
@@ -121,7 +122,13 @@ class Training final : public TrainerScope {
   Task<bool> reduce_boolean_decision(bool decision, bool all, SiteId site);
   /// `trainer.save_checkpoint`: the strategy writes its files, and all meet in a barrier.
   /// `path_length`: characters of the file's name.
-  Program save_checkpoint(SiteId site, bool weights_only, int64_t path_length);
+  Program save_checkpoint(SiteId site, bool weights_only, int64_t path_length,
+                          const std::string& last = "");
+  /// What the next attempt will find under this name: nothing is kept where nothing outlives the
+  /// run.
+  Program keep_checkpoint(std::string file, bool weights_only);
+  /// Before the loop of a fit: loads the newest `last`, where the script asks for it.
+  Program restore_checkpoint();
   /// reduce(SUM) of one int64, the length of a loader; raises where this rank alone has none.
   Program reduce_length(int64_t length);
   /// Runs what precedes the loop of a stage: barriers, hooks, the strategy's setup.
@@ -184,9 +191,12 @@ class Training final : public TrainerScope {
   Program publish_step_metrics();
 
   Progress progress;
-  LoggedResults* results = nullptr;        ///< of the loop that runs now
-  std::set<std::string> checkpoint_files;  ///< on the disk, as rank 0 sees it
-  Variable::List outputs;                  ///< of the epoch, for the epoch-end hooks of 1.x
+  FitPosition resumes_at;                      ///< a fit that reads a checkpoint of this moment
+  const RankBatches* epoch_batches = nullptr;  ///< of the training epoch that runs
+  int64_t epoch_batches_used = 0;              ///< of these
+  LoggedResults* results = nullptr;            ///< of the loop that runs now
+  std::set<std::string> checkpoint_files;      ///< on the disk, as rank 0 sees it
+  Variable::List outputs;                      ///< of the epoch, for the epoch-end hooks of 1.x
   /// should_stop counts: min_epochs and min_steps have been reached.
   bool can_stop_early() const;
 
@@ -198,6 +208,7 @@ class Training final : public TrainerScope {
   Program broadcast_log_dir();
   /// `fit`, `validate`, `test` or `predict` of the script.
   Program run_trainer(StatementKind kind);
+  std::vector<TrainedSamples> trained_samples() const;
   /// Reports to the world that a hook begins, whether or not the user has written it, and runs the
   /// handler of a signal that has come.
   Program begin_hook(std::string_view name);
@@ -282,6 +293,8 @@ class Training final : public TrainerScope {
   std::map<size_t, double> learning_rates_;  ///< that schedulers gave, by optimizer
   bool has_validated_ = false;
   bool is_set_up_ = false;        ///< the model exists
+  std::string asked_checkpoint_;  ///< `ckpt_path` of the fit that runs
+  int64_t checkpoints_kept_ = 0;
   bool handles_signals_ = false;  ///< Lightning's handlers are registered
   bool has_termination_ = false;  ///< a SIGTERM came to this rank
   Stage stage_ = Stage::fit;

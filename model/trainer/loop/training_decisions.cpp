@@ -30,7 +30,8 @@ Program Training::broadcast_object(TensorPointer object, SiteId site) {
   co_await strategy_->broadcast(rank_, object->slice, 0, site);
 }
 
-Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_length) {
+Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_length,
+                                  const std::string& last) {
   co_await hook("on_save_checkpoint");
   interpreter_.hand_over_compute_stream();
   CheckpointRequest request;
@@ -38,6 +39,9 @@ Program Training::save_checkpoint(SiteId site, bool weights_only, int64_t path_l
   request.path = Bytes(pickled_bytes_of_text(path_length));
   request.disk = program_.disk;
   log_.checkpoint_bytes = co_await strategy_->save_checkpoint(rank_, request, site);
+  if (!last.empty()) {
+    co_await keep_checkpoint(last, weights_only);
+  }
   co_await barrier(site);
 }
 

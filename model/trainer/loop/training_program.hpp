@@ -13,6 +13,7 @@
 #include "model/scenario/scenario.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/trainer/callback/callback_settings.hpp"
+#include "model/trainer/checkpoint/checkpoint_store.hpp"
 #include "model/trainer/data/data_loader.hpp"
 #include "model/trainer/logging/run_log.hpp"
 #include "model/trainer/loop/repetition.hpp"
@@ -87,6 +88,7 @@ struct TrainingProgram {
   bool backward_in_forward = false;                        ///< of the strategy
   ManualClipping manual_clipping = ManualClipping::clips;  ///< of the strategy
   std::string_view gathers_parameters{};                   ///< StrategyTraits
+  bool holds_whole_state = false;                          ///< StrategyTraits
   std::optional<GradientClipping> clips_as{};              ///< of a step for which nothing is asked
   StrategyArguments strategy_arguments;
   std::vector<LoaderSettings> train;
@@ -109,6 +111,8 @@ struct TrainingProgram {
   std::vector<MetricDefinition> metrics;
   MetricSites metric_sites;
   std::shared_ptr<RunLog> log;
+  std::shared_ptr<CheckpointStore> store{};      ///< what outlives the run; null: nothing does
+  std::shared_ptr<const SavedTraining> saved{};  ///< the newest `last` on the disk; null: none
 };
 
 /// `main` (by default `fit`) on every rank, under the strategy.

@@ -87,7 +87,10 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
     case Kind::fit:
     case Kind::validate:
     case Kind::test:
-    case Kind::predict: co_await run_trainer(statement.kind); break;
+    case Kind::predict:
+      asked_checkpoint_ = value_or(statement.checkpoint, std::string());
+      co_await run_trainer(statement.kind);
+      break;
     case Kind::forward: co_await forward(&statement, frame); break;
     case Kind::log:
     case Kind::log_dict: co_await log_statement(statement, frame); break;

@@ -18,6 +18,9 @@ struct Launch {
   int32_t processes_per_node = 1;
   StartMethod start = StartMethod::script;  ///< how Lightning makes them where it does
   int64_t max_restarts = 0;                 ///< of torchrun
+  int64_t least_nodes = 1;                  ///< of torchrun's `nnodes`
+  int64_t most_nodes = 1;
+  bool takes_any_nodes = false;  ///< the script reads from torchrun how many there are
   bool gpus = true;
 
   int32_t world_size() const { return nodes * processes_per_node; }

@@ -221,6 +221,7 @@ void prepare_bare(Preparation& preparation, const ProgramSettings& settings) {
 Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
                     const WorldAbilities& world) {
   Preparation preparation;
+  preparation.options.attempt = world.attempt.number;
   Scenario decided = scenario;
   if (!scenario.is_bare_program()) {
     prepare_placement(preparation, decided, registry);

@@ -13,6 +13,7 @@
 #include "model/program/run.hpp"
 #include "model/scenario/scenario.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/trainer/checkpoint/checkpoint_store.hpp"
 #include "model/trainer/framework/version.hpp"
 #include "model/trainer/logging/run_log.hpp"
 #include "model/trainer/loop/repetition.hpp"
@@ -46,6 +47,15 @@ enum class Arithmetic : uint8_t {
   never,             ///< its operations alone are wanted
 };
 
+/// Which of its launcher's attempts a run is, and what the ones before it left.
+struct Attempt {
+  int32_t number = 0;              ///< how many came before
+  std::vector<int32_t> nodes{};    ///< of the cluster, by node rank; empty: of the first
+  std::set<size_t> past_faults{};  ///< places in the scenario of those that have struck
+  std::shared_ptr<const SavedTraining> saved{};  ///< the newest checkpoint `last`; null: none
+  std::shared_ptr<CheckpointStore> store{};      ///< null: nothing outlives the run
+};
+
 /// What the target world supports; anything else in the scenario is reported as unsupported.
 struct WorldAbilities {
   std::set<FaultKind> faults;  ///< kinds that the world injects
@@ -62,6 +72,7 @@ struct WorldAbilities {
   /// It clips so where the program asks for nothing else, as the strategy that it stands for does.
   std::optional<GradientClipping> clips_as{};
   Arithmetic arithmetic = Arithmetic::always;
+  Attempt attempt{};
   /// Asked now and then while statements are executed, from the threads of all ranks: whether to
   /// give up. Null: never.
   std::shared_ptr<ValueBudget> value_budget{};  ///< what values count against

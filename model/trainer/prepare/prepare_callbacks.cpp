@@ -83,7 +83,10 @@ std::string folder_of(const Preparation& preparation, const std::string& given) 
       trainer.default_root_dir ? absolute(trainer.default_root_dir->value) : working_directory();
   const bool* const logs = trainer.logger ? trainer.logger->get_if<bool>() : nullptr;
   const bool has_logger = logs == nullptr || *logs;
-  return root + (has_logger ? "/lightning_logs/version_0/checkpoints" : "/checkpoints");
+  // A logger that is made again takes the next free number.
+  return root + (has_logger ? fmt::format("/lightning_logs/version_{}/checkpoints",
+                                          preparation.options.attempt)
+                            : "/checkpoints");
 }
 
 void add_checkpoint_sites(Preparation& preparation, const SourcePlace& place,

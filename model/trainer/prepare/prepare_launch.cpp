@@ -5,6 +5,7 @@
 
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
+#include "model/trainer/prepare/node_range.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -27,23 +28,8 @@ struct Started {
 
 // `nnodes` may be "2:4" with torchrun: what the trainer asks for, if it lies between.
 int64_t elastic_nodes(const Object& launcher, int64_t asked) {
-  const PlainValue* given = launcher.find("nnodes");
-  const std::string* text = given == nullptr ? nullptr : given->get_if<std::string>();
-  if (text == nullptr) {
-    return whole(launcher, "nnodes", 1);
-  }
-  const size_t colon = text->find(':');
-  const auto number = [](const std::string& digits) {
-    const bool good = !digits.empty() && digits.size() < 7 &&
-                      digits.find_first_not_of("0123456789") == std::string::npos;
-    return good ? std::stoll(digits) : int64_t{-1};
-  };
-  if (colon == std::string::npos) {
-    return number(*text);
-  }
-  const int64_t least = number(text->substr(0, colon));
-  const int64_t most = number(text->substr(colon + 1));
-  return least < 1 || most < least ? -1 : std::clamp(asked, least, most);
+  const NodeRange range = node_range_of(launcher);
+  return std::clamp(asked, range.least, range.most);
 }
 
 int64_t slots(const Object& launcher) {
@@ -83,24 +69,57 @@ Started started_by(const Object& launcher, const Launch& launch) {
   return {launcher.find("hosts") == nullptr ? launch.nodes : slots(launcher), count};
 }
 
-// Nothing restarts here, and the world keeps its size.
-void note_elastic(Preparation& preparation, const Object& launcher) {
-  const auto place_of = [&launcher](std::string_view name) {
-    const auto argument = std::ranges::find(launcher.arguments, name, &ObjectArgument::name);
-    return argument == launcher.arguments.end() ? launcher.place : argument->place;
-  };
-  if (whole(launcher, "max_restarts", 0) > 0) {
-    add_problem(preparation, Kind::note, place_of("max_restarts"),
-                "`max_restarts` has no effect here: a rank that ends is not started again");
+SourcePlace place_of(const Object& launcher, std::string_view name) {
+  const auto argument = std::ranges::find(launcher.arguments, name, &ObjectArgument::name);
+  return argument == launcher.arguments.end() ? launcher.place : argument->place;
+}
+
+std::string written(const Object& launcher, std::string_view name) {
+  const PlainValue* const given = launcher.find(name);
+  const std::string* const text = given == nullptr ? nullptr : given->get_if<std::string>();
+  const int64_t* const number = given == nullptr ? nullptr : given->get_if<int64_t>();
+  return text != nullptr ? *text : number != nullptr ? std::to_string(*number) : "..";
+}
+
+// False where torchrun would not start.
+bool read_elastic(Preparation& preparation, const Object& launcher) {
+  Launch& launch = preparation.placement.launch;
+  const NodeRange range = node_range_of(launcher);
+  if (!range.is_legal) {
+    const bool is_upside_down = range.least > range.most;
+    add_problem(
+        preparation, Kind::invalid, place_of(launcher, "nnodes"),
+        is_upside_down
+            ? fmt::format("`nnodes: {}`: the minimum of {} nodes is above the maximum of {}",
+                          written(launcher, "nnodes"), range.least, range.most)
+            : fmt::format("`nnodes: {}` is neither a number of nodes nor MIN:MAX",
+                          written(launcher, "nnodes")),
+        is_upside_down ? fmt::format("write nnodes: \"{}:{}\"", range.most, range.least)
+                       : "write nnodes: 4, or nnodes: \"2:4\"");
+    return false;
   }
-  const PlainValue* const nodes = launcher.find("nnodes");
-  const std::string* const text = nodes == nullptr ? nullptr : nodes->get_if<std::string>();
-  if (text != nullptr && text->find(':') != std::string::npos) {
-    add_problem(preparation, Kind::note, place_of("nnodes"),
-                fmt::format("`nnodes: {}` is taken as the {} that the trainer asks for: no node "
-                            "joins or leaves",
-                            *text, preparation.placement.launch.nodes));
+  launch.max_restarts = whole(launcher, "max_restarts", 0);
+  launch.least_nodes = range.least;
+  launch.most_nodes = range.most;
+  if (launch.max_restarts < 0) {
+    add_problem(preparation, Kind::invalid, place_of(launcher, "max_restarts"),
+                fmt::format("`max_restarts` is {}", launch.max_restarts), "at least 0");
+    return false;
   }
+  if (range.least != range.most && !launch.takes_any_nodes) {
+    add_problem(preparation, Kind::note, place_of(launcher, "nnodes"),
+                fmt::format("`nnodes: {}` is taken as the {} that the trainer asks for: Lightning "
+                            "refuses any other number",
+                            written(launcher, "nnodes"), launch.nodes),
+                "write trainer: {num_nodes: GROUP_WORLD_SIZE}, as a script that reads it from the "
+                "environment");
+  }
+  if (preparation.scenario->is_bare_program() && launch.max_restarts > 0) {
+    add_problem(preparation, Kind::note, place_of(launcher, "max_restarts"),
+                "`max_restarts` has no effect here: restarts are modelled for scenarios with a "
+                "trainer");
+  }
+  return true;
 }
 
 bool is_modelled_launcher(std::string_view name) {
@@ -246,7 +265,27 @@ void take_nodes_of_launcher(Preparation& preparation, const Scenario& scenario) 
   }
 }
 
-void prepare_launch(Preparation& preparation) {
+void take_nodes_of_torchrun(Preparation& preparation, Scenario& scenario) {
+  Given<int64_t>& nodes = scenario.trainer->num_nodes;
+  if (!nodes || nodes->value != TrainerSpec::nodes_of_launcher) {
+    return;
+  }
+  nodes->value = 1;
+  if (!scenario.launcher || scenario.launcher->name != "torchrun") {
+    add_problem(preparation, Kind::refused, nodes->place,
+                "GROUP_WORLD_SIZE is not set: torchrun sets it",
+                "write launcher: {torchrun: {nnodes: \"2:4\", nproc_per_node: 8}}, or a number",
+                refused_code);
+    return;
+  }
+  preparation.placement.launch.takes_any_nodes = true;
+  const int64_t most = node_range_of(*scenario.launcher).most;
+  nodes->value = scenario.cluster ? std::min(most, value_or(scenario.cluster->nodes, most)) : most;
+}
+
+namespace {
+
+void prepare_launcher(Preparation& preparation) {
   const Scenario& scenario = *preparation.scenario;
   Launch& launch = preparation.placement.launch;
   if (scenario.is_bare_program()) {
@@ -275,8 +314,9 @@ void prepare_launch(Preparation& preparation) {
   if (scenario.launcher) {
     // Nothing else starts more than one process for Horovod.
     launch.launcher = needs_horovodrun ? "horovodrun" : scenario.launcher->name;
-    launch.max_restarts = whole(*scenario.launcher, "max_restarts", 0);
-    note_elastic(preparation, *scenario.launcher);
+    if (scenario.launcher->name == "torchrun" && !read_elastic(preparation, *scenario.launcher)) {
+      return;
+    }
     if (launch.is_external() && !needs_horovodrun) {
       check_size(preparation, *scenario.launcher);
     }
@@ -288,6 +328,30 @@ void prepare_launch(Preparation& preparation) {
     check_pickling(preparation);
     check_fork(preparation);
   }
+}
+
+// What only restarts cost.
+void note_without_restarts(Preparation& preparation) {
+  const std::optional<ClusterSpec>& cluster = preparation.scenario->cluster;
+  if (!cluster || preparation.placement.launch.max_restarts > 0) {
+    return;
+  }
+  const auto tell = [&](const auto& given, const char* key) {
+    if (given && given->place.line > 0) {
+      add_problem(preparation, Kind::note, given->place,
+                  fmt::format("`{}` has no effect here: nothing starts ranks again", key),
+                  "write launcher: {torchrun: {nproc_per_node: 8, max_restarts: 3}}");
+    }
+  };
+  tell(cluster->mtbf, "mtbf");
+  tell(cluster->start_time, "start_time");
+}
+
+}  // namespace
+
+void prepare_launch(Preparation& preparation) {
+  prepare_launcher(preparation);
+  note_without_restarts(preparation);
 }
 
 }  // namespace lockstep

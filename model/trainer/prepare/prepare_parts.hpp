@@ -33,6 +33,8 @@ void prepare_placement(Preparation& preparation, Scenario& scenario,
                        const StrategyRegistry& registry);
 /// The backend of the process group, where strategy, environment or accelerator say it.
 void prepare_process_group(Preparation& preparation, Scenario& scenario);
+/// A script that reads `num_nodes` from torchrun: as many as there are, up to the maximum.
+void take_nodes_of_torchrun(Preparation& preparation, Scenario& scenario);
 /// Horovod's processes are where the launcher puts them, not where the Trainer asks for them.
 void take_nodes_of_launcher(Preparation& preparation, const Scenario& scenario);
 /// Who starts the processes, compared with those that the strategy has.

@@ -393,6 +393,7 @@ void prepare_placement(Preparation& preparation, Scenario& scenario,
     scenario.trainer.emplace();
     scenario.trainer->place = SourcePlace{scenario.file, 0, 0};
   }
+  take_nodes_of_torchrun(preparation, scenario);
   Placing(preparation, scenario, registry).run();
 }
 

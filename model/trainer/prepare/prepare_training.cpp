@@ -84,6 +84,13 @@ std::string why_no_reference(const Preparation& preparation, const Network& netw
                            name_of(layer->kind), why_without_arithmetic(*layer, true));
 }
 
+bool holds_whole_state(const Preparation& preparation, const TrainingPlan& plan) {
+  return preparation.placement.traits.holds_whole_state &&
+         std::ranges::all_of(plan.optimizers, [](const OptimizerPlan& optimizer) {
+           return optimizer.sharding == OptimizerPlan::Sharding::none;
+         });
+}
+
 Numerics numerics_of(const Preparation& preparation, const TrainingProgram& program,
                      const WorldAbilities& world) {
   const std::optional<VerifySpec>& verify = preparation.scenario->verify;
@@ -91,7 +98,10 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
       verify ? value_or(verify->numerics, std::string("auto")) : std::string("auto");
   const Bytes parameters =
       Bytes(size_of(program.plan.parameter_dtype)) * program.network->parameter_elements();
-  const std::string not_wanted = why_not_wanted(asked, parameters);
+  std::string not_wanted = why_not_wanted(asked, parameters);
+  if (world.attempt.saved && !holds_whole_state(preparation, program.plan)) {
+    not_wanted = "after a restart, the state that ranks hold in parts is not loaded";
+  }
   const std::string no_reference = why_no_reference(preparation, *program.network);
   const bool wanted = not_wanted.empty();
   const double flops = flops_of_fit(program, preparation.options.world_size);
@@ -293,6 +303,14 @@ void take_entry(const StrategyEntry& entry, TrainingProgram& program) {
   };
 }
 
+void take_world(const Preparation& preparation, const WorldAbilities& world,
+                TrainingProgram& program) {
+  program.holds_whole_state = holds_whole_state(preparation, program.plan);
+  program.clips_as = world.clips_as;
+  program.store = world.attempt.store;
+  program.saved = world.attempt.saved;
+}
+
 void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
   program.accumulates_itself = traits.accumulates_itself;
   program.backward_in_forward = traits.backward_in_forward;
@@ -343,7 +361,7 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   take_repetition(preparation, *entry, *program);
   add_sites_of(*entry, program->plan, preparation.sites);
   take_entry(*entry, *program);
-  program->clips_as = world.clips_as;
+  take_world(preparation, world, *program);
   take_traits(entry->traits, *program);
   check_trainable(preparation, *program);
   check_ignored_clipping(preparation, *entry);

@@ -122,6 +122,17 @@ void find_cluster(Preparation& preparation, const ClusterSpec& cluster,
   }
 }
 
+// What a fit that continues does within an epoch changed with 2.5 (loops/training_epoch_loop.py).
+void find_resuming(Preparation& preparation, const ProgramSpec& program) {
+  for_each_statement(program, [&](const Statement& statement) {
+    if (statement.checkpoint && preparation.lightning < Version{2, 5, 0}) {
+      add_problem(preparation, Kind::unsupported, statement.checkpoint->place,
+                  "`ckpt_path` is modelled from Lightning 2.5 on",
+                  "write versions: {lightning: \"2.6\"}, or leave it out");
+    }
+  });
+}
+
 }  // namespace
 
 void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
@@ -131,6 +142,7 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
     find_hooks(preparation, *scenario.program);
     find_statements_in_threads(preparation, *scenario.program);
     check_reductions(preparation, *scenario.program);
+    find_resuming(preparation, *scenario.program);
   }
   for (const FaultSpec& fault : scenario.faults) {
     if (world.faults.count(fault.kind) == 0) {

@@ -77,6 +77,19 @@ double LearningRateSchedule::warm_restarts() {
              (1 + std::cos(pi * static_cast<double>(current_) / static_cast<double>(period_))) / 2;
 }
 
+void LearningRateSchedule::restore(const std::vector<double>& state) {
+  base_rate_ = state.at(0);
+  last_ = static_cast<int64_t>(state.at(1));
+  current_ = static_cast<int64_t>(state.at(2));
+  period_ = static_cast<int64_t>(state.at(3));
+}
+
+void PlateauSchedule::restore(const std::vector<double>& state) {
+  best_ = state.at(0);
+  bad_steps_ = static_cast<int64_t>(state.at(1));
+  cooldown_ = static_cast<int64_t>(state.at(2));
+}
+
 PlateauSchedule::PlateauSchedule(const SchedulerSettings& settings)
     : settings_(settings),
       best_(settings.higher_is_better ? -std::numeric_limits<double>::infinity()

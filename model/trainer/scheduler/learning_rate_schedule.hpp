@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "model/trainer/scheduler/scheduler_settings.hpp"
 
@@ -18,6 +19,12 @@ class LearningRateSchedule {
   double initial(double rate) const;
   /// The next step of a scheduler that monitors nothing.
   double step(double rate);
+  /// What its state_dict holds, and load_state_dict takes.
+  std::vector<double> state() const {
+    return {base_rate_, static_cast<double>(last_), static_cast<double>(current_),
+            static_cast<double>(period_)};
+  }
+  void restore(const std::vector<double>& state);
 
  private:
   double linear(double rate) const;
@@ -37,6 +44,11 @@ class PlateauSchedule {
  public:
   explicit PlateauSchedule(const SchedulerSettings& settings);
   double step(double rate, double metric);
+  /// As those of LearningRateSchedule.
+  std::vector<double> state() const {
+    return {best_, static_cast<double>(bad_steps_), static_cast<double>(cooldown_)};
+  }
+  void restore(const std::vector<double>& state);
 
  private:
   bool is_better(double metric) const;

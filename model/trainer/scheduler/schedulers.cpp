@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/core/ensure.hpp"
 #include "model/trainer/callback/monitor.hpp"
 #include "model/trainer/loop/training.hpp"
 
@@ -26,6 +27,24 @@ void Schedulers::begin() {
       training_.set_learning_rate(optimizer, schedule.initial(training_.learning_rate(optimizer)));
       schedulers_.push_back({&settings, schedule, 0});
     }
+  }
+}
+
+std::vector<SavedObject> Schedulers::state() const {
+  std::vector<SavedObject> saved;
+  for (const Scheduler& scheduler : schedulers_) {
+    saved.push_back(
+        {std::visit([](const auto& schedule) { return schedule.state(); }, scheduler.schedule),
+         {}});
+  }
+  return saved;
+}
+
+void Schedulers::restore(const std::vector<SavedObject>& saved) {
+  ensure(saved.size() == schedulers_.size(), "a checkpoint of the same schedulers");
+  for (size_t index = 0; index < saved.size(); ++index) {
+    std::visit([&](auto& schedule) { schedule.restore(saved[index].numbers); },
+               schedulers_[index].schedule);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/program/rank.hpp"
+#include "model/trainer/checkpoint/saved_training.hpp"
 #include "model/trainer/scheduler/learning_rate_schedule.hpp"
 
 namespace lockstep {
@@ -26,6 +27,9 @@ class Schedulers {
   /// Lets those of this interval step, the monitored ones or the others.
   Program step(SchedulerInterval interval, bool monitored);
   bool any(SchedulerInterval interval, bool monitored) const;
+  /// What a checkpoint holds of them, in their order.
+  std::vector<SavedObject> state() const;
+  void restore(const std::vector<SavedObject>& saved);
 
  private:
   struct Scheduler {

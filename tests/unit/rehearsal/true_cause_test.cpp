@@ -283,7 +283,7 @@ TEST_CASE("what has no effect says so") {
       "        - all_gather: {elements: 4, as: gathered}\n");
   CHECK(codes_of(ran).empty());
   for (const char* words :
-       {"`max_restarts` has no effect", "`nnodes: 1:4` is taken as the 1", "`device` of a layer",
+       {"`nnodes: 1:4` is taken as the 1", "`device` of a layer",
         "the hook `on_validation_epoch_end` never runs, as nothing runs validation",
         "`data.test` has no effect", "`limit_test_batches` has no effect",
         "the metric `unused` has no effect"}) {

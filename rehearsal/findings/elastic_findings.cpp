@@ -1,0 +1,189 @@
+#include "rehearsal/findings/elastic_findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/scenario/expressions_of.hpp"
+#include "model/user_program/sites.hpp"
+#include "properties/invariants/learning_rate_scaled.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+bool is_of_failure(const Finding& finding) {
+  return finding.level == Level::error &&
+         (finding.code.empty() || finding.code.starts_with("LS10") || finding.code == "LS401");
+}
+
+void place_at_key(const SourcePlace& place, const char* label, Finding& finding) {
+  if (place.line > 0) {
+    finding.place = site_of(place);
+    finding.sites.push_back({finding.place, SiteRole::subject, label});
+  }
+}
+
+const Object* model_checkpoint(const Scenario& scenario) {
+  const std::vector<Object>& callbacks = scenario.trainer->callbacks;
+  const auto found = std::ranges::find(callbacks, "ModelCheckpoint", &Object::name);
+  return found == callbacks.end() ? nullptr : &*found;
+}
+
+bool is_given(const Object& object, std::string_view argument) {
+  const PlainValue* const value = object.find(argument);
+  const bool* const flag = value == nullptr ? nullptr : value->get_if<bool>();
+  return value != nullptr && !value->is_null() && (flag == nullptr || *flag);
+}
+
+struct Remedy {
+  std::string why;
+  std::string fix;
+};
+
+constexpr const char* whole_remedy =
+    "trainer: {callbacks: [{ModelCheckpoint: {dirpath: checkpoints, save_last: true}}]}, and "
+    "program: {main: [{fit: {ckpt_path: last}}]}";
+
+// Why an attempt behind the first found nothing to continue from; empty: nothing was saved in time.
+Remedy why_anew(const OneRun& last) {
+  const Scenario& scenario = *last.preparation.scenario;
+  const RankLog& log = last.preparation.log->ranks.front();
+  if (!log.resumption) {
+    return {"fit is called without ckpt_path, so no attempt reads a checkpoint", whole_remedy};
+  }
+  const Object* const callback = model_checkpoint(scenario);
+  if (callback == nullptr || !is_given(*callback, "save_last")) {
+    return {
+        "`ckpt_path: last` looks for a file `last.ckpt`, and no ModelCheckpoint has save_last: "
+        "true",
+        "write ModelCheckpoint: {dirpath: checkpoints, save_last: true}"};
+  }
+  const bool has_folder = is_given(*callback, "dirpath") || callback->find("") != nullptr;
+  if (!has_folder && log.checkpoints.empty() == false && last.preparation.options.attempt > 0) {
+    return {fmt::format("without `dirpath` each attempt looks into the folder of its own logger: "
+                        "lightning_logs/version_{} is new",
+                        last.preparation.options.attempt),
+            "give ModelCheckpoint a dirpath"};
+  }
+  return {};
+}
+
+Finding begun_anew(const OneRun& last, const ElasticResults& results, const Remedy& remedy) {
+  const int64_t steps = results.attempts[results.attempts.size() - 2].last_step;
+  Finding finding =
+      finding_of("LS502", Level::error,
+                 fmt::format("after a restart the training begins anew: {} optimizer step{} lost",
+                             steps, steps == 1 ? " is" : "s are"));
+  place_at_key(last.preparation.scenario->launcher->place, "restarts all ranks", finding);
+  finding.when = fmt::format("in attempt {} of torchrun", results.restarts());
+  finding.why.text = remedy.why;
+  finding.follows.push_back("torchrun restores nothing: what the script does not load is gone");
+  finding.fix = {remedy.fix};
+  return finding;
+}
+
+Finding resumed_within(const OneRun& last, const ResumedEpoch& epoch) {
+  Finding finding = finding_of(
+      "LS304", Level::warning,
+      fmt::format("epoch {} was resumed within: of {} samples {} are trained on again and {} never",
+                  epoch.epoch, epoch.samples, epoch.repeated, epoch.missed));
+  const Object* const callback = model_checkpoint(*last.preparation.scenario);
+  const SourcePlace place =
+      callback == nullptr ? last.preparation.scenario->launcher->place : callback->place;
+  place_at_key(place, "saves within an epoch", finding);
+  finding.when = "in training";
+  finding.why.text =
+      "Lightning continues to count batches where it was, and the DataLoader begins its order anew";
+  finding.fix = {
+      "save at the end of epochs (every_n_epochs: 1), or use a DataLoader that has state_dict and "
+      "load_state_dict, such as torchdata's StatefulDataLoader"};
+  return finding;
+}
+
+Finding batch_has_changed(const OneRun& last, const AttemptResult& before,
+                          const AttemptResult& after, const std::vector<Finding>& judged) {
+  Finding finding = finding_of(
+      "LS309", Level::warning,
+      fmt::format("a step takes {} samples since the restart, {} before, and the learning rate is "
+                  "{:.4g}",
+                  *after.effective_batch_size, *before.effective_batch_size, after.learning_rate));
+  const std::vector<Object>& optimizers = last.preparation.scenario->optimizers;
+  place_at_key(
+      optimizers.empty() ? last.preparation.scenario->launcher->place : optimizers.front().place,
+      "this rate", finding);
+  finding.when = "after a restart with fewer nodes";
+  finding.why.text =
+      fmt::format("{} ranks on {} node{} are left of {}", after.ranks, after.nodes.size(),
+                  after.nodes.size() == 1 ? "" : "s", before.ranks);
+  if (!after.resumed_from.empty()) {
+    finding.why.text +=
+        "; load_state_dict of the optimizer restores the rate of before, also where the script "
+        "scales it";
+  }
+  finding.follows = judged.front().follows;
+  finding.fix = {
+      "keep the batch: batch_size or accumulate_grad_batches by the world size; or set the rate "
+      "after the checkpoint is loaded"};
+  return finding;
+}
+
+// The first attempt whose batch is another than that of the attempt before.
+void add_changed_batch(const OneRun& last, const ElasticResults& results,
+                       std::vector<Finding>& findings) {
+  for (size_t number = 1; number < results.attempts.size(); ++number) {
+    const AttemptResult& before = results.attempts[number - 1];
+    const AttemptResult& after = results.attempts[number];
+    if (!before.effective_batch_size || !after.effective_batch_size ||
+        *before.effective_batch_size == *after.effective_batch_size) {
+      continue;
+    }
+    LearningRateUse use;
+    use.base_rate = before.learning_rate;
+    use.base_batch_size = *before.effective_batch_size;
+    use.rate = after.learning_rate;
+    use.batch_size = *after.effective_batch_size;
+    const std::vector<Finding> judged = learning_rate_scaled(use);
+    if (!judged.empty()) {
+      findings.push_back(batch_has_changed(last, before, after, judged));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void drop_answered_failures(std::vector<Finding>& findings) {
+  std::erase_if(findings, is_of_failure);
+}
+
+void tell_end_of_job(const ElasticResults& results, std::vector<Finding>& findings) {
+  for (Finding& finding : findings) {
+    if (!results.ended_by.empty() && is_of_failure(finding)) {
+      finding.follows.push_back("the job ends: " + results.ended_by);
+    }
+  }
+}
+
+std::vector<Finding> elastic_findings(const OneRun& last, const ElasticResults& results) {
+  std::vector<Finding> findings;
+  if (results.restarts() == 0 || !last.ran) {
+    return findings;
+  }
+  const AttemptResult& attempt = results.attempts.back();
+  const AttemptResult& before = results.attempts[results.attempts.size() - 2];
+  if (attempt.resumed_from.empty() && before.last_step > 0) {
+    const Remedy remedy = why_anew(last);
+    if (!remedy.why.empty()) {
+      findings.push_back(begun_anew(last, results, remedy));
+    }
+  }
+  if (results.resumed_epoch &&
+      (results.resumed_epoch->repeated > 0 || results.resumed_epoch->missed > 0)) {
+    findings.push_back(resumed_within(last, *results.resumed_epoch));
+  }
+  add_changed_batch(last, results, findings);
+  return findings;
+}
+
+}  // namespace lockstep::cli

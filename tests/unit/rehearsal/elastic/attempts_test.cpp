@@ -1,0 +1,133 @@
+// Jobs whose launcher starts ranks again: what each attempt begins with and what comes of all.
+#include "rehearsal/elastic/attempts.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/rehearsal/rehearsed.hpp"
+
+using namespace lockstep;
+using namespace lockstep::cli;
+using namespace lockstep::test;
+
+namespace {
+
+// 64 samples on 4 ranks in batches of 4: 4 steps per epoch.
+std::string job(const std::string& launcher, const std::string& faults,
+                const std::string& more = "") {
+  return "version: 1\ncluster: {preset: dgx-a100, nodes: 2, start_time: 20 s}\n"
+         "launcher: {torchrun: {nproc_per_node: 2, " +
+         launcher +
+         "}}\n"
+         "model: {layers: [{Linear: [8, 16]}, ReLU, {Linear: [16, 2]}], input: [8]}\n"
+         "data: {batch_size: 4, train: {samples: 64}}\n"
+         "trainer: {accelerator: gpu, devices: 2, num_nodes: 2, strategy: ddp, max_epochs: 4, "
+         "num_sanity_val_steps: 0, limit_val_batches: 0, callbacks: [{ModelCheckpoint: {dirpath: "
+         "saved, save_last: true}}]}\n"
+         "program: {main: [{fit: {ckpt_path: last}}]}\n" +
+         "faults: " + faults + "\n" + more;
+}
+
+Rehearsal only_of(const std::string& text) { return std::move(rehearsed(text).front().result); }
+
+std::vector<std::string> codes_of(const Rehearsal& rehearsal) {
+  std::vector<std::string> codes;
+  for (const Finding& finding : rehearsal.findings) {
+    codes.push_back(finding.code);
+  }
+  return codes;
+}
+
+const Problem& problem_of(const Rehearsal& rehearsal) {
+  const auto found = std::ranges::find_if(rehearsal.problems, &Problem::stops);
+  REQUIRE(found != rehearsal.problems.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("a job is resumed from the newest checkpoint, and says what that took") {
+  const Rehearsal ran =
+      only_of(job("nnodes: 2, max_restarts: 3",
+                  "[{lost_rank: {rank: 3, at: step 6}}, {exception: {rank: 0, at: step 9}}]"));
+  CHECK(codes_of(ran).empty());
+  REQUIRE(ran.results.elastic);
+  const ElasticResults& elastic = *ran.results.elastic;
+  REQUIRE(elastic.attempts.size() == 3);
+  CHECK(elastic.restarts() == 2);
+  CHECK(elastic.attempts[0].failure == "rank 3 was lost");
+  CHECK(elastic.attempts[0].kept_step == 4);
+  CHECK(elastic.attempts[1].failure == "rank 0 raised an exception");
+  CHECK(elastic.attempts[1].first_step == 4);
+  CHECK(elastic.attempts[1].kept_step == 8);
+  CHECK(elastic.attempts[2].first_step == 8);
+  CHECK(elastic.attempts[2].last_step == 16);
+  CHECK(elastic.attempts[2].failure.empty());
+  CHECK(ran.results.prediction.steps == 16);
+  // 0.1 s to see it, 30 s for the node of the failure, 0.1 and 30 s for the other, 20 s to start.
+  CHECK(elastic.attempts[0].down.whole() == 100_ms + 30_s + 100_ms + 30_s + 20_s);
+  CHECK(elastic.attempts[1].began == elastic.attempts[0].ran + elastic.attempts[0].down.whole());
+  CHECK(ran.results.prediction.total_time == elastic.wall());
+  CHECK(elastic.useful() < elastic.wall());
+  CHECK(elastic.useful() > Time{});
+}
+
+TEST_CASE("a failure before the first checkpoint costs time and is no finding") {
+  const Rehearsal ran =
+      only_of(job("nnodes: 2, max_restarts: 1", "[{lost_rank: {rank: 1, at: step 2}}]"));
+  CHECK(codes_of(ran).empty());
+  CHECK(ran.results.elastic->attempts[1].resumed_from.empty());
+  CHECK(ran.results.elastic->attempts[0].useful == Time{});
+}
+
+TEST_CASE("a fault strikes once, and one of a time counts from the start of the job") {
+  // The second would strike 70 s after the start of the job: no rank runs between 60.2 and 80.2 s.
+  const Rehearsal ran =
+      only_of(job("nnodes: 2, max_restarts: 2",
+                  "[{lost_rank: {rank: 3, at: step 6}}, {lost_rank: {rank: 0, at: 70 s}}]"));
+  CHECK(ran.results.elastic->restarts() == 1);
+  CHECK(std::ranges::any_of(ran.problems, [](const Problem& problem) {
+    return problem.message ==
+           "`lost_rank` did not strike: no rank ran at that time, or its node took no part";
+  }));
+}
+
+TEST_CASE("ranges of nodes that are upside down, or none, are errors with a remedy") {
+  Rehearsal ran = only_of(job("nnodes: \"4:2\", max_restarts: 1", "[]"));
+  CHECK(problem_of(ran).kind == Problem::Kind::invalid);
+  CHECK(problem_of(ran).place.line == 3);
+  CHECK(problem_of(ran).message ==
+        "`nnodes: 4:2`: the minimum of 4 nodes is above the maximum of 2");
+  CHECK(problem_of(ran).remedy == "write nnodes: \"2:4\"");
+  for (const char* text : {"\"2:\"", "\":4\"", "\"two\"", "\"2:4:6\"", "0", "\"0:2\""}) {
+    INFO(text);
+    ran = only_of(job(std::string("nnodes: ") + text, "[]"));
+    CHECK(problem_of(ran).message.ends_with("is neither a number of nodes nor MIN:MAX"));
+    CHECK(problem_of(ran).remedy == "write nnodes: 4, or nnodes: \"2:4\"");
+  }
+  ran = only_of(job("nnodes: 2, max_restarts: -1", "[]"));
+  CHECK(problem_of(ran).message == "`max_restarts` is -1");
+}
+
+TEST_CASE("resuming is modelled from Lightning 2.5 on") {
+  const Rehearsal ran =
+      only_of(job("nnodes: 2, max_restarts: 1", "[]", "versions: {lightning: \"2.4\"}\n"));
+  CHECK(problem_of(ran).kind == Problem::Kind::unsupported);
+  CHECK(problem_of(ran).message == "`ckpt_path` is modelled from Lightning 2.5 on");
+}
+
+TEST_CASE("num_nodes of the environment needs torchrun") {
+  const Rehearsal ran = only_of(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 2}\n"
+      "trainer: {devices: 8, num_nodes: GROUP_WORLD_SIZE, max_epochs: 1}\n");
+  CHECK(problem_of(ran).message == "GROUP_WORLD_SIZE is not set: torchrun sets it");
+}
+
+TEST_CASE("a failure rate without restarts has no effect, and says so") {
+  const Rehearsal ran = only_of(
+      "version: 1\ncluster: {preset: dgx-a100, nodes: 1, mtbf: 2 y}\n"
+      "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, limit_val_batches: 0}\n"
+      "data: {train: {samples: 16}}\n");
+  CHECK(std::ranges::any_of(ran.problems, [](const Problem& problem) {
+    return problem.message == "`mtbf` has no effect here: nothing starts ranks again";
+  }));
+}
