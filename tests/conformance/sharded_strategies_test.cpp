@@ -1,5 +1,5 @@
-// Strategies that shard, and those of Bagua, as scenarios: threads over Gloo do what the simulator
-// does, bit for bit.
+// Strategies that shard, those of Bagua, and parameter servers, as scenarios: threads over Gloo do
+// what the simulator does, bit for bit.
 #include <catch2/catch.hpp>
 
 #include "rehearsal/case_source.hpp"
@@ -79,4 +79,9 @@ TEST_CASE("every strategy that shards does on threads what it does in the simula
 // The rounds of async come of the threads' timing; the simulator repeats them by their choices.
 TEST_CASE("every algorithm of Bagua does on threads what it does in the simulator") {
   check_file("bagua.yaml", 16);
+}
+
+// Which worker's message comes first is the threads' timing; the simulator repeats it.
+TEST_CASE("parameter servers do on threads what they do in the simulator") {
+  check_file("parameter-server.yaml", 8);
 }

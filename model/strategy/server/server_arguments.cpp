@@ -57,7 +57,7 @@ int64_t number_of_mode(const ArgumentReader& read, const std::string& name, bool
                        std::string_view mode, int64_t least) {
   if (is_of_mode != read.given().has(name)) {
     throw is_of_mode
-        ? ArgumentProblem(fmt::format("mode: {} needs the argument {}", mode, name), "mode",
+        ? ArgumentProblem(fmt::format("mode: {} needs the argument {}", mode, name), name,
                           fmt::format("write {}: 2, for example", name))
         : ArgumentProblem(fmt::format("{} is an argument of mode: {} alone", name, mode), name,
                           fmt::format("write mode: {}, or leave {} out", mode, name));
