@@ -1,5 +1,5 @@
-// Strategies that shard, pipelines and those of Bagua, as scenarios: threads over Gloo do what the
-// simulator does, bit for bit.
+// Strategies that shard, those of Bagua, pipelines and parameter servers, as scenarios: threads over
+// Gloo do what the simulator does, bit for bit.
 #include <catch2/catch.hpp>
 
 #include "rehearsal/case_source.hpp"
@@ -83,4 +83,9 @@ TEST_CASE("every algorithm of Bagua does on threads what it does in the simulato
 
 TEST_CASE("every schedule of a pipeline does on threads what it does in the simulator") {
   check_file("pipeline.yaml", 13);
+}
+
+// Which worker's message comes first is the threads' timing; the simulator repeats it.
+TEST_CASE("parameter servers do on threads what they do in the simulator") {
+  check_file("parameter-server.yaml", 8);
 }

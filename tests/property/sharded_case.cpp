@@ -150,6 +150,27 @@ void draw_algorithm(ShardedCase& training) {
   }
 }
 
+// The one mode that trains as ddp does.
+void draw_synchronous_server(ShardedCase& training) {
+  training.strategy = "parameter_server";
+  training.servers = 1 + below(3);
+  training.keeps_gradients = one_in(2);
+  training.saves = false;  // its file has no state of the optimizer
+  training.arguments = {{"servers", int64_t{training.servers}}};
+}
+
+void draw_mode_of_server(ShardedCase& training) {
+  const auto mode = one_of<std::string>({"sync", "batched", "async", "ssp"});
+  training.arguments.emplace_back("mode", mode);
+  if (mode == "batched") {
+    training.arguments.emplace_back("batch", int64_t{1 + below(training.ranks)});
+    training.arguments.emplace_back("drop_late", one_in(2));
+  }
+  if (mode == "ssp") {
+    training.arguments.emplace_back("max_staleness", int64_t{below(3)});
+  }
+}
+
 ShardedCase any_training() {
   ShardedCase training;
   training.ranks = one_of<int32_t>({1, 2, 2, 3, 4, 4});
@@ -175,10 +196,19 @@ rc::Gen<ShardedCase> bagua_cases() {
   });
 }
 
+rc::Gen<ShardedCase> server_cases() {
+  return rc::gen::exec([] {
+    ShardedCase training = any_training();
+    draw_synchronous_server(training);
+    draw_mode_of_server(training);
+    return training;
+  });
+}
+
 rc::Gen<ShardedCase> sharded_cases() {
   return rc::gen::exec([] {
     ShardedCase training = any_training();
-    switch (below(8)) {
+    switch (below(9)) {
       case 0: draw_fsdp(training); break;
       case 1: draw_fsdp2(training); break;
       case 2: draw_fairscale(training); break;
@@ -189,6 +219,7 @@ rc::Gen<ShardedCase> sharded_cases() {
         training.in_buckets = one_in(2);
         break;
       case 5: draw_horovod(training); break;
+      case 6: draw_synchronous_server(training); break;
       default: draw_deepspeed(training); break;
     }
     return training;
@@ -211,40 +242,48 @@ Network network_of(const ShardedCase& training) {
   return std::move(built.network);
 }
 
-Program train_sharded(Rank& rank, const ShardedCase* training, const Network* network, Seen& seen,
-                      EndOfRank* end_of_rank) {
+namespace {
+
+TrainingPlan plan_of(const ShardedCase& training, const Network& network) {
   using Sharding = OptimizerPlan::Sharding;
   TrainingPlan plan;
-  plan.network = network;
+  plan.network = &network;
   plan.numerics = true;
   plan.integer_values = true;
-  plan.world_size = rank.world_size();
+  plan.world_size = training.world_size();
   plan.barrier_is_all_reduce = false;
-  plan.optimizers.front().kind = training->adam ? OptimizerKind::adam : OptimizerKind::sgd;
+  plan.optimizers.front().kind = training.adam ? OptimizerKind::adam : OptimizerKind::sgd;
   plan.optimizers.front().lr = 0.125;
-  if (training->qadam) {
+  if (training.qadam) {
     plan.optimizers.front().kind = OptimizerKind::qadam;
     plan.optimizers.front().warmup_steps = 2;
   }
-  if (training->divides_optimizer) {
+  if (training.divides_optimizer) {
     plan.optimizers.front().sharding =
-        training->in_buckets ? Sharding::zero_redundancy_in_buckets : Sharding::zero_redundancy;
+        training.in_buckets ? Sharding::zero_redundancy_in_buckets : Sharding::zero_redundancy;
   }
+  return plan;
+}
+
+std::unique_ptr<Strategy> strategy_of(const ShardedCase& training, const TrainingPlan& plan) {
   StrategyArguments arguments;
-  for (const auto& [name, value] : training->arguments) {
+  for (const auto& [name, value] : training.arguments) {
     arguments.set(name, value);
   }
   const StrategyRegistry registry = standard_strategies();
-  const std::unique_ptr<Strategy> strategy =
-      registry.find(training->strategy)->make(plan, arguments);
+  return registry.find(training.strategy)->make(plan, arguments);
+}
+
+Program train_steps(Rank& rank, const ShardedCase* training, Strategy* strategy,
+                    EndOfRank* end_of_rank) {
   co_await strategy->setup(rank, Stage::fit);
   for (int64_t step = 0; step < training->steps; ++step) {
     for (int64_t micro = 0; micro < training->accumulate; ++micro) {
       StepOptions options;
       options.synchronise = micro + 1 == training->accumulate || !training->accumulates_locally;
       options.loss_factor = 1.0 / static_cast<double>(training->accumulate);
-      const int64_t first = (step * training->accumulate + micro) * 2 * rank.world_size();
-      const Batch batch{{first + rank.id(), first + rank.world_size() + rank.id()}};
+      const int64_t first = (step * training->accumulate + micro) * 2 * training->ranks;
+      const Batch batch{{first + rank.id(), first + training->ranks + rank.id()}};
       co_await strategy->forward(rank, batch, options);
       co_await strategy->backward(rank, options);
     }
@@ -257,6 +296,20 @@ Program train_sharded(Rank& rank, const ShardedCase* training, const Network* ne
     end_of_rank->written = co_await strategy->save_checkpoint(rank, request, {});
   }
   co_await strategy->teardown(rank);
+  co_await strategy->dismiss_servers(rank);
+}
+
+}  // namespace
+
+Program train_sharded(Rank& rank, const ShardedCase* training, const Network* network, Seen& seen,
+                      EndOfRank* end_of_rank) {
+  const TrainingPlan plan = plan_of(*training, *network);
+  const std::unique_ptr<Strategy> strategy = strategy_of(*training, plan);
+  if (rank.id() >= training->ranks) {
+    co_await strategy->serve(rank);
+  } else {
+    co_await train_steps(rank, training, strategy.get(), end_of_rank);
+  }
   const Ticket end = rank.event();
   co_await rank.settle(end);
   const Ticket on_host = rank.event({stream(queue::compute, host_device), {}, {}});
@@ -269,11 +322,11 @@ Program train_sharded(Rank& rank, const ShardedCase* training, const Network* ne
 
 std::ostream& operator<<(std::ostream& out, const ShardedCase& training) {
   out << fmt::format(
-      "{} on {} ranks, hidden {}, first frozen {}, adam {}, steps {}, accumulate {} (locally {}), "
-      "divides optimizer {} in buckets {}, saves {}",
-      training.strategy, training.ranks, training.hidden, training.freezes_first, training.adam,
-      training.steps, training.accumulate, training.accumulates_locally, training.divides_optimizer,
-      training.in_buckets, training.saves);
+      "{} on {} ranks and {} servers, hidden {}, first frozen {}, adam {}, steps {}, "
+      "accumulate {} (locally {}), divides optimizer {} in buckets {}, saves {}",
+      training.strategy, training.ranks, training.servers, training.hidden, training.freezes_first,
+      training.adam, training.steps, training.accumulate, training.accumulates_locally,
+      training.divides_optimizer, training.in_buckets, training.saves);
   for (const auto& [name, value] : training.arguments) {
     out << ", " << name << " = ";
     if (const bool* truth = std::get_if<bool>(&value)) {

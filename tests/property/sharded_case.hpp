@@ -22,7 +22,9 @@ struct ShardedCase {
   bool in_buckets = false;          ///< its parameters_as_bucket_view
   bool accumulates_locally = true;  ///< micro-batches but the last run as under no_sync
   bool keeps_gradients = false;     ///< zero_grad(set_to_none=False)
-  int32_t ranks = 2;
+  int32_t ranks = 2;                ///< that train
+  int32_t servers = 0;              ///< ranks beside them
+  int32_t world_size() const { return ranks + servers; }
   int32_t hidden = 4;
   bool freezes_first = false;
   bool adam = false;
@@ -35,6 +37,8 @@ struct ShardedCase {
 rc::Gen<ShardedCase> sharded_cases();
 /// Trainings under Bagua, by any of its algorithms.
 rc::Gen<ShardedCase> bagua_cases();
+/// Trainings with parameter servers, in any of their modes.
+rc::Gen<ShardedCase> server_cases();
 Network network_of(const ShardedCase& training);
 
 /// The elements of parameters that a rank has at the end.

@@ -21,7 +21,7 @@ std::string kind_of(const ShardedCase& training) {
     return "ZeroRedundancyOptimizer";
   }
   for (const auto& [name, value] : training.arguments) {
-    if (name == "algorithm") {
+    if (name == "algorithm" || name == "mode") {
       return training.strategy + " " + std::get<std::string>(value);
     }
   }
@@ -46,10 +46,10 @@ Bytes whole_checkpoint(const ShardedCase& training, const Network& network) {
 /// Whole parameters, from the parts that the ranks hold. NaN where no rank holds an element.
 std::vector<std::vector<double>> parameters_of(const ShardedCase& training) {
   const Network network = network_of(training);
-  RunOptions options = world_of(training.ranks);
-  options.ranks_per_node = training.ranks == 4 ? 2 : training.ranks;
+  RunOptions options = world_of(training.world_size());
+  options.ranks_per_node = training.world_size() == 4 ? 2 : training.world_size();
   options.network = &network;
-  std::vector<EndOfRank> ends(static_cast<size_t>(training.ranks));
+  std::vector<EndOfRank> ends(static_cast<size_t>(training.world_size()));
   const Arm arm = run_simulated(options, [&](Rank& rank, Seen& seen) {
     return train_sharded(rank, &training, &network, seen, &ends[static_cast<size_t>(rank.id())]);
   });
@@ -83,6 +83,7 @@ std::vector<std::vector<double>> parameters_of(const ShardedCase& training) {
 
 ShardedCase under_ddp(ShardedCase training) {
   training.strategy = "ddp";
+  training.servers = 0;
   training.arguments.clear();
   training.divides_optimizer = false;
   training.accumulates_locally = true;
@@ -147,8 +148,8 @@ void check_both_worlds(const char* property, const rc::Gen<ShardedCase>& cases) 
     distribution.count_case();
     distribution.count(kind_of(training));
     const Network network = network_of(training);
-    RunOptions options = world_of(training.ranks);
-    options.ranks_per_node = training.ranks == 4 ? 2 : training.ranks;
+    RunOptions options = world_of(training.world_size());
+    options.ranks_per_node = training.world_size() == 4 ? 2 : training.world_size();
     options.network = &network;
     // Both worlds run the body, and each rank of each appends to a list of its own.
     Verdict verdict = judge(worlds, options, [&](Rank& rank, Seen& seen) -> Program {
@@ -189,4 +190,9 @@ TEST_CASE("a sharded training does the same in both worlds") {
 
 TEST_CASE("a training under Bagua does the same in both worlds") {
   check_both_worlds("a training under Bagua does the same in both worlds", bagua_cases());
+}
+
+TEST_CASE("a training with parameter servers does the same in both worlds") {
+  check_both_worlds("a training with parameter servers does the same in both worlds",
+                    server_cases());
 }

@@ -57,7 +57,7 @@ int64_t number_of_mode(const ArgumentReader& read, const std::string& name, bool
                        std::string_view mode, int64_t least) {
   if (is_of_mode != read.given().has(name)) {
     throw is_of_mode
-        ? ArgumentProblem(fmt::format("mode: {} needs the argument {}", mode, name), "mode",
+        ? ArgumentProblem(fmt::format("mode: {} needs the argument {}", mode, name), name,
                           fmt::format("write {}: 2, for example", name))
         : ArgumentProblem(fmt::format("{} is an argument of mode: {} alone", name, mode), name,
                           fmt::format("write mode: {}, or leave {} out", mode, name));
@@ -139,7 +139,9 @@ TrainerMembership membership_of_server(const StrategyArguments& arguments, const
   const auto servers = static_cast<int32_t>(arguments.integer("servers", 1));
   const ServerRoles roles = ServerRoles::of(place.world_size, servers);
   const auto rank = static_cast<int32_t>(place.rank.value);
-  return {roles.workers, rank, roles.workers, rank, !roles.is_server(rank)};
+  TrainerMembership membership{roles.workers, rank, roles.workers, rank};
+  membership.runs_trainer = !roles.is_server(rank);
+  return membership;
 }
 
 int64_t gradients_of_server_update(const StrategyArguments& arguments, int32_t world_size) {
