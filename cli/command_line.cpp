@@ -31,8 +31,7 @@ World world_named(const std::string& name) {
   return name == "processes" ? World::processes : World::simulated;
 }
 
-// Each is merged over those before it.
-constexpr size_t settings_max = 1'000;
+constexpr size_t settings_max = 1'000;  // each is merged over those before it
 
 /// The parser and what it fills; options are shared by the commands that have them.
 class Parser {
@@ -105,9 +104,8 @@ class Parser {
 
  private:
   bool needs_file() const {
-    return request_.command == "run" || request_.command == "verify" ||
-           request_.command == "exec" || request_.command == "compare" ||
-           request_.command == "test" || request_.command == "sweep";
+    constexpr std::string_view all[] = {"run", "verify", "exec", "compare", "test", "sweep"};
+    return std::ranges::count(all, request_.command) > 0;
   }
 
   std::variant<Request, Answer> finished() {
@@ -143,13 +141,17 @@ class Parser {
     return made;
   }
 
+  static CLI::Option* add_list(CLI::App* to, const char* name, std::vector<std::string>& list) {
+    return to->add_option(name, list)->expected(1)->take_all()->allow_extra_args(false);
+  }
+
   CLI::App* scenario_command(const char* name, bool several) {
     CLI::App* made = command(name);
     CLI::Option* files = made->add_option("FILE", request_.arguments);
     if (!several) {
       files->expected(1);
     }
-    made->add_option("--set", request_.set)->expected(1)->take_all()->allow_extra_args(false);
+    add_list(made, "--set", request_.set);
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "junit"}));
     made->add_flag("--strict", request_.strict);
     made->add_flag("-v,--verbose", request_.verbose);
@@ -162,15 +164,14 @@ class Parser {
 
   void run() {
     CLI::App* made = scenario_command("run", false);
-    CLI::Option* timeline = made->add_option("--timeline", request_.timeline);
-    made->add_option("--strategies", request_.strategies)->excludes(timeline);
+    made->add_option("--timeline", request_.timeline);
+    made->add_option("--strategies", request_.strategies)->excludes("--timeline");
   }
 
   void verify() {
     CLI::App* made = scenario_command("verify", false);
-    CLI::Option* faults =
-        made->add_option("--draw-faults", request_.draw_faults)->check(CLI::Range(1, 1000));
-    made->add_option("--strategies", request_.strategies)->excludes(faults);
+    made->add_option("--draw-faults", request_.draw_faults)->check(CLI::Range(1, 1000));
+    made->add_option("--strategies", request_.strategies)->excludes("--draw-faults");
     add_world(made);
   }
 
@@ -201,11 +202,7 @@ class Parser {
     CLI::App* made = command("explain");
     CLI::Option* name = made->add_option("NAME", request_.arguments)->expected(0, 2);
     CLI::Option* environment = made->add_flag("--env", request_.environment)->needs(name);
-    made->add_option("--set", request_.set)
-        ->expected(1)
-        ->take_all()
-        ->allow_extra_args(false)
-        ->needs(environment);
+    add_list(made, "--set", request_.set)->needs(environment);
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
   }
 
@@ -228,7 +225,7 @@ class Parser {
     made->add_option("FILE", request_.arguments);
     for (const auto& [name, list] :
          {std::pair("--vary", &sweep.vary), {"--where", &sweep.where}, {"--set", &request_.set}}) {
-      made->add_option(name, *list)->expected(1)->take_all()->allow_extra_args(false);
+      add_list(made, name, *list);
     }
     for (const auto& [name, text] : {std::pair("--vary-file", &sweep.vary_file),
                                      {"--out", &sweep.rows},
@@ -259,7 +256,7 @@ class Parser {
     }
     for (const auto& [name, list] :
          {std::pair("--env", &collective.environment), {"--set", &request_.set}}) {
-      made->add_option(name, *list)->expected(1)->take_all()->allow_extra_args(false);
+      add_list(made, name, *list);
     }
     made->add_option("--nodes", collective.nodes)->check(whole_number(1, 100'000));
     made->add_option("--ranks", request_.ranks)->check(whole_number(2, 1'000'000));
@@ -293,11 +290,8 @@ class Parser {
 
   CLI::App application_;
   Request request_;
-  bool help_ = false;
-  bool version_ = false;
-  std::string format_ = "text";
-  std::string world_ = "simulated";
-  std::string device_ = "auto";
+  bool help_ = false, version_ = false;
+  std::string format_ = "text", world_ = "simulated", device_ = "auto";
 };
 
 Answer bug(const std::vector<std::string>& arguments, const std::string& what) {

@@ -33,9 +33,8 @@ Commands
   doctor    check what this machine can execute, and how to install what is missing
 
 lockstep COMMAND --help describes a command. lockstep --version prints the version.
-Exit codes: 0 ok, 1 findings or failed expectations, 2 usage, 3 bad input, 4 undecided,
-5 not supported, 6 the real run failed for an external reason, 7 a report or journal is damaged,
-70 internal error, 74 the result could not be written.
+Exit codes: 0 ok, 1 findings or unmet expectations, 2 usage, 3 bad input, 4 undecided,
+5 not supported, 6 real run failed, 7 damaged report, 70 internal error, 74 result not written.
 )";
 
 constexpr std::string_view run_help = R"(

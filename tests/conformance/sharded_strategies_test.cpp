@@ -1,5 +1,5 @@
-// Strategies that shard, those of Bagua, pipelines and parameter servers, as scenarios: threads over
-// Gloo do what the simulator does, bit for bit.
+// Strategies that shard, those of Bagua, pipelines and parameter servers, as scenarios: threads
+// over Gloo do what the simulator does, bit for bit.
 #include <catch2/catch.hpp>
 
 #include "rehearsal/case_source.hpp"

@@ -30,10 +30,9 @@ ResultType type_of_result(std::string_view name) {
   if (name == "device_list") {
     return ResultType::list;
   }
-  constexpr std::string_view numbers[] = {"throughput",      "tokens_per_s",  "mfu",
-                                          "gpu_utilization", "bubble",        "learning_rate",
-                                          "metric",          "single_device", "staleness.mean",
-                                          "goodput"};
+  constexpr std::string_view numbers[] = {
+      "throughput",    "tokens_per_s", "mfu",           "gpu_utilization", "bubble",
+      "learning_rate", "metric",       "single_device", "staleness.mean",  "goodput"};
   const bool number = std::find(std::begin(numbers), std::end(numbers), name) != std::end(numbers);
   return number ? ResultType::number : ResultType::whole;
 }

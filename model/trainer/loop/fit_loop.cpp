@@ -31,6 +31,7 @@ class FitLoop {
   Program log_batch(bool steps);
   Program step_schedulers(bool steps, bool monitored);
   Program validate_if_due(bool steps);
+  Program leave_batches(const RankBatches& batches, int64_t count);
   Program end_epoch();
   bool validates_in_this_epoch() const;
   void check_validation_interval(int64_t available) const;
@@ -370,16 +371,19 @@ Program FitLoop::epoch() {
     training_.leave_if_terminated(progress.is_last_batch || reached_max_steps());
   }
   training_.epoch_batches = nullptr;
+  co_await leave_batches(batches, number - first_batch_);
+  co_await end_epoch();
+}
+
+Program FitLoop::leave_batches(const RankBatches& batches, int64_t count) {
   if (training_.membership().counts_samples) {
-    training_.log().samples.push_back(
-        {"train", progress.epoch, 0, {batches, number - first_batch_}});
+    training_.log().samples.push_back({"train", training_.progress.epoch, 0, {batches, count}});
   }
   const bool takes_over = co_await training_.strategy().join(training_.rank());
   if (takes_over) {
     training_.note_taken_over();
   }
   results_.end_batches();
-  co_await end_epoch();
 }
 
 }  // namespace

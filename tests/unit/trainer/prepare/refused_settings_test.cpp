@@ -371,8 +371,8 @@ TEST_CASE("a version outside those that are modelled is unsupported, with the ne
         "torchmetrics 0.0.1 is not modelled; versions 1.0 to 1.9 are | "
         "write versions: {torchmetrics: \"1.0\"}, the nearest one that is modelled");
   CHECK(told("nccl", "2.4") ==
-        "nccl 2.4 is not modelled; versions 2.10 to 2.28 are | "
-        "write versions: {nccl: \"2.10\"}, the nearest one that is modelled");
+        "nccl 2.4 is not modelled; versions 2.8 to 2.30 are | "
+        "write versions: {nccl: \"2.8\"}, the nearest one that is modelled");
 }
 
 TEST_CASE("a version of a library that no rule asks for is noted as without effect") {
