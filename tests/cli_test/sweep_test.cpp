@@ -21,7 +21,7 @@ data: {train: {samples: 65536, batch_size: 4}}
 )";
 
 const std::string grid =
-    " --vary 'trainer.strategy=ddp,fsdp,{PipelineStrategy: {stages: 2}}'"
+    " --vary 'trainer.strategy=ddp,fsdp,{PipelineStrategy: {schedule: DualPipeV}}'"
     " --vary data.train.batch_size=4,8,1000";
 
 json rows_of(const std::string& arguments) {
