@@ -49,11 +49,12 @@ std::set<std::pair<std::string, std::string>> named_by(const std::vector<const J
   return named;
 }
 
-// Only a simulated world makes times longer: such a case cannot stand for others in a real one.
+// Only a simulated world makes times longer, or has agents of other nodes that wait for one that is
+// lost: such a case cannot stand for others in a real one.
 bool needs_simulation(const Scenario& scenario) {
   return std::ranges::any_of(scenario.faults, [](const FaultSpec& fault) {
     return fault.kind == FaultKind::straggler || fault.kind == FaultKind::slow_data ||
-           fault.kind == FaultKind::slow_link;
+           fault.kind == FaultKind::slow_link || fault.kind == FaultKind::lost_node;
   });
 }
 
