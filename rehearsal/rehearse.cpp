@@ -107,11 +107,6 @@ void check_expectations(Rehearsal& rehearsal) {
              "measure this machine: lockstep calibrate -o this-machine.json, and name the file: "
              "cluster: {calibration: this-machine.json}"});
       }
-      if (const std::string why = not_there_yet(result.name); !why.empty()) {
-        rehearsal.problems.push_back({Problem::Kind::unsupported, result.place,
-                                      fmt::format("`{}` is not available: {}", result.name, why),
-                                      "remove the expectation"});
-      }
       check_transfers(rehearsal, result);
     }
   }

@@ -135,7 +135,7 @@ Found prediction_value(const std::string& name, const Prediction& prediction) {
     return span > Time{} ? Found(Value(seconds(parts.busy) / seconds(span)))
                          : Found(NoValue{"nothing took time"});
   }
-  return NoValue{not_there_yet(name), true};
+  return NoValue{"no run gives it", true};
 }
 
 // The GPUs of each node that train, as CUDA numbers them; without GPUs the processes.
@@ -193,7 +193,7 @@ Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   if (name == "learning_rate") return some(results.learning_rate, "nothing is trained");
   if (name == "samples_repeated") return some(results.samples_repeated, "no samples were counted");
   if (name == "samples_missed") return some(results.samples_missed, "no samples were counted");
-  return NoValue{not_there_yet(name), true};
+  return NoValue{"no run gives it", true};
 }
 
 bool is_time(const ResultName& name) {
@@ -202,8 +202,6 @@ bool is_time(const ResultName& name) {
 }
 
 }  // namespace
-
-std::string not_there_yet(const std::string& /*name*/) { return ""; }
 
 std::vector<std::string> transfer_names(const Results& results) {
   std::vector<std::string> names = operation_names();

@@ -19,9 +19,6 @@ struct NoValue {
 std::variant<Value, NoValue> value_of(const ResultName& name, const Rehearsal& rehearsal,
                                       int32_t rank);
 
-/// Why nothing gives the result of this name in any run so far; "" for all others.
-std::string not_there_yet(const std::string& name);
-
 /// Valid names in `transfers.NAME` for these results: `total`, operations, labels of the strategy.
 std::vector<std::string> transfer_names(const Results& results);
 
