@@ -19,6 +19,9 @@ class DistributedStrategy : public Strategy {
 
  protected:
   const TrainingPlan& plan() const { return *plan_; }
+  /// The ranks that the calls above address: all, unless some run no trainer. The first question
+  /// may make their group, a collective of all ranks.
+  virtual Task<GroupId> trainers(Rank& /*rank*/) { co_return world_group; }
 
  private:
   const TrainingPlan* plan_;

@@ -178,35 +178,9 @@ std::vector<Transfer> ParameterServer::transfers_per_step() const {
   return server_ ? server_->transfers().all() : ReplicatedDataParallel::transfers_per_step();
 }
 
-// Across workers
-
-Program ParameterServer::reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) {
+Task<GroupId> ParameterServer::trainers(Rank& rank) {
   co_await make_group(rank);
-  co_await framework_barrier(rank, *workers_, plan().barrier_is_all_reduce, site);
-  const Ticket ready = rank.event({compute_stream, {}, site});
-  const Ticket reduced =
-      rank.all_reduce(*workers_, data, reduction, {communication_stream, {ready}, site});
-  co_await rank.settle(reduced);
-}
-
-Program ParameterServer::barrier(Rank& rank, SiteId site) {
-  co_await make_group(rank);
-  co_await framework_barrier(rank, *workers_, plan().barrier_is_all_reduce, site);
-}
-
-Program ParameterServer::broadcast(Rank& rank, Slice data, int32_t root, SiteId site) {
-  co_await make_group(rank);
-  const Ticket ready = rank.event({compute_stream, {}, site});
-  const Ticket sent = rank.broadcast(*workers_, data, root, {communication_stream, {ready}, site});
-  co_await rank.settle(sent);
-}
-
-Program ParameterServer::all_gather(Rank& rank, Slice part, Slice whole, SiteId site) {
-  co_await make_group(rank);
-  const Ticket ready = rank.event({compute_stream, {}, site});
-  const Ticket gathered =
-      rank.all_gather(*workers_, part, whole, {communication_stream, {ready}, site});
-  co_await rank.settle(gathered);
+  co_return *workers_;
 }
 
 std::vector<KnownDifference> ParameterServer::known_differences() {

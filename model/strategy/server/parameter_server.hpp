@@ -24,11 +24,6 @@ class ParameterServer final : public ReplicatedDataParallel {
   Program serve(Rank& rank) override;
   Program dismiss_servers(Rank& rank) override;
 
-  Program reduce(Rank& rank, Slice data, Reduction reduction, SiteId site) override;
-  Program barrier(Rank& rank, SiteId site) override;
-  Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) override;
-  Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) override;
-
   std::vector<HeldParameter> held_parameters() override;
   /// Rank 0's weights. No worker has the state of the optimizer, and nothing asks a server for it.
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
@@ -40,6 +35,8 @@ class ParameterServer final : public ReplicatedDataParallel {
  protected:
   /// Gradients leave a worker in its optimizer step, not in its backward.
   GradientExchange* exchange() override { return nullptr; }
+  /// The workers.
+  Task<GroupId> trainers(Rank& rank) override;
 
  private:
   Program make_group(Rank& rank);
