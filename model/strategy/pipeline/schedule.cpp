@@ -6,14 +6,35 @@
 #include <array>
 #include <cctype>
 #include <map>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "model/core/ensure.hpp"
 #include "model/strategy/pipeline/schedule_tables.hpp"
 
 namespace lockstep {
+
+std::vector<PipelineResult> inputs_of(const PipelineAction& action, int32_t stages) {
+  const auto& [work, stage, micro_batch] = action;
+  if (work == PipelineWork::forward) {
+    return stage == 0 ? std::vector<PipelineResult>()
+                      : std::vector<PipelineResult>{{false, stage - 1, micro_batch}};
+  }
+  if (work == PipelineWork::weight_gradient) {
+    return {{true, stage, micro_batch}};
+  }
+  std::vector<PipelineResult> inputs{{false, stage, micro_batch}};
+  if (stage + 1 < stages) {
+    inputs.push_back({true, stage + 1, micro_batch});
+  }
+  return inputs;
+}
+
+std::optional<PipelineResult> result_of(const PipelineAction& action) {
+  if (action.work == PipelineWork::weight_gradient) {
+    return std::nullopt;
+  }
+  return PipelineResult{action.work != PipelineWork::forward, action.stage, action.micro_batch};
+}
 
 int32_t PipelineShape::rank_of(int32_t stage) const {
   const int32_t turn = stage / ranks;
@@ -166,47 +187,6 @@ double duration_of(PipelineWork work, const PipelineDurations& durations) {
   return 0;
 }
 
-/// When an action has ended, by kind of what others wait for, stage and micro-batch.
-class EndsOfActions {
- public:
-  explicit EndsOfActions(int32_t stages) : last_stage_(stages - 1) {}
-
-  /// When its inputs are there; nothing: they are not yet.
-  std::optional<double> inputs_of(const PipelineAction& action) const {
-    if (action.work == PipelineWork::forward) {
-      return action.stage == 0 ? std::optional(0.0)
-                               : end_of(Waited::activation, action.stage - 1, action.micro_batch);
-    }
-    if (action.work == PipelineWork::weight_gradient) {
-      return end_of(Waited::gradient, action.stage, action.micro_batch);
-    }
-    const auto own = end_of(Waited::activation, action.stage, action.micro_batch);
-    const auto behind = action.stage == last_stage_
-                            ? own
-                            : end_of(Waited::gradient, action.stage + 1, action.micro_batch);
-    return own && behind ? std::optional(std::max(*own, *behind)) : std::nullopt;
-  }
-
-  void note(const PipelineAction& action, double end) {
-    if (action.work != PipelineWork::weight_gradient) {
-      const Waited what =
-          action.work == PipelineWork::forward ? Waited::activation : Waited::gradient;
-      ends_[{what, action.stage, action.micro_batch}] = end;
-    }
-  }
-
- private:
-  enum class Waited : uint8_t { activation, gradient };
-
-  std::optional<double> end_of(Waited what, int32_t stage, int32_t micro_batch) const {
-    const auto found = ends_.find({what, stage, micro_batch});
-    return found == ends_.end() ? std::nullopt : std::optional(found->second);
-  }
-
-  int32_t last_stage_;
-  std::map<std::tuple<Waited, int32_t, int32_t>, double> ends_;
-};
-
 struct Played {
   double end = 0;
   std::optional<PipelineAction> waiting{};
@@ -214,7 +194,7 @@ struct Played {
 
 // Round robin over the ranks until all have ended, or none goes on.
 Played play(const PipelineSchedule& schedule, const PipelineDurations& durations) {
-  EndsOfActions ends(schedule.shape.stages());
+  std::map<PipelineResult, double> ends;
   std::vector<size_t> next(schedule.slots.size());
   std::vector<double> now(schedule.slots.size());
   for (bool goes_on = true; goes_on;) {
@@ -226,12 +206,17 @@ Played play(const PipelineSchedule& schedule, const PipelineDurations& durations
         if (!action) {
           continue;
         }
-        const std::optional<double> inputs = ends.inputs_of(*action);
-        if (!inputs) {
+        const std::vector<PipelineResult> inputs = inputs_of(*action, schedule.shape.stages());
+        if (!std::ranges::all_of(inputs, [&](const auto& each) { return ends.contains(each); })) {
           break;
         }
-        now[rank] = std::max(now[rank], *inputs) + duration_of(action->work, durations);
-        ends.note(*action, now[rank]);
+        for (const PipelineResult& input : inputs) {
+          now[rank] = std::max(now[rank], ends.at(input));
+        }
+        now[rank] += duration_of(action->work, durations);
+        if (const auto result = result_of(*action)) {
+          ends[*result] = now[rank];
+        }
         goes_on = true;
       }
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,19 @@ struct PipelineAction {
   int32_t micro_batch = 0;
   bool operator==(const PipelineAction&) const = default;
 };
+
+/// What an action gives, and another waits for: the output of a stage, or the gradient of its
+/// input.
+struct PipelineResult {
+  bool is_gradient = false;
+  int32_t stage = 0;
+  int32_t micro_batch = 0;
+  auto operator<=>(const PipelineResult&) const = default;
+};
+/// Of so many stages.
+std::vector<PipelineResult> inputs_of(const PipelineAction& action, int32_t stages);
+/// Nothing: nobody waits for the gradients of weights.
+std::optional<PipelineResult> result_of(const PipelineAction& action);
 
 /// Which rank holds a stage.
 enum class StagePlacement : uint8_t {

@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <set>
-#include <tuple>
 
 #include "model/core/ensure.hpp"
 
@@ -57,6 +56,16 @@ struct Interleaving {
   }
 };
 
+/// Empty slots, as many as ranks are before this one, and the forwards of the warm-up.
+SlotWriter warmed_up(const Interleaving& order) {
+  SlotWriter slots(order.shape.stages());
+  slots.wait(order.rank);
+  for (int32_t i = 0; i < order.warmup(); ++i) {
+    slots.add(PipelineWork::forward, order.forward_stage(i));
+  }
+  return slots;
+}
+
 }  // namespace
 
 PipelineSlots forward_slots(const PipelineShape& shape, int32_t rank) {
@@ -99,11 +108,7 @@ PipelineSlots one_forward_one_backward_slots(const PipelineShape& shape, int32_t
 PipelineSlots interleaved_slots(const PipelineShape& shape, int32_t rank) {
   const Interleaving order{shape, rank, 2};
   const int32_t warmup = order.warmup();
-  SlotWriter slots(shape.stages());
-  slots.wait(rank);
-  for (int32_t i = 0; i < warmup; ++i) {
-    slots.add(PipelineWork::forward, order.forward_stage(i));
-  }
+  SlotWriter slots = warmed_up(order);
   const int32_t first_backward = shape.stages() + 2 * (shape.ranks - 1 - rank);
   slots.wait(std::max(0, first_backward - (warmup + rank)));
   for (int32_t i = 0; i < order.all(); ++i) {
@@ -140,11 +145,7 @@ PipelineSlots breadth_first_slots(const PipelineShape& shape, int32_t rank) {
 PipelineSlots interleaved_zero_bubble_slots(const PipelineShape& shape, int32_t rank) {
   const Interleaving order{shape, rank, 1};
   const int32_t warmup = order.warmup();
-  SlotWriter slots(shape.stages());
-  slots.wait(rank);
-  for (int32_t i = 0; i < warmup; ++i) {
-    slots.add(PipelineWork::forward, order.forward_stage(i));
-  }
+  SlotWriter slots = warmed_up(order);
   slots.wait(shape.ranks - 1 - rank);
   int32_t weights = 0;
   for (int32_t i = 0; i < order.all(); ++i) {
@@ -261,45 +262,14 @@ PipelineSlots zero_bubble_v_slots(const PipelineShape& shape, int32_t rank) {
   return all;
 }
 
-namespace {
-
-/// The forwards and the gradients of inputs that have run before the present slot.
-class DoneActions {
- public:
-  explicit DoneActions(int32_t stages) : last_stage_(stages - 1) {}
-
-  bool has_inputs(const PipelineAction& action) const {
-    if (action.work == PipelineWork::forward) {
-      return action.stage == 0 || has(PipelineWork::forward, action.stage - 1, action.micro_batch);
-    }
-    if (action.work == PipelineWork::weight_gradient) {
-      return true;  // the rank's own order sees to it
-    }
-    return action.stage == last_stage_
-               ? has(PipelineWork::forward, action.stage, action.micro_batch)
-               : has(PipelineWork::input_gradient, action.stage + 1, action.micro_batch);
-  }
-  void add(const PipelineAction& action) {
-    const bool is_whole = action.work == PipelineWork::backward;
-    done_.insert(
-        {is_whole ? PipelineWork::input_gradient : action.work, action.stage, action.micro_batch});
-  }
-
- private:
-  bool has(PipelineWork work, int32_t stage, int32_t micro_batch) const {
-    return done_.contains({work, stage, micro_batch});
-  }
-
-  int32_t last_stage_;
-  std::set<std::tuple<PipelineWork, int32_t, int32_t>> done_;
-};
-
-}  // namespace
-
 void wait_for_inputs(PipelineSchedule& schedule) {
   const std::vector<PipelineSlots> without = std::exchange(schedule.slots, {});
   schedule.slots.resize(without.size());
-  DoneActions done(schedule.shape.stages());
+  std::set<PipelineResult> done;  // before the present slot
+  const auto has_inputs = [&](const PipelineAction& action) {
+    const std::vector<PipelineResult> inputs = inputs_of(action, schedule.shape.stages());
+    return std::ranges::all_of(inputs, [&](const auto& each) { return done.contains(each); });
+  };
   std::vector<size_t> next(without.size());
   const auto has_ended = [&] {
     for (size_t rank = 0; rank < without.size(); ++rank) {
@@ -317,7 +287,7 @@ void wait_for_inputs(PipelineSchedule& schedule) {
         continue;
       }
       const std::optional<PipelineAction>& action = without[rank][next[rank]];
-      const bool runs = !action || done.has_inputs(*action);
+      const bool runs = !action || has_inputs(*action);
       schedule.slots[rank].push_back(runs ? action : std::nullopt);
       next[rank] += runs ? 1 : 0;
       goes_on |= runs;
@@ -327,7 +297,9 @@ void wait_for_inputs(PipelineSchedule& schedule) {
     }
     ensure(goes_on, "an order of actions in which every input comes");
     for (const PipelineAction& action : of_slot) {
-      done.add(action);
+      if (const auto result = result_of(action)) {
+        done.insert(*result);
+      }
     }
   }
 }
