@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "cli/render/case_verdict.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/outcome.hpp"
-#include "rehearsal/run/node_memory.hpp"
 #include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
@@ -20,12 +20,6 @@ struct Columns {
 
 constexpr Columns titles_of_run() {
   return {"strategy", "samples", "samples/s", "step time", "memory per GPU", "moved in a step", ""};
-}
-
-const RankResults* fullest(const Rehearsal& rehearsal) {
-  const auto found = std::ranges::max_element(rehearsal.results.ranks, {},
-                                              [](const auto& rank) { return rank.memory.peak; });
-  return found == rehearsal.results.ranks.end() ? nullptr : &*found;
 }
 
 // Of the rank that moves most.
@@ -45,7 +39,7 @@ Bytes moved_in_a_step(const Rehearsal& rehearsal) {
 std::string first_reason(const Rehearsal& rehearsal) {
   for (const Finding& finding : rehearsal.findings) {
     if (finding.level == Level::error) {
-      return (finding.code.empty() ? "" : finding.code + ": ") + finding.title;
+      return finding.title;
     }
   }
   for (const Problem& problem : rehearsal.problems) {
@@ -57,27 +51,11 @@ std::string first_reason(const Rehearsal& rehearsal) {
   return rehearsal.undecided;
 }
 
-std::string verdict_without_figures(const Rehearsal& rehearsal) {
-  const std::string reason = first_reason(rehearsal);
-  const auto with = [&](const std::string& verdict) {
-    return reason.empty() ? verdict : verdict + ": " + reason;
-  };
-  switch (outcome_of(rehearsal)) {
-    case Outcome::predicted: return "";
-    case Outcome::refused: return with("refused");
-    case Outcome::invalid: return with("not possible");
-    case Outcome::unsupported: return with("not modelled");
-    case Outcome::undecided: return with("undecided");
-    case Outcome::out_of_memory: {
-      const RankResults* rank = fullest(rehearsal);
-      return rank == nullptr || rank->memory.capacity == Bytes::max()
-                 ? "does not fit"
-                 : fmt::format("does not fit in {}", bytes_text(rank->memory.capacity.count()));
-    }
-    case Outcome::hangs: return with("hangs");
-    case Outcome::raises: return with("raises");
-  }
-  return "";
+std::string with_reason(const Rehearsal& rehearsal) {
+  const std::string verdict = verdict_on(rehearsal);
+  const Outcome outcome = outcome_of(rehearsal);
+  const std::string reason = outcome == Outcome::out_of_memory ? "" : first_reason(rehearsal);
+  return verdict.empty() || reason.empty() ? verdict : verdict + ": " + reason;
 }
 
 // "LS306 x 2, LS305", errors and warnings; what a run on one device would give differently is
@@ -95,8 +73,8 @@ std::string found_in(const Rehearsal& rehearsal) {
 
 Columns columns_of(const UnderStrategy& row, bool verified) {
   const Rehearsal& rehearsal = *row.rehearsal;
-  const std::string without = verdict_without_figures(rehearsal);
-  const RankResults* rank = fullest(rehearsal);
+  const std::string without = with_reason(rehearsal);
+  const RankResults* rank = fullest_rank(rehearsal);
   if (!without.empty() || rank == nullptr) {
     return {row.name, "-", "-", "-", "-", "-", without.empty() ? "nothing is trained" : without};
   }

@@ -1,0 +1,84 @@
+// The table of one training under several strategies.
+#include "cli/render/render_strategies.hpp"
+
+#include <catch2/catch.hpp>
+#include <set>
+#include <sstream>
+
+#include "model/trainer/framework/strategy_choice.hpp"
+#include "tests/unit/rehearsal/rehearsed.hpp"
+
+using namespace lockstep;
+using namespace lockstep::cli;
+using namespace lockstep::test;
+
+namespace {
+
+std::vector<std::string> lines_of_table(const std::vector<std::string>& names, bool verified) {
+  std::vector<Job> jobs;
+  for (const std::string& name : names) {
+    // A Linear of 1024 x 1024 with its bias: 1,049,600 parameters.
+    Collected collected = collect(source_of_text(
+        "version: 1\n"
+        "versions: {lightning: \"2.0\"}\n"
+        "cluster: {preset: dgx-a100, nodes: 1}\n"
+        "model: {input: [1024], layers: [{Linear: [1024, 1024]}], loss: MSELoss}\n"
+        "optimizer: SGD\n"
+        "data: {train: {samples: 64, batch_size: 2}}\n"
+        "trainer: {accelerator: gpu, devices: 4, max_steps: 3, num_sanity_val_steps: 0, "
+        "limit_val_batches: 0, strategy: " +
+        name + "}\nverify: {numerics: false}\n"));
+    REQUIRE(collected.diagnostics.empty());
+    jobs.push_back(std::move(collected.jobs.front()));
+  }
+  RehearseRequest request;
+  request.explore = false;
+  rehearse_all(jobs, request, Judges::quantities, 1);
+  std::vector<UnderStrategy> rows;
+  for (size_t index = 0; index < names.size(); ++index) {
+    rows.push_back({names[index], &jobs[index].result});
+  }
+  std::istringstream text(render_strategies(rows, verified, Style{}));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(line);
+  }
+  REQUIRE(lines.size() == names.size() + 4);  // a heading, titles, and two that explain them
+  return {lines.begin() + 2, lines.end() - 2};
+}
+
+bool shows(const std::string& line, const std::string& words) {
+  return line.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("each strategy is a line with its figures, or with why it has none") {
+  const std::vector<std::string> lines = lines_of_table(
+      {"ddp", "single_device", "horovod", "{PipelineStrategy: {schedule: DualPipeV}}"}, false);
+  // 2 samples of each of 4 ranks; an all_reduce of 1,049,600 numbers of 4 bytes is 4.0 MiB.
+  CHECK(shows(lines[0], "ddp "));
+  CHECK(shows(lines[0], " 8 "));
+  CHECK(shows(lines[0], "4.0 MiB"));
+  CHECK(shows(lines[1], " 2 "));
+  CHECK(shows(lines[1], " 0 B"));
+  CHECK(shows(lines[2], "refused, LS501: "));
+  CHECK(shows(lines[3], "not modelled: the schedule DualPipeV is not modelled"));
+}
+
+TEST_CASE("a line of verify says what was found") {
+  CHECK(shows(lines_of_table({"ddp"}, true).front(), "no findings"));
+}
+
+TEST_CASE("the strategies to compare are each known, once") {
+  std::set<std::string> seen;
+  for (const std::string& name : strategies_to_compare()) {
+    CAPTURE(name);
+    CHECK(seen.insert(name).second);
+    StrategySituation situation;
+    situation.devices = 2;
+    const StrategyChoice choice = choose_strategy(name, situation, standard_strategies());
+    // Refused by this version, or one of ours.
+    CHECK((!choice.refusal.empty() || standard_strategies().find(choice.name) != nullptr));
+  }
+}
