@@ -1,5 +1,6 @@
 #include "backend/libtorch/optimizer_kernels.hpp"
 
+#include <memory>
 #include <ATen/ATen.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>

@@ -1,5 +1,6 @@
 #include "io/expression/lexer.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <array>

@@ -1,5 +1,6 @@
 #include "model/metric/regression.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,5 +1,6 @@
 #include "model/metric/torchmetrics_names.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <array>

@@ -1,5 +1,6 @@
 #include "model/metric/variance_scores.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // The commands as a shell and a CI see them.
+#include <map>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,6 @@
 // `lockstep sweep` as a user runs it: each row against `lockstep run` of the same case, shards as
 // processes of which one is killed, and bad input.
+#include <map>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 

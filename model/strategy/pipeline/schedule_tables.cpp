@@ -1,5 +1,6 @@
 #include "model/strategy/pipeline/schedule_tables.hpp"
 
+#include <utility>
 #include <algorithm>
 #include <array>
 #include <functional>

@@ -1,5 +1,6 @@
 #include "model/cluster/topology.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
 

@@ -1,5 +1,6 @@
 #include "sim/flow_network.hpp"
 
+#include <utility>
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>

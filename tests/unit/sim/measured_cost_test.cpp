@@ -1,5 +1,6 @@
 #include "sim/measured_cost.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "model/cluster/presets.hpp"

@@ -1,5 +1,6 @@
 #include "sim/staged_cost.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "model/cluster/presets.hpp"

@@ -1,5 +1,6 @@
 #include "io/report/journal_file.hpp"
 
+#include <algorithm>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,6 @@
 #include "sim/cost/collective_price.hpp"
 
+#include <cmath>
 #include <catch2/catch.hpp>
 
 #include "model/cluster/presets.hpp"

@@ -1,3 +1,4 @@
+#include <tuple>
 #include <catch2/catch.hpp>
 
 #include "cli/render/sweep/plot_axis.hpp"

@@ -1,4 +1,5 @@
 // Keys of a DeepSpeed configuration: what is refused, what is not modelled, and what clips.
+#include <tuple>
 #include <catch2/catch.hpp>
 
 #include "model/strategy/registry.hpp"
