@@ -273,6 +273,7 @@ constexpr KeyExample key_example_rows[] = {
     {"verify", "world_sizes", "[2, 4]"},
     {"verify", "max_schedules", "100"},
     {"verify", "all_steps", "true"},
+    {"verify", "all_ranks", "true"},
     {"verify", "numerics", "true"},
     {"verify", "single_device", "false"},
     {"verify", "ignore", "{LS304: padding is meant}"},

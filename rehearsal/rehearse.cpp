@@ -120,8 +120,9 @@ RunRequest request_of_prediction(const RehearseRequest& request) {
 
 // What was logged, and what the attempts of a job were, is that of the run itself.
 void take_results(Results results, Rehearsal& rehearsal) {
-  for (size_t rank = 0; rank < results.ranks.size(); ++rank) {
-    results.ranks[rank].metrics = rehearsal.results.ranks[rank].metrics;
+  for (size_t place = 0; place < results.ranks.distinct().size(); ++place) {
+    results.ranks.distinct()[place].metrics =
+        rehearsal.results.ranks[results.ranks.first_of(place)].metrics;
   }
   results.elastic = std::move(rehearsal.results.elastic);
   rehearsal.results = std::move(results);

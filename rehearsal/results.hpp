@@ -93,7 +93,7 @@ struct Advice {
 /// Results of a run, by the names that expectations and reports use.
 struct Results {
   Prediction prediction;
-  std::vector<RankResults> ranks;
+  ByRank<RankResults> ranks;
   int64_t devices = 1;
   std::string strategy;
   std::optional<int64_t> device_batch_size;

@@ -33,7 +33,8 @@ void Engine::arrive(uint32_t index) {
   part.next = here.members;
   here.members = index;
   here.latest = std::max(here.latest, part.ready);
-  if (++here.arrived == members_of(communicator).size()) {
+  here.arrived += ranks[part.rank].stands_for;
+  if (here.arrived == members_of(communicator).size()) {
     begin_call(here);
     retire_calls(communicator);
   }
@@ -62,14 +63,75 @@ bool same_shape(const Op& a, const Op& b) {
 
 }  // namespace
 
+// Each must send to a peer what that peer expects from it.
+bool Engine::amounts_fit(const CallSlot& here, const std::vector<int32_t>& members) {
+  std::vector<const Part*> by_member;
+  bool split = false;
+  for (const uint32_t index : parts_by_member(here.members, members)) {
+    by_member.push_back(&parts_[index]);
+    split = split || !parts_[index].op.list().splits.empty();
+  }
+  const auto amount = [&](const Part& part, size_t peer, bool receives) {
+    const auto splits = part.op.list().splits;
+    const int64_t part_elements = part.op.elements() / static_cast<int64_t>(here.arrived);
+    const int64_t elements =
+        splits.empty() ? part_elements : splits[receives ? here.arrived + peer : peer];
+    return elements * size_of(part.op.dtype);
+  };
+  if (!split) {
+    return std::ranges::all_of(by_member, [&](const Part* part) {
+      return amount(*part, 0, false) == amount(*by_member.front(), 0, false);
+    });
+  }
+  if (options_.classes != nullptr) {
+    ranks_differ_ = "an all_to_all says what each rank gets";
+  }
+  for (size_t a = 0; a < by_member.size(); ++a) {
+    for (size_t b = 0; b < by_member.size(); ++b) {
+      if (amount(*by_member[a], b, false) != amount(*by_member[b], a, true)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+std::vector<uint32_t> Engine::parts_by_member(uint32_t first,
+                                              const std::vector<int32_t>& members) {
+  std::vector<uint32_t> by_member(members.size());
+  if (options_.classes == nullptr) {
+    for (uint32_t index = first; index != no_index; index = parts_[index].next) {
+      by_member[static_cast<size_t>(parts_[index].member)] = index;
+    }
+    return by_member;
+  }
+  std::vector<uint32_t> by_class(ranks.size());
+  for (uint32_t index = first; index != no_index; index = parts_[index].next) {
+    by_class[parts_[index].rank] = index;
+  }
+  std::ranges::transform(members, by_member.begin(), [&](int32_t rank) {
+    return by_class[options_.classes->of(static_cast<size_t>(rank))];
+  });
+  return by_member;
+}
+
+bool Engine::is_alone(int32_t rank) const {
+  const RankClasses* const classes = options_.classes.get();
+  return classes == nullptr || classes->ranks_in(classes->of(static_cast<size_t>(rank))) == 1;
+}
+
 bool Engine::fits(const CallSlot& here) {
   const Op& first = parts_[here.members].op;
   const Communicator& communicator =
       communicators_[ranks[parts_[here.members].rank].groups[first.group.value].communicator];
   const std::vector<int32_t>& members = members_of(communicator);
-  if (has_root(first.kind) &&
-      std::find(members.begin(), members.end(), first.peer) == members.end()) {
-    return false;  // the root is not in the group
+  if (has_root(first.kind)) {
+    if (std::find(members.begin(), members.end(), first.peer) == members.end()) {
+      return false;  // the root is not in the group
+    }
+    if (!is_alone(first.peer)) {
+      ranks_differ_ = "a rank is the root of a collective";
+    }
   }
   for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
     if (parts_[index].op.kind != first.kind) {
@@ -77,27 +139,7 @@ bool Engine::fits(const CallSlot& here) {
     }
   }
   if (first.kind == OpKind::all_to_all) {
-    // Each must send to a peer what that peer expects from it.
-    std::vector<const Part*> by_member(here.arrived);
-    for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
-      const auto member = static_cast<size_t>(parts_[index].member);
-      by_member[member] = &parts_[index];
-    }
-    const auto amount = [&](const Part& part, size_t peer, bool receives) {
-      const auto splits = part.op.list().splits;
-      const int64_t part_elements = part.op.elements() / static_cast<int64_t>(here.arrived);
-      const int64_t elements =
-          splits.empty() ? part_elements : splits[receives ? here.arrived + peer : peer];
-      return elements * size_of(part.op.dtype);
-    };
-    for (size_t a = 0; a < by_member.size(); ++a) {
-      for (size_t b = 0; b < by_member.size(); ++b) {
-        if (amount(*by_member[a], b, false) != amount(*by_member[b], a, true)) {
-          return false;
-        }
-      }
-    }
-    return true;
+    return amounts_fit(here, members);
   }
   for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
     if (!same_shape(first, parts_[index].op)) {
@@ -124,14 +166,11 @@ void Engine::complete_call(uint32_t first, Time start, Time finish) {
     valued = valued || !parts_[index].op.list().writes.empty();
   }
   if (makes_groups || valued) {
-    std::vector<uint32_t> by_member(members_of(communicator).size());
-    for (uint32_t index = first; index != no_index; index = parts_[index].next) {
-      by_member[static_cast<size_t>(parts_[index].member)] = index;
-    }
+    const std::vector<int32_t>& members = members_of(communicator);
     if (makes_groups) {
-      make_groups(by_member, communicator);
+      make_groups(parts_by_member(first, members), communicator);
     } else {
-      exchange_values(by_member, members_of(communicator));
+      exchange_values(parts_by_member(first, members), members);
     }
   }
   for (uint32_t index = first; index != no_index;) {
@@ -180,8 +219,8 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
   std::map<std::pair<DType, Reduction>, SharedValues> wholes;
   for (size_t member = 0; member < by_member.size(); ++member) {
     const Part& part = parts_[by_member[member]];
-    if (part.op.list().writes.empty()) {
-      continue;
+    if (part.op.list().writes.empty() || static_cast<size_t>(part.member) != member) {
+      continue;  // it writes nothing, or another stands for it
     }
     const Slice& output = part.op.list().writes[0];
     BufferTable& buffers = *ranks[part.rank].buffers;
@@ -206,6 +245,22 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
   }
 }
 
+// A group of some ranks of a class is another group for the others of it.
+void Engine::expect_whole_classes(const MemberList& members) {
+  if (options_.classes == nullptr) {
+    return;
+  }
+  std::map<size_t, size_t> members_of_class;
+  for (const int32_t rank : members) {
+    ++members_of_class[options_.classes->of(static_cast<size_t>(rank))];
+  }
+  for (const auto& [number, count] : members_of_class) {
+    if (count != options_.classes->ranks_in(number)) {
+      ranks_differ_ = "a group has some of the ranks that do the same";
+    }
+  }
+}
+
 uint32_t Engine::communicator_of(uint64_t key, const MemberList& members) {
   const auto [place, fresh] =
       communicator_by_key_.try_emplace(key, static_cast<uint32_t>(communicators_.size()));
@@ -217,28 +272,33 @@ uint32_t Engine::communicator_of(uint64_t key, const MemberList& members) {
 
 void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communicator& parent) {
   NewGroups made(parent.key, parts_[by_member.front()].call);
-  for (const uint32_t index : by_member) {
-    const Part& part = parts_[index];
+  const std::vector<int32_t>& members = members_of(parent);
+  for (size_t member = 0; member < by_member.size(); ++member) {
+    const Part& part = parts_[by_member[member]];
     if ((part.op.flags & flag_color) != 0 && part.op.peer != no_color) {
-      made.add_to_color(part.op.peer, static_cast<int32_t>(part.rank));
+      made.add_to_color(part.op.peer, members[member]);
     }
   }
-  for (const uint32_t index : by_member) {
-    const Part& part = parts_[index];
+  for (size_t member = 0; member < by_member.size(); ++member) {
+    const Part& part = parts_[by_member[member]];
+    if (static_cast<size_t>(part.member) != member) {
+      continue;  // another stands for it
+    }
     const bool colored = (part.op.flags & flag_color) != 0;
     const NewGroups::Made& own = !colored                   ? made.of_list(part.op.list().splits)
                                  : part.op.peer == no_color ? made.of_list({})
                                                             : made.of_color(part.op.peer);
     const auto number = static_cast<size_t>(part.op.tag);
     if (journal_ != nullptr) {
-      auto& known = journal_->groups[part.rank];
+      auto& known = journal_->groups[static_cast<size_t>(members[member])];
       known.resize(std::max(known.size(), number + 1));
       known[number] = {own.key, own.members};
     }
+    expect_whole_classes(own.members);
     RankState& rank = ranks[part.rank];
     rank.groups.resize(std::max(rank.groups.size(), number + 1));
     rank.groups[number] = {communicator_of(own.key, own.members),
-                           own.member_of(static_cast<int32_t>(part.rank)), 0};
+                           own.member_of(members[member]), 0};
   }
 }
 

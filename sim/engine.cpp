@@ -26,13 +26,17 @@ Engine::Engine(const RunOptions& options, const SimulationOptions& simulation, J
     world_[static_cast<size_t>(rank)] = rank;
   }
   communicators_.emplace_back();
-  ranks.resize(static_cast<size_t>(options.world_size));
-  for (int32_t number = 0; number < options.world_size; ++number) {
-    if (must_stop(simulation, static_cast<uint64_t>(number))) {
+  const RankClasses* const classes = options_.classes.get();
+  ranks.resize(classes == nullptr ? world_.size() : classes->size());
+  for (uint32_t index = 0; index < ranks.size(); ++index) {
+    if (must_stop(simulation, index)) {
       throw WorldGivenUp();
     }
-    RankState& rank = ranks[static_cast<size_t>(number)];
+    RankState& rank = ranks[index];
+    const int32_t number = classes == nullptr ? world_[index] : classes->first(index);
     rank.place = place_of(options, number);
+    rank.index = index;
+    rank.stands_for = classes == nullptr ? 1 : static_cast<uint32_t>(classes->ranks_in(index));
     rank.buffers = std::make_unique<BufferTable>(options.numerics, options.device_memory,
                                                  options.value_budget);
     rank.groups.push_back({0, number, 0});
@@ -64,7 +68,8 @@ void Engine::run(const ProgramOfRank& program) {
   for (RankState& rank : ranks) {
     start_lane(rank, program(rank.stack->rank()));
   }
-  for (uint64_t handled = 1; !must_stop(simulation_, handled); ++handled) {
+  for (uint64_t handled = 1; !must_stop(simulation_, handled) && ranks_differ_.empty();
+       ++handled) {
     if (!events_.empty()) {
       handle(events_.pop());
     } else if (simulation_.any_source_last && match_held_receiver()) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <stdexcept>
 #include <unordered_map>
 #include <vector>
@@ -63,7 +64,7 @@ class WorldGivenUp final : public std::runtime_error {
 
 /// The k-th call of one communicator.
 struct CallSlot {
-  uint32_t arrived = 0;
+  size_t arrived = 0;            ///< members, those that others stand for included
   uint32_t members = no_index;  ///< list of parts
   Time latest{};
 };
@@ -90,6 +91,7 @@ class Engine {
   Engine(const RunOptions& options, const SimulationOptions& simulation, Journal* journal);
   ~Engine();
 
+  /// Those that are simulated: all, or one of each class.
   std::vector<RankState> ranks;
   SharedResults shared_results;
 
@@ -99,6 +101,8 @@ class Engine {
   int64_t operations() const { return operations_; }
   /// When the last operation or host thread ends.
   Time latest() const;
+  /// Why the classes of RunOptions do not hold; empty: nothing has contradicted them.
+  const std::string& ranks_differ() const { return ranks_differ_; }
   /// Numbers of the link faults that slowed something.
   const std::set<int32_t>& struck_links() const { return struck_links_; }
 
@@ -201,6 +205,12 @@ class Engine {
   void enter_call(RankState& rank, Part& part);
   void arrive(uint32_t index);
   bool fits(const CallSlot& slot);
+  bool amounts_fit(const CallSlot& slot, const std::vector<int32_t>& members);
+  /// Of a call that all have entered, the part of each member, or of the rank that stands for it.
+  std::vector<uint32_t> parts_by_member(uint32_t first, const std::vector<int32_t>& members);
+  /// A root that others stand for, or one that stands for others, is no class of its own.
+  bool is_alone(int32_t rank) const;
+  void expect_whole_classes(const MemberList& members);
   void begin_call(CallSlot& here);
   void complete_call(uint32_t first, Time start, Time finish);
   void exchange_values(const std::vector<uint32_t>& parts, const std::vector<int32_t>& members);
@@ -297,6 +307,7 @@ class Engine {
   bool latencies_change_ = false;  ///< some link fault adds to them
   std::set<int32_t> struck_links_;
   std::array<std::deque<KnownState>, period_levels> known_states_;  ///< the newest first
+  std::string ranks_differ_;
   Time now_{};
   Time latest_{};
   int64_t operations_ = 0;

@@ -9,11 +9,11 @@ Lane& Engine::start_lane(RankState& rank, Program program) {
   const auto number = static_cast<uint16_t>(rank.lanes.size());
   ensure(number < (1u << lane_bits), "a rank has less than 1024 lanes");
   rank.lanes.push_back(
-      std::make_unique<LaneState>(rank.place.rank, LaneId{number}, std::move(program)));
+      std::make_unique<LaneState>(rank.place.rank, rank.index, LaneId{number}, std::move(program)));
   LaneState& lane = *rank.lanes.back();
   lane.host = rank.running != nullptr ? rank.running->host : now_;
   lane.waiting = true;
-  push(lane.host, EventKind::lane, uint64_t{rank.place.rank.value} << lane_bits | number,
+  push(lane.host, EventKind::lane, uint64_t{rank.index} << lane_bits | number,
        lane.generation);
   return lane.lane;
 }
@@ -105,7 +105,7 @@ void Engine::suspend(RankState& rank, std::span<const Ticket> tickets, Until unt
   lane.ready = lane.host;
   ++lane.generation;
   lane.awaited.assign(tickets.begin(), tickets.end());
-  const uint64_t index = uint64_t{rank.place.rank.value} << lane_bits | lane.lane.id().value;
+  const uint64_t index = uint64_t{rank.index} << lane_bits | lane.lane.id().value;
   for (const Ticket ticket : tickets) {
     TicketRing& ring = rank.lanes[ticket.lane.value]->tickets;
     const bool retired = ring.retired(ticket.sequence);
@@ -162,7 +162,7 @@ void Engine::forget_stale_waiters(TicketState& state, const LaneState& lane) {
 }
 
 void Engine::lane_resolved(LaneState& lane, Time finish) {
-  const uint64_t index = uint64_t{lane.lane.rank().value} << lane_bits | lane.lane.id().value;
+  const uint64_t index = uint64_t{lane.rank_index} << lane_bits | lane.lane.id().value;
   if (lane.until == Until::any) {
     push(std::max(finish, lane.host), EventKind::lane, index, lane.generation);
     return;

@@ -23,6 +23,10 @@ Channel& Engine::channel(uint32_t communicator, int32_t source, int32_t destinat
 // Called at submission: the k-th send of a pair meets its k-th receive.
 void Engine::post_message(uint32_t index) {
   Part& part = parts_[index];
+  if (options_.classes != nullptr) {
+    ranks_differ_ = "a message names its sender and receiver";
+    return;
+  }
   const auto self = static_cast<int32_t>(part.rank);
   ensure(part.op.group.value < ranks[part.rank].groups.size(), "a group is used after it was made");
   const uint32_t communicator = ranks[part.rank].groups[part.op.group.value].communicator;

@@ -30,7 +30,7 @@ struct OwnedLists {
 struct Part {
   Op op;
   std::unique_ptr<OwnedLists> lists;
-  uint32_t rank = 0;
+  uint32_t rank = 0;  ///< index in Engine::ranks
   Ticket ticket{};
   Time issue{};
   Time ready{};                 ///< latest of what is known of its dependencies

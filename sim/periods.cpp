@@ -124,7 +124,7 @@ bool Engine::is_cycle(int32_t level, int64_t periods, const KnownState& before,
     // Both cycles that are compared lie in the loop that the rank is in.
     const int64_t begun = loop.periods - loop.before_alike;
     bool same =
-        begun > 2 * periods && before.periods[rank.place.rank.value] + periods == loop.periods;
+        begun > 2 * periods && before.periods[rank.index] + periods == loop.periods;
     for (int64_t ago = ended;
          same && ago < ended + periods && ago + periods < std::ssize(loop.last); ++ago) {
       same = loop.ago(ago).submitted == loop.ago(ago + periods).submitted;
@@ -148,7 +148,9 @@ int64_t Engine::begin_period(RankState& rank, int32_t level) {
     }
     rank.skipped_times.push_back({tickets.next(), before + left_out.cycle * left_out.cycles});
     if (journal_ != nullptr) {
-      journal_->repeated.resize(ranks.size());
+      if (journal_->repeated.empty()) {
+        journal_->repeated = ByRank<std::vector<RepeatedRows>>(world_.size(), options_.classes);
+      }
       const LoopState::Period& begin = loop.ago(left_out.periods_of_cycle - 1);
       journal_->repeated[rank.place.rank.value].push_back(
           {begin.first_row, row, left_out.cycles, left_out.cycle, begin.left_out});

@@ -19,9 +19,11 @@ class SimPort;
 
 /// One host thread of one rank.
 struct LaneState {
-  LaneState(RankId rank, LaneId id, Program program) : lane(rank, id, std::move(program)) {}
+  LaneState(RankId rank, uint32_t index_of_rank, LaneId id, Program program)
+      : lane(rank, id, std::move(program)), rank_index(index_of_rank) {}
 
   Lane lane;
+  uint32_t rank_index;  ///< RankState::index
   Time host{};  ///< the thread's own clock; runs ahead of the device
   TicketRing tickets;
 
@@ -98,6 +100,8 @@ struct SkippedTime {
 /// Everything of one rank.
 struct RankState {
   Place place;
+  uint32_t index = 0;   ///< in Engine::ranks
+  uint32_t stands_for = 1;  ///< ranks, this one included
   std::unique_ptr<SimPort> port;
   std::unique_ptr<RankStack> stack;
   std::vector<std::unique_ptr<LaneState>> lanes;

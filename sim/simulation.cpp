@@ -1,6 +1,7 @@
 #include "sim/simulation.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace lockstep::sim {
 
@@ -8,7 +9,7 @@ namespace {
 
 // UpdateSensitivity::largest_gradient says why. Ranks that share the update among them see only
 // the gradients of their own parts.
-void share_largest_gradient(std::vector<UpdateSensitivities>& of_ranks) {
+void share_largest_gradient(std::span<UpdateSensitivities> of_ranks) {
   double largest = 0;
   for (const UpdateSensitivities& sensitivities : of_ranks) {
     for (const auto& [place, sensitivity] : sensitivities) {
@@ -28,12 +29,17 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
                    const ProgramOfRank& program) {
   RunResult result;
   if (options.record) {
-    result.journal = std::make_unique<Journal>(options.world_size, options.journal);
+    result.journal = std::make_unique<Journal>(options.world_size, options.journal, options.classes);
   }
   Engine engine(options, simulation, result.journal.get());
   engine.run(program);
   result.total_time = engine.latest();
   result.operations = engine.operations();
+  result.ranks_differ = engine.ranks_differ();
+  const auto world = static_cast<size_t>(options.world_size);
+  result.ends = ByRank<RankEnd>(world, options.classes);
+  result.memory = ByRank<std::map<DeviceId, DeviceMemory>>(world, options.classes);
+  result.sensitivities = ByRank<UpdateSensitivities>(world, options.classes);
   for (RankState& rank : engine.ranks) {
     const auto number = static_cast<int32_t>(rank.place.rank.value);
     RankEnd end = rank.end;
@@ -65,12 +71,13 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
         end.message = "waits forever";
       }
     }
-    result.ends.push_back(std::move(end));
-    result.memory.push_back(rank.buffers->memory());
-    result.sensitivities.push_back(std::move(rank.sensitivities));
+    const auto at = static_cast<size_t>(number);
+    result.ends[at] = std::move(end);
+    result.memory[at] = rank.buffers->memory();
+    result.sensitivities[at] = std::move(rank.sensitivities);
     rank.stack->tell_struck(result);
   }
-  share_largest_gradient(result.sensitivities);
+  share_largest_gradient(result.sensitivities.distinct());
   for (const int32_t number : engine.struck_links()) {
     result.struck_faults.emplace(number, -1);
   }

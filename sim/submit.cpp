@@ -27,7 +27,7 @@ class TableOperands final : public Operands {
 Ticket Engine::submit(RankState& rank, std::span<const Op> ops) {
   LaneState& lane = *rank.running;
   lane.host += simulation_.launch_overhead;
-  operations_ += static_cast<int64_t>(ops.size());
+  operations_ += static_cast<int64_t>(ops.size()) * rank.stands_for;
   const bool near_limit =
       lane.tickets.in_flight() >= static_cast<uint32_t>(options_.launch_queue) ||
       rank.launched.counting() || rank.lanes.size() > 1;
@@ -65,7 +65,7 @@ uint32_t Engine::new_part(RankState& rank, const Op& op, Ticket ticket) {
   const uint32_t index = parts_.take();
   Part& part = parts_[index];
   part.op = op;
-  part.rank = rank.place.rank.value;
+  part.rank = rank.index;
   part.ticket = ticket;
   part.issue = rank.running->host;
   part.unresolved = 0;

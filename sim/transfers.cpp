@@ -6,7 +6,7 @@ namespace lockstep::sim {
 TransferPlan Engine::plan_of(const Transfer& transfer) {
   CommunicationCost& cost = *simulation_.communication;
   const Part& part = parts_[transfer.first];
-  const auto rank = static_cast<int32_t>(part.rank);
+  const auto rank = static_cast<int32_t>(ranks[part.rank].place.rank.value);
   if (transfer.collective) {
     const Communicator& communicator =
         communicators_[ranks[part.rank].groups[part.op.group.value].communicator];

@@ -17,7 +17,7 @@ std::string line(std::string_view key, const std::string& value, const std::stri
 
 std::string memory_line(const Rehearsal& rehearsal) {
   std::map<int64_t, RankSet> by_peak;
-  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  const ByRank<RankResults>& ranks = rehearsal.results.ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     by_peak[ranks[rank].memory.peak.count()].add(static_cast<int32_t>(rank));
   }
@@ -38,7 +38,7 @@ std::string memory_line(const Rehearsal& rehearsal) {
 std::string checkpoint_line(const Rehearsal& rehearsal) {
   std::map<int64_t, RankSet> by_bytes;
   int64_t all = 0;
-  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  const ByRank<RankResults>& ranks = rehearsal.results.ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const int64_t bytes = ranks[rank].checkpoint_bytes.value_or(Bytes{}).count();
     all += bytes;

@@ -52,7 +52,7 @@ std::string lack_of_memory(const Rehearsal& rehearsal) {
 }  // namespace
 
 const RankResults* fullest_rank(const Rehearsal& rehearsal) {
-  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  const ByRank<RankResults>& ranks = rehearsal.results.ranks;
   const auto found =
       std::ranges::max_element(ranks, {}, [](const RankResults& rank) { return rank.memory.peak; });
   return found == ranks.end() ? nullptr : &*found;

@@ -54,7 +54,7 @@ Json told_together(const std::vector<Json>& by_rank) {
   return all;
 }
 
-Json checkpoints_json(const std::vector<RankLog>& ranks) {
+Json checkpoints_json(const ByRank<RankLog>& ranks) {
   Json all = Json::array();
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     size_t index = 0;
@@ -71,7 +71,7 @@ Json checkpoints_json(const std::vector<RankLog>& ranks) {
   return all;
 }
 
-Json learning_rates_json(const std::vector<RankLog>& ranks) {
+Json learning_rates_json(const ByRank<RankLog>& ranks) {
   Json all = Json::object();
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const std::vector<double>& of_optimizer : ranks[rank].learning_rates) {
@@ -113,7 +113,7 @@ Json logged_json(const std::vector<GlobalMetric>& logged) {
   return all;
 }
 
-Json loggers_json(const std::vector<RankLog>& ranks) {
+Json loggers_json(const ByRank<RankLog>& ranks) {
   std::vector<Json> by_rank;
   for (const RankLog& log : ranks) {
     Json json;

@@ -87,7 +87,7 @@ std::string best_text(const CheckpointLog& checkpoint) {
 
 // Renders the scenario's checkpoints, and rates that schedulers change.
 std::string render_decided(const Rehearsal& rehearsal) {
-  const std::vector<RankLog>& ranks = rehearsal.run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = rehearsal.run.preparation.log->ranks;
   if (ranks.empty()) {
     return "";
   }

@@ -191,7 +191,7 @@ std::string beside_peak(const Rehearsal& rehearsal) {
 }
 
 std::string where_memory_goes(const Rehearsal& rehearsal) {
-  const std::vector<RankResults>& ranks = rehearsal.results.ranks;
+  const ByRank<RankResults>& ranks = rehearsal.results.ranks;
   if (ranks.empty() || ranks.front().memory.peak == Bytes{}) {
     return "";
   }

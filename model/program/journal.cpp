@@ -8,12 +8,13 @@
 
 namespace lockstep {
 
-Journal::Journal(int32_t ranks, const JournalOptions& options)
-    : groups(static_cast<size_t>(ranks)),
+Journal::Journal(int32_t ranks, const JournalOptions& options,
+                 std::shared_ptr<const RankClasses> classes)
+    : groups(static_cast<size_t>(ranks), classes),
       options_(options),
       memory_(std::make_unique<ChunkMemory>(options.store, options.resident_bytes_max)),
-      lanes_(static_cast<size_t>(ranks)) {
-  for (auto& lanes_of_rank : lanes_) {
+      lanes_(static_cast<size_t>(ranks), std::move(classes)) {
+  for (auto& lanes_of_rank : lanes_.distinct()) {
     lanes_of_rank.push_back(std::make_unique<LaneJournal>(memory_.get()));
   }
 }

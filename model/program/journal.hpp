@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/core/op.hpp"
+#include "model/program/by_rank.hpp"
 #include "model/program/lane_journal.hpp"
 #include "model/program/member_list.hpp"
 #include "model/program/port.hpp"
@@ -64,7 +65,9 @@ uint64_t communicator_key(uint64_t parent, int64_t call, std::span<const int32_t
 /// The common currency: what every rank did. One per run.
 class Journal {
  public:
-  Journal(int32_t ranks, const JournalOptions& options);
+  /// `classes`: ranks of a class share the journal of one; null: each has its own.
+  Journal(int32_t ranks, const JournalOptions& options,
+          std::shared_ptr<const RankClasses> classes = nullptr);
 
   const JournalOptions& options() const { return options_; }
   int32_t ranks() const { return static_cast<int32_t>(lanes_.size()); }
@@ -81,16 +84,16 @@ class Journal {
   /// Names in the scenario of additional queues of a device.
   std::map<uint8_t, std::string> stream_names;
   /// The groups that each rank made: index = GroupId; index 0, the world, stays empty.
-  std::vector<std::vector<Membership>> groups;
+  ByRank<std::vector<Membership>> groups;
   /// By rank, in the order in which they were left out. Empty: nothing was, on any rank.
-  std::vector<std::vector<RepeatedRows>> repeated;
+  ByRank<std::vector<RepeatedRows>> repeated;
   /// The communicator behind a rank's group; the world's key is 0 and its members are all ranks.
   uint64_t communicator(int32_t rank, GroupId group) const;
 
  private:
   JournalOptions options_;
   std::unique_ptr<ChunkMemory> memory_;
-  std::vector<std::vector<std::unique_ptr<LaneJournal>>> lanes_;
+  ByRank<std::vector<std::unique_ptr<LaneJournal>>> lanes_;
   bool closed_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include "model/core/update_sensitivity.hpp"
 #include "model/core/value_budget.hpp"
 #include "model/program/buffer_table.hpp"
+#include "model/program/by_rank.hpp"
 #include "model/program/decorators.hpp"
 #include "model/program/fault_port.hpp"
 #include "model/program/journal.hpp"
@@ -30,6 +31,8 @@ struct RunOptions {
   int32_t world_size = 1;
   int32_t ranks_per_node = 0;    ///< 0: all on one node
   int32_t devices_per_rank = 1;  ///< DP, DDP2: several
+  /// Ranks that do the same, of which a simulation runs one each; null: it runs all.
+  std::shared_ptr<const RankClasses> classes{};
   uint64_t seed = 0;
   int32_t attempt = 0;    ///< how often an elastic launcher has started the ranks before
   bool numerics = false;  ///< parameters, gradients and activations carry values
@@ -79,15 +82,17 @@ struct RunResult {
   Time total_time{};                 ///< simulated, or measured by a real world
   bool times_measured = false;       ///< by the clock of this machine: a second run has others
   int64_t clock_at_start_ns = 0;     ///< measured: what the host's steady clock said at time 0
-  std::vector<RankEnd> ends;         ///< by rank, of lane 0
+  ByRank<RankEnd> ends;              ///< of lane 0
   std::vector<WaitingLane> waiting;  ///< by rank and lane; only when hung
   std::unique_ptr<Journal> journal;  ///< null when not recorded
-  std::vector<std::map<DeviceId, DeviceMemory>> memory;  ///< by rank
+  ByRank<std::map<DeviceId, DeviceMemory>> memory;
   /// By rank: the most that tensors of the framework held at once, buffers, graphs and what kernels
   /// use; absent: nobody counted. Empty: nobody did on any rank.
-  std::vector<std::optional<Bytes>> tensor_peak;
-  std::vector<UpdateSensitivities> sensitivities;  ///< by rank; empty where nobody noted them
-  int64_t operations = 0;                          ///< submitted, over all ranks
+  ByRank<std::optional<Bytes>> tensor_peak;
+  ByRank<UpdateSensitivities> sensitivities;  ///< empty where nobody noted them
+  int64_t operations = 0;  ///< submitted, over all ranks
+  /// Why the classes of RunOptions do not hold, so that nothing here is an answer; empty: they do.
+  std::string ranks_differ;
   /// Faults that took effect: PlannedFault::number (or the world's own fault's) and rank; -1: none.
   std::set<std::pair<int32_t, int32_t>> struck_faults;
 };

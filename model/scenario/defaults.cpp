@@ -280,6 +280,7 @@ class Filler {
   void fill_verify() {
     fill(scenario_.verify->max_schedules, int64_t{10'000});
     fill(scenario_.verify->all_steps, false);
+    fill(scenario_.verify->all_ranks, false);
     fill(scenario_.verify->numerics, "auto");
     fill(scenario_.verify->single_device, true);
   }

@@ -76,6 +76,7 @@ struct VerifySpec {
   Given<std::string> numerics;  ///< "auto", "true", "false"
   Given<bool> single_device;
   Given<bool> all_steps;  ///< simulate also those that repeat earlier ones
+  Given<bool> all_ranks;  ///< simulate also those that do what others do
   struct Ignored {
     std::string code;
     std::string reason;

@@ -10,7 +10,7 @@
 namespace lockstep::cli {
 
 std::vector<Finding> empty_training(const OneRun& run) {
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   const LoaderSpec* const loader = loader_of(run, "train");
   if (loader == nullptr || !std::ranges::all_of(ranks, [](const RankLog& rank) {
         return rank.found_no_batches || !rank.runs_trainer;

@@ -63,7 +63,7 @@ std::string code_of(const StatementFinding& finding) {
 std::vector<Finding> statement_findings(const OneRun& run) {
   using Key = std::tuple<std::string, SiteId, std::string>;
   std::map<Key, std::pair<StatementFinding, RankSet>> by_place;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const StatementFinding& finding : ranks[rank].findings) {
       auto& entry = by_place[{finding.code, finding.site, finding.message}];
@@ -118,7 +118,7 @@ const UpdateSensitivity* sensitivity_on(const OneRun& run, size_t rank, size_t i
 // A parameter that another rank updates and sends (FairScale, ZeroRedundancyOptimizer) has that of
 // its owner.
 const UpdateSensitivity* sensitivity_of(const OneRun& run, size_t rank, size_t index) {
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   const UpdateSensitivity* own = sensitivity_on(run, rank, index);
   for (size_t other = 0; own == nullptr && other < ranks.size(); ++other) {
     const bool holds_all = ranks[rank].final_parts.empty() && ranks[other].final_parts.empty();
@@ -132,7 +132,7 @@ const UpdateSensitivity* sensitivity_of(const OneRun& run, size_t rank, size_t i
 std::vector<NamedValues> parameters_of(const OneRun& run) {
   const std::vector<std::string> names = parameter_names(run);
   std::vector<NamedValues> values;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<Values>& parameters = ranks[rank].final_parameters;
     const std::vector<FinalPart>& parts = ranks[rank].final_parts;

@@ -235,7 +235,7 @@ class LoggedReader {
         stale_names_(stale_names(run)),
         monitored_(monitored_keys(run.preparation.log->ranks.front())),
         with_batch_size_(keys_with_batch_size(scenario_)) {
-    const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+    const ByRank<RankLog>& ranks = run.preparation.log->ranks;
     any_rank_tells_why_ = std::any_of(ranks.begin(), ranks.end(), tells_why);
   }
 
@@ -336,7 +336,7 @@ std::vector<GlobalMetric> logged_metrics(const OneRun& run, const SingleDevice* 
   }
   const LoggedReader reader(run, single_device);
   std::map<std::string, size_t> by_key;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const LoggedKey& logged : ranks[rank].logged) {
       const auto [place, fresh] = by_key.emplace(logged.key, metrics.size());

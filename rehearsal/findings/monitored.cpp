@@ -42,7 +42,7 @@ std::string result_of(const MonitorLog& monitor, const RankLog& log) {
   return rates_text(log);
 }
 
-SiteId logged_at(const std::vector<RankLog>& ranks, const std::string& key) {
+SiteId logged_at(const ByRank<RankLog>& ranks, const std::string& key) {
   for (const RankLog& rank : ranks) {
     for (const LoggedKey& logged : rank.logged) {
       if (logged.key == key) {
@@ -110,7 +110,7 @@ bool is_told_elsewhere(const Finding& finding, const MonitoredDecision& decision
 std::vector<MonitoredDecision> monitored_decisions(const OneRun& run) {
   std::vector<MonitoredDecision> decisions;
   std::map<SiteId, size_t> place;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const MonitorLog& monitor : ranks[rank].monitors) {
       if (monitor.monitor.empty()) {
@@ -163,7 +163,7 @@ std::optional<Finding> of_no_number(const MonitorLog& monitor) {
 
 std::vector<Finding> idle_monitors(const OneRun& run) {
   std::vector<Finding> findings;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   if (!has_ended(run) || ranks.front().epochs == 0) {
     return findings;
   }

@@ -9,7 +9,7 @@ namespace {
 bool is_narrow(DType dtype) { return is_floating(dtype) && size_of(dtype) == 2; }
 
 bool updates_wide_parameters(const OneRun& run) {
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   return std::ranges::any_of(ranks, [](const RankLog& rank) {
     return std::ranges::any_of(rank.final_parameters,
                                [](const Values& each) { return size_of(each.dtype()) > 2; });

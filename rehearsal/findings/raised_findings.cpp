@@ -28,7 +28,7 @@ bool tells_ends_of(const std::vector<Finding>& findings, const RankSet& ranks) {
 
 std::vector<Finding> raised_findings(const OneRun& run, const std::vector<Finding>& known) {
   std::map<std::pair<SiteId, std::string>, RankSet> raised;
-  const std::vector<RankLog>& logs = run.preparation.log->ranks;
+  const ByRank<RankLog>& logs = run.preparation.log->ranks;
   for (size_t rank = 0; rank < run.result.ends.size(); ++rank) {
     const RankEnd& end = run.result.ends[rank];
     const bool told = std::any_of(logs[rank].findings.begin(), logs[rank].findings.end(),

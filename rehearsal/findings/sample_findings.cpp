@@ -19,7 +19,7 @@ struct StageSamples {
 
 StageSamples samples_taken(const OneRun& run, std::string_view stage) {
   std::map<std::pair<int32_t, int64_t>, RankSamples> passes;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const SampleUse& use : ranks[rank].samples) {
       if (use.stage == stage && use.dataloader == 0) {
@@ -27,7 +27,7 @@ StageSamples samples_taken(const OneRun& run, std::string_view stage) {
         RankSamples& pass = passes[{number, use.epoch}];
         pass.rank = number;
         pass.epoch = static_cast<int32_t>(use.epoch);
-        pass.indices = use.samples.list();
+        pass.indices = samples_of_rank(run, rank, use).list();
       }
     }
   }

@@ -96,7 +96,7 @@ Found metric_value(const ResultName& name, const Rehearsal& rehearsal, const Ran
 
 // trainer.checkpoint_callback is the first of them.
 Found best_checkpoint(const Rehearsal& rehearsal, int32_t rank) {
-  const std::vector<RankLog>& ranks = rehearsal.run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = rehearsal.run.preparation.log->ranks;
   const std::vector<CheckpointLog>& checkpoints = ranks[static_cast<size_t>(rank)].checkpoints;
   if (checkpoints.empty()) {
     return NoValue{"there is no ModelCheckpoint"};

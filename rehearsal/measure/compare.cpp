@@ -52,7 +52,7 @@ std::string key_of(const Finding& finding) {
 // Those of ranks that were lost `in` the real run are gone with their processes.
 std::vector<NamedValues> values_of(const OneRun& run, const OneRun& in) {
   std::vector<NamedValues> values = parameters_of(run);
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const auto& [key, value] : ranks[rank].metrics) {
       values.push_back({key, static_cast<int32_t>(rank), Values::of(DType::fp64, {value})});

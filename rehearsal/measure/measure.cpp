@@ -1,6 +1,7 @@
 #include "rehearsal/measure/measure.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "model/strategy/local_model/replica_sites.hpp"
@@ -38,8 +39,7 @@ void count_samples_of(const OneRun& run, Results& results) {
   }
 }
 
-/// By rank.
-using AllSteps = std::vector<std::vector<StepMark>>;
+using AllSteps = ByRank<std::vector<StepMark>>;
 
 // The same step on every rank, where the rank took it.
 RowRange rows_of_step(World world, const std::vector<StepMark>& steps,
@@ -78,22 +78,28 @@ SteadySpan span_of(const std::vector<StepMark>& steps, const std::vector<int64_t
 
 // Of forward and backward, on all ranks. A kernel's row keeps its work.
 double executed_flops(const Journal& journal, const AllSteps& all, const SteadySpan& span) {
-  double flops = 0;
-  for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
-    const std::vector<StepMark>& steps = all[static_cast<size_t>(rank)];
+  std::map<int64_t, size_t> ranks_of_flops;  // the sum is the same whether ranks share journals
+  for (size_t place = 0; place < all.distinct().size(); ++place) {
+    const std::vector<StepMark>& steps = all.distinct()[place];
+    const auto rank = static_cast<int32_t>(all.first_of(place));
     if (span.last >= steps.size()) {
       continue;  // it had fewer batches
     }
+    int64_t flops = 0;
     const RowRange rows{steps[span.first].rows.begin, steps[span.last].rows.end};
     int64_t index = 0;
     journal.lane(rank, 0).for_each([&](const Row& row) {
       const bool of_layer =
           row.row == RowKind::op && row.kind == OpKind::compute &&
           (row.kernel == Kernel::layer_forward || row.kernel == Kernel::layer_backward);
-      flops +=
-          of_layer && index >= rows.begin && index < rows.end ? static_cast<double>(row.bytes) : 0;
+      flops += of_layer && index >= rows.begin && index < rows.end ? row.bytes : 0;
       ++index;
     });
+    ranks_of_flops[flops] += all.ranks_of(place);
+  }
+  double flops = 0;
+  for (const auto& [of_rank, ranks] : ranks_of_flops) {
+    flops += static_cast<double>(of_rank) * static_cast<double>(ranks);
   }
   return flops;
 }
@@ -252,11 +258,13 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
 std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps) {
   std::vector<int64_t> samples(steps, 0);
   int64_t total = 0;
-  for (const RankLog& rank : log.ranks) {
+  for (size_t place = 0; place < log.ranks.distinct().size(); ++place) {
+    const RankLog& rank = log.ranks.distinct()[place];
+    const auto ranks = static_cast<int64_t>(log.ranks.ranks_of(place));
     for (size_t step = 0; step < rank.samples_of_steps.size(); ++step) {
-      total += rank.samples_of_steps[step];
+      total += rank.samples_of_steps[step] * ranks;
       if (step < steps) {
-        samples[step] += rank.samples_of_steps[step];
+        samples[step] += rank.samples_of_steps[step] * ranks;
       }
     }
   }
@@ -346,9 +354,11 @@ Results measure(const OneRun& run) {
   if (result.journal == nullptr) {
     return results;
   }
-  AllSteps all;
-  for (int32_t rank = 0; rank < result.journal->ranks(); ++rank) {
-    all.push_back(steps_of(*result.journal, rank));
+  const std::shared_ptr<const RankClasses>& classes = run.preparation.options.classes;
+  const auto ranks = static_cast<size_t>(result.journal->ranks());
+  AllSteps all(ranks, classes);
+  for (size_t place = 0; place < all.distinct().size(); ++place) {
+    all.distinct()[place] = steps_of(*result.journal, static_cast<int32_t>(all.first_of(place)));
   }
   const std::vector<StepMark>& steps = all.front();
   prediction.steps = 0;
@@ -364,9 +374,12 @@ Results measure(const OneRun& run) {
     prediction.breakdown = breakdown_of(*result.journal, 0, {}, result.total_time);
   }
   const std::optional<size_t> counted = counted_step(run.world, steps, samples);
-  for (int32_t rank = 0; rank < result.journal->ranks(); ++rank) {
-    RankResults& own = results.ranks.emplace_back();
-    const auto& devices = result.memory[static_cast<size_t>(rank)];
+  results.ranks = ByRank<RankResults>(ranks, classes);
+  for (size_t place = 0; place < results.ranks.distinct().size(); ++place) {
+    const size_t at = results.ranks.first_of(place);
+    const auto rank = static_cast<int32_t>(at);
+    RankResults& own = results.ranks.distinct()[place];
+    const auto& devices = result.memory[at];
     if (const auto host = devices.find(host_device); host != devices.end()) {
       own.host_peak = host->second.peak;
     }
@@ -377,11 +390,12 @@ Results measure(const OneRun& run) {
       own.memory = *memory;
     }
     own.transfers = transfers_of(*result.journal, rank,
-                                 rows_of_step(run.world, all[static_cast<size_t>(rank)], counted));
+                                 rows_of_step(run.world, all[at], counted));
     own.reserve = reserve_of(run, rank).total();
-    own.movements = run.preparation.log->ranks[static_cast<size_t>(rank)].transfers;
-    own.metrics = run.preparation.log->ranks[static_cast<size_t>(rank)].metrics;
-    own.checkpoint_bytes = run.preparation.log->ranks[static_cast<size_t>(rank)].checkpoint_bytes;
+    const RankLog& log = run.preparation.log->ranks[at];
+    own.movements = log.transfers;
+    own.metrics = log.metrics;
+    own.checkpoint_bytes = log.checkpoint_bytes;
   }
   count_samples_of(run, results);
   return results;

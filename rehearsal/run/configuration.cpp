@@ -44,20 +44,67 @@ std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stag
   return loader->samples->value;
 }
 
+UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use) {
+  const RankClasses* const classes = run.preparation.options.classes.get();
+  const bool has_run =
+      classes == nullptr || static_cast<size_t>(classes->first(classes->of(rank))) == rank;
+  return has_run ? use.samples : use.samples.of_replica(static_cast<int64_t>(rank));
+}
+
+namespace {
+
+// Of replicas that take turns nothing needs to be listed: positions below the number of samples are
+// used once, and those beyond it begin again where each replica has used its first.
+std::optional<SampleCounts> counts_of_turns(const OneRun& run, std::string_view stage,
+                                            int64_t epoch, int64_t samples) {
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
+  const auto world = static_cast<int64_t>(ranks.size());
+  int64_t used = 0;
+  int64_t seen = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto is_asked = [&](const SampleUse& use) {
+      return use.stage == stage && use.epoch == epoch && use.dataloader == 0;
+    };
+    const std::vector<SampleUse>& uses = ranks[rank].samples;
+    const auto use = std::ranges::find_if(uses, is_asked);
+    if (use == uses.end() || std::any_of(use + 1, uses.end(), is_asked)) {
+      return std::nullopt;
+    }
+    const std::optional<Sampler::Options> turns = use->samples.turns();
+    const int64_t size = use->samples.size();
+    if (!turns || turns->replicas != world || turns->samples != samples || size < 1 ||
+        run.preparation.data_parallel_size != world) {
+      return std::nullopt;
+    }
+    const int64_t before = std::max<int64_t>(0, samples - static_cast<int64_t>(rank));
+    used += size;
+    seen += std::min(size, (before + world - 1) / world);
+  }
+  return SampleCounts{.repeated = used - seen, .missed = samples - seen};
+}
+
+}  // namespace
+
 std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage,
                                           int64_t epoch) {
+  const std::optional<int64_t> samples = samples_of_stage(run, stage);
+  if (!samples) {
+    return std::nullopt;
+  }
+  if (const std::optional<SampleCounts> counts = counts_of_turns(run, stage, epoch, *samples)) {
+    return counts;
+  }
   std::vector<RankSamples> taken;
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const SampleUse& use : ranks[rank].samples) {
       if (use.stage == stage && use.epoch == epoch && use.dataloader == 0) {
-        taken.push_back({static_cast<int32_t>(rank), 0, use.samples.list_unshuffled()});
+        taken.push_back({static_cast<int32_t>(rank), 0,
+                         samples_of_rank(run, rank, use).list_unshuffled()});
       }
     }
   }
-  const std::optional<int64_t> samples = samples_of_stage(run, stage);
-  return taken.empty() || !samples ? std::nullopt
-                                   : std::optional(count_samples(taken, 0, *samples));
+  return taken.empty() ? std::nullopt : std::optional(count_samples(taken, 0, *samples));
 }
 
 std::optional<SampleCounts> last_sample_counts(const OneRun& run, std::string_view stage) {

@@ -19,6 +19,8 @@ std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stag
 
 /// How often the ranks took the samples of a stage's first loader in an epoch; nothing where they
 /// took none, or have batches of their own.
+/// What a rank used in a pass of its own: a rank for which another ran has its own samples.
+UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use);
 std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage, int64_t epoch);
 
 /// Like sample_counts, for the last epoch of an evaluation.

@@ -20,6 +20,11 @@ namespace lockstep::cli {
 
 namespace {
 
+bool is_drawn(const Schedule& schedule) {
+  return schedule.tie_seed || schedule.sources_last || !schedule.sources.empty() ||
+         !schedule.free_choices.empty() || schedule.other_choices != 0;
+}
+
 WorldAbilities abilities_of(const RunRequest& request) {
   WorldAbilities abilities;
   abilities.faults = every_fault();
@@ -27,6 +32,8 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.computes_layers = request.world == World::processes;
   abilities.repeats_operations = request.repeats_processes;
   abilities.arithmetic = request.arithmetic;
+  abilities.runs_classes = request.world == World::simulated && request.runs_classes &&
+                           !is_drawn(request.schedule) && request.replay == nullptr;
   abilities.attempt = request.attempt;
   abilities.stands_for = request.stands_for;
   abilities.joins_evaluation = request.joins_evaluation;
@@ -111,11 +118,8 @@ std::string text_of_exceeded(const ValueMemory& budget, const Sites& sites) {
 // What strikes at a time of its own, and an order that is drawn, differ from period to period.
 bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
                    const RunRequest& request, const FaultPlan& faults) {
-  const Schedule& schedule = request.schedule;
-  const bool is_drawn = schedule.tie_seed || schedule.sources_last || !schedule.sources.empty() ||
-                        !schedule.free_choices.empty() || schedule.other_choices != 0;
   const RunOptions& options = run.preparation.options;
-  return !is_drawn && faults.expected.empty() && faults.stragglers.empty() &&
+  return !is_drawn(request.schedule) && faults.expected.empty() && faults.stragglers.empty() &&
          faults.lost_ranks.empty() && simulation.link_faults.empty() &&
          simulation.observer == nullptr && options.faults.empty() && !options.check &&
          options.replay == nullptr && request.replay == nullptr;
@@ -226,7 +230,7 @@ std::string limit_reached(const OneRun& run, const Exploration& exploration) {
       return deadline->reason();
     }
   }
-  const std::vector<RankLog>& ranks = run.preparation.log->ranks;
+  const ByRank<RankLog>& ranks = run.preparation.log->ranks;
   const auto stopped = std::find_if(
       ranks.begin(), ranks.end(), [](const RankLog& rank) { return rank.statement_limit_reached; });
   if (stopped == ranks.end()) {
@@ -323,7 +327,9 @@ bool refuse_overflow(OneRun& run, const Scenario& scenario) {
 
 }  // namespace
 
-OneRun run_once(const Scenario& scenario, const RunRequest& request) {
+namespace {
+
+OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request) {
   OneRun run;
   run.world = request.world;
   run.attempt = request.attempt;
@@ -376,6 +382,26 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
     run.result.journal->stream_names = run.preparation.stream_names;
   }
   return run;
+}
+
+// Ranks that did the same up to where a run went wrong are told apart by what went wrong.
+bool needs_all_ranks(const OneRun& run) {
+  const auto has_ended = [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; };
+  return run.ran && run.preparation.options.classes != nullptr && run.undecided.empty() &&
+         (!run.result.ranks_differ.empty() || run.result.hung ||
+          !std::ranges::all_of(run.result.ends.distinct(), has_ended));
+}
+
+}  // namespace
+
+OneRun run_once(const Scenario& scenario, const RunRequest& request) {
+  OneRun run = run_as_prepared(scenario, request);
+  if (!needs_all_ranks(run)) {
+    return run;
+  }
+  RunRequest of_all = request;
+  of_all.runs_classes = false;
+  return run_as_prepared(scenario, of_all);
 }
 
 }  // namespace lockstep::cli

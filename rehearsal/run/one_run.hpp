@@ -36,6 +36,7 @@ struct RunRequest {
   bool repeats_processes = false;
   Attempt attempt{};       ///< of an elastic launcher
   int32_t stands_for = 1;  ///< one device, in place of so many ranks
+  bool runs_classes = true;  ///< simulated: one rank may run for all that do the same
   /// The one device evaluates every sample as often as the ranks do that it stands for.
   bool joins_evaluation = false;
   /// The one device clips so where the program asks for nothing else: as the strategy of those

@@ -206,6 +206,9 @@ Table<VerifySpec> verify_table() {
           field<&VerifySpec::all_steps>(
               {"all_steps", "false",
                "true: simulate every step, also those that repeat earlier ones exactly"}),
+          field<&VerifySpec::all_ranks>(
+              {"all_ranks", "false",
+               "true: simulate every rank, also those that do exactly what others do"}),
           field<&VerifySpec::ignore, IgnoreForm>(
               {"ignore", "{}", "still printed, but not a failure"}),
       }};

@@ -298,6 +298,12 @@ StrategyEntry distributed_data_parallel() {
   entry.class_name = "DDPStrategy";
   entry.traits.wraps_in_ddp = true;
   entry.traits.holds_whole_state = true;
+  entry.kind_of_rank = [](const TrainingPlan& plan, const StrategyArguments&, const Place& place) {
+    const bool is_whole = std::ranges::all_of(plan.optimizers, [](const OptimizerPlan& optimizer) {
+      return optimizer.sharding == OptimizerPlan::Sharding::none;
+    });
+    return is_whole ? 0 : int64_t{place.rank.value};
+  };
   entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
   for (const std::string_view step : ddp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});

@@ -96,6 +96,21 @@ int64_t RankBatches::samples_of(int64_t batches) const {
   return samples;
 }
 
+RankBatches RankBatches::of_replica(int64_t index) const {
+  RankBatches other = *this;
+  other.index_ = index;
+  if (samplers_.size() == 1) {
+    other.samplers_.front() = samplers_.front().of_replica(index);
+  }
+  return other;
+}
+
+std::optional<Sampler::Options> RankBatches::turns() const {
+  return samplers_.size() == 1 && samplers_.front().takes_turns()
+             ? std::optional(samplers_.front().options())
+             : std::nullopt;
+}
+
 Batch RankBatches::at(int64_t number) const {
   Batch batch;
   batch.given = given_.get();

@@ -63,6 +63,10 @@ class RankBatches {
   /// Of the first `batches`; `shuffled`: in their order, else as the sampler numbers them.
   std::vector<int64_t> list(int64_t batches, bool shuffled) const;
   int64_t samples_of(int64_t batches) const;
+  /// Those of another replica, of its own sampler alone.
+  RankBatches of_replica(int64_t index) const;
+  /// How replicas that take turns share the samples; nothing: they do not.
+  std::optional<Sampler::Options> turns() const;
 
  private:
   void add_samples(const Sampler& sampler, int64_t number, Batch& batch) const;

@@ -42,6 +42,12 @@ Sampler::Sampler(const Options& options) : options_(options) {
   size_ = size_ < 0 ? 0 : size_;
 }
 
+Sampler Sampler::of_replica(int64_t index) const {
+  Options options = options_;
+  options.index = options_.division == Division::whole ? options_.index : index;
+  return Sampler(options);
+}
+
 int64_t Sampler::position(int64_t k) const {
   return options_.division == Division::whole
              ? k

@@ -14,4 +14,16 @@ std::vector<int64_t> UsedSamples::list_unshuffled() const {
   return batches_ ? batches_->list(count_, false) : listed_;
 }
 
+UsedSamples UsedSamples::of_replica(int64_t index) const {
+  UsedSamples other = *this;
+  if (other.batches_) {
+    other.batches_ = batches_->of_replica(index);
+  }
+  return other;
+}
+
+std::optional<Sampler::Options> UsedSamples::turns() const {
+  return batches_ ? batches_->turns() : std::nullopt;
+}
+
 }  // namespace lockstep

@@ -21,6 +21,12 @@ class UsedSamples {
   /// The same samples of all ranks together as `list` gives, in an order of their own: it takes
   /// less time where the epoch was shuffled.
   std::vector<int64_t> list_unshuffled() const;
+  /// What another replica used that took as many batches by the same rule; where samples are
+  /// listed, the same.
+  UsedSamples of_replica(int64_t index) const;
+  /// How replicas that take turns share the samples, of which this one used the first `size`;
+  /// nothing: samples are listed, or shared otherwise.
+  std::optional<Sampler::Options> turns() const;
 
  private:
   std::vector<int64_t> listed_;

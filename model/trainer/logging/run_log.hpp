@@ -17,6 +17,7 @@
 #include "model/strategy/staleness.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
+#include "model/program/by_rank.hpp"
 #include "model/trainer/data/used_samples.hpp"
 #include "model/trainer/loop/weight_update.hpp"
 
@@ -157,8 +158,10 @@ struct RankLog {
 
 /// One entry per rank. A rank writes only its own, so ranks may be threads.
 struct RunLog {
-  explicit RunLog(int32_t world_size) : ranks(static_cast<size_t>(world_size)) {}
-  std::vector<RankLog> ranks;
+  /// `classes`: of ranks that share an entry, which one of them writes; null: each has its own.
+  explicit RunLog(int32_t world_size, std::shared_ptr<const RankClasses> classes = nullptr)
+      : ranks(static_cast<size_t>(world_size), std::move(classes)) {}
+  ByRank<RankLog> ranks;
 };
 
 /// Leaves the program as Python's SystemExit does: no `except` of the user's catches it.

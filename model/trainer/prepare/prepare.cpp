@@ -192,7 +192,8 @@ ProgramSettings prepare_common(Preparation& preparation) {
   return settings;
 }
 
-void prepare_bare(Preparation& preparation, const ProgramSettings& settings) {
+void prepare_bare(Preparation& preparation, const ProgramSettings& settings,
+                  const WorldAbilities& world) {
   const ClusterSpec& cluster = *preparation.scenario->cluster;
   RunOptions& options = preparation.options;
   if (cluster.ranks->value < 1 || cluster.ranks->value > maximum_ranks) {
@@ -209,7 +210,8 @@ void prepare_bare(Preparation& preparation, const ProgramSettings& settings) {
   const int64_t nodes = value_or(cluster.nodes, int64_t{1});
   const int64_t per_node = (cluster.ranks->value + nodes - 1) / std::max<int64_t>(nodes, 1);
   options.ranks_per_node = static_cast<int32_t>(value_or(cluster.gpus, per_node));
-  preparation.log = std::make_shared<RunLog>(options.world_size);
+  options.classes = classes_of_bare_ranks(preparation, world);
+  preparation.log = std::make_shared<RunLog>(options.world_size, options.classes);
   auto program = std::make_shared<BareProgram>();
   program->scenario = preparation.scenario;
   program->settings = settings;
@@ -243,7 +245,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
     preparation.sites.merge(sites_of(*scenario.program));
   }
   if (scenario.is_bare_program()) {
-    prepare_bare(preparation, settings);
+    prepare_bare(preparation, settings, world);
   } else {
     check_combinations(preparation);
     check_objects(preparation);

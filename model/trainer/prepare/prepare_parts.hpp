@@ -20,7 +20,8 @@ std::optional<Version> version_asked(const Scenario& scenario, std::string_view 
 /// Prepares what bare programs and trainers share: backend, versions, seed, streams.
 ProgramSettings prepare_common(Preparation& preparation);
 /// World size and program of a bare program.
-void prepare_bare(Preparation& preparation, const ProgramSettings& settings);
+void prepare_bare(Preparation& preparation, const ProgramSettings& settings,
+                  const WorldAbilities& world);
 /// Prepares a scenario with a trainer.
 void prepare_training(Preparation& preparation, const ProgramSettings& settings,
                       const StrategyRegistry& registry, const WorldAbilities& world);
@@ -81,6 +82,16 @@ Repetition repetition_of(const TrainingProgram& program);
 /// Whether the operations of the training may depend on losses, outputs, or what was communicated:
 /// a statement or callback looks at values. False is a proof, true is none.
 bool values_decide(const TrainingProgram& program);
+/// The same of a program's statements alone.
+bool is_decided_by_values(const ProgramSpec& program);
+/// Ranks that do the same whatever happens, where nothing depends on values and the scenario says by
+/// what ranks differ; needs all of the above. Null: each may do something else.
+std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparation,
+                                                    const StrategyEntry& entry,
+                                                    const TrainingProgram& program,
+                                                    const WorldAbilities& world);
+std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& preparation,
+                                                         const WorldAbilities& world);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.
 void prepare_metrics(Preparation& preparation, TrainingProgram& program);
 

@@ -191,6 +191,8 @@ std::string varying_callback(const TrainingProgram& program) {
   return "";
 }
 
+}  // namespace
+
 bool is_decided_by_values(const ProgramSpec& program) {
   const NamesOfProgram names(program, names_without_values());
   bool decided = false;
@@ -202,8 +204,6 @@ bool is_decided_by_values(const ProgramSpec& program) {
   });
   return decided;
 }
-
-}  // namespace
 
 bool values_decide(const TrainingProgram& program) {
   return !varying_callback(program).empty() ||

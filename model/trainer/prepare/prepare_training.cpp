@@ -375,7 +375,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   preparation.network = program->network;
   preparation.plan = program->plan;
   preparation.lightning = program->trainer.lightning;
-  preparation.log = std::make_shared<RunLog>(options.world_size);
+  options.classes = classes_of_ranks(preparation, *entry, *program, world);
+  preparation.log = std::make_shared<RunLog>(options.world_size, options.classes);
   program->log = preparation.log;
   preparation.program = training_program(program);
 }

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "model/core/ensure.hpp"
+
+namespace lockstep {
+
+/// A partition of the ranks of a world into classes that do the same: what one of a class does, all
+/// of it do at the same time. Classes are numbered in the order of their first ranks, each of which
+/// stands for its class.
+class RankClasses {
+ public:
+  /// `class_of_rank`: by rank, numbered as above; at least one rank.
+  explicit RankClasses(std::vector<uint32_t> class_of_rank)
+      : class_of_rank_(std::move(class_of_rank)) {
+    for (size_t rank = 0; rank < class_of_rank_.size(); ++rank) {
+      const size_t number = class_of_rank_[rank];
+      ensure(number <= first_.size(), "classes are numbered in the order of their first ranks");
+      if (number == first_.size()) {
+        first_.push_back(static_cast<int32_t>(rank));
+        ranks_in_.push_back(0);
+      }
+      ++ranks_in_[number];
+    }
+  }
+
+  size_t ranks() const { return class_of_rank_.size(); }
+  size_t size() const { return first_.size(); }
+  size_t of(size_t rank) const { return class_of_rank_[rank]; }
+  /// The rank that stands for a class.
+  int32_t first(size_t number) const { return first_[number]; }
+  size_t ranks_in(size_t number) const { return ranks_in_[number]; }
+
+ private:
+  std::vector<uint32_t> class_of_rank_;
+  std::vector<int32_t> first_;
+  std::vector<size_t> ranks_in_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,197 @@
+// Which ranks do the same, as far as the scenario says: a simulation runs one of each such class.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/expression/evaluate.hpp"
+#include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/user_program/rank_names.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr auto names_of_places =
+    std::to_array<std::string_view>({"rank", "local_rank", "node_rank", "is_global_zero"});
+
+bool names_place(const Expression& expression) {
+  return std::ranges::any_of(expression.names(), [](const std::string& name) {
+    return std::ranges::find(names_of_places, name) != names_of_places.end();
+  });
+}
+
+/// The names of a rank's place, and no others.
+class PlaceNames final : public Environment {
+ public:
+  explicit PlaceNames(const Place& place) : place_(place) {}
+  std::optional<Value> lookup(std::string_view name) override { return name_of_rank(name, place_); }
+  double random(const SourcePlace&) override { return 0; }
+  bool unknown(const SourcePlace&) override { return false; }
+
+ private:
+  const Place& place_;
+};
+
+/// What ranks may differ by.
+class Differences {
+ public:
+  /// True until something was added that is not known before the run.
+  bool known() const { return known_; }
+  const std::vector<Expression>& expressions() const { return expressions_; }
+
+  void add(const Expression& expression) {
+    if (expression.uses_random() || expression.uses_unknown()) {
+      known_ = false;
+    } else if (names_place(expression)) {
+      known_ = known_ && depends_on_place_alone(expression);
+      expressions_.push_back(expression);
+    }
+  }
+  void add(const std::optional<Expression>& expression) {
+    if (expression) {
+      add(*expression);
+    }
+  }
+
+ private:
+  static bool depends_on_place_alone(const Expression& expression) {
+    PlaceNames names((Place()));
+    return std::ranges::all_of(expression.names(), [&](const std::string& name) {
+      return names.lookup(name).has_value();
+    });
+  }
+
+  bool known_ = true;
+  std::vector<Expression> expressions_;
+};
+
+/// What makes ranks of different classes; of the same class it is the same.
+using Signature = std::vector<std::string>;
+
+std::optional<Signature> signature_of(const std::vector<Expression>& expressions,
+                                      const Place& place) {
+  Signature signature;
+  PlaceNames names(place);
+  try {
+    for (const Expression& expression : expressions) {
+      signature.push_back(text_of(evaluate(expression, names)));
+    }
+  } catch (const EvaluationError&) {
+    return std::nullopt;  // the run says so, with the rank
+  }
+  return signature;
+}
+
+/// Where a rank stands in the machine, as far as ranks may differ by it: the first node has rank 0
+/// and whatever else is singular. Ranks of a machine without nodes all stand alike.
+int32_t standing_of(const Place& place, bool has_nodes) {
+  if (!has_nodes) {
+    return place.rank.value == 0 ? 0 : 1;
+  }
+  return place.local_rank + (place.node == 0 ? 0 : place.local_world_size);
+}
+
+std::shared_ptr<const RankClasses> classes_by(const Preparation& preparation, bool has_nodes,
+                                              const std::vector<Expression>& expressions,
+                                              const std::function<int64_t(const Place&)>& kind) {
+  const RunOptions& options = preparation.options;
+  std::map<std::tuple<int32_t, int64_t, Signature>, uint32_t> known;
+  std::vector<uint32_t> class_of_rank;
+  class_of_rank.reserve(static_cast<size_t>(options.world_size));
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    const Place place = place_of(options, rank);
+    std::optional<Signature> signature = signature_of(expressions, place);
+    if (!signature || std::ssize(known) > options.world_size / 2) {
+      return nullptr;
+    }
+    const auto number = static_cast<uint32_t>(known.size());
+    const auto [found, fresh] = known.try_emplace(
+        {standing_of(place, has_nodes), kind ? kind(place) : 0, std::move(*signature)}, number);
+    class_of_rank.push_back(found->second);
+  }
+  return std::make_shared<const RankClasses>(std::move(class_of_rank));
+}
+
+void add_program(const ProgramSpec& program, Differences& differences) {
+  for_each_statement(program, [&](const Statement& statement) {
+    for_each_expression(statement,
+                        [&](const Expression& expression) { differences.add(expression); });
+  });
+}
+
+bool may_have_classes(const Preparation& preparation, const WorldAbilities& world) {
+  const Scenario& scenario = *preparation.scenario;
+  const RunOptions& options = preparation.options;
+  const bool asked_for_all = scenario.verify && value_or(scenario.verify->all_ranks, false);
+  return world.runs_classes && !asked_for_all && scenario.faults.empty() && !options.numerics &&
+         !preparation.values_decide && !world.attempt.store && world.attempt.nodes.empty() &&
+         options.world_size > 2;
+}
+
+// Its samples are the same values on every rank, unless they name it; what is drawn for a loss that
+// nobody computes differs, and decides nothing.
+bool gives_values(const LoaderSettings& loader) {
+  return loader.columns != nullptr &&
+         (loader.columns->is_given("loss") || loader.columns->is_given("output"));
+}
+
+bool takes_parts_of_one_size(const LoaderSettings& loader) {
+  return loader.batches || (loader.sampler != SamplerKind::unrepeated);
+}
+
+}  // namespace
+
+std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparation,
+                                                    const StrategyEntry& entry,
+                                                    const TrainingProgram& program,
+                                                    const WorldAbilities& world) {
+  const RunOptions& options = preparation.options;
+  const int32_t per_node = options.ranks_per_node;
+  const bool has_nodes = per_node > 0 && options.world_size % per_node == 0;
+  if (!may_have_classes(preparation, world) || !entry.kind_of_rank || entry.membership ||
+      !has_nodes || options.world_size / per_node < 3 || program.store || program.saved) {
+    return nullptr;
+  }
+  Differences differences;
+  for (const auto* loaders :
+       {&program.train, &program.validation, &program.test, &program.predict}) {
+    for (const LoaderSettings& loader : *loaders) {
+      if (gives_values(loader) || !takes_parts_of_one_size(loader)) {
+        return nullptr;
+      }
+      differences.add(loader.batches);
+      differences.add(loader.batch_size_of_rank);
+    }
+  }
+  if (!program.predict.empty()) {
+    return nullptr;  // its sampler gives some ranks a sample more
+  }
+  if (preparation.scenario->program) {
+    add_program(*preparation.scenario->program, differences);
+  }
+  if (!differences.known()) {
+    return nullptr;
+  }
+  return classes_by(preparation, true, differences.expressions(), [&](const Place& place) {
+    return entry.kind_of_rank(program.plan, program.strategy_arguments, place);
+  });
+}
+
+std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& preparation,
+                                                         const WorldAbilities& world) {
+  const ClusterSpec& cluster = *preparation.scenario->cluster;
+  const bool has_nodes = cluster.preset || cluster.nodes || cluster.gpus;
+  Differences differences;
+  add_program(*preparation.scenario->program, differences);
+  const bool is_decided = is_decided_by_values(*preparation.scenario->program);
+  if (!may_have_classes(preparation, world) || has_nodes || is_decided || !differences.known()) {
+    return nullptr;
+  }
+  return classes_by(preparation, false, differences.expressions(), nullptr);
+}
+
+}  // namespace lockstep
