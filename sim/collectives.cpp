@@ -96,8 +96,7 @@ bool Engine::amounts_fit(const CallSlot& here, const std::vector<int32_t>& membe
   return true;
 }
 
-std::vector<uint32_t> Engine::parts_by_member(uint32_t first,
-                                              const std::vector<int32_t>& members) {
+std::vector<uint32_t> Engine::parts_by_member(uint32_t first, const std::vector<int32_t>& members) {
   std::vector<uint32_t> by_member(members.size());
   if (options_.classes == nullptr) {
     for (uint32_t index = first; index != no_index; index = parts_[index].next) {
@@ -297,8 +296,8 @@ void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communica
     expect_whole_classes(own.members);
     RankState& rank = ranks[part.rank];
     rank.groups.resize(std::max(rank.groups.size(), number + 1));
-    rank.groups[number] = {communicator_of(own.key, own.members),
-                           own.member_of(members[member]), 0};
+    rank.groups[number] = {communicator_of(own.key, own.members), own.member_of(members[member]),
+                           0};
   }
 }
 

@@ -68,8 +68,7 @@ void Engine::run(const ProgramOfRank& program) {
   for (RankState& rank : ranks) {
     start_lane(rank, program(rank.stack->rank()));
   }
-  for (uint64_t handled = 1; !must_stop(simulation_, handled) && ranks_differ_.empty();
-       ++handled) {
+  for (uint64_t handled = 1; !must_stop(simulation_, handled) && ranks_differ_.empty(); ++handled) {
     if (!events_.empty()) {
       handle(events_.pop());
     } else if (simulation_.any_source_last && match_held_receiver()) {

@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -64,7 +64,7 @@ class WorldGivenUp final : public std::runtime_error {
 
 /// The k-th call of one communicator.
 struct CallSlot {
-  size_t arrived = 0;            ///< members, those that others stand for included
+  size_t arrived = 0;           ///< members, those that others stand for included
   uint32_t members = no_index;  ///< list of parts
   Time latest{};
 };

@@ -13,8 +13,7 @@ Lane& Engine::start_lane(RankState& rank, Program program) {
   LaneState& lane = *rank.lanes.back();
   lane.host = rank.running != nullptr ? rank.running->host : now_;
   lane.waiting = true;
-  push(lane.host, EventKind::lane, uint64_t{rank.index} << lane_bits | number,
-       lane.generation);
+  push(lane.host, EventKind::lane, uint64_t{rank.index} << lane_bits | number, lane.generation);
   return lane.lane;
 }
 

@@ -123,8 +123,7 @@ bool Engine::is_cycle(int32_t level, int64_t periods, const KnownState& before,
     const int64_t ended = rank.place.rank.value == 0 ? 0 : 1;
     // Both cycles that are compared lie in the loop that the rank is in.
     const int64_t begun = loop.periods - loop.before_alike;
-    bool same =
-        begun > 2 * periods && before.periods[rank.index] + periods == loop.periods;
+    bool same = begun > 2 * periods && before.periods[rank.index] + periods == loop.periods;
     for (int64_t ago = ended;
          same && ago < ended + periods && ago + periods < std::ssize(loop.last); ++ago) {
       same = loop.ago(ago).submitted == loop.ago(ago + periods).submitted;

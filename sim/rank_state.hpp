@@ -24,7 +24,7 @@ struct LaneState {
 
   Lane lane;
   uint32_t rank_index;  ///< RankState::index
-  Time host{};  ///< the thread's own clock; runs ahead of the device
+  Time host{};          ///< the thread's own clock; runs ahead of the device
   TicketRing tickets;
 
   // What it waits for, while it waits.
@@ -100,7 +100,7 @@ struct SkippedTime {
 /// Everything of one rank.
 struct RankState {
   Place place;
-  uint32_t index = 0;   ///< in Engine::ranks
+  uint32_t index = 0;       ///< in Engine::ranks
   uint32_t stands_for = 1;  ///< ranks, this one included
   std::unique_ptr<SimPort> port;
   std::unique_ptr<RankStack> stack;

@@ -29,7 +29,8 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
                    const ProgramOfRank& program) {
   RunResult result;
   if (options.record) {
-    result.journal = std::make_unique<Journal>(options.world_size, options.journal, options.classes);
+    result.journal =
+        std::make_unique<Journal>(options.world_size, options.journal, options.classes);
   }
   Engine engine(options, simulation, result.journal.get());
   engine.run(program);

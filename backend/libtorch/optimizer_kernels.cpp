@@ -1,10 +1,10 @@
 #include "backend/libtorch/optimizer_kernels.hpp"
 
-#include <memory>
 #include <ATen/ATen.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
+#include <memory>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "io/expression/lexer.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <array>
 #include <charconv>

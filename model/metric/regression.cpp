@@ -1,7 +1,7 @@
 #include "model/metric/regression.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "model/metric/torchmetrics_names.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <array>
 

@@ -1,7 +1,7 @@
 #include "model/metric/variance_scores.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <cmath>
 #include <limits>

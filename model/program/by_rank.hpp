@@ -77,7 +77,9 @@ class ByRank {
   std::span<const T> distinct() const { return values_; }
   std::span<T> distinct() { return values_; }
   /// How many ranks share the value at this place of `distinct`.
-  size_t ranks_of(size_t place) const { return classes_ == nullptr ? 1 : classes_->ranks_in(place); }
+  size_t ranks_of(size_t place) const {
+    return classes_ == nullptr ? 1 : classes_->ranks_in(place);
+  }
   /// The first of them.
   size_t first_of(size_t place) const {
     return classes_ == nullptr ? place : static_cast<size_t>(classes_->first(place));

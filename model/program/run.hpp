@@ -90,7 +90,7 @@ struct RunResult {
   /// use; absent: nobody counted. Empty: nobody did on any rank.
   ByRank<std::optional<Bytes>> tensor_peak;
   ByRank<UpdateSensitivities> sensitivities;  ///< empty where nobody noted them
-  int64_t operations = 0;  ///< submitted, over all ranks
+  int64_t operations = 0;                     ///< submitted, over all ranks
   /// Why the classes of RunOptions do not hold, so that nothing here is an answer; empty: they do.
   std::string ranks_differ;
   /// Faults that took effect: PlannedFault::number (or the world's own fault's) and rank; -1: none.

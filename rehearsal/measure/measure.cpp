@@ -389,8 +389,7 @@ Results measure(const OneRun& run) {
     if (const DeviceMemory* memory = fullest(devices)) {
       own.memory = *memory;
     }
-    own.transfers = transfers_of(*result.journal, rank,
-                                 rows_of_step(run.world, all[at], counted));
+    own.transfers = transfers_of(*result.journal, rank, rows_of_step(run.world, all[at], counted));
     own.reserve = reserve_of(run, rank).total();
     const RankLog& log = run.preparation.log->ranks[at];
     own.movements = log.transfers;

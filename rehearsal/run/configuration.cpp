@@ -99,8 +99,8 @@ std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view st
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const SampleUse& use : ranks[rank].samples) {
       if (use.stage == stage && use.epoch == epoch && use.dataloader == 0) {
-        taken.push_back({static_cast<int32_t>(rank), 0,
-                         samples_of_rank(run, rank, use).list_unshuffled()});
+        taken.push_back(
+            {static_cast<int32_t>(rank), 0, samples_of_rank(run, rank, use).list_unshuffled()});
       }
     }
   }

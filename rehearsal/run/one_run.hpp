@@ -34,8 +34,8 @@ struct RunRequest {
   DeviceRequest device{};           ///< of World::processes
   /// Simulated: the operations of World::processes, which computes layers of every kind.
   bool repeats_processes = false;
-  Attempt attempt{};       ///< of an elastic launcher
-  int32_t stands_for = 1;  ///< one device, in place of so many ranks
+  Attempt attempt{};         ///< of an elastic launcher
+  int32_t stands_for = 1;    ///< one device, in place of so many ranks
   bool runs_classes = true;  ///< simulated: one rank may run for all that do the same
   /// The one device evaluates every sample as often as the ranks do that it stands for.
   bool joins_evaluation = false;

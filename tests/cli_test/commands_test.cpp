@@ -1,6 +1,6 @@
 // The commands as a shell and a CI see them.
-#include <map>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli_test/program.hpp"

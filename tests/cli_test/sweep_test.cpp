@@ -1,7 +1,7 @@
 // `lockstep sweep` as a user runs it: each row against `lockstep run` of the same case, shards as
 // processes of which one is killed, and bad input.
-#include <map>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli_test/program.hpp"

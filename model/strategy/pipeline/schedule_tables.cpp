@@ -1,10 +1,10 @@
 #include "model/strategy/pipeline/schedule_tables.hpp"
 
-#include <utility>
 #include <algorithm>
 #include <array>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "model/core/ensure.hpp"
 

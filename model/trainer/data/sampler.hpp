@@ -33,7 +33,8 @@ class Sampler {
   int64_t at(int64_t k) const;
   /// The sampler of another replica.
   Sampler of_replica(int64_t index) const;
-  /// Whether replicas take turns: its k-th sample has the position (index + k * replicas) % samples.
+  /// Whether replicas take turns: its k-th sample has the position (index + k * replicas) %
+  /// samples.
   bool takes_turns() const { return options_.division != Division::whole; }
   const Options& options() const { return options_; }
   /// Its number before shuffling, which is a permutation of all samples.

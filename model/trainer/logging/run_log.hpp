@@ -13,11 +13,11 @@
 #include "model/core/failure.hpp"
 #include "model/core/site.hpp"
 #include "model/core/values.hpp"
+#include "model/program/by_rank.hpp"
 #include "model/strategy/known_difference.hpp"
 #include "model/strategy/staleness.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
-#include "model/program/by_rank.hpp"
 #include "model/trainer/data/used_samples.hpp"
 #include "model/trainer/loop/weight_update.hpp"
 

@@ -84,8 +84,8 @@ Repetition repetition_of(const TrainingProgram& program);
 bool values_decide(const TrainingProgram& program);
 /// The same of a program's statements alone.
 bool is_decided_by_values(const ProgramSpec& program);
-/// Ranks that do the same whatever happens, where nothing depends on values and the scenario says by
-/// what ranks differ; needs all of the above. Null: each may do something else.
+/// Ranks that do the same whatever happens, where nothing depends on values and the scenario says
+/// by what ranks differ; needs all of the above. Null: each may do something else.
 std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparation,
                                                     const StrategyEntry& entry,
                                                     const TrainingProgram& program,

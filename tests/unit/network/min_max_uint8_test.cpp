@@ -1,11 +1,11 @@
 // Bagua's codec: bytes worked out by hand, sizes, and how far it may be off.
 #include "model/network/arithmetic/min_max_uint8.hpp"
 
-#include <tuple>
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "model/core/random.hpp"

@@ -1,10 +1,10 @@
 #include "sim/flow_network.hpp"
 
-#include <utility>
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "model/core/random.hpp"
 

@@ -1,7 +1,7 @@
 #include "io/report/journal_file.hpp"
 
-#include <algorithm>
 #include <unistd.h>
+#include <algorithm>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #include "sim/cost/collective_price.hpp"
 
-#include <cmath>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "model/cluster/presets.hpp"
 

@@ -1,5 +1,5 @@
-#include <tuple>
 #include <catch2/catch.hpp>
+#include <tuple>
 
 #include "cli/render/sweep/plot_axis.hpp"
 #include "cli/render/sweep/sweep_plot.hpp"

@@ -1,6 +1,6 @@
 // Keys of a DeepSpeed configuration: what is refused, what is not modelled, and what clips.
-#include <tuple>
 #include <catch2/catch.hpp>
+#include <tuple>
 
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
