@@ -84,6 +84,8 @@ class ByRank {
   size_t first_of(size_t place) const {
     return classes_ == nullptr ? place : static_cast<size_t>(classes_->first(place));
   }
+  /// The first rank that has the same value as this one.
+  size_t first_sharing(size_t rank) const { return first_of(place(rank)); }
 
   /// From here on each of so many ranks has a value of its own; those there were are kept.
   void resize(size_t ranks) {

@@ -19,6 +19,14 @@ Journal::Journal(int32_t ranks, const JournalOptions& options,
   }
 }
 
+std::vector<int32_t> Journal::own_ranks() const {
+  std::vector<int32_t> ranks;
+  for (size_t place = 0; place < lanes_.distinct().size(); ++place) {
+    ranks.push_back(static_cast<int32_t>(lanes_.first_of(place)));
+  }
+  return ranks;
+}
+
 int32_t Journal::lanes(int32_t rank) const {
   return static_cast<int32_t>(lanes_[static_cast<size_t>(rank)].size());
 }

@@ -71,6 +71,12 @@ class Journal {
 
   const JournalOptions& options() const { return options_; }
   int32_t ranks() const { return static_cast<int32_t>(lanes_.size()); }
+  /// Ranks with a journal of their own: all, or the first of each class that shares one.
+  std::vector<int32_t> own_ranks() const;
+  /// The one of these whose journal it is.
+  int32_t own_rank(int32_t rank) const {
+    return static_cast<int32_t>(lanes_.first_sharing(static_cast<size_t>(rank)));
+  }
   int32_t lanes(int32_t rank) const;
   LaneJournal& lane(int32_t rank, LaneId lane);
   const LaneJournal& lane(int32_t rank, int32_t lane) const;

@@ -142,6 +142,19 @@ void hash_calls_of(const Journal& journal, int32_t rank, CommunicatorsByKey& fou
   }
 }
 
+// Ranks that share a journal are in the same groups, and come after the first of them.
+void add_calls_like(int32_t first, int32_t rank, CommunicatorsByKey& found) {
+  for (auto& [key, communicator] : found) {
+    std::vector<MemberCalls>& calls = communicator.calls;
+    const auto same = std::ranges::lower_bound(calls, first, {}, &MemberCalls::rank);
+    if (same != calls.end() && same->rank == first) {
+      MemberCalls own = *same;
+      own.rank = rank;
+      calls.push_back(own);
+    }
+  }
+}
+
 // Members that never made the group take part with no calls at all.
 void add_absent_members(Communicator& communicator) {
   RankSet present;
@@ -214,6 +227,10 @@ std::vector<Communicator> communicators(const Journal& journal) {
   world.label = "world";
   world.members = RankSet::all(journal.ranks());
   for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
+    if (journal.own_rank(rank) != rank) {
+      add_calls_like(journal.own_rank(rank), rank, found);
+      continue;
+    }
     found[0].calls.push_back({rank, true, 0, 0, 0});
     add_groups_of(journal, rank, found, order);
     hash_calls_of(journal, rank, found);

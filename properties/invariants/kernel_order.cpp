@@ -33,7 +33,7 @@ bool is_kernel(const Call& call) { return call.kind != OpKind::new_group; }
 // Whether some rank puts collectives of several groups on several streams. On one stream they wait
 // for each other, and what they wait for is a hang of its own.
 bool uses_several_streams(const Journal& journal) {
-  for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
+  for (const int32_t rank : journal.own_ranks()) {
     std::map<uint32_t, std::set<uint32_t>> groups_of_stream;
     std::set<uint32_t> groups;
     for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {

@@ -34,8 +34,8 @@ bool is_concerned(const Row& row) {
 // Most runs have neither messages nor all_to_all and need no table.
 bool has_parts(const Journal& journal) {
   bool found = false;
-  for (int32_t rank = 0; rank < journal.ranks() && !found; ++rank) {
-    for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+  for (const int32_t rank : journal.own_ranks()) {
+    for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
       journal.lane(rank, lane).for_each([&found](const Row& row) {
         found = found || is_concerned(row);
       });

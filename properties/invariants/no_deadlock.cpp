@@ -295,8 +295,8 @@ Finding lost_message(const RunResult& run, const OperationTable& table, const Ru
 
 bool sends_messages(const Journal& journal) {
   bool found = false;
-  for (int32_t rank = 0; rank < journal.ranks() && !found; ++rank) {
-    for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+  for (const int32_t rank : journal.own_ranks()) {
+    for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
       journal.lane(rank, lane).for_each([&](const Row& row) {
         found = found || (row.row == RowKind::op && is_point_to_point(row.kind));
       });

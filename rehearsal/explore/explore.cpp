@@ -206,7 +206,7 @@ class Explorer {
     }
     const Journal& journal = *run.result.journal;
     lanes_ = false;
-    for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
+    for (const int32_t rank : journal.own_ranks()) {
       lanes_ = lanes_ || journal.lanes(rank) > 1;
     }
     any_source_ = !run.source_alternatives.empty() || waits_for_any(journal);
@@ -244,7 +244,7 @@ class Explorer {
   template <class Wanted>
   static bool has_row(const Journal& journal, const Wanted& wanted) {
     bool found = false;
-    for (int32_t rank = 0; rank < journal.ranks() && !found; ++rank) {
+    for (const int32_t rank : journal.own_ranks()) {
       for (int32_t lane = 0; lane < journal.lanes(rank) && !found; ++lane) {
         journal.lane(rank, lane).for_each([&](const Row& row) { found = found || wanted(row); });
       }

@@ -1,7 +1,9 @@
 #include "rehearsal/findings/sample_findings.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "properties/invariants/every_sample_once.hpp"
 #include "rehearsal/findings/finding_place.hpp"
@@ -65,6 +67,45 @@ void add(const OneRun& run, const std::string& stage, std::vector<Finding> found
   }
 }
 
+std::set<int64_t> epochs_of(const OneRun& run, std::string_view stage) {
+  std::set<int64_t> epochs;
+  for (const RankLog& log : run.preparation.log->ranks.distinct()) {
+    for (const SampleUse& use : log.samples) {
+      if (use.stage == stage && use.dataloader == 0) {
+        epochs.insert(use.epoch);
+      }
+    }
+  }
+  return epochs;
+}
+
+// Known without a list of samples where ranks take turns.
+bool takes_each_once(const OneRun& run, std::string_view stage, int64_t samples) {
+  return std::ranges::all_of(epochs_of(run, stage), [&](int64_t epoch) {
+    const std::optional<SampleCounts> counts = counts_of_turns(run, stage, epoch, samples);
+    return counts && counts->repeated == 0 && counts->missed == 0;
+  });
+}
+
+// Likewise: whether the ranks share the samples, in an order that each epoch draws anew.
+bool divides_in_new_orders(const OneRun& run, int64_t samples) {
+  std::set<int64_t> drawn;
+  const std::set<int64_t> epochs = epochs_of(run, "train");
+  for (const int64_t epoch : epochs) {
+    const std::optional<SampleCounts> counts = counts_of_turns(run, "train", epoch, samples);
+    if (!counts || counts->repeated >= samples) {
+      return false;
+    }
+    for (const SampleUse& use : run.preparation.log->ranks.front().samples) {
+      if (use.stage == "train" && use.dataloader == 0 && use.epoch == epoch) {
+        const Sampler::Options turns = *use.samples.turns();
+        drawn.insert(turns.shuffle ? turns.epoch : epoch);
+      }
+    }
+  }
+  return drawn.size() == epochs.size();
+}
+
 }  // namespace
 
 // Evaluation loops give figures that count every sample; a run cut short by a limit is not judged.
@@ -75,6 +116,9 @@ std::vector<Finding> sample_findings(const OneRun& run) {
   }
   for (const char* stage : {"validation", "test", "predict"}) {
     const std::optional<int64_t> samples = samples_of_stage(run, stage);
+    if (samples && takes_each_once(run, stage, *samples)) {
+      continue;
+    }
     const StageSamples taken = samples_taken(run, stage);
     if (samples && !taken.taken.empty() &&
         (taken.first_epoch >= *samples ||
@@ -82,8 +126,12 @@ std::vector<Finding> sample_findings(const OneRun& run) {
       add(run, stage, every_sample_once(taken.taken, *samples), findings);
     }
   }
+  const std::optional<int64_t> samples = samples_of_stage(run, "train");
+  if (samples && divides_in_new_orders(run, *samples)) {
+    return findings;
+  }
   const StageSamples trained = samples_taken(run, "train");
-  if (const std::optional<int64_t> samples = samples_of_stage(run, "train")) {
+  if (samples) {
     add(run, "training", samples_divided(trained.taken, *samples), findings);
   }
   for (Finding& finding : order_changes(trained.taken)) {

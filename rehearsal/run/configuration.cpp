@@ -51,8 +51,6 @@ UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use
   return has_run ? use.samples : use.samples.of_replica(static_cast<int64_t>(rank));
 }
 
-namespace {
-
 // Of replicas that take turns nothing needs to be listed: positions below the number of samples are
 // used once, and those beyond it begin again where each replica has used its first.
 std::optional<SampleCounts> counts_of_turns(const OneRun& run, std::string_view stage,
@@ -82,8 +80,6 @@ std::optional<SampleCounts> counts_of_turns(const OneRun& run, std::string_view 
   }
   return SampleCounts{.repeated = used - seen, .missed = samples - seen};
 }
-
-}  // namespace
 
 std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage,
                                           int64_t epoch) {

@@ -21,6 +21,10 @@ std::optional<int64_t> samples_of_stage(const OneRun& run, std::string_view stag
 /// took none, or have batches of their own.
 /// What a rank used in a pass of its own: a rank for which another ran has its own samples.
 UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use);
+/// How ranks that take turns used the samples of one pass of each, counted and not listed; nothing:
+/// they do not, or took several passes.
+std::optional<SampleCounts> counts_of_turns(const OneRun& run, std::string_view stage,
+                                            int64_t epoch, int64_t samples);
 std::optional<SampleCounts> sample_counts(const OneRun& run, std::string_view stage, int64_t epoch);
 
 /// Like sample_counts, for the last epoch of an evaluation.
