@@ -1,9 +1,13 @@
 // Which ranks do the same, as far as the scenario says: a simulation runs one of each such class.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "model/expression/evaluate.hpp"
@@ -86,34 +90,87 @@ std::optional<Signature> signature_of(const std::vector<Expression>& expressions
   return signature;
 }
 
-/// Where a rank stands in the machine, as far as ranks may differ by it: the first node has rank 0
-/// and whatever else is singular. Ranks of a machine without nodes all stand alike.
-int32_t standing_of(const Place& place, bool has_nodes) {
-  if (!has_nodes) {
-    return place.rank.value == 0 ? 0 : 1;
-  }
-  return place.local_rank + (place.node == 0 ? 0 : place.local_world_size);
+using KindOfRank = std::function<int64_t(const Place&)>;
+/// A number for each different thing, from 0 on in the order of their first appearance.
+template <class T>
+using Numbers = std::map<T, uint32_t>;
+
+template <class T>
+uint32_t number_of(T thing, Numbers<T>& known) {
+  return known.try_emplace(std::move(thing), static_cast<uint32_t>(known.size())).first->second;
 }
 
-std::shared_ptr<const RankClasses> classes_by(const Preparation& preparation, bool has_nodes,
-                                              const std::vector<Expression>& expressions,
-                                              const std::function<int64_t(const Place&)>& kind) {
-  const RunOptions& options = preparation.options;
-  std::map<std::tuple<int32_t, int64_t, Signature>, uint32_t> known;
+/// What a rank is by itself; null where that cannot be said.
+class RankKinds {
+ public:
+  RankKinds(const RunOptions& options, const std::vector<Expression>& expressions, const KindOfRank& kind)
+      : options_(options), expressions_(expressions), kind_(kind) {}
+
+  std::optional<uint32_t> of(int32_t rank) {
+    const Place place = place_of(options_, rank);
+    std::optional<Signature> signature = signature_of(expressions_, place);
+    if (!signature) {
+      return std::nullopt;
+    }
+    return number_of(What(rank == 0, kind_ ? kind_(place) : 0, std::move(*signature)), known_);
+  }
+
+ private:
+  using What = std::tuple<bool, int64_t, Signature>;
+
+  const RunOptions& options_;
+  const std::vector<Expression>& expressions_;
+  const KindOfRank& kind_;
+  Numbers<What> known_;
+};
+
+std::shared_ptr<const RankClasses> classes_of(std::vector<uint32_t> class_of_rank) {
+  auto classes = std::make_shared<const RankClasses>(std::move(class_of_rank));
+  return classes->size() <= classes->ranks() / 2 ? classes : nullptr;
+}
+
+// Ranks of a node share its links and its host: they are as those of another node where all of both
+// nodes are. Rank 0 makes its node one of its own.
+std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
+                                                   const std::vector<Expression>& expressions,
+                                                   const KindOfRank& kind) {
+  RankKinds kinds(options, expressions, kind);
+  Numbers<std::vector<uint32_t>> nodes;
+  std::vector<uint32_t> class_of_rank;
+  class_of_rank.reserve(static_cast<size_t>(options.world_size));
+  for (int32_t first = 0; first < options.world_size; first += options.ranks_per_node) {
+    std::vector<uint32_t> node;
+    for (int32_t rank = first; rank < first + options.ranks_per_node; ++rank) {
+      const std::optional<uint32_t> own = kinds.of(rank);
+      if (!own) {
+        return nullptr;
+      }
+      node.push_back(*own);
+    }
+    const uint32_t begin = number_of(std::move(node), nodes) *
+                           static_cast<uint32_t>(options.ranks_per_node);
+    for (int32_t local = 0; local < options.ranks_per_node; ++local) {
+      class_of_rank.push_back(begin + static_cast<uint32_t>(local));
+    }
+  }
+  return classes_of(std::move(class_of_rank));
+}
+
+// On a network that is the same for every pair, ranks share nothing.
+std::shared_ptr<const RankClasses> classes_by_rank(const RunOptions& options,
+                                                   const std::vector<Expression>& expressions) {
+  const KindOfRank none;
+  RankKinds kinds(options, expressions, none);
   std::vector<uint32_t> class_of_rank;
   class_of_rank.reserve(static_cast<size_t>(options.world_size));
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    const Place place = place_of(options, rank);
-    std::optional<Signature> signature = signature_of(expressions, place);
-    if (!signature || std::ssize(known) > options.world_size / 2) {
+    const std::optional<uint32_t> own = kinds.of(rank);
+    if (!own) {
       return nullptr;
     }
-    const auto number = static_cast<uint32_t>(known.size());
-    const auto [found, fresh] = known.try_emplace(
-        {standing_of(place, has_nodes), kind ? kind(place) : 0, std::move(*signature)}, number);
-    class_of_rank.push_back(found->second);
+    class_of_rank.push_back(*own);
   }
-  return std::make_shared<const RankClasses>(std::move(class_of_rank));
+  return classes_of(std::move(class_of_rank));
 }
 
 void add_program(const ProgramSpec& program, Differences& differences) {
@@ -176,7 +233,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   if (!differences.known()) {
     return nullptr;
   }
-  return classes_by(preparation, true, differences.expressions(), [&](const Place& place) {
+  return classes_by_node(options, differences.expressions(), [&](const Place& place) {
     return entry.kind_of_rank(program.plan, program.strategy_arguments, place);
   });
 }
@@ -191,7 +248,7 @@ std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& prep
   if (!may_have_classes(preparation, world) || has_nodes || is_decided || !differences.known()) {
     return nullptr;
   }
-  return classes_by(preparation, false, differences.expressions(), nullptr);
+  return classes_by_rank(preparation.options, differences.expressions());
 }
 
 }  // namespace lockstep
