@@ -39,6 +39,7 @@ struct Prediction {
   Time total_time{};
   int64_t steps = 0;              ///< optimizer steps of rank 0
   int64_t simulated_steps = 0;    ///< of these; the others repeat earlier ones
+  int64_t simulated_ranks = 0;    ///< the others do what one of these does
   std::optional<Time> step_time;  ///< steady: between the ends of two steps; none without a step
   /// Range from calibration: 90 % of the held-out steps are within it. Empty without calibration.
   std::optional<Time> step_time_low;
@@ -104,6 +105,12 @@ struct Results {
   std::optional<std::map<std::string, double>> single_device;  ///< metrics of one device
   Advice advice;
   std::optional<ElasticResults> elastic;  ///< of a launcher that starts ranks again
+
+  /// Some steps or ranks were counted and not simulated, as others did the same.
+  bool is_folded() const {
+    return prediction.simulated_steps < prediction.steps ||
+           prediction.simulated_ranks < static_cast<int64_t>(ranks.size());
+  }
 };
 
 }  // namespace lockstep::cli

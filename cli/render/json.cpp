@@ -100,6 +100,7 @@ Json prediction_json(const Prediction& prediction) {
   }
   json["steps"] = prediction.steps;
   json["simulated_steps"] = prediction.simulated_steps;
+  json["simulated_ranks"] = prediction.simulated_ranks;
   json["first_step_s"] = optional_s(prediction.first_step);
   json["total_time_s"] = seconds(prediction.total_time);
   json["total_time_low_s"] = optional_s(prediction.total_time_low);
@@ -367,7 +368,8 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["learning_rates"] = learning_rates_json(rehearsal.run.preparation.log->ranks);
   json["basis"] = rehearsal.run.basis;
   json["calibration"] = calibration_json(rehearsal.run.calibration);
-  json["operations"] = {{"submitted", rehearsal.run.result.operations}, {"folded", false}};
+  json["operations"] = {{"submitted", rehearsal.run.result.operations},
+                        {"folded", results.is_folded()}};
   if (request.command != "run") {
     json["coverage"] = coverage_json(rehearsal.coverage);
   }

@@ -121,6 +121,12 @@ std::string answers(const Rehearsal& rehearsal) {
         line("total time", time_text(prediction.total_time.count()) +
                                range_text(prediction.total_time_low, prediction.total_time_high));
   }
+  const auto ranks = static_cast<int64_t>(rehearsal.results.ranks.size());
+  if (prediction.simulated_ranks < ranks) {
+    out +=
+        line(plural(ranks, "rank"), fmt::format("{} of them simulated: the others do what these do",
+                                                prediction.simulated_ranks));
+  }
   return out;
 }
 

@@ -42,6 +42,13 @@ std::string looked_at(const Rehearsal& rehearsal) {
         "{} (of which {} repeat earlier ones: no statement depends on what differs between them)",
         plural(prediction.steps, "step"), prediction.steps - prediction.simulated_steps));
   }
+  const auto ranks = static_cast<int64_t>(rehearsal.run.result.ends.size());
+  const RankClasses* const classes = rehearsal.run.preparation.options.classes.get();
+  if (classes != nullptr) {
+    texts.push_back(
+        fmt::format("{} ranks for all {} (nothing in the program tells the others from these)",
+                    classes->size(), ranks));
+  }
   if (rehearsal.run.result.ends.empty() || coverage.schedules == 0) {
     return joined(texts, ", ");
   }

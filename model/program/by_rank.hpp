@@ -66,7 +66,9 @@ class ByRank {
 
   T& operator[](size_t rank) { return values_[place(rank)]; }
   const T& operator[](size_t rank) const { return values_[place(rank)]; }
+  const T& at(size_t rank) const { return values_.at(place(rank)); }
   const T& front() const { return values_.front(); }
+  const T& back() const { return (*this)[size() - 1]; }
   T& front() { return values_.front(); }
   size_t size() const { return classes_ == nullptr ? values_.size() : classes_->ranks(); }
   bool empty() const { return values_.empty(); }

@@ -1,4 +1,5 @@
 #include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/step_samples.hpp"
 
 #include <algorithm>
 #include <map>
@@ -255,28 +256,6 @@ std::vector<StepMark> steps_of(const Journal& journal, int32_t rank) {
   return steps;
 }
 
-std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps) {
-  std::vector<int64_t> samples(steps, 0);
-  int64_t total = 0;
-  for (size_t place = 0; place < log.ranks.distinct().size(); ++place) {
-    const RankLog& rank = log.ranks.distinct()[place];
-    const auto ranks = static_cast<int64_t>(log.ranks.ranks_of(place));
-    for (size_t step = 0; step < rank.samples_of_steps.size(); ++step) {
-      total += rank.samples_of_steps[step] * ranks;
-      if (step < steps) {
-        samples[step] += rank.samples_of_steps[step] * ranks;
-      }
-    }
-  }
-  if (total == 0 || steps == 0) {
-    return {};
-  }
-  if (log.ranks.front().samples_of_steps.size() != steps) {
-    samples.assign(steps, total / static_cast<int64_t>(steps));
-  }
-  return samples;
-}
-
 namespace {
 
 /// All but the first, of those that took the most samples.
@@ -357,6 +336,7 @@ Results measure(const OneRun& run) {
   const std::shared_ptr<const RankClasses>& classes = run.preparation.options.classes;
   const auto ranks = static_cast<size_t>(result.journal->ranks());
   AllSteps all(ranks, classes);
+  prediction.simulated_ranks = std::ssize(all.distinct());
   for (size_t place = 0; place < all.distinct().size(); ++place) {
     all.distinct()[place] = steps_of(*result.journal, static_cast<int32_t>(all.first_of(place)));
   }

@@ -40,10 +40,6 @@ std::optional<SteadyStep> steady_step(const std::vector<StepMark>& steps,
 std::optional<size_t> counted_step(World world, const std::vector<StepMark>& steps,
                                    const std::vector<int64_t>& samples = {});
 
-/// The samples of each step, over all ranks; of a number of steps that the ranks' programs did not
-/// count, their average. Empty where no rank counted any.
-std::vector<int64_t> samples_of_steps(const RunLog& log, size_t steps);
-
 /// Everything that a run gives to expectations and reports.
 Results measure(const OneRun& run);
 

@@ -309,10 +309,6 @@ void set_limits(OneRun& run, const RunRequest& request) {
   options.journal = {request.lists, true, run.store, request.journal_bytes_max};
 }
 
-}  // namespace
-
-namespace {
-
 bool refuse_overflow(OneRun& run, const Scenario& scenario) {
   if (!overflowed(run.result)) {
     return false;
@@ -324,10 +320,6 @@ bool refuse_overflow(OneRun& run, const Scenario& scenario) {
                           "make the sizes, counts or times of the scenario smaller"});
   return true;
 }
-
-}  // namespace
-
-namespace {
 
 OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request) {
   OneRun run;
@@ -384,7 +376,7 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request) {
   return run;
 }
 
-// Ranks that did the same up to where a run went wrong are told apart by what went wrong.
+// Ranks that did the same up to where a run went wrong differ by what went wrong.
 bool needs_all_ranks(const OneRun& run) {
   const auto has_ended = [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; };
   return run.ran && run.preparation.options.classes != nullptr && run.undecided.empty() &&

@@ -47,7 +47,8 @@ std::vector<std::string> hooks() {
       "{training_step: [forward, {log: {name: loss, value: loss, on_epoch: true, sync_dist: "
       "true}}]}",
       "{on_train_batch_end: [{if: rank == 0, then: [{host: 30 us}]}]}",
-      "{on_train_batch_end: [{if: is_global_zero, then: [{kernel: 20 us}], else: [{kernel: 5 us}]}]}",
+      "{on_train_batch_end: [{if: is_global_zero, then: [{kernel: 20 us}], else: [{kernel: 5 "
+      "us}]}]}",
       "{on_train_batch_end: [{if: local_rank == 1, then: [{host: 30 us}]}]}",
       "{on_train_batch_end: [{if: node_rank == 2, then: [{host: 9 us}]}]}",
       "{on_train_batch_end: [{if: rank % 2 == 0, then: [{kernel: 7 us}]}]}",
@@ -68,8 +69,9 @@ WideCase wide_training() {
   const int batch = *rc::gen::inRange(1, 4);
   const int samples = *rc::gen::inRange(2, 9) * batch * ranks + *rc::gen::element(0, 0, 1, -1);
   const std::string own_size = *rc::gen::element(0, 0, 0, 0, 0, 0, 1) == 1 ? "1 + rank % 2" : "";
-  const std::string loader = one_of({"", "", ", drop_last: true", ", sample_time: 5 us",
-                               ", sample_time: 40 us, num_workers: 2", ", sampler: unrepeated"});
+  const std::string loader =
+      one_of({"", "", ", drop_last: true", ", sample_time: 5 us",
+              ", sample_time: 40 us, num_workers: 2", ", sampler: unrepeated"});
   std::string trainer = one_of({"", ", accumulate_grad_batches: 2", ", precision: bf16-mixed",
                                 ", gradient_clip_val: 0.5", ", max_steps: 5"});
   trainer += one_of({"", "", ", enable_checkpointing: false",
@@ -92,8 +94,8 @@ WideCase wide_training() {
       "trainer: {{accelerator: gpu, devices: {}, num_nodes: {}, strategy: {}, max_epochs: {}{}}}\n"
       "{}",
       nodes, one_of({"ReLU", "{BatchNorm1d: 9}"}), std::max(samples, 1),
-      own_size.empty() ? fmt::to_string(batch) : own_size, loader, validation,
-      devices, nodes, strategy, *rc::gen::inRange(1, 4), trainer,
+      own_size.empty() ? fmt::to_string(batch) : own_size, loader, validation, devices, nodes,
+      strategy, *rc::gen::inRange(1, 4), trainer,
       program.empty() ? "" : "program: " + program + "\n")};
 }
 
@@ -101,15 +103,14 @@ WideCase wide_bare_program() {
   const int ranks = *rc::gen::inRange(3, 12);
   std::string statements;
   for (int count = *rc::gen::inRange(1, 6); count > 0; --count) {
-    statements += one_of({"kernel: 1 ms", "host: 20 us", "barrier: null",
-                          "all_reduce: {elements: 100, async: true, as: sum}",
-                          "all_gather: {elements: 10}", "broadcast: {elements: 7, src: 0}",
-                          "broadcast: {elements: 7, src: 2}",
-                          "if: rank == 0, then: [{kernel: 2 ms}]",
-                          "if: rank < 2, then: [{host: 2 ms}], else: [{kernel: 3 ms}]",
-                          "if: rank == 1, then: [{all_reduce: {elements: 3}}]",
-                          "if: rank != 4, then: [{kernel: 10 us}]",
-                          "send: {elements: 4, dst: 0}"});
+    statements +=
+        one_of({"kernel: 1 ms", "host: 20 us", "barrier: null",
+                "all_reduce: {elements: 100, async: true, as: sum}", "all_gather: {elements: 10}",
+                "broadcast: {elements: 7, src: 0}", "broadcast: {elements: 7, src: 2}",
+                "if: rank == 0, then: [{kernel: 2 ms}]",
+                "if: rank < 2, then: [{host: 2 ms}], else: [{kernel: 3 ms}]",
+                "if: rank == 1, then: [{all_reduce: {elements: 3}}]",
+                "if: rank != 4, then: [{kernel: 10 us}]", "send: {elements: 4, dst: 0}"});
     statements += "\x1f";
   }
   std::string list;
@@ -118,11 +119,11 @@ WideCase wide_bare_program() {
     list += (list.empty() ? "{" : ", {") + statements.substr(begin, end - begin) + "}";
     begin = end + 1;
   }
-  return {fmt::format(
-      "version: 1\n"
-      "cluster: {{ranks: {}, network: {{bandwidth: 10 GB/s, latency: 3 us}}}}\n"
-      "program: {{main: [{{repeat: {}, do: [{}]}}, synchronize: null]}}\n",
-      ranks, *rc::gen::inRange(1, 4), list)};
+  return {
+      fmt::format("version: 1\n"
+                  "cluster: {{ranks: {}, network: {{bandwidth: 10 GB/s, latency: 3 us}}}}\n"
+                  "program: {{main: [{{repeat: {}, do: [{}]}}, synchronize: null]}}\n",
+                  ranks, *rc::gen::inRange(1, 4), list)};
 }
 
 rc::Gen<WideCase> wide_cases() {

@@ -103,7 +103,8 @@ uint32_t number_of(T thing, Numbers<T>& known) {
 /// What a rank is by itself; null where that cannot be said.
 class RankKinds {
  public:
-  RankKinds(const RunOptions& options, const std::vector<Expression>& expressions, const KindOfRank& kind)
+  RankKinds(const RunOptions& options, const std::vector<Expression>& expressions,
+            const KindOfRank& kind)
       : options_(options), expressions_(expressions), kind_(kind) {}
 
   std::optional<uint32_t> of(int32_t rank) {
@@ -147,8 +148,8 @@ std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
       }
       node.push_back(*own);
     }
-    const uint32_t begin = number_of(std::move(node), nodes) *
-                           static_cast<uint32_t>(options.ranks_per_node);
+    const uint32_t begin =
+        number_of(std::move(node), nodes) * static_cast<uint32_t>(options.ranks_per_node);
     for (int32_t local = 0; local < options.ranks_per_node; ++local) {
       class_of_rank.push_back(begin + static_cast<uint32_t>(local));
     }

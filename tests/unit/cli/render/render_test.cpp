@@ -64,7 +64,8 @@ TEST_CASE("the JSON of a case has stable keys with their units") {
   CHECK(json.at("prediction").at("breakdown_s").at("compute") == Approx(0.002));
   CHECK(json.at("ranks").size() == 1);
   CHECK(json.at("ranks").at(0).at("ranks") == "0-3");
-  CHECK(json.at("operations").at("folded") == false);
+  CHECK(json.at("operations").at("folded") == true);  // rank 1 runs for ranks 1-3
+  CHECK(json.at("prediction").at("simulated_ranks") == 2);
 }
 
 TEST_CASE("a finding in JSON names its ranks, its call and its places") {
