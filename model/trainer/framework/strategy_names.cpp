@@ -34,7 +34,7 @@ constexpr std::string_view needs_ipu =
 constexpr std::string_view ipu_moved =
     "Lightning 2.1 moved it to the package lightning-graphcore, and 2.3 has no IPU at all";
 constexpr std::string_view needs_tpu =
-    "it drives TPU cores through torch_xla, and this Trainer does not use the accelerator tpu";
+    "it drives TPU cores through torch_xla, and no cluster here has a TPU";
 constexpr std::string_view is_colossalai =
     "what ColossalAI's Gemini manager sends and keeps is not modelled";
 constexpr std::string_view is_hivemind =
