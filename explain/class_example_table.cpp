@@ -78,7 +78,6 @@ constexpr ClassExample class_example_rows[] = {
      "{data_parallel_size: 2, tensor_parallel_size: 1, fully_shard: {modules: [Linear]}}"},
     {strategy, "deepspeed"},
     {strategy, "deepspeed_stage_1"},
-    {strategy, "deepspeed_stage_1_offload"},
     {strategy, "deepspeed_stage_2"},
     {strategy, "deepspeed_stage_2_offload"},
     {strategy, "deepspeed_stage_3"},

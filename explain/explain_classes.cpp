@@ -9,6 +9,7 @@
 #include "explain/key_examples.hpp"
 #include "io/scenario/classes/other_classes.hpp"
 #include "model/metric/torchmetrics_names.hpp"
+#include "model/trainer/framework/strategy_names.hpp"
 
 namespace lockstep::cli {
 
@@ -207,10 +208,39 @@ KeyPage page_of_class(ObjectRole role, const ClassRow& row) {
   return page;
 }
 
+// Between which versions, and what becomes of it.
+std::string meaning_of(const StrategyName& strategy) {
+  const auto text_of = [](const Version& version) {
+    return fmt::format("{}.{}", version.major, version.minor);
+  };
+  if (strategy.until == Version{}) {
+    return fmt::format("no strategy of any Trainer: {}; use {} (LS501)", strategy.gone,
+                       strategy.instead);
+  }
+  std::string versions = "of Lightning";
+  if (strategy.since > Version{}) {
+    versions += fmt::format(" from {} on", text_of(strategy.since));
+  }
+  if (strategy.until < Version{99, 0, 0}) {
+    versions += fmt::format(", before {}", text_of(strategy.until));
+  }
+  if (!strategy.used_to_be.empty()) {
+    return fmt::format("a strategy {}: today's {}", versions, strategy.used_to_be);
+  }
+  return fmt::format("a strategy {}: {}{}", versions, strategy.refusal,
+                     strategy.is_unmodelled ? "" : " (LS501)");
+}
+
 // What torch, Lightning or a library beside them has, and Lockstep has not.
 KeyPage page_of_other(ObjectRole role, std::string_view name) {
   KeyPage page;
   page.name = name;
+  const StrategyName* strategy = role == ObjectRole::strategy ? find_strategy_name(name) : nullptr;
+  if (strategy != nullptr) {
+    page.meaning = meaning_of(*strategy);
+    page.is_modelled = !strategy->is_unmodelled;
+    return page;
+  }
   page.meaning = fmt::format("{} {} that PyTorch, Lightning or a library beside them has",
                              role == ObjectRole::optimizer ? "an" : "a", spoken_name_of(role));
   page.is_modelled = false;

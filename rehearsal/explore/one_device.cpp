@@ -36,6 +36,11 @@ std::vector<std::string> one_device_settings(const Rehearsal& rehearsal, bool wh
     settings.insert(settings.end(),
                     {"trainer.accelerator=null", "trainer.strategy=null", "trainer.devices=null",
                      placement.cpu ? "trainer.num_processes=1" : "trainer.gpus=1"});
+  } else if (placement.lightning < Version{1, 7, 0}) {  // it may
+    settings.emplace_back(placement.cpu ? "trainer.accelerator=cpu" : "trainer.accelerator=gpu");
+  }
+  if (placement.lightning < Version{1, 7, 0}) {  // and so may a plugin
+    settings.emplace_back("trainer.plugins=[]");
   }
   if (rehearsal.run.preparation.configured_clipping) {  // RunRequest::clips_as takes its place
     settings.emplace_back("trainer.gradient_clip_val=null");

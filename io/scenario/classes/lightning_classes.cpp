@@ -50,7 +50,6 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"ModelParallelStrategy", ""},
     {"deepspeed", ""},
     {"deepspeed_stage_1", ""},
-    {"deepspeed_stage_1_offload", ""},
     {"deepspeed_stage_2", ""},
     {"deepspeed_stage_2_offload", ""},
     {"deepspeed_stage_3", ""},

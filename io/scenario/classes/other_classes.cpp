@@ -6,6 +6,7 @@
 
 #include "model/metric/torchmetrics_names.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/trainer/framework/strategy_names.hpp"
 
 namespace lockstep {
 namespace {
@@ -181,32 +182,8 @@ constexpr auto other_layers = std::to_array<std::string_view>({
     "ZeroPad3d",
 });
 
-constexpr auto other_strategies = std::to_array<std::string_view>({
-    "ColossalAIStrategy",
-    "CollaborativeStrategy",
-    "HPUParallelStrategy",
-    "HivemindStrategy",
-    "IPUStrategy",
-    "RayStrategy",
-    "SingleHPUStrategy",
-    "SingleTPUStrategy",
-    "SingleDeviceXLAStrategy",
-    "TPUSpawnStrategy",
-    "XLAFSDPStrategy",
-    "XLAStrategy",
-    "collaborative",
-    "colossalai",
-    "hpu_parallel",
-    "hpu_single",
-    "ipu_strategy",
-    "single_tpu",
-    "single_xla",
-    "tpu_spawn",
-    "tpu_spawn_debug",
-    "xla",
-    "xla_debug",
-    "xla_fsdp",
-});
+// Beside those of Lightning, which model/trainer/framework lists.
+constexpr auto other_strategies = std::to_array<std::string_view>({"RayStrategy"});
 
 constexpr auto other_callbacks = std::to_array<std::string_view>({
     "BaseFinetuning",
@@ -235,10 +212,6 @@ constexpr auto other_plugins = std::to_array<std::string_view>({
     "ApexMixedPrecisionPlugin",
     "BitsandbytesPrecision",
     "ClusterEnvironment",
-    "DDPPlugin",
-    "DDPSpawnPlugin",
-    "DDPShardedPlugin",
-    "DeepSpeedPlugin",
     "DeepSpeedPrecisionPlugin",
     "DoublePrecisionPlugin",
     "FSDPMixedPrecisionPlugin",
@@ -318,6 +291,10 @@ bool is_other_class(ObjectRole role, std::string_view name) {
   if (role == ObjectRole::strategy && is_additional_strategy(name)) {
     return true;
   }
+  const bool is_of_strategies = role == ObjectRole::strategy || role == ObjectRole::plugin;
+  if (is_of_strategies && find_strategy_name(name) != nullptr) {
+    return true;
+  }
   return role == ObjectRole::metric ? find_torchmetrics_class(name).has_value()
                                     : holds(others(role), name);
 }
@@ -342,6 +319,11 @@ std::vector<std::string_view> known_classes(ObjectRole role) {
     names.push_back(row.name);
   }
   names.insert(names.end(), others(role).begin(), others(role).end());
+  if (role == ObjectRole::strategy) {
+    for (const StrategyName& strategy : strategy_names()) {
+      names.push_back(strategy.name);
+    }
+  }
   if (role == ObjectRole::metric) {
     for (const TorchMetricsName& metric : torchmetrics_classes()) {
       names.push_back(metric.name);

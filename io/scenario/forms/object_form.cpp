@@ -8,6 +8,7 @@
 #include "io/scenario/classes/other_classes.hpp"
 #include "io/scenario/forms/plain.hpp"
 #include "io/scenario/names/spelling.hpp"
+#include "model/trainer/framework/strategy_names.hpp"
 
 namespace lockstep {
 namespace {
@@ -230,6 +231,10 @@ std::optional<Object> read_object(Reader& reader, const Node& node, std::string_
     return std::nullopt;
   }
   const ClassRow* known = find_class(role, object->name);
+  // Up to Lightning 1.6 a strategy may be a plugin, under a name that its class has no more.
+  if (known == nullptr && (role == ObjectRole::strategy || role == ObjectRole::plugin)) {
+    known = find_class(ObjectRole::strategy, class_of_today(object->name));
+  }
   if (known != nullptr) {
     return Object{object->name, read_arguments(reader, *object, *known),
                   reader.place(object->mark)};

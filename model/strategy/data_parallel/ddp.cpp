@@ -75,9 +75,9 @@ Program DistributedDataParallel::setup(Rank& rank, Stage stage) {
                                site_id(ddp_sites::send_parameters));
   reducer_.emplace(replica_, options_, hook_.get());
   reducer_->allocate(rank);
-  if (options_.hook.averaging_period) {
-    averager_.emplace(replica_, *options_.hook.averaging_period,
-                      options_.hook.post_local_sgd.start_iteration);
+  averager_ = make_model_averager(replica_, options_.hook.averaging);
+  if (averager_) {
+    co_await averager_->begin(rank);
   }
   require_forward_sync_ = true;
   if (options_.join) {
@@ -254,6 +254,25 @@ BucketAssignment DistributedDataParallel::bucket_assignment() const {
 
 namespace {
 
+// model_averaging/hierarchical_model_averager.py, and new_subgroups of distributed_c10d.py.
+void check_levels(const TrainingPlan& plan, const AveragingOptions& averaging) {
+  if (averaging.levels.empty() || plan.world_size == 0) {
+    return;
+  }
+  for (const AveragingLevel& level : averaging.levels) {
+    if (plan.world_size % level.group_size != 0) {
+      throw RefusedArgument("ValueError: The world size must be divisible by 'group_size'",
+                            "model_averager", "take sizes that divide the number of ranks");
+    }
+  }
+  if (averaging.levels.back().group_size != plan.world_size) {
+    throw RefusedArgument(
+        "ValueError: The last value in arg ``period_process_group_dict`` must be equal to the size "
+        "of arg ``process_group``.",
+        "model_averager", "give the longest period the number of all ranks");
+  }
+}
+
 // Lightning registers hooks on GPUs alone (strategies/ddp.py, _register_ddp_hooks), and averages
 // models anywhere. Futures of NCCL call back at once, those of Gloo from its threads.
 HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
@@ -261,11 +280,16 @@ HookOptions hook_from(const TrainingPlan& plan, const StrategyArguments& argumen
   const bool shards = std::ranges::any_of(plan.optimizers, [](const OptimizerPlan& optimizer) {
     return optimizer.sharding != OptimizerPlan::Sharding::none;
   });
-  if (hook.averaging_period && shards) {
+  if (hook.averaging.averages() && shards) {
     throw RefusedArgument(
         "ValueError: Currently model averaging cannot work with a distributed optimizer of type "
         "ZeroRedundancyOptimizer.",
         "ddp_comm_state", "use the optimizer that it holds");
+  }
+  check_levels(plan, hook.averaging);
+  if (hook.averaging.outer && plan.optimizers.size() > 1) {
+    throw UnmodelledArgument("`outer_optimizer` with several optimizers is not modelled",
+                             "outer_optimizer", "train with one optimizer");
   }
   if (hook.kind != HookOptions::Kind::none && arguments.boolean("join", false)) {
     throw UnmodelledArgument("`join` with a communication hook is not modelled", "join",

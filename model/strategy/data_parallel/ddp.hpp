@@ -64,9 +64,9 @@ class DistributedDataParallel final : public DistributedStrategy {
 
   DataParallelOptions options_;
   Replica replica_;
-  std::unique_ptr<BucketHook> hook_;               ///< null: the reducer exchanges gradients itself
-  std::optional<PeriodicModelAverager> averager_;  ///< of a fit
-  std::optional<Reducer> reducer_;                 ///< of the wrapped model: in a fit
+  std::unique_ptr<BucketHook> hook_;         ///< null: the reducer exchanges gradients itself
+  std::unique_ptr<ModelAverager> averager_;  ///< of a fit; null: nothing averages models
+  std::optional<Reducer> reducer_;           ///< of the wrapped model: in a fit
   /// By optimizer; nothing where every rank updates all of its parameters.
   std::vector<std::optional<ZeroRedundancyUpdate>> redundancy_free_;
   bool require_forward_sync_ = true;  ///< false after a forward under no_sync or without gradients

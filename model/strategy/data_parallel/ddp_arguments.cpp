@@ -30,6 +30,11 @@ constexpr std::array ddp_rows{
     ddp_comm_state,
     ddp_comm_wrapper,
     model_averaging_period,
+    StrategyArgument{"model_averager", "", "null",
+                     "HierarchicalModelAverager of torch, called after every step"},
+    StrategyArgument{"outer_optimizer", "", "null",
+                     "DiLoCo: lr, momentum and nesterov of the SGD that steps once every "
+                     "model_averaging_period"},
     StrategyArgument{"start_method", "text", "popen",
                      "popen, spawn or fork: how processes begin, from Lightning 2.0 on", trainer},
     StrategyArgument{"check_reduction", "bool", "false", "torch no longer reads it", no_effect},
@@ -46,10 +51,11 @@ constexpr std::array ddp_rows{
                      "under `join`: all raise as soon as one rank has ended"},
 };
 
-// Of torch's Join context, which Lightning does not pass on: they belong to the strategy that they
-// change.
-constexpr std::array<std::string_view, 3> of_join = {"join", "divide_by_initial_world_size",
-                                                     "throw_on_early_termination"};
+// Of torch's Join context, of its averagers and of DiLoCo, which Lightning does not pass on: they
+// belong to the strategy that they change.
+constexpr std::array<std::string_view, 5> not_lightnings = {"join", "divide_by_initial_world_size",
+                                                            "throw_on_early_termination",
+                                                            "model_averager", "outer_optimizer"};
 
 }  // namespace
 
@@ -63,7 +69,7 @@ std::vector<StrategyArgument> spawned_ddp_arguments() {
       rows.push_back(start_method_of_spawn);
     } else if (row.name == "find_unused_parameters") {
       rows.push_back(row.with_default("true"));
-    } else if (std::ranges::find(of_join, row.name) == of_join.end()) {
+    } else if (std::ranges::find(not_lightnings, row.name) == not_lightnings.end()) {
       rows.push_back(row);
     }
   }
@@ -77,7 +83,7 @@ std::vector<StrategyArgument> ddp2_arguments() {
     const bool is_of_hook =
         row.name.starts_with("ddp_comm_") || row.name == model_averaging_period.name;
     if (row.name != start_method_of_spawn.name &&
-        std::ranges::find(of_join, row.name) == of_join.end()) {
+        std::ranges::find(not_lightnings, row.name) == not_lightnings.end()) {
       rows.push_back(is_of_hook                             ? row.with_use(ArgumentUse::unmodelled)
                      : row.name == "find_unused_parameters" ? row.with_default("true")
                                                             : row);

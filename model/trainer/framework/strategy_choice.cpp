@@ -11,134 +11,6 @@ namespace lockstep {
 
 namespace {
 
-struct NameRow {
-  std::string_view name;
-  std::string_view strategy;
-  StartMethod start = StartMethod::script;
-  std::string_view arguments{};  ///< that the name stands for: "stage=2 offload_optimizer=true"
-  Version since{};
-  Version until{99, 0, 0};  ///< the first without it
-  std::string_view instead{};
-  /// _check_strategy_and_fallback of 1.x: taken in its place on the CPU, or where a launcher has
-  /// started the processes.
-  std::string_view on_cpu{};
-  std::string_view under_launcher{};
-  bool scales_learning_rate = false;
-};
-
-constexpr StartMethod script = StartMethod::script;
-constexpr StartMethod spawn = StartMethod::spawn;
-constexpr StartMethod fork_method = StartMethod::fork;
-constexpr std::string_view looks_for_unused = "find_unused_parameters=true";
-constexpr std::string_view all_used = "find_unused_parameters=false";
-// strategies/fully_sharded_native.py of 1.7 to 1.9 hands over None for backward_prefetch; the
-// others are the defaults of torch up to 2.0.
-constexpr std::string_view native_fsdp =
-    "backward_prefetch=null use_orig_params=false limit_all_gathers=false"
-    " gathers_optimizer_state=false";
-constexpr std::string_view native_fsdp_offload =
-    "backward_prefetch=null use_orig_params=false limit_all_gathers=false cpu_offload=true"
-    " gathers_optimizer_state=false";
-
-// Strategies that need FairScale, Horovod or Bagua left with 2.0; classes came with 1.6.
-constexpr auto names = std::to_array<NameRow>({
-    {"single_device", "single_device"},
-    {.name = "SingleDeviceStrategy", .strategy = "single_device", .since = v1_6},
-    {.name = "dp", .strategy = "dp", .until = v2_0, .instead = "ddp", .on_cpu = "ddp"},
-    {.name = "DataParallelStrategy",
-     .strategy = "dp",
-     .since = v1_6,
-     .until = v2_0,
-     .instead = "DDPStrategy",
-     .on_cpu = "ddp"},
-    {"ddp", "ddp"},
-    {"ddp_find_unused_parameters_false", "ddp", script, all_used},
-    {"ddp_find_unused_parameters_true", "ddp", script, looks_for_unused, v2_0},
-    {"DDPStrategy", "ddp", script, {}, v1_6},
-    {.name = "ddp_spawn", .strategy = "ddp_spawn", .start = spawn, .under_launcher = "ddp"},
-    {.name = "ddp_spawn_find_unused_parameters_false",
-     .strategy = "ddp_spawn",
-     .start = spawn,
-     .arguments = all_used,
-     .under_launcher = "ddp"},
-    {"ddp_spawn_find_unused_parameters_true", "ddp_spawn", spawn, looks_for_unused, v2_0},
-    {.name = "DDPSpawnStrategy",
-     .strategy = "ddp_spawn",
-     .start = spawn,
-     .since = v1_6,
-     .until = v2_0,
-     .instead = "{DDPStrategy: {start_method: spawn}}",
-     .under_launcher = "ddp"},
-    {"ddp_fork", "ddp_fork", fork_method, {}, v1_7},
-    {"ddp_fork_find_unused_parameters_false", "ddp_fork", fork_method, all_used, v1_7},
-    {"ddp_fork_find_unused_parameters_true", "ddp_fork", fork_method, looks_for_unused, v2_0},
-    {"ddp_notebook", "ddp_notebook", fork_method, {}, v1_7},
-    {"ddp_notebook_find_unused_parameters_false", "ddp_notebook", fork_method, all_used, v1_7},
-    {"ddp_notebook_find_unused_parameters_true", "ddp_notebook", fork_method, looks_for_unused,
-     v2_0},
-    {.name = "ddp2", .strategy = "ddp2", .until = v1_7, .instead = "ddp", .on_cpu = "ddp"},
-    {.name = "DDP2Strategy",
-     .strategy = "ddp2",
-     .since = v1_6,
-     .until = v1_7,
-     .instead = "DDPStrategy",
-     .on_cpu = "ddp"},
-    {"ddp_sharded", "ddp_sharded", script, {}, {}, v2_0, "fsdp"},
-    {"ddp_sharded_find_unused_parameters_false", "ddp_sharded", script, all_used, {}, v2_0, "fsdp"},
-    {"DDPShardedStrategy", "ddp_sharded", script, {}, v1_6, v2_0, "FSDPStrategy"},
-    {"ddp_sharded_spawn", "ddp_sharded_spawn", spawn, {}, {}, v2_0, "fsdp"},
-    {"ddp_sharded_spawn_find_unused_parameters_false",
-     "ddp_sharded_spawn",
-     spawn,
-     all_used,
-     {},
-     v2_0,
-     "fsdp"},
-    {"DDPSpawnShardedStrategy", "ddp_sharded_spawn", spawn, {}, v1_6, v2_0, "FSDPStrategy"},
-    {"ddp_fully_sharded", "ddp_fully_sharded", script, {}, {}, v2_0, "fsdp"},
-    {"DDPFullyShardedStrategy", "ddp_fully_sharded", script, {}, v1_6, v2_0, "FSDPStrategy"},
-    {"fsdp_native", "fsdp_native", script, native_fsdp, v1_7, v2_0, "fsdp"},
-    {"fsdp_native_full_shard_offload", "fsdp_native", script, native_fsdp_offload, v1_7, v2_0,
-     "fsdp_cpu_offload"},
-    {"DDPFullyShardedNativeStrategy", "fsdp_native", script, native_fsdp, v1_7, v2_0,
-     "FSDPStrategy"},
-    {"fsdp", "fsdp"},
-    {"fsdp_cpu_offload", "fsdp", script, "cpu_offload=true", v2_0},
-    {"FSDPStrategy", "fsdp", script, {}, v2_0, never, "DDPFullyShardedStrategy"},
-    {"ModelParallelStrategy", "ModelParallelStrategy", script, {}, v2_3},
-    {"deepspeed", "deepspeed", script, {}},
-    {"deepspeed_stage_1", "deepspeed", script, "stage=1"},
-    {"deepspeed_stage_1_offload", "deepspeed", script, "stage=1 offload_optimizer=true", v2_0},
-    {"deepspeed_stage_2", "deepspeed", script, "stage=2"},
-    {"deepspeed_stage_2_offload", "deepspeed", script, "stage=2 offload_optimizer=true"},
-    {"deepspeed_stage_3", "deepspeed", script, "stage=3"},
-    {"deepspeed_stage_3_offload", "deepspeed", script,
-     "stage=3 offload_optimizer=true offload_parameters=true"},
-    {"deepspeed_stage_3_offload_nvme", "deepspeed", script,
-     "stage=3 offload_optimizer=true offload_parameters=true remote_device=nvme "
-     "offload_params_device=nvme offload_optimizer_device=nvme"},
-    {"DeepSpeedStrategy", "deepspeed", script, {}, v1_6},
-    {.name = "horovod",
-     .strategy = "horovod",
-     .until = v2_0,
-     .instead = "ddp",
-     .scales_learning_rate = true},
-    {.name = "HorovodStrategy",
-     .strategy = "horovod",
-     .since = v1_6,
-     .until = v2_0,
-     .instead = "DDPStrategy",
-     .scales_learning_rate = true},
-    {"bagua", "bagua", script, {}, v1_6, v2_0, "ddp"},
-    {"BaguaStrategy", "bagua", script, {}, v1_6, v2_0, "DDPStrategy"},
-});
-
-const NameRow* row_of(std::string_view asked) {
-  const auto* found = std::find_if(names.begin(), names.end(),
-                                   [asked](const NameRow& row) { return row.name == asked; });
-  return found == names.end() ? nullptr : found;
-}
-
 std::string text_of(const Version& version) {
   return fmt::format("{}.{}", version.major, version.minor);
 }
@@ -166,9 +38,36 @@ void add_arguments(std::string_view text, StrategyChoice& choice) {
   }
 }
 
-StrategyChoice choice_of(const NameRow& row, const Version& lightning) {
+std::string remedy_of(std::string_view instead, std::string_view other_version) {
+  if (instead == "nothing") {
+    return fmt::format("leave `strategy` out, or use {}", other_version);
+  }
+  return instead.empty() ? fmt::format("use {}", other_version)
+                         : fmt::format("use {}, or {}", instead, other_version);
+}
+
+// Where the version has it not.
+void refuse_by_version(const StrategyName& row, const Version& lightning, StrategyChoice& choice) {
+  if (row.until == Version{}) {
+    choice.refusal =
+        fmt::format("no Trainer of Lightning has the strategy `{}`: {}", row.name, row.gone);
+    choice.remedy = fmt::format("use {}", row.instead);
+  } else if (lightning < row.since) {
+    choice.refusal = fmt::format("{} came with Lightning {}", row.name, text_of(row.since));
+    choice.remedy = remedy_of(row.instead, "a newer `versions.lightning`");
+  } else if (lightning >= row.until) {
+    choice.refusal = row.gone.empty()
+                         ? fmt::format("Lightning {} removed {}", text_of(row.until), row.name)
+                         : fmt::format("Lightning {} has no strategy `{}`: {}", text_of(lightning),
+                                       row.name, row.gone);
+    choice.remedy = remedy_of(row.used_to_be.empty() ? row.instead : row.used_to_be,
+                              "an older `versions.lightning`");
+  }
+}
+
+StrategyChoice choice_of(const StrategyName& row, const Version& lightning) {
   StrategyChoice choice;
-  choice.name = row.strategy;
+  choice.name = row.strategy.empty() ? row.name : row.strategy;
   choice.start = row.start;
   choice.scales_learning_rate = row.scales_learning_rate;
   choice.is_horovod = choice.name == "horovod";
@@ -176,15 +75,6 @@ StrategyChoice choice_of(const NameRow& row, const Version& lightning) {
   // Before 2.0 `fsdp` was FairScale's.
   if (row.name == "fsdp" && lightning < v2_0) {
     choice.name = "ddp_fully_sharded";
-  }
-  if (lightning >= row.until) {
-    choice.refusal = fmt::format("Lightning {} removed {}", text_of(row.until), row.name);
-    choice.remedy = fmt::format("use {}, or an older `versions.lightning`", row.instead);
-  } else if (lightning < row.since) {
-    choice.refusal = fmt::format("{} came with Lightning {}", row.name, text_of(row.since));
-    choice.remedy = row.instead.empty()
-                        ? "use a newer `versions.lightning`"
-                        : fmt::format("use {}, or a newer `versions.lightning`", row.instead);
   }
   return choice;
 }
@@ -208,7 +98,8 @@ std::string_view automatic(const StrategySituation& situation) {
 }
 
 // _check_strategy_and_fallback of 1.6: another strategy is taken, and a line of the log says so.
-void fall_back(const NameRow& row, const StrategySituation& situation, StrategyChoice& choice) {
+void fall_back(const StrategyName& row, const StrategySituation& situation,
+               StrategyChoice& choice) {
   if (situation.lightning >= v2_0) {
     return;
   }
@@ -222,15 +113,16 @@ void fall_back(const NameRow& row, const StrategySituation& situation, StrategyC
         fmt::format("the launcher has started the processes: Lightning takes {}, not {}",
                     row.under_launcher, choice.name);
     choice.name = row.under_launcher;
-    choice.start = script;
+    choice.start = StartMethod::script;
   }
 }
 
 void check_place(const StrategySituation& situation, const StrategyTraits& traits,
                  StrategyChoice& choice) {
   // _SpawnLauncher of 1.6 refused notebooks; before, processes were spawned from them.
-  const bool spawns = choice.start == spawn && situation.lightning < v1_6;
-  if (situation.interactive && !traits.is_one_process() && !spawns && choice.start != fork_method) {
+  const bool spawns = choice.start == StartMethod::spawn && situation.lightning < v1_6;
+  if (situation.interactive && !traits.is_one_process() && !spawns &&
+      choice.start != StartMethod::fork) {
     choice.refusal =
         fmt::format("{} is not compatible with an interactive environment", choice.name);
     choice.remedy = "use ddp_notebook, or run the code as a script";
@@ -250,12 +142,21 @@ void check_place(const StrategySituation& situation, const StrategyTraits& trait
 StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& situation,
                                const StrategyRegistry& registry) {
   const bool is_automatic = asked.empty() || asked == "auto";
-  const NameRow* row = row_of(is_automatic ? automatic(situation) : asked);
+  const StrategyName* row = find_strategy_name(is_automatic ? automatic(situation) : asked);
   StrategyChoice choice;
   if (row == nullptr) {
     choice.name = asked;
   } else {
     choice = choice_of(*row, situation.lightning);
+    if (!is_automatic) {
+      refuse_by_version(*row, situation.lightning, choice);
+    }
+    if (choice.refusal.empty() && !row->refusal.empty()) {
+      choice.refusal = fmt::format("the strategy `{}` cannot run: {}", row->name, row->refusal);
+      choice.remedy =
+          row->instead == "nothing" ? "leave `strategy` out" : fmt::format("use {}", row->instead);
+      choice.is_unmodelled = row->is_unmodelled;
+    }
   }
   if (choice.refusal.empty()) {
     if (row != nullptr) {
@@ -289,17 +190,25 @@ std::vector<std::string> strategies_to_compare() {
           "ParameterServerStrategy"};
 }
 
-std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator) {
+std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator,
+                                                          const Version& lightning) {
   if (accelerator == "ddp_cpu") {
-    return NamedByAccelerator{"ddp_spawn", true};
+    return NamedByAccelerator{"ddp_spawn", true, true};
   }
-  const NameRow* row = row_of(accelerator);
-  return row == nullptr ? std::nullopt : std::optional<NamedByAccelerator>({row->name, false});
+  const StrategyName* row = find_strategy_name(accelerator);
+  if (row == nullptr || row->until == Version{}) {
+    return std::nullopt;
+  }
+  return NamedByAccelerator{row->name, false, row->is_type || lightning >= v1_6};
+}
+
+bool is_strategy_of_plugins(std::string_view plugin) {
+  return find_strategy_name(plugin) != nullptr;
 }
 
 bool start_by(const std::string& method, const StrategyRegistry& registry, StrategyChoice& choice) {
   if (method == "popen") {
-    return choice.start == script;
+    return choice.start == StartMethod::script;
   }
   // ddp_spawn and ddp_fork are registered with a method of their own, which the argument replaces.
   std::string of_script = choice.name;
@@ -318,11 +227,18 @@ bool start_by(const std::string& method, const StrategyRegistry& registry, Strat
 }
 
 std::optional<Version> newest_with_strategy(std::string_view asked) {
-  const NameRow* row = row_of(asked);
+  const StrategyName* row = find_strategy_name(asked);
+  constexpr auto last_releases =
+      std::to_array<Version>({{2, 0, 9}, {1, 9, 5}, {1, 7, 7}, {1, 6, 5}, {1, 4, 9}});
   if (row == nullptr || row->until == never) {
     return std::nullopt;
   }
-  return row->until == v2_0 ? Version{1, 9, 5} : Version{1, 6, 5};
+  for (const Version& release : last_releases) {
+    if (release < row->until) {
+      return release;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep

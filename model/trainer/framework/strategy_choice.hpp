@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "model/strategy/registry.hpp"
+#include "model/trainer/framework/strategy_names.hpp"
 #include "model/trainer/framework/version.hpp"
 
 namespace lockstep {
-
-/// How a strategy makes the processes of a node.
-enum class StartMethod : uint8_t {
-  script,  ///< the command is run again for each process (subprocess_script.py)
-  spawn,   ///< torch.multiprocessing, new interpreters: everything is pickled
-  fork,    ///< copies of the main process: nothing is pickled, CUDA must be untouched
-};
 
 /// The inputs that decide which strategy a Trainer takes.
 struct StrategySituation {
@@ -38,6 +32,7 @@ struct StrategyChoice {
   bool scales_learning_rate = false;  ///< Lightning's integration does, by the number of ranks
   bool is_horovod = false;            ///< its ranks are started by horovodrun or mpirun
   std::string refusal{};              ///< not empty: Lightning raises
+  bool is_unmodelled = false;         ///< the version would not raise: the limit is ours
   std::string remedy{};
   std::string warning{};  ///< Lightning takes something else than what is asked for
 };
@@ -55,9 +50,14 @@ std::vector<std::string> strategies_to_compare();
 /// A value of `accelerator` that names a strategy, as up to 1.6 it could; nothing: it names none.
 struct NamedByAccelerator {
   std::string_view strategy;
-  bool is_cpu = false;  ///< `ddp_cpu`
+  bool is_cpu = false;   ///< `ddp_cpu`
+  bool is_taken = true;  ///< 1.4 and 1.5 take few of the names there
 };
-std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator);
+std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator,
+                                                          const Version& lightning);
+
+/// Whether it names a strategy, which `plugins` took up to 1.6.
+bool is_strategy_of_plugins(std::string_view plugin);
 
 /// Applies `start_method` (popen, spawn, fork; of the spawning classes of 1.x spawn, fork): a
 /// strategy is registered under a name for each way to start it, NAME_spawn and NAME_fork. False

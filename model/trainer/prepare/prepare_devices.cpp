@@ -30,7 +30,8 @@ void set_arguments(Preparation& preparation, const Object& strategy, const Strat
     if (is_read_before(argument.name)) {
       continue;
     }
-    const StrategyArgument* row = find_argument(entry.arguments_of(strategy.name), argument.name);
+    const StrategyArgument* row = find_argument(
+        entry.arguments_of(std::string(class_of_today(strategy.name))), argument.name);
     if (row != nullptr && row->use != ArgumentUse::unmodelled) {
       set_argument(argument.name, argument.value, arguments);
     } else if (row == nullptr || !changes_nothing(*row, argument.value)) {
@@ -114,6 +115,9 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   }
   const StrategyEntry* entry = registry.find(placement.strategy.name);
   set_launch(placement, entry == nullptr ? StrategyTraits() : entry->traits);
+  if (entry == nullptr && !placement.strategy.refusal.empty()) {
+    return nullptr;
+  }
   if (entry == nullptr) {
     add_problem(preparation, Kind::unsupported,
                 trainer.strategy ? trainer.strategy->place : trainer.place,

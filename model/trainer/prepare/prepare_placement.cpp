@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "model/cluster/presets.hpp"
 #include "model/expression/evaluation_error.hpp"
 #include "model/scenario/defaults.hpp"
+#include "model/trainer/framework/accelerator_choice.hpp"
 #include "model/trainer/framework/device_request.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/trainer/prepare/strategy_naming.hpp"
 
 namespace lockstep {
 
@@ -33,14 +34,17 @@ class Placing {
     launcher_ = scenario_.launcher ? scenario_.launcher->name : "lightning";
     placement_.interactive = launcher_ == "notebook";
     read_machine();
-    read_strategy_name();
+    const NamedStrategy named = take_strategy_name(preparation_, trainer_, placement_.lightning);
+    strategy_ = named.name;
+    accelerator_names_cpu_ = named.names_cpu;
     check_argument_versions();
     choose_accelerator();
     choose_devices();
     choose_strategy_and_precision();
     check_nodes();
-    trainer_.accelerator =
-        Placed<std::string>{placement_.cpu ? "cpu" : "gpu", place_of_accelerator()};
+    trainer_.accelerator = Placed<std::string>{
+        placement_.cpu ? "cpu" : "gpu",
+        named.is_elsewhere ? SourcePlace{scenario_.file, 0, 0} : place_of_accelerator()};
   }
 
  private:
@@ -62,8 +66,11 @@ class Placing {
     if (const std::optional<Version> given = version_asked(scenario_, "lightning")) {
       return *given;
     }
-    const Version newest = newest_with_strategy(trainer_.strategy ? trainer_.strategy->name : "")
-                               .value_or(Version{2, 6, 0});
+    Version newest = newest_with_strategy(trainer_.strategy ? trainer_.strategy->name : "")
+                         .value_or(Version{2, 6, 0});
+    if (std::ranges::any_of(trainer_.plugins, is_strategy_of_plugins, &Object::name)) {
+      newest = std::min(newest, Version{1, 6, 5});
+    }
     return std::min({newest, newest_with_hooks(scenario_).value_or(newest),
                      newest_with_arguments(trainer_).value_or(newest)});
   }
@@ -105,29 +112,6 @@ class Placing {
       }
     }
     return std::nullopt;
-  }
-
-  // Up to 1.6 a strategy could be the accelerator; before 1.5 it had to be.
-  void read_strategy_name() {
-    strategy_ = trainer_.strategy ? trainer_.strategy->name : "";
-    if (trainer_.strategy && !since(v1_5)) {
-      refuse(trainer_.strategy->place, "`strategy` came with Lightning 1.5",
-             "write it as accelerator: " + strategy_);
-    }
-    const std::string accelerator = value_or(trainer_.accelerator, std::string());
-    const auto named = strategy_of_accelerator(accelerator);
-    if (!named) {
-      return;
-    }
-    if (since(v1_7)) {
-      refuse(trainer_.accelerator->place,
-             fmt::format("`accelerator: {}` names a strategy, which Lightning 1.7 removed",
-                         accelerator),
-             "write strategy: " + accelerator);
-    }
-    strategy_ = named->strategy;
-    accelerator_names_cpu_ = named->is_cpu;
-    trainer_.accelerator.reset();
   }
 
   template <class Member>
@@ -172,22 +156,35 @@ class Placing {
       placement_.cpu = true;
     } else if (asked.empty() && !since(v2_0)) {
       choose_default_of_1();
-    } else if (asked.empty() || asked == "auto") {
+    } else if (asked.empty()) {
       placement_.cpu = !gpus_there;
+    } else if (asked == "auto") {
+      choose_automatically();
     } else if (asked == "cpu") {
       placement_.cpu = true;
-    } else if (asked == "gpu" || asked == "cuda") {
-      if (asked == "cuda" && !since(v1_7)) {
-        refuse(trainer_.accelerator->place, "`accelerator: cuda` came with Lightning 1.7",
-               "write accelerator: gpu");
+    } else if (const auto refusal = refusal_of_accelerator(asked, placement_.lightning)) {
+      if (refusal->is_name) {
+        refuse(trainer_.accelerator->place, refusal->message, refusal->remedy);
+      } else {
+        add_problem(preparation_, Kind::invalid, trainer_.accelerator->place, refusal->message,
+                    refusal->remedy);
       }
-      if (!gpus_there) {
-        refuse(trainer_.accelerator->place, "no supported GPU is visible on this machine",
-               "use accelerator: cpu, or a cluster with GPUs");
-        placement_.cpu = true;
-      }
-    } else {
-      refuse_accelerator(asked);
+    } else if (!gpus_there) {
+      refuse(trainer_.accelerator->place, "no supported GPU is visible on this machine",
+             "use accelerator: cpu, or a cluster with GPUs");
+      placement_.cpu = true;
+    }
+  }
+
+  // Lightning looks for TPUs, IPUs, HPUs and MPS before, which no machine here has. Up to 1.5 a GPU
+  // counts where `gpus` or `devices` asks for one.
+  void choose_automatically() {
+    const bool asks = since(v1_6) || is_given(trainer_.gpus) || is_given(trainer_.devices);
+    placement_.cpu = visible_.empty() || !asks;
+    if (!asks && !visible_.empty()) {
+      warn(trainer_.accelerator->place,
+           "`accelerator: auto` without `gpus` or `devices` trains on CPU before Lightning 1.6",
+           "give the number: devices: 1");
     }
   }
 
@@ -200,27 +197,6 @@ class Placing {
            "processes",
            "write accelerator: gpu beside it");
     }
-  }
-
-  void refuse_accelerator(const std::string& asked) {
-    struct Other {
-      std::string_view name;
-      std::string_view hardware;
-    };
-    constexpr auto others = std::to_array<Other>(
-        {{"tpu", "a TPU"}, {"hpu", "a Gaudi"}, {"ipu", "an IPU"}, {"mps", "a GPU of Apple"}});
-    for (const Other& other : others) {
-      if (asked == other.name) {
-        refuse(trainer_.accelerator->place,
-               fmt::format("the accelerator `{}` is not available: no cluster here has {}", asked,
-                           other.hardware),
-               "use gpu or cpu: machines here have GPUs with CUDA, or CPUs");
-        return;
-      }
-    }
-    add_problem(preparation_, Kind::invalid, trainer_.accelerator->place,
-                fmt::format("no version of Lightning has the accelerator `{}`", asked),
-                "use gpu or cpu");
   }
 
   void choose_devices() {
@@ -313,7 +289,10 @@ class Placing {
     if (choice.is_horovod && choice.refusal.empty()) {
       take_nodes_of_launcher(preparation_, scenario_);
     }
-    if (!choice.refusal.empty()) {
+    if (choice.is_unmodelled) {
+      add_problem(preparation_, Kind::unsupported, place_of_strategy(), choice.refusal,
+                  choice.remedy);
+    } else if (!choice.refusal.empty()) {
       refuse(place_of_strategy(), choice.refusal, choice.remedy);
     }
     if (!choice.warning.empty()) {

@@ -4,6 +4,7 @@
 
 #include "model/network/arithmetic.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/strategy/exchange/averaging/averaging_arguments.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/sites.hpp"
@@ -292,6 +293,13 @@ void take_repetition(Preparation& preparation, const StrategyEntry& entry,
   if (has_servers(entry, program.strategy_arguments, preparation.options.world_size)) {
     program.repetition = {};
     program.repetition.why_not = "servers have no steps of their own";
+  }
+  const std::string averages = entry.reads("model_averaging_period")
+                                   ? why_steps_differ(program.strategy_arguments)
+                                   : std::string();
+  if (!averages.empty()) {
+    program.repetition = {};
+    program.repetition.why_not = averages;
   }
   preparation.repetition = program.repetition;
 }

@@ -168,7 +168,11 @@ TEST_CASE("every name that is known and not modelled has a page that says so") {
       const bool has_row = std::ranges::any_of(explained_roles(), [&](ObjectRole other) {
         return find_class(other, name) != nullptr;  // Precision is a plugin and a metric
       });
-      CHECK((has_row || !page->is_modelled));
+      // A name that some version takes for a strategy, or nobody: the page says what it stands for,
+      // or that a version refuses it.
+      const bool says_what_becomes = page->meaning.find("(LS501)") != std::string::npos ||
+                                     page->meaning.find(": today's ") != std::string::npos;
+      CHECK((has_row || !page->is_modelled || says_what_becomes));  // xla: a profiler, too
     }
   }
 }

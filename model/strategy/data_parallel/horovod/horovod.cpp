@@ -77,6 +77,12 @@ Program Horovod::join_all(Rank& rank, SiteId site) {
 
 Program Horovod::setup(Rank& rank, Stage stage) {
   replica().allocate(rank, static_cast<uint64_t>(rank.id()));
+  if (options_.combines_steps && stage == Stage::fit && rank.world_size() > 1) {
+    if (!adasum_) {
+      adasum_.emplace(replica());
+    }
+    co_await adasum_->begin(rank);
+  }
   if (rank.world_size() > 1) {
     co_await open(rank);
   }
@@ -90,7 +96,7 @@ Program Horovod::setup(Rank& rank, Stage stage) {
   for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
     co_await send_optimizer(rank, optimizer);
   }
-  if (rank.world_size() > 1) {
+  if (rank.world_size() > 1 && !adasum_) {
     exchange_.emplace(replica(), negotiator_, options_);
   }
 }
@@ -177,7 +183,30 @@ Program Horovod::teardown(Rank& rank) {
 
 // One iteration
 
+// Hooks of Adasum's optimizer step a parameter when its gradient is there, once before `step()`.
+Program Horovod::backward(Rank& rank, const StepOptions& options) {
+  if (adasum_ && ++backwards_ > options_.passes_per_step) {
+    throw ProgramException(
+        site_id(horovod_sites::update),
+        "AssertionError: Gradients were computed more than backward_passes_per_step times before "
+        "call to step(). Increase backward_passes_per_step to accumulate gradients locally.");
+  }
+  co_await ReplicatedDataParallel::backward(rank, options);
+}
+
 Program Horovod::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  if (adasum_) {
+    backwards_ = 0;
+    adasum_->remember(rank, options.optimizer);
+    UpdateOptions unclipped = options;  // Lightning clips when the hooks have stepped
+    unclipped.clipping = {};
+    replica().optimizer_step(rank, unclipped, site_id(horovod_sites::update));
+    for (const Bytes bytes : co_await adasum_->combine(rank)) {
+      transfers().add(gradients_reduced, bytes);
+    }
+    transfers().end_step();
+    co_return;
+  }
   replica().optimizer_step(rank, options, site_id(horovod_sites::update));
   transfers().end_step();
   co_return;
@@ -233,6 +262,12 @@ Program Horovod::all_gather(Rank& rank, Slice part, Slice whole, SiteId site) {
 }
 
 std::vector<KnownDifference> Horovod::known_differences() {
+  if (adasum_) {
+    return {
+        {"Adasum combines what the ranks' own steps have changed, not their gradients, and "
+         "clipping comes too late for these steps",
+         "", DifferenceKind::by_design}};
+  }
   const auto counts = [](const OptimizerPlan& optimizer) {
     return optimizer.kind != OptimizerKind::sgd || optimizer.weight_decay != 0;
   };

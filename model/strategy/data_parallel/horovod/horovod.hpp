@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "model/strategy/data_parallel/horovod/adasum.hpp"
 #include "model/strategy/data_parallel/horovod/gradient_negotiation.hpp"
 #include "model/strategy/data_parallel/replicated.hpp"
 
@@ -16,6 +17,7 @@ struct HorovodOptions : GradientNegotiationOptions {
   Bytes fusion_threshold{int64_t{128} << 20};
   Time cycle_time{int64_t{1'000'000'000}};  ///< 1 ms
   int64_t cache_capacity = 1024;
+  bool combines_steps = false;  ///< op=hvd.Adasum
 };
 
 /// One process per device; Horovod averages gradients under their names, so that ranks may hand
@@ -29,6 +31,7 @@ class Horovod final : public ReplicatedDataParallel {
 
   std::string_view name() const override { return "horovod"; }
   Program setup(Rank& rank, Stage stage) override;
+  Program backward(Rank& rank, const StepOptions& options) override;
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Task<bool> join(Rank& rank) override;
   Program teardown(Rank& rank) override;
@@ -57,6 +60,8 @@ class Horovod final : public ReplicatedDataParallel {
   Rank* rank_ = nullptr;  ///< once it has begun
   std::shared_ptr<Negotiator> negotiator_;
   std::optional<GradientNegotiation> exchange_;
+  std::optional<AdasumExchange> adasum_;  ///< then gradients stay where they are
+  int64_t backwards_ = 0;                 ///< since the last step
 };
 
 /// "horovod", HorovodStrategy.

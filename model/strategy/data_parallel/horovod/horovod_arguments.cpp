@@ -13,7 +13,8 @@ namespace {
 constexpr std::array horovod_rows{
     StrategyArgument{"backward_passes_per_step", "int", "1",
                      "backwards that add up before a gradient is handed over"},
-    StrategyArgument{"op", "text", "average", "how gradients are reduced"},
+    StrategyArgument{"op", "text", "average",
+                     "average: of gradients; adasum: of what the ranks' own steps change"},
     StrategyArgument{"gradient_predivide_factor", "float", "1.0",
                      "of the average: divides before the sum, and the rest after it"},
     StrategyArgument{"compression", "text", "none", "none, or fp16: gradients travel in 16 bits"},
@@ -36,7 +37,23 @@ double number_from(const ArgumentReader& read, const std::string& name, double m
   return value;
 }
 
-HorovodOptions options_from(const StrategyArguments& arguments) {
+// horovod/torch/optimizer.py; over Gloo no Adasum operation is registered (common/operations.cc).
+void check_adasum(const TrainingPlan& plan, const HorovodOptions& options) {
+  if (!plan.autocast_of_cuda) {
+    throw RefusedArgument("RuntimeError: No Adasum operation enabled: on CPUs it needs MPI", "op",
+                          "use op: average, or GPUs");
+  }
+  if (options.predivide_factor != 1) {
+    throw RefusedArgument("ValueError: gradient_predivide_factor not supported with op != Average",
+                          "gradient_predivide_factor", "leave it out");
+  }
+  if (options.in_half_precision) {
+    throw UnmodelledArgument("compression: fp16 with op: adasum is not modelled", "compression",
+                             "leave one of them out");
+  }
+}
+
+HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
   const ArgumentReader read(arguments, horovod_rows);
   HorovodOptions options;
   options.passes_per_step = read.integer("backward_passes_per_step");
@@ -45,12 +62,8 @@ HorovodOptions options_from(const StrategyArguments& arguments) {
                           "backward_passes_per_step");
   }
   const std::string op = read.text("op");
-  if (op == "adasum") {
-    throw UnmodelledArgument("op: adasum of HorovodStrategy is not modelled", "op",
-                             "use op: average");
-  }
-  if (op != "average") {
-    throw ArgumentProblem("strategy argument op must be average", "op");
+  if (op != "average" && op != "adasum") {
+    throw ArgumentProblem("strategy argument op must be average or adasum", "op");
   }
   const std::string compression = read.text("compression");
   if (compression != "none" && compression != "fp16") {
@@ -69,6 +82,10 @@ HorovodOptions options_from(const StrategyArguments& arguments) {
   options.cache_capacity = read.integer("cache_capacity");
   if (options.cache_capacity < 0) {
     throw ArgumentProblem("strategy argument cache_capacity must be at least 0", "cache_capacity");
+  }
+  options.combines_steps = op == "adasum";
+  if (options.combines_steps) {
+    check_adasum(plan, options);
   }
   return options;
 }
@@ -108,7 +125,7 @@ StrategyEntry horovod() {
   }
   entry.sites_of_plan = sites_of_gradients;
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<Horovod>(plan, options_from(arguments));
+    return std::make_unique<Horovod>(plan, options_from(plan, arguments));
   };
   return entry;
 }

@@ -14,7 +14,14 @@ inline constexpr std::string_view synchronize = "horovod: synchronize";
 inline constexpr std::string_view join = "horovod: join";
 inline constexpr std::string_view update = "horovod: optimizer step";
 
-inline constexpr std::string_view every_step[] = {send_states, send_optimizer, first_step, compress,
-                                                  synchronize, join,           update};
+inline constexpr std::string_view make_groups = "horovod: groups of Adasum";
+inline constexpr std::string_view deltas = "horovod: what the local step has changed";
+inline constexpr std::string_view average_deltas = "horovod: all_reduce of changes in a node";
+inline constexpr std::string_view exchange_deltas = "horovod: exchange of changes with a node";
+inline constexpr std::string_view combine_deltas = "horovod: Adasum of two changes";
+
+inline constexpr std::string_view every_step[] = {
+    send_states, send_optimizer, first_step, compress,       synchronize,     join,
+    update,      make_groups,    deltas,     average_deltas, exchange_deltas, combine_deltas};
 
 }  // namespace lockstep::horovod_sites

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "model/core/spelling.hpp"
+#include "model/strategy/exchange/averaging/averaging_arguments.hpp"
 
 namespace lockstep {
 
@@ -251,7 +252,8 @@ void set_averaging(const StrategyArguments& arguments, HookOptions& options) {
   if (period < 1) {
     throw RefusedArgument("ValueError: Arg ``period`` must be a positive value.", period_argument);
   }
-  options.averaging_period = period;
+  options.averaging.period = period;
+  options.averaging.warmup_steps = options.post_local_sgd.start_iteration;
 }
 
 }  // namespace
@@ -284,8 +286,11 @@ HookOptions hook_options_from(const StrategyArguments& arguments) {
     options.power_sgd.is_batched = is_batched;
   } else if (described.state == State::post_local_sgd) {
     options.post_local_sgd = post_local_sgd_from(arguments, described.prefix);
-    set_averaging(arguments, options);
+    if (!arguments_name_averager(arguments)) {
+      set_averaging(arguments, options);
+    }
   }
+  add_averager(arguments, options.post_local_sgd.start_iteration, options.averaging);
   return options;
 }
 

@@ -8,6 +8,7 @@
 
 #include "model/core/dtype.hpp"
 #include "model/strategy/arguments.hpp"
+#include "model/strategy/exchange/averaging/model_averager.hpp"
 #include "model/strategy/exchange/hooks/post_local_sgd.hpp"
 #include "model/strategy/exchange/hooks/power_sgd.hpp"
 #include "model/strategy/known_difference.hpp"
@@ -15,7 +16,7 @@
 namespace lockstep {
 
 /// What Lightning's arguments ddp_comm_hook, ddp_comm_state, ddp_comm_wrapper and
-/// model_averaging_period ask for.
+/// model_averaging_period ask for, and model_averager and outer_optimizer beside them.
 struct HookOptions {
   enum class Kind : uint8_t { none, all_reduce, cast, power_sgd, post_local_sgd, noop };
   Kind kind = Kind::none;
@@ -25,10 +26,10 @@ struct HookOptions {
   bool has_state = false;  ///< that the hook takes
   PowerSgdOptions power_sgd{};
   PostLocalSgdOptions post_local_sgd{};
-  std::optional<int64_t> averaging_period{};  ///< none: no model averaging
+  AveragingOptions averaging{};
 
   /// No hook averages gradients, and nothing else makes the replicas alike.
-  bool leaves_replicas_alone() const { return kind == Kind::noop && !averaging_period; }
+  bool leaves_replicas_alone() const { return kind == Kind::noop && !averaging.averages(); }
 };
 
 /// Throws ArgumentProblem where they cannot be meant, or torch or Lightning would refuse them.

@@ -16,9 +16,13 @@ inline constexpr std::string_view compress = "powerSGD_hook: compression";
 inline constexpr std::string_view make_subgroups = "post_localSGD_hook: new_subgroups";
 inline constexpr std::string_view average_model =
     "PeriodicModelAverager: all_reduce of the parameters";
+inline constexpr std::string_view make_levels = "HierarchicalModelAverager: new_subgroups";
+inline constexpr std::string_view reduce_outer =
+    "outer optimizer: all_reduce of what the inner steps have changed";
+inline constexpr std::string_view outer_step = "outer optimizer: step";
 
-inline constexpr std::string_view every_step[] = {prepare,     reduce_gradients, unpack,
-                                                  reduce_rest, reduce_ps,        reduce_qs,
-                                                  compress,    make_subgroups,   average_model};
+inline constexpr std::string_view every_step[] = {
+    prepare,  reduce_gradients, unpack,        reduce_rest, reduce_ps,    reduce_qs,
+    compress, make_subgroups,   average_model, make_levels, reduce_outer, outer_step};
 
 }  // namespace lockstep::hook_sites

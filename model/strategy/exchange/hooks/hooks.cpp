@@ -69,12 +69,12 @@ std::vector<std::pair<std::string, std::string>> hooks_without_effect(
   if (options.wrapper && !has_hook) {
     told.emplace_back("ddp_comm_wrapper", "without a ddp_comm_hook there is nothing to wrap");
   }
-  if (arguments.has("model_averaging_period") && !options.averaging_period) {
+  if (arguments.has("model_averaging_period") && !options.averaging.averages()) {
     told.emplace_back(
         "model_averaging_period",
         "Lightning averages models where ddp_comm_state is a PostLocalSGDState alone");
   }
-  if (options.averaging_period == 1) {
+  if (options.averaging.period == 1 && !options.averaging.outer) {
     told.emplace_back(
         "model_averaging_period",
         "with a period of 1 the model is sent in every step, which costs no less than "
@@ -112,11 +112,11 @@ std::vector<KnownDifference> differences_of(const HookOptions& options) {
   if (options.kind == Kind::noop) {
     known.push_back(
         {"noop_hook leaves every rank its own gradients, undivided",
-         options.averaging_period
+         options.averaging.averages()
              ? ""
              : "use another hook, or average the models: a PostLocalSGDState as "
                "ddp_comm_state and a model_averaging_period",
-         options.averaging_period ? DifferenceKind::by_design : DifferenceKind::of_replicas});
+         options.averaging.averages() ? DifferenceKind::by_design : DifferenceKind::of_replicas});
   }
   return known;
 }

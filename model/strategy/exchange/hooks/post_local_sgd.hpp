@@ -3,8 +3,6 @@
 #include <optional>
 
 #include "model/strategy/exchange/hooks/bucket_hook.hpp"
-#include "model/strategy/known_difference.hpp"
-#include "model/strategy/local_model/replica.hpp"
 
 namespace lockstep {
 
@@ -28,30 +26,6 @@ class PostLocalSgdHook final : public BucketHook {
   PostLocalSgdOptions options_;
   int64_t iteration_ = 0;  ///< global ones so far
   std::optional<GroupId> subgroup_;
-};
-
-/// The mean of all ranks' parameters in some steps of an optimizer: at the first behind the
-/// warm-up, and from there every `period` steps (model_averaging/averagers.py).
-class PeriodicModelAverager {
- public:
-  PeriodicModelAverager(Replica& replica, int64_t period, int64_t warmup_steps)
-      : replica_(&replica), period_(period), warmup_steps_(warmup_steps) {}
-
-  /// After a step of the optimizer. Gives the bytes that it sent: none where it is not its turn.
-  Task<Bytes> average(Rank& rank, size_t optimizer);
-  /// Between two averagings replicas differ by design; where the second never came, what local
-  /// steps add up to was never averaged.
-  KnownDifference difference() const;
-
- private:
-  std::vector<Slice> updated(size_t optimizer) const;
-
-  Replica* replica_;
-  int64_t period_;
-  int64_t warmup_steps_;
-  int64_t steps_ = 0;
-  int64_t last_ = 0;  ///< steps at the last averaging
-  int64_t averagings_ = 0;
 };
 
 }  // namespace lockstep

@@ -109,7 +109,7 @@ TEST_CASE("what torch and Lightning refuse at set-up is refused") {
                  {"ddp_comm_state.start_localSGD_iter", start},
                  {"model_averaging_period", period}};
   };
-  CHECK(options_of(local(2, int64_t{4})).averaging_period == 4);
+  CHECK(options_of(local(2, int64_t{4})).averaging.period == 4);
   CHECK_THROWS_AS(options_of(local(2, int64_t{0})), RefusedArgument);
   CHECK_THROWS_AS(options_of(local(-1, int64_t{2})), RefusedArgument);
   CHECK_THROWS_AS(options_of(local(2, std::monostate())), RefusedArgument);

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "model/strategy/exchange/averaging/model_averager.hpp"
+
+namespace lockstep {
+
+/// DiLoCo (arXiv 2311.08105, algorithm 1): replicas train on their own for some steps; then the
+/// mean over ranks of (parameters of the last outer step - parameters now) is the gradient of an
+/// outer SGD, whose step on the former is where all go on. The inner optimizer keeps its state.
+class OuterOptimizer final : public ModelAverager {
+ public:
+  OuterOptimizer(Replica& replica, const OuterOptimizerOptions& options, int64_t period,
+                 int64_t warmup_steps)
+      : ModelAverager(replica), options_(options), period_(period), warmup_steps_(warmup_steps) {}
+
+  Program begin(Rank& rank) override;
+  Task<Bytes> average(Rank& rank, size_t optimizer) override;
+  KnownDifference difference() const override;
+
+ private:
+  void step(Rank& rank, const Slice& gradient, Ticket after);
+
+  OuterOptimizerOptions options_;
+  int64_t period_;
+  int64_t warmup_steps_;
+  int64_t steps_ = 0;
+  int64_t outer_steps_ = 0;
+  Slice outer_;     ///< parameters after the last outer step, in one piece
+  Slice momentum_;  ///< of no elements where the outer optimizer has none
+};
+
+}  // namespace lockstep

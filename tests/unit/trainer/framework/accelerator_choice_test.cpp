@@ -1,0 +1,92 @@
+#include "model/trainer/framework/accelerator_choice.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "model/strategy/registry.hpp"
+#include "tests/unit/trainer/scenario_text.hpp"
+
+using namespace lockstep;
+using namespace lockstep::test;
+
+namespace {
+
+struct AcceleratorRow {
+  std::string name;
+  Version lightning;
+  std::string reason;  ///< empty: CUDA
+};
+
+// Registered by accelerators/*.py of each release: hpu from 1.6 to 2.0, ipu up to 2.0, mps and cuda
+// from 1.7 on, tpu in all.
+const std::vector<AcceleratorRow>& rows() {
+  static const std::vector<AcceleratorRow> all = {
+      {"gpu", {1, 4, 9}, ""},
+      {"gpu", {2, 6, 0}, ""},
+      {"cuda", {1, 6, 5}, "came with Lightning 1.7"},
+      {"cuda", {1, 7, 7}, ""},
+      {"tpu", {1, 4, 9}, "TPUs are not available"},
+      {"tpu", {1, 9, 5}, "`TPUAccelerator` can not run"},
+      {"tpu", {2, 0, 9}, "`TPUAccelerator` can not run"},
+      {"tpu", {2, 1, 4}, "`XLAAccelerator` can not run"},
+      {"mps", {1, 6, 5}, "came with Lightning 1.7"},
+      {"mps", {1, 7, 7}, "`MPSAccelerator` can not run"},
+      {"mps", {2, 6, 0}, "`MPSAccelerator` can not run"},
+      {"hpu", {1, 5, 10}, "came with Lightning 1.6"},
+      {"hpu", {1, 6, 5}, "`HPUAccelerator` can not run"},
+      {"hpu", {2, 0, 9}, "`HPUAccelerator` can not run"},
+      {"hpu", {2, 1, 4}, "lightning-habana"},
+      {"hpu", {2, 6, 0}, "HPU is currently not supported"},
+      {"ipu", {1, 4, 9}, "IPUs are not available"},
+      {"ipu", {2, 0, 9}, "`IPUAccelerator` can not run"},
+      {"ipu", {2, 2, 5}, "lightning-graphcore"},
+      {"npu", {2, 6, 0}, "no version of Lightning"}};
+  return all;
+}
+
+Preparation placed(const std::string& trainer) {
+  return prepare(scenario_of("version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
+                             "model: {input: [4], layers: [{Linear: [4, 2]}]}\n"
+                             "data: {train: {samples: 8, batch_size: 2}}\n" +
+                             trainer),
+                 standard_strategies());
+}
+
+}  // namespace
+
+TEST_CASE("an accelerator that is no GPU is refused with the version's reason, and never a GPU") {
+  for (const AcceleratorRow& row : rows()) {
+    INFO(row.name << " " << row.lightning.major << "." << row.lightning.minor);
+    const auto refusal = refusal_of_accelerator(row.name, row.lightning);
+    REQUIRE(refusal.has_value() == !row.reason.empty());
+    if (refusal) {
+      CHECK(refusal->message.find(row.reason) != std::string::npos);
+      CHECK_FALSE(refusal->remedy.empty());
+      CHECK(refusal->is_name == (row.name != "npu"));
+    }
+  }
+}
+
+TEST_CASE("a Trainer with another accelerator does not start") {
+  for (const char* name : {"tpu", "mps", "hpu", "ipu", "npu"}) {
+    INFO(name);
+    CHECK_FALSE(
+        placed(std::string("trainer: {accelerator: ") + name + ", devices: 1, max_epochs: 1}\n")
+            .runnable());
+  }
+}
+
+// accelerator_connector.py of 1.5: has_gpu asks whether `gpus` or `devices` names any.
+TEST_CASE("auto takes a GPU that is there, before 1.6 where a number is given") {
+  const auto cpu = [](const std::string& version, const std::string& more) {
+    return placed("trainer: {accelerator: auto, max_epochs: 1" + more +
+                  "}\nversions: {lightning: \"" + version + "\"}\n")
+        .placement.cpu;
+  };
+  CHECK(cpu("1.5.10", ""));
+  CHECK_FALSE(cpu("1.5.10", ", devices: 2"));
+  CHECK_FALSE(cpu("1.5.10", ", gpus: 2"));
+  CHECK_FALSE(cpu("1.6.5", ""));
+  CHECK_FALSE(cpu("2.6.0", ""));
+}
