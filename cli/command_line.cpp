@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -48,7 +49,7 @@ class Parser {
     test();
     explain();
     command("schema");
-    doctor();
+    presets_and_doctor();
     calibrate();
     sweep();
     collective();
@@ -206,8 +207,11 @@ class Parser {
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
   }
 
-  void doctor() {
-    command("doctor")->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
+  void presets_and_doctor() {
+    command("presets")->add_option("GROUP", request_.arguments)->expected(0, 1);
+    for (CLI::App* made : {application_.get_subcommand("presets"), command("doctor")}) {
+      made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
+    }
   }
 
   void calibrate() {
@@ -294,6 +298,15 @@ class Parser {
   std::string format_ = "text", world_ = "simulated", device_ = "auto";
 };
 
+struct StyledCommand {
+  std::string_view name;
+  Answer (*run)(const Request&, const Style&);
+};
+constexpr StyledCommand styled_commands[] = {
+    {"run", run_command},         {"verify", verify_command}, {"exec", exec_command},
+    {"compare", compare_command}, {"doctor", doctor_command}, {"calibrate", calibrate_command},
+    {"test", test_command},       {"sweep", sweep_command},   {"collective", collective_command}};
+
 Answer bug(const std::vector<std::string>& arguments, const std::string& what) {
   return {"",
           fmt::format("bug in lockstep: {}\nplease report it with the scenario and this line:\n"
@@ -319,24 +332,12 @@ Answer execute(const Request& request, const Style& style) {
   }
   check_outputs(request);
   Answer answer;
-  if (request.command == "run") {
-    answer = run_command(request, shown);
-  } else if (request.command == "verify") {
-    answer = verify_command(request, shown);
-  } else if (request.command == "exec") {
-    answer = exec_command(request, shown);
-  } else if (request.command == "compare") {
-    answer = compare_command(request, shown);
-  } else if (request.command == "doctor") {
-    answer = doctor_command(request, shown);
-  } else if (request.command == "calibrate") {
-    answer = calibrate_command(request, shown);
-  } else if (request.command == "test") {
-    answer = test_command(request, shown);
-  } else if (request.command == "sweep") {
-    answer = sweep_command(request, shown);
-  } else if (request.command == "collective") {
-    answer = collective_command(request, shown);
+  if (const auto* styled =
+          std::ranges::find(styled_commands, request.command, &StyledCommand::name);
+      styled != std::end(styled_commands)) {
+    answer = styled->run(request, shown);
+  } else if (request.command == "presets") {
+    answer = presets_command(request);
   } else if (request.command == "explain") {
     answer = request.environment ? explain_environment(request) : explain_command(request);
   } else {

@@ -9,7 +9,6 @@ lockstep simulates a distributed training run, described in YAML, before you pay
 
   lockstep verify train.yaml        can it hang, mismatch, race, or log a wrong number?
   lockstep run train.yaml           how fast, how much memory, where does the step time go?
-
 train.yaml is a scenario: one YAML file with the model, cluster, strategy and your hooks.
   version: 1
   model: {preset: gpt2}
@@ -29,6 +28,7 @@ Commands
   collective predict what a collective of NCCL takes, size by size; compare it with nccl-tests
   test      check every case of files and folders against its expectations; for CI
   explain   print a page about a finding (LS101), result, key, guide; --env: each rank's environment
+  presets   list devices, nodes and networks that a scenario may name, with figures and sources
   schema    print the scenario format as JSON Schema, for editors
   doctor    check what this machine can execute, and how to install what is missing
 
@@ -282,6 +282,16 @@ lockstep explain [NAME]     print a page about a finding, result, key, statement
                                 --set KEY=VALUE
 )";
 
+constexpr std::string_view presets_help = R"(
+lockstep presets [devices|nodes|networks]     list what a scenario may name
+
+  lockstep presets networks         parameters, FLOPs, arguments and source of each network
+  lockstep presets --format json    all three lists; sizes in bytes, rates in bytes per second
+
+`lockstep explain NAME` shows one of them with a scenario. GPUs and machines under other names, and
+what exists and is not modelled, are listed by `lockstep explain presets`.
+)";
+
 constexpr std::string_view schema_help = R"(
 lockstep schema     print the scenario format as JSON Schema
 
@@ -318,6 +328,9 @@ std::string_view page_of(std::string_view command) {
   }
   if (command == "collective") {
     return collective_help;
+  }
+  if (command == "presets") {
+    return presets_help;
   }
   if (command == "explain") {
     return explain_help;

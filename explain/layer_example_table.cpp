@@ -74,12 +74,30 @@ constexpr LayerExample layers[] = {
      "a layer of Lockstep's own, self-attention in which no position sees a later one; its "
      "parameters are named as in GPT-2",
      "[16, 8]", "{embed_dim: 8, num_heads: 2}"},
+    {"GroupedQueryAttention",
+     "a layer of Lockstep's own, causal self-attention with a rotary embedding, in which several "
+     "query heads share a key head; its parameters are named as in Llama",
+     "[16, 8]", "{embed_dim: 8, num_heads: 4, num_kv_heads: 2}"},
+    {"SwiGLU",
+     "a layer of Lockstep's own, down(silu(gate(x)) * up(x)); its parameters are named as in "
+     "Llama's feed-forward",
+     "[16, 8]", "{embed_dim: 8, hidden_dim: 24}"},
+    {"Upsample", "a layer of torch.nn that enlarges an image, each element to its nearest", image,
+     "{scale_factor: 2}", "{Conv2d: [3, 3, 1]}"},
+    {"PatchSequence",
+     "a layer of Lockstep's own that makes the pixels of an image the positions of a sequence, "
+     "behind a learnt class token, as vision transformers do",
+     image, "{channels: 3}"},
+    {"FirstPosition", "a layer of Lockstep's own, the first position of a sequence", "[16, 8]", "",
+     "{Linear: [8, 8]}"},
     {"TransformerEncoderLayer",
      "a module of torch.nn: self-attention and two linear layers, each with a residual connection "
      "and LayerNorm",
      "[16, 8]", "{d_model: 8, nhead: 2, dim_feedforward: 32, batch_first: true}"},
-    {"LSTM", "a layer of torch.nn, long short-term memory", "[16, 8]",
-     "{input_size: 8, hidden_size: 8}"},
+    {"LSTM",
+     "a layer of torch.nn, long short-term memory from a state of zeros; its output is that of "
+     "every position, what follows reads no states",
+     "[16, 8]", "{input_size: 8, hidden_size: 8}"},
     {"Buffer", "register_buffer: a tensor that is part of the module and no parameter", "[8]",
      "{shape: [3], name: weights}", "{Linear: [8, 4]}"},
 };

@@ -114,6 +114,38 @@ void pass_on(std::span<const at::Tensor> reads, bool with_last, const Slice& to,
   }
 }
 
+void pass_on_forward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
+                     TensorOperands& operands) {
+  const Slice& to = op.list().writes[0];
+  if (layer.kind == LayerKind::residual_concatenate) {
+    const auto samples = static_cast<int64_t>(op.list().scalars[0]);
+    const at::ScalarType type = scalar_type_of(to.dtype);
+    operands.give(to, at::cat({reads.back().to(type).view({samples, -1}),
+                               reads.front().to(type).view({samples, -1})},
+                              1));
+    return;
+  }
+  pass_on(reads, layer.kind == LayerKind::residual_add, to, operands);
+}
+
+/// A joined gradient has two parts for each sample: what was remembered, then the branch.
+void pass_on_backward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
+                      TensorOperands& operands) {
+  const Slice& to = op.list().writes[0];
+  const auto samples = static_cast<int64_t>(op.list().scalars[0]);
+  const int64_t own = elements_of(layer.input);
+  if (layer.kind == LayerKind::residual_concatenate) {
+    const at::Tensor joined = reads.front().view({samples, -1});
+    operands.give(to, joined.narrow(1, joined.size(1) - own, own).contiguous());
+  } else if (layer.kind == LayerKind::residual_begin && reads.back().numel() != samples * own) {
+    const at::Tensor remembered = reads.back().view({samples, -1}).narrow(1, 0, own);
+    pass_on(std::vector<at::Tensor>{reads.front().flatten(), remembered.reshape(-1)}, true, to,
+            operands);
+  } else {
+    pass_on(reads, layer.kind == LayerKind::residual_begin, to, operands);
+  }
+}
+
 /// Input and parameters whose gradient is asked for, and where it goes.
 struct WantedGradients {
   std::vector<at::Tensor> leaves{};
@@ -162,7 +194,7 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
     return;
   }
   if (passes_on(layer.kind)) {
-    pass_on(reads, layer.kind == LayerKind::residual_add, lists.writes[0], operands);
+    pass_on_forward(op, layer, reads, operands);
     return;
   }
   LayerTensors tensors;
@@ -194,7 +226,7 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
   }
   if (passes_on(layer.kind)) {
     if (lists.writes[0].elements > 0) {
-      pass_on(reads, layer.kind == LayerKind::residual_begin, lists.writes[0], operands);
+      pass_on_backward(op, layer, reads, operands);
     }
     return;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backend/libtorch/decoder_output.hpp"
 #include "model/core/ensure.hpp"
 #include "model/network/arithmetic.hpp"
 #include "model/network/output_type.hpp"
@@ -214,6 +215,9 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
     case LayerKind::causal_self_attention: return attention(layer, tensors);
     default: break;
   }
+  if (std::optional<at::Tensor> output = decoder_output(layer, tensors)) {
+    return *std::move(output);
+  }
   ensure(false, "a layer that only passes on, a price or a loss has no kernel of its own");
   return {};
 }
@@ -226,6 +230,7 @@ bool passes_on(LayerKind kind) {
     case LayerKind::flatten:
     case LayerKind::residual_begin:
     case LayerKind::residual_add:
+    case LayerKind::residual_concatenate:
     case LayerKind::buffer: return true;
     default: return false;
   }

@@ -31,6 +31,8 @@ Answer collective_command(const Request& request, const Style& style);
 Answer explain_command(const Request& request);
 /// `explain SCENARIO --env`: with what each rank is started, by the first case or the one named.
 Answer explain_environment(const Request& request);
+/// The devices, nodes and networks that scenarios may name.
+Answer presets_command(const Request& request);
 Answer schema_command();
 
 }  // namespace lockstep::cli

@@ -327,8 +327,10 @@ void add_layers(Json& definitions) {
   Json repeat = closed_map(extras);
   repeat["required"] = {"repeat", "layers"};
   definitions["any"] = Json::object();
-  Json nested = {
-      {"Sequential", container}, {"Residual", container}, {"Cost", closed_map(std::move(cost))}};
+  Json nested = {{"Sequential", container},
+                 {"Residual", container},
+                 {"Concatenate", container},
+                 {"Cost", closed_map(std::move(cost))}};
   for (const auto& [key, schema] : own.items()) {
     nested[key] = schema;
   }

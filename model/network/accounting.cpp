@@ -21,8 +21,11 @@ struct Branches {
 
 Work& work(Layer& layer, Pass pass) { return layer.work[static_cast<size_t>(pass)]; }
 
-bool is_attention(LayerKind kind) {
-  return kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention;
+/// Several kernels, of which the earlier ones get their gradients through the later ones.
+bool is_composite(LayerKind kind) {
+  return kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention ||
+         kind == LayerKind::grouped_query_attention || kind == LayerKind::swiglu ||
+         kind == LayerKind::lstm;
 }
 
 /// Only the weight's gradient needs the input of these, not the input's.
@@ -35,8 +38,8 @@ void prune_gradients(Layer& layer, bool input_needs, bool trainable) {
   Work& input_gradient = work(layer, Pass::input_gradient);
   Work& weight_gradient = work(layer, Pass::weight_gradient);
   weight_gradient.runs = weight_gradient.runs && trainable;
-  // Attention's weights need most of the input's path, and a Cost has one price for all.
-  const bool needs_all = layer.kind == LayerKind::cost || (is_attention(layer.kind) && trainable);
+  // Their weights need most of the input's path, and a Cost has one price for all.
+  const bool needs_all = layer.kind == LayerKind::cost || (is_composite(layer.kind) && trainable);
   input_gradient.runs = input_gradient.runs && (input_needs || needs_all);
   if (layer.kind == LayerKind::batch_norm && trainable && !input_needs) {
     weight_gradient = {.elements = 2 * elements_of(layer.input)};
@@ -71,7 +74,8 @@ Flow after_layer(const Layer& layer, size_t index, const Flow& input, bool train
     case LayerKind::residual_shortcut:
       branches.back().put_aside = input;
       return branches.back().remembered;
-    case LayerKind::residual_add: {
+    case LayerKind::residual_add:
+    case LayerKind::residual_concatenate: {
       const Branches closed = branches.back();
       branches.pop_back();
       const Flow& other = closed.put_aside ? *closed.put_aside : closed.remembered;

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view containers[] = {"Sequential", "Residual", "repeat"};
+constexpr std::string_view containers[] = {"Sequential", "Residual", "Concatenate", "repeat"};
 
 /// Layers of torch that scenarios may name and Lockstep does not model, and why.
 struct UnmodelledLayer {
@@ -22,8 +22,6 @@ struct UnmodelledLayer {
   std::string_view remedy;
 };
 constexpr UnmodelledLayer unmodelled_layers[] = {
-    {"LSTM", "its steps in time are not modelled yet",
-     "give its price: {Cost: {parameters: 1000, forward: 1 ms, backward: 2 ms}}"},
     {"SyncBatchNorm", "its exchange of statistics in the forward is not modelled yet",
      "write BatchNorm2d: then each rank normalises over its own batch"},
 };

@@ -19,7 +19,8 @@ void mark(LayerDescription& layer, const char* word) {
 }
 
 bool is_attention(const LayerDescription& layer) {
-  return layer.kind == "MultiheadAttention" || layer.kind == "CausalSelfAttention";
+  return layer.kind == "MultiheadAttention" || layer.kind == "CausalSelfAttention" ||
+         layer.kind == "GroupedQueryAttention";
 }
 
 }  // namespace

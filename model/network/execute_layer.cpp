@@ -5,6 +5,7 @@
 #include "model/network/arithmetic/batch_norm.hpp"
 #include "model/network/arithmetic/embedding.hpp"
 #include "model/network/arithmetic/linear.hpp"
+#include "model/network/arithmetic/placing.hpp"
 #include "model/network/arithmetic/tensor.hpp"
 #include "model/network/layer_call.hpp"
 #include "model/network/network.hpp"
@@ -21,6 +22,21 @@ void add_both(LayerCall& call) {
   call.write_cast(0, call.read(0));
   Values other(call.write(0).dtype(), call.write(0).size());
   cast(call.read(call.reads() - 1), other);
+  add_to(call.write(0), other);
+}
+
+/// At the beginning of a residual. Behind a Concatenate the gradient that came round the branch is
+/// that of both parts of each sample, and what was remembered is the first.
+void add_both_gradients(LayerCall& call) {
+  call.write_cast(0, call.read(0));
+  const int64_t elements = call.write(0).size();
+  Values other(call.write(0).dtype(), elements);
+  const Values& round = call.read(call.reads() - 1);
+  if (round.size() == elements) {
+    cast(round, other);
+  } else {
+    take_columns(round, call.samples(), 0, elements / call.samples(), other);
+  }
   add_to(call.write(0), other);
 }
 
@@ -105,7 +121,7 @@ void forward(const Layer& layer, LayerCall& call) {
     case LayerKind::buffer: call.write(0) = call.read(0); break;
     default:
       if (!forward_of_sequence_layer(layer, call) && !forward_of_image_layer(layer, call) &&
-          !forward_of_elementwise_layer(layer, call)) {
+          !forward_of_elementwise_layer(layer, call) && !forward_of_decoder_layer(layer, call)) {
         return;
       }
   }
@@ -158,7 +174,7 @@ void backward(const Layer& layer, LayerCall& call) {
     case LayerKind::batch_norm: batch_norm_backward(layer, call, samples); break;
     case LayerKind::residual_begin:
       if (call.wants(0)) {
-        add_both(call);
+        add_both_gradients(call);
       }
       break;
     case LayerKind::residual_add:
@@ -171,7 +187,7 @@ void backward(const Layer& layer, LayerCall& call) {
       break;
     default:
       if (!backward_of_sequence_layer(layer, call) && !backward_of_image_layer(layer, call) &&
-          !backward_of_elementwise_layer(layer, call)) {
+          !backward_of_elementwise_layer(layer, call) && !backward_of_decoder_layer(layer, call)) {
         return;
       }
   }

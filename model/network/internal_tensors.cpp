@@ -16,10 +16,15 @@ struct AttentionSizes {
 
 AttentionSizes attention_sizes(const Layer& layer) {
   const auto* attention = std::get_if<AttentionArguments>(&layer.arguments);
+  const bool forms_scores = layer.attention_core && layer.attention_core->elements > 0;
+  if (const auto* grouped = std::get_if<GroupedQueryArguments>(&layer.arguments)) {
+    // Query and sum have a width, key and value another: half of the four are a state.
+    const int64_t state = layer.input[0] * (grouped->query_width() + grouped->key_width()) / 2;
+    return {state, forms_scores ? grouped->num_heads * layer.input[0] * layer.input[0] : 0, false};
+  }
   if (attention == nullptr) {
     return {};
   }
-  const bool forms_scores = layer.attention_core && layer.attention_core->elements > 0;
   return {elements_of(layer.input),
           forms_scores ? attention->num_heads * layer.input[0] * layer.input[0] : 0,
           attention->dropout > 0};
@@ -80,6 +85,11 @@ Bytes forward_workspace(const Layer& layer, DType dtype) {
 // Where scores are formed, their gradient and that of the probabilities come on top of one state;
 // with dropout the dropped probabilities have gone by then.
 Bytes backward_workspace(const Layer& layer, DType dtype) {
+  if (const auto* gated = std::get_if<SwigluArguments>(&layer.arguments)) {
+    // The product has gone, and its gradient and those of its two factors are there.
+    return Bytes(size_of(dtype)) * 2 * (elements_of(layer.input) / gated->embed_dim) *
+           gated->hidden_dim;
+  }
   const AttentionSizes sizes = attention_sizes(layer);
   const int64_t more = reorders_sum(layer, dtype)                     ? 5
                        : layer.kind == LayerKind::multihead_attention ? 6

@@ -45,9 +45,16 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::dropout: return "dropout";
     case LayerKind::multihead_attention: return "multihead_attention";
     case LayerKind::causal_self_attention: return "causal_self_attention";
+    case LayerKind::grouped_query_attention: return "grouped_query_attention";
+    case LayerKind::swiglu: return "swiglu";
+    case LayerKind::lstm: return "lstm";
+    case LayerKind::upsample: return "upsample";
+    case LayerKind::patch_sequence: return "patch_sequence";
+    case LayerKind::first_position: return "first_position";
     case LayerKind::residual_begin: return "residual_begin";
     case LayerKind::residual_shortcut: return "residual_shortcut";
     case LayerKind::residual_add: return "residual_add";
+    case LayerKind::residual_concatenate: return "residual_concatenate";
     case LayerKind::buffer: return "buffer";
     case LayerKind::cost: return "cost";
     case LayerKind::cross_entropy_loss: return "cross_entropy_loss";
@@ -61,6 +68,10 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::kl_div_loss: return "kl_div_loss";
   }
   return "?";
+}
+
+bool ends_residual(LayerKind kind) {
+  return kind == LayerKind::residual_add || kind == LayerKind::residual_concatenate;
 }
 
 bool is_loss(LayerKind kind) { return kind >= LayerKind::cross_entropy_loss; }

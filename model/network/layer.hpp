@@ -48,13 +48,20 @@ enum class LayerKind : uint8_t {
   adaptive_avg_pool2d,
   flatten,
   dropout,
-  multihead_attention,    ///< self-attention: query = key = value = input
-  causal_self_attention,  ///< the same with a causal mask, parameters named as in GPT-2
-  residual_begin,         ///< remembers its input
-  residual_shortcut,      ///< puts the result aside and continues from what was remembered
-  residual_add,           ///< adds what was remembered, or put aside
-  buffer,                 ///< only holds a buffer (register_buffer)
-  cost,                   ///< known only by its price
+  multihead_attention,      ///< self-attention: query = key = value = input
+  causal_self_attention,    ///< the same with a causal mask, parameters named as in GPT-2
+  grouped_query_attention,  ///< causal, rotary, several query heads for each key; named as in Llama
+  swiglu,                   ///< gated feed-forward, W_down (silu(W_gate x) * W_up x)
+  lstm,
+  upsample,              ///< of images, to the nearest element
+  patch_sequence,        ///< an image's pixels as positions of a sequence, behind a class token
+  first_position,        ///< of a sequence
+  residual_begin,        ///< remembers its input
+  residual_shortcut,     ///< puts the result aside and continues from what was remembered
+  residual_add,          ///< adds what was remembered, or put aside
+  residual_concatenate,  ///< puts what was remembered before the result, channel by channel
+  buffer,                ///< only holds a buffer (register_buffer)
+  cost,                  ///< known only by its price
   cross_entropy_loss,
   nll_loss,
   mse_loss,
@@ -67,6 +74,8 @@ enum class LayerKind : uint8_t {
 };
 inline constexpr LayerKind last_layer_kind = LayerKind::kl_div_loss;
 std::string_view name_of(LayerKind kind);
+/// Two branches of a skip connection meet there.
+bool ends_residual(LayerKind kind);
 /// It turns output and target into one number, and stands under `loss`.
 bool is_loss(LayerKind kind);
 /// A loss whose targets are classes, one for each row of scores.
@@ -174,6 +183,36 @@ struct AttentionArguments {
   double dropout = 0;
   bool bias = true;
 };
+/// Positions attend to themselves and to those before them.
+struct GroupedQueryArguments {
+  int64_t embed_dim = 0;
+  int64_t num_heads = 0;
+  int64_t num_kv_heads = 0;  ///< divides num_heads; each serves as many query heads
+  int64_t head_dim = 0;
+  double rope_theta = 10000;   ///< base of the rotary embedding's wavelengths
+  int64_t sliding_window = 0;  ///< positions that one attends to, itself included; 0: all before
+  bool bias = false;
+  int64_t query_width() const { return num_heads * head_dim; }
+  int64_t key_width() const { return num_kv_heads * head_dim; }
+};
+struct SwigluArguments {
+  int64_t embed_dim = 0;
+  int64_t hidden_dim = 0;
+  bool bias = false;
+};
+struct LstmArguments {
+  int64_t input_size = 0;
+  int64_t hidden_size = 0;
+  int64_t num_layers = 1;
+  bool bias = true;
+};
+struct UpsampleArguments {
+  Pair scale_factor{1, 1};
+};
+struct PatchSequenceArguments {
+  int64_t channels = 0;
+  bool class_token = true;
+};
 /// The prices of `Cost`, for one sample; `backward` is for both gradients, and the input gradient's
 /// pass stands for it.
 struct CostArguments {
@@ -192,7 +231,9 @@ using LayerArguments =
                  BatchNormArguments, LayerNormArguments, RmsNormArguments, GroupNormArguments,
                  Conv2dArguments, ConvTranspose2dArguments, Pool2dArguments,
                  AdaptivePool2dArguments, LeakyReluArguments, SoftmaxArguments, GeluArguments,
-                 DropoutArguments, AttentionArguments, CostArguments, LossArguments>;
+                 DropoutArguments, AttentionArguments, GroupedQueryArguments, SwigluArguments,
+                 LstmArguments, UpsampleArguments, PatchSequenceArguments, CostArguments,
+                 LossArguments>;
 
 /// The kernels of a layer: one forward, and of the backward the part that is passed to the layer
 /// before and the part that fills the gradient buffers.

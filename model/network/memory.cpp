@@ -147,7 +147,7 @@ size_t ModuleMemory::pass(size_t index, std::vector<SkipPath>& paths) {
   }
   bool has_gradient = input.has_gradient || is_trainable(network_, layer);
   DType branch = input.dtype;
-  if (layer.kind == LayerKind::residual_add) {
+  if (ends_residual(layer.kind)) {
     Tensor& other = tensors_[paths.back().other()];
     other.last = index;
     branch = other.dtype;
@@ -295,10 +295,11 @@ void ModuleMemory::walk_backward() {
     LayerMemory& here = at(index);
     const Tensor& input = tensors_[input_of(index)];
     const Tensor& output = tensors_[output_of(index)];
-    if (each.kind == LayerKind::residual_add) {
+    if (ends_residual(each.kind)) {
       waiting.push_back(output.bytes);
       waits += output.bytes;
-      shared = input.dtype == output.dtype;
+      // Parts of a joined gradient are views of it.
+      shared = each.kind == LayerKind::residual_concatenate || input.dtype == output.dtype;
       here.backward = waits + (shared ? Bytes{} : input.bytes);
     } else if (each.kind == LayerKind::residual_shortcut) {
       // The shortcut's gradient waits now, and that of the sum goes on: `output` is what both read.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep {
@@ -19,7 +20,7 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
                          const std::string& path) {
   if (!is_container(description.kind) && !description.layers.empty()) {
     complain(path, description.source, fmt::format("{} holds no layers", description.kind),
-             "use Sequential, Residual or repeat");
+             "use Sequential, Residual, Concatenate or repeat");
     return false;
   }
   if (is_container(description.kind) && !description.initial.empty()) {
@@ -36,7 +37,7 @@ bool NetworkBuilder::add(const LayerDescription& description, LayerLevel& level,
   if (description.kind == "Sequential") {
     return add_sequential(description, level, path);
   }
-  if (description.kind == "Residual") {
+  if (description.kind == "Residual" || description.kind == "Concatenate") {
     return add_residual(description, level, path);
   }
   if (description.kind == "TransformerEncoderLayer") {
@@ -98,6 +99,17 @@ bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLeve
     return false;
   }
   const Shape result = shape_;
+  if (description.kind == "Concatenate") {
+    if (!can_join(description, remembered, path)) {
+      return false;
+    }
+    Shape joined = result;
+    joined.front() += remembered.front();
+    add_marker(LayerKind::residual_concatenate, inside, joined);
+    end_block(block);
+    end_segment(first, recomputation);
+    return true;
+  }
   if (!description.shortcut.empty()) {
     add_marker(LayerKind::residual_shortcut, inside, remembered);
     inside.path = path + ".shortcut";
@@ -117,6 +129,20 @@ bool NetworkBuilder::add_residual(const LayerDescription& description, LayerLeve
   end_block(block);
   end_segment(first, recomputation);
   return true;
+}
+
+/// Whether what was remembered can stand before the result: all sizes but the first are equal.
+bool NetworkBuilder::can_join(const LayerDescription& description, const Shape& remembered,
+                              const std::string& path) {
+  if (!remembered.empty() && remembered.size() == shape_.size() &&
+      std::equal(remembered.begin() + 1, remembered.end(), shape_.begin() + 1)) {
+    return true;
+  }
+  complain(path, description.source,
+           fmt::format("{} cannot stand before {}: only the first sizes may differ",
+                       text_of(remembered), text_of(shape_)),
+           "let its `layers` keep all sizes but the first");
+  return false;
 }
 
 bool NetworkBuilder::add_repeat(const LayerDescription& description, LayerLevel& level,
@@ -210,7 +236,9 @@ void NetworkBuilder::add_marker(LayerKind kind, const LayerLevel& inside, const 
   layer.output = output;
   layer.work = {Work{.runs = false}, Work{.runs = false}, Work{.runs = false}};
   // The sum is one kernel forward; backward adds the two branches' gradients where they began.
-  if (kind == LayerKind::residual_add) {
+  if (kind == LayerKind::residual_concatenate) {
+    layer.work[static_cast<size_t>(Pass::forward)] = {.elements = 2 * elements_of(output)};
+  } else if (kind == LayerKind::residual_add) {
     layer.work[static_cast<size_t>(Pass::forward)] = {.elements = 3 * elements_of(output)};
   } else if (kind == LayerKind::residual_begin) {
     layer.work[static_cast<size_t>(Pass::input_gradient)] = {.elements = 3 * elements_of(output)};

@@ -16,7 +16,8 @@ DType wider(DType a, DType b) {
 
 bool hands_on(LayerKind kind) {
   return kind == LayerKind::flatten || kind == LayerKind::buffer || kind == LayerKind::identity ||
-         kind == LayerKind::residual_begin || kind == LayerKind::dropout;
+         kind == LayerKind::residual_begin || kind == LayerKind::dropout ||
+         kind == LayerKind::first_position;
 }
 
 }  // namespace
@@ -24,7 +25,8 @@ bool hands_on(LayerKind kind) {
 bool is_product(LayerKind kind) {
   return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
          kind == LayerKind::conv_transpose2d || kind == LayerKind::multihead_attention ||
-         kind == LayerKind::causal_self_attention;
+         kind == LayerKind::causal_self_attention || kind == LayerKind::grouped_query_attention ||
+         kind == LayerKind::swiglu || kind == LayerKind::lstm;
 }
 
 DType output_type(const Layer& layer, DType input, DType branch, const ComputingTypes& types) {
@@ -37,8 +39,10 @@ DType output_type(const Layer& layer, DType input, DType branch, const Computing
   switch (layer.kind) {
     case LayerKind::embedding: return types.parameters;
     case LayerKind::bias:
+    case LayerKind::patch_sequence:
     case LayerKind::positional_embedding: return wider(input, types.parameters);
-    case LayerKind::residual_add: return wider(input, branch);
+    case LayerKind::residual_add:
+    case LayerKind::residual_concatenate: return wider(input, branch);
     case LayerKind::group_norm:
     case LayerKind::softmax:
     case LayerKind::layer_norm: return types.layer_norm_is_fp32 ? DType::fp32 : input;
@@ -59,7 +63,7 @@ DType input_type_of(const Network& network, size_t layer, const ComputingTypes& 
       open.push_back({current, current});
     } else if (each.kind == LayerKind::residual_shortcut) {
       open.back().aside = std::exchange(current, open.back().remembered);
-    } else if (each.kind == LayerKind::residual_add) {
+    } else if (ends_residual(each.kind)) {
       current = output_type(each, current, open.back().aside, types);
       open.pop_back();
     } else {

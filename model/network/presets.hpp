@@ -20,7 +20,7 @@ struct NetworkPreset {
   std::vector<std::string_view> arguments{};  ///< shape arguments it takes
 };
 
-/// mlp, resnet18, resnet50, gpt2, gpt2-medium, gpt2-large, gpt2-xl.
+/// In the order in which they are listed.
 std::vector<NetworkPreset> network_presets();
 
 /// What people call networks: other spellings, short forms, and what is not modelled.
@@ -31,8 +31,8 @@ std::span<const PresetAlias> network_aliases();
 std::span<const UnmodelledPreset> unmodelled_networks();
 
 /// The layers of preset `name` with its shape arguments replaced: mlp `in_features hidden_size
-/// num_classes`; resnet `image_size num_classes`; gpt2 `seq_len vocab_size dropout`. An unknown
-/// name or argument is an error.
+/// num_classes`; of images `image_size num_classes`, of text `seq_len vocab_size`, some with
+/// `dropout`. An unknown name or argument is an error.
 std::variant<NetworkDescription, NetworkError> describe_preset(
     std::string_view name, const std::vector<NamedArgument>& arguments = {});
 

@@ -24,7 +24,7 @@ enum class LayerCheckpoint : uint8_t { none, torch, fairscale };
 
 /// One entry of `layers`: a torch.nn module with its arguments, a container, or a price.
 struct LayerSpec {
-  enum class Kind : uint8_t { module, sequential, residual, repeat, cost };
+  enum class Kind : uint8_t { module, sequential, residual, concatenate, repeat, cost };
   Kind kind = Kind::module;
   Object object;                    ///< of `module`: the class and torch's arguments
   LayerCost cost;                   ///< of `cost`
@@ -49,7 +49,8 @@ struct NamedModel;
 /// The model: exactly one of `preset`, `hf`, `layers`, `modules`.
 struct ModelSpec {
   Given<std::string> preset;
-  Given<std::string> hf;  ///< path of a config.json, relative to the scenario file
+  Given<std::string> hf;               ///< path of a config.json, relative to the scenario file
+  std::vector<ObjectArgument> config;  ///< what that file holds
   std::vector<LayerSpec> layers;
   std::vector<NamedModel> modules;
   std::vector<ObjectArgument> shape;   ///< the preset's own arguments: `seq_len`, `num_classes`, ..

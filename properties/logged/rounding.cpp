@@ -48,6 +48,22 @@ int64_t of_attention(const Layer& layer) {
   return forward + backward;
 }
 
+int64_t of_grouped_attention(const Layer& layer) {
+  const auto& attention = std::get<GroupedQueryArguments>(layer.arguments);
+  const int64_t positions = layer.input[0];
+  const int64_t inner = attention.embed_dim + attention.query_width() + attention.key_width();
+  const int64_t forward = inner + attention.head_dim + 2 * positions + 3 * scaling;
+  const int64_t shared = attention.num_heads / attention.num_kv_heads;
+  return 3 * forward + 2 * shared * positions;
+}
+
+int64_t of_lstm(const Layer& layer) {
+  const auto& lstm = std::get<LstmArguments>(layer.arguments);
+  const int64_t gates = 4 * lstm.hidden_size;
+  const int64_t step = lstm.input_size + lstm.hidden_size + gates + 4 * scaling;
+  return 2 * lstm.num_layers * layer.input[0] * step;
+}
+
 // A window of an average, forth and back; adaptive ones reach beyond their part on both sides.
 int64_t of_average(const Layer& layer) {
   Pair window{1, 1};
@@ -91,6 +107,16 @@ int64_t forward_and_backward(const Layer& layer, int64_t samples) {
     case LayerKind::adaptive_avg_pool2d: return of_average(layer);
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return of_attention(layer);
+    case LayerKind::grouped_query_attention: return of_grouped_attention(layer);
+    case LayerKind::swiglu: {
+      const auto& gated = std::get<SwigluArguments>(layer.arguments);
+      return 3 * (gated.embed_dim + gated.hidden_dim) + 4 * scaling;
+    }
+    case LayerKind::lstm: return of_lstm(layer);
+    case LayerKind::upsample: {
+      const Pair& factor = std::get<UpsampleArguments>(layer.arguments).scale_factor;
+      return factor[0] * factor[1];
+    }
     case LayerKind::batch_norm: return 4 * samples * elements_of(layer.input) + 2 * scaling;
     default: return is_loss(layer.kind) ? elements_of(layer.input) + scaling : 0;
   }
@@ -103,6 +129,9 @@ int64_t narrow_of(LayerKind kind) {
     case LayerKind::conv1d:
     case LayerKind::conv2d:
     case LayerKind::conv_transpose2d: return of_product;
+    case LayerKind::swiglu:
+    case LayerKind::lstm: return 2 * of_product + 2 * 3;
+    case LayerKind::grouped_query_attention:
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return 2 * of_product + 2 * 3;
     default: return 2;

@@ -281,6 +281,30 @@ TEST_CASE("exec takes a time within which ranks must join") {
   CHECK(run_program("exec --join-timeout 30 " + file).code != 2);
 }
 
+TEST_CASE("a configuration of Hugging Face that cannot be used is reported with its place") {
+  const std::string scenario = "version: 1\nmodel: {hf: config.json}\n";
+  struct Given {
+    std::string json;
+    std::string message;
+    int code;
+  };
+  for (const Given& given :
+       {Given{"{\"model_type\": ", "config.json is not JSON", 3},
+        Given{"[]", "holds no JSON object", 3}, Given{"{\"model_type\": 1}", "`model_type`", 3},
+        Given{"{\"model_type\": \"gpt-5\"}", "there is no model_type `gpt-5`", 3},
+        Given{"{\"model_type\": \"t5\"}", "the model_type `t5` is not modelled yet", 5},
+        Given{"{\"model_type\": \"llama\"}", "config.json needs `num_hidden_layers`", 3},
+        Given{std::string(2 << 20, ' '), "has more than 1 MiB", 3}}) {
+    const Folder folder;
+    folder.write("config.json", given.json);
+    const Ended ended = run_program("run " + folder.write("scenario.yaml", scenario));
+    INFO(given.message << "\n" << ended.output);
+    CHECK(ended.code == given.code);
+    CHECK(ended.output.find(given.message) != std::string::npos);
+    CHECK(ended.output.find("scenario.yaml:2:13") != std::string::npos);
+  }
+}
+
 TEST_CASE("a DeepSpeed configuration that cannot be read is reported with its place") {
   const std::string scenario =
       "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"

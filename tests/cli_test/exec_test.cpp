@@ -96,6 +96,20 @@ TEST_CASE("a training for real equals its simulation") {
   CHECK(std::filesystem::is_empty(temporary.path()));
 }
 
+TEST_CASE("layers of decoders and of images are computed for real as in the simulation") {
+  for (const char* name :
+       {"tiny-llama.yaml:ddp", "tiny-llama.yaml:recomputed", "layers-of-images.yaml:unet",
+        "layers-of-images.yaml:vision_transformer", "layers-of-images.yaml:recurrent"}) {
+    const Folder temporary;
+    const Ended ended = exec_into(temporary, scenario(std::string("networks/") + name));
+    INFO(name << "\n" << ended.output);
+    CHECK(ended.code == 0);
+    for (const char* compared : {"outcome", "calls", "values", "memory"}) {
+      CHECK(has(ended, std::string(compared) + " equal"));
+    }
+  }
+}
+
 TEST_CASE("a layer that the simulation has no arithmetic for is computed for real and named") {
   const Folder folder;
   const std::string file =

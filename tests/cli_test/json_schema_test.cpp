@@ -132,6 +132,11 @@ TEST_CASE("explain and doctor keep to the schema") {
   const Folder folder;
   told("explain " + folder.write("a.yaml", "version: 7\n") + " --env");
   CHECK(told("doctor").at("command") == "doctor");
+  const json presets = told("presets");
+  for (const char* list : {"devices", "nodes", "networks"}) {
+    CHECK(presets.at(list).size() > 5);
+    CHECK(told(std::string("presets ") + list).at(list) == presets.at(list));
+  }
 }
 
 TEST_CASE("explain codes lists every code with level and title and cause and fix") {

@@ -123,6 +123,12 @@ std::vector<Network> one_layer_of_each_kind() {
   add({4, 2}, layer("GroupNorm", {two, four}));
   add({2, 4}, layer("Conv1d", {two, two, two}));
   add({2, 2, 2}, layer("ConvTranspose2d", {two, two, two}));
+  add({3, 4}, layer("GroupedQueryAttention", {four, two, {"", int64_t{1}}}));
+  add({3, 4}, layer("SwiGLU", {four, two}));
+  add({3, 4}, layer("LSTM", {four, two}));
+  add({2, 2, 2}, layer("Upsample", {{"scale_factor", int64_t{2}}}));
+  add({2, 2, 2}, layer("PatchSequence", {two}));
+  add({2, 4}, layer("FirstPosition"));
   return all;
 }
 

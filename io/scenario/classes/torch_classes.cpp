@@ -130,6 +130,13 @@ constexpr auto torch_layers = std::to_array<ClassRow>({
      "embed_dim:int num_heads:int dropout:float bias:bool add_bias_kv:bool add_zero_attn:bool "
      "kdim:int vdim:int batch_first:bool"},
     {"CausalSelfAttention", "embed_dim:int num_heads:int dropout:float bias:bool"},
+    {"GroupedQueryAttention",
+     "embed_dim:int num_heads:int num_kv_heads:int head_dim:int rope_theta:float "
+     "sliding_window:int bias:bool"},
+    {"SwiGLU", "embed_dim:int hidden_dim:int bias:bool"},
+    {"Upsample", "size scale_factor mode:text"},
+    {"PatchSequence", "channels:int class_token:bool"},
+    {"FirstPosition", ""},
     {"TransformerEncoderLayer",
      "d_model:int nhead:int dim_feedforward:int dropout:float activation:text "
      "layer_norm_eps:float batch_first:bool norm_first:bool bias:bool"},

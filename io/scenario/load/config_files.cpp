@@ -112,40 +112,68 @@ Parsed parsed_from(const std::string& text) {
 
 }  // namespace
 
+std::optional<PlainValue> ConfigFiles::read_object(const std::string& path,
+                                                   const SourcePlace& place, const Kind& kind) {
+  const std::string name = (folder_ / path).lexically_normal().string();
+  const auto fail = [&](const std::string& message, const std::string& remedy) {
+    reader_.fail_at(place, fmt::format("{} {}", name, message), remedy);
+    return std::nullopt;
+  };
+  const auto read = read_file_(name, most_bytes);
+  if (const auto* error = std::get_if<FileError>(&read)) {
+    reader_.fail_at(place, fmt::format("{}: {}", name, error->message),
+                    "paths are relative to the scenario file");
+    return std::nullopt;
+  }
+  const std::string& text = std::get<std::string>(read);
+  if (text.size() > most_bytes) {
+    return fail(fmt::format("has more than {} MiB", most_bytes >> 20),
+                fmt::format("name the JSON file of {}", kind.what));
+  }
+  const Parsed parsed = parsed_from(text);
+  if (!parsed.fault.empty()) {
+    return fail(parsed.fault, fmt::format("{} is one JSON object, each key once", kind.what));
+  }
+  digest_ = digest_with(digest_, text);
+  loaded_.files.push_back(name);
+  return plain_from(parsed.value, place);
+}
+
+void ConfigFiles::read_model(ModelSpec& model) {
+  if (model.hf) {
+    const auto held =
+        read_object(model.hf->value, model.hf->place, {"a configuration of Hugging Face"});
+    const auto* map = held ? held->get_if<PlainValue::Map>() : nullptr;
+    for (size_t i = 0; map != nullptr && i < map->size(); ++i) {
+      const auto& [key, value] = (*map)[i];
+      model.config.push_back({key, value, model.hf->place});
+    }
+  }
+  for (NamedModel& module : model.modules) {
+    read_model(module.model);
+  }
+}
+
 void ConfigFiles::read(Scenario& scenario, const std::filesystem::path& folder) {
-  if (!scenario.trainer || !scenario.trainer->strategy) {
-    return;
+  folder_ = folder;
+  digest_ = scenario.digest;
+  if (scenario.model) {
+    read_model(*scenario.model);
   }
-  for (ObjectArgument& argument : scenario.trainer->strategy->arguments) {
-    const std::string* path = argument.value.get_if<std::string>();
-    if (argument.name != "config" || path == nullptr) {
-      continue;
+  if (scenario.trainer && scenario.trainer->strategy) {
+    for (ObjectArgument& argument : scenario.trainer->strategy->arguments) {
+      const std::string* path = argument.value.get_if<std::string>();
+      if (argument.name != "config" || path == nullptr) {
+        continue;
+      }
+      auto held = read_object(*path, argument.place, {"a configuration of DeepSpeed"});
+      if (held) {
+        held->place = argument.value.place;
+        argument.value = std::move(*held);
+      }
     }
-    const std::string name = (folder / *path).lexically_normal().string();
-    const auto fail = [&](const std::string& message, const char* remedy) {
-      reader_.fail_at(argument.place, fmt::format("{} {}", name, message), remedy);
-    };
-    const auto read = read_file_(name, most_bytes);
-    if (const auto* error = std::get_if<FileError>(&read)) {
-      reader_.fail_at(argument.place, fmt::format("{}: {}", name, error->message),
-                      "paths are relative to the scenario file");
-      continue;
-    }
-    const std::string& text = std::get<std::string>(read);
-    if (text.size() > most_bytes) {
-      fail(fmt::format("has more than {} MiB", most_bytes >> 20),
-           "name the JSON file of the DeepSpeed configuration");
-      continue;
-    }
-    const Parsed parsed = parsed_from(text);
-    if (!parsed.fault.empty()) {
-      fail(parsed.fault, "a DeepSpeed configuration is one JSON object, each key once");
-      continue;
-    }
-    argument.value = plain_from(parsed.value, argument.value.place);
-    scenario.digest = digest_with(scenario.digest, text);
-    loaded_.files.push_back(name);
   }
+  scenario.digest = digest_;
 }
 
 }  // namespace lockstep

@@ -36,7 +36,7 @@ void read_extras(Reader& reader, const Node* arguments, LayerSpec& layer) {
   read_table(reader, extras, layer_extra_table(), layer);
 }
 
-/// `{Sequential: {layers: [..]}}` and `{Residual: ..}`.
+/// `{Sequential: {layers: [..]}}`, `{Residual: ..}` and `{Concatenate: ..}`.
 void read_container(Reader& reader, const ObjectNode& object, LayerSpec& layer) {
   const Node* arguments = object.arguments;
   if (arguments != nullptr && arguments->kind == Node::Kind::list) {
@@ -106,7 +106,7 @@ void read_module(Reader& reader, const ObjectNode& object, LayerSpec& layer) {
   if (known == nullptr) {
     if (!is_other_class(ObjectRole::layer, object.name)) {
       fail_unknown_class(reader, object, ObjectRole::layer,
-                         {"Sequential", "Residual", "Cost", "repeat"});
+                         {"Sequential", "Residual", "Concatenate", "Cost", "repeat"});
       return;
     }
     layer.object = {object.name, {}, reader.place(object.mark)};
@@ -136,6 +136,16 @@ Node without_extras_beside(Reader& reader, const Node& node, LayerSpec& layer) {
   return own;
 }
 
+std::optional<LayerSpec::Kind> container_named(std::string_view name) {
+  if (name == "Sequential") {
+    return LayerSpec::Kind::sequential;
+  }
+  if (name == "Residual") {
+    return LayerSpec::Kind::residual;
+  }
+  return name == "Concatenate" ? std::optional(LayerSpec::Kind::concatenate) : std::nullopt;
+}
+
 std::optional<LayerSpec> read_layer(Reader& reader, const Node& node) {
   LayerSpec layer;
   layer.place = reader.place(node);
@@ -152,9 +162,8 @@ std::optional<LayerSpec> read_layer(Reader& reader, const Node& node) {
   layer.place = reader.place(object->mark);
   layer.object.name = object->name;
   read_extras(reader, object->arguments, layer);
-  if (object->name == "Sequential" || object->name == "Residual") {
-    layer.kind =
-        object->name == "Residual" ? LayerSpec::Kind::residual : LayerSpec::Kind::sequential;
+  if (const auto container = container_named(object->name)) {
+    layer.kind = *container;
     read_container(reader, *object, layer);
   } else if (object->name == "Cost") {
     read_cost(reader, *object, layer);

@@ -1,10 +1,10 @@
 #include "model/network/arithmetic/attention.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "model/network/arithmetic/linear.hpp"
 #include "model/network/arithmetic/numbers.hpp"
+#include "model/network/arithmetic/vectors.hpp"
 
 namespace lockstep {
 
@@ -45,24 +45,6 @@ void for_each_head(const AttentionShape& shape, Visit visit) {
 }
 
 template <class T>
-T dot(const std::vector<T>& a, size_t at_a, const std::vector<T>& b, size_t at_b, int64_t width) {
-  T sum = 0;
-  for (size_t i = 0; i < static_cast<size_t>(width); ++i) {
-    sum += a[at_a + i] * b[at_b + i];
-  }
-  return sum;
-}
-
-/// to += factor * from
-template <class T>
-void add_multiple(T factor, const std::vector<T>& from, size_t at_from, std::vector<T>& to,
-                  size_t at_to, int64_t width) {
-  for (size_t i = 0; i < static_cast<size_t>(width); ++i) {
-    to[at_to + i] += factor * from[at_from + i];
-  }
-}
-
-template <class T>
 T score_scale(const AttentionShape& shape) {
   return static_cast<T>(1 / std::sqrt(static_cast<double>(shape.head_width)));
 }
@@ -77,15 +59,7 @@ void find_probabilities(const std::vector<T>& p, const AttentionShape& shape, co
         score_scale<T>(shape) * dot(p, head.in(query, position), p,
                                     head.in(key, static_cast<int64_t>(other)), shape.head_width);
   }
-  const T greatest = *std::max_element(probabilities.begin(), probabilities.end());
-  T sum = 0;
-  for (T& probability : probabilities) {
-    probability = std::exp(probability - greatest);
-    sum += probability;
-  }
-  for (T& probability : probabilities) {
-    probability /= sum;
-  }
+  softmax_in_place(probabilities);
 }
 
 void ensure_fits(const Values& projected, const Values& attended, const AttentionShape& shape) {

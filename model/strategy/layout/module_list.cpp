@@ -9,7 +9,7 @@ namespace {
 // Marks of a skip connection are no modules.
 bool is_module(const Layer& layer) {
   return layer.kind != LayerKind::residual_begin && layer.kind != LayerKind::residual_shortcut &&
-         layer.kind != LayerKind::residual_add;
+         !ends_residual(layer.kind);
 }
 
 }  // namespace

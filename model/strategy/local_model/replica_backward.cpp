@@ -187,7 +187,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   }
   if (plan_->numerics && run.residual) {
     Residual& residual = now_.residuals[*run.residual];
-    if (layer.kind == LayerKind::residual_add) {
+    if (ends_residual(layer.kind)) {
       residual.gradient_of_sum = now_.gradient;
     } else if (layer.kind == LayerKind::residual_begin) {
       reads.push_back(residual.gradient_of_shortcut.buffer != no_buffer

@@ -160,7 +160,8 @@ std::optional<size_t> Replica::residual_of(size_t layer) {
       now_.residuals.emplace_back();
       return now_.open_residuals.back();
     case LayerKind::residual_shortcut: return now_.open_residuals.back();
-    case LayerKind::residual_add: {
+    case LayerKind::residual_add:
+    case LayerKind::residual_concatenate: {
       const size_t closed = now_.open_residuals.back();
       now_.open_residuals.pop_back();
       return closed;
@@ -256,7 +257,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   for (const size_t parameter : parameters_of_[run.layer]) {
     reads.push_back(parameters_[parameter].tensor.value);
   }
-  if (plan_->numerics && layer.kind == LayerKind::residual_add) {
+  if (plan_->numerics && ends_residual(layer.kind)) {
     reads.push_back(now_.residuals[*run.residual].branch());
   }
   if (updates_buffers(run, turn)) {

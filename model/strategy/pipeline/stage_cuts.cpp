@@ -12,7 +12,7 @@ bool may_cut_before(const Network& network, size_t layer) {
   int64_t open = 0;
   for (size_t before = 0; before < layer; ++before) {
     open += network.layers[before].kind == LayerKind::residual_begin ? 1 : 0;
-    open -= network.layers[before].kind == LayerKind::residual_add ? 1 : 0;
+    open -= ends_residual(network.layers[before].kind) ? 1 : 0;
   }
   const CheckpointedSegment* segment = network.segment_of(layer);
   return open == 0 && (segment == nullptr || segment->first == layer);

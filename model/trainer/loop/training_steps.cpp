@@ -108,7 +108,7 @@ std::vector<size_t> layers_named(const Statement& statement, const std::string& 
 
 bool is_end_of_residual(const Layer& layer) {
   return layer.kind == LayerKind::residual_begin || layer.kind == LayerKind::residual_shortcut ||
-         layer.kind == LayerKind::residual_add;
+         ends_residual(layer.kind);
 }
 
 // Empty: they can be left out. The ends of a residual cannot: what stands between them would lose

@@ -7,6 +7,7 @@
 
 #include "model/network/accounting.hpp"
 #include "model/network/checkpointing.hpp"
+#include "model/network/config_networks.hpp"
 #include "model/network/modules.hpp"
 #include "model/network/presets.hpp"
 #include "model/scenario/expressions_of.hpp"
@@ -30,6 +31,7 @@ class NetworkReader {
   std::vector<NamedArgument> arguments(const std::vector<ObjectArgument>& given);
   void add_cost(const LayerCost& cost, LayerDescription& description) const;
   std::optional<NetworkDescription> describe_named(const ModelSpec& model);
+  std::optional<NetworkDescription> describe_configured(const ModelSpec& model);
   void find_unsupported_keys(const ModelSpec& model);
   void mark_segments(const ModelSpec& model, NetworkDescription& description);
   void mark_segments_of_strategy(NetworkDescription& description);
@@ -118,6 +120,7 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
       break;
     case LayerSpec::Kind::sequential: description.kind = "Sequential"; break;
     case LayerSpec::Kind::residual: description.kind = "Residual"; break;
+    case LayerSpec::Kind::concatenate: description.kind = "Concatenate"; break;
     case LayerSpec::Kind::repeat:
       description.kind = "repeat";
       description.arguments.push_back({"times", spec.times});
@@ -162,9 +165,6 @@ void NetworkReader::find_unsupported_keys(const ModelSpec& model) {
     add_problem(preparation_, Kind::unsupported, place,
                 fmt::format("{} is not modelled yet", what));
   };
-  if (model.hf) {
-    unsupported(model.hf->place, "`hf`");
-  }
   for (const NamedModel& module : model.modules) {
     unsupported(module.model.place, "`modules` inside of one of them");
   }
@@ -234,11 +234,59 @@ std::optional<NetworkDescription> NetworkReader::describe_named(const ModelSpec&
   return std::get<NetworkDescription>(std::move(described));
 }
 
+/// Keys with plain values; what else a configuration holds says nothing of the network, but for
+/// the number of its labels, and that it scales its rotary embedding.
+std::vector<NamedArgument> plain_keys(const std::vector<ObjectArgument>& config) {
+  std::vector<NamedArgument> keys;
+  for (const ObjectArgument& key : config) {
+    const auto* map = key.value.get_if<PlainValue::Map>();
+    if (map != nullptr && (key.name == "id2label" || key.name == "rope_scaling")) {
+      keys.push_back({key.name, static_cast<int64_t>(map->size())});
+    } else if (auto value = argument_value(key.value)) {
+      keys.push_back({key.name, std::move(*value)});
+    }
+  }
+  return keys;
+}
+
+std::optional<NetworkDescription> NetworkReader::describe_configured(const ModelSpec& model) {
+  ConfiguredSize size;
+  for (const NamedArgument& given : arguments(model.shape)) {
+    if (given.name == "seq_len") {
+      size.seq_len = std::get<int64_t>(given.value);
+    } else if (given.name == "num_classes") {
+      size.num_classes = std::get<int64_t>(given.value);
+    } else if (const auto* dropout = std::get_if<double>(&given.value);
+               given.name == "dropout" && dropout != nullptr) {
+      size.dropout = *dropout;
+    } else {
+      add_problem(preparation_, Kind::invalid, model.hf->place,
+                  fmt::format("`{}` cannot stand beside `hf`", given.name),
+                  "change it in config.json; seq_len, dropout and num_classes can be given here");
+      return std::nullopt;
+    }
+  }
+  auto described = describe_config(plain_keys(model.config), size);
+  if (const auto* error = std::get_if<NetworkError>(&described)) {
+    add_problem(preparation_, error->is_unmodelled ? Kind::unsupported : Kind::invalid,
+                model.hf->place, fmt::format("{}: {}", model.hf->value, error->message),
+                error->remedy);
+    return std::nullopt;
+  }
+  auto& network = std::get<ConfiguredNetwork>(described);
+  for (const std::string& note : network.notes) {
+    add_problem(preparation_, Kind::note, model.hf->place, note);
+  }
+  return std::move(network.description);
+}
+
 std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model) {
   find_unsupported_keys(model);
   std::optional<NetworkDescription> description;
   if (model.preset) {
     description = describe_named(model);
+  } else if (model.hf) {
+    description = describe_configured(model);
   } else if (!model.layers.empty()) {
     description.emplace();
     description->name = "layers";
@@ -256,7 +304,8 @@ std::optional<NetworkDescription> NetworkReader::describe(const ModelSpec& model
   if (model.input_dtype) {
     description->input_dtype = dtype_named(model.input_dtype->value).value_or(DType::fp32);
   }
-  if (model.loss) {
+  // A preset's own loss goes before the default, not before one that is given.
+  if (model.loss && (!model.preset || model.loss->place.line > 0)) {
     description->loss = {.kind = model.loss->name, .source = model.loss->place};
     description->loss.arguments = arguments(model.loss->arguments);
   }

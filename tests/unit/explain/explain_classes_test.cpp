@@ -191,7 +191,7 @@ TEST_CASE("the page of a layer says its figures in the example") {
   REQUIRE(convolution);
   CHECK(convolution->facts[1] == "weight [8, 3, 3, 3], bias [8]: 224 parameters");
   CHECK(convolution->facts[2].starts_with("27648 FLOPs forward, 55296 for both"));
-  CHECK_FALSE(find_class_page("LSTM")->is_modelled);
+  CHECK_FALSE(find_class_page("SyncBatchNorm")->is_modelled);
   CHECK(find_class_page("HuberLoss")->scenario.find("loss: {HuberLoss: {delta: 0.5}}") !=
         std::string::npos);
 }

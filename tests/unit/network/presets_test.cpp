@@ -32,6 +32,109 @@ TEST_CASE("preset networks have the published number of parameters") {
   CHECK(preset("gpt3-175b").parameter_elements() == 174604259328);
 }
 
+TEST_CASE("image presets have torchvision's number of parameters") {
+  // torchvision.models' weights metadata, `num_params`.
+  CHECK(preset("resnet34").parameter_elements() == 21'797'672);
+  CHECK(preset("resnet101").parameter_elements() == 44'549'160);
+  CHECK(preset("resnet152").parameter_elements() == 60'192'808);
+  CHECK(preset("vgg16").parameter_elements() == 138'357'544);
+  CHECK(preset("vit-b-16").parameter_elements() == 86'567'656);
+  CHECK(preset("vit-l-16").parameter_elements() == 304'326'632);
+  CHECK(preset("vit-h-14").parameter_elements() == 632'045'800);
+  // milesial/Pytorch-UNet with 3 channels and 2 classes, transposed convolutions: a double
+  // convolution a -> b has 9 a b + 9 b b + 4 b, an enlargement a -> b 4 a b + b.
+  const auto twice = [](int64_t a, int64_t b) { return 9 * a * b + 9 * b * b + 4 * b; };
+  const auto up = [](int64_t a, int64_t b) { return 4 * a * b + b; };
+  const int64_t unet = twice(3, 64) + twice(64, 128) + twice(128, 256) + twice(256, 512) +
+                       twice(512, 1024) + up(1024, 512) + twice(1024, 512) + up(512, 256) +
+                       twice(512, 256) + up(256, 128) + twice(256, 128) + up(128, 64) +
+                       twice(128, 64) + 2 * 64 + 2;
+  CHECK(unet == 31'037'698);
+  CHECK(preset("unet", {{"num_classes", int64_t{2}}}).parameter_elements() == unet);
+}
+
+TEST_CASE("Llama and Mistral have the published number of parameters") {
+  // V e each for embedding and head, e for the last norm; each of L layers has e (2 h + 2 k) d of
+  // attention, 3 e f of SwiGLU and 2 e of norms. Llama 2 7B: 2 * 32000 * 4096 + 4096 +
+  // 32 (4 * 4096^2 + 3 * 4096 * 11008 + 2 * 4096) = 262,144,000 + 4,096 + 6,476,267,520.
+  CHECK(preset("llama2-7b").parameter_elements() == 6'738'415'616);
+  CHECK(preset("llama2-13b").parameter_elements() == 13'015'864'320);
+  CHECK(preset("llama2-70b").parameter_elements() == 68'976'648'192);
+  CHECK(preset("llama3-8b").parameter_elements() == 8'030'261'248);
+  CHECK(preset("llama3-70b").parameter_elements() == 70'553'706'496);
+  // 126 (16384 (2 * 16384 + 2 * 1024) + 3 * 16384 * 53248 + 2 * 16384) + 2 * 128256 * 16384 + 16384
+  // = 126 * 3,187,703,808 + 4,202,692,608 + 16,384.
+  CHECK(preset("llama3-405b").parameter_elements() ==
+        126 * int64_t{3'187'703'808} + 4'202'692'608 + 16'384);
+  CHECK(preset("llama3-405b").parameter_elements() == 405'853'388'800);
+  CHECK(preset("mistral-7b").parameter_elements() == 7'241'732'096);
+}
+
+TEST_CASE("a Llama has the checkpoint's tensors, and 2 FLOPs a weight and token beside attention") {
+  const Network llama = preset("llama2-7b");
+  CHECK(llama.parameters().size() == 291);  // of model.safetensors.index.json: 9 * 32 + 3
+  CHECK(llama.parameter_name(llama.parameters().front()) == "model.embed_tokens.weight");
+  CHECK(llama.parameter_name(llama.parameters()[1]) == "model.layers.0.input_layernorm.weight");
+  CHECK(llama.parameter_name(llama.parameters()[2]) == "model.layers.0.self_attn.q_proj.weight");
+  CHECK(llama.parameter_name(llama.parameters()[7]) == "model.layers.0.mlp.gate_proj.weight");
+  // Kaplan et al. 2020: 2 N for the weights that products read (embedding and norms are none),
+  // and 4 L s e of scores and sums for each token, a causal mask not deducted.
+  const int64_t s = 4096;
+  const int64_t products = 6'738'415'616 - 32000 * 4096 - 65 * 4096;
+  CHECK(llama.forward_flops() == Flops(s * (2 * products + 4 * 32 * s * 4096)));
+  CHECK(llama.backward_flops() == llama.forward_flops() * 2);
+  // Mistral's positions see 4096 others of 8192.
+  const int64_t weights = 7'241'732'096 - 32000 * 4096 - 65 * 4096;
+  CHECK(preset("mistral-7b").forward_flops() ==
+        Flops(2 * s * (2 * weights + 4 * 32 * 4096 * int64_t{4096})));
+}
+
+TEST_CASE("Megatron's table has the parameters that its formula and its first column give") {
+  // Narayanan et al. 2021, equation 2: 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)), and the
+  // billions in table 1. The formula leaves out the last norm, 2 h.
+  struct Row {
+    const char* name;
+    int64_t l, h;
+    double billions;
+  };
+  for (const Row& row :
+       {Row{"megatron-1.7b", 24, 2304, 1.7}, Row{"megatron-3.6b", 30, 3072, 3.6},
+        Row{"megatron-7.5b", 36, 4096, 7.5}, Row{"megatron-18.4b", 40, 6144, 18.4},
+        Row{"megatron-39.1b", 48, 8192, 39.1}, Row{"megatron-76.1b", 60, 10240, 76.1},
+        Row{"megatron-145.6b", 80, 12288, 145.6}, Row{"megatron-310.1b", 96, 16384, 310.1},
+        Row{"megatron-529.6b", 105, 20480, 529.6}, Row{"megatron-1t", 128, 25600, 1008.0}}) {
+    INFO(row.name);
+    const int64_t formula =
+        12 * row.l * row.h * row.h + 13 * row.l * row.h + (51200 + 2048) * row.h;
+    const Network network = preset(row.name);
+    CHECK(network.parameter_elements() == formula + 2 * row.h);
+    CHECK(static_cast<double>(formula) * 1e-9 == Approx(row.billions).margin(0.06));
+  }
+}
+
+TEST_CASE("image presets cost what torchvision publishes") {
+  // Its `_ops` metadata, in giga multiply-adds; a multiply-add is 2 here.
+  const auto multiply_adds = [](std::string_view name) {
+    return static_cast<double>(preset(name).forward_flops().count()) / 2e9;
+  };
+  CHECK(multiply_adds("resnet34") == Approx(3.664).margin(0.001));
+  CHECK(multiply_adds("resnet101") == Approx(7.801).margin(0.001));
+  CHECK(multiply_adds("resnet152") == Approx(11.514).margin(0.001));
+  CHECK(multiply_adds("vgg16") == Approx(15.470).margin(0.001));
+  CHECK(multiply_adds("vit-b-16") == Approx(17.564).epsilon(0.001));
+  CHECK(multiply_adds("vit-l-16") == Approx(61.555).epsilon(0.001));
+  CHECK(multiply_adds("vit-h-14") == Approx(167.295).epsilon(0.001));
+  // U-Net by hand: in 2^16 pixels of 256 x 256, each double convolution has 9 a b + 9 b b products
+  // a pixel; widths double where pixels are a quarter, so that those of all levels but the first
+  // are alike. An enlargement has 4 a b of each pixel that goes in.
+  const double down = 9.0 * (64 * 128 + 128 * 128) / 4;
+  const double up = 9.0 * (128 * 64 + 64 * 64);
+  const double unet =
+      65536 * (9.0 * (3 * 64 + 64 * 64) + 4 * down + 4 * up + 4 * (4.0 * 128 * 64) / 4 + 64);
+  const auto flops = preset("unet", {{"image_size", int64_t{256}}}).forward_flops().count();
+  CHECK(static_cast<double>(flops) / 2 == Approx(unet).epsilon(1e-9));
+}
+
 TEST_CASE("preset networks have the published parameter tensors and buffers") {
   const Network resnet = preset("resnet50");
   CHECK(preset("resnet18").parameters().size() == 62);
@@ -90,6 +193,19 @@ TEST_CASE("a transformer layer keeps what Korthikanti et al. count") {
   // The two residual sums stand outside of the block's name; each keeps 2 s h bytes for the layer
   // norm that follows.
   CHECK(block == Bytes(s * h * 34 + 5 * 12 * s * s + 16 * s - 2 * 2 * s * h));
+}
+
+TEST_CASE("every name of a network is spelled once, and leads to a network that is there") {
+  for (const PresetAlias& alias : network_aliases()) {
+    INFO(alias.alias);
+    CHECK(find_network_name(alias.alias).name == alias.name);
+    CHECK(find_network_name(alias.name).verdict == PresetAnswer::Verdict::modelled);
+  }
+  for (const UnmodelledPreset& other : unmodelled_networks()) {
+    INFO(other.name);
+    CHECK(find_network_name(other.name).verdict == PresetAnswer::Verdict::not_modelled);
+    CHECK(find_network_name(other.nearest).verdict == PresetAnswer::Verdict::modelled);
+  }
 }
 
 TEST_CASE("preset arguments change shapes, unknown ones are errors") {

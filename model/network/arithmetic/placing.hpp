@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/core/values.hpp"
+
+namespace lockstep {
+
+// Layers that only place elements. Sums of gradients run in fp32 (fp64 where an operand is).
+
+/// Images enlarged to the nearest element: torch.nn.Upsample with whole factors.
+struct UpsampleShape {
+  int64_t planes = 1;  ///< batch times channels
+  int64_t height = 1;
+  int64_t width = 1;
+  int64_t vertical = 1;  ///< factors
+  int64_t horizontal = 1;
+};
+void upsample_forward(const Values& input, const UpsampleShape& shape, Values& output);
+void upsample_backward(const Values& output_gradient, const UpsampleShape& shape,
+                       Values& input_gradient);
+
+/// [batch, channels, pixels] becomes [batch, pixels, channels], behind a class token [channels]
+/// where there is one.
+struct PatchSequenceShape {
+  int64_t batch = 1;
+  int64_t channels = 1;
+  int64_t pixels = 1;
+};
+/// `token` may be null.
+void patch_sequence_forward(const Values& input, const Values* token,
+                            const PatchSequenceShape& shape, Values& output);
+/// Either may be null: not wanted. The token's is added to.
+void patch_sequence_backward(const Values& output_gradient, bool has_token,
+                             const PatchSequenceShape& shape, Values* input_gradient,
+                             Values* token_gradient);
+
+/// Of `rows` equal parts of `from`, `count` numbers from `begin` of each, one after the other.
+void take_columns(const Values& from, int64_t rows, int64_t begin, int64_t count, Values& taken);
+/// The reverse: each part of `columns` is put at `begin` of a part of `to`.
+void put_columns(const Values& columns, int64_t rows, int64_t begin, Values& to);
+
+}  // namespace lockstep

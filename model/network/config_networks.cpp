@@ -1,0 +1,223 @@
+// Networks from configurations of Hugging Face (transformers' config.json). Defaults are those of
+// its LlamaConfig, MistralConfig, GPT2Config and ViTConfig; sizes without which no network is
+// meant must be there.
+#include "model/network/config_networks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/network/published.hpp"
+
+namespace lockstep {
+
+namespace {
+
+constexpr int64_t most_configured_layers = 10'000;
+
+/// Reads keys, and stops at values that no network can have.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const LayerDescription& keys) : arguments_(keys, {}) {}
+
+  int64_t size(std::string_view key, std::optional<int64_t> otherwise = std::nullopt) {
+    const int64_t value = arguments_.integer(key, otherwise);
+    if (arguments_.ok() && value < 1) {
+      arguments_.complain(fmt::format("`{}` is {}", key, value),
+                          fmt::format("write {} of at least 1", key));
+    }
+    return value;
+  }
+  int64_t layers(std::string_view key) {
+    const int64_t value = size(key);
+    if (arguments_.ok() && value > most_configured_layers) {
+      arguments_.complain(fmt::format("`{}` is {}", key, value),
+                          fmt::format("write at most {}", most_configured_layers));
+    }
+    return value;
+  }
+  void divides(int64_t part, int64_t whole, std::string_view key, std::string_view whole_key) {
+    if (arguments_.ok() && whole % part != 0) {
+      arguments_.complain(
+          fmt::format("`{}` {} does not divide `{}` {}", key, part, whole_key, whole),
+          fmt::format("choose {} that divides {}", key, whole_key));
+    }
+  }
+  /// The one word that is modelled.
+  void word(std::string_view key, std::string_view modelled) {
+    const std::string value = arguments_.text(key, std::string(modelled));
+    if (value != modelled) {
+      arguments_.lack(fmt::format("`{}: {}` is not modelled yet", key, value),
+                      fmt::format("`{}` is", modelled));
+    }
+  }
+  void truth(std::string_view key, bool modelled) {
+    if (arguments_.boolean(key, modelled) != modelled) {
+      arguments_.lack(fmt::format("`{}: {}` is not modelled yet", key, !modelled),
+                      fmt::format("`{}` is", modelled));
+    }
+  }
+  ArgumentReader& arguments() { return arguments_; }
+  bool ok() const { return arguments_.ok(); }
+
+ private:
+  ArgumentReader arguments_;
+};
+
+LlamaShape llama_shape(ConfigReader& config) {
+  LlamaShape shape;
+  shape.layers = config.layers("num_hidden_layers");
+  shape.heads = config.size("num_attention_heads");
+  shape.width = config.size("hidden_size");
+  shape.hidden = config.size("intermediate_size");
+  shape.vocabulary = config.size("vocab_size");
+  shape.key_heads = config.size("num_key_value_heads", std::max<int64_t>(1, shape.heads));
+  const bool has_head_width = config.arguments().has("head_dim");
+  shape.head_width = has_head_width ? config.size("head_dim") : 0;
+  shape.positions = config.size("max_position_embeddings", 2048);
+  shape.theta = config.arguments().number("rope_theta", 10000);
+  shape.eps = config.arguments().number("rms_norm_eps", 1e-6);
+  shape.is_tied = config.arguments().boolean("tie_word_embeddings", false);
+  config.word("hidden_act", "silu");
+  config.divides(shape.key_heads, shape.heads, "num_key_value_heads", "num_attention_heads");
+  if (!has_head_width) {
+    config.divides(shape.heads, shape.width, "num_attention_heads", "hidden_size");
+  }
+  return shape;
+}
+
+NetworkDescription describe_llama_config(ConfigReader& config, const ConfiguredSize& size) {
+  LlamaShape shape = llama_shape(config);
+  shape.attention_bias = config.arguments().boolean("attention_bias", false);
+  shape.feed_forward_bias = config.arguments().boolean("mlp_bias", false);
+  return config.ok() ? describe_llama("llama", shape, size.seq_len.value_or(shape.positions))
+                     : NetworkDescription{};
+}
+
+NetworkDescription describe_mistral_config(ConfigReader& config, const ConfiguredSize& size) {
+  LlamaShape shape = llama_shape(config);
+  shape.window = config.arguments().has("sliding_window") ? config.size("sliding_window") : 0;
+  shape.block_class = "MistralDecoderLayer";
+  return config.ok() ? describe_llama("mistral", shape, size.seq_len.value_or(shape.positions))
+                     : NetworkDescription{};
+}
+
+NetworkDescription describe_gpt2_config(ConfigReader& config, const ConfiguredSize& size) {
+  GptShape shape;
+  shape.layers = config.layers("n_layer");
+  shape.heads = config.size("n_head");
+  shape.width = config.size("n_embd");
+  shape.vocabulary = config.size("vocab_size");
+  shape.positions = config.size("n_positions", 1024);
+  shape.hidden = config.arguments().has("n_inner") ? config.size("n_inner") : 0;
+  shape.eps = config.arguments().number("layer_norm_epsilon", 1e-5);
+  shape.is_tied = config.arguments().boolean("tie_word_embeddings", true);
+  config.word("activation_function", "gelu_new");
+  config.divides(shape.heads, shape.width, "n_head", "n_embd");
+  const double dropout = config.arguments().number("resid_pdrop", 0.1);
+  for (const char* other : {"embd_pdrop", "attn_pdrop"}) {
+    if (config.arguments().number(other, 0.1) != dropout && !size.dropout) {
+      config.arguments().lack(
+          fmt::format("`{}` and `resid_pdrop` differ, and are modelled as one", other),
+          "write `dropout` beside `hf`: it stands for all three");
+    }
+  }
+  return config.ok() ? describe_gpt("gpt2", shape, size.seq_len.value_or(shape.positions),
+                                    size.dropout.value_or(dropout))
+                     : NetworkDescription{};
+}
+
+NetworkDescription describe_vit_config(ConfigReader& config, const ConfiguredSize& size) {
+  VitShape shape;
+  shape.layers = config.layers("num_hidden_layers");
+  shape.heads = config.size("num_attention_heads");
+  shape.width = config.size("hidden_size");
+  shape.hidden = config.size("intermediate_size");
+  shape.image = config.size("image_size", 224);
+  shape.patch = config.size("patch_size", 16);
+  shape.channels = config.size("num_channels", 3);
+  shape.eps = config.arguments().number("layer_norm_eps", 1e-12);
+  const int64_t labels = config.size("id2label", config.size("num_labels", 2));
+  shape.classes = size.num_classes.value_or(labels);
+  config.word("hidden_act", "gelu");
+  config.truth("qkv_bias", true);
+  config.divides(shape.heads, shape.width, "num_attention_heads", "hidden_size");
+  if (config.ok() && shape.image < shape.patch) {
+    config.arguments().complain(
+        fmt::format("patches of {} do not fit into images of {}", shape.patch, shape.image),
+        "choose patch_size of at most image_size");
+  }
+  const double dropout = config.arguments().number("hidden_dropout_prob", 0);
+  config.arguments().number("attention_probs_dropout_prob", 0);
+  return config.ok() ? describe_vit("vit", shape, size.dropout.value_or(dropout))
+                     : NetworkDescription{};
+}
+
+struct ConfigFamily {
+  std::string_view name;
+  NetworkDescription (*describe)(ConfigReader&, const ConfiguredSize&);
+  bool has_positions;  ///< takes `seq_len`
+};
+constexpr ConfigFamily families[] = {{"llama", describe_llama_config, true},
+                                     {"mistral", describe_mistral_config, true},
+                                     {"gpt2", describe_gpt2_config, true},
+                                     {"vit", describe_vit_config, false}};
+
+/// Of other models that transformers has, those whose configurations people are likely to name.
+constexpr std::array<std::string_view, 12> other_families = {
+    "bert", "roberta", "t5",    "mixtral", "qwen2", "qwen3",
+    "opt",  "gptj",    "gemma", "phi3",    "bloom", "deepseek_v3"};
+
+std::string family_names() {
+  std::string names;
+  for (const ConfigFamily& family : families) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family.name);
+  }
+  return names;
+}
+
+NetworkError unknown_family(const std::string& family) {
+  NetworkError error{.path = "hf", .remedy = "model_type can be " + family_names()};
+  error.is_unmodelled = std::ranges::count(other_families, family) > 0;
+  error.message = family.empty() ? "config.json has no `model_type`"
+                  : error.is_unmodelled
+                      ? fmt::format("the model_type `{}` is not modelled yet", family)
+                      : fmt::format("there is no model_type `{}`", family);
+  return error;
+}
+
+bool is_there(const std::vector<NamedArgument>& config, std::string_view key) {
+  return std::ranges::find(config, key, &NamedArgument::name) != config.end();
+}
+
+}  // namespace
+
+std::variant<ConfiguredNetwork, NetworkError> describe_config(
+    const std::vector<NamedArgument>& config, const ConfiguredSize& size) {
+  const LayerDescription keys{.kind = "config.json", .arguments = config};
+  ConfigReader reader(keys);
+  const std::string name = reader.arguments().text("model_type", "");
+  const auto* family = std::ranges::find(families, name, &ConfigFamily::name);
+  if (family == std::end(families)) {
+    return unknown_family(name);
+  }
+  if (size.seq_len && !family->has_positions) {
+    return NetworkError{.path = "hf",
+                        .message = fmt::format("a model of model_type `{}` has no seq_len", name),
+                        .remedy = "remove `seq_len`"};
+  }
+  ConfiguredNetwork network{.description = family->describe(reader, size)};
+  if (!reader.ok()) {
+    NetworkError error = reader.arguments().errors().front();
+    error.path = "hf";
+    return error;
+  }
+  if (is_there(config, "rope_scaling")) {
+    network.notes.emplace_back(
+        "`rope_scaling` of config.json is not modelled: it changes values, not time or memory");
+  }
+  return network;
+}
+
+}  // namespace lockstep

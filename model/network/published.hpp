@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/network/argument_reader.hpp"
+#include "model/network/description.hpp"
+
+namespace lockstep {
+
+// Families of published networks, by the sizes in which their members differ. Presets and
+// configurations of Hugging Face are made of these.
+
+/// GPT-2 (Radford et al. 2019): pre-norm, learnt positions, the head tied to the embedding.
+struct GptShape {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t width = 0;
+  int64_t positions = 1024;
+  int64_t vocabulary = 50257;
+  int64_t hidden = 0;  ///< of the feed-forward; 0: 4 times the width
+  double eps = 1e-5;
+  bool is_tied = true;
+};
+/// Llama (Touvron et al. 2023) and Mistral (Jiang et al. 2023): RMSNorm before rotary grouped-query
+/// attention and SwiGLU.
+struct LlamaShape {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t key_heads = 0;
+  int64_t width = 0;
+  int64_t hidden = 0;
+  int64_t vocabulary = 32000;
+  int64_t positions = 4096;
+  double theta = 10000;
+  int64_t window = 0;
+  int64_t head_width = 0;  ///< 0: the width over the heads
+  double eps = 1e-5;
+  bool is_tied = false;
+  bool attention_bias = false;
+  bool feed_forward_bias = false;
+  std::string_view block_class = "LlamaDecoderLayer";
+};
+/// Vision transformer (Dosovitskiy et al. 2021): pre-norm encoder behind a class token.
+struct VitShape {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t width = 0;
+  int64_t hidden = 0;
+  int64_t patch = 16;
+  int64_t image = 224;
+  int64_t channels = 3;
+  int64_t classes = 1000;
+  double eps = 1e-6;
+};
+
+NetworkDescription describe_gpt(std::string_view name, const GptShape& shape, int64_t seq_len,
+                                double dropout);
+NetworkDescription describe_llama(std::string_view name, const LlamaShape& shape, int64_t seq_len);
+NetworkDescription describe_vit(std::string_view name, const VitShape& shape, double dropout);
+
+// Presets, which read their shape arguments themselves; nothing for other names.
+std::optional<NetworkDescription> describe_text_preset(std::string_view name,
+                                                       ArgumentReader& arguments);
+std::optional<NetworkDescription> describe_image_preset(std::string_view name,
+                                                        ArgumentReader& arguments);
+
+// Parts of descriptions.
+
+using Arguments = std::vector<NamedArgument>;
+using Layers = std::vector<LayerDescription>;
+
+LayerDescription named_layer(std::string kind, std::string name, Arguments arguments = {});
+LayerDescription residual(std::string name, Layers layers, Layers shortcut = {});
+/// What repeats; without a name it adds no level to the names inside.
+LayerDescription repeating_block(std::string class_name, Layers layers);
+
+}  // namespace lockstep

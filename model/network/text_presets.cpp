@@ -1,0 +1,163 @@
+// Published networks of text: GPT-2, GPT-3, Megatron's table, Llama, Mistral.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/network/published.hpp"
+
+namespace lockstep {
+
+namespace {
+
+struct NamedGpt {
+  std::string_view name;
+  GptShape shape;
+};
+
+// GPT-2: sizes of the published checkpoints. GPT-3: Brown et al. 2020, table 2.1, of the same
+// structure; every layer's attention is dense here. Megatron: Narayanan et al. 2021, table 1.
+constexpr int64_t megatron_vocabulary = 51200;
+constexpr NamedGpt gpts[] = {
+    {"gpt2", {12, 12, 768}},
+    {"gpt2-medium", {24, 16, 1024}},
+    {"gpt2-large", {36, 20, 1280}},
+    {"gpt2-xl", {48, 25, 1600}},
+    {"gpt3-6.7b", {32, 32, 4096, 2048}},
+    {"gpt3-13b", {40, 40, 5120, 2048}},
+    {"gpt3-175b", {96, 96, 12288, 2048}},
+    {"megatron-1.7b", {24, 24, 2304, 2048, megatron_vocabulary}},
+    {"megatron-3.6b", {30, 32, 3072, 2048, megatron_vocabulary}},
+    {"megatron-7.5b", {36, 32, 4096, 2048, megatron_vocabulary}},
+    {"megatron-18.4b", {40, 48, 6144, 2048, megatron_vocabulary}},
+    {"megatron-39.1b", {48, 64, 8192, 2048, megatron_vocabulary}},
+    {"megatron-76.1b", {60, 80, 10240, 2048, megatron_vocabulary}},
+    {"megatron-145.6b", {80, 96, 12288, 2048, megatron_vocabulary}},
+    {"megatron-310.1b", {96, 128, 16384, 2048, megatron_vocabulary}},
+    {"megatron-529.6b", {105, 128, 20480, 2048, megatron_vocabulary}},
+    {"megatron-1t", {128, 160, 25600, 2048, megatron_vocabulary}},
+};
+
+struct NamedLlama {
+  std::string_view name;
+  LlamaShape shape;
+};
+
+// Touvron et al. 2023 and the config.json of each checkpoint.
+constexpr NamedLlama llamas[] = {
+    {"llama2-7b", {32, 32, 32, 4096, 11008}},
+    {"llama2-13b", {40, 40, 40, 5120, 13824}},
+    {"llama2-70b", {80, 64, 8, 8192, 28672}},
+    {"llama3-8b", {32, 32, 8, 4096, 14336, 128256, 8192, 500000}},
+    {"llama3-70b", {80, 64, 8, 8192, 28672, 128256, 8192, 500000}},
+    {"llama3-405b", {126, 128, 8, 16384, 53248, 128256, 8192, 500000}},
+    {"mistral-7b",
+     {.layers = 32,
+      .heads = 32,
+      .key_heads = 8,
+      .width = 4096,
+      .hidden = 14336,
+      .positions = 8192,
+      .window = 4096,
+      .block_class = "MistralDecoderLayer"}},
+};
+
+void add_gpt_block(const GptShape& shape, const std::string& name, double dropout, Layers& layers) {
+  const int64_t width = shape.width;
+  const int64_t hidden = shape.hidden > 0 ? shape.hidden : 4 * width;
+  LayerDescription attention = residual(
+      "", {named_layer("LayerNorm", name + ".ln_1", {{"", width}, {"eps", shape.eps}}),
+           named_layer("CausalSelfAttention", name + ".attn",
+                       {{"embed_dim", width}, {"num_heads", shape.heads}, {"dropout", dropout}}),
+           named_layer("Dropout", name + ".attn.resid_dropout", {{"p", dropout}})});
+  LayerDescription perceptron =
+      residual("", {named_layer("LayerNorm", name + ".ln_2", {{"", width}, {"eps", shape.eps}}),
+                    named_layer("Linear", name + ".mlp.c_fc", {{"", width}, {"", hidden}}),
+                    named_layer("GELU", name + ".mlp.act", {{"approximate", std::string("tanh")}}),
+                    named_layer("Linear", name + ".mlp.c_proj", {{"", hidden}, {"", width}}),
+                    named_layer("Dropout", name + ".mlp.dropout", {{"p", dropout}})});
+  layers.push_back(repeating_block("GPT2Block", {std::move(attention), std::move(perceptron)}));
+}
+
+void add_llama_block(const LlamaShape& shape, const std::string& name, Layers& layers) {
+  const auto norm = [&](const char* part) {
+    return named_layer("RMSNorm", name + part, {{"", shape.width}, {"eps", shape.eps}});
+  };
+  Arguments heads{{"embed_dim", shape.width},        {"num_heads", shape.heads},
+                  {"num_kv_heads", shape.key_heads}, {"rope_theta", shape.theta},
+                  {"sliding_window", shape.window},  {"bias", shape.attention_bias}};
+  if (shape.head_width > 0) {
+    heads.push_back({"head_dim", shape.head_width});
+  }
+  LayerDescription attention =
+      residual("", {norm(".input_layernorm"),
+                    named_layer("GroupedQueryAttention", name + ".self_attn", std::move(heads))});
+  LayerDescription perceptron = residual(
+      "", {norm(".post_attention_layernorm"), named_layer("SwiGLU", name + ".mlp",
+                                                          {{"embed_dim", shape.width},
+                                                           {"hidden_dim", shape.hidden},
+                                                           {"bias", shape.feed_forward_bias}})});
+  layers.push_back(repeating_block(std::string(shape.block_class),
+                                   {std::move(attention), std::move(perceptron)}));
+}
+
+}  // namespace
+
+NetworkDescription describe_gpt(std::string_view name, const GptShape& shape, int64_t seq_len,
+                                double dropout) {
+  NetworkDescription network{
+      .name = std::string(name), .input = Shape{seq_len}, .input_dtype = DType::int64};
+  // Published checkpoints have so many positions; a longer sequence needs as many as it is long.
+  const int64_t positions = std::max(shape.positions, seq_len);
+  network.layers = {
+      named_layer("Embedding", "transformer.wte", {{"", shape.vocabulary}, {"", shape.width}}),
+      named_layer("PositionalEmbedding", "transformer.wpe", {{"", positions}, {"", shape.width}}),
+      named_layer("Dropout", "transformer.drop", {{"p", dropout}})};
+  for (int64_t block = 0; block < shape.layers; ++block) {
+    add_gpt_block(shape, fmt::format("transformer.h.{}", block), dropout, network.layers);
+  }
+  network.layers.push_back(
+      named_layer("LayerNorm", "transformer.ln_f", {{"", shape.width}, {"eps", shape.eps}}));
+  Arguments head{{"", shape.width}, {"", shape.vocabulary}, {"bias", false}};
+  if (shape.is_tied) {
+    head.push_back({"tied_to", std::string("transformer.wte")});
+  }
+  network.layers.push_back(named_layer("Linear", "lm_head", std::move(head)));
+  return network;
+}
+
+NetworkDescription describe_llama(std::string_view name, const LlamaShape& shape, int64_t seq_len) {
+  NetworkDescription network{
+      .name = std::string(name), .input = Shape{seq_len}, .input_dtype = DType::int64};
+  network.layers = {
+      named_layer("Embedding", "model.embed_tokens", {{"", shape.vocabulary}, {"", shape.width}})};
+  for (int64_t block = 0; block < shape.layers; ++block) {
+    add_llama_block(shape, fmt::format("model.layers.{}", block), network.layers);
+  }
+  network.layers.push_back(
+      named_layer("RMSNorm", "model.norm", {{"", shape.width}, {"eps", shape.eps}}));
+  Arguments head{{"", shape.width}, {"", shape.vocabulary}, {"bias", false}};
+  if (shape.is_tied) {
+    head.push_back({"tied_to", std::string("model.embed_tokens")});
+  }
+  network.layers.push_back(named_layer("Linear", "lm_head", std::move(head)));
+  return network;
+}
+
+std::optional<NetworkDescription> describe_text_preset(std::string_view name,
+                                                       ArgumentReader& arguments) {
+  if (const auto* gpt = std::ranges::find(gpts, name, &NamedGpt::name); gpt != std::end(gpts)) {
+    GptShape shape = gpt->shape;
+    shape.vocabulary = arguments.integer("vocab_size", shape.vocabulary);
+    const int64_t seq_len = arguments.integer("seq_len", shape.positions);
+    return describe_gpt(name, shape, seq_len, arguments.number("dropout", 0.1));
+  }
+  if (const auto* llama = std::ranges::find(llamas, name, &NamedLlama::name);
+      llama != std::end(llamas)) {
+    LlamaShape shape = llama->shape;
+    shape.vocabulary = arguments.integer("vocab_size", shape.vocabulary);
+    return describe_llama(name, shape, arguments.integer("seq_len", shape.positions));
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+// Networks from the keys of Hugging Face's config.json.
+#include "model/network/config_networks.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "model/network/presets.hpp"
+
+using namespace lockstep;
+
+namespace {
+
+NamedArgument key(std::string name, int64_t value) { return {std::move(name), value}; }
+NamedArgument key(std::string name, const char* value) {
+  return {std::move(name), std::string(value)};
+}
+
+std::vector<NamedArgument> llama_keys() {
+  return {key("model_type", "llama"),      key("hidden_size", 4096),
+          key("intermediate_size", 14336), key("num_hidden_layers", 32),
+          key("num_attention_heads", 32),  key("num_key_value_heads", 8),
+          key("vocab_size", 128256),       key("max_position_embeddings", 8192),
+          {"rope_theta", 500000.0},        {"rms_norm_eps", 1e-5},
+          key("torch_dtype", "bfloat16"),  {"tie_word_embeddings", false}};
+}
+
+std::vector<NamedArgument> without_key(std::vector<NamedArgument> keys, std::string_view name) {
+  std::erase_if(keys, [&](const NamedArgument& each) { return each.name == name; });
+  return keys;
+}
+
+std::vector<NamedArgument> with_key(std::vector<NamedArgument> keys, NamedArgument changed) {
+  keys = without_key(std::move(keys), changed.name);
+  keys.push_back(std::move(changed));
+  return keys;
+}
+
+Network configured(const std::vector<NamedArgument>& keys, const ConfiguredSize& size = {}) {
+  auto described = describe_config(keys, size);
+  if (const auto* error = std::get_if<NetworkError>(&described)) {
+    FAIL(error->message);
+  }
+  BuildResult result = build_network(std::get<ConfiguredNetwork>(described).description);
+  REQUIRE(result.ok());
+  return std::move(result.network);
+}
+
+NetworkError refused(const std::vector<NamedArgument>& keys, const ConfiguredSize& size = {}) {
+  const auto described = describe_config(keys, size);
+  REQUIRE(std::holds_alternative<NetworkError>(described));
+  return std::get<NetworkError>(described);
+}
+
+}  // namespace
+
+TEST_CASE("a configuration of Llama 3 8B has the checkpoint's parameters and the preset's cost") {
+  const Network llama = configured(llama_keys());
+  CHECK(llama.parameter_elements() == 8'030'261'248);
+  CHECK(llama.input == Shape{8192});
+  const auto preset = std::get<NetworkDescription>(describe_preset("llama3-8b"));
+  CHECK(llama.forward_flops() == build_network(preset).network.forward_flops());
+  CHECK(configured(llama_keys(), {.seq_len = 128}).input == Shape{128});
+}
+
+TEST_CASE("a tied head, biases and a width of heads are read from a configuration") {
+  const int64_t head = int64_t{128256} * 4096;
+  CHECK(configured(with_key(llama_keys(), {"tie_word_embeddings", true})).parameter_elements() ==
+        8'030'261'248 - head);
+  CHECK(configured(with_key(llama_keys(), {"attention_bias", true})).parameter_elements() ==
+        8'030'261'248 + 32 * (4096 + 2 * 1024 + 4096));
+  CHECK(configured(with_key(llama_keys(), {"mlp_bias", true})).parameter_elements() ==
+        8'030'261'248 + 32 * (2 * 14336 + 4096));
+  // Heads of 64 instead of 128 halve the attention.
+  CHECK(configured(with_key(llama_keys(), key("head_dim", 64))).parameter_elements() ==
+        8'030'261'248 - int64_t{32} * 4096 * (2 * 4096 + 2 * 1024) / 2);
+}
+
+TEST_CASE("a configuration of Mistral has its window, and none where it is null") {
+  std::vector<NamedArgument> keys = with_key(llama_keys(), key("model_type", "mistral"));
+  const Network all = configured(keys, {.seq_len = 4096});
+  const Network windowed =
+      configured(with_key(keys, key("sliding_window", 1024)), {.seq_len = 4096});
+  CHECK((all.forward_flops() - windowed.forward_flops()) ==
+        Flops(int64_t{32} * 4 * 4096 * (4096 - 1024) * 4096));
+}
+
+TEST_CASE("configurations of GPT-2 and ViT have the published parameters") {
+  const std::vector<NamedArgument> gpt = {key("model_type", "gpt2"), key("n_embd", 768),
+                                          key("n_layer", 12),        key("n_head", 12),
+                                          key("vocab_size", 50257),  key("n_positions", 1024)};
+  CHECK(configured(gpt).parameter_elements() == 124'439'808);
+  CHECK(refused(with_key(gpt, {"attn_pdrop", 0.0})).is_unmodelled);
+  CHECK(configured(with_key(gpt, {"attn_pdrop", 0.0}), {.dropout = 0.0}).parameter_elements() ==
+        124'439'808);
+  // google/vit-base-patch16-224: 1000 labels.
+  const std::vector<NamedArgument> vit = {
+      key("model_type", "vit"),       key("hidden_size", 768),        key("num_hidden_layers", 12),
+      key("num_attention_heads", 12), key("intermediate_size", 3072), key("image_size", 224),
+      key("patch_size", 16),          key("id2label", 1000)};
+  CHECK(configured(vit).parameter_elements() == 86'567'656);
+  CHECK(configured(vit, {.num_classes = 10}).parameter_elements() == 86'567'656 - 990 * 769);
+  CHECK(refused(vit, {.seq_len = 8}).message == "a model of model_type `vit` has no seq_len");
+}
+
+TEST_CASE("a configuration that cannot be is refused with its key") {
+  CHECK(refused({}).message == "config.json has no `model_type`");
+  CHECK(refused({key("model_type", "lama")}).message == "there is no model_type `lama`");
+  const NetworkError bert = refused({key("model_type", "t5")});
+  CHECK(bert.message == "the model_type `t5` is not modelled yet");
+  CHECK(bert.is_unmodelled);
+  CHECK(refused(without_key(llama_keys(), "hidden_size")).message ==
+        "config.json needs `hidden_size`");
+  CHECK(refused(with_key(llama_keys(), key("num_key_value_heads", 5))).message ==
+        "`num_key_value_heads` 5 does not divide `num_attention_heads` 32");
+  CHECK(refused(with_key(llama_keys(), key("num_attention_heads", 24))).message ==
+        "`num_attention_heads` 24 does not divide `hidden_size` 4096");
+}
+
+TEST_CASE("sizes of a configuration that no network has are refused") {
+  CHECK(refused(with_key(llama_keys(), key("num_hidden_layers", int64_t{0}))).message ==
+        "`num_hidden_layers` is 0");
+  CHECK(refused(with_key(llama_keys(), key("num_hidden_layers", 1'000'000))).message ==
+        "`num_hidden_layers` is 1000000");
+  CHECK(refused(with_key(llama_keys(), key("num_attention_heads", int64_t{0}))).message ==
+        "`num_attention_heads` is 0");
+  CHECK(refused(with_key(llama_keys(), key("hidden_act", "gelu"))).is_unmodelled);
+  const auto scaled = std::get<ConfiguredNetwork>(
+      describe_config(with_key(llama_keys(), key("rope_scaling", 4)), {}));
+  CHECK(scaled.notes.size() == 1);
+}
