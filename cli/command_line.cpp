@@ -52,6 +52,7 @@ class Parser {
     calibrate();
     sweep();
     collective();
+    accuracy();
   }
 
   std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
@@ -266,6 +267,21 @@ class Parser {
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
   }
 
+  void accuracy() {
+    AccuracyRequest& accuracy = request_.accuracy;
+    CLI::App* made = command("accuracy");
+    made->add_option("FOLDER", request_.arguments);
+    for (const auto& [name, text] : {std::pair("--plot", &accuracy.plot),
+                                     {"--write", &accuracy.page},
+                                     {"--scenario", &accuracy.row},
+                                     {"--software", &accuracy.software}}) {
+      made->add_option(name, *text);
+    }
+    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "csv"}));
+    made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
+    made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
+  }
+
   void add_limits(CLI::App* made) {
     made->add_option("--seed", request_.seed)
         ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
@@ -312,36 +328,14 @@ Answer execute(const Request& request, const Style& style) {
   Style shown = request.output.empty() ? style : Style{};
   shown.progress = style.progress;
   for (const std::string& path :
-       {request.output, request.timeline, request.junit, request.sweep.plot, request.sweep.rows}) {
+       {request.output, request.timeline, request.junit, request.sweep.plot, request.sweep.rows,
+        request.accuracy.plot, request.accuracy.page}) {
     if (!path.empty()) {
       check_writable(path);
     }
   }
   check_outputs(request);
-  Answer answer;
-  if (request.command == "run") {
-    answer = run_command(request, shown);
-  } else if (request.command == "verify") {
-    answer = verify_command(request, shown);
-  } else if (request.command == "exec") {
-    answer = exec_command(request, shown);
-  } else if (request.command == "compare") {
-    answer = compare_command(request, shown);
-  } else if (request.command == "doctor") {
-    answer = doctor_command(request, shown);
-  } else if (request.command == "calibrate") {
-    answer = calibrate_command(request, shown);
-  } else if (request.command == "test") {
-    answer = test_command(request, shown);
-  } else if (request.command == "sweep") {
-    answer = sweep_command(request, shown);
-  } else if (request.command == "collective") {
-    answer = collective_command(request, shown);
-  } else if (request.command == "explain") {
-    answer = request.environment ? explain_environment(request) : explain_command(request);
-  } else {
-    answer = schema_command();
-  }
+  Answer answer = answer_by_command(request, shown);
   const bool is_json = request.format != Format::text || request.command == "calibrate" ||
                        request.command == "schema";
   if (!is_json) {

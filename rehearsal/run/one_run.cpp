@@ -9,6 +9,7 @@
 #include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/run/faults.hpp"
+#include "rehearsal/run/kernels.hpp"
 #include "rehearsal/run/process_run.hpp"
 #include "rehearsal/run/scenario_places.hpp"
 #include "sim/simulation.hpp"
@@ -129,7 +130,11 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     return;
   }
   const sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
-  sim::CostsResult built = sim::build_costs(run.machine.cluster, options);
+  const std::optional<sim::KernelMachine> kernels =
+      named.calibration || run.machine.is_flat
+          ? std::nullopt
+          : kernel_machine(scenario, run.machine.cluster.node.device);
+  sim::CostsResult built = costs_with(kernels, run.machine.cluster, options);
   for (const ClusterError& error : built.errors) {
     run.problems.push_back(
         {Problem::Kind::invalid, place_of_machine(scenario), error.message, error.remedy});
