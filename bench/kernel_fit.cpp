@@ -290,12 +290,13 @@ void fit_all() {
   const auto at = [&held_out](double part) {
     return held_out[static_cast<size_t>(part * static_cast<double>(held_out.size() - 1))];
   };
-  std::cout
-      << "// Printed by bench/kernel_fit.cpp.\n#include \"sim/cost/kernel_fits.hpp\"\n\n"
-         "namespace lockstep::sim {\n\nnamespace {\n\nconstexpr KernelFitEntry fits[] = {\n"
-      << entry_text("", fitted, rows.size(), at(0.05), at(0.95)) << entries
-      << "};\n\n}  // namespace\n\nstd::span<const KernelFitEntry> kernel_fits() { return fits; "
-         "}\n\n}  // namespace lockstep::sim\n";
+  std::cout << "// Printed by bench/kernel_fit.cpp.\n#include \"sim/cost/kernel_fits.hpp\"\n\n"
+               "namespace lockstep::sim {\n\nnamespace {\n\nconstexpr KernelFitEntry "
+               "kernel_fit_entries[] = {\n"
+            << entry_text("", fitted, rows.size(), at(0.05), at(0.95)) << entries
+            << "};\n\n}  // namespace\n\nstd::span<const KernelFitEntry> kernel_fits() { return "
+               "kernel_fit_entries; "
+               "}\n\n}  // namespace lockstep::sim\n";
   for (const sim::KernelTermEntry& term : sim::kernel_terms()) {
     std::cerr << fmt::format("| `{}` | {:g} | {:.4g} |\n", term.name, term.usual,
                              fitted[term.term]);

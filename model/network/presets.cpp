@@ -6,6 +6,7 @@
 #include <array>
 
 #include "model/network/argument_reader.hpp"
+#include "model/network/bert.hpp"
 
 namespace lockstep {
 
@@ -192,6 +193,9 @@ NetworkDescription describe(std::string_view name, ArgumentReader& arguments) {
   if (name == "resnet50") {
     return describe_resnet(name, {{3, 4, 6, 3}, true}, arguments);
   }
+  if (name.starts_with("bert")) {
+    return describe_bert(name, arguments);
+  }
   const auto* gpt = std::ranges::find(gpts, name, &NamedGpt::name);
   return describe_gpt(name, gpt->shape, arguments);
 }
@@ -203,6 +207,7 @@ std::vector<NetworkPreset> network_presets() {
   const std::vector<std::string_view> text = {"seq_len", "vocab_size", "dropout"};
   const std::string_view resnet = "He et al. 2016; torchvision.models.resnet";
   const std::string_view gpt = "Radford et al. 2019; the published GPT-2 checkpoints";
+  const std::string_view bert = "Devlin et al. 2019; transformers.BertModel";
   const std::string_view gpt3 = "Brown et al. 2020, table 2.1; attention is dense in every layer";
   return {
       {"mlp", "two-layer perceptron 32-64-2", "", {"in_features", "hidden_size", "num_classes"}},
@@ -212,6 +217,8 @@ std::vector<NetworkPreset> network_presets() {
       {"gpt2-medium", "GPT-2 medium, 355 M parameters", gpt, text},
       {"gpt2-large", "GPT-2 large, 774 M parameters", gpt, text},
       {"gpt2-xl", "GPT-2 XL, 1.56 G parameters", gpt, text},
+      {"bert-base", "BERT base, 109 M parameters without heads", bert, text},
+      {"bert-large", "BERT large, 335 M parameters without heads", bert, text},
       {"gpt3-6.7b", "GPT-3 6.7 B, 6.66 G parameters", gpt3, text},
       {"gpt3-13b", "GPT-3 13 B, 12.9 G parameters", gpt3, text},
       {"gpt3-175b", "GPT-3 175 B, 174.6 G parameters", gpt3, text},

@@ -20,7 +20,7 @@ struct NetworkPreset {
   std::vector<std::string_view> arguments{};  ///< shape arguments it takes
 };
 
-/// mlp, resnet18, resnet50, gpt2, gpt2-medium, gpt2-large, gpt2-xl.
+/// mlp, resnet18, resnet50, gpt2, gpt2-medium, gpt2-large, gpt2-xl, bert-base, bert-large.
 std::vector<NetworkPreset> network_presets();
 
 /// What people call networks: other spellings, short forms, and what is not modelled.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "model/cluster/software.hpp"
@@ -50,6 +51,24 @@ std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
     return each.name == tf32_variable && each.value == "1";
   });
   return machine;
+}
+
+void add_fitted_range(Prediction& prediction) {
+  if (sim::kernel_fits().empty()) {
+    return;
+  }
+  const sim::KernelFitEntry& fit = sim::kernel_fits().front();
+  const auto scaled = [](Time time, double factor) {
+    return Time(std::llround(static_cast<double>(time.count()) * factor));
+  };
+  const double low = std::min(1.0, fit.low);
+  const double high = std::max(1.0, fit.high);
+  prediction.total_time_low = scaled(prediction.total_time, low);
+  prediction.total_time_high = scaled(prediction.total_time, high);
+  if (prediction.step_time) {
+    prediction.step_time_low = scaled(*prediction.step_time, low);
+    prediction.step_time_high = scaled(*prediction.step_time, high);
+  }
 }
 
 sim::CostsResult costs_with(const std::optional<sim::KernelMachine>& kernels,
