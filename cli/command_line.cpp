@@ -53,6 +53,7 @@ class Parser {
     calibrate();
     sweep();
     collective();
+    accuracy();
   }
 
   std::variant<Request, Answer> parse(std::vector<std::string> arguments) {
@@ -270,6 +271,21 @@ class Parser {
     made->add_option("--format", format_)->check(CLI::IsMember({"text", "json"}));
   }
 
+  void accuracy() {
+    AccuracyRequest& accuracy = request_.accuracy;
+    CLI::App* made = command("accuracy");
+    made->add_option("FOLDER", request_.arguments);
+    for (const auto& [name, text] : {std::pair("--plot", &accuracy.plot),
+                                     {"--write", &accuracy.page},
+                                     {"--scenario", &accuracy.row},
+                                     {"--software", &accuracy.software}}) {
+      made->add_option(name, *text);
+    }
+    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "csv"}));
+    made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
+    made->add_option("--time-limit", request_.time_limit_s)->check(positive_seconds());
+  }
+
   void add_limits(CLI::App* made) {
     made->add_option("--seed", request_.seed)
         ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
@@ -298,15 +314,6 @@ class Parser {
   std::string format_ = "text", world_ = "simulated", device_ = "auto";
 };
 
-struct StyledCommand {
-  std::string_view name;
-  Answer (*run)(const Request&, const Style&);
-};
-constexpr StyledCommand styled_commands[] = {
-    {"run", run_command},         {"verify", verify_command}, {"exec", exec_command},
-    {"compare", compare_command}, {"doctor", doctor_command}, {"calibrate", calibrate_command},
-    {"test", test_command},       {"sweep", sweep_command},   {"collective", collective_command}};
-
 Answer bug(const std::vector<std::string>& arguments, const std::string& what) {
   return {"",
           fmt::format("bug in lockstep: {}\nplease report it with the scenario and this line:\n"
@@ -325,24 +332,14 @@ Answer execute(const Request& request, const Style& style) {
   Style shown = request.output.empty() ? style : Style{};
   shown.progress = style.progress;
   for (const std::string& path :
-       {request.output, request.timeline, request.junit, request.sweep.plot, request.sweep.rows}) {
+       {request.output, request.timeline, request.junit, request.sweep.plot, request.sweep.rows,
+        request.accuracy.plot, request.accuracy.page}) {
     if (!path.empty()) {
       check_writable(path);
     }
   }
   check_outputs(request);
-  Answer answer;
-  if (const auto* styled =
-          std::ranges::find(styled_commands, request.command, &StyledCommand::name);
-      styled != std::end(styled_commands)) {
-    answer = styled->run(request, shown);
-  } else if (request.command == "presets") {
-    answer = presets_command(request);
-  } else if (request.command == "explain") {
-    answer = request.environment ? explain_environment(request) : explain_command(request);
-  } else {
-    answer = schema_command();
-  }
+  Answer answer = answer_by_command(request, shown);
   const bool is_json = request.format != Format::text || request.command == "calibrate" ||
                        request.command == "schema";
   if (!is_json) {

@@ -6,7 +6,6 @@ namespace {
 
 constexpr std::string_view program_help = R"(
 lockstep simulates a distributed training run, described in YAML, before you pay for the GPUs.
-
   lockstep verify train.yaml        can it hang, mismatch, race, or log a wrong number?
   lockstep run train.yaml           how fast, how much memory, where does the step time go?
 train.yaml is a scenario: one YAML file with the model, cluster, strategy and your hooks.
@@ -26,6 +25,7 @@ Commands
   compare   compare the reports of ranks under torchrun, mpirun or srun with the simulation
   calibrate measure this machine, for predictions based on measurements
   collective predict what a collective of NCCL takes, size by size; compare it with nccl-tests
+  accuracy  compare predictions with published throughputs
   test      check every case of files and folders against its expectations; for CI
   explain   print a page about a finding (LS101), result, key, guide; --env: each rank's environment
   presets   list devices, nodes and networks that a scenario may name, with figures and sources
@@ -263,6 +263,29 @@ KIND: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gat
 Exit codes: 0 ok, 2 usage, 3 bad input. What goes beyond all measurements is reported as such.
 )";
 
+constexpr std::string_view accuracy_help = R"(
+lockstep accuracy [FOLDER]     compare predictions with published throughputs
+
+  lockstep accuracy data/throughput
+  lockstep accuracy data/throughput --plot accuracy.svg --write docs/accuracy.md
+  lockstep accuracy data/throughput --scenario nanogpt_llmc-001
+
+Predicts every row of the CSV files that a scenario can express (docs/accuracy.md lists the
+columns) and prints the errors by source, software, GPU, model, strategy and precision, and why
+other rows are left out.
+
+  --plot FILE           draw predicted over measured throughput (SVG)
+  --write FILE          write the page docs/accuracy.md
+  --scenario ROW        print the scenario of a row instead
+  --software PROFILE    predict all rows with this value of versions.kernels, or none: data sheets
+  --format text|json|csv  csv has a line for each row
+  --jobs N              rows at the same time (one per core); the output does not depend on it
+  --time-limit SECONDS  stop predicting after this time
+  -o FILE               write the result to a file (atomically)
+
+Exit codes: 0 ok, 2 usage, 3 a file is wrong, 5 a row cannot be expressed (--scenario).
+)";
+
 constexpr std::string_view explain_help = R"(
 lockstep explain [NAME]     print a page about a finding, result, key, statement, class or preset
 
@@ -331,6 +354,9 @@ std::string_view page_of(std::string_view command) {
   }
   if (command == "presets") {
     return presets_help;
+  }
+  if (command == "accuracy") {
+    return accuracy_help;
   }
   if (command == "explain") {
     return explain_help;

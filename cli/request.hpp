@@ -40,6 +40,15 @@ struct CollectiveRequest {
   bool uncorrected = false;
 };
 
+/// What `accuracy` alone takes.
+struct AccuracyRequest {
+  std::string plot;  ///< an SVG file; empty: none
+  std::string page;  ///< a page of documentation to write; empty: none
+  std::string row;   ///< of which the scenario is printed; empty: all are predicted
+  std::string
+      software;  ///< replaces the profile of every row; none: data sheets; empty: the row's own
+};
+
 /// The user's request: one command with its options.
 struct Request {
   std::string command;
@@ -72,6 +81,7 @@ struct Request {
   bool environment = false;    ///< of `explain`: what each rank of a scenario is started with
   SweepRequest sweep{};
   CollectiveRequest collective{};
+  AccuracyRequest accuracy{};
   int64_t draw_faults = 0;  ///< of `verify`: how many, from the seed
 };
 

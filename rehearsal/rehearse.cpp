@@ -30,6 +30,7 @@
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/measure/prediction_range.hpp"
 #include "rehearsal/run/configuration.hpp"
+#include "rehearsal/run/kernels.hpp"
 
 namespace lockstep::cli {
 
@@ -208,6 +209,9 @@ void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
     tell(request.progress.get(), "the range");
     add_range(planned ? *planned : *rehearsal.scenario, request_of_prediction(request),
               rehearsal.results.prediction);
+  } else if (!is_real(rehearsal.world) && !rehearsal.hung && rehearsal.undecided.empty() &&
+             kernel_machine(*rehearsal.scenario, rehearsal.run.machine.cluster.node.device)) {
+    add_fitted_range(rehearsal.results.prediction);
   }
 }
 

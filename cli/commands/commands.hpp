@@ -28,11 +28,15 @@ Answer sweep_command(const Request& request, const Style& style);
 Answer calibrate_command(const Request& request, const Style& style);
 /// What a collective of NCCL takes, size by size, as nccl-tests prints it.
 Answer collective_command(const Request& request, const Style& style);
+/// Published throughputs beside what is predicted of them.
+Answer accuracy_command(const Request& request, const Style& style);
 Answer explain_command(const Request& request);
 /// `explain SCENARIO --env`: with what each rank is started, by the first case or the one named.
 Answer explain_environment(const Request& request);
 /// The devices, nodes and networks that scenarios may name.
 Answer presets_command(const Request& request);
 Answer schema_command();
+/// Runs the command that the request names.
+Answer answer_by_command(const Request& request, const Style& style);
 
 }  // namespace lockstep::cli

@@ -301,11 +301,18 @@ std::string not_modelled(const Rehearsal& rehearsal) {
              : " Not modelled: fragmentation of memory, disk, clock changes.\n";
 }
 
+bool is_of_fitted_kernels(const std::string& line) {
+  return line.find("kernels by shape") != std::string::npos;
+}
+
 std::string basis(const Rehearsal& rehearsal, bool verbose) {
   std::string out = "basis:";
   const std::vector<std::string>& lines = rehearsal.run.basis;
   if (rehearsal.run.calibration && !verbose) {
     out += calibrated_basis(*rehearsal.run.calibration);
+  } else if (const auto fitted = std::ranges::find_if(lines, is_of_fitted_kernels);
+             fitted != lines.end() && !verbose) {
+    out += fmt::format(" {}. Use -v for details.\n      ", *fitted);
   } else if (rehearsal.scenario->is_bare_program() || verbose) {
     for (const std::string& text : lines) {
       out += fmt::format(" {}\n      ", text);

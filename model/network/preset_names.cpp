@@ -29,13 +29,9 @@ constexpr auto aliases = std::to_array<PresetAlias>({
 
 // The nearest in kind, then in parameters.
 constexpr auto others = std::to_array<UnmodelledPreset>({
-    {"bert-base", "gpt2"},
-    {"bert-large", "gpt2-medium"},
-    {"bert-base-uncased", "gpt2"},
-    {"bert-large-uncased", "gpt2-medium"},
-    {"distilbert", "gpt2"},
-    {"roberta-base", "gpt2"},
-    {"roberta-large", "gpt2-medium"},
+    {"distilbert", "bert-base"},
+    {"roberta-base", "bert-base"},
+    {"roberta-large", "bert-large"},
     {"t5-small", "gpt2"},
     {"t5-base", "gpt2"},
     {"t5-large", "gpt2-large"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/network/argument_reader.hpp"
+#include "model/network/bert.hpp"
 #include "model/network/published.hpp"
 
 namespace lockstep {
@@ -48,6 +49,7 @@ std::vector<NetworkPreset> network_presets() {
   const std::vector<std::string_view> text = {"seq_len", "vocab_size", "dropout"};
   const std::string_view resnet = "He et al. 2016; torchvision.models.resnet";
   const std::string_view gpt = "Radford et al. 2019; the published GPT-2 checkpoints";
+  const std::string_view bert = "Devlin et al. 2019; transformers.BertModel";
   const std::string_view gpt3 = "Brown et al. 2020, table 2.1; attention is dense in every layer";
   const std::vector<std::string_view> picture = {"image_size", "num_classes", "dropout"};
   const std::vector<std::string_view> tokens = {"seq_len", "vocab_size"};
@@ -77,6 +79,8 @@ std::vector<NetworkPreset> network_presets() {
       {"gpt2-medium", "GPT-2 medium, 355 M parameters", gpt, text},
       {"gpt2-large", "GPT-2 large, 774 M parameters", gpt, text},
       {"gpt2-xl", "GPT-2 XL, 1.56 G parameters", gpt, text},
+      {"bert-base", "BERT base, 109 M parameters without heads", bert, text},
+      {"bert-large", "BERT large, 335 M parameters without heads", bert, text},
       {"gpt3-6.7b", "GPT-3 6.7 B, 6.66 G parameters", gpt3, text},
       {"gpt3-13b", "GPT-3 13 B, 12.9 G parameters", gpt3, text},
       {"gpt3-175b", "GPT-3 175 B, 174.6 G parameters", gpt3, text},
@@ -116,7 +120,8 @@ std::variant<NetworkDescription, NetworkError> describe_preset(
   }
   const LayerDescription request{.kind = std::string(name), .arguments = arguments};
   ArgumentReader reader(request, {});
-  std::optional<NetworkDescription> described = describe_text_preset(name, reader);
+  std::optional<NetworkDescription> described =
+      name.starts_with("bert") ? describe_bert(name, reader) : describe_text_preset(name, reader);
   if (!described) {
     described = describe_image_preset(name, reader);
   }

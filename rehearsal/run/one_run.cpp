@@ -9,6 +9,7 @@
 #include "rehearsal/elastic/kept_checkpoints.hpp"
 #include "rehearsal/explore/explorer_port.hpp"
 #include "rehearsal/run/faults.hpp"
+#include "rehearsal/run/kernels.hpp"
 #include "rehearsal/run/process_run.hpp"
 #include "rehearsal/run/scenario_places.hpp"
 #include "sim/simulation.hpp"
@@ -20,11 +21,6 @@ namespace lockstep::cli {
 
 namespace {
 
-bool is_drawn(const Schedule& schedule) {
-  return schedule.tie_seed || schedule.sources_last || !schedule.sources.empty() ||
-         !schedule.free_choices.empty() || schedule.other_choices != 0;
-}
-
 WorldAbilities abilities_of(const RunRequest& request) {
   WorldAbilities abilities;
   abilities.faults = every_fault();
@@ -33,7 +29,8 @@ WorldAbilities abilities_of(const RunRequest& request) {
   abilities.repeats_operations = request.repeats_processes;
   abilities.arithmetic = request.arithmetic;
   abilities.runs_classes = request.world == World::simulated && request.runs_classes &&
-                           !is_drawn(request.schedule) && request.replay == nullptr;
+                           !request.schedule.is_drawn() && request.schedule.late_rank < 0 &&
+                           request.replay == nullptr;
   abilities.attempt = request.attempt;
   abilities.stands_for = request.stands_for;
   abilities.joins_evaluation = request.joins_evaluation;
@@ -119,7 +116,7 @@ std::string text_of_exceeded(const ValueMemory& budget, const Sites& sites) {
 bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
                    const RunRequest& request, const FaultPlan& faults) {
   const RunOptions& options = run.preparation.options;
-  return !is_drawn(request.schedule) && faults.expected.empty() && faults.stragglers.empty() &&
+  return !request.schedule.is_drawn() && faults.expected.empty() && faults.stragglers.empty() &&
          faults.lost_ranks.empty() && simulation.link_faults.empty() &&
          simulation.observer == nullptr && options.faults.empty() && !options.check &&
          options.replay == nullptr && request.replay == nullptr;
@@ -133,7 +130,11 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     return;
   }
   const sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
-  sim::CostsResult built = sim::build_costs(run.machine.cluster, options);
+  const std::optional<sim::KernelMachine> kernels =
+      named.calibration || run.machine.is_flat
+          ? std::nullopt
+          : kernel_machine(scenario, run.machine.cluster.node.device);
+  sim::CostsResult built = costs_with(kernels, run.machine.cluster, options);
   for (const ClusterError& error : built.errors) {
     run.problems.push_back(
         {Problem::Kind::invalid, place_of_machine(scenario), error.message, error.remedy});

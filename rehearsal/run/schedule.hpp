@@ -18,6 +18,12 @@ struct Schedule {
   std::optional<uint64_t> tie_seed;
   int32_t late_rank = -1;  ///< this rank starts `lateness` after the others
   Time lateness{};
+
+  /// Some of what is free is decided by chance, or by these lists.
+  bool is_drawn() const {
+    return tie_seed || sources_last || !sources.empty() || !free_choices.empty() ||
+           other_choices != 0;
+  }
 };
 
 /// A free choice as a run met it.

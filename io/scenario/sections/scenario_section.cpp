@@ -5,14 +5,15 @@
 #include "io/scenario/forms/section_forms.hpp"
 #include "io/scenario/names/known_names.hpp"
 #include "io/scenario/sections/sections.hpp"
+#include "model/cluster/software.hpp"
 
 namespace lockstep {
 namespace {
 
 const std::vector<std::string_view>& library_names() {
-  static const std::vector<std::string_view> names = {"lightning", "torch",     "torchmetrics",
-                                                      "nccl",      "gloo",      "bagua",
-                                                      "horovod",   "fairscale", "deepspeed"};
+  static const std::vector<std::string_view> names = {
+      "lightning", "torch",   "torchmetrics", "nccl",      "gloo",
+      "bagua",     "horovod", "fairscale",    "deepspeed", "kernels"};
   return names;
 }
 
@@ -37,6 +38,16 @@ struct VersionsForm : FormWithoutWords {
         continue;
       }
       if (entry.value->kind == Node::Kind::null) {
+        continue;
+      }
+      if (entry.key == "kernels" && entry.value->kind == Node::Kind::scalar) {
+        if (kernel_choice(entry.value->text)) {
+          versions.push_back({entry.key, entry.value->text, reader.place(*entry.value)});
+        } else {
+          reader.fail(
+              entry.value->mark, fmt::format("unknown software `{}`", entry.value->text),
+              fmt::format("expected one of: {}", fmt::join(software_profile_names(), ", ")));
+        }
         continue;
       }
       if (entry.value->kind != Node::Kind::scalar || !is_version(entry.value->text)) {

@@ -162,6 +162,9 @@ ProgramSettings prepare_common(Preparation& preparation) {
   settings.gloo = uses_gloo(preparation);
   settings.seed = static_cast<uint64_t>(value_or(scenario.seed, int64_t{0}));
   for (const LibraryVersion& library : scenario.versions) {
+    if (library.library == "kernels") {
+      continue;  // names whose kernels run, without a version
+    }
     const std::optional<Version> version = version_of(library.version);
     if (!version) {
       add_problem(preparation, Problem::Kind::invalid, library.place,

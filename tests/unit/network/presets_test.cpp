@@ -26,6 +26,12 @@ TEST_CASE("preset networks have the published number of parameters") {
   CHECK(preset("gpt2-medium").parameter_elements() == 354'823'168);
   CHECK(preset("gpt2-large").parameter_elements() == 774'030'080);
   CHECK(preset("gpt2-xl").parameter_elements() == 1'557'611'200);
+  // BERT of width d with L layers: (30522 + 512 + 2) d of embeddings and 2 d of their norm; each
+  // layer 4 (d^2 + d) of attention, (4 d^2 + 4 d) + (4 d^2 + d) of the MLP and 4 d of two norms, so
+  // 12 d^2 + 13 d; d^2 + d of the pooler. For d = 768, L = 12: 23,837,184 + 12 x 7,087,872 +
+  // 590,592.
+  CHECK(preset("bert-base").parameter_elements() == 109'482'240);
+  CHECK(preset("bert-large").parameter_elements() == 335'141'888);
   // GPT-3: 12 L d^2 + 13 L d, and (50257 + 2048 + 2) d of embeddings and the last norm.
   CHECK(preset("gpt3-6.7b").parameter_elements() == 6658404352);
   CHECK(preset("gpt3-13b").parameter_elements() == 12853386240);

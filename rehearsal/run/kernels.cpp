@@ -1,0 +1,98 @@
+#include "rehearsal/run/kernels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "model/cluster/software.hpp"
+#include "sim/cost/kernel_cost.hpp"
+#include "sim/cost/kernel_fits.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+// PyTorch reads it (aten/src/ATen/Context.cpp); NVIDIA's containers set it.
+constexpr std::string_view tf32_variable = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE";
+
+std::string sentence_of_kernels(const sim::KernelMachine& machine) {
+  const std::span<const sim::KernelFitEntry> fits = sim::kernel_fits();
+  const std::string software(software_profile_names()[static_cast<size_t>(machine.software)]);
+  if (fits.empty()) {
+    return fmt::format("compute: {}, kernels by shape under `{}`; UNCALIBRATED: assumed constants",
+                       machine.device.name, software);
+  }
+  const sim::KernelFitEntry& fit = fits.front();
+  return fmt::format(
+      "compute: {}, kernels by shape under `{}`, with constants fitted to {} published throughputs "
+      "(docs/kernels.md); measured / predicted time of held-out sources {:.2f} to {:.2f} (5 to 95 "
+      "%)",
+      machine.device.name, software, fit.rows, fit.low, fit.high);
+}
+
+}  // namespace
+
+std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
+                                                 const DeviceModel& device) {
+  const auto asked = std::ranges::find(scenario.versions, "kernels", &LibraryVersion::library);
+  const std::optional<KernelChoice> choice =
+      asked == scenario.versions.end() ? std::nullopt : kernel_choice(asked->version);
+  if (!choice || device.compute_capability == 0) {
+    return std::nullopt;
+  }
+  sim::KernelMachine machine;
+  machine.device = device;
+  machine.software = choice->software;
+  machine.constants = choice->without.empty() ? sim::fitted_kernel_constants()
+                                              : sim::kernel_constants_without(choice->without);
+  machine.tf32_products = std::ranges::any_of(scenario.env, [](const EnvironmentVariable& each) {
+    return each.name == tf32_variable && each.value == "1";
+  });
+  return machine;
+}
+
+void add_fitted_range(Prediction& prediction) {
+  if (sim::kernel_fits().empty()) {
+    return;
+  }
+  const sim::KernelFitEntry& fit = sim::kernel_fits().front();
+  const auto scaled = [](Time time, double factor) {
+    return Time(std::llround(static_cast<double>(time.count()) * factor));
+  };
+  const double low = std::min(1.0, fit.low);
+  const double high = std::max(1.0, fit.high);
+  prediction.total_time_low = scaled(prediction.total_time, low);
+  prediction.total_time_high = scaled(prediction.total_time, high);
+  if (prediction.step_time) {
+    prediction.step_time_low = scaled(*prediction.step_time, low);
+    prediction.step_time_high = scaled(*prediction.step_time, high);
+  }
+}
+
+sim::CostsResult costs_with(const std::optional<sim::KernelMachine>& kernels,
+                            const Cluster& cluster, const sim::CostOptions& options) {
+  if (!kernels) {
+    return sim::build_costs(cluster, options);
+  }
+  sim::CostOptions without_stragglers = options;  // they come in front of the kernels
+  without_stragglers.stragglers.clear();
+  sim::CostsResult built = sim::build_costs(cluster, without_stragglers);
+  sim::Costs& costs = built.costs;
+  if (!built.errors.empty()) {
+    return built;
+  }
+  costs.basis.front() = sentence_of_kernels(*kernels);
+  costs.compute =
+      std::make_unique<sim::KernelComputeCost>(*kernels, options.network, std::move(costs.compute));
+  if (!options.stragglers.empty()) {
+    auto slowed =
+        std::make_unique<sim::SlowedComputeCost>(std::move(costs.compute), options.stragglers);
+    costs.slowed = slowed.get();
+    costs.compute = std::move(slowed);
+  }
+  return built;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+
+#include "model/scenario/scenario.hpp"
+#include "rehearsal/results.hpp"
+#include "sim/build_costs.hpp"
+#include "sim/cost/kernel_price.hpp"
+
+namespace lockstep::cli {
+
+/// What prices kernels if the scenario asks for it by `versions.kernels`; nothing: data sheets do.
+std::optional<sim::KernelMachine> kernel_machine(const Scenario& scenario,
+                                                 const DeviceModel& device);
+
+/// Costs with kernels by shape in place of the roofline; without `kernels` as they are.
+sim::CostsResult costs_with(const std::optional<sim::KernelMachine>& kernels,
+                            const Cluster& cluster, const sim::CostOptions& options);
+
+/// The range of a prediction whose kernels were fitted: what measured steps of held-out sources
+/// took of the predicted time, 5 to 95 %. Nothing where nothing was fitted.
+void add_fitted_range(Prediction& prediction);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+
+#include "sim/cost/kernel_constants.hpp"
+
+namespace lockstep::sim {
+
+/// Constants in the order of KernelTerm, as bench/kernel_fit.cpp printed them.
+struct KernelFitEntry {
+  std::string_view without;  ///< a file of data/throughput that took no part; empty: all did
+  std::array<double, kernel_term_count> values{};
+  int rows = 0;    ///< that took part
+  double low = 1;  ///< of held-out rows, 5 and 95 % of measured / predicted time; of the fit to all
+  double high = 1;
+};
+/// The fit to all rows first; empty: nothing was fitted.
+std::span<const KernelFitEntry> kernel_fits();
+
+}  // namespace lockstep::sim

@@ -1,0 +1,102 @@
+#include "sim/cost/kernel_price.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "model/cluster/presets.hpp"
+#include "model/network/build.hpp"
+#include "model/network/presets.hpp"
+
+using namespace lockstep;
+using sim::KernelTerm;
+
+namespace {
+
+/// Every fraction 1, nothing but the work of a kernel.
+sim::KernelMachine plain_machine(const char* gpu) {
+  sim::KernelMachine machine;
+  machine.device = *device_preset(gpu);
+  machine.constants.values.fill(1);
+  for (const KernelTerm term :
+       {KernelTerm::depth, KernelTerm::gap_us, KernelTerm::host_pytorch_us}) {
+    machine.constants.values[static_cast<size_t>(term)] = 0;
+  }
+  return machine;
+}
+
+void set(sim::KernelMachine& machine, KernelTerm term, double value) {
+  machine.constants.values[static_cast<size_t>(term)] = value;
+}
+
+constexpr double fp16_of_v100 = 125e12;  // FLOP/s, of its data sheet
+constexpr double bytes_of_v100 = 900e9;  // per second
+
+}  // namespace
+
+TEST_CASE("kernels: a product fills whole waves of multiprocessors") {
+  const sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  const auto seconds = [&](int64_t rows) {
+    return sim::seconds_of_product(machine, {rows, 128, 4096}, DType::fp16, false, 1);
+  };
+  // 80 tiles of 256 x 128 are one wave of the 80 multiprocessors of a V100.
+  const double wave = 2.0 * 80 * 256 * 128 * 4096 / fp16_of_v100;
+  CHECK(seconds(80 * 256) == Approx(wave));
+  CHECK(seconds(160 * 256) == Approx(2 * wave));
+  // One tile more begins another wave; smaller tiles make it shorter than a whole one.
+  CHECK(seconds(81 * 256) > 1.2 * wave);
+  CHECK(seconds(81 * 256) < 2 * wave);
+}
+
+TEST_CASE("kernels: a thin product takes as long as its operands move") {
+  const sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  const int64_t size = 8192;
+  const double moved = 2.0 * (size * 8 + size * 8 + size * size);
+  CHECK(sim::seconds_of_product(machine, {size, size, 8}, DType::fp16, false, 1) ==
+        Approx(moved / bytes_of_v100));
+}
+
+TEST_CASE("kernels: the rate is that of generation and type") {
+  sim::KernelMachine machine = plain_machine("a100-sxm4-80gb");
+  const sim::MatrixProduct product{108 * 256, 128, 4096};
+  const double work = 2.0 * 108 * 256 * 128 * 4096;
+  CHECK(sim::seconds_of_product(machine, product, DType::bf16, false, 1) == Approx(work / 312e12));
+  CHECK(sim::seconds_of_product(machine, product, DType::fp32, false, 1) == Approx(work / 19.5e12));
+  CHECK(sim::seconds_of_product(machine, product, DType::fp32, true, 1) == Approx(work / 156e12));
+  set(machine, KernelTerm::tensor_ampere, 0.5);
+  CHECK(sim::seconds_of_product(machine, product, DType::bf16, false, 1) ==
+        Approx(2 * work / 312e12));
+  set(machine, KernelTerm::depth, 4096);  // as long as the inner length: half of the rate
+  CHECK(sim::seconds_of_product(machine, product, DType::bf16, false, 1) ==
+        Approx(4 * work / 312e12));
+}
+
+TEST_CASE("kernels: small ones wait for their launch") {
+  sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  set(machine, KernelTerm::host_pytorch_us, 10);
+  const auto description = std::get<NetworkDescription>(describe_preset("mlp"));
+  const Network network = build_network(description).network;
+  sim::LayerPass pass;
+  pass.layer = &network.layers.front();  // Linear 32 -> 64
+  pass.samples = 1;
+  CHECK(sim::seconds_of_pass(machine, pass) == Approx(10e-6));
+  pass.is_backward = true;  // the weight's gradient, and the sum for the bias
+  CHECK(sim::seconds_of_pass(machine, pass) == Approx(20e-6));
+  machine.software = SoftwareProfile::graph;  // its own time to launch
+  set(machine, KernelTerm::host_graph_us, 4);
+  CHECK(sim::seconds_of_pass(machine, pass) == Approx(8e-6));
+}
+
+TEST_CASE("kernels: a kernel that streams takes its bytes at the memory's rate") {
+  sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
+  set(machine, KernelTerm::memory, 0.9);
+  CHECK(sim::seconds_of_stream(machine, Bytes(810'000'000)) == Approx(1e-3));
+  set(machine, KernelTerm::update_unfused, 2);
+  CHECK(sim::seconds_of_update(machine, Bytes(810'000'000)) == Approx(2e-3));
+  machine.software = SoftwareProfile::fused;
+  CHECK(sim::seconds_of_update(machine, Bytes(810'000'000)) == Approx(1e-3));
+}
+
+TEST_CASE("kernels: the choice of software") {
+  CHECK(kernel_choice("compiled")->software == SoftwareProfile::compiled);
+  CHECK(kernel_choice("graph without mpt_a100_40")->without == "mpt_a100_40");
+  CHECK(!kernel_choice("jax"));
+}
