@@ -35,15 +35,15 @@ constexpr double bytes_of_v100 = 900e9;  // per second
 TEST_CASE("kernels: a product fills whole waves of multiprocessors") {
   const sim::KernelMachine machine = plain_machine("v100-sxm2-16gb");
   const auto seconds = [&](int64_t rows) {
-    return sim::seconds_of_product(machine, {rows, 128, 4096}, DType::fp16, false, 1);
+    return sim::seconds_of_product(machine, {rows, 8 * 128, 4096}, DType::fp16, false, 1);
   };
   // 80 tiles of 256 x 128 are one wave of the 80 multiprocessors of a V100.
   const double wave = 2.0 * 80 * 256 * 128 * 4096 / fp16_of_v100;
-  CHECK(seconds(80 * 256) == Approx(wave));
-  CHECK(seconds(160 * 256) == Approx(2 * wave));
-  // One tile more begins another wave; smaller tiles make it shorter than a whole one.
-  CHECK(seconds(81 * 256) > 1.2 * wave);
-  CHECK(seconds(81 * 256) < 2 * wave);
+  CHECK(seconds(10 * 256) == Approx(wave));
+  CHECK(seconds(20 * 256) == Approx(2 * wave));
+  // A row of tiles more begins another wave; smaller tiles make it shorter than a whole one.
+  CHECK(seconds(11 * 256) > 1.2 * wave);
+  CHECK(seconds(11 * 256) < 2 * wave);
 }
 
 TEST_CASE("kernels: a thin product takes as long as its operands move") {
@@ -56,7 +56,7 @@ TEST_CASE("kernels: a thin product takes as long as its operands move") {
 
 TEST_CASE("kernels: the rate is that of generation and type") {
   sim::KernelMachine machine = plain_machine("a100-sxm4-80gb");
-  const sim::MatrixProduct product{108 * 256, 128, 4096};
+  const sim::MatrixProduct product{12 * 256, 9 * 128, 4096};
   const double work = 2.0 * 108 * 256 * 128 * 4096;
   CHECK(sim::seconds_of_product(machine, product, DType::bf16, false, 1) == Approx(work / 312e12));
   CHECK(sim::seconds_of_product(machine, product, DType::fp32, false, 1) == Approx(work / 19.5e12));
