@@ -23,6 +23,8 @@ constexpr auto aliases = std::to_array<PresetAlias>({
     {"meta-llama/Meta-Llama-3-70B", "llama3-70b"},
     {"meta-llama/Llama-3.1-405B", "llama3-405b"},
     {"mistralai/Mistral-7B-v0.1", "mistral-7b"},
+    {"bert-base-uncased", "bert-base"},
+    {"bert-large-uncased", "bert-large"},
     {"google/vit-base-patch16-224", "vit-b-16"},
     {"google/vit-large-patch16-224", "vit-l-16"},
 });

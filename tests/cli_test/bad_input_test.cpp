@@ -73,7 +73,7 @@ TEST_CASE("a preset by a wrong name is refused with the nearest one") {
 TEST_CASE("a preset that exists and is not modelled exits 5 with the nearest one") {
   refused("version: 1\ncluster: {preset: dgx-b300}\n", "use `dgx-b200`", 5);
   refused("version: 1\ncluster: {gpu: b300}\n", "use `b200-sxm-180gb`", 5);
-  refused("version: 1\nmodel: {preset: bert-base}\n", "use `gpt2`", 5);
+  refused("version: 1\nmodel: {preset: roberta-base}\n", "use `bert-base`", 5);
 }
 
 TEST_CASE("a class by a wrong name is refused with the nearest one") {
@@ -108,7 +108,7 @@ TEST_CASE("a class that exists and is not modelled exits 5 and says what is") {
   other("model: {input: [4], layers: [{Linear: [4, 2]}, {GRU: [2, 2]}]}", "layer GRU is not");
   other("trainer: {callbacks: [LambdaCallback]}", "supported: EarlyStopping");
   other("trainer: {plugins: [BitsandbytesPrecision]}", "BitsandbytesPrecision is not modelled");
-  other("trainer: {strategy: xla}", "supported: single_device, dp, ddp");
+  other("trainer: {strategy: colossalai}", "use deepspeed_stage_3");
   other("launcher: accelerate", "the launcher accelerate is not modelled");
   other("metrics: {a: BERTScore}\nprogram: {training_step: [{update: a}]}", "BERTScore");
   other("program: {training_step: [forward, {let: {a: relu(output)}}]}",
