@@ -197,13 +197,22 @@ std::vector<Finding> samples_divided(std::span<const RankSamples> taken, int64_t
   return {finding};
 }
 
+namespace {
+
+// An order that was not shuffled ascends; a sampler that pads begins again behind it.
+bool is_shuffled(const std::vector<int64_t>& indices) {
+  return indices.end() - std::is_sorted_until(indices.begin(), indices.end()) > 1;
+}
+
+}  // namespace
+
 std::vector<Finding> order_changes(std::span<const RankSamples> taken) {
   std::map<int32_t, std::map<int32_t, const std::vector<int64_t>*>> epochs;
   bool shuffled = false;
   size_t count = 0;
   for (const RankSamples& one : taken) {
     epochs[one.epoch][one.rank] = &one.indices;
-    shuffled = shuffled || !std::is_sorted(one.indices.begin(), one.indices.end());
+    shuffled = shuffled || is_shuffled(one.indices);
   }
   if (epochs.size() < 2 || !shuffled) {
     return {};

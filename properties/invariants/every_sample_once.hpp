@@ -31,7 +31,7 @@ std::vector<Finding> every_sample_once(std::span<const RankSamples> taken, int64
 std::vector<Finding> samples_divided(std::span<const RankSamples> taken, int64_t samples);
 
 /// A shuffled order differs from epoch to epoch (LS304, a warning): else DistributedSampler's
-/// set_epoch was forgotten. Orders that are sorted were not shuffled.
+/// set_epoch was forgotten. Orders that are sorted were not shuffled, padding at their end aside.
 std::vector<Finding> order_changes(std::span<const RankSamples> taken);
 
 }  // namespace lockstep

@@ -55,8 +55,8 @@ TEST_CASE("values beyond their memory end a run at the statement that asks for t
 
 TEST_CASE("values of 64 ranks count together") {
   const Folder folder;
-  const std::string file =
-      folder.write("wide.yaml", bare(64, "    - let: {x: 'full(1000000, rank + 1.0)'}\n    - barrier\n"));
+  const std::string file = folder.write(
+      "wide.yaml", bare(64, "    - let: {x: 'full(1000000, rank + 1.0)'}\n    - barrier\n"));
   CHECK(run_program("verify " + file + " --value-memory 100MB").code == 4);
   CHECK(run_program("verify " + file + " --value-memory 1GB").code == 0);
   CHECK(run_program("verify " + file + " --value-memory none").code == 2);

@@ -30,6 +30,17 @@ TEST_CASE("orders that were not shuffled may come again") {
             .empty());
 }
 
+// 10 samples on 3 ranks without shuffling, as recorded in own-distributed-sampler.
+TEST_CASE("an order that was not shuffled begins again where it is padded") {
+  CHECK(order_changes(std::vector<RankSamples>{{0, 0, {0, 3, 6, 9}},
+                                               {1, 0, {1, 4, 7, 0}},
+                                               {2, 0, {2, 5, 8, 1}},
+                                               {0, 1, {0, 3, 6, 9}},
+                                               {1, 1, {1, 4, 7, 0}},
+                                               {2, 1, {2, 5, 8, 1}}})
+            .empty());
+}
+
 TEST_CASE("training may pad, but not give all samples to all ranks") {
   const std::vector<RankSamples> padded = {{0, 0, {0, 2, 4}}, {1, 0, {1, 3, 0}}};
   CHECK(samples_divided(padded, 5).empty());
