@@ -99,8 +99,13 @@ std::vector<Finding> no_race(const RunResult& run) {
   // Where no statement is known, the texts distinguish uses.
   using Key = std::tuple<std::string, SiteId, SiteId, std::string, std::string>;
   std::map<Key, Group> groups;
+  std::map<int32_t, std::vector<Race>> of_journals;  // ranks that share one have the same races
   for (int32_t rank = 0; rank < run.journal->ranks(); ++rank) {
-    for (const Race& race : races_of(*run.journal, rank)) {
+    const int32_t own = run.journal->own_rank(rank);
+    if (own == rank) {
+      of_journals.insert_or_assign(rank, races_of(*run.journal, rank));
+    }
+    for (const Race& race : of_journals.at(own)) {
       const Key key(code_of(race), race.first.site, race.second.site, race.first.text,
                     race.second.text);
       Group& group = groups.try_emplace(key, Group{race, {}, {}}).first->second;
