@@ -22,7 +22,8 @@ class SampleColumns {
   SampleColumns(const std::optional<ColumnValues>& values, uint64_t seed, bool written);
 
   bool has(std::string_view column) const { return column_names_.contains(column); }
-  /// Whether the scenario itself gives this column.
+  /// Whether the scenario itself gives the columns, or this one.
+  bool are_given() const { return written_; }
   bool is_given(std::string_view column) const { return written_ && has(column); }
   /// One element per sample: fp32, int64 of whole numbers, uint8 of truth values.
   /// Throws OperationError or EvaluationError. `place`: of the rank that asks.

@@ -73,22 +73,28 @@ class Differences {
   std::vector<Expression> expressions_;
 };
 
-/// What makes ranks of different classes; of the same class it is the same.
-using Signature = std::vector<std::string>;
-
-std::optional<Signature> signature_of(const std::vector<Expression>& expressions,
-                                      const Place& place) {
-  Signature signature;
-  PlaceNames names(place);
-  try {
-    for (const Expression& expression : expressions) {
-      signature.push_back(text_of(evaluate(expression, names)));
+/// The different values of an expression, numbered. Texts are shortened: they find, and do not
+/// decide.
+class DistinctValues {
+ public:
+  uint32_t number_of(const Value& value) {
+    auto& candidates = by_text_[text_of(value)];
+    for (const auto& [known, number] : candidates) {
+      if (known.kind() == value.kind() && known == value) {
+        return number;
+      }
     }
-  } catch (const EvaluationError&) {
-    return std::nullopt;  // the run says so, with the rank
+    candidates.emplace_back(value, next_);
+    return next_++;
   }
-  return signature;
-}
+
+ private:
+  std::map<std::string, std::vector<std::pair<Value, uint32_t>>> by_text_;
+  uint32_t next_ = 0;
+};
+
+/// What makes ranks of different classes; of the same class it is the same.
+using Signature = std::vector<uint32_t>;
 
 using KindOfRank = std::function<int64_t(const Place&)>;
 /// A number for each different thing, from 0 on in the order of their first appearance.
@@ -105,15 +111,20 @@ class RankKinds {
  public:
   RankKinds(const RunOptions& options, const std::vector<Expression>& expressions,
             const KindOfRank& kind)
-      : options_(options), expressions_(expressions), kind_(kind) {}
+      : options_(options), expressions_(expressions), kind_(kind), values_(expressions.size()) {}
 
   std::optional<uint32_t> of(int32_t rank) {
     const Place place = place_of(options_, rank);
-    std::optional<Signature> signature = signature_of(expressions_, place);
-    if (!signature) {
-      return std::nullopt;
+    PlaceNames names(place);
+    Signature signature;
+    try {
+      for (size_t index = 0; index < expressions_.size(); ++index) {
+        signature.push_back(values_[index].number_of(evaluate(expressions_[index], names)));
+      }
+    } catch (const EvaluationError&) {
+      return std::nullopt;  // the run says so, with the rank
     }
-    return number_of(What(rank == 0, kind_ ? kind_(place) : 0, std::move(*signature)), known_);
+    return number_of(What(rank == 0, kind_ ? kind_(place) : 0, std::move(signature)), known_);
   }
 
  private:
@@ -122,6 +133,7 @@ class RankKinds {
   const RunOptions& options_;
   const std::vector<Expression>& expressions_;
   const KindOfRank& kind_;
+  std::vector<DistinctValues> values_;  ///< by expression
   Numbers<What> known_;
 };
 
@@ -190,11 +202,10 @@ bool may_have_classes(const Preparation& preparation, const WorldAbilities& worl
          options.world_size > 2;
 }
 
-// Its samples are the same values on every rank, unless they name it; what is drawn for a loss that
-// nobody computes differs, and decides nothing.
+// What is given may be logged, and differs from sample to sample; what is drawn where nothing is
+// given is a placeholder.
 bool gives_values(const LoaderSettings& loader) {
-  return loader.columns != nullptr &&
-         (loader.columns->is_given("loss") || loader.columns->is_given("output"));
+  return loader.given != nullptr || (loader.columns != nullptr && loader.columns->are_given());
 }
 
 bool takes_parts_of_one_size(const LoaderSettings& loader) {

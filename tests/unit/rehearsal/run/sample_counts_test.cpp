@@ -75,5 +75,25 @@ TEST_CASE("a rank runs for those that do the same on another node") {
   CHECK(trained(24, 2, "", "").preparation.options.classes == nullptr);
 }
 
+TEST_CASE("ranks whose values differ a little, or late, are not the same") {
+  const auto classes = [](const std::string& program, const std::string& values) {
+    const std::string text =
+        "version: 1\ncluster: {preset: dgx-a100, nodes: 4}\nmodel: {preset: mlp}\n"
+        "data: {train: {samples: 24, batch_size: 3" +
+        values +
+        "}}\ntrainer: {accelerator: gpu, devices: 2, num_nodes: 4, strategy: ddp, max_epochs: 1}\n"
+        "verify: {numerics: false}\nprogram: {on_train_batch_end: [" +
+        program + "]}\n";
+    const OneRun run = run_once(test::scenario_of(text), {});
+    REQUIRE(run.ran);
+    return run.preparation.options.classes != nullptr;
+  };
+  CHECK(classes("{let: {x: 1 + rank * 0}}", ""));
+  CHECK_FALSE(classes("{let: {x: 1 + rank / 1e12}}", ""));
+  CHECK_FALSE(
+      classes("{let: {x: '[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, rank]'}}", ""));
+  CHECK_FALSE(classes("barrier", ", values: {score: sample}"));
+}
+
 }  // namespace
 }  // namespace lockstep::cli
