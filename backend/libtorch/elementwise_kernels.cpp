@@ -44,6 +44,12 @@ at::Tensor mean_of(const at::Tensor& tensor, DType dtype) {
   return tensor.to(at::kLong).sum().div(tensor.numel(), "trunc");
 }
 
+at::Tensor swapped(const at::Tensor& tensor, std::span<const double> sizes) {
+  return tensor.view({static_cast<int64_t>(sizes[0]), static_cast<int64_t>(sizes[1]), -1})
+      .transpose(0, 1)
+      .flatten();
+}
+
 }  // namespace
 
 void execute_elementwise(const Op& op, TensorOperands& operands) {
@@ -66,6 +72,7 @@ void execute_elementwise(const Op& op, TensorOperands& operands) {
     switch (op.kernel) {
       case Kernel::fill: tensor = at::full_like(tensor, lists.scalars[0], at::kDouble); break;
       case Kernel::scale: tensor = scaled(tensor, lists.scalars[0]); break;
+      case Kernel::swap_outer: tensor = swapped(tensor, lists.scalars); break;
       case Kernel::average: tensor = mean_of(tensor, to.dtype); break;
       default: break;  // copy and cast: the write rounds
     }

@@ -79,6 +79,13 @@ std::vector<LeafSource> sources_of(std::span<const Slice> slices,
   return sources;
 }
 
+/// `scalar`: which one says it.
+int64_t first_row_of(const Layer& layer, const OpLists& lists, size_t scalar) {
+  const auto* embedding = std::get_if<EmbeddingArguments>(&layer.arguments);
+  const bool is_part = embedding != nullptr && embedding->is_part;
+  return is_part ? static_cast<int64_t>(lists.scalars[scalar]) : 0;
+}
+
 /// Runs the layer's forward. `reads` are input and parameters; with the graph where one is asked
 /// for.
 LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const LeafSource> reads,
@@ -179,6 +186,7 @@ LayerGraph graph_for_backward(const Op& op, const Layer& layer, std::span<const 
   }
   ++state.forwards_again;
   LayerTensors tensors;
+  tensors.first_row = first_row_of(layer, lists, 1);
   tensors.dropout_key = draws(layer) ? dropout_key(state, op, reads[0].memory) : 0;
   return run_forward(op, layer, reads, std::move(tensors), output_dtype, true);
 }
@@ -199,6 +207,7 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
   }
   LayerTensors tensors;
   tensors.training = lists.scalars[1] != 0;
+  tensors.first_row = first_row_of(layer, lists, 3);
   tensors.dropout_key = tensors.training && draws(layer) ? dropout_key(state, op, reads[0]) : 0;
   const auto buffers = lists.writes.subspan(1);
   tensors.buffers = load_all(buffers, operands);

@@ -42,9 +42,15 @@ at::Tensor parameter_at(const LayerTensors& tensors, size_t index) {
 }
 
 at::Tensor embedding(const Layer& layer, const LayerTensors& tensors) {
-  const int64_t rows = std::get<EmbeddingArguments>(layer.arguments).num_embeddings;
-  const at::Tensor indices = tensors.input.to(at::kLong);
-  const at::Tensor strange = indices.lt(0).logical_or(indices.ge(rows)).flatten();
+  const auto& arguments = std::get<EmbeddingArguments>(layer.arguments);
+  const int64_t rows = arguments.num_embeddings;
+  const at::Tensor indices = tensors.input.to(at::kLong).sub(tensors.first_row);
+  const at::Tensor outside = indices.lt(0).logical_or(indices.ge(rows));
+  if (arguments.is_part) {
+    return at::embedding(tensors.parameters.at(0), indices.masked_fill(outside, 0))
+        .masked_fill(outside.unsqueeze(-1), 0);
+  }
+  const at::Tensor strange = outside.flatten();
   if (strange.any().item<bool>()) {
     const int64_t position = strange.to(at::kByte).argmax().item<int64_t>();
     const int64_t row = indices.flatten()[position].item<int64_t>();
@@ -178,12 +184,18 @@ at::Tensor group_norm(const Layer& layer, const LayerTensors& tensors) {
                         parameter_at(tensors, 1), arguments.eps, false);
 }
 
+/// The gradient of a share is that of the whole bias.
+at::Tensor biased(const Layer& layer, const at::Tensor& input, const at::Tensor& bias) {
+  const int32_t shares = std::get<BiasArguments>(layer.arguments).shares;
+  return shares == 1 ? input + bias : input + (bias.detach().div(shares) + (bias - bias.detach()));
+}
+
 at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
   const at::Tensor& input = tensors.input;
   switch (layer.kind) {
     case LayerKind::linear:
       return at::linear(input, tensors.parameters.at(0), parameter_at(tensors, 1));
-    case LayerKind::bias: return input + tensors.parameters.at(0);
+    case LayerKind::bias: return biased(layer, input, tensors.parameters.at(0));
     case LayerKind::relu: return at::relu(input);
     case LayerKind::leaky_relu:
       return at::leaky_relu(input, std::get<LeakyReluArguments>(layer.arguments).negative_slope);

@@ -18,6 +18,7 @@ struct LayerTensors {
   std::vector<at::Tensor> buffers{};  ///< none: statistics are neither used nor updated
   bool training = true;
   uint64_t dropout_key = 0;
+  int64_t first_row = 0;  ///< of an embedding that is a part of the rows
   /// Mixed precision: what Linear, Conv2d and attention compute in, as under torch.autocast.
   /// Nothing: in the widest type, as everything else.
   std::optional<at::ScalarType> products_in{};

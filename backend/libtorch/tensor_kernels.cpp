@@ -70,6 +70,7 @@ void TensorKernels::run(const Op& op, TensorOperands& operands, const Network* n
       return;
     case Kernel::fill:
     case Kernel::scale:
+    case Kernel::swap_outer:
     case Kernel::add:
     case Kernel::add_scaled:
     case Kernel::average: execute_elementwise(op, operands); return;

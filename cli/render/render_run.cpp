@@ -26,6 +26,11 @@ std::string shares_of_step(const Rehearsal& rehearsal) {
                        plural(in_pipeline, "device"),
                        plural(preparation.data_parallel_size, "pipeline"));
   }
+  if (preparation.network != nullptr && preparation.network.get() != preparation.options.network) {
+    return fmt::format("{} per replica of {} x {}", *results.device_batch_size,
+                       plural(results.devices / preparation.data_parallel_size, "device"),
+                       plural(preparation.data_parallel_size, "replica"));
+  }
   return fmt::format("{} per device x {}", *results.device_batch_size,
                      plural(results.devices, "device"));
 }

@@ -15,10 +15,12 @@ enum class Kernel : uint16_t {
   layer_forward,   ///< reads input, the layer's parameters.., what a residual remembered;
                    ///< writes output, the layer's buffers (none: statistics are not tracked)..;
                    ///< scalars: samples, training (0/1), and, where activation checkpointing runs
-                   ///< it again or no backward comes here, 1: nothing is kept for a backward
+                   ///< it again or no backward comes here, 1: nothing is kept for a backward;
+                   ///< of an embedding's part of the rows, the first of them (4th)
   layer_backward,  ///< reads output gradient, input, parameters.., (residual_begin: the gradient
                    ///< that came round the branch); writes input gradient (of no elements where
-                   ///< none is wanted), parameter gradients.. (added to); scalars: samples
+                   ///< none is wanted), parameter gradients.. (added to); scalars: samples, and
+                   ///< the same first row (2nd)
   // Op::tag of the two is the index of the module whose loss it is, if there are several.
   loss_forward,   ///< reads predictions, targets; writes loss[1]
   loss_backward,  ///< reads predictions, targets; writes their gradient; scalars: factor
@@ -36,6 +38,7 @@ enum class Kernel : uint16_t {
   add_scaled,  ///< write i += read i * scalar 0, each sum rounded once
   average,     ///< write 0 = mean of all elements of read 0
   cast,        ///< read i to write i, rounding to the type of the write
+  swap_outer,  ///< write 0 = read 0 as [scalar 0, scalar 1, rest], its first two dimensions swapped
 
   // Codec MinMaxUInt8 (model/network/arithmetic/min_max_uint8.hpp); scalars: number of chunks.
   compress,  ///< reads numbers; writes their bytes, and (optional) one number: the larger of it and

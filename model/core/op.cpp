@@ -35,6 +35,7 @@ std::string_view name_of(Kernel kernel) {
     case Kernel::add_scaled: return "add_scaled";
     case Kernel::average: return "average";
     case Kernel::cast: return "cast";
+    case Kernel::swap_outer: return "swap_outer";
     case Kernel::compress: return "compress";
     case Kernel::decompress: return "decompress";
     case Kernel::squared_norm: return "squared_norm";

@@ -11,6 +11,7 @@
 #include "model/network/arithmetic/low_rank.hpp"
 #include "model/network/arithmetic/min_max_uint8.hpp"
 #include "model/network/arithmetic/optimizer.hpp"
+#include "model/network/arithmetic/placing.hpp"
 #include "model/network/execute_layer.hpp"
 #include "model/network/network.hpp"
 
@@ -208,6 +209,16 @@ void multiply(const OpLists& lists, Operands& operands) {
                  matrix_product(product_shape(lists.scalars), left, right, lists.writes[0].dtype));
 }
 
+void swap(const OpLists& lists, Operands& operands) {
+  const Values from = operands.load(lists.reads[0]);
+  if (!from.empty()) {
+    Values to(lists.writes[0].dtype, from.size());
+    swap_outer(from, static_cast<int64_t>(scalar(lists, 0)), static_cast<int64_t>(scalar(lists, 1)),
+               to);
+    operands.store(lists.writes[0], to);
+  }
+}
+
 void make_orthonormal(const OpLists& lists, Operands& operands) {
   Values matrix = operands.load(lists.writes[0]);
   if (!matrix.empty()) {
@@ -256,6 +267,7 @@ void execute_kernel(const Op& op, Operands& operands, const Network* network) {
         return rounded_to(values, to.dtype);
       });
       return;
+    case Kernel::swap_outer: swap(lists, operands); return;
     case Kernel::add: add_into(lists, operands); return;
     case Kernel::add_scaled: add_scaled_into(lists, operands); return;
     case Kernel::compress: compress(lists, operands); return;

@@ -89,6 +89,16 @@ void batch_norm_backward(const Layer& layer, LayerCall& call, int64_t samples) {
   }
 }
 
+/// `first_row`: the scalar that says it.
+EmbeddingShape embedding_shape(const Layer& layer, const LayerCall& call, size_t first_row) {
+  const auto& arguments = std::get<EmbeddingArguments>(layer.arguments);
+  EmbeddingShape shape{arguments.num_embeddings, arguments.embedding_dim, std::nullopt};
+  if (arguments.is_part) {
+    shape.first_row = static_cast<int64_t>(call.scalar(first_row));
+  }
+  return shape;
+}
+
 void forward(const Layer& layer, LayerCall& call) {
   const auto samples = static_cast<int64_t>(call.scalar(0));
   const int64_t inputs = call.read(0).size();
@@ -100,17 +110,15 @@ void forward(const Layer& layer, LayerCall& call) {
       break;
     }
     case LayerKind::bias: {
-      const int64_t features = std::get<BiasArguments>(layer.arguments).features;
-      bias_forward(call.read(0), call.read(1), inputs / features, features, call.write(0));
+      const auto& a = std::get<BiasArguments>(layer.arguments);
+      bias_forward(call.read(0), call.read(1), {inputs / a.features, a.features, a.shares},
+                   call.write(0));
       break;
     }
     case LayerKind::relu: relu_forward(call.read(0), call.write(0)); break;
-    case LayerKind::embedding: {
-      const auto& a = std::get<EmbeddingArguments>(layer.arguments);
-      embedding_forward(call.read(0), call.read(1), a.num_embeddings, a.embedding_dim,
-                        call.write(0));
+    case LayerKind::embedding:
+      embedding_forward(call.read(0), call.read(1), embedding_shape(layer, call, 3), call.write(0));
       break;
-    }
     case LayerKind::batch_norm:
       batch_norm_forward(layer, call, samples, call.scalar(1) != 0);
       break;
@@ -163,14 +171,12 @@ void backward(const Layer& layer, LayerCall& call) {
         relu_backward(call.read(1), call.read(0), call.write(0));
       }
       break;
-    case LayerKind::embedding: {
-      const auto& a = std::get<EmbeddingArguments>(layer.arguments);
+    case LayerKind::embedding:
       if (call.wants(1)) {
-        embedding_weight_gradient(call.read(1), call.read(0), a.num_embeddings, a.embedding_dim,
+        embedding_weight_gradient(call.read(1), call.read(0), embedding_shape(layer, call, 1),
                                   call.write(1));
       }
       break;
-    }
     case LayerKind::batch_norm: batch_norm_backward(layer, call, samples); break;
     case LayerKind::residual_begin:
       if (call.wants(0)) {

@@ -102,6 +102,10 @@ Bytes backward_workspace(const Layer& layer, DType dtype) {
 }
 
 bool hands_gradient_on(const Layer& layer) {
+  const auto* exchange = std::get_if<ExchangeArguments>(&layer.arguments);
+  if (exchange != nullptr) {
+    return exchange->backward == TensorExchange::none;
+  }
   return layer.saves.is_view || layer.kind == LayerKind::bias ||
          layer.kind == LayerKind::positional_embedding;
 }

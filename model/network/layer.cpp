@@ -55,6 +55,7 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::residual_shortcut: return "residual_shortcut";
     case LayerKind::residual_add: return "residual_add";
     case LayerKind::residual_concatenate: return "residual_concatenate";
+    case LayerKind::exchange: return "exchange";
     case LayerKind::buffer: return "buffer";
     case LayerKind::cost: return "cost";
     case LayerKind::cross_entropy_loss: return "cross_entropy_loss";

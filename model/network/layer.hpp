@@ -11,11 +11,10 @@
 
 #include "model/core/dtype.hpp"
 #include "model/core/units.hpp"
+#include "model/network/tensor_cut.hpp"
 
 namespace lockstep {
 
-/// Sizes of one sample's tensor, outermost first, without the batch dimension.
-using Shape = std::vector<int64_t>;
 /// Product of the sizes; 1 for a scalar. Throws QuantityOverflow.
 int64_t elements_of(const Shape& shape);
 /// "[3, 224, 224]"
@@ -60,6 +59,7 @@ enum class LayerKind : uint8_t {
   residual_shortcut,     ///< puts the result aside and continues from what was remembered
   residual_add,          ///< adds what was remembered, or put aside
   residual_concatenate,  ///< puts what was remembered before the result, channel by channel
+  exchange,              ///< between ranks that compute the layers around it together
   buffer,                ///< only holds a buffer (register_buffer)
   cost,                  ///< known only by its price
   cross_entropy_loss,
@@ -89,7 +89,9 @@ struct ParameterTensor {
   std::string name{};  ///< within its layer: "weight", "out_proj.bias"
   Shape shape{};
   bool trainable = true;
-  InitialNumbers initial{};  ///< null: drawn, or as the kind of the layer begins
+  InitialNumbers initial{};          ///< null: drawn, or as the kind of the layer begins
+  std::optional<TensorCut> cut{};    ///< where it is one rank's part of a tensor
+  bool gradient_is_partial = false;  ///< each of the ranks that cut has a term of its gradient
   int64_t elements() const { return elements_of(shape); }
 };
 
@@ -111,10 +113,12 @@ struct LinearArguments {
 };
 struct BiasArguments {
   int64_t features = 0;
+  int32_t shares = 1;  ///< of so many ranks each adds its share, and has the whole gradient
 };
 struct EmbeddingArguments {
   int64_t num_embeddings = 0;
   int64_t embedding_dim = 0;
+  bool is_part = false;  ///< of the rows of a vocabulary: indices of other rows give 0
 };
 struct BatchNormArguments {
   int64_t num_features = 0;
@@ -213,6 +217,21 @@ struct PatchSequenceArguments {
   int64_t channels = 0;
   bool class_token = true;
 };
+/// What ranks that compute a layer together do with an activation, or with its gradient.
+enum class TensorExchange : uint8_t {
+  none,            ///< it stays as it is
+  all_reduce,      ///< terms become their sum
+  all_gather,      ///< parts along a dimension become the whole
+  reduce_scatter,  ///< terms of the whole become parts of the sum
+  split,           ///< of a whole that all of them have each keeps its part: nothing travels
+};
+struct ExchangeArguments {
+  TensorExchange forward = TensorExchange::none;
+  TensorExchange backward = TensorExchange::none;
+  size_t dimension = 0;  ///< of a sample, along which parts lie
+  int32_t ranks = 1;
+  int32_t backward_times = 1;  ///< layers behind it whose terms of the gradient travel one by one
+};
 /// The prices of `Cost`, for one sample; `backward` is for both gradients, and the input gradient's
 /// pass stands for it.
 struct CostArguments {
@@ -232,8 +251,8 @@ using LayerArguments =
                  Conv2dArguments, ConvTranspose2dArguments, Pool2dArguments,
                  AdaptivePool2dArguments, LeakyReluArguments, SoftmaxArguments, GeluArguments,
                  DropoutArguments, AttentionArguments, GroupedQueryArguments, SwigluArguments,
-                 LstmArguments, UpsampleArguments, PatchSequenceArguments, CostArguments,
-                 LossArguments>;
+                 LstmArguments, UpsampleArguments, PatchSequenceArguments, ExchangeArguments,
+                 CostArguments, LossArguments>;
 
 /// The kernels of a layer: one forward, and of the backward the part that is passed to the layer
 /// before and the part that fills the gradient buffers.
@@ -271,6 +290,8 @@ struct AttentionCore {
 struct Layer {
   LayerKind kind = LayerKind::linear;
   std::string name{};  ///< unique in its network: "layer1.0.conv1"
+  /// The module that holds its parameters, where that is another than `name` says; else empty.
+  std::string module{};
   LayerArguments arguments{};
   std::vector<ParameterTensor> parameters{};  ///< in definition order
   std::vector<BufferTensor> buffers{};

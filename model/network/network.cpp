@@ -18,7 +18,8 @@ std::vector<ParameterPlace> Network::parameters() const {
 }
 
 std::string Network::parameter_name(ParameterPlace place) const {
-  return layers[place.layer].name + "." + parameter(place).name;
+  const Layer& layer = layers[place.layer];
+  return (layer.module.empty() ? layer.name : layer.module) + "." + parameter(place).name;
 }
 
 const CheckpointedSegment* Network::segment_of(size_t layer) const {

@@ -17,7 +17,7 @@ DType wider(DType a, DType b) {
 bool hands_on(LayerKind kind) {
   return kind == LayerKind::flatten || kind == LayerKind::buffer || kind == LayerKind::identity ||
          kind == LayerKind::residual_begin || kind == LayerKind::dropout ||
-         kind == LayerKind::first_position;
+         kind == LayerKind::first_position || kind == LayerKind::exchange;
 }
 
 }  // namespace
@@ -50,15 +50,16 @@ DType output_type(const Layer& layer, DType input, DType branch, const Computing
   }
 }
 
-DType input_type_of(const Network& network, size_t layer, const ComputingTypes& types) {
+std::vector<DType> input_types(const Network& network, const ComputingTypes& types) {
   struct Branch {
     DType remembered;
     DType aside;
   };
   std::vector<Branch> open;
+  std::vector<DType> found;
   DType current = is_floating(network.input_dtype) ? types.parameters : network.input_dtype;
-  for (size_t before = 0; before < layer; ++before) {
-    const Layer& each = network.layers[before];
+  for (const Layer& each : network.layers) {
+    found.push_back(current);
     if (each.kind == LayerKind::residual_begin) {
       open.push_back({current, current});
     } else if (each.kind == LayerKind::residual_shortcut) {
@@ -70,7 +71,12 @@ DType input_type_of(const Network& network, size_t layer, const ComputingTypes& 
       current = output_type(each, current, current, types);
     }
   }
-  return current;
+  found.push_back(current);
+  return found;
+}
+
+DType input_type_of(const Network& network, size_t layer, const ComputingTypes& types) {
+  return input_types(network, types).at(layer);
 }
 
 }  // namespace lockstep

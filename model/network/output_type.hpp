@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "model/core/dtype.hpp"
 #include "model/network/network.hpp"
 
@@ -24,7 +26,8 @@ bool is_product(LayerKind kind);
 /// (ReLU, GELU, batch norm, pooling, dropout) in the type of its input.
 DType output_type(const Layer& layer, DType input, DType branch, const ComputingTypes& types);
 
-/// The type of what a layer of the network gets as its input.
+/// The type of what each layer of the network gets as its input, and the loss behind them.
+std::vector<DType> input_types(const Network& network, const ComputingTypes& types);
 DType input_type_of(const Network& network, size_t layer, const ComputingTypes& types);
 
 }  // namespace lockstep

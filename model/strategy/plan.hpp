@@ -44,12 +44,15 @@ struct OptimizerPlan {
 /// The training of every rank, for any strategy. Shared by all ranks; outlives the run.
 struct TrainingPlan {
   const Network* network = nullptr;
+  /// Where `network` is a rank's part of it: the one that is trained; else null.
+  const Network* whole_network = nullptr;
   DType parameter_dtype = DType::fp32;   ///< of parameters, gradients and optimizer state
   DType activation_dtype = DType::fp32;  ///< what products compute in; autocast keeps others wide
   bool autocast_of_cuda = true;          ///< whose lists hold under mixed precision; else the CPU's
   std::vector<OptimizerPlan> optimizers{OptimizerPlan()};  ///< no two hold the same layer
   uint64_t seed = 0;
   int32_t world_size = 0;  ///< ranks of the run; 0: not known
+  int32_t node_ranks = 0;  ///< of them, in one node; 0: not known
   /// Makes every tensor of a layer its own operand, as when values are computed.
   bool numerics = false;
   /// With numerics: the operations of a run with values, but no buffer carries values.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/core/site.hpp"
+#include "model/network/tensor_parallel/cut_network.hpp"
 #include "model/strategy/argument_table.hpp"
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/strategy.hpp"
@@ -91,6 +92,11 @@ struct StrategyEntry {
   std::function<int64_t(const TrainingPlan& plan, const StrategyArguments& arguments,
                         const Place& place)>
       kind_of_rank{};
+  /// Where ranks compute layers together: what each of them has of the network. Nothing: all of it,
+  /// or arguments that `make` refuses. Null: all of it.
+  std::function<std::optional<CutNetwork>(const Network& whole, const StrategyArguments& arguments,
+                                          int32_t world_size, int32_t node_ranks)>
+      cut{};
   /// Of how many trainers the gradients make one update. Null: of all that have samples of their
   /// own.
   std::function<int64_t(const StrategyArguments& arguments, int32_t world_size)>

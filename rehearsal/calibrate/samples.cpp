@@ -141,7 +141,7 @@ int64_t end_of_first(const std::vector<StepMark>& steps) {
 
 void Samples::add_rank(const OneRun& run, int32_t rank) {
   const Journal& journal = *run.result.journal;
-  const Network& network = *run.preparation.network;
+  const Network& network = *run.preparation.options.network;
   const LaneJournal& lane = journal.lane(rank, 0);
   const std::vector<StepMark> steps = steps_of(journal, rank);
   const std::vector<Timed> operations = operations_of(lane, end_of_first(steps));

@@ -76,7 +76,7 @@ void add_journal(const OneRun& run, Paths& paths) {
   const Journal& journal = *run.result.journal;
   for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
     for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
-      add_lane(journal, rank, lane, run.preparation.network.get(), paths);
+      add_lane(journal, rank, lane, run.preparation.options.network, paths);
     }
   }
   for (const RankEnd& end : run.result.ends) {

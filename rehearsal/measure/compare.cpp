@@ -174,7 +174,8 @@ Point values(const OneRun& real, const OneRun& simulated) {
   const std::vector<NamedValues> right = values_of(simulated, real);
   for (const NamedValues& one : left) {
     const auto other = std::find_if(right.begin(), right.end(), [&one](const NamedValues& each) {
-      return each.rank == one.rank && each.name == one.name;
+      return each.rank == one.rank && each.name == one.name &&
+             each.first_element == one.first_element;
     });
     if (other != right.end()) {
       // A metric is reported as a number of 64 bits, and made of what the model computed.

@@ -50,7 +50,7 @@ void add(std::string& arguments, const std::string& field) {
 
 SpanText::SpanText(const Rehearsal& rehearsal)
     : journal_(*rehearsal.run.result.journal),
-      network_(rehearsal.run.preparation.network.get()),
+      network_(rehearsal.run.preparation.options.network),
       groups_(journal_) {}
 
 std::string SpanText::layer_name(const Row& row) const {

@@ -70,14 +70,16 @@ void linear_weight_gradient(const Values& input, const Values& output_gradient, 
   });
 }
 
-void bias_forward(const Values& input, const Values& bias, int64_t rows, int64_t features,
-                  Values& output) {
-  ensure(input.size() == rows * features && bias.size() == features &&
-             output.size() == rows * features,
+void bias_forward(const Values& input, const Values& bias, const BiasShape& shape, Values& output) {
+  ensure(input.size() == shape.rows * shape.features && bias.size() == shape.features &&
+             output.size() == input.size(),
          "a bias's operands fit");
   with_accumulator({&input, &bias, &output}, [&]<class T>(T) {
     std::vector<T> y = numbers_of<T>(input);
-    const std::vector<T> b = numbers_of<T>(bias);
+    std::vector<T> b = numbers_of<T>(bias);
+    for (T& number : b) {
+      number /= static_cast<T>(shape.shares);
+    }
     for (size_t i = 0; i < y.size(); ++i) {
       y[i] += b[i % b.size()];
     }

@@ -21,9 +21,13 @@ void linear_input_gradient(const Values& output_gradient, const Values& weight, 
 void linear_weight_gradient(const Values& input, const Values& output_gradient, int64_t rows,
                             int64_t in, int64_t out, Values& weight_gradient);
 
-/// output[row, i] = input[row, i] + bias[i]
-void bias_forward(const Values& input, const Values& bias, int64_t rows, int64_t features,
-                  Values& output);
+struct BiasShape {
+  int64_t rows = 0;
+  int64_t features = 0;
+  int64_t shares = 1;
+};
+/// output[row, i] = input[row, i] + bias[i] / shares
+void bias_forward(const Values& input, const Values& bias, const BiasShape& shape, Values& output);
 /// bias_gradient += sum of output_gradient over the rows; also for the bias of a Linear.
 void bias_weight_gradient(const Values& output_gradient, int64_t rows, int64_t features,
                           Values& bias_gradient);

@@ -95,6 +95,19 @@ void patch_sequence_backward(const Values& output_gradient, bool has_token,
   });
 }
 
+void swap_outer(const Values& from, int64_t rows, int64_t columns, Values& to) {
+  ensure(from.size() == to.size() && rows * columns > 0 && from.size() % (rows * columns) == 0,
+         "whole blocks trade places");
+  const int64_t rest = from.size() / (rows * columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      for (int64_t i = 0; i < rest; ++i) {
+        to.set((column * rows + row) * rest + i, from.number((row * columns + column) * rest + i));
+      }
+    }
+  }
+}
+
 void take_columns(const Values& from, int64_t rows, int64_t begin, int64_t count, Values& taken) {
   ensure(taken.size() == rows * count, "columns fit");
   const int64_t width = from.size() / rows;

@@ -35,6 +35,9 @@ void patch_sequence_backward(const Values& output_gradient, bool has_token,
                              const PatchSequenceShape& shape, Values* input_gradient,
                              Values* token_gradient);
 
+/// `from` is [rows, columns, rest], `to` becomes [columns, rows, rest].
+void swap_outer(const Values& from, int64_t rows, int64_t columns, Values& to);
+
 /// Of `rows` equal parts of `from`, `count` numbers from `begin` of each, one after the other.
 void take_columns(const Values& from, int64_t rows, int64_t begin, int64_t count, Values& taken);
 /// The reverse: each part of `columns` is put at `begin` of a part of `to`.

@@ -10,8 +10,11 @@ namespace {
 Ticket sum_over(Rank& rank, const SharedNorm& shared, const Slice& squared_norm, DeviceId device,
                 Ticket measured) {
   if (device != host_device) {
-    return rank.all_reduce(shared.group, squared_norm, Reduction::sum,
-                           {communication_stream, {measured}, shared.site});
+    const Ticket summed = rank.all_reduce(shared.group, squared_norm, Reduction::sum,
+                                          {communication_stream, {measured}, shared.site});
+    return shared.across ? rank.all_reduce(*shared.across, squared_norm, Reduction::sum,
+                                           {communication_stream, {summed}, shared.site})
+                         : summed;
   }
   const Slice travels =
       rank.allocate(Purpose::workspace, squared_norm.dtype, squared_norm.elements);
@@ -54,9 +57,11 @@ void clip_gradients(Rank& rank, const GradientClipping& clipping,
   const Slice norms =
       rank.allocate(Purpose::workspace, dtype, shared == nullptr ? 1 : shared->elements, device);
   const Slice squared_norm = norms.part(0, 1);
+  const std::vector<Slice>& counted =
+      shared != nullptr && shared->counted != nullptr ? *shared->counted : gradients;
   KernelCall measure;
   measure.kernel = Kernel::squared_norm;
-  measure.reads = gradients;
+  measure.reads = counted;
   measure.writes = {&squared_norm, 1};
   measure.memory_traffic = size;
   const Ticket measured = rank.compute(measure, options);

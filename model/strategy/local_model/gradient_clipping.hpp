@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/program/rank.hpp"
@@ -20,6 +21,9 @@ struct SharedNorm {
   GroupId group{};
   SiteId site{};
   int64_t elements = 1;  ///< of the all_reduce; DTensor sends a number for each parameter
+  std::optional<GroupId> across{};  ///< then the sums of these are added up, too
+  /// Of the gradients those whose squares are counted here; null: all of them.
+  const std::vector<Slice>* counted = nullptr;
 };
 
 /// Clips complete gradients in place, on the compute stream of their device: what every rank does

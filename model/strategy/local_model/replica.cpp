@@ -85,10 +85,24 @@ void Replica::allocate_without_parameters(Rank& rank) {
 Values Replica::initial_value(size_t parameter, uint64_t variant) const {
   const Initialisation how =
       plan_->integer_values ? Initialisation::small_integers : Initialisation::uniform_fan_in;
-  const ParameterPlace place = parameters_[parameter].place;
   const uint64_t key = random_key(random_key(plan_->seed, variant), parameter);
-  return initial_parameter(network().layers[place.layer], place.tensor, plan_->parameter_dtype, how,
-                           key);
+  const bool is_whole = plan_->whole_network == nullptr;
+  const ParameterPlace place =
+      is_whole ? parameters_[parameter].place : plan_->whole_network->parameters()[parameter];
+  const Network& drawn = is_whole ? network() : *plan_->whole_network;
+  const Values whole =
+      initial_parameter(drawn.layers[place.layer], place.tensor, plan_->parameter_dtype, how, key);
+  const std::optional<TensorCut>& cut = network().parameter(parameters_[parameter].place).cut;
+  if (!cut) {
+    return whole;
+  }
+  Values part(whole.dtype(), elements_of(cut->part_shape()));
+  for (const TensorRun& run : cut->runs_of(tensor_ranks_.index)) {
+    for (int64_t i = 0; i < run.elements; ++i) {
+      part.set(run.in_part + i, whole.number(run.in_whole + i));
+    }
+  }
+  return part;
 }
 
 void Replica::allocate_buffers(Rank& rank) {
@@ -241,6 +255,7 @@ Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId 
                                const OwnedStep* owned) {
   std::vector<OptimizedTensor*> tensors;
   std::vector<Slice> gradients;
+  std::vector<Slice> counted;
   const bool shares_norm = owned != nullptr && owned->norm.has_value();
   for (size_t index = 0; index < parameters_.size(); ++index) {
     Parameter& parameter = parameters_[index];
@@ -253,9 +268,16 @@ Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId 
     }
     if (parameter.tensor.gradient.buffer != no_buffer && (is_own || !shares_norm)) {
       gradients.push_back(parameter.tensor.gradient);
+      if (shares_norm && (owned->counts.empty() || owned->counts[index])) {
+        counted.push_back(parameter.tensor.gradient);
+      }
     }
   }
-  clip_gradients(rank, options.clipping, gradients, device_, shares_norm ? &*owned->norm : nullptr);
+  std::optional<SharedNorm> norm = shares_norm ? owned->norm : std::nullopt;
+  if (norm) {
+    norm->counted = &counted;
+  }
+  clip_gradients(rank, options.clipping, gradients, device_, norm ? &*norm : nullptr);
   OptimizerPlan optimizer = plan_->optimizers[options.optimizer];
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
   return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors,

@@ -7,6 +7,7 @@
 #include "model/network/memory.hpp"
 #include "model/program/rank.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
+#include "model/strategy/local_model/tensor_ranks.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/update_options.hpp"
 
@@ -53,6 +54,10 @@ class Replica {
   bool holds(size_t parameter) const {
     return held_parameters_.empty() || held_parameters_[parameter];
   }
+
+  /// The layers of the network are parts, of which the others have the rest: what exchanges between
+  /// them do. Before any allocation.
+  void share_layers(const TensorRanks& ranks);
 
   /// Allocates parameters and buffers; with numerics also gives them their first values, which are
   /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
@@ -144,6 +149,7 @@ class Replica {
   /// Which parameters a rank updates where others update the rest.
   struct OwnedStep {
     std::vector<bool> owns;            ///< by parameter
+    std::vector<bool> counts{};        ///< whose squares enter the norm here; empty: as `owns`
     std::optional<SharedNorm> norm{};  ///< clipping by norm counts those of all ranks, each once
   };
   /// Clips the gradients of the optimizer's parameters and updates these, or those of them that
@@ -273,12 +279,25 @@ class Replica {
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
                          BackwardHalf half);
   std::vector<Slice> gradients_to_fill(Rank& rank, size_t layer, Bytes& made);
+  // replica_exchange.cpp
+  struct ExchangedTensor;
+  void exchange_forward(Rank& rank, const LayerRun& run, const Slice& output);
+  Ticket exchange_backward(Rank& rank, const LayerRun& run);
+  Ticket exchange(Rank& rank, TensorExchange how, const ExchangedTensor& tensor, SiteId site);
+  Ticket sum_over_ranks(Rank& rank, const ExchangedTensor& tensor, SiteId site);
+  Ticket gather_parts(Rank& rank, const ExchangedTensor& tensor, SiteId site);
+  Ticket scatter_sums(Rank& rank, const ExchangedTensor& tensor, SiteId site);
+  Ticket take_own_part(Rank& rank, const ExchangedTensor& tensor, SiteId site);
+  Ticket travel_again(Rank& rank, const ExchangedTensor& tensor, SiteId site);
+  ExchangedTensor exchanged(const Layer& layer, const ExchangeArguments& how) const;
+  DType type_behind(size_t layer) const;
   void turn_to_shortcut(Rank& rank, Residual& residual);
   void allocate_buffers(Rank& rank);
   Slice transient(Rank& rank, int64_t elements, DType dtype);
   void fill_with_zeros(Rank& rank, const Slice& data);
   bool holds_layer(size_t layer) const { return held_layers_.empty() || held_layers_[layer]; }
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;
+  std::optional<double> first_row_of(const Layer& layer) const;
   bool wants_input_gradient(size_t layer) const { return layer > now_.first_wanted_layer; }
 
   const TrainingPlan* plan_;
@@ -290,6 +309,8 @@ class Replica {
   std::vector<bool> held_layers_;      ///< empty: all
   std::vector<bool> held_parameters_;  ///< the same, by parameter
   std::vector<Buffer> buffers_;
+  TensorRanks tensor_ranks_;
+  std::vector<DType> exchanged_types_;  ///< by layer, where nothing carries values
   Slice loss_;
   NetworkMemory memory_;
   bool is_allocated_ = false;

@@ -166,6 +166,9 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     turn_to_shortcut(rank, now_.residuals[*run.residual]);
     return {};
   }
+  if (layer.kind == LayerKind::exchange) {
+    return exchange_backward(rank, run);
+  }
   std::vector<Slice> reads;
   std::vector<Slice> writes;
   if (plan_->numerics) {
@@ -200,7 +203,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   }
   const auto* price = std::get_if<CostArguments>(&layer.arguments);
   const Cost cost = backward_cost(run.layer, half);
-  const double samples = static_cast<double>(now_.samples);
+  const double scalars[] = {static_cast<double>(now_.samples), first_row_of(layer).value_or(0)};
   KernelCall call;
   call.kernel = price != nullptr ? Kernel::timed : Kernel::layer_backward;
   call.layer = static_cast<int32_t>(run.layer);
@@ -210,7 +213,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   call.memory_traffic = cost.memory_traffic;
   call.reads = reads;
   call.writes = writes;
-  call.scalars = {&samples, 1};
+  call.scalars = std::span(scalars).first(first_row_of(layer) ? 2 : 1);
   if (!plan_->numerics && call.work == 0 && call.memory_traffic == Bytes{}) {
     return {};
   }
@@ -288,7 +291,7 @@ void become_probabilities(Values& values, const Layer& loss) {
 }  // namespace
 
 Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module) {
-  const Network& network = *plan.network;
+  const Network& network = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
   const DType dtype = network.input_dtype_of(module);
   const bool floating = is_floating(dtype);
   const int64_t width = elements_of(network.input_of(module));

@@ -207,7 +207,11 @@ void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
                            now_.samples * elements_of(layer.output), device_);
     now_.current = output;
   }
-  submit_forward(rank, run, turn, output);
+  if (layer.kind == LayerKind::exchange) {
+    exchange_forward(rank, run, output);
+  } else {
+    submit_forward(rank, run, turn, output);
+  }
   forget(rank, working);
   if (turn.again && turn.is_last) {
     // Its first output lives on outside of the segment, and no backward reads this one.
@@ -267,7 +271,9 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   }
   const bool keeps_nothing = (run.segment != nullptr && !turn.again) ||
                              (turn.training && run.layer < now_.first_wanted_layer);
-  const double scalars[] = {static_cast<double>(now_.samples), turn.training ? 1.0 : 0.0, 1.0};
+  const std::optional<double> first_row = first_row_of(layer);
+  const double scalars[] = {static_cast<double>(now_.samples), turn.training ? 1.0 : 0.0,
+                            keeps_nothing ? 1.0 : 0.0, first_row.value_or(0)};
   const Cost cost = cost_of(run, turn);
   KernelCall call;
   call.kernel = std::holds_alternative<CostArguments>(layer.arguments) ? Kernel::timed
@@ -278,7 +284,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   call.memory_traffic = cost.memory_traffic;
   call.reads = reads;
   call.writes = writes;
-  call.scalars = std::span(scalars).first(keeps_nothing ? 3 : 2);
+  call.scalars = std::span(scalars).first(first_row ? 4 : keeps_nothing ? 3 : 2);
   const std::string_view site =
       turn.again ? replica_sites::recompute : replica_sites::layer_forward;
   rank.compute(call, {compute(), {}, site_id(site)});

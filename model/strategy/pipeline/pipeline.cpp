@@ -126,7 +126,7 @@ Pipeline::Sent Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>
   Sent sent;
   for (const PipelineMessage& message : messages) {
     const bool is_activation = message.content == PipelineMessage::Content::activation;
-    const int32_t peer = place_.rank_in_world(message.peer, pipeline_.replicas);
+    const int32_t peer = place_.rank_in_world(message.peer, pipeline_.mesh);
     Passage& passage = passages_[{message.stage, message.micro_batch}];
     if (message.is_send) {
       const Slice& data = is_activation ? passage.output : passage.input_gradient;
@@ -212,7 +212,7 @@ Reducer* Pipeline::exchange_in(const PipelineAction& action, const StepOptions& 
     return nullptr;
   }
   found->second.prepare_for_backward();
-  found->second.divide_by(pipeline_.replicas);
+  found->second.divide_by(pipeline_.mesh.replicas);
   return &found->second;
 }
 

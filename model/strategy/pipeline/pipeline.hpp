@@ -64,6 +64,7 @@ class Pipeline final : public DistributedStrategy {
   // Construction (pipeline_setup.cpp).
   void allocate(Rank& rank);
   Program make_groups(Rank& rank);
+  Task<GroupId> make_dimension(Rank& rank, int32_t ranks, int32_t step);
   Program wrap_stages(Rank& rank);
   /// Parameters and buffers of a stage.
   std::vector<Slice> state_of(int32_t stage) const;
@@ -104,6 +105,7 @@ class Pipeline final : public DistributedStrategy {
   std::vector<PipelineStep> evaluation_steps_;
   GroupId group_ = world_group;  ///< of this pipeline
   ReducingGroup replicas_{};     ///< of ranks with the same stages, all of them
+  TensorRanks tensor_{};         ///< with whom this rank computes its stages
   SharedWeights shared_;
   bool shares_weights_ = false;                ///< some stages do, over ranks
   std::map<int32_t, Reducer> reducers_;        ///< by stage, in a fit of several pipelines

@@ -8,6 +8,7 @@
 
 #include "model/core/spelling.hpp"
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
+#include "model/strategy/tensor/tensor_arguments.hpp"
 
 namespace lockstep {
 
@@ -23,6 +24,11 @@ constexpr std::array pipeline_rows{
                      ArgumentUse::strategy, "null: as many as there are stages"},
     StrategyArgument{"pipeline_parallel_size", "int", "null", "ranks of one pipeline",
                      ArgumentUse::strategy, "null: all ranks, or as many as single stages"},
+    StrategyArgument{"tensor_parallel_size", "int", "1",
+                     "neighbouring ranks that compute the layers of a stage together"},
+    StrategyArgument{parallelize_plan, "map", "null",
+                     "what the script calls parallelize_module with: a style for each module",
+                     ArgumentUse::strategy, "null: no layer is cut"},
     StrategyArgument{"stages", "int", "null",
                      "stages of one pipeline, on all of its ranks together", ArgumentUse::strategy,
                      "null: one a rank, and two a rank for schedules of several"},
@@ -115,7 +121,17 @@ std::vector<StageLayers> stages_from(const StrategyArguments& arguments, const N
 
 ArgumentRows pipeline_arguments() { return pipeline_rows; }
 
-PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t world_size) {
+int32_t tensor_ranks_of(const StrategyArguments& arguments, int32_t world_size) {
+  const int32_t ranks = count_of(arguments, "tensor_parallel_size", 1);
+  if (world_size % ranks != 0) {
+    refuse(fmt::format("{} ranks cannot be divided into groups of {}", world_size, ranks),
+           "tensor_parallel_size", "use a divisor of the number of ranks");
+  }
+  return ranks;
+}
+
+PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t all_ranks) {
+  const int32_t world_size = all_ranks / tensor_ranks_of(arguments, all_ranks);
   const PipelineScheduleKind kind = kind_of(arguments);
   const int32_t usual = is_single_stage(kind) ? 1 : 2;
   PipelineShape shape;
@@ -158,10 +174,17 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
         "modelled",
         "", "give it one optimizer");
   }
-  pipeline.stages = stages_from(arguments, *plan.network, pipeline.shape.stages());
+  parallel_plan_of(arguments);  // throws for what is no style
+  const Network& whole = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
+  pipeline.stages = stages_from(arguments, whole, pipeline.shape.stages());
+  if (plan.whole_network != nullptr) {
+    pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
+  }
   pipeline.scales_gradients = arguments.boolean("scale_grads", true);
   pipeline.loss_on_all_stages = arguments.boolean("loss_on_all_stages", true);
-  pipeline.replicas = std::max(1, plan.world_size) / pipeline.shape.ranks;
+  const int32_t world_size = std::max(1, plan.world_size);
+  pipeline.mesh.tensor_ranks = tensor_ranks_of(arguments, world_size);
+  pipeline.mesh.replicas = world_size / pipeline.mesh.tensor_ranks / pipeline.shape.ranks;
   return pipeline;
 }
 
@@ -176,18 +199,19 @@ std::optional<double> ideal_bubble(const StrategyArguments& arguments, int32_t w
 
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place) {
   TrainerMembership membership = TrainerMembership::of_every_rank(place);
-  int32_t replicas = 1;
+  PipelineMesh mesh;
   try {
     const PipelineShape shape = pipeline_shape_of(arguments, place.world_size);
-    replicas = place.world_size / shape.ranks;
+    mesh.tensor_ranks = tensor_ranks_of(arguments, place.world_size);
+    mesh.replicas = place.world_size / mesh.tensor_ranks / shape.ranks;
     membership.batch_size_multiple = shape.micro_batches;
   } catch (const ArgumentProblem&) {
     return membership;  // the strategy itself refuses them
   }
-  const PipelinePlace here = PipelinePlace::of(static_cast<int32_t>(place.rank.value), replicas);
-  membership.data_parallel_size = replicas;
+  const PipelinePlace here = PipelinePlace::of(static_cast<int32_t>(place.rank.value), mesh);
+  membership.data_parallel_size = mesh.replicas;
   membership.data_parallel_index = here.replica;
-  membership.counts_samples = here.in_pipeline == 0;
+  membership.counts_samples = here.in_pipeline == 0 && here.in_tensor == 0;
   return membership;
 }
 

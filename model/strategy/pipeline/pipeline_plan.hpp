@@ -13,6 +13,30 @@
 
 namespace lockstep {
 
+/// The dimensions of a device mesh behind the first, which is the pipeline: init_device_mesh((pp,
+/// dp, tp)).
+struct PipelineMesh {
+  int32_t replicas = 1;      ///< pipelines side by side, between which gradients are averaged
+  int32_t tensor_ranks = 1;  ///< neighbours that compute the layers of a stage together
+  int32_t columns() const { return replicas * tensor_ranks; }
+};
+
+/// Where a rank stands in it: rank = (in_pipeline x replicas + replica) x tensor_ranks + in_tensor.
+struct PipelinePlace {
+  int32_t in_pipeline = 0;
+  int32_t replica = 0;
+  int32_t in_tensor = 0;
+
+  static PipelinePlace of(int32_t rank, const PipelineMesh& mesh) {
+    return {rank / mesh.columns(), rank / mesh.tensor_ranks % mesh.replicas,
+            rank % mesh.tensor_ranks};
+  }
+  /// Of the rank with other stages that has the same place in the other dimensions.
+  int32_t rank_in_world(int32_t other_in_pipeline, const PipelineMesh& mesh) const {
+    return (other_in_pipeline * mesh.replicas + replica) * mesh.tensor_ranks + in_tensor;
+  }
+};
+
 /// What the arguments of PipelineStrategy come to for a number of ranks.
 struct PipelinePlan {
   PipelineScheduleKind kind = PipelineScheduleKind::one_forward_one_backward;
@@ -20,21 +44,7 @@ struct PipelinePlan {
   std::vector<StageLayers> stages;  ///< layers of each, in the order of the network
   bool scales_gradients = true;     ///< divides them by the number of micro-batches
   bool loss_on_all_stages = true;
-  int32_t replicas = 1;  ///< pipelines side by side, between which gradients are averaged
-};
-
-/// Where a rank stands in a mesh whose first dimension is the pipeline: rank = stage x replicas +
-/// replica (torch.distributed.device_mesh, init_device_mesh((pp, dp))).
-struct PipelinePlace {
-  int32_t in_pipeline = 0;
-  int32_t replica = 0;
-
-  static PipelinePlace of(int32_t rank, int32_t replicas) {
-    return {rank / replicas, rank % replicas};
-  }
-  int32_t rank_in_world(int32_t other_in_pipeline, int32_t replicas) const {
-    return other_in_pipeline * replicas + replica;
-  }
+  PipelineMesh mesh{};
 };
 
 ArgumentRows pipeline_arguments();
@@ -42,6 +52,8 @@ ArgumentRows pipeline_arguments();
 /// The ranks of a pipeline, and its stages on each, without the network: what `membership` needs.
 /// Throws ArgumentProblem.
 PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t world_size);
+/// Throws ArgumentProblem.
+int32_t tensor_ranks_of(const StrategyArguments& arguments, int32_t world_size);
 /// Throws ArgumentProblem for what cannot be.
 PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments);
 /// The part of a step in which a rank idles by the schedule alone, if stages take alike, a backward

@@ -1,9 +1,13 @@
 // What a pipeline does before its first step: groups, stages, and what neighbours tell each other.
+#include <algorithm>
+
 #include "model/strategy/data_parallel/ddp_construction.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/collective_parts.hpp"
+#include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
+#include "model/strategy/tensor/tensor_arguments.hpp"
 
 namespace lockstep {
 
@@ -16,21 +20,27 @@ constexpr int64_t typical_shape_bytes = 256;
 
 Program Pipeline::setup(Rank& rank, Stage stage) {
   if (!replica_.is_allocated()) {
+    place_ = PipelinePlace::of(rank.id(), pipeline_.mesh);
+    const bool is_cut = pipeline_.mesh.tensor_ranks > 1;
+    if (is_cut) {
+      co_await make_groups(rank);  // a script cuts the modules on the mesh
+    }
     allocate(rank);
-    co_await make_groups(rank);
+    if (!is_cut) {
+      co_await make_groups(rank);
+    }
     shares_weights_ = co_await shared_.make_groups(rank, replica_, pipeline_);
   }
   if (stage != Stage::fit) {
     co_return;
   }
   replica_.forget_optimizer(rank);
-  if (pipeline_.replicas > 1) {
+  if (pipeline_.mesh.replicas > 1) {
     co_await wrap_stages(rank);
   }
 }
 
 void Pipeline::allocate(Rank& rank) {
-  place_ = PipelinePlace::of(rank.id(), pipeline_.replicas);
   own_stages_ = shape().stages_of(place_.in_pipeline);
   std::vector<bool> held(replica_.network().layers.size());
   for (const int32_t stage : own_stages_) {
@@ -39,6 +49,11 @@ void Pipeline::allocate(Rank& rank) {
     }
   }
   replica_.hold_only(held);
+  if (pipeline_.mesh.tensor_ranks > 1) {
+    tensor_.ranks = pipeline_.mesh.tensor_ranks;
+    tensor_.index = place_.in_tensor;
+    replica_.share_layers(tensor_);
+  }
   replica_.allocate(rank);  // all ranks have drawn the same model (seed_everything)
   losses_ = rank.allocate(Purpose::metric, DType::fp32, shape().micro_batches);
   loss_ = rank.allocate(Purpose::metric, DType::fp32, 1);
@@ -50,33 +65,43 @@ void Pipeline::allocate(Rank& rank) {
   evaluation_steps_ = steps_by_slots(forward_schedule(shape()), place_.in_pipeline);
 }
 
-// The pipelines first, then the ranks with the same stages: the dimensions of the mesh in their
-// order. Every rank makes all of them.
+// The dimensions of the mesh in their order, where they have more than one rank: pipelines, ranks
+// with the same layers, ranks that compute a stage together. Every rank makes all groups.
 Program Pipeline::make_groups(Rank& rank) {
-  if (pipeline_.replicas == 1) {
-    co_return;
+  const PipelineMesh& mesh = pipeline_.mesh;
+  if (mesh.columns() > 1) {
+    group_ = co_await make_dimension(rank, shape().ranks, mesh.columns());
   }
-  const auto make = [&](int32_t first, int32_t count, int32_t step) {
+  if (mesh.replicas > 1) {
+    replicas_.group = co_await make_dimension(rank, mesh.replicas, mesh.tensor_ranks);
+    replicas_.first_rank = place_.in_pipeline * mesh.columns() + place_.in_tensor;
+    replicas_.on = stream(queue::first_group);
+  }
+  if (mesh.tensor_ranks > 1) {
+    tensor_.group = co_await make_dimension(rank, mesh.tensor_ranks, 1);
+    tensor_.on = stream(queue::first_group + 1);
+  }
+}
+
+// The groups of `ranks` ranks that are `step` apart; the one of this rank.
+Task<GroupId> Pipeline::make_dimension(Rank& rank, int32_t ranks, int32_t step) {
+  GroupId own = world_group;
+  for (int32_t first = 0; first < rank.world_size(); ++first) {
+    if (first / step % ranks != 0) {
+      continue;
+    }
     std::vector<int64_t> members;
-    for (int32_t i = 0; i < count; ++i) {
+    for (int32_t i = 0; i < ranks; ++i) {
       members.push_back(first + i * step);
     }
-    return rank.new_group(world_group, members,
-                          {communication_stream, {}, site_id(pipeline_sites::make_groups)});
-  };
-  for (int32_t replica = 0; replica < pipeline_.replicas; ++replica) {
-    const Rank::NewGroup made = make(replica, shape().ranks, pipeline_.replicas);
+    const Rank::NewGroup made = rank.new_group(
+        world_group, members, {communication_stream, {}, site_id(pipeline_sites::make_groups)});
     co_await rank.settle(made.ready);
-    group_ = replica == place_.replica ? made.group : group_;
-  }
-  for (int32_t other = 0; other < shape().ranks; ++other) {
-    const int32_t first = other * pipeline_.replicas;
-    const Rank::NewGroup made = make(first, pipeline_.replicas, 1);
-    co_await rank.settle(made.ready);
-    if (other == place_.in_pipeline) {
-      replicas_ = {made.group, first, stream(queue::first_group)};
+    if (std::ranges::find(members, rank.id()) != members.end()) {
+      own = made.group;
     }
   }
+  co_return own;
 }
 
 // DistributedDataParallel around each stage of a rank.
@@ -85,7 +110,7 @@ Program Pipeline::wrap_stages(Rank& rank) {
     ReducingGroup group = replicas_;
     group.first_layer = layers_of(stage).first;
     group.end_layer = layers_of(stage).end;
-    co_await verify_parameters(rank, replica_, group, pipeline_.replicas);
+    co_await verify_parameters(rank, replica_, group, pipeline_.mesh.replicas);
     co_await broadcast_coalesced(rank, group.group, state_of(stage), group.first_rank,
                                  site_id(ddp_sites::send_parameters));
     Reducer& reducer = reducers_.try_emplace(stage, replica_, ReducerOptions{}).first->second;
@@ -121,7 +146,7 @@ Program Pipeline::meet_neighbours(Rank& rank) {
       if (!is_there || shape().rank_of(other) == place_.in_pipeline) {
         continue;
       }
-      const int32_t peer = place_.rank_in_world(shape().rank_of(other), pipeline_.replicas);
+      const int32_t peer = place_.rank_in_world(shape().rank_of(other), pipeline_.mesh);
       for (const bool sends : {other > stage, other < stage}) {
         elements.push_back(rank.allocate(Purpose::communication, DType::fp32, 1));
         sends ? calls.send(group_, elements.back(), peer)
@@ -154,7 +179,7 @@ Program Pipeline::send_shapes(Rank& rank) {
 Program Pipeline::exchange_shape(Rank& rank, int32_t other, bool sends) {
   const CommunicationOptions options{
       communication_stream, {}, site_id(pipeline_sites::send_shapes)};
-  const int32_t peer = place_.rank_in_world(shape().rank_of(other), pipeline_.replicas);
+  const int32_t peer = place_.rank_in_world(shape().rank_of(other), pipeline_.mesh);
   for (const auto& [dtype, elements] :
        {std::pair(DType::int64, int64_t{1}), std::pair(DType::uint8, typical_shape_bytes)}) {
     const Slice part = rank.allocate(Purpose::communication, dtype, elements);
@@ -173,6 +198,21 @@ Program Pipeline::teardown(Rank& rank) {
   reducers_.clear();
 }
 
+namespace {
+
+std::optional<CutNetwork> cut_for_pipeline(const Network& whole, const StrategyArguments& arguments,
+                                           int32_t world_size, int32_t) {
+  try {
+    const ParallelPlan plan = parallel_plan_of(arguments);
+    const int32_t ranks = tensor_ranks_of(arguments, world_size);
+    return plan.empty() ? std::nullopt : std::optional(cut_network(whole, plan, ranks));
+  } catch (const ArgumentProblem&) {
+    return std::nullopt;  // refused where the strategy is made
+  }
+}
+
+}  // namespace
+
 StrategyEntry pipeline_parallel() {
   StrategyEntry entry;
   entry.name = "pipeline";
@@ -188,7 +228,11 @@ StrategyEntry pipeline_parallel() {
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<Pipeline>(plan, pipeline_plan_of(plan, arguments));
   };
+  for (const std::string_view step : tensor_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
   entry.membership = pipeline_membership;
+  entry.cut = cut_for_pipeline;
   entry.ideal_bubble = ideal_bubble;
   return entry;
 }

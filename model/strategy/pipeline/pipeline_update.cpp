@@ -4,6 +4,7 @@
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
+#include "model/strategy/tensor/tensor_parallel.hpp"
 
 namespace lockstep {
 
@@ -14,7 +15,7 @@ constexpr std::string_view shared_gradients_reduced = "shared_gradients_reduced"
 Program Pipeline::finish_step(Rank& rank, const StepOptions& options) {
   if (options.training && options.synchronise) {
     const ReducingGroup* replicas = reducers_.empty() ? nullptr : &replicas_;
-    for (const Bytes bytes : shared_.add_up(rank, replica_, replicas, pipeline_.replicas)) {
+    for (const Bytes bytes : shared_.add_up(rank, replica_, replicas, pipeline_.mesh.replicas)) {
       transfers_.add(shared_gradients_reduced, bytes);
     }
   }
@@ -58,9 +59,8 @@ void Pipeline::share_loss(Rank& rank) {
     loss_ready_ = rank.event({replica_.compute(), {}, site});
   }
   if (pipeline_.loss_on_all_stages && shape().ranks > 1) {
-    const Ticket sent =
-        rank.broadcast(group_, loss_, place_.rank_in_world(last, pipeline_.replicas),
-                       {communication_stream, {loss_ready_}, site});
+    const Ticket sent = rank.broadcast(group_, loss_, place_.rank_in_world(last, pipeline_.mesh),
+                                       {communication_stream, {loss_ready_}, site});
     loss_ready_ = rank.event({replica_.compute(), {sent}, site});
   }
 }
@@ -83,11 +83,24 @@ Program Pipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
                            "weight, which the norm would count twice; clip by value");
   }
   Replica::OwnedStep owned;
+  std::vector<size_t> held;
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
     owned.owns.push_back(replica_.holds(index));
+    owned.counts.push_back(replica_.holds(index) && counts_in_norm(replica_, tensor_, index));
+    if (replica_.holds(index)) {
+      held.push_back(index);
+    }
   }
-  if (by_norm && shape().ranks > 1) {
-    owned.norm = SharedNorm{group_, site_id(pipeline_sites::share_norm)};
+  const bool is_cut = tensor_.ranks > 1;
+  if (is_cut) {
+    sum_partial_gradients(rank, replica_, tensor_, held, {});
+  }
+  if (by_norm && (shape().ranks > 1 || is_cut)) {
+    owned.norm =
+        SharedNorm{shape().ranks > 1 ? group_ : tensor_.group, site_id(pipeline_sites::share_norm)};
+    if (is_cut && shape().ranks > 1) {
+      owned.norm->across = tensor_.group;
+    }
   }
   replica_.optimizer_step(rank, options, site_id(pipeline_sites::update), &owned);
   transfers_.end_step();
@@ -107,8 +120,11 @@ std::vector<HeldParameter> Pipeline::held_parameters() {
   std::vector<HeldParameter> held;
   const std::vector<Slice> values = replica_.parameter_values();
   for (size_t index = 0; index < values.size(); ++index) {
-    if (replica_.holds(index)) {
-      held.push_back({index, 0, values[index]});
+    if (!replica_.holds(index)) {
+      continue;
+    }
+    for (const HeldParameter& part : in_whole(replica_, tensor_, {index, 0, values[index]})) {
+      held.push_back(part);
     }
   }
   return held;
@@ -144,7 +160,8 @@ Task<Bytes> Pipeline::save_checkpoint(Rank& rank, CheckpointRequest request, Sit
       }
     }
   }
-  const int32_t writers = std::min(rank.place().local_world_size, shape().ranks);
+  const int32_t writers =
+      std::min(rank.place().local_world_size, shape().ranks * pipeline_.mesh.tensor_ranks);
   co_await write_file(rank, bytes, request, writers, site);
   co_return bytes;
 }

@@ -40,22 +40,24 @@ int32_t owner_of(size_t layer, const PipelinePlan& pipeline) {
 
 Task<bool> SharedWeights::make_groups(Rank& rank, const Replica& replica,
                                       const PipelinePlan& pipeline) {
-  const PipelinePlace here = PipelinePlace::of(rank.id(), pipeline.replicas);
+  const PipelinePlace here = PipelinePlace::of(rank.id(), pipeline.mesh);
   bool some = false;
   for (const auto& [parameter, readers] : readers_of(replica, pipeline)) {
     if (readers.size() < 2) {
       continue;
     }
     some = true;
-    for (int32_t other = 0; other < pipeline.replicas; ++other) {
+    for (int32_t column = 0; column < pipeline.mesh.columns(); ++column) {
+      const PipelinePlace other = PipelinePlace::of(column, pipeline.mesh);
       std::vector<int64_t> members;
       for (const int32_t reader : readers) {
-        members.push_back(PipelinePlace{reader, other}.rank_in_world(reader, pipeline.replicas));
+        members.push_back(other.rank_in_world(reader, pipeline.mesh));
       }
       const Rank::NewGroup made = rank.new_group(
           world_group, members, {communication_stream, {}, site_id(pipeline_sites::make_groups)});
       co_await rank.settle(made.ready);
-      if (other == here.replica && readers.contains(here.in_pipeline)) {
+      if (other.replica == here.replica && other.in_tensor == here.in_tensor &&
+          readers.contains(here.in_pipeline)) {
         const size_t layer = replica.parameters()[parameter].place.layer;
         own_.push_back({parameter, made.group, owner_of(layer, pipeline) == here.in_pipeline});
       }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string>
+
+#include "model/core/ensure.hpp"
 
 namespace lockstep {
 
@@ -174,6 +177,39 @@ StageCuts cut_before_layers(const Network& network, int32_t stages,
     layers.push_back(static_cast<size_t>(layer));
   }
   return stages_between(network, layers);
+}
+
+namespace {
+
+/// Where a layer of the whole network begins in the part: at the exchange of its input, or of that
+/// of a module which begins with it.
+size_t begin_in_part(const Layer& layer, const Network& part) {
+  const auto found = std::ranges::find(part.layers, layer.name, &Layer::name);
+  ensure(found != part.layers.end(), "a part has every layer of the whole");
+  auto begin = static_cast<size_t>(found - part.layers.begin());
+  const auto is_for_it = [&](const Layer& before) {
+    const std::string module = before.name.substr(0, before.name.find(' '));
+    return before.kind == LayerKind::exchange && (layer.name + ".").starts_with(module + ".");
+  };
+  while (begin > 0 && is_for_it(part.layers[begin - 1])) {
+    --begin;
+  }
+  return begin;
+}
+
+}  // namespace
+
+std::vector<StageLayers> stages_of_part(const std::vector<StageLayers>& stages,
+                                        const Network& whole, const Network& part) {
+  std::vector<StageLayers> mapped;
+  for (const StageLayers& stage : stages) {
+    const size_t begin = stage.first == 0 ? 0 : begin_in_part(whole.layers[stage.first], part);
+    if (!mapped.empty()) {
+      mapped.back().end = begin;
+    }
+    mapped.push_back({begin, part.layers.size()});
+  }
+  return mapped;
 }
 
 }  // namespace lockstep

@@ -35,6 +35,10 @@ struct StageCuts {
 /// With blocks: what is before the first is in the first stage, what is behind the last in the last
 /// one; the first `blocks mod stages` stages have one block more, as torch.tensor_split cuts.
 StageCuts cut_into_stages(const Network& network, int32_t stages, StageSplit split);
+/// The stages of a network, in what ranks that compute its layers together have of it: a layer
+/// takes what is exchanged for its input with it.
+std::vector<StageLayers> stages_of_part(const std::vector<StageLayers>& stages,
+                                        const Network& whole, const Network& part);
 /// At the numbers of layers that begin the second stage, the third, ..
 StageCuts cut_before_layers(const Network& network, int32_t stages,
                             const std::vector<int64_t>& first_layers);

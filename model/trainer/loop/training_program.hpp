@@ -78,6 +78,8 @@ TrainerSites add_trainer_sites(Sites& sites, Stage stage);
 struct TrainingProgram {
   std::shared_ptr<const Scenario> scenario;
   std::shared_ptr<const Network> network;
+  /// Where `network` is what each rank has of it, because ranks compute layers together.
+  std::shared_ptr<const Network> whole_network{};
   ProgramSettings settings;
   TrainerSettings trainer;
   TrainingPlan plan;

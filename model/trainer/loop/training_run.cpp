@@ -48,10 +48,10 @@ void Training::log_parameters() {
   const std::vector<HeldParameter> all = strategy_->held_parameters();
   if (membership_.runs_trainer) {
     const std::vector<Slice> whole = strategy_->replica().parameter_values();
-    log_.holds_parts =
-        all.size() != whole.size() || std::ranges::any_of(all, [&whole](const HeldParameter& held) {
-          return held.value != whole[held.parameter];
-        });
+    log_.holds_parts = program_.whole_network != nullptr || all.size() != whole.size() ||
+                       std::ranges::any_of(all, [&whole](const HeldParameter& held) {
+                         return held.value != whole[held.parameter];
+                       });
   }
   if (!program_.keeps_parameters) {
     return;

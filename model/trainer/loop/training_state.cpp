@@ -70,11 +70,12 @@ std::optional<Value> Training::parameter(std::string_view name) {
   for (const Layer& layer : program_.network->layers) {
     for (const ParameterTensor& tensor : layer.parameters) {
       const size_t here = index++;
-      if (layer.name + "." + tensor.name != name) {
+      const std::string& module = layer.module.empty() ? layer.name : layer.module;
+      if (module + "." + tensor.name != name) {
         continue;
       }
       const Slice value = values[here];
-      if (value.buffer == no_buffer) {
+      if (value.buffer == no_buffer || tensor.cut) {
         throw OperationError("the parameter is sharded: no rank holds it whole between steps",
                              remedy_for_shard(program_.gathers_parameters));
       }

@@ -57,6 +57,12 @@ void check_objects(Preparation& preparation);
 /// Strategy, devices and world size. Null when the strategy is not known.
 const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyRegistry& registry,
                                      TrainingProgram& program);
+/// Where ranks compute layers together, the program's network becomes what a rank has of it. False
+/// where it cannot be cut, which is a problem.
+bool cut_network(Preparation& preparation, const StrategyEntry& entry, TrainingProgram& program);
+/// Makes the strategy, to know it. False where it cannot take its arguments, which is a problem.
+bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
+                  const TrainingProgram& program);
 /// Null when the model cannot be built. `checkpointed`: StrategyEntry::checkpointed_classes.
 std::shared_ptr<const Network> prepare_network(Preparation& preparation,
                                                const std::vector<std::string>& checkpointed);

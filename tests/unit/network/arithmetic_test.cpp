@@ -92,7 +92,7 @@ TEST_CASE("a 16-bit gradient rounds at every accumulation") {
 
 TEST_CASE("a bias is added to every row and its gradient sums the rows") {
   Values output(DType::fp32, 4);
-  bias_forward(fp32({1, 2, 3, 4}), fp32({10, 20}), 2, 2, output);
+  bias_forward(fp32({1, 2, 3, 4}), fp32({10, 20}), {2, 2, 1}, output);
   CHECK(output == fp32({11, 22, 13, 24}));
   Values gradient = fp32({100, 100});
   bias_weight_gradient(fp32({1, 2, 3, 4}), 2, 2, gradient);
@@ -113,12 +113,12 @@ TEST_CASE("relu cuts below zero, has slope 0 at zero and lets NaN through") {
 TEST_CASE("an embedding copies rows and sums the gradients of a repeated index") {
   const Values weight = fp32({1, 2, 3, 4, 5, 6});
   Values output(DType::fp32, 6);
-  embedding_forward(int64({2, 0, 2}), weight, 3, 2, output);
+  embedding_forward(int64({2, 0, 2}), weight, {3, 2}, output);
   CHECK(output == fp32({5, 6, 1, 2, 5, 6}));
   Values gradient(DType::fp32, 6);
-  embedding_weight_gradient(int64({2, 0, 2}), fp32({1, 2, 3, 4, 5, 6}), 3, 2, gradient);
+  embedding_weight_gradient(int64({2, 0, 2}), fp32({1, 2, 3, 4, 5, 6}), {3, 2}, gradient);
   CHECK(gradient == fp32({3, 4, 0, 0, 6, 8}));
-  CHECK_THROWS_AS(embedding_forward(int64({3}), weight, 3, 2, output = Values(DType::fp32, 2)),
+  CHECK_THROWS_AS(embedding_forward(int64({3}), weight, {3, 2}, output = Values(DType::fp32, 2)),
                   ArithmeticError);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/strategy/sharded/fsdp/fsdp2_sites.hpp"
+#include "model/strategy/tensor/tensor_parallel.hpp"
 
 namespace lockstep {
 
@@ -37,9 +38,19 @@ FullyShard2::FullyShard2(const TrainingPlan& plan, const FullyShard2Options& opt
 
 Program FullyShard2::setup(Rank& rank, Stage stage) {
   if (!std::exchange(is_set_up_, true)) {
+    const int32_t replicas = rank.world_size() / options_.tensor_ranks;
+    if (is_tensor_parallel()) {
+      mesh_ = co_await make_tensor_mesh(rank, options_.tensor_ranks);
+      shard_group_ = mesh_.data;
+      replica_.share_layers(mesh_.tensor);
+      tensor_ranks_ = mesh_.tensor;
+    }
     replica_.allocate_without_parameters(rank);
-    shard_ranks_ = options_.shard_ranks > 0 ? options_.shard_ranks : rank.world_size();
-    if (shard_ranks_ < rank.world_size()) {
+    if (is_tensor_parallel()) {
+      co_await distribute_parameters(rank, replica_, mesh_);
+    }
+    shard_ranks_ = options_.shard_ranks > 0 ? options_.shard_ranks : replicas;
+    if (shard_ranks_ < replicas) {
       const Groups groups = co_await make_groups(rank, shard_ranks_);
       shard_group_ = groups.shard;
       replica_group_ = groups.replica;
@@ -52,7 +63,7 @@ Program FullyShard2::setup(Rank& rank, Stage stage) {
     const DType gathered = computing_plan().parameter_dtype;
     make_units(rank, options_.wrap,
                {plan().parameter_dtype, gathered, options_.reduce_dtype.value_or(gathered)},
-               rank.id() % shard_ranks_,
+               rank.id() / options_.tensor_ranks % shard_ranks_,
                [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
     for (Unit& unit : units_) {
       unit.state.reduce_only_given();
@@ -83,7 +94,7 @@ bool FullyShard2::reshards(const Unit& unit) const {
 GradientDivision FullyShard2::division(const Rank& rank) const {
   const DType reduced = options_.reduce_dtype.value_or(computing_plan().parameter_dtype);
   if (reduced == DType::fp16) {
-    return GradientDivision::over(rank.world_size());
+    return GradientDivision::over(rank.world_size() / options_.tensor_ranks);
   }
   return {1, 1, true};
 }
@@ -146,6 +157,9 @@ Program FullyShard2::end_backward(Rank& rank, Unit& unit, Ticket done, bool sync
   if (!synchronise || !unit.state.has_whole_gradients()) {
     co_return;
   }
+  if (is_tensor_parallel()) {
+    sum_partial_gradients(rank, replica_, mesh_.tensor, unit.state.parameters(), done);
+  }
   if (reducing_ != nullptr) {
     reducing_->state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
   }
@@ -167,6 +181,16 @@ Program FullyShard2::finish_backward(Rank& rank, bool synchronise) {
     unit.state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
   }
   reducing_ = nullptr;
+}
+
+std::vector<HeldParameter> FullyShard2::held_parameters() {
+  std::vector<HeldParameter> held;
+  for (const HeldParameter& part : UnitSharding::held_parameters()) {
+    for (const HeldParameter& stretch : in_whole(replica_, mesh_.tensor, part)) {
+      held.push_back(stretch);
+    }
+  }
+  return held;
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
+#include "model/strategy/tensor/tensor_mesh.hpp"
 
 namespace lockstep {
 
@@ -20,6 +21,8 @@ struct FullyShard2Options {
   /// Ranks of the mesh's second dimension, over which parameters are sharded; 0: all. The first
   /// dimension replicates.
   int32_t shard_ranks = 0;
+  /// Neighbouring ranks that compute the layers of each replica together.
+  int32_t tensor_ranks = 1;
   bool offload = false;        ///< CPUOffloadPolicy
   bool saves_in_parts = true;  ///< ModelParallelStrategy's save_distributed_checkpoint
   WrapPolicy wrap;
@@ -34,6 +37,7 @@ class FullyShard2 final : public UnitSharding {
 
   std::string_view name() const override { return "ModelParallelStrategy"; }
   Program setup(Rank& rank, Stage stage) override;
+  std::vector<HeldParameter> held_parameters() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.
   bool accumulates_without_exchange() const override { return false; }
@@ -56,8 +60,10 @@ class FullyShard2 final : public UnitSharding {
   void copy_pieces(Rank& rank, const CheckpointRequest& request, HostCopy& host);
 
   GradientDivision division(const Rank& rank) const;
+  bool is_tensor_parallel() const { return options_.tensor_ranks > 1; }
 
   FullyShard2Options options_;
+  TensorMesh mesh_{};  ///< where layers are cut
   bool is_set_up_ = false;
   GroupId pair_group_ = world_group;  ///< of `reshard_to` ranks
   Unit* reducing_ = nullptr;          ///< whose reduce_scatter is under way

@@ -7,10 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+#include "model/strategy/tensor/tensor_arguments.hpp"
+#include "model/strategy/tensor/tensor_parallel.hpp"
 
 namespace lockstep {
 
@@ -32,11 +35,13 @@ constexpr std::string_view unmodelled_module_names[] = {
 
 // lightning/pytorch/strategies/model_parallel.py; fully_shard is what its users call themselves.
 constexpr std::array model_parallel_rows{
-    StrategyArgument{data_parallel_size, "", "auto", "ranks among which FSDP2 shards",
+    StrategyArgument{data_parallel_size, "", "auto", "replicas, among which FSDP2 shards",
                      ArgumentUse::strategy, "auto: the number of nodes"},
-    StrategyArgument{"tensor_parallel_size", "", "auto",
-                     "ranks among which layers are cut; only 1 is modelled", ArgumentUse::strategy,
-                     "auto: the GPUs of a node"},
+    StrategyArgument{"tensor_parallel_size", "", "auto", "ranks that compute each replica together",
+                     ArgumentUse::strategy, "auto: the GPUs of a node"},
+    StrategyArgument{parallelize_plan, "map", "null",
+                     "what configure_model calls parallelize_module with: a style for each module",
+                     ArgumentUse::strategy, "null: no layer is cut"},
     StrategyArgument{"fully_shard", "map", "null",
                      "what configure_model calls fully_shard with: modules, mesh, mp_policy, ..",
                      ArgumentUse::strategy, "null: the whole model is one unit"},
@@ -46,46 +51,15 @@ constexpr std::array model_parallel_rows{
     process_group_timeout,
 };
 
-bool is_automatic(const StrategyArguments& arguments, const std::string& name) {
-  const StrategyArguments::Value* value = arguments.find(name);
-  return value == nullptr || std::holds_alternative<std::string>(*value);
-}
-
-// _setup_device_mesh of strategies/model_parallel.py: `auto`, the default, is the number of nodes
-// for data_parallel_size, and the GPUs of a node for tensor_parallel_size.
-void check_sizes(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  const bool is_one_rank = plan.world_size == 1;
-  const std::string tensor = "tensor_parallel_size";
-  if (!is_one_rank && (is_automatic(arguments, tensor) || arguments.integer(tensor, 1) != 1)) {
-    throw UnmodelledArgument(
-        "tensor parallelism is not modelled yet, and it is ModelParallelStrategy's default; write "
-        "tensor_parallel_size: 1 and data_parallel_size: the number of GPUs",
-        tensor);
-  }
-  if (plan.world_size == 0 || (is_one_rank && is_automatic(arguments, data_parallel_size))) {
-    return;
-  }
-  if (is_automatic(arguments, data_parallel_size)) {
-    throw RefusedArgument(
-        fmt::format("RuntimeError: data_parallel_size times tensor_parallel_size must equal the "
-                    "number of ranks, {}: `auto` is the number of nodes",
-                    plan.world_size),
-        data_parallel_size, fmt::format("write data_parallel_size: {}", plan.world_size));
-  }
-  const int64_t size = arguments.integer(data_parallel_size, 0);
-  if (size != plan.world_size) {
-    throw RefusedArgument(
-        fmt::format("RuntimeError: data_parallel_size times tensor_parallel_size must equal the "
-                    "number of ranks, {} (here {} x 1)",
-                    plan.world_size, size),
-        data_parallel_size, fmt::format("write data_parallel_size: {}", plan.world_size));
-  }
-}
-
 void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
               FullyShard2Options& options) {
   if (!arguments.has(mesh)) {
     return;
+  }
+  if (options.tensor_ranks > 1) {
+    throw UnmodelledArgument(
+        "a mesh of two dimensions for fully_shard beside tensor parallelism is not modelled", mesh,
+        "leave it out: parameters are then sharded over data_parallel_size");
   }
   options.shard_ranks = mesh_argument(plan, arguments, mesh).shards;
 }
@@ -101,7 +75,8 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
     return;
   }
   const int64_t ranks = arguments.integer(name, 0);
-  const int64_t over = options.shard_ranks > 0 ? options.shard_ranks : plan.world_size;
+  const int64_t replicas = plan.world_size / options.tensor_ranks;
+  const int64_t over = options.shard_ranks > 0 ? options.shard_ranks : replicas;
   if (ranks < 1 || (over > 0 && (ranks > over || over % ranks != 0))) {
     // torch/distributed/fsdp/_fully_shard/_fsdp_init.py, _get_post_forward_mesh_info
     throw RefusedArgument(
@@ -114,7 +89,7 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
     options.reshard_after_forward = ranks != 1;
     return;
   }
-  if (options.shard_ranks > 0) {
+  if (options.shard_ranks > 0 || options.tensor_ranks > 1) {
     throw UnmodelledArgument(
         "a number for reshard_after_forward with a mesh of two dimensions is not modelled", name);
   }
@@ -123,9 +98,18 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
 
 FullyShard2Options fully_shard_options(const TrainingPlan& plan,
                                        const StrategyArguments& arguments) {
-  check_nested_names(arguments, {"ModelParallelStrategy", known_names, unmodelled_module_names});
-  check_sizes(plan, arguments);
+  StrategyArguments nested = arguments;
+  parallel_plan_of(arguments);  // throws for what is no style
+  for (const auto& [name, value] : arguments.all()) {
+    if (name.starts_with(std::string(parallelize_plan) + ".")) {
+      nested.erase(name);
+    }
+  }
+  check_nested_names(nested, {"ModelParallelStrategy", known_names, unmodelled_module_names});
   FullyShard2Options options;
+  if (plan.world_size > 0) {
+    options.tensor_ranks = mesh_sizes(arguments, plan.world_size, plan.node_ranks).tensor;
+  }
   set_mesh(plan, arguments, options);
   set_reshard(plan, arguments, options);
   const std::string policy = "fully_shard.mp_policy.";
@@ -147,6 +131,11 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan,
   }
   options.saves_in_parts =
       ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
+  if (!options.saves_in_parts && options.tensor_ranks > 1) {
+    throw UnmodelledArgument(
+        "a checkpoint of rank 0 alone beside tensor parallelism is not modelled",
+        "save_distributed_checkpoint", "leave it true");
+  }
   options.wrap = wrap_classes(arguments.texts(modules));
   check_classes(options.wrap, *plan.network, modules);
   // It replaces the parameters of its module alone: another module keeps the tensor that was there.
@@ -158,10 +147,22 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan,
 
 namespace {
 
+bool is_number(const StrategyArguments& arguments, const char* name) {
+  const StrategyArguments::Value* value = arguments.find(name);
+  return value != nullptr && std::holds_alternative<int64_t>(*value);
+}
+
+// Replicas grow in number; a replica has as many ranks as before.
 ArgumentsOfSize of_size(const StrategyArguments& arguments, int64_t ranks) {
   ArgumentsOfSize changed;
-  if (!is_automatic(arguments, data_parallel_size)) {
-    changed.values.emplace_back(data_parallel_size, std::to_string(ranks));
+  const char* const tensor = "tensor_parallel_size";
+  const int64_t in_replica = is_number(arguments, tensor) ? arguments.integer(tensor, 1) : 1;
+  if (is_number(arguments, data_parallel_size)) {
+    if (in_replica < 1 || ranks % in_replica != 0) {
+      changed.why_not = fmt::format("{} {} does not divide {}", tensor, in_replica, ranks);
+      return changed;
+    }
+    changed.values.emplace_back(data_parallel_size, std::to_string(ranks / in_replica));
   }
   if (arguments.has(mesh)) {
     changed.values.emplace_back(mesh, mesh_of_size(arguments, mesh, ranks));
@@ -170,6 +171,76 @@ ArgumentsOfSize of_size(const StrategyArguments& arguments, int64_t ranks) {
     }
   }
   return changed;
+}
+
+// What cannot be a mesh is refused where the strategy is made.
+std::optional<MeshSizes> possible_sizes(const StrategyArguments& arguments, int32_t world_size,
+                                        int32_t node_ranks) {
+  try {
+    return mesh_sizes(arguments, world_size, node_ranks);
+  } catch (const ArgumentProblem&) {
+    return std::nullopt;
+  }
+}
+
+TrainerMembership membership(const StrategyArguments& arguments, const Place& place) {
+  TrainerMembership membership = TrainerMembership::of_every_rank(place);
+  if (const auto sizes = possible_sizes(arguments, place.world_size, place.local_world_size)) {
+    membership.data_parallel_size = sizes->data;
+    membership.data_parallel_index = membership.trainer_index / sizes->tensor;
+    membership.counts_samples = membership.trainer_index % sizes->tensor == 0;
+  }
+  return membership;
+}
+
+std::vector<std::pair<std::string, std::string>> without_effect(
+    const TrainingPlan& plan, const StrategyArguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> found;
+  const auto sizes = possible_sizes(arguments, plan.world_size, plan.node_ranks);
+  if (arguments.has(modules)) {
+    const WrapPolicy policy = wrap_classes(arguments.texts(modules));
+    if (std::string why = why_nothing_wrapped(policy, *plan.network, modules); !why.empty()) {
+      found.emplace_back(modules, std::move(why));
+    }
+  }
+  if (sizes && sizes->tensor > 1 && plan.whole_network == nullptr) {
+    found.emplace_back("tensor_parallel_size",
+                       fmt::format("no module is in {}: all {} ranks of a replica compute the "
+                                   "whole model, and nothing keeps them alike",
+                                   parallelize_plan, sizes->tensor));
+  }
+  return found;
+}
+
+std::optional<CutNetwork> cut(const Network& whole, const StrategyArguments& arguments,
+                              int32_t world_size, int32_t node_ranks) {
+  const auto sizes = possible_sizes(arguments, world_size, node_ranks);
+  ParallelPlan plan;
+  try {
+    plan = parallel_plan_of(arguments);
+  } catch (const ArgumentProblem&) {
+    return std::nullopt;  // refused where the strategy is made
+  }
+  if (!sizes || plan.empty()) {
+    return std::nullopt;
+  }
+  return cut_network(whole, plan, sizes->tensor);
+}
+
+std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  const FullyShard2Options options = fully_shard_options(plan, arguments);
+  const bool is_one_replica = options.tensor_ranks == plan.world_size && options.tensor_ranks > 1;
+  if (!is_one_replica) {
+    return std::make_unique<FullyShard2>(plan, options);
+  }
+  // Lightning's own example calls fully_shard only where there are several replicas.
+  for (const char* name : {"fully_shard.mp_policy.param_dtype", "fully_shard.offload_policy"}) {
+    if (arguments.has(name)) {
+      throw UnmodelledArgument("fully_shard of one replica, which nobody shards, is not modelled",
+                               name, "leave it out, or use a larger data_parallel_size");
+    }
+  }
+  return std::make_unique<TensorParallel>(plan);
 }
 
 }  // namespace
@@ -185,20 +256,14 @@ StrategyEntry model_parallel() {
   for (const std::string_view step : fsdp2_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
   }
+  for (const std::string_view step : tensor_sites::every_step) {
+    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+  }
   entry.of_size = of_size;
-  entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    std::vector<std::pair<std::string, std::string>> found;
-    if (arguments.has(modules)) {
-      const WrapPolicy policy = wrap_classes(arguments.texts(modules));
-      if (std::string why = why_nothing_wrapped(policy, *plan.network, modules); !why.empty()) {
-        found.emplace_back(modules, std::move(why));
-      }
-    }
-    return found;
-  };
-  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<FullyShard2>(plan, fully_shard_options(plan, arguments));
-  };
+  entry.without_effect = without_effect;
+  entry.membership = membership;
+  entry.cut = cut;
+  entry.make = make;
   return entry;
 }
 

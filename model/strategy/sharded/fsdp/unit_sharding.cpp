@@ -4,6 +4,7 @@
 
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/sharded/norm_of_own_part.hpp"
+#include "model/strategy/tensor/tensor_mesh.hpp"
 
 namespace lockstep {
 
@@ -70,6 +71,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   optimizer.lr = options.learning_rate.value_or(optimizer.lr);
   std::vector<OptimizedTensor*> tensors;
   std::vector<Slice> gradients;
+  std::vector<Slice> counted;
   for (Unit& unit : units_) {
     for (ShardedUnit::Piece& piece : unit.state.pieces()) {
       const Replica::Parameter& parameter = replica_.parameters()[piece.parameter];
@@ -79,10 +81,17 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
       tensors.push_back(&piece.tensor);
       if (piece.tensor.gradient.buffer != no_buffer) {
         gradients.push_back(piece.tensor.gradient);
+        if (counts_in_norm(replica_, tensor_ranks_, piece.parameter)) {
+          counted.push_back(piece.tensor.gradient);
+        }
       }
     }
   }
-  const SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
+  SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
+  norm.counted = &counted;
+  if (tensor_ranks_.ranks > 1) {
+    norm.across = tensor_ranks_.group;
+  }
   const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
   clips_by_own_norm_ = clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
   clip_gradients(rank, options.clipping, gradients, device,

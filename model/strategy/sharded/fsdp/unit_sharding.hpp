@@ -133,6 +133,7 @@ class UnitSharding : public DistributedStrategy {
   GroupId shard_group_ = world_group;
   std::optional<GroupId> replica_group_;  ///< of ranks that hold the same shards
   int32_t shard_ranks_ = 1;
+  TensorRanks tensor_ranks_{};  ///< where several ranks compute each replica together
   /// Set before make_units(): units keep their shards in host memory.
   enum class Offload : uint8_t { none, replacing_gradients, adding_gradients };
   Offload offload_ = Offload::none;

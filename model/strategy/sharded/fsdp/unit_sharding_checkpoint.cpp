@@ -54,7 +54,8 @@ Bytes UnitSharding::own_checkpoint_bytes(const CheckpointRequest& request) const
 }
 
 CheckpointParts UnitSharding::checkpoint_parts(const Rank& rank, bool weights_only) const {
-  CheckpointParts parts(rank.world_size(), shard_ranks_);
+  // What ranks of a tensor-parallel group hold alike counts as divided among them, too: norms.
+  CheckpointParts parts(rank.world_size(), shard_ranks_ * tensor_ranks_.ranks);
   const Network& network = replica_.network();
   using Add = void (CheckpointParts::*)(int64_t, Bytes, size_t);
   const auto add = [&](size_t index, Add as) {
@@ -62,7 +63,8 @@ CheckpointParts UnitSharding::checkpoint_parts(const Rank& rank, bool weights_on
     const Shape& shape = network.parameter(place).shape;
     const int64_t rows = shape.empty() ? 1 : shape.front();
     const int64_t row = rows == 0 ? 0 : elements_of(index) / rows;
-    (parts.*as)(rows, Bytes(size_of(plan().parameter_dtype)) * row,
+    const std::optional<TensorCut>& cut = network.parameter(place).cut;
+    (parts.*as)(rows * (cut ? cut->parts : 1), Bytes(size_of(plan().parameter_dtype)) * row,
                 network.parameter_name(place).size());
   };
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {

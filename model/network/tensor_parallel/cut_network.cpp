@@ -1,0 +1,181 @@
+#include "model/network/tensor_parallel/cut_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/network/accounting.hpp"
+#include "model/network/tensor_parallel/network_cutter.hpp"
+
+namespace lockstep {
+
+const ParallelStyle* NetworkCutter::style_of(const std::string& module) {
+  const ParallelStyle* found = nullptr;
+  for (size_t i = 0; i < plan_.size(); ++i) {
+    if (!fits_pattern(plan_[i].first, module)) {
+      continue;
+    }
+    if (found != nullptr) {
+      refuse(plan_[i].first,
+             fmt::format("{} has another name in the plan that fits, too: torch would cut it twice",
+                         module),
+             "give each module one style");
+    }
+    is_used_[i] = true;
+    found = &plan_[i].second;
+  }
+  return found;
+}
+
+/// Whether a style has already made its input what it needs.
+bool NetworkCutter::is_prepared(const std::string& module) const {
+  return std::ranges::any_of(prepared_, [&](const std::string& outer) {
+    return module == outer || module.starts_with(outer + ".");
+  });
+}
+
+void NetworkCutter::append(Layer layer) {
+  shape_ = layer.output;
+  result_.network.layers.push_back(std::move(layer));
+}
+
+/// PrepareModuleInput of a module that begins with this layer.
+void NetworkCutter::enter_modules(size_t index) {
+  const std::string& name = whole_.layers[index].name;
+  for (size_t end = name.find('.'); !is_refused(); end = name.find('.', end + 1)) {
+    const std::string module = name.substr(0, end);
+    const bool begins = end == std::string::npos || index == 0 ||
+                        !(whole_.layers[index - 1].name + ".").starts_with(module + ".");
+    const ParallelStyle* style = begins ? style_of(module) : nullptr;
+    if (style != nullptr && style->kind == ParallelStyle::Kind::input &&
+        arrives(module, style->input)) {
+      const bool gives_terms = style->output == TensorLayout::replicated;
+      bring(style->input, style->output, gives_terms, 1, module);
+      prepared_.push_back(module);
+    } else if (style != nullptr && style->kind != ParallelStyle::Kind::input &&
+               end != std::string::npos) {
+      refuse(module,
+             "only Linear and Embedding can be cut by columns or rows, and norms by positions",
+             "name the layers in the module");
+    }
+    if (end == std::string::npos) {
+      return;
+    }
+  }
+}
+
+void NetworkCutter::add_layer(size_t index) {
+  const Layer& layer = whole_.layers[index];
+  first_of_.push_back(result_.network.layers.size());
+  enter_modules(index);
+  const ParallelStyle* const style = style_of(layer.name);
+  place_of_.push_back(result_.network.layers.size());
+  if (is_refused()) {
+    return;
+  }
+  const size_t before = result_.network.layers.size();
+  if (has_projections(layer.kind)) {
+    add_inside(layer);
+  } else if (style == nullptr || style->kind == ParallelStyle::Kind::input) {
+    add_plain(layer);
+  } else if (style->kind == ParallelStyle::Kind::sequence) {
+    add_sequence(layer);
+  } else {
+    add_cut(layer, *style);
+  }
+  // Exchanges that a layer needs stand before it.
+  for (size_t i = before; i < result_.network.layers.size(); ++i) {
+    if (result_.network.layers[i].name == layer.name) {
+      place_of_.back() = i;
+    }
+  }
+  last_of_.push_back(result_.network.layers.size() - 1);
+}
+
+void NetworkCutter::map_ranges() {
+  Network& cut = result_.network;
+  for (Layer& layer : cut.layers) {
+    if (layer.tied_layer) {
+      layer.tied_layer = place_of_.at(*layer.tied_layer);
+    }
+  }
+  for (NetworkBlock block : whole_.blocks) {
+    block.first = first_of_.at(block.first);
+    block.last = last_of_.at(block.last);
+    cut.blocks.push_back(std::move(block));
+  }
+  for (CheckpointedSegment segment : whole_.segments) {
+    segment.first = first_of_.at(segment.first);
+    segment.last = last_of_.at(segment.last);
+    cut.segments.push_back(segment);
+  }
+}
+
+/// parallelize_module gives each module of the plan parameters of its own: what was one weight are
+/// then two.
+void NetworkCutter::check_ties() {
+  for (size_t index = 0; index < whole_.layers.size(); ++index) {
+    const Layer& layer = whole_.layers[index];
+    if (!layer.tied_layer) {
+      continue;
+    }
+    const Layer& own = result_.network.layers[place_of_[index]];
+    const Layer& owner = result_.network.layers[place_of_[*layer.tied_layer]];
+    if (own.output != layer.output || owner.parameters.front().cut) {
+      refuse(
+          layer.name,
+          fmt::format("it shares its weight with {}, and parallelize_module would make two of it",
+                      whole_.layers[*layer.tied_layer].name),
+          "leave both out of the plan, or give the layer a weight of its own");
+      result_.is_unmodelled = true;
+    }
+  }
+}
+
+void NetworkCutter::check_plan() {
+  for (size_t i = 0; i < plan_.size(); ++i) {
+    if (!is_used_[i]) {
+      refuse(plan_[i].first, fmt::format("no module of the network is called `{}`", plan_[i].first),
+             "name a layer, or a module in the names of layers, as `lockstep explain` shows them");
+    }
+  }
+  if (layout_ != TensorLayout::replicated) {
+    refuse(whole_.layers.back().name,
+           fmt::format("the network ends in {}, a part on each rank, and the loss wants all of it",
+                       name_of(layout_)),
+           "let the last Linear give output_layouts=Replicate()");
+  }
+}
+
+CutNetwork NetworkCutter::cut() {
+  Network& cut = result_.network;
+  cut.name = whole_.name;
+  cut.input = whole_.input;
+  cut.input_dtype = whole_.input_dtype;
+  cut.loss = whole_.loss;
+  shape_ = whole_.input;
+  if (!whole_.modules.empty()) {
+    refuse("", "a network of several modules is not cut here", "give it one model");
+    result_.is_unmodelled = true;
+    return std::move(result_);
+  }
+  for (size_t index = 0; index < whole_.layers.size() && !is_refused(); ++index) {
+    add_layer(index);
+  }
+  if (!is_refused()) {
+    check_plan();
+    check_ties();
+  }
+  if (!is_refused()) {
+    map_ranges();
+    account(cut);
+  }
+  return std::move(result_);
+}
+
+CutNetwork cut_network(const Network& whole, const ParallelPlan& plan, int32_t ranks) {
+  return NetworkCutter(whole, plan, ranks).cut();
+}
+
+}  // namespace lockstep

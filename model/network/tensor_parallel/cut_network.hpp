@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/network/network.hpp"
+#include "model/network/tensor_parallel/parallel_style.hpp"
+
+namespace lockstep {
+
+/// What every rank of a tensor-parallel group computes, or why there is no such thing.
+struct CutNetwork {
+  /// The whole network's parameters in their order and under their names, some of them cut, and
+  /// exchanges between its layers. All ranks of the group have it alike.
+  Network network{};
+  std::string where{};    ///< the module, or the name in the plan, that cannot be
+  std::string why_not{};  ///< empty: it can
+  std::string remedy{};
+  bool is_unmodelled = false;        ///< torch has it, Lockstep does not
+  std::vector<std::string> notes{};  ///< what can be, and is hardly meant
+};
+
+/// Rewrites a network as parallelize_module of torch.distributed.tensor.parallel does on `ranks`
+/// ranks: modules of the plan hold and compute their parts, and where layouts of activations
+/// change, what has to travel travels. A bias behind a row-parallel product is added before the
+/// sum, a share of it on each rank, as DTensor does.
+CutNetwork cut_network(const Network& whole, const ParallelPlan& plan, int32_t ranks);
+
+}  // namespace lockstep

@@ -1,0 +1,280 @@
+// What ranks that compute layers together have of each, and what they exchange for it.
+#include "model/network/tensor_parallel/network_cutter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep {
+
+namespace {
+using Kind = ParallelStyle::Kind;
+}  // namespace
+
+void NetworkCutter::exchange(const ExchangeArguments& how, const std::string& module) {
+  if (ranks_ == 1) {
+    return;
+  }
+  Layer layer{.kind = LayerKind::exchange};
+  layer.name = fmt::format("{} exchange {}", module, ++exchanges_);
+  layer.arguments = how;
+  layer.input = shape_;
+  layer.output = shape_;
+  int64_t& size = layer.output.at(how.dimension);
+  if (how.forward == TensorExchange::all_gather) {
+    size *= ranks_;
+  } else if (how.forward == TensorExchange::reduce_scatter ||
+             how.forward == TensorExchange::split) {
+    size /= ranks_;
+  }
+  layer.work = {Work{.runs = false}, Work{.runs = false}, Work{.runs = false}};
+  layer.saves.is_view = how.forward == TensorExchange::none;
+  append(std::move(layer));
+}
+
+/// `gives_terms`: layers behind it give each rank a term of the gradient, else all have it whole.
+/// `times`: of how many layers.
+void NetworkCutter::bring(TensorLayout from, TensorLayout to, bool gives_terms, int32_t times,
+                          const std::string& module) {
+  const auto dimension_of = [this](TensorLayout layout) {
+    return layout == TensorLayout::sequence ? size_t{0} : shape_.size() - 1;
+  };
+  using enum TensorExchange;
+  ExchangeArguments how{.ranks = ranks_, .backward_times = times};
+  if (from == to) {
+    if (to != TensorLayout::replicated || !gives_terms) {
+      return;
+    }
+    how.backward = all_reduce;
+  } else if (to == TensorLayout::replicated) {
+    how.dimension = dimension_of(from);
+    how.forward = all_gather;
+    how.backward = gives_terms ? reduce_scatter : split;
+  } else if (from == TensorLayout::replicated) {
+    how.dimension = dimension_of(to);
+    how.forward = split;
+    how.backward = all_gather;
+    if (shape_.at(how.dimension) % ranks_ != 0) {
+      refuse(module,
+             fmt::format("{} {} cannot be divided among {} ranks", shape_.at(how.dimension),
+                         to == TensorLayout::sequence ? "positions" : "features", ranks_),
+             "choose sizes that the ranks divide");
+      return;
+    }
+  } else {
+    refuse(module,
+           fmt::format("bringing {} to {} (an all_to_all) is not modelled", name_of(from),
+                       name_of(to)),
+           "go through Replicate()");
+    result_.is_unmodelled = true;
+    return;
+  }
+  exchange(how, module);
+  layout_ = to;
+}
+
+/// Whether what arrives is held as the style says it is: torch takes its word for it, and fails
+/// where shapes do not fit, or computes something else.
+bool NetworkCutter::arrives(const std::string& module, TensorLayout wanted) {
+  if (layout_ == wanted) {
+    return true;
+  }
+  if (wanted == TensorLayout::features && layout_ == TensorLayout::replicated) {
+    refuse(module,
+           "RowwiseParallel takes its input as Shard(-1), but every rank has all features here",
+           "make the Linear before it ColwiseParallel, or write "
+           "input_layouts=Replicate()");
+  } else {
+    refuse(module,
+           fmt::format("its input arrives as {}, not as {}", name_of(layout_), name_of(wanted)),
+           fmt::format("write input_layouts={}, or change what the module before it gives",
+                       name_of(layout_)));
+  }
+  return false;
+}
+
+void NetworkCutter::take(CutLayer cut, const std::string& module) {
+  if (!cut.why_not.empty()) {
+    refuse(module, cut.why_not, cut.remedy);
+    return;
+  }
+  append(std::move(cut.layer));
+  if (cut.bias) {
+    append(std::move(*cut.bias));
+  }
+}
+
+void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
+  const bool by_rows = style.kind == Kind::row;
+  const bool is_embedding = layer.kind == LayerKind::embedding;
+  // Indices are whole on every rank, and have no gradient.
+  const TensorLayout input = is_embedding ? TensorLayout::replicated : style.input;
+  if (!arrives(layer.name, input)) {
+    return;
+  }
+  if (!is_embedding) {
+    const bool is_there = is_prepared(layer.name) && input == TensorLayout::replicated;
+    if (by_rows) {
+      bring(input, TensorLayout::features, false, 1, layer.name);
+    } else if (!is_there) {
+      bring(input, TensorLayout::replicated, true, 1, layer.name);
+    }
+  }
+  if (is_refused()) {
+    return;
+  }
+  take(cut_by(layer, style.kind, ranks_), layer.name);
+  if (is_refused()) {
+    return;
+  }
+  ExchangeArguments sum{.forward = TensorExchange::all_reduce, .ranks = ranks_};
+  if (!by_rows) {
+    layout_ = TensorLayout::features;
+    bring(TensorLayout::features, style.output, false, 1, layer.name);
+  } else if (style.output == TensorLayout::sequence) {
+    if (shape_.size() < 2 || shape_.front() % ranks_ != 0) {
+      refuse(layer.name,
+             fmt::format("its output {} has no positions that {} ranks divide", text_of(shape_),
+                         ranks_),
+             "choose a sequence length that the ranks divide");
+      return;
+    }
+    sum.forward = TensorExchange::reduce_scatter;
+    sum.backward = TensorExchange::all_gather;
+    exchange(sum, layer.name);
+    layout_ = TensorLayout::sequence;
+  } else if (style.output == TensorLayout::features) {
+    refuse(layer.name, "RowwiseParallel with output_layouts=Shard(-1) is not modelled",
+           "write Replicate() or Shard(1)");
+    result_.is_unmodelled = true;
+  } else {
+    exchange(sum, layer.name);
+    layout_ = TensorLayout::replicated;
+  }
+}
+
+/// Attention and gated feed-forwards hold several Linears: all are in the plan, or none.
+void NetworkCutter::add_inside(const Layer& layer) {
+  const std::vector<std::string> names = projections_of(layer.kind);
+  std::vector<const ParallelStyle*> styles;
+  for (const std::string& name : names) {
+    styles.push_back(style_of(layer.name + "." + name));
+  }
+  if (std::ranges::all_of(styles, [](const auto* style) { return style == nullptr; })) {
+    add_plain(layer);
+    return;
+  }
+  const ParallelStyle usual{};
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool is_last = i + 1 == names.size();
+    const Kind wanted = is_last ? Kind::row : Kind::column;
+    const ParallelStyle* const style = styles[i];
+    if (style == nullptr || style->kind != wanted ||
+        (is_last ? style->input : style->output) != TensorLayout::features ||
+        (!is_last && style->input != (styles.front() ? styles.front()->input : usual.input))) {
+      refuse(layer.name + "." + names[i],
+             fmt::format("{} computes with its projections together: all but {} are cut by "
+                         "columns alike, and {} by rows",
+                         layer.name, names.back(), names.back()),
+             fmt::format("write {} for it", is_last ? "RowwiseParallel" : "ColwiseParallel"));
+      return;
+    }
+  }
+  const ParallelStyle& last = *styles.back();
+  const TensorLayout input = styles.front()->input;
+  if (!arrives(layer.name, input)) {
+    return;
+  }
+  if (!(is_prepared(layer.name) && input == TensorLayout::replicated)) {
+    const auto readers = static_cast<int32_t>(names.size()) - 1;
+    bring(input, TensorLayout::replicated, true, readers, layer.name);
+  }
+  take(cut_inside(layer, ranks_), layer.name);
+  if (is_refused()) {
+    return;
+  }
+  const bool scatters = last.output == TensorLayout::sequence;
+  if (last.output == TensorLayout::features || (scatters && shape_.front() % ranks_ != 0)) {
+    refuse(layer.name + "." + names.back(),
+           fmt::format("its output {} cannot leave as {}", text_of(shape_), name_of(last.output)),
+           "write Replicate(), or Shard(1) with a sequence length that the ranks divide");
+    return;
+  }
+  exchange({.forward = scatters ? TensorExchange::reduce_scatter : TensorExchange::all_reduce,
+            .backward = scatters ? TensorExchange::all_gather : TensorExchange::none,
+            .ranks = ranks_},
+           layer.name);
+  layout_ = last.output;
+}
+
+void NetworkCutter::add_sequence(const Layer& layer) {
+  const bool is_norm = layer.kind == LayerKind::layer_norm || layer.kind == LayerKind::rms_norm;
+  if (!is_norm && layer.kind != LayerKind::dropout) {
+    refuse(layer.name, "SequenceParallel is for LayerNorm, RMSNorm and Dropout",
+           "leave it out of the plan");
+    return;
+  }
+  if (layout_ != TensorLayout::sequence) {
+    refuse(layer.name,
+           fmt::format("SequenceParallel takes its input as Shard(1), but it arrives as {}",
+                       name_of(layout_)),
+           "let the module before it give output_layouts=Shard(1)");
+    return;
+  }
+  Layer part = of_part(layer, 0, ranks_);
+  for (ParameterTensor& parameter : part.parameters) {
+    parameter.gradient_is_partial = ranks_ > 1;
+  }
+  append(std::move(part));
+}
+
+void NetworkCutter::pass_residual(const Layer& layer) {
+  if (layer.kind == LayerKind::residual_begin) {
+    residuals_.push_back({layout_, std::nullopt});
+  } else if (layer.kind == LayerKind::residual_shortcut) {
+    residuals_.back().put_aside = std::exchange(layout_, residuals_.back().remembered);
+  } else if (layer.kind == LayerKind::residual_add ||
+             layer.kind == LayerKind::residual_concatenate) {
+    const OpenResidual closed = residuals_.back();
+    residuals_.pop_back();
+    const TensorLayout other = closed.put_aside.value_or(closed.remembered);
+    if (other != layout_) {
+      refuse(layer.name,
+             fmt::format("a residual adds {} to {}: the shapes do not fit", name_of(layout_),
+                         name_of(other)),
+             "let both branches end in the same layout, by output_layouts of their last Linear");
+    }
+  }
+}
+
+void NetworkCutter::add_plain(const Layer& layer) {
+  const bool is_there = layout_ == TensorLayout::replicated ||
+                        (layout_ == TensorLayout::features ? treats_elements_alike(layer.kind)
+                                                           : treats_positions_alike(layer.kind));
+  if (!is_there) {
+    refuse(layer.name,
+           fmt::format("its input arrives as {}, a part on each rank, and it is not in the plan",
+                       name_of(layout_)),
+           layout_ == TensorLayout::features
+               ? "let the Linear before it give output_layouts=Replicate(), or add it to the plan"
+               : "bring its input to Replicate() by PrepareModuleInput");
+    return;
+  }
+  pass_residual(layer);
+  if (layout_ == TensorLayout::replicated) {
+    append(layer);
+  } else if (layout_ == TensorLayout::sequence) {
+    if (layer.has_trainable_parameters()) {
+      result_.notes.push_back(
+          fmt::format("{} gets a part of the positions on each rank and is not in the plan: nobody "
+                      "adds up the gradients of its weights (SequenceParallel does)",
+                      layer.name));
+    }
+    append(of_part(layer, 0, ranks_));
+  } else {
+    append(of_part(layer, layer.output.size() - 1, ranks_));
+  }
+}
+
+}  // namespace lockstep

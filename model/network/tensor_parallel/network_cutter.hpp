@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/network/tensor_parallel/cut_layer.hpp"
+#include "model/network/tensor_parallel/cut_network.hpp"
+
+namespace lockstep {
+
+/// Layouts in one skip connection.
+struct OpenResidual {
+  TensorLayout remembered = TensorLayout::replicated;
+  std::optional<TensorLayout> put_aside{};
+};
+
+/// Walks through a network and appends what each rank has of it, layer by layer. The walk and the
+/// plan are in cut_network.cpp, layers in network_cutter.cpp.
+class NetworkCutter {
+ public:
+  NetworkCutter(const Network& whole, const ParallelPlan& plan, int32_t ranks)
+      : whole_(whole), plan_(plan), ranks_(ranks), is_used_(plan.size(), false) {}
+
+  CutNetwork cut();
+
+ private:
+  void refuse(std::string where, std::string why_not, std::string remedy) {
+    if (result_.why_not.empty()) {
+      result_.where = std::move(where);
+      result_.why_not = std::move(why_not);
+      result_.remedy = std::move(remedy);
+    }
+  }
+  bool is_refused() const { return !result_.why_not.empty(); }
+
+  const ParallelStyle* style_of(const std::string& module);
+  void enter_modules(size_t index);
+  bool is_prepared(const std::string& module) const;
+  void add_layer(size_t index);
+  void add_cut(const Layer& layer, const ParallelStyle& style);
+  void add_inside(const Layer& layer);
+  void add_sequence(const Layer& layer);
+  void add_plain(const Layer& layer);
+  void pass_residual(const Layer& layer);
+  void append(Layer layer);
+  void take(CutLayer cut, const std::string& module);
+  void exchange(const ExchangeArguments& how, const std::string& module);
+  void bring(TensorLayout from, TensorLayout to, bool gives_terms, int32_t times,
+             const std::string& module);
+  bool arrives(const std::string& module, TensorLayout wanted);
+  void map_ranges();
+  void check_plan();
+  void check_ties();
+
+  const Network& whole_;
+  const ParallelPlan& plan_;
+  int32_t ranks_;
+  std::vector<bool> is_used_;  ///< by name of the plan
+  CutNetwork result_;
+  TensorLayout layout_ = TensorLayout::replicated;
+  Shape shape_;  ///< of a sample, as every rank has it
+  std::vector<OpenResidual> residuals_;
+  std::vector<std::string> prepared_;                  ///< modules whose input a style has brought
+  std::vector<size_t> first_of_, last_of_, place_of_;  ///< by layer of the whole network
+  int64_t exchanges_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,83 @@
+#include "model/strategy/tensor/tensor_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace lockstep {
+
+namespace {
+
+constexpr const char* data_size_name = "data_parallel_size";
+constexpr const char* tensor_size_name = "tensor_parallel_size";
+
+bool is_automatic(const StrategyArguments& arguments, const char* name) {
+  const StrategyArguments::Value* value = arguments.find(name);
+  return value == nullptr || std::holds_alternative<std::string>(*value);
+}
+
+int64_t size_of(const StrategyArguments& arguments, const char* name, int64_t automatic) {
+  const StrategyArguments::Value* value = arguments.find(name);
+  const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  if (text != nullptr && *text != "auto") {
+    throw ArgumentProblem(fmt::format("{} is a number or auto, not `{}`", name, *text), name);
+  }
+  const int64_t size = text != nullptr ? automatic : arguments.integer(name, automatic);
+  if (size < 1) {
+    throw ArgumentProblem(fmt::format("{} is {}", name, size), name, "write 1 or more, or auto");
+  }
+  return size;
+}
+
+}  // namespace
+
+MeshSizes mesh_sizes(const StrategyArguments& arguments, int32_t world_size, int32_t node_ranks) {
+  const int64_t in_node = std::clamp(node_ranks, 1, std::max(1, world_size));
+  const int64_t tensor = size_of(arguments, tensor_size_name, in_node);
+  const int64_t data = size_of(arguments, data_size_name, world_size / in_node);
+  if (data * tensor != world_size) {
+    const bool divides = world_size % tensor == 0;
+    const bool automatic =
+        is_automatic(arguments, data_size_name) || is_automatic(arguments, tensor_size_name);
+    throw RefusedArgument(
+        fmt::format("RuntimeError: data_parallel_size={} and tensor_parallel_size={} multiplied "
+                    "should equal the world size, {}{}",
+                    data, tensor, world_size,
+                    automatic ? "; `auto` is the number of nodes, and the ranks of a node" : ""),
+        arguments.has(data_size_name) || !divides ? data_size_name : tensor_size_name,
+        divides ? fmt::format("write data_parallel_size: {}", world_size / tensor)
+                : fmt::format("choose sizes whose product is {}", world_size));
+  }
+  return {static_cast<int32_t>(data), static_cast<int32_t>(tensor)};
+}
+
+ParallelPlan parallel_plan_of(const StrategyArguments& arguments) {
+  ParallelPlan plan;
+  if (arguments.has(parallelize_plan)) {
+    throw ArgumentProblem("parallelize_plan is a map: a style for each name of a module",
+                          parallelize_plan, "write {NAME: ColwiseParallel()}");
+  }
+  const std::string prefix = std::string(parallelize_plan) + ".";
+  for (const auto& [name, value] : arguments.all()) {
+    if (!name.starts_with(prefix)) {
+      continue;
+    }
+    const auto* text = std::get_if<std::string>(&value);
+    const ReadStyle read =
+        read_parallel_style(text == nullptr ? std::string_view() : std::string_view(*text));
+    if (read.is_unmodelled) {
+      throw UnmodelledArgument(read.why_not, name);
+    }
+    if (!read.style) {
+      throw ArgumentProblem(
+          read.why_not, name,
+          "write ColwiseParallel(), RowwiseParallel(), SequenceParallel() or "
+          "PrepareModuleInput(..) with their arguments, or colwise, rowwise or sequence");
+    }
+    plan.emplace_back(name.substr(prefix.size()), *read.style);
+  }
+  return plan;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,99 @@
+#include "model/strategy/tensor/tensor_mesh.hpp"
+
+#include <algorithm>
+
+#include "model/strategy/local_model/tensor_sites.hpp"
+
+namespace lockstep {
+
+namespace {
+
+Rank::NewGroup make_group(Rank& rank, int32_t first, int32_t count, int32_t step) {
+  std::vector<int64_t> members;
+  for (int32_t i = 0; i < count; ++i) {
+    members.push_back(first + i * step);
+  }
+  return rank.new_group(world_group, members,
+                        {communication_stream, {}, site_id(tensor_sites::make_groups)});
+}
+
+}  // namespace
+
+Task<TensorMesh> make_tensor_mesh(Rank& rank, int32_t tensor_ranks) {
+  TensorMesh mesh;
+  mesh.data_ranks = rank.world_size() / tensor_ranks;
+  mesh.data_index = rank.id() / tensor_ranks;
+  mesh.tensor.ranks = tensor_ranks;
+  mesh.tensor.index = rank.id() % tensor_ranks;
+  mesh.tensor.on = stream(queue::first_group);
+  mesh.tensor.group = world_group;
+  mesh.data = world_group;
+  mesh.first_tensor_rank = mesh.data_index * tensor_ranks;
+  for (int32_t index = 0; index < tensor_ranks; ++index) {
+    const Rank::NewGroup made = make_group(rank, index, mesh.data_ranks, tensor_ranks);
+    co_await rank.settle(made.ready);
+    mesh.data = index == mesh.tensor.index ? made.group : mesh.data;
+  }
+  for (int32_t replica = 0; replica < mesh.data_ranks; ++replica) {
+    const Rank::NewGroup made = make_group(rank, replica * tensor_ranks, tensor_ranks, 1);
+    co_await rank.settle(made.ready);
+    mesh.tensor.group = replica == mesh.data_index ? made.group : mesh.tensor.group;
+  }
+  co_return mesh;
+}
+
+void sum_partial_gradients(Rank& rank, const Replica& replica, const TensorRanks& ranks,
+                           const std::vector<size_t>& parameters, Ticket after) {
+  const SiteId site = site_id(tensor_sites::reduce_partial);
+  Ticket last{};
+  for (const size_t index : parameters) {
+    const Replica::Parameter& parameter = replica.parameters()[index];
+    const bool is_partial = replica.network().parameter(parameter.place).gradient_is_partial;
+    if (!is_partial || parameter.tensor.gradient.buffer == no_buffer) {
+      continue;
+    }
+    const Ticket ready = rank.event({replica.compute(), {after}, site});
+    last = rank.all_reduce(ranks.group, parameter.tensor.gradient, Reduction::sum,
+                           {ranks.on, {ready}, site});
+  }
+  if (last) {
+    rank.event({replica.compute(), {last}, site});
+  }
+}
+
+bool counts_in_norm(const Replica& replica, const TensorRanks& ranks, size_t parameter) {
+  const ParameterTensor& tensor =
+      replica.network().parameter(replica.parameters()[parameter].place);
+  return tensor.cut.has_value() || ranks.index == 0;
+}
+
+// Modules of the plan alone: their parameters are cut, or their gradients partial.
+Program distribute_parameters(Rank& rank, const Replica& replica, const TensorMesh& mesh) {
+  const CommunicationOptions options{mesh.tensor.on, {}, site_id(tensor_sites::distribute)};
+  for (const Replica::Parameter& parameter : replica.parameters()) {
+    const ParameterTensor& tensor = replica.network().parameter(parameter.place);
+    if (tensor.cut) {
+      const Slice own =
+          rank.allocate(Purpose::communication, replica.plan().parameter_dtype, tensor.elements());
+      const bool is_first = mesh.tensor.index == 0;
+      const Slice all = is_first ? rank.allocate(Purpose::communication, own.dtype,
+                                                 own.elements * mesh.tensor.ranks)
+                                 : Slice{};
+      const Ticket done =
+          rank.scatter(mesh.tensor.group, all, own, mesh.first_tensor_rank, options);
+      co_await rank.settle(done);
+      if (is_first) {
+        rank.release(all);
+      }
+      rank.release(own);
+    } else if (tensor.gradient_is_partial) {
+      const Slice whole =
+          rank.allocate(Purpose::communication, replica.plan().parameter_dtype, tensor.elements());
+      const Ticket done = rank.broadcast(mesh.tensor.group, whole, mesh.first_tensor_rank, options);
+      co_await rank.settle(done);
+      rank.release(whole);
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+#include "model/program/rank.hpp"
+#include "model/strategy/local_model/replica.hpp"
+
+namespace lockstep {
+
+/// Where a rank stands in a device mesh of two dimensions, (data_parallel, tensor_parallel): ranks
+/// that compute one replica together are neighbours.
+struct TensorMesh {
+  TensorRanks tensor{};  ///< those with whom it computes
+  int32_t first_tensor_rank = 0;
+  GroupId data{};  ///< those that hold the same parts; none where there is one replica
+  int32_t data_ranks = 1;
+  int32_t data_index = 0;
+};
+
+/// init_device_mesh: the groups of the first dimension, then those of the second. A collective of
+/// all ranks, each of which makes all groups.
+Task<TensorMesh> make_tensor_mesh(Rank& rank, int32_t tensor_ranks);
+
+/// Of gradients of which each rank has a term (those of norms under SequenceParallel) the terms
+/// become their sum on all of them: DTensor's Partial becomes Replicate. `parameters`: indices into
+/// those of the replica.
+void sum_partial_gradients(Rank& rank, const Replica& replica, const TensorRanks& ranks,
+                           const std::vector<size_t>& parameters, Ticket after);
+
+/// Whether this rank's squares of the parameter's gradient enter a norm over all ranks: what every
+/// rank holds alike is counted on the first alone.
+bool counts_in_norm(const Replica& replica, const TensorRanks& ranks, size_t parameter);
+
+/// What parallelize_module does with the parameters of modules in the plan: the first rank sends
+/// each its part of those that are cut, and everybody those that are not.
+Program distribute_parameters(Rank& rank, const Replica& replica, const TensorMesh& mesh);
+
+}  // namespace lockstep

@@ -1,0 +1,172 @@
+// The strategy of a training: what it takes, what its ranks are, and what each has of the network.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/trainer/prepare/prepare_parts.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using Kind = Problem::Kind;
+
+// By the name that StrategyArguments gives it: "config.zero_optimization.stage".
+SourcePlace place_of_argument(const Object& strategy, const std::string& name) {
+  for (const ObjectArgument& argument : strategy.arguments) {
+    if (argument.name == name) {
+      return argument.place;
+    }
+    if (!name.starts_with(argument.name + ".")) {
+      continue;
+    }
+    const PlainValue* value = &argument.value;
+    std::string rest = name.substr(argument.name.size() + 1);
+    while (value != nullptr && !rest.empty()) {
+      const auto* map = value->get_if<PlainValue::Map>();
+      value = nullptr;
+      for (size_t i = 0; map != nullptr && i < map->size(); ++i) {
+        const PlainEntry& entry = (*map)[i];
+        if (rest == entry.key || rest.starts_with(entry.key + ".")) {
+          value = &entry.value;
+          rest.erase(0, entry.key.size() + (rest == entry.key ? 0 : 1));
+          break;
+        }
+      }
+    }
+    return value == nullptr ? argument.place : value->place;
+  }
+  return strategy.place;
+}
+
+void note_arguments_without_effect(Preparation& preparation, const StrategyEntry& entry,
+                                   const TrainingProgram& program) {
+  if (!entry.without_effect) {
+    return;
+  }
+  for (const auto& [name, why] : entry.without_effect(program.plan, program.strategy_arguments)) {
+    add_problem(preparation, Kind::note,
+                place_of_argument(*preparation.scenario->trainer->strategy, name), why);
+  }
+}
+
+/// What an entry says when it is asked for a strategy with these arguments.
+struct Made {
+  std::unique_ptr<Strategy> strategy{};  ///< null: there is a problem
+  Problem problem{};
+  std::string argument{};  ///< that the problem is about; empty: none
+};
+
+Made make_strategy(const StrategyEntry& entry, const TrainingPlan& plan,
+                   const StrategyArguments& arguments) {
+  const auto refuse = [](Kind kind, const ArgumentProblem& error, const std::string& code = "") {
+    return Made{nullptr, {kind, {}, error.what(), error.remedy(), code}, error.argument()};
+  };
+  try {
+    return {entry.make(plan, arguments)};
+  } catch (const UnmodelledArgument& error) {
+    return refuse(Kind::unsupported, error);
+  } catch (const RefusedArgument& error) {
+    return refuse(Kind::refused, error, refused_code);
+  } catch (const ArgumentProblem& error) {
+    return refuse(Kind::invalid, error);
+  } catch (const std::invalid_argument& error) {  // of a strategy outside this tree
+    return refuse(Kind::invalid, ArgumentProblem(error.what()));
+  }
+}
+
+// All arguments that are wrong, by leaving out each that has been found. What the framework refuses
+// ends the search: alone it is the verdict, and later it may come of what was left out.
+void name_wrong_arguments(Preparation& preparation, const StrategyEntry& entry,
+                          const TrainingProgram& program, Made made) {
+  const Object& strategy = *preparation.scenario->trainer->strategy;
+  StrategyArguments arguments = program.strategy_arguments;
+  for (bool is_first = true; made.strategy == nullptr; is_first = false) {
+    const bool is_last = !arguments.erase(made.argument) || made.problem.kind == Kind::refused;
+    if (is_last && !is_first) {
+      return;
+    }
+    made.problem.place = place_of_argument(strategy, made.argument);
+    preparation.problems.push_back(made.problem);
+    if (is_last) {
+      return;
+    }
+    made = make_strategy(entry, program.plan, arguments);
+  }
+}
+
+void note_membership(Preparation& preparation, const StrategyEntry& entry,
+                     const TrainingProgram& program) {
+  Place place;
+  place.world_size = preparation.options.world_size;
+  place.local_world_size = preparation.placement.launch.processes_per_node;
+  const TrainerMembership first = program.membership(place);
+  preparation.data_parallel_size = first.data_parallel_size;
+  preparation.batch_size_multiple = first.batch_size_multiple;
+  preparation.gradients_of_update =
+      entry.gradients_of_update
+          ? entry.gradients_of_update(program.strategy_arguments, place.world_size)
+          : preparation.data_parallel_size;
+  if (!entry.ideal_bubble) {
+    return;
+  }
+  preparation.ideal_bubble = entry.ideal_bubble(program.strategy_arguments, place.world_size);
+  for (int32_t rank = 0; preparation.ideal_bubble && rank < place.world_size; ++rank) {
+    place.rank = RankId{static_cast<uint32_t>(rank)};
+    if (program.membership(place).data_parallel_index == first.data_parallel_index) {
+      preparation.pipeline_ranks.push_back(rank);
+    }
+  }
+}
+
+}  // namespace
+
+bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
+                  const TrainingProgram& program) {
+  Made made = make_strategy(entry, program.plan, program.strategy_arguments);
+  if (made.strategy == nullptr) {
+    name_wrong_arguments(preparation, entry, program, std::move(made));
+    return false;
+  }
+  // One entry may stand for several strategies: "deepspeed" for each of its stages.
+  const std::string_view name = made.strategy->name();
+  preparation.registered_strategy = entry.name;
+  note_membership(preparation, entry, program);
+  preparation.strategy = name.starts_with(entry.name) ? name : entry.name;
+  preparation.configured_clipping = made.strategy->configured_clipping();
+  preparation.gradient_clipping =
+      preparation.configured_clipping.value_or(program.trainer.gradient_clipping);
+  note_configured_clipping(preparation, program.trainer.gradient_clipping);
+  note_arguments_without_effect(preparation, entry, program);
+  return true;
+}
+
+bool cut_network(Preparation& preparation, const StrategyEntry& entry, TrainingProgram& program) {
+  if (!entry.cut) {
+    return true;
+  }
+  std::optional<CutNetwork> cut = entry.cut(*program.network, program.strategy_arguments,
+                                            program.plan.world_size, program.plan.node_ranks);
+  if (!cut) {
+    return true;
+  }
+  if (!cut->why_not.empty()) {
+    const Object& strategy = *preparation.scenario->trainer->strategy;
+    add_problem(preparation, cut->is_unmodelled ? Kind::unsupported : Kind::refused,
+                place_of_argument(strategy, "parallelize_plan." + cut->where),
+                cut->where + ": " + cut->why_not, cut->remedy,
+                cut->is_unmodelled ? "" : refused_code);
+    return false;
+  }
+  for (const std::string& note : cut->notes) {
+    add_problem(preparation, Kind::note,
+                place_of_argument(*preparation.scenario->trainer->strategy, "parallelize_plan"),
+                note);
+  }
+  program.whole_network =
+      std::exchange(program.network, std::make_shared<const Network>(std::move(cut->network)));
+  return true;
+}
+
+}  // namespace lockstep
