@@ -203,9 +203,7 @@ namespace {
 std::optional<CutNetwork> cut_for_pipeline(const Network& whole, const StrategyArguments& arguments,
                                            int32_t world_size, int32_t) {
   try {
-    const ParallelPlan plan = parallel_plan_of(arguments);
-    const int32_t ranks = tensor_ranks_of(arguments, world_size);
-    return plan.empty() ? std::nullopt : std::optional(cut_network(whole, plan, ranks));
+    return cut_by_plan(whole, arguments, tensor_ranks_of(arguments, world_size));
   } catch (const ArgumentProblem&) {
     return std::nullopt;  // refused where the strategy is made
   }

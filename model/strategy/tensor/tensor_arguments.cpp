@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "model/network/tensor_parallel/automatic_plan.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -28,6 +30,12 @@ int64_t size_of(const StrategyArguments& arguments, const char* name, int64_t au
     throw ArgumentProblem(fmt::format("{} is {}", name, size), name, "write 1 or more, or auto");
   }
   return size;
+}
+
+bool is_automatic_plan(const StrategyArguments& arguments) {
+  const StrategyArguments::Value* value = arguments.find(parallelize_plan);
+  const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+  return text != nullptr && *text == "auto";
 }
 
 }  // namespace
@@ -54,9 +62,9 @@ MeshSizes mesh_sizes(const StrategyArguments& arguments, int32_t world_size, int
 
 ParallelPlan parallel_plan_of(const StrategyArguments& arguments) {
   ParallelPlan plan;
-  if (arguments.has(parallelize_plan)) {
+  if (arguments.has(parallelize_plan) && !is_automatic_plan(arguments)) {
     throw ArgumentProblem("parallelize_plan is a map: a style for each name of a module",
-                          parallelize_plan, "write {NAME: ColwiseParallel()}");
+                          parallelize_plan, "write {NAME: ColwiseParallel()}, or auto");
   }
   const std::string prefix = std::string(parallelize_plan) + ".";
   for (const auto& [name, value] : arguments.all()) {
@@ -78,6 +86,30 @@ ParallelPlan parallel_plan_of(const StrategyArguments& arguments) {
     plan.emplace_back(name.substr(prefix.size()), *read.style);
   }
   return plan;
+}
+
+std::optional<CutNetwork> cut_by_plan(const Network& whole, const StrategyArguments& arguments,
+                                      int32_t tensor_ranks) {
+  ParallelPlan plan;
+  try {
+    plan = parallel_plan_of(arguments);
+  } catch (const ArgumentProblem&) {
+    return std::nullopt;
+  }
+  if (!is_automatic_plan(arguments)) {
+    return plan.empty() ? std::nullopt : std::optional(cut_network(whole, plan, tensor_ranks));
+  }
+  plan = automatic_plan(whole, tensor_ranks);
+  if (!plan.empty()) {
+    return cut_network(whole, plan, tensor_ranks);
+  }
+  CutNetwork none;
+  none.where = parallelize_plan;
+  none.why_not =
+      fmt::format("`auto` finds no module of the network that {} ranks can divide", tensor_ranks);
+  none.remedy = "name the modules and their styles, or choose a smaller tensor_parallel_size";
+  none.is_unmodelled = true;
+  return none;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "model/network/tensor_parallel/cut_network.hpp"
 #include "model/strategy/arguments.hpp"
@@ -21,5 +22,10 @@ MeshSizes mesh_sizes(const StrategyArguments& arguments, int32_t world_size, int
 /// ArgumentProblem for a style that is none.
 ParallelPlan parallel_plan_of(const StrategyArguments& arguments);
 inline constexpr const char* parallelize_plan = "parallelize_plan";
+
+/// What each of so many ranks has of the network by the plan; `auto` stands for automatic_plan().
+/// Nothing: there is no plan, or one that is refused where the strategy is made.
+std::optional<CutNetwork> cut_by_plan(const Network& whole, const StrategyArguments& arguments,
+                                      int32_t tensor_ranks);
 
 }  // namespace lockstep

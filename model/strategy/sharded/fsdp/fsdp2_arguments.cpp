@@ -39,9 +39,10 @@ constexpr std::array model_parallel_rows{
                      ArgumentUse::strategy, "auto: the number of nodes"},
     StrategyArgument{"tensor_parallel_size", "", "auto", "ranks that compute each replica together",
                      ArgumentUse::strategy, "auto: the GPUs of a node"},
-    StrategyArgument{parallelize_plan, "map", "null",
+    StrategyArgument{parallelize_plan, "", "null",
                      "what configure_model calls parallelize_module with: a style for each module",
-                     ArgumentUse::strategy, "null: no layer is cut"},
+                     ArgumentUse::strategy,
+                     "null: no layer is cut; auto: as transformers usually are"},
     StrategyArgument{"fully_shard", "map", "null",
                      "what configure_model calls fully_shard with: modules, mesh, mp_policy, ..",
                      ArgumentUse::strategy, "null: the whole model is one unit"},
@@ -215,16 +216,7 @@ std::vector<std::pair<std::string, std::string>> without_effect(
 std::optional<CutNetwork> cut(const Network& whole, const StrategyArguments& arguments,
                               int32_t world_size, int32_t node_ranks) {
   const auto sizes = possible_sizes(arguments, world_size, node_ranks);
-  ParallelPlan plan;
-  try {
-    plan = parallel_plan_of(arguments);
-  } catch (const ArgumentProblem&) {
-    return std::nullopt;  // refused where the strategy is made
-  }
-  if (!sizes || plan.empty()) {
-    return std::nullopt;
-  }
-  return cut_network(whole, plan, sizes->tensor);
+  return sizes ? cut_by_plan(whole, arguments, sizes->tensor) : std::nullopt;
 }
 
 std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments& arguments) {
