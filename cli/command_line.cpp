@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "cli/help.hpp"
+#include "cli/missing_argument.hpp"
 #include "cli/mistyped.hpp"
 #include "cli/validators.hpp"
 #include "io/expression/quantity.hpp"
@@ -52,6 +53,7 @@ class Parser {
     presets_and_doctor();
     calibrate();
     sweep();
+    plan();
     collective();
     accuracy();
   }
@@ -89,27 +91,13 @@ class Parser {
       return refused(fmt::format("at most {} --set: write them into a file that includes this one",
                                  settings_max));
     }
-    if (needs_file() && request_.arguments.empty()) {
-      return refused(request_.sweep.merge ? "the files to merge are missing"
-                                          : "a scenario file is missing");
-    }
-    if (request_.command == "collective" &&
-        (request_.arguments.empty() || request_.collective.cluster.empty())) {
-      return refused(request_.arguments.empty() ? "a collective is missing, such as all_reduce"
-                                                : "--cluster is missing");
-    }
-    if (request_.command == "compare" && request_.reports.empty()) {
-      return refused("--reports FOLDER is missing: where the ranks left their reports");
+    if (const std::string missing = missing_argument(request_); !missing.empty()) {
+      return refused(missing);
     }
     return finished();
   }
 
  private:
-  bool needs_file() const {
-    constexpr std::string_view all[] = {"run", "verify", "exec", "compare", "test", "sweep"};
-    return std::ranges::count(all, request_.command) > 0;
-  }
-
   std::variant<Request, Answer> finished() {
     if (format_ == "json") {
       request_.format = Format::json;
@@ -224,30 +212,41 @@ class Parser {
     add_device(made);
   }
 
+  /// Of many settings of one scenario.
+  CLI::App* search_command(const char* name) {
+    CLI::App* made = command(name);
+    made->add_option("FILE", request_.arguments);
+    add_list(made, "--set", request_.set);
+    made->add_option("--calibration", request_.calibration);
+    made->add_flag("--progress", request_.progress);
+    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "csv"}));
+    made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
+    add_limits(made);
+    return made;
+  }
+
   void sweep() {
     SweepRequest& sweep = request_.sweep;
-    CLI::App* made = command("sweep");
-    made->add_option("FILE", request_.arguments);
-    for (const auto& [name, list] :
-         {std::pair("--vary", &sweep.vary), {"--where", &sweep.where}, {"--set", &request_.set}}) {
-      add_list(made, name, *list);
-    }
+    CLI::App* made = search_command("sweep");
+    add_list(made, "--vary", sweep.vary);
+    add_list(made, "--where", sweep.where);
     for (const auto& [name, text] : {std::pair("--vary-file", &sweep.vary_file),
                                      {"--out", &sweep.rows},
                                      {"--shard", &sweep.shard},
                                      {"--sort", &sweep.sort},
                                      {"--plot", &sweep.plot},
                                      {"--x", &sweep.plot_x},
-                                     {"--y", &sweep.plot_y},
-                                     {"--calibration", &request_.calibration}}) {
+                                     {"--y", &sweep.plot_y}}) {
       made->add_option(name, *text);
     }
     made->add_flag("--resume", sweep.resume);
     made->add_flag("--merge", sweep.merge);
-    made->add_flag("--progress", request_.progress);
-    made->add_option("--format", format_)->check(CLI::IsMember({"text", "json", "csv"}));
-    made->add_option("--jobs,-j", request_.jobs)->check(whole_number(1, 1024));
-    add_limits(made);
+  }
+
+  void plan() {
+    CLI::App* made = search_command("plan");
+    made->add_option("--samples", request_.plan.samples)->check(whole_number(1, 1'000'000'000));
+    made->add_option("--top", request_.plan.top)->check(whole_number(1, 1'000));
   }
 
   void collective() {

@@ -1,5 +1,7 @@
 #include "cli/help.hpp"
 
+#include "cli/search_help.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -22,6 +24,7 @@ Commands
   verify    look for hangs and wrong numbers under every possible ordering of events
   exec      run the scenario for real, one process per rank, and compare it with the prediction
   sweep     run many settings of a scenario, and show the cases side by side
+  plan      search for the fastest way to divide a training among its GPUs, if it fits
   compare   compare the reports of ranks under torchrun, mpirun or srun with the simulation
   calibrate measure this machine, for predictions based on measurements
   collective predict what a collective of NCCL takes, size by size; compare it with nccl-tests
@@ -29,8 +32,7 @@ Commands
   test      check every case of files and folders against its expectations; for CI
   explain   print a page about a finding (LS101), result, key, guide; --env: each rank's environment
   presets   list devices, nodes and networks that a scenario may name, with figures and sources
-  schema    print the scenario format as JSON Schema, for editors
-  doctor    check what this machine can execute, and how to install what is missing
+  schema    print the scenario format as JSON Schema; doctor: what this machine can execute
 
 lockstep COMMAND --help describes a command. lockstep --version prints the version.
 Exit codes: 0 ok, 1 findings or unmet expectations, 2 usage, 3 bad input, 4 undecided,
@@ -202,39 +204,6 @@ The last line is "N passed, N failed". Exit codes: 0 all passed, 1 a case failed
 4 undecided, 5 something is not supported.
 )";
 
-constexpr std::string_view sweep_help = R"(
-lockstep sweep FILE[:CASE] --vary KEY=V1,V2,..     run many settings, and show them side by side
-
-  lockstep sweep train.yaml --vary trainer.devices=2,4,8 --vary trainer.precision=bf16-mixed,32-true
-  lockstep sweep train.yaml --vary-file cases.csv --where 'memory.peak < 80 GB' --sort step_time
-  lockstep sweep train.yaml --vary data.train.batch_size=8,16,32 --plot throughput.svg
-  lockstep sweep train.yaml --vary .. --out 3.jsonl --resume --shard 3/8     on any machine
-  lockstep sweep --merge *.jsonl --format csv -o all.csv
-
-Every combination is a case, predicted as `run` does; each row has the line that runs it again.
-
-  --vary KEY=V1,V2,..   values of a key (repeatable): all combinations are cases
-  --vary-file FILE      a CSV file instead: keys in its first line, one case in each other
-  --where CONDITION     show the rows that meet it (repeatable): results as in `expect`, varied
-                        keys, case, verdict: --where "verdict == 'ok' and step_time < 1 s"
-  --sort NAME[:desc]    by a result, a varied key or case
-  --plot FILE           draw lines as SVG: --y over --x
-  --x KEY               a varied key of numbers (the first one)
-  --y RESULT            throughput
-  --out FILE            append each row as a line of JSON as soon as it is there
-  --resume              go on with --out, or begin it
-  --shard I/N           only the I-th of N parts, from 1/N to N/N; needs --out
-  --merge               join the files of all shards; runs nothing
-  --set KEY=VALUE       override a key in every case (repeatable)
-  --format text|json|csv  units are in the keys and columns
-  -o FILE               write the result to a file (atomically)
-  --jobs N              cases at the same time (one per core); the output does not depend on it
-  --seed N, --calibration FILE, --time-limit SECONDS, --value-memory SIZE, --progress  as for run
-
-Exit codes: 0 every case has a row, whatever it says, 2 usage, 3 bad input, 4 the time was up,
-7 a file of rows is damaged, 130 interrupted.
-)";
-
 constexpr std::string_view collective_help = R"(
 lockstep collective KIND --cluster CLUSTER     predict what a collective of NCCL takes
 
@@ -345,6 +314,9 @@ std::string_view page_of(std::string_view command) {
   }
   if (command == "test") {
     return test_help;
+  }
+  if (command == "plan") {
+    return plan_help;
   }
   if (command == "sweep") {
     return sweep_help;

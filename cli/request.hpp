@@ -40,6 +40,12 @@ struct CollectiveRequest {
   bool uncorrected = false;
 };
 
+/// What `plan` alone takes.
+struct PlanRequest {
+  std::optional<int64_t> samples;  ///< of an optimizer step; none: as the scenario says under ddp
+  int64_t top = 10;                ///< layouts shown
+};
+
 /// What `accuracy` alone takes.
 struct AccuracyRequest {
   std::string plot;  ///< an SVG file; empty: none
@@ -80,6 +86,7 @@ struct Request {
   bool skip_values = false;    ///< of `exec` and `compare`: the simulation repeats no arithmetic
   bool environment = false;    ///< of `explain`: what each rank of a scenario is started with
   SweepRequest sweep{};
+  PlanRequest plan{};
   CollectiveRequest collective{};
   AccuracyRequest accuracy{};
   int64_t draw_faults = 0;  ///< of `verify`: how many, from the seed

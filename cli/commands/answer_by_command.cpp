@@ -12,7 +12,8 @@ Answer answer_by_command(const Request& request, const Style& shown) {
       {"exec", exec_command},         {"compare", compare_command},
       {"doctor", doctor_command},     {"calibrate", calibrate_command},
       {"test", test_command},         {"sweep", sweep_command},
-      {"accuracy", accuracy_command}, {"collective", collective_command}};
+      {"accuracy", accuracy_command}, {"collective", collective_command},
+      {"plan", plan_command}};
   for (const auto& [name, command] : commands) {
     if (request.command == name) {
       return command(request, shown);

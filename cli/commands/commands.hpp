@@ -25,6 +25,8 @@ Answer test_command(const Request& request, const Style& style);
 Answer doctor_command(const Request& request, const Style& style);
 /// Many settings of one scenario, or the rows that its shards left.
 Answer sweep_command(const Request& request, const Style& style);
+/// Layouts of a training over its GPUs, the fastest first.
+Answer plan_command(const Request& request, const Style& style);
 Answer calibrate_command(const Request& request, const Style& style);
 /// What a collective of NCCL takes, size by size, as nccl-tests prints it.
 Answer collective_command(const Request& request, const Style& style);

@@ -113,6 +113,14 @@ TEST_CASE("a sweep keeps to the schema") {
   CHECK(all.at("exit_code") == 0);
 }
 
+TEST_CASE("a plan keeps to the schema, and its commands run what it shows") {
+  const json plan =
+      told("plan " + scenarios + "ddp-one-node.yaml --set trainer.devices=2 --samples 8 --top 2");
+  REQUIRE(plan.at("best").size() == 2);
+  CHECK(plan.at("best")[0].at("samples_per_s") >= plan.at("best")[1].at("samples_per_s"));
+  CHECK(plan.at("not_tried") == 0);
+}
+
 TEST_CASE("collective keeps to the schema, with measurements and without") {
   const std::string data = std::string(LOCKSTEP_SOURCE_DIR) + "/data/nccl-tests/";
   CHECK(told("collective all_reduce --cluster dgx-a100").at("rows").size() == 30);

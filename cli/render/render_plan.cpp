@@ -1,0 +1,209 @@
+#include "cli/render/render_plan.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "rehearsal/plan/layouts.hpp"
+#include "rehearsal/text/number_text.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+double number_of(const SweepRow& row, std::string_view name) {
+  const Value value = value_in(row, name);
+  return value.is_number() ? value.number() : -1;
+}
+
+int64_t quantity_of(const SweepRow& row, std::string_view name) {
+  const Value value = value_in(row, name);
+  return value.is(Value::Kind::quantity) ? value.quantity().count : -1;
+}
+
+std::string share_text(double share) { return share < 0 ? "-" : percent_text(share); }
+
+std::string micro_text(const Layout& layout, int64_t own) {
+  return fmt::format("{} x {}", layout.micro_batch, own / layout.micro_batch);
+}
+
+/// Samples of a step on one replica.
+int64_t own_samples(const Layout& layout) { return layout.batch_size * layout.accumulated; }
+
+Cells cells_of(size_t number, const TriedLayout& tried) {
+  const SweepRow& row = tried.row;
+  const double mfu = number_of(row, "mfu");
+  const int64_t step = quantity_of(row, "step_time");
+  const int64_t memory = quantity_of(row, "memory.peak");
+  return {fmt::format("{}", number),
+          tried.layout.description,
+          micro_text(tried.layout, own_samples(tried.layout)),
+          tried.layout.checkpoints ? "full" : "none",
+          step < 0 ? "-" : time_text(step),
+          number_text(number_of(row, "throughput")),
+          mfu < 0 ? "-" : fmt::format("{:.2f}", mfu),
+          memory < 0 ? "-" : bytes_text(memory),
+          share_text(number_of(row, "bubble")),
+          share_text(number_of(row, exposed_share))};
+}
+
+const Cells& titles() {
+  static const Cells titles = {"",          "layout",      "micro-batches", "checkpointing",
+                               "step time", "samples/s",   "MFU",           "memory per GPU",
+                               "bubble",    "exposed comm"};
+  return titles;
+}
+
+std::string table_of(const std::vector<Cells>& lines) {
+  std::vector<size_t> widths(titles().size(), 0);
+  for (const Cells& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], line[i].size());
+    }
+  }
+  std::string text;
+  for (const Cells& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      const bool is_text = i == 1 || i == 3;
+      text += is_text ? fmt::format("  {:<{}}", line[i], widths[i])
+                      : fmt::format("  {:>{}}", line[i], widths[i]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string counts_of(const PlanResult& result) {
+  std::string text =
+      fmt::format("{}: {} simulated", plural(result.layouts, "layout"),
+                  result.layouts - result.too_large - result.passed_over - result.left);
+  if (result.out_of_memory > 0) {
+    text += fmt::format(" ({} out of memory)", result.out_of_memory);
+  }
+  if (result.too_large > 0) {
+    text += fmt::format(", {} whose parameters, gradients and optimizer state do not fit",
+                        result.too_large);
+  }
+  if (result.passed_over > 0) {
+    text += fmt::format(", {} left out, as two larger micro-batches fit", result.passed_over);
+  }
+  if (result.failed > 0) {
+    text += fmt::format(", {} refused or not modelled", result.failed);
+  }
+  if (result.left > 0) {
+    text += fmt::format("; {} not tried, as the time was up (--time-limit)", result.left);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string render_plan(const ShownPlan& plan, const Style& style) {
+  const PlanResult& result = plan.result;
+  std::string text = fmt::format("{} on {}, {} per step\n", plan.of.model, plan.of.machine,
+                                 plural(plan.of.task.samples, "sample"));
+  text += counts_of(result) + "\n";
+  if (result.best.empty()) {
+    text += "No layout that was tried fits.\n";
+  } else {
+    std::vector<Cells> lines{titles()};
+    for (size_t index = 0; index < plan.commands.size(); ++index) {
+      lines.push_back(cells_of(index + 1, result.best[index]));
+    }
+    text += style.strong("The fastest, by simulation of three steps") + "\n" + table_of(lines);
+    text += "\n";
+    for (size_t index = 0; index < plan.commands.size(); ++index) {
+      text += fmt::format("  {:>2}  {}\n", index + 1, plan.commands[index]);
+    }
+  }
+  for (const TriedLayout& refused : result.refused) {
+    text +=
+        fmt::format("\nrefused, such as {}: {}", refused.layout.description, refused.row.message);
+  }
+  return text + fmt::format("\nNot tried: {}.\n", fmt::join(not_tried(), ", "));
+}
+
+namespace {
+
+nlohmann::ordered_json json_of(const TriedLayout& tried, const std::string& command) {
+  const SweepRow& row = tried.row;
+  nlohmann::ordered_json json;
+  json["layout"] = tried.layout.description;
+  json["strategy"] = tried.layout.strategy;
+  json["replicas"] = tried.layout.replicas;
+  json["micro_batch_size"] = tried.layout.micro_batch;
+  json["micro_batches"] = own_samples(tried.layout) / tried.layout.micro_batch;
+  json["activation_checkpointing"] = tried.layout.checkpoints ? "full" : "none";
+  const int64_t step = quantity_of(row, "step_time");
+  const int64_t memory = quantity_of(row, "memory.peak");
+  json["step_time_s"] =
+      step < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(seconds(Time(step)));
+  json["samples_per_s"] = number_of(row, "throughput");
+  for (const auto& [key, name] : {std::pair("mfu", std::string_view("mfu")),
+                                  {"bubble", std::string_view("bubble")},
+                                  {"exposed_communication_share", exposed_share}}) {
+    const double number = number_of(row, name);
+    json[key] = number < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(number);
+  }
+  json["memory_bytes"] = memory < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(memory);
+  json["command"] = command;
+  return json;
+}
+
+}  // namespace
+
+std::string plan_json(const ShownPlan& plan, int exit_code) {
+  const PlanResult& result = plan.result;
+  nlohmann::ordered_json json;
+  json["schema_version"] = schema_version;
+  json["command"] = "plan";
+  json["exit_code"] = exit_code;
+  json["model"] = plan.of.model;
+  json["machine"] = plan.of.machine;
+  json["samples_per_step"] = plan.of.task.samples;
+  json["layouts"] = result.layouts;
+  json["too_large_by_model_states"] = result.too_large;
+  json["out_of_memory"] = result.out_of_memory;
+  json["passed_over"] = result.passed_over;
+  json["refused"] = result.failed;
+  json["not_tried"] = result.left;
+  json["best"] = nlohmann::ordered_json::array();
+  for (size_t index = 0; index < plan.commands.size(); ++index) {
+    json["best"].push_back(json_of(result.best[index], plan.commands[index]));
+  }
+  json["kinds_not_tried"] = not_tried();
+  return json.dump(2) + "\n";
+}
+
+std::string plan_csv(const ShownPlan& plan) {
+  std::string text =
+      "layout,strategy,replicas,micro_batch_size,micro_batches,activation_checkpointing,step_time_"
+      "s,"
+      "samples_per_s,mfu,bubble,exposed_communication_share,memory_bytes,command\n";
+  for (size_t index = 0; index < plan.commands.size(); ++index) {
+    std::string line;
+    const nlohmann::ordered_json cells = json_of(plan.result.best[index], plan.commands[index]);
+    for (const auto& [key, value] : cells.items()) {
+      std::string cell = value.is_string() ? value.get<std::string>()
+                         : value.is_null() ? ""
+                                           : value.dump();
+      if (cell.find_first_of(",\"\n") != std::string::npos) {
+        std::string quoted = "\"";
+        for (const char letter : cell) {
+          quoted += letter == '"' ? "\"\"" : std::string(1, letter);
+        }
+        cell = quoted + "\"";
+      }
+      line += (line.empty() ? "" : ",") + cell;
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace lockstep::cli
