@@ -128,7 +128,8 @@ bool Engine::fits(const CallSlot& here) {
     if (std::find(members.begin(), members.end(), first.peer) == members.end()) {
       return false;  // the root is not in the group
     }
-    if (!is_alone(first.peer)) {
+    // What is broadcast lies in the same place on the root and on the others.
+    if (first.kind != OpKind::broadcast && !is_alone(first.peer)) {
       ranks_differ_ = "a rank is the root of a collective";
     }
   }
