@@ -13,6 +13,7 @@
 #include "rehearsal/run/process_run.hpp"
 #include "rehearsal/run/run_basis.hpp"
 #include "rehearsal/run/scenario_places.hpp"
+#include "rehearsal/run/steps_of_run.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -94,6 +95,16 @@ bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
          options.replay == nullptr && request.replay == nullptr;
 }
 
+// Also reports how far the run is, each time that it is asked.
+std::function<bool()> stop_asked(const OneRun& run, const RunRequest& request) {
+  return [deadline = request.deadline, store = run.store,
+          steps = StepsOfRun(run, request.progress)]() mutable {
+    steps.tell();
+    return !store->failure().empty() ||
+           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
+  };
+}
+
 // `folds_links`: links of nodes that are alike may be one; false afterwards: they may not.
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
               const FaultPlan& faults, const ProgramOfRank& program, bool& folds_links) {
@@ -135,10 +146,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
   run.preparation.options.device_memory = costs.device_memory;
-  simulation.stop_asked = [deadline = request.deadline, store = run.store] {
-    return !store->failure().empty() ||
-           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
-  };
+  simulation.stop_asked = stop_asked(run, request);
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
     if (costs.slowed != nullptr) {
