@@ -31,6 +31,7 @@
 #include "rehearsal/measure/prediction_range.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "rehearsal/run/kernels.hpp"
+#include "rehearsal/run/planned_steps.hpp"
 
 namespace lockstep::cli {
 
@@ -193,12 +194,25 @@ std::optional<OneRun> predict_without_values(Rehearsal& rehearsal, const Rehears
   return priced;
 }
 
+// What a run has given until it was stopped is no result, but tells what may come.
+void add_partial_results(Rehearsal& rehearsal) {
+  if (is_real(rehearsal.world) || rehearsal.run.undecided.empty()) {
+    return;
+  }
+  const Results so_far = measure(rehearsal.run);
+  rehearsal.results.partial =
+      PartialResults{so_far.prediction.steps, planned_steps(rehearsal.run.preparation),
+                     so_far.prediction.total_time, so_far.prediction.step_time,
+                     so_far.ranks.empty() ? Bytes{} : so_far.ranks.front().memory.peak};
+}
+
 void predict(Rehearsal& rehearsal, const RehearseRequest& request) {
   // What a run has given until it was stopped is no result.
   std::optional<ElasticResults> elastic = std::move(rehearsal.results.elastic);
   rehearsal.results =
       rehearsal.run.undecided.empty() ? measure(rehearsal.run) : configuration_of(rehearsal.run);
   rehearsal.results.elastic = std::move(elastic);
+  add_partial_results(rehearsal);
   const std::optional<OneRun> priced = predict_without_values(rehearsal, request);
   complete_job(priced ? *priced : rehearsal.run, rehearsal);
   const std::optional<Scenario> planned = predict_planned_end(rehearsal, request);

@@ -91,6 +91,15 @@ struct Advice {
   std::vector<std::string> too_large;  ///< strategies with which it does not fit either
 };
 
+/// What a run had given when it was stopped: of its first steps, no prediction of all.
+struct PartialResults {
+  int64_t steps = 0;                     ///< optimizer steps of rank 0
+  std::optional<int64_t> planned_steps;  ///< nothing: the scenario does not say
+  Time total_time{};                     ///< of what was simulated
+  std::optional<Time> step_time;         ///< as Prediction::step_time
+  Bytes memory_peak{};                   ///< of rank 0's fullest device
+};
+
 /// Results of a run, by the names that expectations and reports use.
 struct Results {
   Prediction prediction;
@@ -105,6 +114,7 @@ struct Results {
   std::optional<std::map<std::string, double>> single_device;  ///< metrics of one device
   Advice advice;
   std::optional<ElasticResults> elastic;  ///< of a launcher that starts ranks again
+  std::optional<PartialResults> partial;  ///< in place of all else, where a run was stopped
 
   /// Some steps or ranks were counted and not simulated, as others did the same.
   bool is_folded() const {

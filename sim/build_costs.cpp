@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "model/cluster/presets.hpp"
 
@@ -92,12 +92,15 @@ namespace {
 
 // Counts the ranks that share a host, as placed: occupied GPUs leave room for fewer.
 int32_t most_ranks_on_a_node(const Placement& placement, int32_t devices_per_node) {
-  std::map<uint32_t, int32_t> ranks_on;
   int32_t most = 1;
+  int32_t here = 0;
+  std::optional<uint32_t> last;  // they are placed node after node
   for (size_t first = 0; first < placement.devices.size();
        first += static_cast<size_t>(placement.devices_per_rank)) {
     const uint32_t node = placement.devices[first].value / static_cast<uint32_t>(devices_per_node);
-    most = std::max(most, ++ranks_on[node]);
+    here = last == node ? here + 1 : 1;
+    last = node;
+    most = std::max(most, here);
   }
   return most;
 }
@@ -171,7 +174,8 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
   const bool staged =
       options.algorithms == CollectiveAlgorithms::gloo && device.compute_capability > 0;
   costs.communication = std::make_unique<TopologyCommunicationCost>(
-      staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host);
+      staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host,
+      options.classes.get());
   if (options.algorithms == CollectiveAlgorithms::nccl && device.compute_capability > 0) {
     costs.nccl =
         std::make_unique<NcclCommunicationCost>(cluster, *costs.communication, options.nccl);

@@ -128,7 +128,8 @@ bool Engine::fits(const CallSlot& here) {
     if (std::find(members.begin(), members.end(), first.peer) == members.end()) {
       return false;  // the root is not in the group
     }
-    if (!is_alone(first.peer)) {
+    // What is broadcast lies in the same place on the root and on the others.
+    if (first.kind != OpKind::broadcast && !is_alone(first.peer)) {
       ranks_differ_ = "a rank is the root of a collective";
     }
   }
@@ -193,40 +194,78 @@ Bytes whole_bytes(OpKind kind, const std::vector<const Values*>& contributions) 
   return bytes;
 }
 
+/// The parts of a call, each once, and what their ranks give to it.
+struct Inputs {
+  std::vector<uint32_t> parts;
+  std::vector<SharedValues> values;  ///< by place in `parts`
+  std::vector<uint32_t> of_member;   ///< places in `parts`
+  bool is_uneven = false;            ///< some part says what each member gets
+
+  bool are_empty() const {
+    return std::ranges::all_of(values, [](const SharedValues& each) { return each->empty(); });
+  }
+  void add(uint32_t index, const Part& part, const std::vector<RankState>& ranks) {
+    const OpLists& lists = part.op.list();
+    parts.push_back(index);
+    values.push_back(lists.reads.empty() ? std::make_shared<const Values>()
+                                         : ranks[part.rank].buffers->share(lists.reads[0]));
+    is_uneven = is_uneven || !lists.splits.empty();
+  }
+};
+
+// `shared`: a part may be that of several members.
+Inputs inputs_of(const std::vector<uint32_t>& by_member, PartPool& parts,
+                 const std::vector<RankState>& ranks, bool shared) {
+  Inputs inputs;
+  inputs.of_member.reserve(by_member.size());
+  std::vector<uint32_t> place_of_rank(shared ? ranks.size() : 0, no_index);
+  for (const uint32_t index : by_member) {
+    const Part& part = parts[index];
+    if (shared && place_of_rank[part.rank] != no_index) {
+      inputs.of_member.push_back(place_of_rank[part.rank]);
+      continue;
+    }
+    const auto place = static_cast<uint32_t>(inputs.parts.size());
+    inputs.add(index, part, ranks);
+    inputs.of_member.push_back(place);
+    if (shared) {
+      place_of_rank[part.rank] = place;
+    }
+  }
+  return inputs;
+}
+
 }  // namespace
 
 void Engine::exchange_values(const std::vector<uint32_t>& by_member,
                              const std::vector<int32_t>& members) {
-  std::vector<SharedValues> inputs;
-  Splits splits;
-  for (const uint32_t index : by_member) {
-    const Part& part = parts_[index];
-    const OpLists& lists = part.op.list();
-    inputs.push_back(lists.reads.empty() ? std::make_shared<const Values>()
-                                         : ranks[part.rank].buffers->share(lists.reads[0]));
-    splits.push_back(lists.splits);
+  const Inputs inputs = inputs_of(by_member, parts_, ranks, options_.classes != nullptr);
+  if (inputs.are_empty()) {
+    return;  // nothing is written where nothing is read
   }
   std::vector<const Values*> contributions;
-  for (const SharedValues& input : inputs) {
-    contributions.push_back(input.get());
+  contributions.reserve(by_member.size());
+  for (const uint32_t place : inputs.of_member) {
+    contributions.push_back(inputs.values[place].get());
   }
-  const bool uneven =
-      std::any_of(splits.begin(), splits.end(), [](const auto& list) { return !list.empty(); });
+  Splits splits;
+  for (size_t member = 0; inputs.is_uneven && member < by_member.size(); ++member) {
+    splits.push_back(parts_[by_member[member]].op.list().splits);
+  }
   const int32_t peer = parts_[by_member.front()].op.peer;
   const auto root = std::find(members.begin(), members.end(), peer) - members.begin();
   // Results that members share are computed once, for each way of reading and reducing the bytes.
   std::map<std::pair<DType, Reduction>, SharedValues> wholes;
-  for (size_t member = 0; member < by_member.size(); ++member) {
-    const Part& part = parts_[by_member[member]];
-    if (part.op.list().writes.empty() || static_cast<size_t>(part.member) != member) {
-      continue;  // it writes nothing, or another stands for it
+  for (const uint32_t index : inputs.parts) {
+    const Part& part = parts_[index];
+    if (part.op.list().writes.empty()) {
+      continue;
     }
     const Slice& output = part.op.list().writes[0];
     BufferTable& buffers = *ranks[part.rank].buffers;
-    const CollectiveInputs gathered{contributions, static_cast<int64_t>(member), root};
+    const CollectiveInputs gathered{contributions, part.member, root};
     if (part.op.kind == OpKind::all_to_all) {
-      buffers.store(output, collective_result(part.op, options_.average_order, gathered,
-                                              uneven ? splits : Splits()));
+      buffers.store(output, collective_result(part.op, options_.average_order, gathered, splits));
       continue;
     }
     const auto [place, fresh] = wholes.try_emplace({part.op.dtype, part.op.reduction});

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <vector>
 
 #include "sim/lasting_plan.hpp"
 
@@ -44,11 +44,16 @@ const NcclPricing& NcclCommunicationCost::pricing_of(const CollectiveCall& call)
   if (known != pricings_.end()) {
     return known->second;
   }
-  std::set<uint32_t> nodes;
+  std::vector<uint32_t> nodes;
   for (const int32_t rank : call.members) {
-    nodes.insert(network_.placement().device(rank).value /
-                 static_cast<uint32_t>(network_.devices_per_node()));
+    const uint32_t node = network_.placement().device(rank).value /
+                          static_cast<uint32_t>(network_.devices_per_node());
+    if (nodes.empty() || nodes.back() != node) {
+      nodes.push_back(node);
+    }
   }
+  std::ranges::sort(nodes);
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   NcclPricing::Setup setup;
   setup.cluster = cluster_;
   setup.members = {static_cast<int64_t>(call.members.size()), static_cast<int64_t>(nodes.size())};

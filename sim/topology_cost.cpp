@@ -54,7 +54,7 @@ PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t 
 
 TopologyCommunicationCost::TopologyCommunicationCost(const Cluster& cluster, Placement placement,
                                                      CollectiveAlgorithms algorithms,
-                                                     DeviceModel host)
+                                                     DeviceModel host, const RankClasses* classes)
     : topology_(cluster),
       placement_(std::move(placement)),
       algorithms_(algorithms),
@@ -62,14 +62,25 @@ TopologyCommunicationCost::TopologyCommunicationCost(const Cluster& cluster, Pla
       host_(std::move(host)),
       devices_per_node_(cluster.node.devices),
       drive_latency_(cluster.node.latencies.drive) {
-  for (int64_t link = 0; link < topology_.link_count(); ++link) {
+  const bool has_classes = classes != nullptr && algorithms != CollectiveAlgorithms::gloo &&
+                           placement_.devices_per_rank == 1;
+  if (has_classes) {
+    alike_ = AlikeNodes::of(placement_.devices, topology_, *classes);
+  }
+  const int64_t nodes = alike_ ? static_cast<int64_t>(alike_->size()) : topology_.nodes();
+  const int64_t links = topology_.link_count() / topology_.nodes();
+  capacities_.reserve(static_cast<size_t>((links + 2) * nodes));
+  for (int64_t link = 0; link < links * nodes; ++link) {
     capacities_.push_back(topology_.link(LinkId{static_cast<uint32_t>(link)}).bandwidth);
   }
-  const NodeModel& node = cluster.node;
+  add_drives(cluster.node, nodes);
+}
+
+void TopologyCommunicationCost::add_drives(const NodeModel& node, int64_t nodes) {
   const auto rate = [&node](BytesPerSecond own) {
     return own > BytesPerSecond{} ? own : node.disk;
   };
-  for (int64_t place = 0; place < cluster.nodes; ++place) {
+  for (int64_t place = 0; place < nodes; ++place) {
     for (const bool writes : {false, true}) {
       const BytesPerSecond capacity = rate(writes ? node.nvme.write : node.nvme.read);
       if (capacity > BytesPerSecond{}) {
@@ -141,8 +152,25 @@ const TrafficPattern& TopologyCommunicationCost::pattern(const CollectiveCall& c
                                   : patterns_.emplace(key, make_pattern(call, shape)).first->second;
 }
 
-TrafficPattern TopologyCommunicationCost::make_pattern(const CollectiveCall& call,
-                                                       Shape shape) const {
+std::optional<TrafficPattern> TopologyCommunicationCost::pattern_of_alike(
+    const CollectiveCall& call, Shape shape) {
+  const auto steps = static_cast<int64_t>(call.members.size()) - 1;
+  if (call.members.size() == placement_.devices.size()) {
+    switch (shape) {
+      case Shape::ring_once: return alike_->ring(topology_, steps);
+      case Shape::ring_twice: return alike_->ring(topology_, 2 * steps);
+      case Shape::double_tree: return alike_->double_tree(topology_);
+      default: break;
+    }
+  }
+  is_exact_ = false;
+  return std::nullopt;
+}
+
+TrafficPattern TopologyCommunicationCost::make_pattern(const CollectiveCall& call, Shape shape) {
+  if (alike_) {
+    return pattern_of_alike(call, shape).value_or(TrafficPattern());
+  }
   std::vector<DeviceNumber> devices;
   for (const int32_t rank : call.members) {
     devices.push_back(placement_.device(rank));
@@ -174,12 +202,20 @@ Time TopologyCommunicationCost::time_alone(const TransferPlan& plan) const {
   return plan.latency + slowest;
 }
 
+LinkIndex TopologyCommunicationCost::number_of(LinkId link) {
+  if (!alike_) {
+    return link.value;
+  }
+  is_exact_ = is_exact_ && alike_->is_alone(topology_.node_of(link));
+  return alike_->number_of(link);
+}
+
 TopologyCommunicationCost::Route TopologyCommunicationCost::route_of(
-    const std::vector<LinkId>& links) const {
+    const std::vector<LinkId>& links) {
   Route route;
   route.latency = topology_.latency(links);
   for (const LinkId link : links) {
-    route.links.push_back(link.value);
+    route.links.push_back(number_of(link));
   }
   return route;
 }
@@ -194,6 +230,7 @@ TransferPlan TopologyCommunicationCost::between(DeviceNumber from, DeviceNumber 
 }
 
 void TopologyCommunicationCost::add_latency(LinkIndex link, Time latency) {
+  is_exact_ = is_exact_ && !alike_;
   topology_.add_latency(LinkId{link}, latency);
   ++latencies_;
 }
@@ -205,7 +242,9 @@ TransferPlan TopologyCommunicationCost::point_to_point(int32_t source, int32_t d
 
 TransferPlan TopologyCommunicationCost::with_drive(int32_t rank, bool writes, Bytes bytes) {
   const int64_t node = placement_.device(rank).value / devices_per_node_;
-  const auto found = drives_.find({node, writes});
+  const auto place = alike_ ? static_cast<int64_t>(alike_->class_of(node)) : node;
+  is_exact_ = is_exact_ && (!alike_ || alike_->is_alone(node));
+  const auto found = drives_.find({place, writes});
   return found == drives_.end() ? TransferPlan{drive_latency_, {}, nullptr, nullptr}
                                 : TransferPlan{drive_latency_, bytes, &found->second};
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
 #include "model/cluster/topology.hpp"
+#include "sim/alike_nodes.hpp"
 #include "sim/cost.hpp"
 #include "sim/traffic_pattern.hpp"
 
@@ -52,9 +54,12 @@ enum class CollectiveAlgorithms : uint8_t {
 /// collective cross carries all of them (TransferPlan::weights).
 class TopologyCommunicationCost final : public CommunicationCost {
  public:
-  /// `cluster` is free of errors; `host` is the memory that host-side copies go through.
+  /// `cluster` is free of errors; `host` is the memory that host-side copies go through. `classes`:
+  /// of ranks of which one runs for all; then links of nodes that are alike are one link, where
+  /// that can be. Null: every link is one by itself.
   TopologyCommunicationCost(const Cluster& cluster, Placement placement,
-                            CollectiveAlgorithms algorithms, DeviceModel host);
+                            CollectiveAlgorithms algorithms, DeviceModel host,
+                            const RankClasses* classes = nullptr);
 
   TransferPlan collective(const CollectiveCall& call) override;
   TransferPlan point_to_point(int32_t source, int32_t destination, Bytes bytes) override;
@@ -63,6 +68,9 @@ class TopologyCommunicationCost final : public CommunicationCost {
   TransferPlan copy(int32_t rank, DeviceId from, DeviceId to, Bytes bytes) override;
   const std::vector<BytesPerSecond>& link_capacities() const override { return capacities_; }
   void add_latency(LinkIndex link, Time latency) override;
+  /// False once a transfer crossed some links of nodes that are alike, and not the others: then no
+  /// price is right.
+  bool is_exact() const { return is_exact_; }
 
   /// Over the links of a ring, or of double binary trees, whichever NCCL would take. At least two
   /// members; trees are for all_reduce and barrier.
@@ -92,16 +100,19 @@ class TopologyCommunicationCost final : public CommunicationCost {
   Choice ring_choice(const CollectiveCall& call) const;
   Choice gloo_choice(const CollectiveCall& call) const;
   const TrafficPattern& pattern(const CollectiveCall& call, Shape shape);
-  TrafficPattern make_pattern(const CollectiveCall& call, Shape shape) const;
+  TrafficPattern make_pattern(const CollectiveCall& call, Shape shape);
   TransferPlan plan(const CollectiveCall& call, const Choice& choice);
   Time time_alone(const TransferPlan& plan) const;
   struct Route {
     std::vector<LinkIndex> links;
     Time latency{};
   };
+  LinkIndex number_of(LinkId link);
+  void add_drives(const NodeModel& node, int64_t nodes);
+  std::optional<TrafficPattern> pattern_of_alike(const CollectiveCall& call, Shape shape);
   TransferPlan between(DeviceNumber from, DeviceNumber to, Bytes bytes);
   TransferPlan with_drive(int32_t rank, bool writes, Bytes bytes);
-  Route route_of(const std::vector<LinkId>& links) const;
+  Route route_of(const std::vector<LinkId>& links);
 
   Topology topology_;
   Placement placement_;
@@ -109,6 +120,8 @@ class TopologyCommunicationCost final : public CommunicationCost {
   DeviceModel device_;
   DeviceModel host_;
   int64_t devices_per_node_;
+  std::optional<AlikeNodes> alike_;  ///< nothing: links are numbered as in the topology
+  bool is_exact_ = true;
   std::vector<BytesPerSecond> capacities_;
   /// How often latencies have changed. What was found before is kept: plans in progress hold on to
   /// its links.
@@ -117,7 +130,8 @@ class TopologyCommunicationCost final : public CommunicationCost {
   std::map<std::tuple<uint32_t, uint64_t, Shape, int32_t>, TrafficPattern> patterns_;
   /// By change, between devices.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Route> routes_;
-  /// By node, of reading and of writing its drive: each is a link behind those of the topology.
+  /// By node, or class of them, of reading and of writing its drive: each is a link behind those of
+  /// the topology.
   std::map<std::pair<int64_t, bool>, std::vector<LinkIndex>> drives_;
   Time drive_latency_{};
   /// By change, of a device; true: to the host.

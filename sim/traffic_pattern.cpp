@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "sim/in_order_tree.hpp"
+
 namespace lockstep::sim {
 
 namespace {
@@ -71,28 +73,6 @@ Time add_round(TrafficCounter& counter, const Members& members, size_t distance)
         slowest, counter.add(members.devices[member], members.devices[(member + distance) % size]));
   }
   return slowest;
-}
-
-// In-order binary tree over positions 1..n: odd ones are leaves. Calls edge(parent, child), parents
-// first.
-template <class Edge>
-void in_order_tree(size_t first, size_t last, const Edge& edge) {
-  const auto root_of = [](size_t from, size_t to) {
-    size_t step = std::bit_floor(to);
-    while ((to & ~(step - 1)) < from) {
-      step /= 2;
-    }
-    return to & ~(step - 1);
-  };
-  const size_t root = root_of(first, last);
-  if (first < root) {
-    edge(root, root_of(first, root - 1));
-    in_order_tree(first, root - 1, edge);
-  }
-  if (root < last) {
-    edge(root, root_of(root + 1, last));
-    in_order_tree(root + 1, last, edge);
-  }
 }
 
 // One of the two trees, over the first device of each node; chains below. Gives the latency of the

@@ -5,6 +5,7 @@
 #include "cli/render/call_list.hpp"
 #include "cli/render/elastic_lines.hpp"
 #include "cli/render/json_logged.hpp"
+#include "cli/render/json_prediction.hpp"
 #include "cli/render/render.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/node_memory.hpp"
@@ -16,9 +17,6 @@ namespace {
 template <class T>
 Json optional(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
-}
-Json optional_s(const std::optional<Time>& time) {
-  return time ? Json(seconds(*time)) : Json(nullptr);
 }
 
 // A place has the same keys wherever it comes from; null: there is none.
@@ -68,44 +66,6 @@ Json ways_json(const std::vector<Way>& ways) {
     all.push_back({{"ranks", way.ranks.text()}, {"value", way.value}});
   }
   return all;
-}
-
-Json breakdown_json(const Breakdown& parts) {
-  Json json;
-  json["compute"] = seconds(parts.compute);
-  json["exposed_communication"] = seconds(parts.exposed_communication);
-  json["data"] = seconds(parts.data);
-  json["optimizer"] = seconds(parts.optimizer);
-  json["optimizer_on_host"] = seconds(parts.optimizer_on_host);
-  json["host"] = seconds(parts.host);
-  json["drive"] = seconds(parts.drive);
-  json["offload"] = seconds(parts.offload);
-  json["idle"] = seconds(parts.idle);
-  json["waiting"] = seconds(parts.waiting);
-  return json;
-}
-
-Json prediction_json(const Prediction& prediction) {
-  Json json;
-  json["step_time_s"] = optional_s(prediction.step_time);
-  json["step_time_low_s"] = optional_s(prediction.step_time_low);
-  json["step_time_high_s"] = optional_s(prediction.step_time_high);
-  json["samples_per_s"] = optional(prediction.samples_per_s);
-  json["tokens_per_s"] = optional(prediction.tokens_per_s);
-  json["mfu"] = optional(prediction.mfu);
-  json["breakdown_s"] = breakdown_json(prediction.breakdown);
-  if (prediction.bubble) {
-    json["bubble"] = *prediction.bubble;
-    json["ideal_bubble"] = optional(prediction.ideal_bubble);
-  }
-  json["steps"] = prediction.steps;
-  json["simulated_steps"] = prediction.simulated_steps;
-  json["simulated_ranks"] = prediction.simulated_ranks;
-  json["first_step_s"] = optional_s(prediction.first_step);
-  json["total_time_s"] = seconds(prediction.total_time);
-  json["total_time_low_s"] = optional_s(prediction.total_time_low);
-  json["total_time_high_s"] = optional_s(prediction.total_time_high);
-  return json;
 }
 
 Json change_json(const Advice::Change& change) {
@@ -353,6 +313,9 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   const bool predicts =
       rehearsal.why_no_prediction().empty() && rehearsal.world == World::simulated;
   json["prediction"] = !predicts ? Json(nullptr) : prediction_json(results.prediction);
+  if (results.partial) {
+    json["partial"] = partial_json(*results.partial);
+  }
   if (request.command == "run") {
     json["advice"] = advice_json(results.advice);
   }

@@ -135,6 +135,18 @@ std::string answers(const Rehearsal& rehearsal) {
   return out;
 }
 
+std::string so_far(const PartialResults& partial) {
+  const std::string planned =
+      partial.planned_steps ? fmt::format(" of {}", *partial.planned_steps) : "";
+  std::string out =
+      "\n" + line("so far", fmt::format("{}{} steps, {} of the training", partial.steps, planned,
+                                        time_text(partial.total_time.count())));
+  if (partial.step_time) {
+    out += line("step time", time_text(partial.step_time->count()) + " of these");
+  }
+  return out + line("memory", bytes_text(partial.memory_peak.count()) + " on rank 0 so far");
+}
+
 std::string part(const std::string& name, Time time, Time whole, const Style& style,
                  const std::string& beside = "") {
   constexpr double bar_width = 40;
@@ -353,12 +365,15 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += transfers(rehearsal);
     out += verbose ? render_calls(rehearsal) : "";
     out += what_would_help(rehearsal.results.advice);
-  } else if (!why_not.empty()) {
+  } else if (!why_not.empty() && !rehearsal.results.partial) {
     out += fmt::format("\n  no prediction: {}\n", why_not) +
            what_would_fit(rehearsal.results.advice,
                           rehearsal.results.ranks.empty()
                               ? Bytes{}
                               : rehearsal.results.ranks.front().memory.capacity);
+  }
+  if (rehearsal.results.partial) {
+    out += so_far(*rehearsal.results.partial);
   }
   out += render_elastic(rehearsal);
   if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {

@@ -34,6 +34,7 @@ class Topology {
   explicit Topology(const Cluster& cluster);
 
   int64_t devices() const { return devices_; }
+  int64_t nodes() const { return nodes_; }
   /// Links are numbered 0 .. link_count() - 1, node by node.
   int64_t link_count() const { return nodes_ * static_cast<int64_t>(links_.size()); }
   const Link& link(LinkId id) const;

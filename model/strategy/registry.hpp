@@ -85,13 +85,6 @@ struct StrategyEntry {
   /// one process does all, by `traits.layout`.
   std::function<TrainerMembership(const StrategyArguments& arguments, const Place& place)>
       membership{};
-  /// A number that is the same for ranks that do the same operations on the same sizes, of those
-  /// with the same place in a node; rank 0 and its node are never among them. It holds while each
-  /// rank calls the strategy as the others do, and values decide nothing. Null: any two ranks may
-  /// differ.
-  std::function<int64_t(const TrainingPlan& plan, const StrategyArguments& arguments,
-                        const Place& place)>
-      kind_of_rank{};
   /// Where ranks compute layers together: what each of them has of the network. Nothing: all of it,
   /// or arguments that `make` refuses. Null: all of it.
   std::function<std::optional<CutNetwork>(const Network& whole, const StrategyArguments& arguments,

@@ -62,6 +62,11 @@ class Strategy {
   virtual Program broadcast(Rank& rank, Slice data, int32_t root, SiteId site) = 0;
   virtual Program all_gather(Rank& rank, Slice part, Slice whole, SiteId site) = 0;
 
+  /// By rank a number that is the same for ranks that do the same operations on the same sizes, of
+  /// those with the same place in a node, while each calls the strategy as the others do and no
+  /// value decides anything; rank 0 and its node are never among them. Asked of a strategy that is
+  /// not set up. Empty: any two ranks may differ.
+  virtual std::vector<int64_t> kinds_of_ranks(int32_t /*ranks*/) { return {}; }
   /// Whether it makes a process group, also of one rank.
   virtual bool has_process_group() const { return false; }
 

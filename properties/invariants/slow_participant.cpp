@@ -22,9 +22,30 @@ struct Arrival {
   Time wait() const { return last - first; }
 };
 
+// Each call as the last of its members made it.
+void name_calls(const Journal& journal, const Communicator& communicator,
+                std::vector<Arrival>& arrivals) {
+  size_t named = 0;
+  for (auto member = communicator.calls.rbegin(); member != communicator.calls.rend(); ++member) {
+    if (static_cast<size_t>(member->count) <= named) {
+      continue;
+    }
+    const std::vector<Call> calls = calls_of(journal, member->rank, communicator.key);
+    for (; named < calls.size(); ++named) {
+      arrivals[named].call = calls[named];
+    }
+  }
+}
+
 std::vector<Arrival> arrivals_of(const Journal& journal, const Communicator& communicator) {
   std::vector<Arrival> arrivals;
   for (const MemberCalls& member : communicator.calls) {
+    if (journal.own_rank(member.rank) != member.rank) {
+      for (int64_t k = 0; k < member.count; ++k) {
+        ++arrivals.at(static_cast<size_t>(k)).members;  // it came with the first of its class
+      }
+      continue;
+    }
     const std::vector<Call> calls = calls_of(journal, member.rank, communicator.key);
     if (arrivals.size() < calls.size()) {
       arrivals.resize(calls.size());
@@ -39,9 +60,9 @@ std::vector<Arrival> arrivals_of(const Journal& journal, const Communicator& com
         arrival.last = issue;
         arrival.last_rank = member.rank;
       }
-      arrival.call = calls[k];
     }
   }
+  name_calls(journal, communicator, arrivals);
   return arrivals;
 }
 

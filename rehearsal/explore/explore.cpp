@@ -117,6 +117,7 @@ class Explorer {
     request.ranks_max = request_.ranks_max;
     request.real = request_.real;
     request.device = request_.device;
+    request.progress = request_.progress;
     request.journal_bytes_max = request_.journal_bytes_max;
     request.arithmetic = request_.arithmetic;
     request.attempt = request_.attempt;

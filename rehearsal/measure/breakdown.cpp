@@ -122,32 +122,64 @@ class Edges {
   std::vector<Edge> edges_;
 };
 
-std::vector<Repeated> repetitions_of(const Journal& journal, int32_t rank, int64_t row) {
-  if (journal.repeated.empty()) {
-    return {};
+/// What repeats the rows of lane 0. Rows between two places where periods begin or end are repeated
+/// alike.
+class RepetitionsOfRows {
+ public:
+  RepetitionsOfRows(const Journal& journal, int32_t rank) {
+    if (journal.repeated.empty()) {
+      return;
+    }
+    all_ = journal.repeated[static_cast<size_t>(rank)];
+    for (const RepeatedRows& rows : all_) {
+      borders_.push_back(rows.begin);
+      borders_.push_back(rows.end);
+    }
+    std::ranges::sort(borders_);
   }
-  const std::vector<RepeatedRows>& all = journal.repeated[static_cast<size_t>(rank)];
-  const auto has_row = [row](const RepeatedRows& rows) {
-    return rows.begin <= row && row < rows.end;
-  };
-  const std::vector<int64_t> times = times_repeated(all, has_row);
-  std::vector<Repeated> some;
-  std::vector<size_t> before;  // of those that repeat the row, by entry
-  for (size_t at = 0; at < all.size(); ++at) {
-    before.push_back(some.size());
-    if (times[at] > 0) {
-      some.push_back({all[at].period, all[at].periods, has_row(all[at]),
-                      before[static_cast<size_t>(all[at].first_inner)]});
+
+  /// Rows are asked for in ascending order.
+  std::span<const Repeated> of(int64_t row) {
+    const auto before = next_border_;
+    while (next_border_ < borders_.size() && borders_[next_border_] <= row) {
+      ++next_border_;
+    }
+    if (next_border_ != before) {
+      find(row);
+    }
+    return known_;
+  }
+
+ private:
+  // A row before all borders is not repeated.
+  void find(int64_t row) {
+    const auto has_row = [row](const RepeatedRows& rows) {
+      return rows.begin <= row && row < rows.end;
+    };
+    const std::vector<int64_t> times = times_repeated(all_, has_row);
+    known_.clear();
+    std::vector<size_t> before;  // of those that repeat the row, by entry
+    for (size_t at = 0; at < all_.size(); ++at) {
+      before.push_back(known_.size());
+      if (times[at] > 0) {
+        known_.push_back({all_[at].period, all_[at].periods, has_row(all_[at]),
+                          before[static_cast<size_t>(all_[at].first_inner)]});
+      }
     }
   }
-  return some;
-}
+
+  std::span<const RepeatedRows> all_;
+  std::vector<int64_t> borders_;
+  size_t next_border_ = 0;
+  std::vector<Repeated> known_;
+};
 
 std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Time end) {
   Edges edges(begin, end);
   for (int32_t number = 0; number < journal.lanes(rank); ++number) {
     const LaneJournal& lane = journal.lane(rank, number);
     int64_t index = 0;
+    RepetitionsOfRows repetitions(journal, rank);
     lane.for_each([&](const Row& row) {
       const std::optional<Activity> activity = activity_of(row);
       const int64_t at = index++;
@@ -158,8 +190,8 @@ std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Tim
       if (done.outcome != Outcome::ok || done.issue >= end) {
         return;
       }
-      const std::vector<Repeated> repeated =
-          number == 0 ? repetitions_of(journal, rank, at) : std::vector<Repeated>();
+      const std::span<const Repeated> repeated =
+          number == 0 ? repetitions.of(at) : std::span<const Repeated>();
       edges.add(*activity, done.start, done.finish, repeated);
       if (*activity == communication) {
         edges.add(waiting, done.issue, done.start, repeated);

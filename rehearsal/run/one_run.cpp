@@ -11,7 +11,9 @@
 #include "rehearsal/run/faults.hpp"
 #include "rehearsal/run/kernels.hpp"
 #include "rehearsal/run/process_run.hpp"
+#include "rehearsal/run/run_basis.hpp"
 #include "rehearsal/run/scenario_places.hpp"
+#include "rehearsal/run/steps_of_run.hpp"
 #include "sim/simulation.hpp"
 #ifdef LOCKSTEP_HAS_GLOO
 #include "backend/gloo/world.hpp"
@@ -60,35 +62,6 @@ SourcePlace place_of_machine(const Scenario& scenario) {
   return scenario.trainer ? scenario.trainer->place : SourcePlace{scenario.file, 0, 0};
 }
 
-std::vector<std::string> basis_of(const Machine& machine, const sim::Costs& costs) {
-  if (machine.is_flat) {
-    return {"network: bandwidth and latency from the scenario, the same for every pair",
-            "compute: times from the scenario; flops and bytes by the cpu preset, "
-            "UNCALIBRATED",
-            machine.algorithms == sim::CollectiveAlgorithms::tree
-                ? "collectives: double binary trees for all_reduce, else rings"
-                : "collectives: rings, by latency and bandwidth alone"};
-  }
-  std::vector<std::string> basis = machine.assumptions;
-  basis.insert(basis.end(), costs.basis.begin(), costs.basis.end());
-  return basis;
-}
-
-// Describes the measurements, and what they lack.
-void tell_calibration(OneRun& run, const NamedCalibration& named, const sim::Costs& costs) {
-  CalibrationUse use{named.file, named.calibration->origin, costs.ranks_on_node, {}};
-  for (const auto& lacking :
-       {costs.measured_compute->not_measured(), costs.measured_communication->not_measured()}) {
-    use.not_measured.insert(use.not_measured.end(), lacking.begin(), lacking.end());
-  }
-  run.basis.insert(run.basis.begin(), "calibrated on " + text_of(use));
-  if (!use.not_measured.empty()) {
-    run.basis.push_back(
-        fmt::format("not measured, and outside the range: {}", fmt::join(use.not_measured, ", ")));
-  }
-  run.calibration = std::move(use);
-}
-
 sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, const FaultPlan& faults,
                               const Calibration* calibration) {
   sim::CostOptions options;
@@ -122,14 +95,26 @@ bool may_leave_out(const sim::SimulationOptions& simulation, const OneRun& run,
          options.replay == nullptr && request.replay == nullptr;
 }
 
+// Also reports how far the run is, each time that it is asked.
+std::function<bool()> stop_asked(const OneRun& run, const RunRequest& request) {
+  return [deadline = request.deadline, store = run.store,
+          steps = StepsOfRun(run, request.progress)]() mutable {
+    steps.tell();
+    return !store->failure().empty() ||
+           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
+  };
+}
+
+// `folds_links`: links of nodes that are alike may be one; false afterwards: they may not.
 void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
-              const FaultPlan& faults, const ProgramOfRank& program) {
+              const FaultPlan& faults, const ProgramOfRank& program, bool& folds_links) {
   const NamedCalibration named = calibration_of(scenario, run.machine);
   add_problems(run, named.problems);
   if (!named.problems.empty()) {
     return;
   }
-  const sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
+  sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
+  options.classes = folds_links ? run.preparation.options.classes : nullptr;
   const std::optional<sim::KernelMachine> kernels =
       named.calibration || run.machine.is_flat
           ? std::nullopt
@@ -161,10 +146,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
   simulation.link_faults = slow_links(scenario, *costs.communication, run.machine.cluster);
   simulation.leaves_out_periods = may_leave_out(simulation, run, request, faults);
   run.preparation.options.device_memory = costs.device_memory;
-  simulation.stop_asked = [deadline = request.deadline, store = run.store] {
-    return !store->failure().empty() ||
-           (deadline != nullptr && (deadline->passed() || deadline->values()->exceeded()));
-  };
+  simulation.stop_asked = stop_asked(run, request);
   try {
     run.result = sim::simulate(run.preparation.options, simulation, program);
     if (costs.slowed != nullptr) {
@@ -173,6 +155,7 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     if (named.calibration) {
       tell_calibration(run, named, costs);
     }
+    folds_links = costs.communication->is_exact();
     run.ran = true;
   } catch (const sim::WorldGivenUp&) {
     run.undecided = request.deadline->reason();
@@ -322,7 +305,7 @@ bool refuse_overflow(OneRun& run, const Scenario& scenario) {
   return true;
 }
 
-OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request) {
+OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, bool& folds_links) {
   OneRun run;
   run.world = request.world;
   run.attempt = request.attempt;
@@ -357,7 +340,7 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request) {
   const ProgramOfRank program =
       explored(run.preparation.program, exploration, views, request.schedule);
   if (request.world == World::simulated) {
-    simulate(run, scenario, request, faults, program);
+    simulate(run, scenario, request, faults, program, folds_links);
   } else {
     run_for_real(run, scenario, request, program);
   }
@@ -388,13 +371,17 @@ bool needs_all_ranks(const OneRun& run) {
 }  // namespace
 
 OneRun run_once(const Scenario& scenario, const RunRequest& request) {
-  OneRun run = run_as_prepared(scenario, request);
+  bool folds_links = true;
+  OneRun run = run_as_prepared(scenario, request, folds_links);
+  if (!folds_links) {
+    run = run_as_prepared(scenario, request, folds_links);
+  }
   if (!needs_all_ranks(run)) {
     return run;
   }
   RunRequest of_all = request;
   of_all.runs_classes = false;
-  return run_as_prepared(scenario, of_all);
+  return run_as_prepared(scenario, of_all, folds_links);
 }
 
 }  // namespace lockstep::cli

@@ -19,6 +19,8 @@
 
 namespace lockstep::cli {
 
+class Progress;
+
 /// How a scenario is to be run once.
 struct RunRequest {
   World world = World::simulated;
@@ -45,6 +47,7 @@ struct RunRequest {
   Arithmetic arithmetic = Arithmetic::always;                       ///< simulated
   int64_t journal_bytes_max = JournalOptions().resident_bytes_max;  ///< in memory; the rest spills
   sim::RangeEnd end = sim::RangeEnd::nominal;  ///< simulated, with a calibration: of its range
+  Progress* progress = nullptr;  ///< simulated: gets the steps of rank 0; outlives the run
 };
 
 /// One run of one scenario, with what it stood on.

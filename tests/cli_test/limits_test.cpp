@@ -23,6 +23,14 @@ std::string one_long_statement() {
   return bare(1, "    - let: {x: 1}\n    - let: {y: sum(" + nested + ")}\n");
 }
 
+// Every step is simulated, so that there is time to stop it.
+std::string long_training() {
+  return "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\nmodel: {preset: mlp}\n"
+         "data: {train: {samples: 40_000_000, batch_size: 4}}\n"
+         "trainer: {accelerator: gpu, devices: 2, strategy: ddp, max_steps: 5_000_000}\n"
+         "verify: {all_steps: true, numerics: false}\n";
+}
+
 // Seconds that `command` took.
 double timed(const std::string& command, Ended& ended) {
   const auto begin = std::chrono::steady_clock::now();
@@ -99,6 +107,28 @@ TEST_CASE("an interruption shows what is known and exits 130") {
     CHECK(ended.output.find("1 ok") != std::string::npos);
     CHECK(seconds < 15);
   }
+}
+
+TEST_CASE("a training that is stopped reports its first steps, as partial") {
+  const Folder folder;
+  const std::string file = folder.write("long.yaml", long_training());
+  const std::string run = std::string(LOCKSTEP_PROGRAM) + " run " + file;
+  Ended limited;
+  timed(run + " --time-limit 2", limited);
+  INFO(limited.output);
+  CHECK(limited.code == 4);
+  CHECK(limited.output.find(" of 5000000 steps, ") != std::string::npos);
+  CHECK(limited.output.find("undecided: the time limit was reached") != std::string::npos);
+  CHECK(limited.output.find("samples/s") == std::string::npos);
+  CHECK(limited.output.find("hangs") == std::string::npos);  // it was stopped
+  Ended interrupted;
+  timed("timeout --preserve-status -s INT 2 " + run + " --format json", interrupted);
+  INFO(interrupted.output);
+  CHECK(interrupted.code == 130);
+  CHECK(interrupted.output.find("\"planned_steps\": 5000000") != std::string::npos);
+  CHECK(interrupted.output.find("the command was interrupted") != std::string::npos);
+  const Ended shown = run_program("run " + file + " --time-limit 2 --progress", "2>&1 >/dev/null");
+  CHECK(shown.output.find(" of 5000000") != std::string::npos);
 }
 
 TEST_CASE("more settings than anyone writes by hand are refused at once") {

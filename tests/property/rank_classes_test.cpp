@@ -62,8 +62,81 @@ std::vector<std::string> hooks() {
   };
 }
 
+/// A way to train, with the versions and the optimizer that it needs.
+struct WayToTrain {
+  std::string strategy;
+  std::string lightning = "2.6";
+  std::string optimizer = "Adam: {lr: 0.01}";
+};
+
+std::string wrapped() {
+  return one_of({"", ", auto_wrap_policy: [Linear]", ", auto_wrap_policy: [Linear]"});
+}
+
+WayToTrain fsdp() {
+  return {
+      fmt::format("{{FSDPStrategy: {{sharding_strategy: {}, use_orig_params: {}, cpu_offload: {}, "
+                  "state_dict_type: {}, sync_module_states: {}{}}}}}",
+                  one_of({"FULL_SHARD", "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"}),
+                  one_of({"true", "true", "true", "false"}), one_of({"false", "false", "true"}),
+                  one_of({"full", "sharded"}), one_of({"false", "true"}), wrapped())};
+}
+
+WayToTrain fsdp2(int ranks) {
+  return {fmt::format(
+      "{{ModelParallelStrategy: {{data_parallel_size: {}, tensor_parallel_size: 1, "
+      "save_distributed_checkpoint: {}, fully_shard: {{modules: [Linear]{}}}}}}}",
+      ranks, one_of({"false", "true"}),
+      one_of({"", "", ", offload_policy: CPUOffloadPolicy", ", reshard_after_forward: false"}))};
+}
+
+WayToTrain deepspeed() {
+  const std::string offload = one_of({"", "", ", offload_optimizer: {device: cpu}"});
+  return {fmt::format(
+      "{{DeepSpeedStrategy: {{config: {{zero_optimization: {{stage: {}, reduce_bucket_size: {}, "
+      "stage3_prefetch_bucket_size: {}, stage3_param_persistence_threshold: {}{}}}}}}}}}",
+      one_of({"0", "1", "2", "3", "3", "3"}), one_of({"40", "200", "100000"}), one_of({"0", "90"}),
+      one_of({"0", "12", "100000"}), offload)};
+}
+
+WayToTrain zero_redundancy() {
+  return {one_of({"ddp", "ddp_find_unused_parameters_true"}), "2.6",
+          fmt::format("ZeroRedundancyOptimizer: {{optimizer_class: Adam, lr: 0.01, "
+                      "parameters_as_bucket_view: {}}}",
+                      one_of({"false", "true"}))};
+}
+
+WayToTrain fairscale() {
+  return {
+      one_of({"ddp_sharded", "{DDPShardedStrategy: {reduce_buffer_size: 0}}", "ddp_fully_sharded",
+              "{DDPFullyShardedStrategy: {auto_wrap_policy: [Linear], bucket_cap_mb: 0}}"}),
+      "1.9"};
+}
+
+constexpr int first_of_replicas = 7;
+
+WayToTrain way_to_train(int kind, int ranks) {
+  switch (kind) {
+    case 0:
+    case 1: return fsdp();
+    case 2: return fsdp2(ranks);
+    case 3:
+    case 4: return deepspeed();
+    case 5: return zero_redundancy();
+    case 6: return fairscale();
+    default:
+      return {one_of({"ddp", "ddp", "ddp_find_unused_parameters_true",
+                      "{DDPStrategy: {static_graph: true}}",
+                      "{DDPStrategy: {gradient_as_bucket_view: true, bucket_cap_mb: 1}}",
+                      "{DDPStrategy: {ddp_comm_hook: fp16_compress_hook}}", "ddp"})};
+  }
+}
+
 WideCase wide_training() {
-  const int nodes = *rc::gen::element(2, 3, 4, 5, 6);
+  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 12));
+  // Of ranks that divide the weights few are alike, unless there are many.
+  const int nodes = kind < first_of_replicas ? *rc::gen::element(3, 6, 12, 20, 24)
+                                             : *rc::gen::element(2, 3, 4, 5, 6);
   const int devices = *rc::gen::element(1, 1, 2, 3);
   const int ranks = nodes * devices;
   const int batch = *rc::gen::inRange(1, 4);
@@ -77,10 +150,9 @@ WideCase wide_training() {
   trainer += one_of({"", "", ", enable_checkpointing: false",
                      ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 3}}]"});
   trainer += one_of({"", "", ", num_sanity_val_steps: 0"});
-  const std::string strategy = one_of(
-      {"ddp", "ddp", "ddp_find_unused_parameters_true", "{DDPStrategy: {static_graph: true}}",
-       "{DDPStrategy: {gradient_as_bucket_view: true, bucket_cap_mb: 1}}",
-       "{DDPStrategy: {ddp_comm_hook: fp16_compress_hook}}", "ddp", "ddp", "fsdp"});
+  const WayToTrain way = way_to_train(kind, ranks);
+  // Some cut into equal parts by any of these numbers of ranks, some not.
+  const int hidden = *rc::gen::element(9, 12, 64, 96, 720);
   const std::string validation =
       *rc::gen::element(true, false)
           ? fmt::format(", val: {{samples: {}, batch_size: 2}}", *rc::gen::inRange(1, 40))
@@ -88,14 +160,18 @@ WideCase wide_training() {
   const std::string program = one_of(hooks());
   return {fmt::format(
       "version: 1\n"
+      "versions: {{lightning: \"{}\"}}\n"
       "cluster: {{preset: dgx-a100, nodes: {}}}\n"
-      "model: {{input: [6], layers: [{{Linear: [6, 9]}}, {}, {{Linear: [9, 3]}}], loss: MSELoss}}\n"
+      "optimizer: {{{}}}\n"
+      "model: {{input: [6], layers: [{{Linear: [6, {}]}}, {}, {{Linear: [{}, 3]}}], loss: "
+      "MSELoss}}\n"
       "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
       "trainer: {{accelerator: gpu, devices: {}, num_nodes: {}, strategy: {}, max_epochs: {}{}}}\n"
       "{}",
-      nodes, one_of({"ReLU", "{BatchNorm1d: 9}"}), std::max(samples, 1),
+      way.lightning, nodes, way.optimizer, hidden,
+      one_of({"ReLU", fmt::format("{{BatchNorm1d: {}}}", hidden)}), hidden, std::max(samples, 1),
       own_size.empty() ? fmt::to_string(batch) : own_size, loader, validation, devices, nodes,
-      strategy, *rc::gen::inRange(1, 4), trainer,
+      way.strategy, *rc::gen::inRange(1, 4), trainer,
       program.empty() ? "" : "program: " + program + "\n")};
 }
 
@@ -236,8 +312,9 @@ TEST_CASE("a rank that runs for others does what they would have done") {
     }
     distribution.count_case();
     RC_ASSERT(of_all.preparation.options.classes == nullptr);
-    distribution.count(run.preparation.options.classes == nullptr ? "each runs"
-                                                                  : "some run for others");
+    const bool is_folded = run.preparation.options.classes != nullptr;
+    distribution.count(is_folded ? "some run for others" : "each runs");
+    distribution.count(fmt::format("{}{}", run.preparation.strategy, is_folded ? " folded" : ""));
     expect_same(run, of_all);
     expect_same(cli::measure(run), cli::measure(of_all));
     RC_ASSERT(texts_of(cli::findings_of(run, cli::World::simulated)) ==

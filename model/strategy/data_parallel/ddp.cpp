@@ -6,6 +6,7 @@
 #include "model/strategy/data_parallel/ddp_construction.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/hooks/hook_sites.hpp"
+#include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 
 namespace lockstep {
@@ -240,6 +241,19 @@ Task<Bytes> DistributedDataParallel::save_checkpoint(Rank& rank, CheckpointReque
   co_return co_await Strategy::save_checkpoint(rank, request, site);
 }
 
+std::vector<int64_t> DistributedDataParallel::kinds_of_ranks(int32_t ranks) {
+  if (options_.join) {
+    return {};  // ranks tell each other their numbers
+  }
+  ShardKinds kinds(ranks);
+  for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
+    if (plan().optimizers[optimizer].sharding != OptimizerPlan::Sharding::none) {
+      kinds.set_apart(ZeroRedundancyUpdate(replica_, optimizer, ranks).owners());
+    }
+  }
+  return kinds.kinds();
+}
+
 std::vector<KnownDifference> DistributedDataParallel::known_differences() {
   std::vector<KnownDifference> known = differences_of(options_.hook);
   if (averager_) {
@@ -322,12 +336,6 @@ StrategyEntry distributed_data_parallel() {
   entry.class_name = "DDPStrategy";
   entry.traits.wraps_in_ddp = true;
   entry.traits.holds_whole_state = true;
-  entry.kind_of_rank = [](const TrainingPlan& plan, const StrategyArguments&, const Place& place) {
-    const bool is_whole = std::ranges::all_of(plan.optimizers, [](const OptimizerPlan& optimizer) {
-      return optimizer.sharding == OptimizerPlan::Sharding::none;
-    });
-    return is_whole ? 0 : int64_t{place.rank.value};
-  };
   entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
   for (const std::string_view step : ddp_sites::every_step) {
     entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});

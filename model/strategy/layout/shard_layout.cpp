@@ -68,6 +68,28 @@ int64_t ShardLayout::tensor_elements() const {
   return sum;
 }
 
+ShardLayout::Ranks ShardLayout::ranks_with(size_t tensor) const {
+  const Tensor& held = tensors_[tensor];
+  if (held.elements == 0) {
+    return {};
+  }
+  const int64_t part = is_flat_ ? shard_elements_ : held.part_elements;
+  const int64_t begin = is_flat_ ? held.offset : 0;
+  return {static_cast<int32_t>(begin / part),
+          static_cast<int32_t>(quotient_up(begin + held.elements, part))};
+}
+
+int64_t ShardLayout::most_pieces() const {
+  std::vector<int64_t> pieces(static_cast<size_t>(ranks_), 0);
+  for (size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
+    const Ranks ranks = ranks_with(tensor);
+    for (int32_t rank = ranks.first; rank < ranks.end; ++rank) {
+      ++pieces[static_cast<size_t>(rank)];
+    }
+  }
+  return *std::max_element(pieces.begin(), pieces.end());
+}
+
 std::vector<ShardPiece> ShardLayout::pieces_of(int32_t rank) const {
   std::vector<ShardPiece> pieces;
   for (size_t index = 0; index < tensors_.size(); ++index) {

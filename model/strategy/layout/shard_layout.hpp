@@ -48,6 +48,14 @@ class ShardLayout {
   bool is_flat() const { return is_flat_; }
   /// Flat: where a tensor begins among the gathered elements.
   int64_t offset_of(size_t tensor) const { return tensors_[tensor].offset; }
+  /// The ranks that hold some of a tensor.
+  struct Ranks {
+    int32_t first = 0;
+    int32_t end = 0;
+  };
+  Ranks ranks_with(size_t tensor) const;
+  /// The largest number of pieces that a rank holds.
+  int64_t most_pieces() const;
   /// What a rank holds, in the order of its shard.
   std::vector<ShardPiece> pieces_of(int32_t rank) const;
 

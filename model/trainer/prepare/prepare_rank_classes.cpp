@@ -1,10 +1,10 @@
 // Which ranks do the same, as far as the scenario says: a simulation runs one of each such class.
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -60,6 +60,23 @@ class Differences {
       add(*expression);
     }
   }
+  /// Adds the rank that a call names: it may need what the others do not.
+  void add_root(const Given<Expression>& rank) {
+    if (!rank) {
+      return;
+    }
+    PlaceNames names((Place()));
+    try {
+      const Value root = rank->value.is_constant() ? evaluate(rank->value, names) : Value();
+      known_ = known_ && root.kind() == Value::Kind::integer;
+      if (known_) {
+        roots_.insert(root.integer());
+      }
+    } catch (const EvaluationError&) {
+      known_ = false;
+    }
+  }
+  const std::set<int64_t>& roots() const { return roots_; }
 
  private:
   static bool depends_on_place_alone(const Expression& expression) {
@@ -71,6 +88,7 @@ class Differences {
 
   bool known_ = true;
   std::vector<Expression> expressions_;
+  std::set<int64_t> roots_;
 };
 
 /// The different values of an expression, numbered. Texts are shortened: they find, and do not
@@ -96,7 +114,6 @@ class DistinctValues {
 /// What makes ranks of different classes; of the same class it is the same.
 using Signature = std::vector<uint32_t>;
 
-using KindOfRank = std::function<int64_t(const Place&)>;
 /// A number for each different thing, from 0 on in the order of their first appearance.
 template <class T>
 using Numbers = std::map<T, uint32_t>;
@@ -109,30 +126,36 @@ uint32_t number_of(T thing, Numbers<T>& known) {
 /// What a rank is by itself; null where that cannot be said.
 class RankKinds {
  public:
-  RankKinds(const RunOptions& options, const std::vector<Expression>& expressions,
-            const KindOfRank& kind)
-      : options_(options), expressions_(expressions), kind_(kind), values_(expressions.size()) {}
+  RankKinds(const RunOptions& options, const Differences& differences,
+            const std::vector<int64_t>& kinds)
+      : options_(options),
+        differences_(differences),
+        kinds_(kinds),
+        values_(differences.expressions().size()) {}
 
   std::optional<uint32_t> of(int32_t rank) {
     const Place place = place_of(options_, rank);
     PlaceNames names(place);
     Signature signature;
     try {
-      for (size_t index = 0; index < expressions_.size(); ++index) {
-        signature.push_back(values_[index].number_of(evaluate(expressions_[index], names)));
+      for (size_t index = 0; index < values_.size(); ++index) {
+        const Expression& expression = differences_.expressions()[index];
+        signature.push_back(values_[index].number_of(evaluate(expression, names)));
       }
     } catch (const EvaluationError&) {
       return std::nullopt;  // the run says so, with the rank
     }
-    return number_of(What(rank == 0, kind_ ? kind_(place) : 0, std::move(signature)), known_);
+    const int64_t kind = kinds_.empty() ? 0 : kinds_[static_cast<size_t>(rank)];
+    const bool is_alone = rank == 0 || differences_.roots().contains(rank);
+    return number_of(What(is_alone ? rank : -1, kind, std::move(signature)), known_);
   }
 
  private:
-  using What = std::tuple<bool, int64_t, Signature>;
+  using What = std::tuple<int32_t, int64_t, Signature>;
 
   const RunOptions& options_;
-  const std::vector<Expression>& expressions_;
-  const KindOfRank& kind_;
+  const Differences& differences_;
+  const std::vector<int64_t>& kinds_;
   std::vector<DistinctValues> values_;  ///< by expression
   Numbers<What> known_;
 };
@@ -145,16 +168,16 @@ std::shared_ptr<const RankClasses> classes_of(std::vector<uint32_t> class_of_ran
 // Ranks of a node share its links and its host: they are as those of another node where all of both
 // nodes are. Rank 0 makes its node one of its own.
 std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
-                                                   const std::vector<Expression>& expressions,
-                                                   const KindOfRank& kind) {
-  RankKinds kinds(options, expressions, kind);
+                                                   const Differences& differences,
+                                                   const std::vector<int64_t>& kinds) {
+  RankKinds numbers(options, differences, kinds);
   Numbers<std::vector<uint32_t>> nodes;
   std::vector<uint32_t> class_of_rank;
   class_of_rank.reserve(static_cast<size_t>(options.world_size));
   for (int32_t first = 0; first < options.world_size; first += options.ranks_per_node) {
     std::vector<uint32_t> node;
     for (int32_t rank = first; rank < first + options.ranks_per_node; ++rank) {
-      const std::optional<uint32_t> own = kinds.of(rank);
+      const std::optional<uint32_t> own = numbers.of(rank);
       if (!own) {
         return nullptr;
       }
@@ -171,9 +194,9 @@ std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
 
 // On a network that is the same for every pair, ranks share nothing.
 std::shared_ptr<const RankClasses> classes_by_rank(const RunOptions& options,
-                                                   const std::vector<Expression>& expressions) {
-  const KindOfRank none;
-  RankKinds kinds(options, expressions, none);
+                                                   const Differences& differences) {
+  const std::vector<int64_t> none;
+  RankKinds kinds(options, differences, none);
   std::vector<uint32_t> class_of_rank;
   class_of_rank.reserve(static_cast<size_t>(options.world_size));
   for (int32_t rank = 0; rank < options.world_size; ++rank) {
@@ -190,6 +213,8 @@ void add_program(const ProgramSpec& program, Differences& differences) {
   for_each_statement(program, [&](const Statement& statement) {
     for_each_expression(statement,
                         [&](const Expression& expression) { differences.add(expression); });
+    differences.add_root(statement.communication.src);
+    differences.add_root(statement.communication.dst);
   });
 }
 
@@ -212,6 +237,18 @@ bool takes_parts_of_one_size(const LoaderSettings& loader) {
   return loader.batches || (loader.sampler != SamplerKind::unrepeated);
 }
 
+// Every rank is a replica of its own, with samples of its own.
+bool all_train_apart(const StrategyEntry& entry, const TrainingProgram& program,
+                     const RunOptions& options) {
+  if (!entry.membership) {
+    return true;
+  }
+  Place place;
+  place.world_size = options.world_size;
+  place.local_world_size = options.ranks_per_node;
+  return program.membership(place).data_parallel_size == options.world_size;
+}
+
 }  // namespace
 
 std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparation,
@@ -221,7 +258,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   const RunOptions& options = preparation.options;
   const int32_t per_node = options.ranks_per_node;
   const bool has_nodes = per_node > 0 && options.world_size % per_node == 0;
-  if (!may_have_classes(preparation, world) || !entry.kind_of_rank || entry.membership ||
+  if (!may_have_classes(preparation, world) || !all_train_apart(entry, program, options) ||
       !has_nodes || options.world_size / per_node < 3 || program.store || program.saved) {
     return nullptr;
   }
@@ -245,9 +282,9 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   if (!differences.known()) {
     return nullptr;
   }
-  return classes_by_node(options, differences.expressions(), [&](const Place& place) {
-    return entry.kind_of_rank(program.plan, program.strategy_arguments, place);
-  });
+  const std::vector<int64_t> kinds =
+      entry.make(program.plan, program.strategy_arguments)->kinds_of_ranks(options.world_size);
+  return kinds.empty() ? nullptr : classes_by_node(options, differences, kinds);
 }
 
 std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& preparation,
@@ -260,7 +297,7 @@ std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& prep
   if (!may_have_classes(preparation, world) || has_nodes || is_decided || !differences.known()) {
     return nullptr;
   }
-  return classes_by_rank(preparation.options, differences.expressions());
+  return classes_by_rank(preparation.options, differences);
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 
@@ -38,6 +39,34 @@ Program DeepSpeedSharded::setup(Rank& rank, Stage stage) {
   }
 }
 
+ShardLayout DeepSpeedSharded::layout_of_parts(const std::vector<size_t>& parameters,
+                                              int32_t ranks) const {
+  std::vector<ShardLayout::Rows> rows;
+  for (const size_t index : parameters) {
+    const ParameterPlace place = replica_.parameters()[index].place;
+    rows.push_back({replica_.network().parameter(place).elements(), 1});
+  }
+  return ShardLayout::by_rows(rows, ranks);
+}
+
+// Parts are padded wherever they travel or lie, but for the copies that are updated.
+std::vector<int64_t> DeepSpeedSharded::kinds_of_ranks(int32_t ranks) {
+  if (plan().numerics || options_.second_partition_ranks > 1) {
+    return {};  // groups within a node
+  }
+  std::vector<size_t> trainable;
+  std::vector<int64_t> each_by_itself;
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    if (replica_.parameters()[index].trainable) {
+      trainable.push_back(index);
+      each_by_itself.push_back(static_cast<int64_t>(index));
+    }
+  }
+  ShardKinds kinds(ranks);
+  kinds.divide(layout_of_parts(trainable, ranks), each_by_itself);
+  return kinds.kinds();
+}
+
 Program DeepSpeedSharded::allocate(Rank& rank) {
   replica_.allocate_without_parameters(rank);
   partitions_.emplace(replica_, rank.world_size(),
@@ -68,11 +97,8 @@ Program DeepSpeedSharded::allocate(Rank& rank) {
                                                     : std::vector<size_t>());
   }
   fetcher_.emplace(options_, *partitions_, std::move(parameters_of_modules));
-  std::vector<ShardLayout::Rows> rows;
-  for (const size_t index : partitions_->trainable()) {
-    rows.push_back({partitions_->elements_of(index), 1});
-  }
-  master_.emplace(replica_, partitions_->trainable(), ShardLayout::by_rows(rows, rank.world_size()),
+  master_.emplace(replica_, partitions_->trainable(),
+                  layout_of_parts(partitions_->trainable(), rank.world_size()),
                   options_.offloads_optimizer ? host_device : DeviceId{0}, true);
   if (options_.drive.optimizer) {
     master_->use_drive(options_.drive, partitions_->sub_groups());

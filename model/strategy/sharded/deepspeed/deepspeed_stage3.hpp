@@ -33,8 +33,10 @@ class DeepSpeedSharded final : public DistributedStrategy {
   bool accumulates_without_exchange() const override { return true; }
   std::string no_sync_refusal() const override;
   std::vector<KnownDifference> known_differences() override;
+  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
 
  private:
+  ShardLayout layout_of_parts(const std::vector<size_t>& parameters, int32_t ranks) const;
   Program allocate(Rank& rank);
   void enter(Rank& rank, size_t layer);
   void run_again(Rank& rank, size_t layer);

@@ -4,7 +4,7 @@
 
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/exchange/object_exchange.hpp"
-#include "model/strategy/layout/parameter_owners.hpp"
+#include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fairscale/fairscale_sites.hpp"
@@ -23,13 +23,24 @@ ShardedDataParallel::ShardedDataParallel(const TrainingPlan& plan,
 
 // Construction
 
-// 1. Every parameter gets an owner; the trainable ones of an owner lie one behind the other.
-void ShardedDataParallel::allocate(Rank& rank) {
-  const Network& network = replica().network();
+std::vector<OwnedSize> ShardedDataParallel::owned_sizes() {
   std::vector<OwnedSize> sizes;
   for (const Replica::Parameter& parameter : replica().parameters()) {
-    sizes.push_back({network.parameter(parameter.place).elements(), parameter.trainable});
+    sizes.push_back(
+        {replica().network().parameter(parameter.place).elements(), parameter.trainable});
   }
+  return sizes;
+}
+
+std::vector<int64_t> ShardedDataParallel::kinds_of_ranks(int32_t ranks) {
+  ShardKinds kinds(ranks);
+  kinds.set_apart(owners_in_order(owned_sizes(), ranks));
+  return kinds.kinds();
+}
+
+// 1. Every parameter gets an owner; the trainable ones of an owner lie one behind the other.
+void ShardedDataParallel::allocate(Rank& rank) {
+  const std::vector<OwnedSize> sizes = owned_sizes();
   owners_ = owners_in_order(sizes, rank.world_size());
   std::vector<int64_t> elements(static_cast<size_t>(rank.world_size()), 0);
   for (size_t index = 0; index < sizes.size(); ++index) {

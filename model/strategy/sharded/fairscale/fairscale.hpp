@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/strategy/data_parallel/replicated.hpp"
+#include "model/strategy/layout/parameter_owners.hpp"
 #include "model/strategy/sharded/fairscale/owner_reduction.hpp"
 
 namespace lockstep {
@@ -37,6 +38,7 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program teardown(Rank& rank) override;
   std::vector<KnownDifference> known_differences() override;
+  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
 
   const std::vector<int32_t>& owners() const { return owners_; }
@@ -46,6 +48,7 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   Program before_forward(Rank& rank, const StepOptions& options) override;
 
  private:
+  std::vector<OwnedSize> owned_sizes();
   void allocate(Rank& rank);
   Program send_states(Rank& rank);
   Program send_parameters(Rank& rank);

@@ -47,13 +47,7 @@ Program FairScaleFullySharded::setup(Rank& rank, Stage stage) {
     const DType gathered = computing_plan().parameter_dtype;
     make_units(rank, options_.wrap,
                {stored, gathered, options_.fp32_reduce_scatter ? stored : gathered}, rank.id(),
-               [this](const std::vector<size_t>& parameters) {
-                 std::vector<int64_t> sizes;
-                 for (const size_t index : parameters) {
-                   sizes.push_back(elements_of(index));
-                 }
-                 return ShardLayout::flat(sizes, shard_ranks_);
-               });
+               [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
     make_bucket(rank);
   }
   if (stage == Stage::fit) {
@@ -61,6 +55,25 @@ Program FairScaleFullySharded::setup(Rank& rank, Stage stage) {
       unit.state.forget_optimizer(rank);
     }
   }
+}
+
+ShardLayout FairScaleFullySharded::layout_of(const std::vector<size_t>& parameters) const {
+  std::vector<int64_t> sizes;
+  for (const size_t index : parameters) {
+    sizes.push_back(elements_of(index));
+  }
+  return ShardLayout::flat(sizes, shard_ranks_);
+}
+
+std::vector<int64_t> FairScaleFullySharded::kinds_of_ranks(int32_t ranks) {
+  if (plan().numerics) {
+    return {};
+  }
+  shard_ranks_ = ranks;
+  ShardKinds kinds(ranks);
+  divide_by_pieces(kinds, options_.wrap,
+                   [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
+  return kinds.kinds();
 }
 
 // Lightning makes a group of all ranks for the wrapper, which makes another one for its reductions.

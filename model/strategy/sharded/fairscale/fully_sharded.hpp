@@ -36,11 +36,13 @@ class FairScaleFullySharded final : public UnitSharding {
   std::string_view name() const override { return "ddp_fully_sharded"; }
   Program setup(Rank& rank, Stage stage) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
   /// It gathers the whole parameters for it.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank); }
   bool accumulates_without_exchange() const override { return !options_.wrapped_by_model; }
 
  private:
+  ShardLayout layout_of(const std::vector<size_t>& parameters) const;
   Program make_own_groups(Rank& rank);
   Program gather_weights(Rank& rank);
   void make_bucket(Rank& rank);

@@ -91,6 +91,29 @@ ShardLayout FullyShardedDataParallel::layout_of(const std::vector<size_t>& param
                            is_cut ? 1 : ranks);
 }
 
+// Parts of a checkpoint are rows of the parameters, however the shards cut them.
+std::vector<int64_t> FullyShardedDataParallel::kinds_of_ranks(int32_t ranks) {
+  if (plan().numerics || options_.is_hybrid()) {
+    return {};  // groups of some ranks
+  }
+  if (options_.sharding == FullyShardedOptions::Sharding::none) {
+    return std::vector<int64_t>(static_cast<size_t>(ranks), 0);
+  }
+  shard_ranks_ = ranks;
+  const auto flat = [&](const std::vector<size_t>& parameters) {
+    return layout_of(parameters, ranks);
+  };
+  const auto rows = [&](const std::vector<size_t>& parameters) {
+    return ShardLayout::by_rows(rows_of(parameters), ranks);
+  };
+  ShardKinds kinds(ranks);
+  divide_by_pieces(kinds, options_.wrap, flat);
+  if (options_.saves_in_parts) {
+    divide_by_pieces(kinds, options_.wrap, rows);
+  }
+  return kinds.kinds();
+}
+
 // sync_module_states: every unit broadcasts its parameters and buffers when it is wrapped, inner
 // ones first and the root last, before they are cut; with replicas of shards once more across
 // these.

@@ -60,6 +60,7 @@ class FullyShardedDataParallel final : public UnitSharding {
   std::string_view name() const override { return options_.name; }
   Program setup(Rank& rank, Stage stage) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }
 

@@ -77,13 +77,20 @@ Program FullyShard2::setup(Rank& rank, Stage stage) {
 }
 
 ShardLayout FullyShard2::layout_of(const std::vector<size_t>& parameters) const {
-  std::vector<ShardLayout::Rows> rows;
-  for (const size_t index : parameters) {
-    const Shape& shape = replica_.network().parameter(replica_.parameters()[index].place).shape;
-    const int64_t count = shape.empty() ? 1 : shape.front();
-    rows.push_back({count, count == 0 ? 0 : elements_of(index) / count});
+  return ShardLayout::by_rows(rows_of(parameters), shard_ranks_);
+}
+
+// What a rank writes of a checkpoint in parts are the rows that it holds.
+std::vector<int64_t> FullyShard2::kinds_of_ranks(int32_t ranks) {
+  const bool is_replicated = options_.shard_ranks > 0 && options_.shard_ranks < ranks;
+  if (plan().numerics || options_.reshard_to > 0 || is_replicated || is_tensor_parallel()) {
+    return {};  // groups of some ranks
   }
-  return ShardLayout::by_rows(rows, shard_ranks_);
+  shard_ranks_ = ranks;
+  ShardKinds kinds(ranks);
+  divide_by_pieces(kinds, options_.wrap,
+                   [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
+  return kinds.kinds();
 }
 
 bool FullyShard2::reshards(const Unit& unit) const {

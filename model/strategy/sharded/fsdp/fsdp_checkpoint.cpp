@@ -147,24 +147,23 @@ Bytes FullyShardedDataParallel::keys_bytes(size_t optimizer) const {
     return Bytes(empty_list);
   }
   const bool is_flat = !options_.use_orig_params;
-  int64_t most = 0;
-  for (int32_t shard = 0; shard < shard_ranks_; ++shard) {
-    int64_t bytes = is_flat ? 60 : 75;
-    for (const Unit& unit : units_) {
-      const std::vector<size_t>& parameters = unit.state.parameters();
-      std::vector<bool> has(parameters.size(), is_flat);
-      for (const ShardPiece& piece : unit.state.layout().pieces_of(shard)) {
-        has[piece.tensor] = true;
+  std::vector<int64_t> bytes(static_cast<size_t>(shard_ranks_), is_flat ? 60 : 75);
+  for (const Unit& unit : units_) {
+    const std::vector<size_t>& parameters = unit.state.parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (!updates(optimizer, parameters[i])) {
+        continue;
       }
-      for (size_t i = 0; i < parameters.size(); ++i) {
-        const ParameterPlace place = replica_.parameters()[parameters[i]].place;
-        const auto name = static_cast<int64_t>(replica_.network().parameter_name(place).size());
-        bytes += has[i] && updates(optimizer, parameters[i]) ? name + (is_flat ? 12 : 14) : 0;
+      const ParameterPlace place = replica_.parameters()[parameters[i]].place;
+      const auto name = static_cast<int64_t>(replica_.network().parameter_name(place).size());
+      const ShardLayout::Ranks holders =
+          is_flat ? ShardLayout::Ranks{0, shard_ranks_} : unit.state.layout().ranks_with(i);
+      for (int32_t shard = holders.first; shard < holders.end; ++shard) {
+        bytes[static_cast<size_t>(shard)] += name + (is_flat ? 12 : 14);
       }
     }
-    most = std::max(most, bytes);
   }
-  return Bytes(most);
+  return Bytes(*std::max_element(bytes.begin(), bytes.end()));
 }
 
 Program FullyShardedDataParallel::exchange_keys(Rank& rank, size_t optimizer) {
@@ -192,12 +191,8 @@ Program FullyShardedDataParallel::gather_states_of(Rank& rank, const Unit& unit,
     // Shapes of what a rank has of each parameter, and Adam's counters as tensors.
     const bool counts = plan().optimizers[optimizer].kind != OptimizerKind::sgd;
     const int64_t of_parameter = 25 + 18 * tensors + (counts ? 265 : 0);
-    int64_t most = 0;
-    for (int32_t shard = 0; shard < shard_ranks_; ++shard) {
-      const auto pieces = static_cast<int64_t>(unit.state.layout().pieces_of(shard).size());
-      most = std::max(most, pieces);
-    }
-    const Bytes information((counts ? 350 : 200) + of_parameter * most);
+    const Bytes information((counts ? 350 : 200) +
+                            of_parameter * unit.state.layout().most_pieces());
     co_await all_gather_pickled(
         rank, {shard_group_, shard_ranks_, 0, site_id(fsdp_sites::gather_optimizer)}, information);
   }

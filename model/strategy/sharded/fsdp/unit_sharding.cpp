@@ -33,6 +33,47 @@ std::vector<std::vector<size_t>> UnitSharding::parameters_by_module(
   return parameters;
 }
 
+std::vector<UnitSharding::WrappedUnit> UnitSharding::wrapped_units(const WrapPolicy& wrap) {
+  const Network& network = replica_.network();
+  std::vector<WrappedModule> modules{{0, network.layers.size() - 1}};
+  for (const WrappedModule& module : wrapped_modules(network, wrap)) {
+    modules.push_back(module);
+  }
+  std::vector<std::vector<size_t>> parameters = parameters_by_module(modules);
+  std::vector<WrappedUnit> units;
+  for (size_t module = 0; module < modules.size(); ++module) {
+    if (!parameters[module].empty()) {
+      units.push_back({modules[module], std::move(parameters[module]), module == 0});
+    }
+  }
+  return units;
+}
+
+std::vector<int64_t> UnitSharding::treatments(const std::vector<size_t>& parameters,
+                                              bool is_flat) const {
+  std::vector<int64_t> found;
+  for (const size_t index : parameters) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    const std::vector<OptimizerPlan>& optimizers = plan().optimizers;
+    const auto holder = std::ranges::find_if(optimizers, [&](const OptimizerPlan& optimizer) {
+      return optimizer.holds(parameter.place.layer);
+    });
+    const int64_t held = parameter.trainable ? holder - optimizers.begin() : -1;
+    found.push_back(is_flat ? held : static_cast<int64_t>(index));
+  }
+  return found;
+}
+
+std::vector<ShardLayout::Rows> UnitSharding::rows_of(const std::vector<size_t>& parameters) const {
+  std::vector<ShardLayout::Rows> rows;
+  for (const size_t index : parameters) {
+    const Shape& shape = replica_.network().parameter(replica_.parameters()[index].place).shape;
+    const int64_t count = shape.empty() ? 1 : shape.front();
+    rows.push_back({count, count == 0 ? 0 : elements_of(index) / count});
+  }
+  return rows;
+}
+
 // Neighbours first, then those of equal places (_init_intra_and_inter_node_groups of FSDP1, a
 // device mesh of two dimensions).
 Task<UnitSharding::Groups> UnitSharding::make_groups(Rank& rank, int32_t in_group) {

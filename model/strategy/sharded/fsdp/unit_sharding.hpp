@@ -5,6 +5,7 @@
 
 #include "model/strategy/data_parallel/distributed.hpp"
 #include "model/strategy/exchange/distributed_checkpoint.hpp"
+#include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/layout/wrap_policy.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"
 #include "model/strategy/local_model/replica.hpp"
@@ -90,6 +91,11 @@ class UnitSharding : public DistributedStrategy {
   template <class LayoutOf>
   void make_units(Rank& rank, const WrapPolicy& wrap, const ShardTypes& types, int32_t index,
                   const LayoutOf& layout_of);
+  /// Tells ranks apart that cut the parameters of each unit in this way.
+  template <class LayoutOf>
+  void divide_by_pieces(ShardKinds& kinds, const WrapPolicy& wrap, const LayoutOf& layout_of);
+  /// The parameters by their first dimension.
+  std::vector<ShardLayout::Rows> rows_of(const std::vector<size_t>& parameters) const;
   /// Groups of `in_group` neighbouring ranks, and of those with equal places in them. Every rank
   /// makes all of them.
   struct Groups {
@@ -147,6 +153,17 @@ class UnitSharding : public DistributedStrategy {
   Ticket loss_ready_{};
 
  private:
+  /// A module with the parameters that are its own.
+  struct WrappedUnit {
+    WrappedModule module;
+    std::vector<size_t> parameters;
+    bool is_root = false;
+  };
+  /// The root first; none without parameters: there is nothing to gather.
+  std::vector<WrappedUnit> wrapped_units(const WrapPolicy& wrap);
+  /// By parameter: whether the optimizer does the same with parts of them. Flat ones are reduced
+  /// together, others as they get gradients.
+  std::vector<int64_t> treatments(const std::vector<size_t>& parameters, bool is_flat) const;
   /// Layers that the forward runs, in order.
   std::vector<size_t> running_layers(const StepOptions& options) const;
   Program enter_units(Rank& rank, size_t layer);
@@ -160,27 +177,27 @@ class UnitSharding : public DistributedStrategy {
 };
 
 template <class LayoutOf>
+void UnitSharding::divide_by_pieces(ShardKinds& kinds, const WrapPolicy& wrap,
+                                    const LayoutOf& layout_of) {
+  for (const WrappedUnit& unit : wrapped_units(wrap)) {
+    const ShardLayout layout = layout_of(unit.parameters);
+    kinds.divide(layout, treatments(unit.parameters, layout.is_flat()));
+  }
+}
+
+template <class LayoutOf>
 void UnitSharding::make_units(Rank& rank, const WrapPolicy& wrap, const ShardTypes& types,
                               int32_t index, const LayoutOf& layout_of) {
-  const Network& network = replica_.network();
-  std::vector<WrappedModule> modules{{0, network.layers.size() - 1}};
-  for (const WrappedModule& module : wrapped_modules(network, wrap)) {
-    modules.push_back(module);
-  }
-  std::vector<std::vector<size_t>> parameters = parameters_by_module(modules);
   unit_of_.resize(replica_.parameters().size());
   constexpr uint64_t variant = 0;  // seed_everything: every rank has drawn the same model
-  for (size_t module = 0; module < modules.size(); ++module) {
-    if (parameters[module].empty()) {
-      continue;  // a module without parameters of its own has nothing to gather
-    }
-    for (const size_t parameter : parameters[module]) {
+  for (WrappedUnit& wrapped : wrapped_units(wrap)) {
+    for (const size_t parameter : wrapped.parameters) {
       unit_of_[parameter] = units_.size();
     }
-    const ShardLayout layout = layout_of(parameters[module]);
-    units_.push_back({modules[module],
-                      ShardedUnit(replica_, std::move(parameters[module]), layout, types),
-                      module == 0});
+    const ShardLayout layout = layout_of(wrapped.parameters);
+    units_.push_back({wrapped.module,
+                      ShardedUnit(replica_, std::move(wrapped.parameters), layout, types),
+                      wrapped.is_root});
     if (offload_ != Offload::none) {
       units_.back().state.offload(offload_ == Offload::adding_gradients);
     }

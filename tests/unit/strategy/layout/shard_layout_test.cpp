@@ -1,5 +1,7 @@
 // How tensors are cut over ranks: by hand, and that no element is lost or held twice.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "model/strategy/layout/shard_layout.hpp"
 
@@ -68,6 +70,33 @@ TEST_CASE("every element is held once, whatever the number of ranks") {
       for (const ShardLayout& layout : layouts) {
         const std::vector<int> times = times_held(layout, sizes);
         CHECK(times == std::vector<int>(times.size(), 1));
+      }
+    }
+  }
+}
+
+TEST_CASE("who holds some of a tensor is who has a piece of it") {
+  for (int32_t ranks = 1; ranks <= 9; ++ranks) {
+    for (const ShardLayout& layout :
+         {ShardLayout::flat({7, 0, 1, 12}, ranks, 4, 2),
+          ShardLayout::flat({64, 3, 3, 3, 17}, ranks),
+          ShardLayout::by_rows({{3, 2}, {5, 1}, {0, 1}, {17, 3}}, ranks)}) {
+      std::map<size_t, std::vector<int32_t>> holders;
+      size_t most = 0;
+      for (int32_t rank = 0; rank < ranks; ++rank) {
+        most = std::max(most, layout.pieces_of(rank).size());
+        for (const ShardPiece& piece : layout.pieces_of(rank)) {
+          holders[piece.tensor].push_back(rank);
+        }
+      }
+      CHECK(layout.most_pieces() == static_cast<int64_t>(most));
+      for (size_t tensor = 0; tensor < 4; ++tensor) {
+        const ShardLayout::Ranks found = layout.ranks_with(tensor);
+        std::vector<int32_t> all;
+        for (int32_t rank = found.first; rank < found.end; ++rank) {
+          all.push_back(rank);
+        }
+        CHECK(all == holders[tensor]);
       }
     }
   }

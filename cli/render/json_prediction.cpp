@@ -1,0 +1,65 @@
+#include "cli/render/json_prediction.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+template <class T>
+Json value_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json seconds_or_null(const std::optional<Time>& time) {
+  return time ? Json(seconds(*time)) : Json(nullptr);
+}
+
+Json breakdown_json(const Breakdown& parts) {
+  Json json;
+  json["compute"] = seconds(parts.compute);
+  json["exposed_communication"] = seconds(parts.exposed_communication);
+  json["data"] = seconds(parts.data);
+  json["optimizer"] = seconds(parts.optimizer);
+  json["optimizer_on_host"] = seconds(parts.optimizer_on_host);
+  json["host"] = seconds(parts.host);
+  json["drive"] = seconds(parts.drive);
+  json["offload"] = seconds(parts.offload);
+  json["idle"] = seconds(parts.idle);
+  json["waiting"] = seconds(parts.waiting);
+  return json;
+}
+
+}  // namespace
+
+Json prediction_json(const Prediction& prediction) {
+  Json json;
+  json["step_time_s"] = seconds_or_null(prediction.step_time);
+  json["step_time_low_s"] = seconds_or_null(prediction.step_time_low);
+  json["step_time_high_s"] = seconds_or_null(prediction.step_time_high);
+  json["samples_per_s"] = value_or_null(prediction.samples_per_s);
+  json["tokens_per_s"] = value_or_null(prediction.tokens_per_s);
+  json["mfu"] = value_or_null(prediction.mfu);
+  json["breakdown_s"] = breakdown_json(prediction.breakdown);
+  if (prediction.bubble) {
+    json["bubble"] = *prediction.bubble;
+    json["ideal_bubble"] = value_or_null(prediction.ideal_bubble);
+  }
+  json["steps"] = prediction.steps;
+  json["simulated_steps"] = prediction.simulated_steps;
+  json["simulated_ranks"] = prediction.simulated_ranks;
+  json["first_step_s"] = seconds_or_null(prediction.first_step);
+  json["total_time_s"] = seconds(prediction.total_time);
+  json["total_time_low_s"] = seconds_or_null(prediction.total_time_low);
+  json["total_time_high_s"] = seconds_or_null(prediction.total_time_high);
+  return json;
+}
+
+Json partial_json(const PartialResults& partial) {
+  Json json;
+  json["steps"] = partial.steps;
+  json["planned_steps"] = value_or_null(partial.planned_steps);
+  json["total_time_s"] = seconds(partial.total_time);
+  json["step_time_s"] = seconds_or_null(partial.step_time);
+  json["memory_peak_bytes"] = partial.memory_peak.count();
+  return json;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,26 @@
+#include "rehearsal/run/steps_of_run.hpp"
+
+#include <fmt/format.h>
+
+#include "rehearsal/run/planned_steps.hpp"
+
+namespace lockstep::cli {
+
+StepsOfRun::StepsOfRun(const OneRun& run, Progress* progress)
+    : log_(run.preparation.log), progress_(progress) {
+  if (progress_ != nullptr) {
+    planned_ = planned_steps(run.preparation);
+  }
+}
+
+void StepsOfRun::tell() {
+  const int64_t steps = log_ == nullptr ? 0 : log_->ranks.front().steps;
+  if (progress_ == nullptr || steps == told_) {
+    return;
+  }
+  told_ = steps;
+  progress_->step(planned_ ? fmt::format("step {} of {}", steps, *planned_)
+                           : fmt::format("step {}", steps));
+}
+
+}  // namespace lockstep::cli
