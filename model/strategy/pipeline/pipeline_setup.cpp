@@ -4,6 +4,7 @@
 #include "model/strategy/exchange/collective_parts.hpp"
 #include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -179,12 +180,8 @@ StrategyEntry pipeline_parallel() {
   entry.class_name = "PipelineStrategy";
   entry.traits.backward_in_forward = true;
   entry.arguments = {pipeline_arguments().begin(), pipeline_arguments().end()};
-  for (const std::string_view step : pipeline_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
-  for (const std::string_view step : ddp_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(pipeline_sites::every_step, entry.sites);
+  add_steps(ddp_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<Pipeline>(plan, pipeline_plan_of(plan, arguments));
   };
