@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/dtype_argument.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -20,12 +22,15 @@ constexpr const char* data_parallel_size = "data_parallel_size";
 constexpr const char* mesh = "fully_shard.mesh";
 constexpr const char* modules = "fully_shard.modules";
 
-constexpr std::string_view known_names[] = {"fully_shard.modules",
-                                            "fully_shard.reshard_after_forward",
-                                            "fully_shard.mp_policy.param_dtype",
-                                            "fully_shard.mp_policy.reduce_dtype",
-                                            "fully_shard.mesh",
-                                            "fully_shard.offload_policy"};
+constexpr std::string_view known_names[] = {
+    "fully_shard.modules",
+    "fully_shard.reshard_after_forward",
+    "fully_shard.mp_policy.param_dtype",
+    "fully_shard.mp_policy.reduce_dtype",
+    "fully_shard.mesh",
+    "fully_shard.offload_policy",
+    "fully_shard.offload_policy.CPUOffloadPolicy",
+    "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
 constexpr std::string_view unmodelled_module_names[] = {
     "fully_shard.mp_policy.output_dtype", "fully_shard.mp_policy.cast_forward_inputs",
     "fully_shard.shard_placement_fn", "fully_shard.ignored_params"};
@@ -45,6 +50,8 @@ constexpr std::array model_parallel_rows{
     process_group_backend,
     process_group_timeout,
 };
+
+constexpr NestedClass nested_module_classes[] = {{"fully_shard.mp_policy", "MixedPrecisionPolicy"}};
 
 bool is_automatic(const StrategyArguments& arguments, const std::string& name) {
   const StrategyArguments::Value* value = arguments.find(name);
@@ -114,37 +121,35 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
     options.reshard_after_forward = ranks != 1;
     return;
   }
-  if (options.shard_ranks > 0) {
-    throw UnmodelledArgument(
-        "a number for reshard_after_forward with a mesh of two dimensions is not modelled", name);
-  }
   options.reshard_to = static_cast<int32_t>(ranks);
 }
 
-FullyShard2Options fully_shard_options(const TrainingPlan& plan,
-                                       const StrategyArguments& arguments) {
+// Whether host memory is pinned changes nothing here.
+bool offloads(const StrategyArguments& arguments) {
+  const std::string policy = "fully_shard.offload_policy";
+  const bool is_object = arguments.find(policy + ".CPUOffloadPolicy") != nullptr ||
+                         arguments.has(policy + ".CPUOffloadPolicy.pin_memory");
+  if (!is_object && arguments.has(policy) && arguments.text(policy, "") != "CPUOffloadPolicy") {
+    throw ArgumentProblem("fully_shard.offload_policy is null or CPUOffloadPolicy", policy);
+  }
+  return is_object || arguments.has(policy);
+}
+
+FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& given) {
+  const StrategyArguments arguments = without_class_names(given, nested_module_classes);
   check_nested_names(arguments, {"ModelParallelStrategy", known_names, unmodelled_module_names});
   check_sizes(plan, arguments);
   FullyShard2Options options;
   set_mesh(plan, arguments, options);
   set_reshard(plan, arguments, options);
   const std::string policy = "fully_shard.mp_policy.";
-  if (plan.types().is_mixed()) {
-    options.param_dtype = plan.activation_dtype;
-  }
   if (arguments.has(policy + "param_dtype")) {
     options.param_dtype = dtype_argument(arguments, policy + "param_dtype");
   }
   if (arguments.has(policy + "reduce_dtype")) {
     options.reduce_dtype = dtype_argument(arguments, policy + "reduce_dtype");
   }
-  if (arguments.has("fully_shard.offload_policy")) {
-    if (arguments.text("fully_shard.offload_policy", "") != "CPUOffloadPolicy") {
-      throw ArgumentProblem("fully_shard.offload_policy is null or CPUOffloadPolicy",
-                            "fully_shard.offload_policy");
-    }
-    options.offload = true;
-  }
+  options.offload = offloads(arguments);
   options.saves_in_parts =
       ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
   options.wrap = wrap_classes(arguments.texts(modules));
@@ -182,9 +187,7 @@ StrategyEntry model_parallel() {
                   .needs_gpu = true,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
   entry.arguments = {model_parallel_rows.begin(), model_parallel_rows.end()};
-  for (const std::string_view step : fsdp2_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(fsdp2_sites::every_step, entry.sites);
   entry.of_size = of_size;
   entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     std::vector<std::pair<std::string, std::string>> found;
