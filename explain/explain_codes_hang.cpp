@@ -10,7 +10,8 @@ What   A collective completes when every member of its group has called it. Some
        group never reach this statement: a guard (`if rank == 0`), a skipped hook, an early return,
        an exception on one rank, or a rank that was lost.
 Seen   The ranks that called wait. With NCCL the GPUs show full use and no error until the
-       watchdog ends the job (10 minutes by default); Gloo raises after 30 minutes.
+       watchdog ends the job (after 30 minutes under most strategies of Lightning, else after
+       torch's own 10); Gloo raises after 30 minutes.
        When the absent ranks go on to another call, NCCL pairs the two by position.
 Fix    Let every rank make the call; guard only what one rank must do alone: printing, logging,
        writing a file. A barrier before and after does not help where the call itself is

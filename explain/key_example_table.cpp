@@ -82,6 +82,7 @@ constexpr KeyExample key_example_rows[] = {
     {"cluster.nvme", "size", "30 TB"},
     {"cluster.nvme", "read", "25 GB/s"},
     {"cluster.nvme", "write", "12 GB/s"},
+    {"cluster.nvme", "latency", "80 us"},
 
     {"process_group", "backend", "gloo",
      "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1}"},
@@ -131,6 +132,9 @@ constexpr KeyExample key_example_rows[] = {
      "0}}]}"},
     {"layer", "trainable", "",
      "model: {input: [4], layers: [{Linear: {in_features: 4, out_features: 8, trainable: false}}, "
+     "{Linear: [8, 2]}]}"},
+    {"layer", "frozen_on", "",
+     "model: {input: [4], layers: [{Linear: {in_features: 4, out_features: 8, frozen_on: [1]}}, "
      "{Linear: [8, 2]}]}"},
     {"layer", "device", "0"},
     {"Cost", "parameters", "5000000"},

@@ -3,30 +3,60 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "cli/commands/case_request.hpp"
 #include "cli/input_files.hpp"
 #include "cli/render/json.hpp"
 #include "cli/render/render_strategies.hpp"
 #include "model/trainer/framework/strategy_choice.hpp"
+#include "model/trainer/prepare/prepare.hpp"
+#include "rehearsal/run/one_run.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-std::vector<std::string> names_in(const std::string& list) {
-  if (list == "all") {
-    return strategies_to_compare();
-  }
-  std::vector<std::string> names;
-  std::istringstream parts(list);
-  for (std::string name; std::getline(parts, name, ',');) {
-    if (!name.empty() && std::ranges::find(names, name) == names.end()) {
-      names.push_back(name);
+// "ddp,{FSDPStrategy: {auto_wrap_policy: blocks, cpu_offload: true}}": commas inside of braces and
+// brackets separate arguments.
+std::vector<ComparedStrategy> named_in(const std::string& list) {
+  std::vector<ComparedStrategy> named;
+  std::string text;
+  int depth = 0;
+  const auto end = [&] {
+    const size_t first = text.find_first_not_of(' ');
+    const std::string name = first == std::string::npos
+                                 ? ""
+                                 : text.substr(first, text.find_last_not_of(' ') + 1 - first);
+    if (!name.empty() && std::ranges::find(named, name, &ComparedStrategy::label) == named.end()) {
+      named.push_back({name, name, ""});
+    }
+    text.clear();
+  };
+  for (const char letter : list) {
+    depth += letter == '{' || letter == '[' ? 1 : letter == '}' || letter == ']' ? -1 : 0;
+    if (letter == ',' && depth == 0) {
+      end();
+    } else {
+      text += letter;
     }
   }
-  return names;
+  end();
+  return named;
+}
+
+// For the ranks and the precision of the case as it is.
+std::vector<ComparedStrategy> all_for(const CaseSource& source) {
+  const Collected collected = collect(source);
+  for (const Job& job : collected.jobs) {
+    if (job.asked && job.scenario->trainer) {
+      const Placement& placement = prepare(*job.scenario, strategies()).placement;
+      const PrecisionChoice& precision = placement.precision;
+      const bool is_mixed = precision.parameters != precision.activations;
+      return strategies_to_compare(std::ssize(placement.devices) * placement.nodes,
+                                   is_mixed ? name_of(precision.activations) : "");
+    }
+  }
+  return strategies_to_compare(1);
 }
 
 Answer wrong_use(const std::string& message) {
@@ -39,12 +69,12 @@ struct StrategyJobs {
   std::optional<Answer> wrong{};
 };
 
-StrategyJobs jobs_of(const Request& request, const std::vector<std::string>& names) {
+StrategyJobs jobs_of(const Request& request, const CaseSource& source,
+                     const std::vector<ComparedStrategy>& compared) {
   StrategyJobs made;
-  const CaseSource source = source_of(request, request.arguments.front());
-  for (const std::string& name : names) {
+  for (const ComparedStrategy& strategy : compared) {
     CaseSource with_strategy = source;
-    with_strategy.set.push_back("trainer.strategy=" + name);
+    with_strategy.set.push_back("trainer.strategy=" + strategy.text());
     with_strategy.option_of_key["trainer.strategy"] = "--strategies";
     Collected collected = collect(with_strategy);
     check_outputs(request, collected);
@@ -71,11 +101,13 @@ StrategyJobs jobs_of(const Request& request, const std::vector<std::string>& nam
 
 Answer compare_strategies(const Request& request, const RehearseRequest& how, Judges judges,
                           const Style& style) {
-  const std::vector<std::string> names = names_in(request.strategies);
-  if (names.empty()) {
+  const CaseSource source = source_of(request, request.arguments.front());
+  const std::vector<ComparedStrategy> compared =
+      request.strategies == "all" ? all_for(source) : named_in(request.strategies);
+  if (compared.empty()) {
     return wrong_use("--strategies takes names, or all");
   }
-  StrategyJobs made = jobs_of(request, names);
+  StrategyJobs made = jobs_of(request, source, compared);
   if (made.wrong) {
     return std::move(*made.wrong);
   }
@@ -88,7 +120,7 @@ Answer compare_strategies(const Request& request, const RehearseRequest& how, Ju
   std::vector<UnderStrategy> rows;
   std::vector<const Rehearsal*> results;
   for (size_t index = 0; index < made.jobs.size(); ++index) {
-    rows.push_back({names[index], &made.jobs[index].result});
+    rows.push_back({compared[index].label, &made.jobs[index].result});
     results.push_back(&made.jobs[index].result);
   }
   answer.text = request.format == Format::json

@@ -38,6 +38,7 @@ struct DriveSpec {
   Given<Bytes> size;
   Given<BytesPerSecond> read;
   Given<BytesPerSecond> write;
+  Given<Time> latency;  ///< of each request
   SourcePlace place{};
 };
 

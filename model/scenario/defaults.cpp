@@ -106,8 +106,6 @@ class Filler {
       fill(group.backend, gloo ? ProcessGroupBackend::gloo : ProcessGroupBackend::nccl);
     }
     const bool nccl = group.backend->value == ProcessGroupBackend::nccl;
-    // torch.distributed: default_pg_nccl_timeout is 10 min, default_pg_timeout 30 min.
-    fill(group.timeout, nccl ? 10_min : 30_min);
     if (nccl) {
       fill(group.eager_limit, 0_B);
     }

@@ -34,8 +34,9 @@ struct LayerSpec {
   Given<std::string> name;
   Given<LayerCheckpoint> checkpoint;
   Given<bool> trainable;
-  Given<int64_t> device;              ///< stage or device that holds it
-  std::vector<TensorValues> initial;  ///< of its parameters and buffers
+  std::vector<Placed<int64_t>> frozen_on;  ///< ranks on which it is not trained
+  Given<int64_t> device;                   ///< stage or device that holds it
+  std::vector<TensorValues> initial;       ///< of its parameters and buffers
   SourcePlace place{};
 };
 

@@ -95,11 +95,7 @@ inline constexpr StrategyArgument process_group_backend{
     "process_group_backend",           "text", "null", "nccl, gloo or mpi", ArgumentUse::trainer,
     "null: nccl on GPUs, gloo on CPUs"};
 inline constexpr StrategyArgument process_group_timeout{
-    "timeout",
-    "",
-    "null",
-    "when a collective is given up; `process_group: {timeout: ..}` is modelled",
-    ArgumentUse::unmodelled,
-    "30 min"};
+    "timeout", "", "30 min",
+    "how long a collective may take: 30 min, or {timedelta: {minutes: 30}}", ArgumentUse::trainer};
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@ ModelBytes model_bytes(const Replica& replica, const TrainingPlan& plan) {
     const Bytes values = Bytes(size_of(plan.parameter_dtype)) *
                          replica.network().parameter(parameter.place).elements();
     bytes.weights += values;
+    bytes.frozen += parameter.trainable ? Bytes{} : values;
     for (const OptimizerPlan& optimizer : plan.optimizers) {
       if (parameter.trainable && optimizer.holds(parameter.place.layer)) {
         bytes.optimizer_state += values * state_tensors(optimizer);

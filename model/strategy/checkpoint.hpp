@@ -18,6 +18,7 @@ struct CheckpointRequest {
 /// optimizers keep. Counters and the trainer's own state are left out.
 struct ModelBytes {
   Bytes weights{};
+  Bytes frozen{};  ///< of the weights, those that are not trained
   Bytes optimizer_state{};
   Bytes of(const CheckpointRequest& request) const {
     return request.weights_only ? weights : weights + optimizer_state;

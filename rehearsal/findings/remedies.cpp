@@ -209,7 +209,7 @@ Lines python_of_state(const Statement* statement, const Finding& finding) {
     return {"x = x.to(self.device)"};
   }
   if (finding.code == "LS402") {
-    return {"DDPStrategy(timeout=datetime.timedelta(minutes=30))"};
+    return {"DDPStrategy(timeout=datetime.timedelta(hours=1))"};
   }
   const bool sets_epoch = std::ranges::any_of(finding.fix, [](const std::string& line) {
     return line.find("set_epoch") != std::string::npos;

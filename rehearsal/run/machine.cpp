@@ -126,6 +126,7 @@ void apply_spec(Machine& machine, const ClusterSpec& spec) {
     override_with(node.nvme.size, spec.nvme->size);
     override_with(node.nvme.read, spec.nvme->read);
     override_with(node.nvme.write, spec.nvme->write);
+    override_with(node.latencies.drive, spec.nvme->latency);
   }
   if (spec.network) {
     override_with(cluster.network.bandwidth, spec.network->bandwidth);

@@ -32,8 +32,8 @@ T one_of(std::initializer_list<T> values) {
   return *rc::gen::elementOf(std::vector<T>(values));
 }
 
-void draw_wrap(const std::string& name, ShardedCase& training) {
-  if (!one_in(3)) {
+void draw_wrap(const std::string& name, ShardedCase& training, bool always = false) {
+  if (!one_in(3) || always) {
     training.arguments.emplace_back(
         name, std::vector<std::string>{one_of<std::string>({"Linear", "Sequential", "blocks"})});
   }
@@ -41,8 +41,8 @@ void draw_wrap(const std::string& name, ShardedCase& training) {
 
 void draw_fsdp(ShardedCase& training) {
   training.strategy = "fsdp";
-  const auto sharding =
-      one_of<std::string>({"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"});
+  const auto sharding = one_of<std::string>(
+      {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"});
   training.arguments = {
       {"sharding_strategy", sharding},
       {"backward_prefetch", one_of<Value>({std::monostate(), std::string("BACKWARD_PRE"),
@@ -58,7 +58,7 @@ void draw_fsdp(ShardedCase& training) {
   training.arguments.emplace_back("state_dict_type", std::string(in_parts ? "sharded" : "full"));
   // Flat parameters have no full optimizer state: torch raises.
   training.saves = training.saves && (in_parts || std::get<bool>(training.arguments[4].second));
-  draw_wrap("auto_wrap_policy", training);
+  draw_wrap("auto_wrap_policy", training, sharding.find("HYBRID") != std::string::npos);
   training.accumulates_locally = one_in(2);
 }
 
@@ -90,6 +90,7 @@ void draw_deepspeed(ShardedCase& training) {
                         {zero + "use_multi_rank_bucket_allreduce", !one_in(3)},
                         {zero + "round_robin_gradients", one_in(3)},
                         {zero + "stage3_param_persistence_threshold", int64_t{below(20)}},
+                        {zero + "stage3_model_persistence_threshold", int64_t{below(60)}},
                         {zero + "stage3_prefetch_bucket_size", int64_t{below(60)}},
                         {zero + "stage3_max_reuse_distance", int64_t{below(60)}},
                         {zero + "stage3_max_live_parameters", int64_t{1 + below(200)}},

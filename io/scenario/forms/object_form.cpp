@@ -37,6 +37,13 @@ std::optional<ObjectNode> take_class_path(Reader& reader, const Node& node, cons
 
 /// Null is legal for every argument, and an int is a float.
 bool has_type(const PlainValue& value, std::string_view type) {
+  // Ranks may be given different ones: {on_ranks: [1], value: .., otherwise: ..}.
+  const PlainValue::Map* map = value.get_if<PlainValue::Map>();
+  if (map != nullptr && std::ranges::count(*map, "on_ranks", &PlainEntry::key) != 0) {
+    return std::ranges::all_of(*map, [type](const PlainEntry& entry) {
+      return entry.key == "on_ranks" || has_type(entry.value, type);
+    });
+  }
   if (type.empty() || type == "each" || value.is_null()) {
     return true;
   }

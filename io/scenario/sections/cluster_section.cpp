@@ -122,6 +122,7 @@ Table<DriveSpec> nvme_table() {
               field<&DriveSpec::size>({"size", "preset's", "of each node; its ranks share it"}),
               field<&DriveSpec::read>({"read", "preset's", "reading rate of each node", 1}),
               field<&DriveSpec::write>({"write", "preset's", "writing rate of each node", 1}),
+              field<&DriveSpec::latency>({"latency", "100 us", "of each request"}),
           }};
 }
 
@@ -177,7 +178,7 @@ Table<ProcessGroupSpec> process_group_table() {
               field<&ProcessGroupSpec::backend>(
                   {"backend", "from the accelerator", "communication library"}),
               field<&ProcessGroupSpec::timeout>(
-                  {"timeout", "nccl 10 min, gloo 30 min", "when the watchdog gives up"}),
+                  {"timeout", "of the strategy or torch", "when the watchdog gives up"}),
               field<&ProcessGroupSpec::eager_limit>(
                   {"eager_limit", "0 B for nccl",
                    "sends up to it return before the receive is posted"}),

@@ -192,6 +192,7 @@ Table<LayerSpec> layer_extra_table() {
               field<&LayerSpec::checkpoint, CheckpointForm>(
                   {"checkpoint", "false", "activations are computed again in backward"}),
               field<&LayerSpec::trainable>({"trainable", "true", "false = frozen"}),
+              field<&LayerSpec::frozen_on>({"frozen_on", "[]", "ranks that freeze it", 0, 1e6}),
               field<&LayerSpec::device>({"device", "0", "stage or device that holds it", 0, 1e6}),
               field<&LayerSpec::initial, InitialForm>(
                   {"initial", "drawn from the seed", "values of its parameters and buffers"}),

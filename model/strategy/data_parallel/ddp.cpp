@@ -8,6 +8,7 @@
 #include "model/strategy/exchange/hooks/hook_sites.hpp"
 #include "model/strategy/layout/shard_kinds.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -337,15 +338,9 @@ StrategyEntry distributed_data_parallel() {
   entry.traits.wraps_in_ddp = true;
   entry.traits.holds_whole_state = true;
   entry.arguments = {ddp_arguments().begin(), ddp_arguments().end()};
-  for (const std::string_view step : ddp_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
-  for (const std::string_view step : hook_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
-  for (const std::string_view step : zero_redundancy_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(ddp_sites::every_step, entry.sites);
+  add_steps(hook_sites::every_step, entry.sites);
+  add_steps(zero_redundancy_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<DistributedDataParallel>(plan, options_from(plan, arguments));
   };

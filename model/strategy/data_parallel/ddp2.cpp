@@ -3,6 +3,7 @@
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/data_parallel/ddp_construction.hpp"
 #include "model/strategy/data_parallel/ddp_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -124,9 +125,7 @@ StrategyEntry data_parallel_in_nodes() {
   entry.traits.holds_whole_state = true;
   entry.arguments = ddp2_arguments();
   entry.sites = data_parallel().sites;
-  for (const std::string_view step : ddp_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(ddp_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     for (const OptimizerPlan& optimizer : plan.optimizers) {
       if (optimizer.sharding != OptimizerPlan::Sharding::none) {

@@ -4,6 +4,7 @@
 
 #include "model/strategy/data_parallel/device_copy.hpp"
 #include "model/strategy/exchange/coalesced.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -299,7 +300,7 @@ StrategyEntry data_parallel() {
                       "null: those of `devices`"}};
   for (const std::string_view step : {copy_parameters, copy_buffers, gather_outputs,
                                       scatter_gradients, add_gradients, optimizer_update}) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
+    entry.sites.push_back(step_called(step));
   }
   entry.make = [](const TrainingPlan& plan, const StrategyArguments&) {
     return std::make_unique<DataParallel>(plan);

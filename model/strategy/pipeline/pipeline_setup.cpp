@@ -7,6 +7,7 @@
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
 #include "model/strategy/tensor/tensor_arguments.hpp"
 
 namespace lockstep {
@@ -217,18 +218,12 @@ StrategyEntry pipeline_parallel() {
   entry.class_name = "PipelineStrategy";
   entry.traits.backward_in_forward = true;
   entry.arguments = {pipeline_arguments().begin(), pipeline_arguments().end()};
-  for (const std::string_view step : pipeline_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
-  for (const std::string_view step : ddp_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(pipeline_sites::every_step, entry.sites);
+  add_steps(ddp_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<Pipeline>(plan, pipeline_plan_of(plan, arguments));
   };
-  for (const std::string_view step : tensor_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(tensor_sites::every_step, entry.sites);
   entry.membership = pipeline_membership;
   entry.cut = cut_for_pipeline;
   entry.ideal_bubble = ideal_bubble;

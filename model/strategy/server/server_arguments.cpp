@@ -9,6 +9,7 @@
 #include "model/strategy/registry.hpp"
 #include "model/strategy/server/parameter_server.hpp"
 #include "model/strategy/server/server_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -175,9 +176,7 @@ StrategyEntry parameter_server() {
   entry.name = "parameter_server";
   entry.class_name = "ParameterServerStrategy";
   entry.arguments.assign(server_rows.begin(), server_rows.end());
-  for (const std::string_view step : server_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(server_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<ParameterServer>(plan, options_from(plan, arguments));
   };

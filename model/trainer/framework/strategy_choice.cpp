@@ -1,5 +1,6 @@
 #include "model/trainer/framework/strategy_choice.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
+#include "model/trainer/framework/strategy_versions.hpp"
 
 #include <fmt/format.h>
 
@@ -71,11 +72,14 @@ StrategyChoice choice_of(const StrategyName& row, const Version& lightning) {
   choice.start = row.start;
   choice.scales_learning_rate = row.scales_learning_rate;
   choice.is_horovod = choice.name == "horovod";
-  add_arguments(row.arguments, choice);
   // Before 2.0 `fsdp` was FairScale's.
   if (row.name == "fsdp" && lightning < v2_0) {
     choice.name = "ddp_fully_sharded";
   }
+  for (const std::string_view argument : arguments_of_version(choice.name, lightning)) {
+    add_arguments(argument, choice);
+  }
+  add_arguments(row.arguments, choice);
   return choice;
 }
 
@@ -167,27 +171,29 @@ StrategyChoice choose_strategy(std::string_view asked, const StrategySituation& 
   return choice;
 }
 
-std::vector<std::string> strategies_to_compare() {
-  return {"single_device",
-          "dp",
-          "ddp2",
-          "ddp",
-          "ddp_spawn",
-          "horovod",
-          "bagua",
-          "ddp_sharded",
-          "ddp_fully_sharded",
-          "fsdp_native",
-          "fsdp",
-          "fsdp_cpu_offload",
-          "ModelParallelStrategy",
-          "deepspeed_stage_1",
-          "deepspeed_stage_2",
-          "deepspeed_stage_2_offload",
-          "deepspeed_stage_3",
-          "deepspeed_stage_3_offload",
-          "PipelineStrategy",
-          "ParameterServerStrategy"};
+std::vector<ComparedStrategy> strategies_to_compare(int64_t ranks, std::string_view narrow) {
+  std::vector<ComparedStrategy> compared;
+  const auto add = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      compared.push_back({name, name, ""});
+    }
+  };
+  add({"single_device", "dp", "ddp2", "ddp", "ddp_spawn", "horovod", "bagua", "ddp_sharded",
+       "ddp_fully_sharded", "fsdp_native", "fsdp", "fsdp_cpu_offload"});
+  const std::string blocks = "auto_wrap_policy: blocks";
+  compared.push_back({"fsdp by blocks", "FSDPStrategy", blocks});
+  compared.push_back(
+      {"fsdp by blocks, hybrid", "FSDPStrategy", blocks + ", sharding_strategy: HYBRID_SHARD"});
+  compared.push_back({"fsdp by blocks, offload", "FSDPStrategy", blocks + ", cpu_offload: true"});
+  const std::string types =
+      narrow.empty() ? "" : fmt::format(", mp_policy: {{param_dtype: {}}}", narrow);
+  compared.push_back({"fsdp2 by blocks", "ModelParallelStrategy",
+                      fmt::format("data_parallel_size: {}, tensor_parallel_size: 1, fully_shard: "
+                                  "{{modules: blocks{}}}",
+                                  ranks, types)});
+  add({"deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_2_offload", "deepspeed_stage_3",
+       "deepspeed_stage_3_offload", "PipelineStrategy", "ParameterServerStrategy"});
+  return compared;
 }
 
 std::optional<NamedByAccelerator> strategy_of_accelerator(std::string_view accelerator,

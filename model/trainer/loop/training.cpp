@@ -87,7 +87,7 @@ Training::Training(Rank& rank, const TrainingProgram& program)
       program_(program),
       log_(program.log->ranks[rank.place().rank.value]),
       membership_(program.membership(rank.place())),
-      strategy_(program.make_strategy(program.plan, program.strategy_arguments)),
+      strategy_(program.make_strategy(program.plan_of(rank.id()), program.arguments_of(rank.id()))),
       interpreter_(rank, program.settings, log_, this),
       metrics_(interpreter_, *strategy_, program),
       columns_(most_numbers_kept / std::max(1, rank.world_size()), rank.place()),

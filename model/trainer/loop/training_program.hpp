@@ -93,6 +93,19 @@ struct TrainingProgram {
   bool holds_whole_state = false;                          ///< StrategyTraits
   std::optional<GradientClipping> clips_as{};              ///< of a step for which nothing is asked
   StrategyArguments strategy_arguments;
+  /// Of ranks that freeze layers which others train, and the networks that they hold.
+  std::map<int32_t, TrainingPlan> plans_of_ranks{};
+  std::vector<std::shared_ptr<const Network>> networks_of_ranks{};
+  const TrainingPlan& plan_of(int32_t rank) const {
+    const auto own = plans_of_ranks.find(rank);
+    return own == plans_of_ranks.end() ? plan : own->second;
+  }
+  /// Of ranks that are given others, as a script that asks for its rank gives them.
+  std::map<int32_t, StrategyArguments> arguments_of_ranks{};
+  const StrategyArguments& arguments_of(int32_t rank) const {
+    const auto own = arguments_of_ranks.find(rank);
+    return own == arguments_of_ranks.end() ? strategy_arguments : own->second;
+  }
   std::vector<LoaderSettings> train;
   std::vector<LoaderSettings> validation;
   std::vector<LoaderSettings> test;

@@ -23,7 +23,8 @@ struct Placement {
   int64_t visible = 0;           ///< of them, that CUDA shows to rank 0
   int64_t nodes = 1;
   StrategyChoice strategy{};
-  StrategyTraits traits{};  ///< of the strategy; the default ones where it is not known
+  StrategyTraits traits{};       ///< of the strategy; the default ones where it is not known
+  std::string strategy_class{};  ///< of Lightning; empty where it is not known
   std::vector<std::string> strategy_variables{};  ///< of the environment, that the strategy reads
   PrecisionChoice precision{};
   Launch launch{};  ///< of the processes that the strategy has, also where they are one a node

@@ -186,11 +186,9 @@ ProgramSettings prepare_common(Preparation& preparation) {
       settings.gloo ? AverageOrder::sum_then_divide : AverageOrder::scale_then_sum;
   options.any_source = settings.gloo;
   preparation.gloo = settings.gloo;
-  preparation.timeout = settings.gloo ? Time(30 * 60 * picoseconds_per_second)
-                                      : Time(10 * 60 * picoseconds_per_second);
+  preparation.timeout = time_limit_of_group(preparation);
   if (scenario.process_group) {
     options.eager_limit = value_or(scenario.process_group->eager_limit, Bytes{});
-    preparation.timeout = value_or(scenario.process_group->timeout, preparation.timeout);
   }
   return settings;
 }

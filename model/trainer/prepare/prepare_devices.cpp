@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "model/trainer/framework/strategy_versions.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/strategy_arguments.hpp"
 
@@ -16,8 +17,28 @@ using Kind = Problem::Kind;
 
 // Of what makes and joins the processes of any strategy: read before the strategy is made.
 bool is_read_before(const std::string& argument) {
-  return argument == "process_group_backend" || argument == "start_method";
+  return argument == "process_group_backend" || argument == "start_method" || argument == "timeout";
 }
+
+// False where the version's class does not have it.
+bool check_version(Preparation& preparation, const Object& strategy,
+                   const ObjectArgument& argument) {
+  const Version& lightning = preparation.placement.lightning;
+  const ArgumentOfVersions* versions =
+      versions_of_argument(class_of_today(strategy.name), argument.name);
+  if (versions == nullptr || lightning >= versions->since) {
+    return true;
+  }
+  add_problem(preparation, Kind::refused, argument.place,
+              fmt::format("TypeError: {} of Lightning {}.{} got an unexpected keyword argument "
+                          "'{}', which came with {}.{}",
+                          strategy.name, lightning.major, lightning.minor, argument.name,
+                          versions->since.major, versions->since.minor),
+              "leave it out, or use a newer `versions.lightning`", refused_code);
+  return false;
+}
+
+constexpr int64_t no_rank = -1;
 
 // Not modelled, but with the value that it has in any case.
 bool changes_nothing(const StrategyArgument& row, const PlainValue& value) {
@@ -27,17 +48,51 @@ bool changes_nothing(const StrategyArgument& row, const PlainValue& value) {
 void set_arguments(Preparation& preparation, const Object& strategy, const StrategyEntry& entry,
                    StrategyArguments& arguments) {
   for (const ObjectArgument& argument : strategy.arguments) {
-    if (is_read_before(argument.name)) {
+    if (!check_version(preparation, strategy, argument) || is_read_before(argument.name)) {
       continue;
     }
     const StrategyArgument* row = find_argument(
         entry.arguments_of(std::string(class_of_today(strategy.name))), argument.name);
     if (row != nullptr && row->use != ArgumentUse::unmodelled) {
-      set_argument(argument.name, argument.value, arguments);
+      set_argument(argument.name, value_on_rank(argument.value, no_rank), arguments);
     } else if (row == nullptr || !changes_nothing(*row, argument.value)) {
       add_problem(preparation, Kind::unsupported, argument.place,
                   fmt::format("the argument `{}` of {} is not modelled yet", argument.name,
                               entry.class_name));
+    }
+  }
+}
+
+// Those of ranks that the script gives others. What else is said of arguments is said of the common
+// ones.
+void set_arguments_of_ranks(Preparation& preparation, const Object& strategy,
+                            TrainingProgram& program) {
+  std::vector<int64_t> ranks;
+  for (const ObjectArgument& argument : strategy.arguments) {
+    if (!add_named_ranks(argument.value, ranks)) {
+      add_problem(preparation, Kind::invalid, argument.place,
+                  fmt::format("`{}` does not say which ranks have which value", argument.name),
+                  "write {on_ranks: [1], value: .., otherwise: ..}");
+    }
+  }
+  for (const int64_t rank : ranks) {
+    if (rank < 0 || rank >= preparation.options.world_size) {
+      add_problem(preparation, Kind::invalid, strategy.place,
+                  fmt::format("rank {} of `on_ranks` does not exist: there are {}", rank,
+                              preparation.options.world_size));
+      return;
+    }
+    StrategyArguments& own =
+        program.arguments_of_ranks
+            .try_emplace(static_cast<int32_t>(rank), program.strategy_arguments)
+            .first->second;
+    for (const ObjectArgument& argument : strategy.arguments) {
+      std::vector<int64_t> named;
+      add_named_ranks(argument.value, named);
+      if (!named.empty()) {
+        remove_argument(argument.name, own);
+        set_argument(argument.name, value_on_rank(argument.value, rank), own);
+      }
     }
   }
 }
@@ -137,6 +192,9 @@ const StrategyEntry* prepare_devices(Preparation& preparation, const StrategyReg
   options.ranks_per_node = placement.launch.processes_per_node;
   options.world_size = placement.launch.nodes * placement.launch.processes_per_node;
   options.devices_per_rank = entry->traits.drives_all_devices() ? static_cast<int32_t>(devices) : 1;
+  if (trainer.strategy) {
+    set_arguments_of_ranks(preparation, *trainer.strategy, program);
+  }
   program.settings.on_gpus = !placement.cpu;
   program.settings.gpus = placement.numbers;
   program.settings.visible_gpus = placement.visible;

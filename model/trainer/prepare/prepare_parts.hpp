@@ -32,8 +32,10 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world);
 /// Writes what is decided into the scenario, so that defaults follow it.
 void prepare_placement(Preparation& preparation, Scenario& scenario,
                        const StrategyRegistry& registry);
-/// The backend of the process group, where strategy, environment or accelerator say it.
+/// Backend and time limit of the process group, where strategy, environment or accelerator say it.
 void prepare_process_group(Preparation& preparation, Scenario& scenario);
+/// That of the scenario, else of the strategy's class or of torch; needs the backend.
+Time time_limit_of_group(const Preparation& preparation);
 /// A script that reads `num_nodes` from torchrun: as many as there are, up to the maximum.
 void take_nodes_of_torchrun(Preparation& preparation, Scenario& scenario);
 /// Horovod's processes are where the launcher puts them, not where the Trainer asks for them.
@@ -66,6 +68,9 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
 /// Null when the model cannot be built. `checkpointed`: StrategyEntry::checkpointed_classes.
 std::shared_ptr<const Network> prepare_network(Preparation& preparation,
                                                const std::vector<std::string>& checkpointed);
+/// Networks and plans of the ranks that `frozen_on` names; needs network and plan.
+void prepare_frozen_on_ranks(Preparation& preparation, const std::vector<std::string>& checkpointed,
+                             TrainingProgram& program);
 void prepare_plan(Preparation& preparation, TrainingProgram& program);
 /// Which layers each optimizer holds, and whether the program says which one it means, and which
 /// modules run; needs the network.
@@ -85,6 +90,9 @@ std::shared_ptr<const GivenSamples> prepare_samples(Preparation& preparation,
                                                     const Network& network);
 /// What repeats, as far as the scenario says; needs all of the above.
 Repetition repetition_of(const TrainingProgram& program);
+/// Sets it, unless servers take part or models are averaged in between.
+void take_repetition(Preparation& preparation, const StrategyEntry& entry,
+                     TrainingProgram& program);
 /// Whether the operations of the training may depend on losses, outputs, or what was communicated:
 /// a statement or callback looks at values. False is a proof, true is none.
 bool values_decide(const TrainingProgram& program);

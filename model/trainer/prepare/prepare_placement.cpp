@@ -9,6 +9,7 @@
 #include "model/trainer/framework/accelerator_choice.hpp"
 #include "model/trainer/framework/device_request.hpp"
 #include "model/trainer/framework/lightning_versions.hpp"
+#include "model/trainer/framework/strategy_versions.hpp"
 #include "model/trainer/framework/trainer_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/trainer/prepare/strategy_naming.hpp"
@@ -285,7 +286,7 @@ class Placing {
     StrategyChoice& choice = placement_.strategy;
     choice = choose_strategy(strategy_, situation, registry_);
     read_start_method(choice);
-    placement_.traits = registry_.traits_of(choice.name);
+    read_entry(choice);
     if (choice.is_horovod && choice.refusal.empty()) {
       take_nodes_of_launcher(preparation_, scenario_);
     }
@@ -310,6 +311,18 @@ class Placing {
     placement_.precision =
         choose_precision(value_or(trainer_.precision, std::string(by_default)), precision);
     tell_precision();
+  }
+
+  void read_entry(const StrategyChoice& choice) {
+    const StrategyEntry* entry = registry_.find(choice.name);
+    if (entry != nullptr) {
+      placement_.traits = entry->traits;
+      placement_.strategy_class = entry->class_name;
+    }
+    if (clips_shards_by_norm(choice.name, placement_.lightning)) {
+      placement_.traits.clips_by_norm = true;
+      placement_.traits.manual_clipping = ManualClipping::clips;
+    }
   }
 
   void tell_precision() {

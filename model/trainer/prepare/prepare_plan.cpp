@@ -122,6 +122,27 @@ std::string class_of(Preparation& preparation, const Object& optimizer) {
   return held->name;
 }
 
+// ZeroRedundancyOptimizer.step returns None then: the hook of hook_with_zero_step steps in its
+// place, which is made of the DistributedDataParallel that Lightning wraps later. consume_result of
+// lightning/pytorch/loops/optimization/closure.py raises in the first batch.
+void refuse_overlap(Preparation& preparation, const Object& optimizer) {
+  const auto& program = preparation.scenario->program;
+  const bool is_automatic = !program || value_or(program->automatic_optimization, true);
+  const SourcePlace& place = optimizer.find("overlap_with_ddp")->place;
+  if (is_automatic) {
+    add_problem(preparation, Kind::refused, place,
+                "MisconfigurationException: The closure hasn't been executed: step() of "
+                "ZeroRedundancyOptimizer does nothing with `overlap_with_ddp`, where torch's "
+                "hook_with_zero_step updates, for which Lightning has no place",
+                "leave `overlap_with_ddp` out", refused_code);
+  } else {
+    add_problem(preparation, Kind::unsupported, place,
+                "`overlap_with_ddp` of ZeroRedundancyOptimizer under manual optimization is not "
+                "modelled: step() does nothing then",
+                "leave it out");
+  }
+}
+
 /// What ZeroRedundancyOptimizer takes for itself.
 void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
   using Sharding = OptimizerPlan::Sharding;
@@ -136,9 +157,7 @@ void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPl
   plan.sharding = truth("parameters_as_bucket_view") ? Sharding::zero_redundancy_in_buckets
                                                      : Sharding::zero_redundancy;
   if (truth("overlap_with_ddp")) {
-    add_problem(preparation, Kind::unsupported, optimizer.place,
-                "`overlap_with_ddp` of ZeroRedundancyOptimizer is not modelled yet",
-                "leave it out");
+    refuse_overlap(preparation, optimizer);
   }
   if (!preparation.placement.traits.wraps_in_ddp) {
     add_problem(preparation, Kind::unsupported, optimizer.place,

@@ -1,7 +1,13 @@
-// The backend of the process group.
+// The backend of the process group, and how long its calls may take.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
 #include "model/expression/evaluation_error.hpp"
+#include "model/expression/unit.hpp"
+#include "model/trainer/framework/strategy_versions.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -69,9 +75,104 @@ void take(Preparation& preparation, Scenario& scenario, const Wish& wish) {
   given = Placed<ProcessGroupBackend>{*backend, wish.place};
 }
 
+std::optional<double> number_at(std::string_view& text) {
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc()) {
+    return std::nullopt;
+  }
+  text.remove_prefix(static_cast<size_t>(read.ptr - text.data()));
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return number;
+}
+
+// "5 min", as the scenario writes times.
+std::optional<double> seconds_of_text(std::string_view text) {
+  const std::optional<double> number = number_at(text);
+  const Unit* unit = number ? find_unit(text) : nullptr;
+  if (unit == nullptr || unit->kind != QuantityKind::time) {
+    return std::nullopt;
+  }
+  return *number * static_cast<double>(unit->factor) / static_cast<double>(picoseconds_per_second);
+}
+
+// {timedelta: {minutes: 5}}, as the script writes it.
+std::optional<double> seconds_of_timedelta(const PlainValue& value) {
+  static constexpr std::pair<std::string_view, double> names[] = {
+      {"weeks", 604'800}, {"days", 86'400},       {"hours", 3600},       {"minutes", 60},
+      {"seconds", 1},     {"milliseconds", 1e-3}, {"microseconds", 1e-6}};
+  const std::optional<Object> object = as_object(value);
+  if (!object || (object->name != "timedelta" && object->name != "datetime.timedelta") ||
+      object->arguments.empty()) {
+    return std::nullopt;
+  }
+  double seconds = 0;
+  for (const ObjectArgument& argument : object->arguments) {
+    const auto* const unit =
+        std::ranges::find(names, argument.name, &std::pair<std::string_view, double>::first);
+    const std::optional<double> number = argument.value.number();
+    if (unit == std::end(names) || !number) {
+      return std::nullopt;
+    }
+    seconds += *number * unit->second;
+  }
+  return seconds;
+}
+
+const PlainValue* limit_given_to(const Scenario& scenario) {
+  return scenario.trainer && scenario.trainer->strategy
+             ? scenario.trainer->strategy->find("timeout")
+             : nullptr;
+}
+
+// The argument `timeout` of a strategy's class.
+void take_time_limit(Preparation& preparation, Scenario& scenario, const PlainValue& limit) {
+  constexpr double most = 1e6;  // seconds, which a Time holds
+  const std::string* text = limit.get_if<std::string>();
+  const std::optional<double> seconds =
+      text != nullptr ? seconds_of_text(*text) : seconds_of_timedelta(limit);
+  if (!seconds || !(*seconds > 0) || *seconds > most) {
+    add_problem(preparation, Kind::invalid, limit.place,
+                fmt::format("`timeout` is not a time: {}", text_of(limit)),
+                "write `timeout: 30 min`, or {timedelta: {minutes: 30}}");
+    return;
+  }
+  if (!scenario.process_group) {
+    scenario.process_group.emplace();
+    scenario.process_group->place = limit.place;
+  }
+  const Time time(std::llround(*seconds * static_cast<double>(picoseconds_per_second)));
+  Given<Time>& given = scenario.process_group->timeout;
+  if (given && given->value != time) {
+    add_problem(preparation, Kind::invalid, limit.place,
+                "the time limit is different from process_group.timeout", "give it only once");
+    return;
+  }
+  given = Placed<Time>{time, limit.place};
+}
+
 }  // namespace
 
+Time time_limit_of_group(const Preparation& preparation) {
+  const Scenario& scenario = *preparation.scenario;
+  if (scenario.process_group && scenario.process_group->timeout) {
+    return scenario.process_group->timeout->value;
+  }
+  const PlainValue* limit = limit_given_to(scenario);
+  TimeLimitSituation situation{.torch = version_asked(scenario, "torch"),
+                               .gloo = preparation.gloo,
+                               .is_none = limit != nullptr && limit->is_null()};
+  if (!scenario.is_bare_program()) {
+    situation.class_name = preparation.placement.strategy_class;
+    situation.lightning = preparation.placement.lightning;
+  }
+  return default_time_limit(situation);
+}
+
 void prepare_process_group(Preparation& preparation, Scenario& scenario) {
+  if (const PlainValue* limit = limit_given_to(scenario); limit != nullptr && !limit->is_null()) {
+    take_time_limit(preparation, scenario, *limit);
+  }
   if (const std::optional<Wish> wish = wish_of(preparation, scenario)) {
     take(preparation, scenario, *wish);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/scenario/expressions_of.hpp"
+#include "model/strategy/exchange/averaging/averaging_arguments.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 
 namespace lockstep {
@@ -229,6 +230,40 @@ Repetition repetition_of(const TrainingProgram& program) {
     repetition.epochs = repetition.why_not.empty();
   }
   return repetition;
+}
+
+namespace {
+
+bool has_servers(const StrategyEntry& entry, const StrategyArguments& arguments,
+                 int32_t world_size) {
+  for (int32_t rank = 0; entry.membership && rank < world_size; ++rank) {
+    Place place;
+    place.rank = RankId{static_cast<uint32_t>(rank)};
+    place.world_size = world_size;
+    if (!entry.membership(arguments, place).runs_trainer) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void take_repetition(Preparation& preparation, const StrategyEntry& entry,
+                     TrainingProgram& program) {
+  program.repetition = repetition_of(program);
+  if (has_servers(entry, program.strategy_arguments, preparation.options.world_size)) {
+    program.repetition = {};
+    program.repetition.why_not = "servers have no steps of their own";
+  }
+  const std::string averages = entry.reads("model_averaging_period")
+                                   ? why_steps_differ(program.strategy_arguments)
+                                   : std::string();
+  if (!averages.empty()) {
+    program.repetition = {};
+    program.repetition.why_not = averages;
+  }
+  preparation.repetition = program.repetition;
 }
 
 }  // namespace lockstep

@@ -129,6 +129,13 @@ bool try_strategy(Preparation& preparation, const StrategyEntry& entry,
     name_wrong_arguments(preparation, entry, program, std::move(made));
     return false;
   }
+  for (const auto& [rank, arguments] : program.arguments_of_ranks) {
+    if (Made own = make_strategy(entry, program.plan, arguments); own.strategy == nullptr) {
+      own.problem.place = place_of_argument(*preparation.scenario->trainer->strategy, own.argument);
+      preparation.problems.push_back(own.problem);
+      return false;
+    }
+  }
   // One entry may stand for several strategies: "deepspeed" for each of its stages.
   const std::string_view name = made.strategy->name();
   preparation.registered_strategy = entry.name;

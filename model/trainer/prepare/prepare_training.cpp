@@ -4,7 +4,6 @@
 
 #include "model/network/arithmetic.hpp"
 #include "model/scenario/expressions_of.hpp"
-#include "model/strategy/exchange/averaging/averaging_arguments.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/sites.hpp"
@@ -103,6 +102,9 @@ Numerics numerics_of(const Preparation& preparation, const TrainingProgram& prog
   if (world.attempt.saved && !holds_whole_state(preparation, program.plan)) {
     not_wanted = "after a restart, the state that ranks hold in parts is not loaded";
   }
+  if (!program.plans_of_ranks.empty()) {
+    not_wanted = "ranks freeze different layers";
+  }
   const std::string no_reference = why_no_reference(preparation, *program.network);
   const bool wanted = not_wanted.empty();
   const double flops = flops_of_fit(program, preparation.options.world_size);
@@ -146,36 +148,6 @@ void add_sites_of(const StrategyEntry& entry, const TrainingPlan& plan, Sites& s
   }
 }
 
-bool has_servers(const StrategyEntry& entry, const StrategyArguments& arguments,
-                 int32_t world_size) {
-  for (int32_t rank = 0; entry.membership && rank < world_size; ++rank) {
-    Place place;
-    place.rank = RankId{static_cast<uint32_t>(rank)};
-    place.world_size = world_size;
-    if (!entry.membership(arguments, place).runs_trainer) {
-      return true;
-    }
-  }
-  return false;
-}
-
-void take_repetition(Preparation& preparation, const StrategyEntry& entry,
-                     TrainingProgram& program) {
-  program.repetition = repetition_of(program);
-  if (has_servers(entry, program.strategy_arguments, preparation.options.world_size)) {
-    program.repetition = {};
-    program.repetition.why_not = "servers have no steps of their own";
-  }
-  const std::string averages = entry.reads("model_averaging_period")
-                                   ? why_steps_differ(program.strategy_arguments)
-                                   : std::string();
-  if (!averages.empty()) {
-    program.repetition = {};
-    program.repetition.why_not = averages;
-  }
-  preparation.repetition = program.repetition;
-}
-
 void take_entry(const StrategyEntry& entry, TrainingProgram& program) {
   program.make_strategy = entry.make;
   program.membership = [entry, arguments = program.strategy_arguments](const Place& place) {
@@ -189,6 +161,25 @@ void take_world(const Preparation& preparation, const WorldAbilities& world,
   program.clips_as = world.clips_as;
   program.store = world.attempt.store;
   program.saved = world.attempt.saved;
+}
+
+void take_numerics(const Numerics& numerics, TrainingProgram& program) {
+  const auto take = [&numerics](TrainingPlan& plan) {
+    plan.numerics = numerics.in_detail;
+    plan.valueless = !numerics.carried;
+  };
+  take(program.plan);
+  for (auto& [rank, plan] : program.plans_of_ranks) {
+    take(plan);
+  }
+  program.keeps_parameters = numerics.kept;
+}
+
+std::vector<std::string> checkpointed_by(const StrategyEntry* entry,
+                                         const TrainingProgram& program) {
+  return entry != nullptr && entry->checkpointed_classes
+             ? entry->checkpointed_classes(program.strategy_arguments)
+             : std::vector<std::string>();
 }
 
 void take_traits(const StrategyTraits& traits, TrainingProgram& program) {
@@ -223,10 +214,8 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   }
   prepare_metrics(preparation, *program);
   const StrategyEntry* entry = prepare_devices(preparation, registry, *program);
-  const bool checkpoints = entry != nullptr && entry->checkpointed_classes;
-  program->network = prepare_network(
-      preparation, checkpoints ? entry->checkpointed_classes(program->strategy_arguments)
-                               : std::vector<std::string>());
+  const std::vector<std::string> checkpointed = checkpointed_by(entry, *program);
+  program->network = prepare_network(preparation, checkpointed);
   prepare_trainer_settings(preparation, program->trainer);
   if (preparation.scenario->program) {
     program->trainer.automatic_optimization =
@@ -243,17 +232,16 @@ void prepare_training(Preparation& preparation, const ProgramSettings& settings,
   if (!take_network(preparation, *entry, *program)) {
     return;
   }
+  prepare_frozen_on_ranks(preparation, checkpointed, *program);
   preparation.values_decide = values_decide(*program);
   const Numerics numerics = numerics_of(preparation, *program, world);
-  program->plan.numerics = numerics.in_detail;
-  program->plan.valueless = !numerics.carried;
-  program->keeps_parameters = numerics.kept;
+  take_numerics(numerics, *program);
   find_names_used(*program);
   take_repetition(preparation, *entry, *program);
   add_sites_of(*entry, program->plan, preparation.sites);
   take_entry(*entry, *program);
   take_world(preparation, world, *program);
-  take_traits(entry->traits, *program);
+  take_traits(preparation.placement.traits, *program);
   check_trainable(preparation, *program);
   check_ignored_clipping(preparation, *entry);
   if (!try_strategy(preparation, *entry, *program)) {

@@ -28,6 +28,69 @@ void set_argument(const std::string& name, const PlainValue& value, StrategyArgu
   }
 }
 
+namespace {
+
+const PlainValue* entry_of(const PlainValue::Map& map, std::string_view key) {
+  const auto found = std::ranges::find(map, key, &PlainEntry::key);
+  return found == map.end() ? nullptr : &found->value;
+}
+
+std::vector<int64_t> whole_numbers(const PlainValue& value) {
+  std::vector<int64_t> numbers;
+  const PlainValue::List* list = value.get_if<PlainValue::List>();
+  for (size_t index = 0; list != nullptr && index < list->size(); ++index) {
+    if (const int64_t* number = (*list)[index].get_if<int64_t>()) {
+      numbers.push_back(*number);
+    }
+  }
+  return list == nullptr || numbers.size() != list->size() ? std::vector<int64_t>() : numbers;
+}
+
+}  // namespace
+
+void remove_argument(const std::string& name, StrategyArguments& arguments) {
+  const StrategyArguments all = arguments;
+  for (const auto& [each, value] : all.all()) {
+    if (each == name || each.starts_with(name + ".")) {
+      arguments.erase(each);
+    }
+  }
+}
+
+PlainValue value_on_rank(const PlainValue& value, int64_t rank) {
+  const PlainValue::Map* map = value.get_if<PlainValue::Map>();
+  if (map == nullptr) {
+    return value;
+  }
+  if (const PlainValue* ranks = entry_of(*map, "on_ranks")) {
+    const bool is_named = std::ranges::count(whole_numbers(*ranks), rank) != 0;
+    const PlainValue* chosen = entry_of(*map, is_named ? "value" : "otherwise");
+    return chosen == nullptr ? PlainValue{{}, value.place} : *chosen;
+  }
+  PlainValue::Map on_rank;
+  for (const PlainEntry& entry : *map) {
+    on_rank.push_back({entry.key, value_on_rank(entry.value, rank)});
+  }
+  return PlainValue{std::move(on_rank), value.place};
+}
+
+bool add_named_ranks(const PlainValue& value, std::vector<int64_t>& ranks) {
+  const PlainValue::Map* map = value.get_if<PlainValue::Map>();
+  if (map == nullptr) {
+    return true;
+  }
+  if (const PlainValue* named = entry_of(*map, "on_ranks")) {
+    const std::vector<int64_t> numbers = whole_numbers(*named);
+    ranks.insert(ranks.end(), numbers.begin(), numbers.end());
+    const bool has_others = std::ranges::any_of(*map, [](const PlainEntry& entry) {
+      return entry.key != "on_ranks" && entry.key != "value" && entry.key != "otherwise";
+    });
+    return !numbers.empty() && entry_of(*map, "value") != nullptr && !has_others;
+  }
+  return std::ranges::all_of(
+      *map, [&](const PlainEntry& entry) { return add_named_ranks(entry.value, ranks); });
+}
+
 StrategyArguments strategy_arguments_of(const Object& strategy) {
   StrategyArguments arguments;
   for (const ObjectArgument& argument : strategy.arguments) {

@@ -8,6 +8,7 @@
 #include "model/strategy/data_parallel/bagua/bagua.hpp"
 #include "model/strategy/data_parallel/bagua/bagua_sites.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -37,7 +38,6 @@ constexpr std::array bagua_rows{
     StrategyArgument{"q_adam_optimizer", "", "null",
                      "Lightning takes it from the module's optimizer", ArgumentUse::unmodelled},
     process_group_backend,
-    process_group_timeout,
 };
 
 /// An algorithm of Bagua with the arguments that its class takes.
@@ -202,9 +202,7 @@ StrategyEntry bagua() {
   entry.class_name = "BaguaStrategy";
   entry.traits = {.needs_gpu = true};
   entry.arguments.assign(bagua_rows.begin(), bagua_rows.end());
-  for (const std::string_view step : bagua_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(bagua_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<Bagua>(plan, options_from(plan, arguments));
   };

@@ -4,6 +4,7 @@
 #include "model/strategy/data_parallel/horovod/horovod_sites.hpp"
 #include "model/strategy/exchange/negotiation/negotiation_sites.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -90,17 +91,11 @@ HorovodOptions options_from(const TrainingPlan& plan, const StrategyArguments& a
   return options;
 }
 
-Site site_called(std::string_view description) {
-  Site site;
-  site.description = description;
-  return site;
-}
-
 std::vector<Site> sites_of_gradients(const TrainingPlan& plan) {
   std::vector<Site> sites;
   for (const ParameterPlace place : plan.network->parameters()) {
     const std::string name = gradient_name(*plan.network, place);
-    Site& site = sites.emplace_back(site_called("horovod: " + name));
+    Site& site = sites.emplace_back(step_called("horovod: " + name));
     site.met_by_name = name;
   }
   return sites;
@@ -117,12 +112,8 @@ StrategyEntry horovod() {
   entry.variables = {{"HOROVOD_FUSION_THRESHOLD", "fusion_threshold_mb", mebibyte},
                      {"HOROVOD_CYCLE_TIME", "cycle_time_ms", 1},
                      {"HOROVOD_CACHE_CAPACITY", "cache_capacity", 0}};
-  for (const std::string_view step : negotiation_sites::every_step) {
-    entry.sites.push_back(site_called(step));
-  }
-  for (const std::string_view step : horovod_sites::every_step) {
-    entry.sites.push_back(site_called(step));
-  }
+  add_steps(negotiation_sites::every_step, entry.sites);
+  add_steps(horovod_sites::every_step, entry.sites);
   entry.sites_of_plan = sites_of_gradients;
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<Horovod>(plan, options_from(plan, arguments));

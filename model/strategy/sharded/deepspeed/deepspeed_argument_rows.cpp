@@ -81,8 +81,7 @@ constexpr std::array deepspeed_rows{
     process_group_backend,
     process_group_timeout,
     StrategyArgument{"exclude_frozen_parameters", "bool", "false",
-                     "a checkpoint leaves frozen parameters out; its size here counts them",
-                     no_effect},
+                     "a checkpoint leaves frozen parameters out"},
 };
 
 }  // namespace

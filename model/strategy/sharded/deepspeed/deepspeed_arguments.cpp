@@ -10,6 +10,7 @@
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -205,6 +206,8 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
   }
   DeepSpeedOptions options =
       is_configured ? deepspeed_configuration(arguments) : from_arguments(arguments);
+  options.saves_frozen =
+      !ArgumentReader(arguments, deepspeed_arguments()).boolean("exclude_frozen_parameters");
   if (is_configured) {
     check_deepspeed_types(plan, arguments);
   }
@@ -238,9 +241,7 @@ StrategyEntry deepspeed() {
                   .has_host_optimizer = true,
                   .gathers_parameters = "deepspeed.zero.GatheredParameters"};
   entry.arguments = {deepspeed_arguments().begin(), deepspeed_arguments().end()};
-  for (const std::string_view step : deepspeed_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(deepspeed_sites::every_step, entry.sites);
   entry.make = make;
   entry.without_effect = without_effect;
   return entry;

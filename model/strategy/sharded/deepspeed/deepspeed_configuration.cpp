@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_keys.hpp"
+#include "model/strategy/sharded/dtype_argument.hpp"
 
 namespace lockstep {
 
@@ -56,22 +57,6 @@ LossScaler::Options deepspeed_loss_scale(const StrategyArguments& arguments,
 
 namespace {
 
-std::optional<DType> communicated_type(const std::string& name) {
-  static const std::array<std::pair<std::string_view, DType>, 6> names{{{"fp32", DType::fp32},
-                                                                        {"fp16", DType::fp16},
-                                                                        {"bf16", DType::bf16},
-                                                                        {"float32", DType::fp32},
-                                                                        {"float16", DType::fp16},
-                                                                        {"bfloat16", DType::bf16}}};
-  for (const auto& [text, dtype] : names) {
-    if (name == text) {
-      return dtype;
-    }
-  }
-  throw ArgumentProblem("communication_data_type must be one of fp32, fp16, bf16",
-                        "config.communication_data_type");
-}
-
 /// A configuration's keys, by their path behind "config.".
 class Configuration {
  public:
@@ -94,6 +79,10 @@ class Configuration {
       return otherwise;
     }
     const double given = arguments_.number("config." + key, 0);
+    if (given != std::floor(given)) {
+      throw ArgumentProblem(fmt::format("strategy argument config.{} must be a whole number", key),
+                            "config." + key);
+    }
     if (!(given <= largest)) {
       throw ArgumentProblem(
           fmt::format("strategy argument config.{} must be at most {:.0e}", key, largest),
@@ -175,8 +164,9 @@ LossScaler::Options loss_scale_of(const StrategyArguments& arguments,
 
 }  // namespace
 
-DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments) {
-  check_deepspeed_keys(arguments);
+DeepSpeedOptions deepspeed_configuration(const StrategyArguments& given) {
+  check_deepspeed_keys(given);
+  const StrategyArguments arguments = with_keys_of_today(given);
   const Configuration configuration(arguments);
   const std::string zero = "zero_optimization.";
   DeepSpeedOptions options;
@@ -193,6 +183,8 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments) {
       configuration.integer(zero + "stage3_prefetch_bucket_size", options.prefetch_bucket_size);
   options.param_persistence_threshold = configuration.integer(
       zero + "stage3_param_persistence_threshold", options.param_persistence_threshold);
+  options.model_persistence_threshold = configuration.integer(
+      zero + "stage3_model_persistence_threshold", options.model_persistence_threshold);
   options.max_live_parameters =
       configuration.integer(zero + "stage3_max_live_parameters", options.max_live_parameters);
   options.max_reuse_distance =
@@ -207,8 +199,7 @@ DeepSpeedOptions deepspeed_configuration(const StrategyArguments& arguments) {
         limit > 0 ? GradientClipping{GradientClipping::Algorithm::norm, limit} : GradientClipping{};
   }
   if (configuration.has("communication_data_type")) {
-    options.communication_data_type =
-        communicated_type(configuration.text("communication_data_type", ""));
+    options.communication_data_type = dtype_argument(arguments, "config.communication_data_type");
   }
   return options;
 }

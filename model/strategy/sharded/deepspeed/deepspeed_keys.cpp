@@ -27,6 +27,7 @@ const Names known_keys = {"zero_optimization.stage",
                           "zero_optimization.sub_group_size",
                           "zero_optimization.stage3_prefetch_bucket_size",
                           "zero_optimization.stage3_param_persistence_threshold",
+                          "zero_optimization.stage3_model_persistence_threshold",
                           "zero_optimization.stage3_max_live_parameters",
                           "zero_optimization.stage3_max_reuse_distance",
                           "zero_optimization.zero_hpz_partition_size",
@@ -61,6 +62,10 @@ const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
                             "zero_optimization.legacy_stage1",
                             "zero_optimization.stage3_gather_16bit_weights_on_model_save",
                             "zero_optimization.stage3_gather_fp16_weights_on_model_save",
+                            "zero_optimization.cpu_offload_use_pin_memory",
+                            "zero_optimization.memory_efficient_linear",
+                            "zero_optimization.override_module_apply",
+                            "zero_optimization.pipeline_loading_checkpoint",
                             "zero_optimization.offload_optimizer.pin_memory",
                             "zero_optimization.offload_optimizer.fast_init",
                             "zero_optimization.offload_param.pin_memory",
@@ -77,7 +82,49 @@ const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
                             "zero_force_ds_cpu_optimizer",
                             "dump_state",
                             "prescale_gradients",
+                            "seq_parallel_communication_data_type",
+                            "dataloader_drop_last",
+                            "disable_allgather",
+                            "use_node_local_storage",
+                            "graph_harvesting",
+                            "timers",
+                            "nebula",
                             "memory_breakdown"};
+/// A field of DeepSpeedZeroConfig that has another name beside (`populate_by_name`), or that was
+/// replaced.
+struct OtherName {
+  std::string_view name;
+  std::string_view of_today;
+};
+const std::vector<OtherName> other_names = {
+    {"zero_optimization.prefetch_bucket_size", "zero_optimization.stage3_prefetch_bucket_size"},
+    {"zero_optimization.param_persistence_threshold",
+     "zero_optimization.stage3_param_persistence_threshold"},
+    {"zero_optimization.model_persistence_threshold",
+     "zero_optimization.stage3_model_persistence_threshold"},
+    {"zero_optimization.max_live_parameters", "zero_optimization.stage3_max_live_parameters"},
+    {"zero_optimization.max_reuse_distance", "zero_optimization.stage3_max_reuse_distance"},
+    {"zero_optimization.gather_16bit_weights_on_model_save",
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save"},
+    {"zero_optimization.module_granularity_threshold",
+     "zero_optimization.stage3_module_granularity_threshold"},
+    {"zero_optimization.use_all_reduce_for_fetch_params",
+     "zero_optimization.stage3_use_all_reduce_for_fetch_params"}};
+// Booleans that became groups: true is the host's memory.
+const std::vector<OtherName> former_switches = {
+    {"zero_optimization.cpu_offload", "zero_optimization.offload_optimizer.device"},
+    {"zero_optimization.cpu_offload_param", "zero_optimization.offload_param.device"}};
+
+const OtherName* find_name(const std::vector<OtherName>& names, std::string_view key) {
+  const auto found = std::ranges::find(names, key, &OtherName::name);
+  return found == names.end() ? nullptr : &*found;
+}
+
+std::string_view key_of_today(std::string_view key) {
+  const OtherName* other = find_name(other_names, key);
+  return other == nullptr ? key : other->of_today;
+}
+
 struct UnmodelledKey {
   std::string_view name;
   std::string_view instead;
@@ -93,6 +140,11 @@ const std::vector<UnmodelledKey> unmodelled_keys = {
     {"zero_optimization.mics_shard_size", without_mics},
     {"zero_optimization.mics_hierarchical_params_gather", without_mics},
     {"zero_optimization.offload_optimizer.ratio", "the whole optimizer offloaded is modelled"},
+    {"zero_optimization.zeropp_loco_param", without_zero_plus_plus},
+    {"zero_optimization.stage3_module_granularity_threshold",
+     "parameters are fetched for each module"},
+    {"zero_optimization.stage3_use_all_reduce_for_fetch_params",
+     "parameters are fetched by all_gather"},
     {"optimizer", "the scenario's `optimizer` is modelled, by its class of torch"},
     {"scheduler", "the scenario's `lr_scheduler` is modelled, by its class of torch"},
     {"activation_checkpointing", "`checkpoint: true` of a Sequential is modelled"},
@@ -113,7 +165,14 @@ const std::vector<UnmodelledKey> unmodelled_keys = {
     {"compression_training", ""},
     {"pipeline", ""},
     {"checkpoint", ""},
-    {"sequence_parallel_size", ""}};
+    {"sequence_parallel_size", ""},
+    {"tensor_parallel", ""},
+    {"torch_autocast", "bf16 and fp16 by `precision` are modelled"},
+    {"fp32_allreduce", "communication_data_type: fp32 is modelled"},
+    {"eigenvalue", ""},
+    {"progressive_layer_drop", ""},
+    {"quantize_training", ""},
+    {"compile", ""}};
 
 bool is_or_is_below(std::string_view key, std::string_view name) {
   return key == name || (key.starts_with(name) && key[name.size()] == '.');
@@ -196,7 +255,33 @@ std::string remedy_for_key(std::string_view key) {
              : fmt::format("`{}` holds {}", key.substr(0, begin - 1), fmt::join(parts, ", "));
 }
 
+// `zero_optimization: true` is stage 1 (read_zero_config_deprecated).
+bool is_former_zero(std::string_view key, const StrategyArguments::Value& value) {
+  return key == "zero_optimization" && std::holds_alternative<bool>(value);
+}
+
 }  // namespace
+
+StrategyArguments with_keys_of_today(const StrategyArguments& arguments) {
+  const std::string prefix = "config.";
+  StrategyArguments renamed = arguments;
+  for (const auto& [name, value] : arguments.all()) {
+    if (!name.starts_with(prefix)) {
+      continue;
+    }
+    const std::string key = name.substr(prefix.size());
+    if (const OtherName* other = find_name(other_names, key)) {
+      renamed.set(prefix + std::string(other->of_today), value);
+    } else if (const OtherName* switched = find_name(former_switches, key)) {
+      if (arguments.boolean(name, false)) {
+        renamed.set(prefix + std::string(switched->of_today), std::string("cpu"));
+      }
+    } else if (is_former_zero(key, value)) {
+      renamed.set(name + ".stage", int64_t{arguments.boolean(name, false)});
+    }
+  }
+  return renamed;
+}
 
 void check_deepspeed_keys(const StrategyArguments& arguments) {
   const std::string prefix = "config.";
@@ -204,7 +289,10 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
     if (!name.starts_with(prefix)) {
       continue;
     }
-    const std::string key = name.substr(prefix.size());
+    const std::string key(key_of_today(name.substr(prefix.size())));
+    if (find_name(former_switches, key) != nullptr || is_former_zero(key, value)) {
+      continue;
+    }
     if (key == "gradient_accumulation_steps") {
       // _format_batch_size_and_grad_accum_config of lightning/pytorch/strategies/deepspeed.py.
       throw RefusedArgument(

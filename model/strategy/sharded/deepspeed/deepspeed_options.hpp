@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "model/core/dtype.hpp"
@@ -26,6 +27,7 @@ struct DeepSpeedOptions {
   // Stage 3.
   int64_t prefetch_bucket_size = 50'000'000;
   int64_t param_persistence_threshold = 100'000;
+  int64_t model_persistence_threshold = std::numeric_limits<int64_t>::max();
   int64_t max_live_parameters = 1'000'000'000;
   int64_t max_reuse_distance = 1'000'000'000;
 
@@ -35,6 +37,8 @@ struct DeepSpeedOptions {
   bool offloads_optimizer = false;
   bool offloads_parameters = false;
   DriveOptions drive;  ///< of what is offloaded further
+
+  bool saves_frozen = true;  ///< not `exclude_frozen_parameters` of save_checkpoint
 
   LossScaler::Options loss_scale;
   /// `gradient_clipping` of the configuration, where it has one: Lightning fills in the Trainer's

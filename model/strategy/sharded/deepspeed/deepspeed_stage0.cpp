@@ -115,7 +115,8 @@ Task<Bytes> DeepSpeedReplicated::save_checkpoint(Rank& rank, CheckpointRequest r
   saved.is_parted = false;
   saved.barrier_is_all_reduce = plan().barrier_is_all_reduce;
   const ModelBytes all = model_bytes(replica(), computing_plan());
-  saved.model = rank.id() == 0 ? all.weights + all.optimizer_state : Bytes{};
+  const Bytes left_out = options_.saves_frozen ? Bytes{} : all.frozen;
+  saved.model = rank.id() == 0 ? all.weights - left_out + all.optimizer_state : Bytes{};
   const Bytes written = co_await save_engine_checkpoint(rank, saved, request, site);
   co_await framework_barrier(rank, world_group, plan().barrier_is_all_reduce, site);
   co_return written;

@@ -307,7 +307,7 @@ Task<Bytes> DeepSpeedSharded::save_checkpoint(Rank& rank, CheckpointRequest requ
     saved.model += buffer.value.bytes();
   }
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
-    if (!replica_.parameters()[index].trainable) {
+    if (!replica_.parameters()[index].trainable && options_.saves_frozen) {
       saved.model += partitions_->part_of(index).bytes();
     }
   }

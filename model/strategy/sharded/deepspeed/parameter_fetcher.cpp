@@ -20,11 +20,21 @@ ParameterFetcher::ParameterFetcher(const DeepSpeedOptions& options, ParameterPar
   for (std::vector<size_t>& parameters : parameters_of_) {
     std::sort(parameters.begin(), parameters.end());
   }
+  mark_persistent();
 }
 
-bool ParameterFetcher::is_persistent(size_t parameter) const {
-  return partitions_->elements_of(parameter) <= options_.param_persistence_threshold;
+// mark_persistent_parameters of parameter_offload.py: in order of definition, as many as fit.
+void ParameterFetcher::mark_persistent() {
+  int64_t marked = 0;
+  for (size_t parameter = 0; parameter < partitions_->count(); ++parameter) {
+    const int64_t elements = partitions_->elements_of(parameter);
+    const bool fits = elements <= options_.model_persistence_threshold - marked;
+    persistent_.push_back(fits && elements <= options_.param_persistence_threshold);
+    marked += persistent_.back() ? elements : 0;
+  }
 }
+
+bool ParameterFetcher::is_persistent(size_t parameter) const { return persistent_[parameter]; }
 
 namespace {
 

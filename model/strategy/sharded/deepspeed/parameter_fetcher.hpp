@@ -42,6 +42,7 @@ class ParameterFetcher {
   };
   static constexpr int64_t never = std::numeric_limits<int64_t>::min();
 
+  void mark_persistent();
   void check_order(size_t module);
   void forget_trace();
   void gather(Rank& rank, const std::vector<size_t>& parameters);
@@ -52,6 +53,7 @@ class ParameterFetcher {
   int64_t fetched_for(size_t parameter) const;
 
   DeepSpeedOptions options_;
+  std::vector<bool> persistent_;  ///< by parameter
   ParameterPartitions* partitions_;
   std::vector<std::vector<size_t>> parameters_of_;  ///< by module, ascending
   Trace trace_ = Trace::invalid;

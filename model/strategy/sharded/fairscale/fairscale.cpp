@@ -9,6 +9,7 @@
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/fairscale/fairscale_sites.hpp"
 #include "model/strategy/sharded/norm_of_own_part.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -278,9 +279,7 @@ StrategyEntry sharded_data_parallel() {
   entry.class_name = "DDPShardedStrategy";
   entry.traits = {.takes_apex = false};
   entry.arguments = {sharded_rows.begin(), sharded_rows.end()};
-  for (const std::string_view step : fairscale_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(fairscale_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<ShardedDataParallel>(plan, options_from(plan, arguments));
   };

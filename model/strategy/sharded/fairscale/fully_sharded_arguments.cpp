@@ -4,9 +4,11 @@
 #include <array>
 
 #include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/dtype_argument.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -47,7 +49,6 @@ constexpr std::array fully_sharded_rows{
     StrategyArgument{"state_dict_to_cpu", "bool", "true",
                      "a state_dict is in host memory; false is not modelled"},
     process_group_backend,
-    process_group_timeout,
 };
 
 void check_modelled(const StrategyArguments& arguments) {
@@ -136,9 +137,7 @@ StrategyEntry fairscale_fully_sharded() {
                   .takes_apex = false,
                   .gathers_parameters = "summon_full_params"};
   entry.arguments = {fully_sharded_rows.begin(), fully_sharded_rows.end()};
-  for (const std::string_view step : fully_sharded_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(fully_sharded_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<FairScaleFullySharded>(plan, fully_sharded_options(plan, arguments));
   };

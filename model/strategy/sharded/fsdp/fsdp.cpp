@@ -9,22 +9,9 @@
 
 namespace lockstep {
 
-namespace {
-
-TrainingPlan computing_in(TrainingPlan plan, const FullyShardedOptions& options) {
-  if (options.param_dtype) {
-    // Without autocast layers compute in the type of their parameters and inputs.
-    plan.activation_dtype = plan.types().is_mixed() ? plan.activation_dtype : *options.param_dtype;
-    plan.parameter_dtype = *options.param_dtype;
-  }
-  return plan;
-}
-
-}  // namespace
-
 FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
                                                    const FullyShardedOptions& options)
-    : UnitSharding(plan, computing_in(plan, options),
+    : UnitSharding(plan, computing_in(plan, options.param_dtype),
                    {.gather_unit = fsdp_sites::gather_unit,
                     .wait_for_unit = fsdp_sites::wait_for_unit,
                     .share_norm = fsdp_sites::share_norm,
@@ -36,7 +23,7 @@ FullyShardedDataParallel::FullyShardedDataParallel(const TrainingPlan& plan,
       options_(options) {
   clips_by_whole_norm_ = !options.clips_by_own_norm;
   if (options.clips_by_own_norm && plan.types().is_mixed()) {
-    plugin_without_norm_ = "FullyShardedNativeNativeMixedPrecisionPlugin";
+    plugin_without_norm_ = options.mixed_plugin;
   }
 }
 
@@ -158,6 +145,20 @@ GradientDivision FullyShardedDataParallel::division(const Rank& rank) const {
   return GradientDivision::over(rank.world_size());
 }
 
+// _init_core_state makes a NO_SHARD of it, whose all_reduce is in the group that shards
+// (_reduce_grad_no_shard); the division is still by all ranks.
+std::vector<KnownDifference> FullyShardedDataParallel::known_differences() {
+  std::vector<KnownDifference> known = UnitSharding::known_differences();
+  if (shards_over_one_rank()) {
+    known.push_back(
+        {"hybrid sharding over groups of one rank becomes NO_SHARD, which reduces gradients "
+         "within such a group alone: no rank sees those of another",
+         "use FULL_SHARD or NO_SHARD, or give a device_mesh with more than one shard",
+         DifferenceKind::of_replicas});
+  }
+  return known;
+}
+
 // Forward and backward
 
 void FullyShardedDataParallel::begin_forward() {
@@ -256,8 +257,9 @@ Program FullyShardedDataParallel::end_backward(Rank& rank, Unit& unit, Ticket do
     co_return;  // no_sync: the whole gradients stay on this rank
   }
   const bool sharded = unit.state.is_sharded();
-  const ShardedUnit::Exchange across{replica_group_.value_or(world_group),
-                                     site_id(fsdp_sites::reduce_replicas)};
+  const ShardedUnit::Exchange across{
+      shards_over_one_rank() ? shard_group_ : replica_group_.value_or(world_group),
+      site_id(fsdp_sites::reduce_replicas)};
   unit.state.reduce(rank, shard_exchange(fsdp_sites::reduce_unit),
                     replica_group_ || !sharded ? &across : nullptr, division(rank), done);
 }

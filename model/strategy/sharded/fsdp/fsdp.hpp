@@ -34,9 +34,10 @@ struct FullyShardedOptions {
   bool gathers_optimizer_state = true;
   std::optional<DType> param_dtype;   ///< of gathered parameters; none: as stored
   std::optional<DType> reduce_dtype;  ///< of gradients in collectives; none: param_dtype
-  /// Lightning 1.x calls torch's clip_grad_norm_, by which every rank takes the norm of its own
-  /// shards; mixed precision refuses it there.
+  /// Lightning up to 2.0 calls torch's clip_grad_norm_, by which every rank takes the norm of its
+  /// own shards; mixed precision refuses it there.
   bool clips_by_own_norm = false;
+  std::string_view mixed_plugin = "FSDPMixedPrecisionPlugin";  ///< which refuses it, up to 2.0
   std::string_view name = "fsdp";
   int32_t shard_ranks = 0;  ///< hybrid: neighbours that shard, by a device mesh; 0: those of a node
   WrapPolicy wrap;
@@ -61,6 +62,7 @@ class FullyShardedDataParallel final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
+  std::vector<KnownDifference> known_differences() override;
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }
 
@@ -93,6 +95,9 @@ class FullyShardedDataParallel final : public UnitSharding {
   int64_t file_elements(const Unit& unit, int32_t rank) const;
 
   GradientDivision division(const Rank& rank) const;
+  bool shards_over_one_rank() const {
+    return options_.is_hybrid() && shard_ranks_ == 1 && replica_group_;
+  }
 
   FullyShardedOptions options_;
   std::deque<Ticket> freed_;         ///< on the compute stream, oldest first

@@ -7,21 +7,8 @@
 
 namespace lockstep {
 
-namespace {
-
-TrainingPlan computing_in(TrainingPlan plan, const FullyShard2Options& options) {
-  if (options.param_dtype) {
-    // Without autocast layers compute in the type of their parameters and inputs.
-    plan.activation_dtype = plan.types().is_mixed() ? plan.activation_dtype : *options.param_dtype;
-    plan.parameter_dtype = *options.param_dtype;
-  }
-  return plan;
-}
-
-}  // namespace
-
 FullyShard2::FullyShard2(const TrainingPlan& plan, const FullyShard2Options& options)
-    : UnitSharding(plan, computing_in(plan, options),
+    : UnitSharding(plan, computing_in(plan, options.param_dtype),
                    {.gather_unit = fsdp2_sites::gather_unit,
                     .wait_for_unit = fsdp2_sites::wait_for_unit,
                     .share_norm = fsdp2_sites::share_norm,

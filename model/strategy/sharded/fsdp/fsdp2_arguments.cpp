@@ -9,9 +9,11 @@
 
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/dtype_argument.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+#include "model/strategy/strategy_steps.hpp"
 #include "model/strategy/tensor/tensor_arguments.hpp"
 #include "model/strategy/tensor/tensor_parallel.hpp"
 
@@ -23,12 +25,15 @@ constexpr const char* data_parallel_size = "data_parallel_size";
 constexpr const char* mesh = "fully_shard.mesh";
 constexpr const char* modules = "fully_shard.modules";
 
-constexpr std::string_view known_names[] = {"fully_shard.modules",
-                                            "fully_shard.reshard_after_forward",
-                                            "fully_shard.mp_policy.param_dtype",
-                                            "fully_shard.mp_policy.reduce_dtype",
-                                            "fully_shard.mesh",
-                                            "fully_shard.offload_policy"};
+constexpr std::string_view known_names[] = {
+    "fully_shard.modules",
+    "fully_shard.reshard_after_forward",
+    "fully_shard.mp_policy.param_dtype",
+    "fully_shard.mp_policy.reduce_dtype",
+    "fully_shard.mesh",
+    "fully_shard.offload_policy",
+    "fully_shard.offload_policy.CPUOffloadPolicy",
+    "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
 constexpr std::string_view unmodelled_module_names[] = {
     "fully_shard.mp_policy.output_dtype", "fully_shard.mp_policy.cast_forward_inputs",
     "fully_shard.shard_placement_fn", "fully_shard.ignored_params"};
@@ -51,6 +56,8 @@ constexpr std::array model_parallel_rows{
     process_group_backend,
     process_group_timeout,
 };
+
+constexpr NestedClass nested_module_classes[] = {{"fully_shard.mp_policy", "MixedPrecisionPolicy"}};
 
 void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
               FullyShard2Options& options) {
@@ -90,17 +97,28 @@ void set_reshard(const TrainingPlan& plan, const StrategyArguments& arguments,
     options.reshard_after_forward = ranks != 1;
     return;
   }
-  if (options.shard_ranks > 0 || options.tensor_ranks > 1) {
+  if (options.tensor_ranks > 1) {
     throw UnmodelledArgument(
-        "a number for reshard_after_forward with a mesh of two dimensions is not modelled", name);
+        "a number for reshard_after_forward beside tensor parallelism is not modelled", name);
   }
   options.reshard_to = static_cast<int32_t>(ranks);
 }
 
-FullyShard2Options fully_shard_options(const TrainingPlan& plan,
-                                       const StrategyArguments& arguments) {
-  StrategyArguments nested = arguments;
+// Whether host memory is pinned changes nothing here.
+bool offloads(const StrategyArguments& arguments) {
+  const std::string policy = "fully_shard.offload_policy";
+  const bool is_object = arguments.find(policy + ".CPUOffloadPolicy") != nullptr ||
+                         arguments.has(policy + ".CPUOffloadPolicy.pin_memory");
+  if (!is_object && arguments.has(policy) && arguments.text(policy, "") != "CPUOffloadPolicy") {
+    throw ArgumentProblem("fully_shard.offload_policy is null or CPUOffloadPolicy", policy);
+  }
+  return is_object || arguments.has(policy);
+}
+
+FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& given) {
+  const StrategyArguments arguments = without_class_names(given, nested_module_classes);
   parallel_plan_of(arguments);  // throws for what is no style
+  StrategyArguments nested = arguments;
   for (const auto& [name, value] : arguments.all()) {
     if (name.starts_with(std::string(parallelize_plan) + ".")) {
       nested.erase(name);
@@ -114,22 +132,13 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan,
   set_mesh(plan, arguments, options);
   set_reshard(plan, arguments, options);
   const std::string policy = "fully_shard.mp_policy.";
-  if (plan.types().is_mixed()) {
-    options.param_dtype = plan.activation_dtype;
-  }
   if (arguments.has(policy + "param_dtype")) {
     options.param_dtype = dtype_argument(arguments, policy + "param_dtype");
   }
   if (arguments.has(policy + "reduce_dtype")) {
     options.reduce_dtype = dtype_argument(arguments, policy + "reduce_dtype");
   }
-  if (arguments.has("fully_shard.offload_policy")) {
-    if (arguments.text("fully_shard.offload_policy", "") != "CPUOffloadPolicy") {
-      throw ArgumentProblem("fully_shard.offload_policy is null or CPUOffloadPolicy",
-                            "fully_shard.offload_policy");
-    }
-    options.offload = true;
-  }
+  options.offload = offloads(arguments);
   options.saves_in_parts =
       ArgumentReader(arguments, model_parallel_rows).boolean("save_distributed_checkpoint");
   if (!options.saves_in_parts && options.tensor_ranks > 1) {
@@ -245,12 +254,8 @@ StrategyEntry model_parallel() {
                   .needs_gpu = true,
                   .gathers_parameters = "unshard() of its module, or full_tensor(),"};
   entry.arguments = {model_parallel_rows.begin(), model_parallel_rows.end()};
-  for (const std::string_view step : fsdp2_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
-  for (const std::string_view step : tensor_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(fsdp2_sites::every_step, entry.sites);
+  add_steps(tensor_sites::every_step, entry.sites);
   entry.of_size = of_size;
   entry.without_effect = without_effect;
   entry.membership = membership;

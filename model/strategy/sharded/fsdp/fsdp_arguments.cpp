@@ -6,9 +6,11 @@
 
 #include "model/core/spelling.hpp"
 #include "model/strategy/registry.hpp"
+#include "model/strategy/sharded/dtype_argument.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+#include "model/strategy/strategy_steps.hpp"
 
 namespace lockstep {
 
@@ -18,8 +20,10 @@ using Sharding = FullyShardedOptions::Sharding;
 using Prefetch = FullyShardedOptions::BackwardPrefetch;
 
 template <class Value, size_t count>
-Value one_of(const std::string& asked, const std::string& name,
+Value one_of(const std::string& given, const std::string& name,
              const std::array<std::pair<std::string_view, Value>, count>& names) {
+  // Of an enumeration, as the script writes it: ShardingStrategy.FULL_SHARD.
+  const std::string asked = given.substr(given.rfind('.') + 1);
   std::vector<std::string_view> known;
   for (const auto& [text, value] : names) {
     if (asked == text) {
@@ -45,6 +49,7 @@ constexpr std::array state_dict_types{std::pair(std::string_view("full"), false)
                                       std::pair(std::string_view("sharded"), true)};
 
 constexpr const char* sharding_strategy = "sharding_strategy";
+constexpr const char* device_mesh = "device_mesh";
 
 // _init_sharding_strategy of lightning/fabric/strategies/fsdp.py reads the name in any case.
 std::string in_upper_case(std::string text) {
@@ -68,6 +73,9 @@ constexpr std::string_view unmodelled_names[] = {
     "activation_checkpointing_policy.size_based_auto_wrap_policy.min_num_params",
     "mixed_precision.buffer_dtype", "mixed_precision.keep_low_precision_grads",
     "mixed_precision.cast_forward_inputs", "mixed_precision.cast_root_forward_inputs"};
+
+constexpr NestedClass nested_classes[] = {{"cpu_offload", "CPUOffload"},
+                                          {"mixed_precision", "MixedPrecision"}};
 
 constexpr const char* checkpointing = "activation_checkpointing";
 constexpr const char* checkpointing_policy = "activation_checkpointing_policy";
@@ -136,6 +144,14 @@ constexpr std::array fsdp_rows{
                      ArgumentUse::unmodelled},
     StrategyArgument{"gathers_optimizer_state", "bool", "true",
                      "a checkpoint has the optimizer state of all ranks", ArgumentUse::by_name},
+    StrategyArgument{"clips_by_own_norm", "bool", "false",
+                     "torch's clip_grad_norm_ is called, by which a rank sees its own shards alone",
+                     ArgumentUse::by_name},
+    StrategyArgument{"default_process_group", "bool", "false",
+                     "torch is handed the group of all ranks, which hybrid sharding refuses",
+                     ArgumentUse::by_name},
+    StrategyArgument{"wide_mixed_precision", "bool", "false",
+                     "mixed precision gathers fp32, and reduces in 16 bits", ArgumentUse::by_name},
 };
 
 // Of 1.7 to 1.9, strategies/fully_sharded_native.py, with the defaults of torch up to 2.0. They are
@@ -152,7 +168,6 @@ constexpr std::array native_rows{
     original_row.with_default("false"),
     states_row,
     process_group_backend,
-    process_group_timeout,
 };
 
 std::vector<std::string> checkpointed_by(const StrategyArguments& arguments) {
@@ -186,8 +201,77 @@ void check_checkpointing(const TrainingPlan& plan, const StrategyArguments& argu
                 arguments.has(checkpointing) ? checkpointing : checkpointing_policy);
 }
 
-// FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type.
-FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& arguments) {
+// _init_sharding_strategy of lightning/fabric/strategies/fsdp.py; torch raises the same for
+// wrappers of one's own. FSDPStrategy before 2.1 hands over the default group, which has no
+// replicas.
+void check_hybrid(const StrategyArguments& arguments, bool has_default_group) {
+  if (has_default_group) {
+    throw RefusedArgument(
+        "ValueError: Expected process_group to be passed in as either None or "
+        "Tuple[dist.ProcessGroup, dist.ProcessGroup]: this Lightning always hands over the default "
+        "process group",
+        sharding_strategy, "use Lightning 2.1 or newer, or another sharding_strategy");
+  }
+  if (!names_policy(arguments, "auto_wrap_policy") && !arguments.has("device_mesh")) {
+    throw RefusedArgument(
+        "RuntimeError: The hybrid sharding strategy requires you to pass at least one of the "
+        "parameters: `auto_wrap_policy`, `process_group` tuple, or `device_mesh`.",
+        sharding_strategy,
+        "give `auto_wrap_policy`, or `device_mesh: [replicas, shards]`; `process_group` is not "
+        "modelled");
+  }
+}
+
+// FSDPPrecision: mixed precision gathers, computes and reduces in the narrow type. Before Lightning
+// 2.6 it gathered fp32, for autocast to narrow.
+void set_types(const TrainingPlan& plan, const StrategyArguments& arguments,
+               const ArgumentReader& read, FullyShardedOptions& options) {
+  const std::string mixed = "mixed_precision.";
+  const bool is_given = names_policy(arguments, "mixed_precision");
+  const bool is_wide = read.boolean("wide_mixed_precision");
+  if (plan.types().is_mixed() && !is_given) {
+    options.param_dtype = is_wide ? plan.parameter_dtype : plan.activation_dtype;
+    options.reduce_dtype = plan.activation_dtype;
+  }
+  if (arguments.has(mixed + "param_dtype")) {
+    options.param_dtype = dtype_argument(arguments, mixed + "param_dtype");
+  }
+  if (arguments.has(mixed + "reduce_dtype")) {
+    options.reduce_dtype = dtype_argument(arguments, mixed + "reduce_dtype");
+  }
+}
+
+// _init_process_group_state of torch/distributed/fsdp/_init_utils.py.
+void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
+              FullyShardedOptions& options) {
+  if (!arguments.has(device_mesh)) {
+    return;
+  }
+  const std::vector<std::string> sizes = arguments.texts(device_mesh);
+  if (options.is_hybrid() && sizes.size() == 1) {
+    throw RefusedArgument("ValueError: Expected device_mesh to have ndim=2 but got 1", device_mesh,
+                          "write [replicas, shards]");
+  }
+  if (options.is_hybrid()) {
+    options.shard_ranks = mesh_argument(plan, arguments, device_mesh).shards;
+    return;
+  }
+  if (sizes.size() != 1) {
+    throw ArgumentProblem(
+        "device_mesh of FSDPStrategy has two dimensions, which only the sharding strategies "
+        "HYBRID_SHARD and _HYBRID_SHARD_ZERO2 take",
+        sharding_strategy);
+  }
+  // One dimension of all ranks is the default group.
+  if (plan.world_size > 0 && sizes.front() != std::to_string(plan.world_size)) {
+    throw ArgumentProblem(
+        fmt::format("device_mesh has one dimension, of all {} ranks or none", plan.world_size),
+        device_mesh, fmt::format("write [{}]", plan.world_size));
+  }
+}
+
+FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArguments& given) {
+  const StrategyArguments arguments = without_class_names(given, nested_classes);
   check_nested_names(arguments, {"FSDPStrategy", nested_names, unmodelled_names});
   const ArgumentReader read(arguments, fsdp_rows);
   FullyShardedOptions options;
@@ -207,25 +291,13 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
     throw UnmodelledArgument("`cpu_offload` of FSDPStrategy with NO_SHARD is not modelled",
                              "cpu_offload");
   }
-  if (plan.types().is_mixed()) {
-    options.param_dtype = plan.activation_dtype;
+  set_types(plan, arguments, read, options);
+  options.clips_by_own_norm = read.boolean("clips_by_own_norm");
+  const bool has_default_group = read.boolean("default_process_group");
+  if (options.is_hybrid()) {
+    check_hybrid(arguments, has_default_group);
   }
-  const std::string mixed = "mixed_precision.";
-  if (arguments.has(mixed + "param_dtype")) {
-    options.param_dtype = dtype_argument(arguments, mixed + "param_dtype");
-  }
-  if (arguments.has(mixed + "reduce_dtype")) {
-    options.reduce_dtype = dtype_argument(arguments, mixed + "reduce_dtype");
-  }
-  if (arguments.has("device_mesh")) {
-    if (!options.is_hybrid()) {
-      throw ArgumentProblem(
-          "device_mesh of FSDPStrategy has two dimensions, which only the sharding strategies "
-          "HYBRID_SHARD and _HYBRID_SHARD_ZERO2 take",
-          sharding_strategy);
-    }
-    options.shard_ranks = mesh_argument(plan, arguments, "device_mesh").shards;
-  }
+  set_mesh(plan, arguments, options);
   options.saves_in_parts =
       one_of(read.text("state_dict_type"), "state_dict_type", state_dict_types);
   options.gathers_optimizer_state = read.boolean("gathers_optimizer_state");
@@ -255,9 +327,7 @@ StrategyEntry fully_sharded_data_parallel() {
   entry.arguments = {fsdp_rows.begin(), fsdp_rows.end()};
   entry.other_classes = {
       {"DDPFullyShardedNativeStrategy", {native_rows.begin(), native_rows.end()}}};
-  for (const std::string_view step : fsdp_sites::every_step) {
-    entry.sites.push_back({std::string(step), "", 0, 0, "", "", {}, ""});
-  }
+  add_steps(fsdp_sites::every_step, entry.sites);
   entry.checkpointed_classes = [](const StrategyArguments& arguments) {
     try {
       return checkpointed_by(arguments);
@@ -267,8 +337,11 @@ StrategyEntry fully_sharded_data_parallel() {
   };
   entry.of_size = [](const StrategyArguments& arguments, int64_t ranks) {
     ArgumentsOfSize changed;
-    if (arguments.has("device_mesh")) {
-      changed.values.emplace_back("device_mesh", mesh_of_size(arguments, "device_mesh", ranks));
+    if (arguments.has(device_mesh)) {
+      const bool is_flat = arguments.texts(device_mesh).size() == 1;
+      changed.values.emplace_back(device_mesh, is_flat
+                                                   ? fmt::format("[{}]", ranks)
+                                                   : mesh_of_size(arguments, device_mesh, ranks));
       if (changed.values.back().second.empty()) {
         changed.why_not = fmt::format("the shards of device_mesh do not divide {}", ranks);
       }
@@ -302,6 +375,7 @@ StrategyEntry native_fully_sharded() {
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     FullyShardedOptions options = options_from(plan, arguments);
     options.name = "fsdp_native";
+    options.mixed_plugin = "FullyShardedNativeNativeMixedPrecisionPlugin";
     options.clips_by_own_norm = true;
     return std::make_unique<FullyShardedDataParallel>(plan, options);
   };

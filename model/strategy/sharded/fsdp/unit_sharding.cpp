@@ -19,6 +19,15 @@ int64_t UnitSharding::elements_of(size_t parameter) const {
   return replica_.network().parameter(replica_.parameters()[parameter].place).elements();
 }
 
+TrainingPlan computing_in(TrainingPlan plan, std::optional<DType> gathered) {
+  if (gathered) {
+    // Without autocast layers compute in the type of their parameters and inputs.
+    plan.activation_dtype = plan.types().is_mixed() ? plan.activation_dtype : *gathered;
+    plan.parameter_dtype = *gathered;
+  }
+  return plan;
+}
+
 std::vector<std::vector<size_t>> UnitSharding::parameters_by_module(
     const std::vector<WrappedModule>& modules) {
   std::vector<std::vector<size_t>> parameters(modules.size());

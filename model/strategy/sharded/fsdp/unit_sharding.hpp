@@ -13,6 +13,9 @@
 
 namespace lockstep {
 
+/// The plan of layers that compute with parameters gathered in a type; none: as they are stored.
+TrainingPlan computing_in(TrainingPlan plan, std::optional<DType> gathered);
+
 /// What FSDP1, FSDP2 and FairScale's FSDP have in common: every wrapped module is a unit whose
 /// parameters each rank stores a part of, and which it updates. A unit is gathered before its
 /// forward and before its backward. What is gathered ahead, when a unit is freed, and when and how

@@ -13,30 +13,19 @@ namespace {
 constexpr int64_t default_min_num_params = 100'000'000;  // torch/distributed/fsdp/wrap.py
 }  // namespace
 
-DType dtype_argument(const StrategyArguments& arguments, const std::string& name) {
-  static constexpr std::array<std::pair<std::string_view, DType>, 6> names{
-      {{"fp32", DType::fp32},
-       {"fp16", DType::fp16},
-       {"bf16", DType::bf16},
-       {"float32", DType::fp32},
-       {"float16", DType::fp16},
-       {"bfloat16", DType::bf16}}};
-  std::string asked = arguments.text(name, "");
-  if (asked.starts_with("torch.")) {
-    asked.erase(0, std::string_view("torch.").size());
-  }
-  for (const auto& [text, dtype] : names) {
-    if (asked == text) {
-      return dtype;
+StrategyArguments without_class_names(const StrategyArguments& arguments,
+                                      std::span<const NestedClass> classes) {
+  StrategyArguments plain = arguments;
+  for (const auto& [name, value] : arguments.all()) {
+    for (const NestedClass& nested : classes) {
+      const std::string prefix = fmt::format("{}.{}.", nested.argument, nested.class_name);
+      if (name.starts_with(prefix)) {
+        plain.erase(name);
+        plain.set(fmt::format("{}.{}", nested.argument, name.substr(prefix.size())), value);
+      }
     }
   }
-  std::vector<std::string_view> known;
-  for (const auto& [text, value] : names) {
-    known.push_back(text);
-  }
-  throw ArgumentProblem(
-      fmt::format("strategy argument {} must be one of {}", name, fmt::join(known, ", ")), name,
-      did_you_mean(asked, known));
+  return plain;
 }
 
 WrapPolicy wrap_classes(const std::vector<std::string>& classes) {

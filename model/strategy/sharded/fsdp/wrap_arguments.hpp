@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "model/core/dtype.hpp"
 #include "model/network/network.hpp"
 #include "model/strategy/arguments.hpp"
 #include "model/strategy/layout/wrap_policy.hpp"
@@ -13,9 +12,14 @@
 
 namespace lockstep {
 
-/// The argument as a floating type: "bf16", "bfloat16", "torch.bfloat16". Throws
-/// ArgumentProblem that names it.
-DType dtype_argument(const StrategyArguments& arguments, const std::string& name);
+/// The arguments with what an object of these classes holds in place of the object:
+/// `{mixed_precision: {MixedPrecision: {param_dtype: bf16}}}` says what a map says.
+struct NestedClass {
+  std::string_view argument;
+  std::string_view class_name;
+};
+StrategyArguments without_class_names(const StrategyArguments& arguments,
+                                      std::span<const NestedClass> classes);
 
 /// A policy that wraps modules of these classes; `blocks` alone means whatever repeats.
 WrapPolicy wrap_classes(const std::vector<std::string>& classes);

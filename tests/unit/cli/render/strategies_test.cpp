@@ -72,12 +72,16 @@ TEST_CASE("a line of verify says what was found") {
 
 TEST_CASE("the strategies to compare are each known, once") {
   std::set<std::string> seen;
-  for (const std::string& name : strategies_to_compare()) {
-    CAPTURE(name);
-    CHECK(seen.insert(name).second);
+  for (const ComparedStrategy& compared : strategies_to_compare(2)) {
+    CAPTURE(compared.label);
+    CHECK(seen.insert(compared.label).second);
+    if (compared.text() != compared.label) {
+      CHECK(seen.insert(compared.text()).second);
+    }
     StrategySituation situation;
     situation.devices = 2;
-    const StrategyChoice choice = choose_strategy(name, situation, standard_strategies());
+    const StrategyChoice choice =
+        choose_strategy(compared.strategy, situation, standard_strategies());
     // Refused by this version, or one of ours.
     CHECK((!choice.refusal.empty() || standard_strategies().find(choice.name) != nullptr));
   }

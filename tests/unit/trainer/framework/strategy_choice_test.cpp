@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -118,12 +119,16 @@ TEST_CASE("fsdp of 1.7 to 1.9 prefetches nothing unless it is asked to") {
   using Arguments = std::vector<std::pair<std::string, StrategyArguments::Value>>;
   for (const char* name : {"fsdp_native", "DDPFullyShardedNativeStrategy"}) {
     CHECK(choose_strategy(name, on(v1_9)).arguments ==
-          Arguments{{"backward_prefetch", std::monostate()},
+          Arguments{{"default_process_group", true},  // process_group=self.process_group
+                    {"backward_prefetch", std::monostate()},
                     {"use_orig_params", false},
                     {"limit_all_gathers", false},
                     {"gathers_optimizer_state", false}});
   }
-  CHECK(choose_strategy("fsdp", on(v2_0)).arguments.empty());
+  const Arguments of_2_0 = choose_strategy("fsdp", on(v2_0)).arguments;
+  CHECK(std::ranges::none_of(
+      of_2_0, [](const auto& argument) { return argument.first == "backward_prefetch"; }));
+  CHECK(choose_strategy("fsdp", on(v2_6)).arguments.empty());
 }
 
 TEST_CASE("names are refused where the version has them no more") {

@@ -4,6 +4,7 @@
 
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
 #include "tests/unit/strategy/simulated.hpp"
 
 using namespace lockstep;
@@ -51,6 +52,32 @@ TEST_CASE("a misspelt key of a DeepSpeed configuration is answered with the key 
   CHECK(remedy("stage") == "did you mean `zero_optimization.stage`?");  // its group is missing
   CHECK(remedy("bf16.on") == "`bf16` holds enabled");
   CHECK(remedy("learning_rate") == "");
+}
+
+TEST_CASE("keys of DeepSpeedZeroConfig have other names beside, and some replaced others") {
+  StrategyArguments given;
+  given.set("config.zero_optimization.stage", int64_t{3});
+  given.set("config.zero_optimization.prefetch_bucket_size", int64_t{7});
+  given.set("config.zero_optimization.stage3_model_persistence_threshold", int64_t{9});
+  given.set("config.zero_optimization.cpu_offload", true);
+  given.set("config.zero_optimization.cpu_offload_param", false);
+  const DeepSpeedOptions options = deepspeed_configuration(given);
+  CHECK(options.prefetch_bucket_size == 7);
+  CHECK(options.model_persistence_threshold == 9);
+  CHECK(options.offloads_optimizer);
+  CHECK_FALSE(options.offloads_parameters);
+  // read_zero_config_deprecated: a boolean is stage 1 or 0.
+  CHECK(deepspeed_configuration([] {
+          StrategyArguments former;
+          former.set("config.zero_optimization", true);
+          return former;
+        }())
+            .stage == 1);
+}
+
+TEST_CASE("a count in a DeepSpeed configuration is a whole number") {
+  CHECK_THROWS_WITH(made("zero_optimization.stage", 2.5), Contains("must be a whole number"));
+  CHECK_NOTHROW(made("zero_optimization.reduce_bucket_size", 5e8));
 }
 
 TEST_CASE("accumulation in a DeepSpeed configuration is refused, as Lightning refuses it") {

@@ -93,7 +93,9 @@ TEST_CASE("a device mesh needs a hybrid sharding strategy and as many ranks as t
   };
   CHECK_NOTHROW(mesh({"2", "4"}, "HYBRID_SHARD", 8));
   CHECK_THROWS_AS(mesh({"2", "4"}, "HYBRID_SHARD", 4), std::invalid_argument);
-  CHECK_THROWS_AS(mesh({"8"}, "HYBRID_SHARD", 8), std::invalid_argument);
+  CHECK_THROWS_AS(mesh({"8"}, "HYBRID_SHARD", 8), RefusedArgument);
+  CHECK_NOTHROW(mesh({"8"}, "FULL_SHARD", 8));
+  CHECK_THROWS_AS(mesh({"4"}, "FULL_SHARD", 8), std::invalid_argument);
   CHECK_THROWS_AS(mesh({"2", "4"}, "FULL_SHARD", 8), std::invalid_argument);
 }
 
@@ -131,6 +133,41 @@ std::string of_fsdp2(const std::string& name, const StrategyArguments::Value& va
 }
 
 }  // namespace
+
+TEST_CASE("hybrid sharding needs a policy or a mesh, and no group of all ranks") {
+  for (const char* sharding : {"HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"}) {
+    INFO(sharding);
+    // _init_sharding_strategy of lightning/fabric/strategies/fsdp.py.
+    CHECK_THAT(of_fsdp("sharding_strategy", std::string(sharding)),
+               Catch::Matchers::StartsWith("refused, sharding_strategy: RuntimeError: The hybrid "
+                                           "sharding strategy requires you to pass at least one"));
+    StrategyArguments wrapped = with("sharding_strategy", std::string(sharding));
+    wrapped.set("auto_wrap_policy", std::vector<std::string>{"Linear"});
+    CHECK(said(fully_sharded_data_parallel(), wrapped, 4) == "");
+    StrategyArguments mesh = with("sharding_strategy", std::string(sharding));
+    mesh.set("device_mesh", std::vector<std::string>{"2", "2"});
+    CHECK(said(fully_sharded_data_parallel(), mesh, 4) == "");
+    wrapped.set("auto_wrap_policy", std::monostate());
+    CHECK_THAT(said(fully_sharded_data_parallel(), wrapped, 4),
+               Catch::Matchers::StartsWith("refused"));
+    // strategies/fsdp.py of 2.0.9: process_group=self.process_group.
+    mesh.set("default_process_group", true);
+    CHECK_THAT(said(fully_sharded_data_parallel(), mesh, 4),
+               Catch::Matchers::Contains("Expected process_group to be passed in as either None"));
+  }
+}
+
+TEST_CASE("values of FSDPStrategy may be written as a script writes them") {
+  CHECK(of_fsdp("sharding_strategy", std::string("ShardingStrategy.SHARD_GRAD_OP")) == "");
+  CHECK(of_fsdp("backward_prefetch", std::string("BackwardPrefetch.BACKWARD_POST")) == "");
+  CHECK(of_fsdp("mixed_precision.MixedPrecision.param_dtype", std::string("torch.bfloat16")) == "");
+  CHECK(of_fsdp("cpu_offload.CPUOffload.offload_params", true) == "");
+  CHECK(of_fsdp("mixed_precision.MixedPrecision.param_dtype", std::string("int8")) != "");
+  CHECK(of_fsdp2("fully_shard.mp_policy.MixedPrecisionPolicy.reduce_dtype",
+                 std::string("torch.float32")) == "");
+  CHECK(of_fsdp2("fully_shard.offload_policy.CPUOffloadPolicy.pin_memory", true) == "");
+  CHECK(of_fsdp2("fully_shard.offload_policy", std::string("OffloadPolicy")) != "");
+}
 
 TEST_CASE("what is wrong with an argument names it and the nearest value") {
   CHECK(of_fsdp("sharding_strategy", std::string("FULLSHARD")) ==
