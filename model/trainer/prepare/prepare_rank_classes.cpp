@@ -233,6 +233,23 @@ bool gives_values(const LoaderSettings& loader) {
   return loader.given != nullptr || (loader.columns != nullptr && loader.columns->are_given());
 }
 
+// Whether every rank is a trainer with samples of its own.
+bool all_train_alike(const StrategyEntry& entry, const TrainingProgram& program,
+                     const RunOptions& options) {
+  for (int32_t rank = 0; entry.membership && rank < options.world_size; ++rank) {
+    const TrainerMembership own =
+        entry.membership_of(program.strategy_arguments, place_of(options, rank));
+    const TrainerMembership usual = TrainerMembership::of_every_rank(place_of(options, rank));
+    if (own.trainers != usual.trainers || own.trainer_index != usual.trainer_index ||
+        own.data_parallel_size != usual.data_parallel_size ||
+        own.data_parallel_index != usual.data_parallel_index || !own.counts_samples ||
+        own.batch_size_multiple != 1 || !own.runs_trainer) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool takes_parts_of_one_size(const LoaderSettings& loader) {
   return loader.batches || (loader.sampler != SamplerKind::unrepeated);
 }
@@ -246,8 +263,8 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   const RunOptions& options = preparation.options;
   const int32_t per_node = options.ranks_per_node;
   const bool has_nodes = per_node > 0 && options.world_size % per_node == 0;
-  if (!may_have_classes(preparation, world) || entry.membership || !has_nodes ||
-      options.world_size / per_node < 3 || program.store || program.saved) {
+  if (!may_have_classes(preparation, world) || !all_train_alike(entry, program, options) ||
+      !has_nodes || options.world_size / per_node < 3 || program.store || program.saved) {
     return nullptr;
   }
   Differences differences;
