@@ -82,6 +82,9 @@ const NodeMemory* fullest(const std::vector<NodeMemory>& nodes) {
 }
 
 bool exceeds_node_memory(const OneRun& run) {
+  if (!run.ran) {
+    return false;
+  }
   const auto exceeds = [&run](DeviceId where) {
     const ByRank<NodeMemory> of_ranks = memory_of_ranks(run, where);
     if (std::ranges::all_of(of_ranks.distinct(),

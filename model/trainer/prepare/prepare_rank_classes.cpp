@@ -233,20 +233,25 @@ bool gives_values(const LoaderSettings& loader) {
   return loader.given != nullptr || (loader.columns != nullptr && loader.columns->are_given());
 }
 
-bool takes_parts_of_one_size(const LoaderSettings& loader) {
-  return loader.batches || (loader.sampler != SamplerKind::unrepeated);
+// Whether every rank is a trainer with samples of its own.
+bool all_train_alike(const StrategyEntry& entry, const TrainingProgram& program,
+                     const RunOptions& options) {
+  for (int32_t rank = 0; entry.membership && rank < options.world_size; ++rank) {
+    const TrainerMembership own =
+        entry.membership_of(program.strategy_arguments, place_of(options, rank));
+    const TrainerMembership usual = TrainerMembership::of_every_rank(place_of(options, rank));
+    if (own.trainers != usual.trainers || own.trainer_index != usual.trainer_index ||
+        own.data_parallel_size != usual.data_parallel_size ||
+        own.data_parallel_index != usual.data_parallel_index || !own.counts_samples ||
+        own.batch_size_multiple != 1 || !own.runs_trainer) {
+      return false;
+    }
+  }
+  return true;
 }
 
-// Every rank is a replica of its own, with samples of its own.
-bool all_train_apart(const StrategyEntry& entry, const TrainingProgram& program,
-                     const RunOptions& options) {
-  if (!entry.membership) {
-    return true;
-  }
-  Place place;
-  place.world_size = options.world_size;
-  place.local_world_size = options.ranks_per_node;
-  return program.membership(place).data_parallel_size == options.world_size;
+bool takes_parts_of_one_size(const LoaderSettings& loader) {
+  return loader.batches || (loader.sampler != SamplerKind::unrepeated);
 }
 
 }  // namespace
@@ -258,7 +263,7 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   const RunOptions& options = preparation.options;
   const int32_t per_node = options.ranks_per_node;
   const bool has_nodes = per_node > 0 && options.world_size % per_node == 0;
-  if (!may_have_classes(preparation, world) || !all_train_apart(entry, program, options) ||
+  if (!may_have_classes(preparation, world) || !all_train_alike(entry, program, options) ||
       !has_nodes || options.world_size / per_node < 3 || program.store || program.saved ||
       !program.arguments_of_ranks.empty() || !program.plans_of_ranks.empty()) {
     return nullptr;

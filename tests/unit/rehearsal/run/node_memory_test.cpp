@@ -90,3 +90,12 @@ TEST_CASE("what is offloaded is reported beside the memory of the GPU") {
 TEST_CASE("no batch fits where what is offloaded alone is too much") {
   CHECK(offloaded(", memory: 4 MiB").results.advice.largest_batch_size == 0);
 }
+
+TEST_CASE(
+    "a run that did not begin exceeds no memory, whatever ranks would have stood for others") {
+  OneRun run;
+  run.preparation.options.world_size = 4;
+  run.preparation.options.classes =
+      std::make_shared<const RankClasses>(std::vector<uint32_t>{0, 1, 1, 1});
+  CHECK(!exceeds_node_memory(run));
+}
