@@ -13,6 +13,7 @@
 #include "rehearsal/sweep/check_cases.hpp"
 #include "rehearsal/sweep/run_sweep.hpp"
 #include "rehearsal/sweep/sweep_row_of.hpp"
+#include "rehearsal/text/number_text.hpp"
 #include "rehearsal/text/shell_words.hpp"
 
 namespace lockstep::cli {
@@ -138,6 +139,14 @@ Answer plan_command(const Request& request, const Style& style) {
   }
   const Deadline deadline(request.time_limit_s.value_or(usual_time_limit_s), request.value_memory);
   const std::vector<Layout> layouts = layouts_of(of.task);
+  if (layouts.empty()) {
+    return {
+        "",
+        fmt::format("error: {} per step cannot be divided among replicas of {} ranks\n   = write "
+                    "--samples {}, or another multiple\n",
+                    plural(of.task.samples, "sample"), of.task.ranks, of.task.ranks),
+        ExitCode::usage};
+  }
   Waves waves(request, source, of.task, layouts, deadline, request.progress || style.progress);
   const PlanResult result = search_plan(
       of.task, layouts, [&waves](const std::vector<size_t>& chosen) { return waves.run(chosen); });
