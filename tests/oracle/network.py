@@ -32,17 +32,6 @@ def whole_numbers(key, count):
     return [random_below(key, i, 5) - 2 for i in range(count)]
 
 
-class Table(torch.nn.Module):
-    """Embedding, whose weight a later Linear may share."""
-
-    def __init__(self, num_embeddings, embedding_dim):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.empty(num_embeddings, embedding_dim))
-
-    def forward(self, tokens):
-        return torch.nn.functional.embedding(tokens, self.weight)
-
-
 class Bias(torch.nn.Module):
     def __init__(self, features):
         super().__init__()
@@ -99,10 +88,52 @@ class MultiheadAttention(torch.nn.MultiheadAttention):
         return super().forward(value, value, value, need_weights=False)[0]
 
 
+class GroupedQueryAttention(torch.nn.Module):
+    """Llama's: causal, with rotary embedding; of so many heads as its projections give."""
+
+    def __init__(self, embed_dim, num_heads, num_kv_heads):
+        super().__init__()
+        self.width = embed_dim // num_heads
+        self.q_proj = torch.nn.Linear(embed_dim, embed_dim, bias=False)
+        self.k_proj = torch.nn.Linear(embed_dim, num_kv_heads * self.width, bias=False)
+        self.v_proj = torch.nn.Linear(embed_dim, num_kv_heads * self.width, bias=False)
+        self.o_proj = torch.nn.Linear(embed_dim, embed_dim, bias=False)
+
+    def _heads(self, value):
+        return value.unflatten(-1, (-1, self.width)).transpose(1, 2)
+
+    def _turned(self, heads):
+        half = self.width // 2
+        rates = 10000.0 ** (torch.arange(half, dtype=torch.float64) / -half)
+        angles = torch.arange(heads.shape[2], dtype=torch.float64)[:, None] * rates
+        cosines, sines = angles.cos().to(heads.dtype), angles.sin().to(heads.dtype)
+        first, second = heads[..., :half], heads[..., half:]
+        return torch.cat([first * cosines - second * sines, second * cosines + first * sines], -1)
+
+    def forward(self, value):
+        parts = [self._heads(p(value)) for p in (self.q_proj, self.k_proj, self.v_proj)]
+        attended = torch.nn.functional.scaled_dot_product_attention(
+            self._turned(parts[0]), self._turned(parts[1]), parts[2], is_causal=True,
+            enable_gqa=True)
+        return self.o_proj(attended.transpose(1, 2).flatten(2))
+
+
+class SwiGLU(torch.nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.gate_proj = torch.nn.Linear(embed_dim, hidden_dim, bias=False)
+        self.up_proj = torch.nn.Linear(embed_dim, hidden_dim, bias=False)
+        self.down_proj = torch.nn.Linear(hidden_dim, embed_dim, bias=False)
+
+    def forward(self, value):
+        gate = torch.nn.functional.silu(self.gate_proj(value))
+        return self.down_proj(gate * self.up_proj(value))
+
+
 KINDS = {
     "Linear": torch.nn.Linear,
     "ReLU": torch.nn.ReLU,
-    "Embedding": Table,
+    "Embedding": torch.nn.Embedding,
     "Bias": Bias,
     "Buffer": Buffer,
     "BatchNorm1d": torch.nn.BatchNorm1d,
@@ -112,6 +143,9 @@ KINDS = {
     "PositionalEmbedding": PositionalEmbedding,
     "CausalSelfAttention": CausalSelfAttention,
     "MultiheadAttention": MultiheadAttention,
+    "RMSNorm": torch.nn.RMSNorm,
+    "GroupedQueryAttention": GroupedQueryAttention,
+    "SwiGLU": SwiGLU,
     "Conv2d": torch.nn.Conv2d,
     "MaxPool2d": torch.nn.MaxPool2d,
     "AvgPool2d": torch.nn.AvgPool2d,
@@ -148,7 +182,7 @@ def draw_parameters(network, seed, rank):
     norms = {
         id(parameter)
         for layer in network.modules()
-        if isinstance(layer, (torch.nn.BatchNorm1d, torch.nn.LayerNorm))
+        if isinstance(layer, (torch.nn.BatchNorm1d, torch.nn.LayerNorm, torch.nn.RMSNorm))
         for parameter in layer.parameters()
     }
     with torch.no_grad():

@@ -53,6 +53,7 @@ from metric_family_settings import METRIC_FAMILY_SETTINGS  # noqa: E402
 from metric_settings import METRIC_SETTINGS  # noqa: E402
 from settings import SETTINGS  # noqa: E402
 from sharded_settings import SHARDED_SETTINGS  # noqa: E402
+from tensor_settings import TENSOR_SETTINGS  # noqa: E402
 
 # What Gloo says on a rank that waited: for the time limit, or until another's ended it.
 WAITING_SIGNS = ("Timed out", "timeout caused pair closure", "Connection closed by peer")
@@ -392,7 +393,7 @@ def main():
     parser.add_argument("names", nargs="*", help="settings; none: all and the names")
     arguments = parser.parse_args()
     settings = SETTINGS + METRIC_SETTINGS + METRIC_FAMILY_SETTINGS + LIGHTNING_SETTINGS
-    settings += SHARDED_SETTINGS
+    settings += SHARDED_SETTINGS + TENSOR_SETTINGS
     unknown = set(arguments.names) - {s["name"] for s in settings} - {NAMES}
     if unknown:
         parser.error(f"no setting {', '.join(sorted(unknown))}")

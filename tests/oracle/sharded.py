@@ -23,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 import issued
 import network as networks
 import sharded_checkpoint
+import tensor_parallel
 from sharded_deepspeed import DeepSpeed
 from sharded_fairscale import FairScale, FairScaleFsdp
 from sharded_strategy import Strategy, dtypes_of
@@ -250,7 +251,8 @@ class Zero1(Strategy):
 
 
 STRATEGIES = {kind.family: kind
-              for kind in (Fsdp1, Fsdp2, Zero1, DeepSpeed, FairScale, FairScaleFsdp)}
+              for kind in (Fsdp1, Fsdp2, Zero1, DeepSpeed, FairScale, FairScaleFsdp,
+                           tensor_parallel.TensorParallel)}
 
 
 def family_of(setting):

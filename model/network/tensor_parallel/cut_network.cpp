@@ -28,13 +28,6 @@ const ParallelStyle* NetworkCutter::style_of(const std::string& module) {
   return found;
 }
 
-/// Whether a style has already made its input what it needs.
-bool NetworkCutter::is_prepared(const std::string& module) const {
-  return std::ranges::any_of(prepared_, [&](const std::string& outer) {
-    return module == outer || module.starts_with(outer + ".");
-  });
-}
-
 void NetworkCutter::append(Layer layer) {
   shape_ = layer.output;
   result_.network.layers.push_back(std::move(layer));
@@ -50,9 +43,10 @@ void NetworkCutter::enter_modules(size_t index) {
     const ParallelStyle* style = begins ? style_of(module) : nullptr;
     if (style != nullptr && style->kind == ParallelStyle::Kind::input &&
         arrives(module, style->input)) {
-      const bool gives_terms = style->output == TensorLayout::replicated;
+      // As a plain tensor its gradient counts as whole, and layers add up their terms themselves.
+      const bool gives_terms = style->output == TensorLayout::replicated && !style->local_output;
       bring(style->input, style->output, gives_terms, 1, module);
-      prepared_.push_back(module);
+      is_distributed_ = !style->local_output;
     } else if (style != nullptr && style->kind != ParallelStyle::Kind::input &&
                end != std::string::npos) {
       refuse(module,
@@ -80,7 +74,7 @@ void NetworkCutter::add_layer(size_t index) {
   } else if (style == nullptr || style->kind == ParallelStyle::Kind::input) {
     add_plain(layer);
   } else if (style->kind == ParallelStyle::Kind::sequence) {
-    add_sequence(layer);
+    add_sequence(layer, *style);
   } else {
     add_cut(layer, *style);
   }

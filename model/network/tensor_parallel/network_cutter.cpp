@@ -94,6 +94,14 @@ bool NetworkCutter::arrives(const std::string& module, TensorLayout wanted) {
   return false;
 }
 
+/// "got mixed torch.Tensor and DTensor" (RuntimeError).
+void NetworkCutter::refuse_mixture(const std::string& module) {
+  refuse(module,
+         "a DTensor meets a plain torch.Tensor here, which torch does not compute with: the module "
+         "before it has use_local_output=False",
+         "add it to the plan, or write use_local_output=True for the module before it");
+}
+
 void NetworkCutter::take(CutLayer cut, const std::string& module) {
   if (!cut.why_not.empty()) {
     refuse(module, cut.why_not, cut.remedy);
@@ -113,8 +121,20 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
   if (!arrives(layer.name, input)) {
     return;
   }
+  if (!style.local_output) {
+    refuse(layer.name, "use_local_output=False of a Linear or Embedding is not modelled",
+           "leave it out");
+    result_.is_unmodelled = true;
+    return;
+  }
   if (!is_embedding) {
-    const bool is_there = is_prepared(layer.name) && input == TensorLayout::replicated;
+    const bool is_there = is_distributed_ && input == TensorLayout::replicated;
+    if (by_rows && is_there) {
+      refuse(layer.name, "RowwiseParallel right behind PrepareModuleInput is not modelled",
+             "leave PrepareModuleInput out: RowwiseParallel divides its input itself");
+      result_.is_unmodelled = true;
+      return;
+    }
     if (by_rows) {
       bring(input, TensorLayout::features, false, 1, layer.name);
     } else if (!is_there) {
@@ -128,6 +148,7 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
   if (is_refused()) {
     return;
   }
+  is_distributed_ = false;
   ExchangeArguments sum{.forward = TensorExchange::all_reduce, .ranks = ranks_};
   if (!by_rows) {
     layout_ = TensorLayout::features;
@@ -145,9 +166,17 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
     exchange(sum, layer.name);
     layout_ = TensorLayout::sequence;
   } else if (style.output == TensorLayout::features) {
-    refuse(layer.name, "RowwiseParallel with output_layouts=Shard(-1) is not modelled",
-           "write Replicate() or Shard(1)");
-    result_.is_unmodelled = true;
+    if (shape_.back() % ranks_ != 0) {
+      refuse(layer.name,
+             fmt::format("its {} features cannot be divided among {} ranks", shape_.back(), ranks_),
+             "write output_layouts=Replicate()");
+      return;
+    }
+    sum.forward = TensorExchange::reduce_scatter;
+    sum.backward = TensorExchange::all_gather;
+    sum.dimension = shape_.size() - 1;
+    exchange(sum, layer.name);
+    layout_ = TensorLayout::features;
   } else {
     exchange(sum, layer.name);
     layout_ = TensorLayout::replicated;
@@ -181,12 +210,26 @@ void NetworkCutter::add_inside(const Layer& layer) {
       return;
     }
   }
+  if (std::ranges::any_of(styles, [](const auto* style) { return !style->local_output; })) {
+    refuse(layer.name, "use_local_output=False of a Linear is not modelled", "leave it out");
+    result_.is_unmodelled = true;
+    return;
+  }
   const ParallelStyle& last = *styles.back();
   const TensorLayout input = styles.front()->input;
   if (!arrives(layer.name, input)) {
     return;
   }
-  if (!(is_prepared(layer.name) && input == TensorLayout::replicated)) {
+  if (input != TensorLayout::replicated) {
+    refuse(layer.name + "." + names.front(),
+           "that each projection gathers the same input by itself is not modelled",
+           fmt::format("gather it once: {}: PrepareModuleInput(input_layouts={}, "
+                       "desired_input_layouts=Replicate())",
+                       layer.name, name_of(input)));
+    result_.is_unmodelled = true;
+    return;
+  }
+  if (!is_distributed_) {
     const auto readers = static_cast<int32_t>(names.size()) - 1;
     bring(input, TensorLayout::replicated, true, readers, layer.name);
   }
@@ -194,6 +237,7 @@ void NetworkCutter::add_inside(const Layer& layer) {
   if (is_refused()) {
     return;
   }
+  is_distributed_ = false;
   const bool scatters = last.output == TensorLayout::sequence;
   if (last.output == TensorLayout::features || (scatters && shape_.front() % ranks_ != 0)) {
     refuse(layer.name + "." + names.back(),
@@ -208,7 +252,7 @@ void NetworkCutter::add_inside(const Layer& layer) {
   layout_ = last.output;
 }
 
-void NetworkCutter::add_sequence(const Layer& layer) {
+void NetworkCutter::add_sequence(const Layer& layer, const ParallelStyle& style) {
   const bool is_norm = layer.kind == LayerKind::layer_norm || layer.kind == LayerKind::rms_norm;
   if (!is_norm && layer.kind != LayerKind::dropout) {
     refuse(layer.name, "SequenceParallel is for LayerNorm, RMSNorm and Dropout",
@@ -225,21 +269,33 @@ void NetworkCutter::add_sequence(const Layer& layer) {
   Layer part = of_part(layer, 0, ranks_);
   for (ParameterTensor& parameter : part.parameters) {
     parameter.gradient_is_partial = ranks_ > 1;
+    if (!parameter.trainable) {
+      // style.py, _replicate_module_fn: a Parameter made anew requires a gradient.
+      parameter.trainable = true;
+      result_.notes.push_back(fmt::format(
+          "{}.{} is trained although it was frozen: SequenceParallel makes its parameters anew; "
+          "freeze it after parallelize_module",
+          layer.name, parameter.name));
+    }
   }
   append(std::move(part));
+  is_distributed_ = !style.local_output;
 }
 
 void NetworkCutter::pass_residual(const Layer& layer) {
   if (layer.kind == LayerKind::residual_begin) {
-    residuals_.push_back({layout_, std::nullopt});
+    residuals_.push_back({layout_, std::nullopt, is_distributed_});
   } else if (layer.kind == LayerKind::residual_shortcut) {
+    std::swap(is_distributed_, residuals_.back().is_distributed);
     residuals_.back().put_aside = std::exchange(layout_, residuals_.back().remembered);
   } else if (layer.kind == LayerKind::residual_add ||
              layer.kind == LayerKind::residual_concatenate) {
     const OpenResidual closed = residuals_.back();
     residuals_.pop_back();
     const TensorLayout other = closed.put_aside.value_or(closed.remembered);
-    if (other != layout_) {
+    if (closed.is_distributed != is_distributed_) {
+      refuse_mixture(layer.name);
+    } else if (other != layout_) {
       refuse(layer.name,
              fmt::format("a residual adds {} to {}: the shapes do not fit", name_of(layout_),
                          name_of(other)),
@@ -259,6 +315,10 @@ void NetworkCutter::add_plain(const Layer& layer) {
            layout_ == TensorLayout::features
                ? "let the Linear before it give output_layouts=Replicate(), or add it to the plan"
                : "bring its input to Replicate() by PrepareModuleInput");
+    return;
+  }
+  if (is_distributed_ && !layer.parameters.empty()) {
+    refuse_mixture(layer.name);
     return;
   }
   pass_residual(layer);

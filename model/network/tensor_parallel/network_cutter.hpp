@@ -14,6 +14,7 @@ namespace lockstep {
 struct OpenResidual {
   TensorLayout remembered = TensorLayout::replicated;
   std::optional<TensorLayout> put_aside{};
+  bool is_distributed = false;
 };
 
 /// Walks through a network and appends what each rank has of it, layer by layer. The walk and the
@@ -37,11 +38,10 @@ class NetworkCutter {
 
   const ParallelStyle* style_of(const std::string& module);
   void enter_modules(size_t index);
-  bool is_prepared(const std::string& module) const;
   void add_layer(size_t index);
   void add_cut(const Layer& layer, const ParallelStyle& style);
   void add_inside(const Layer& layer);
-  void add_sequence(const Layer& layer);
+  void add_sequence(const Layer& layer, const ParallelStyle& style);
   void add_plain(const Layer& layer);
   void pass_residual(const Layer& layer);
   void append(Layer layer);
@@ -50,6 +50,7 @@ class NetworkCutter {
   void bring(TensorLayout from, TensorLayout to, bool gives_terms, int32_t times,
              const std::string& module);
   bool arrives(const std::string& module, TensorLayout wanted);
+  void refuse_mixture(const std::string& module);
   void map_ranges();
   void check_plan();
   void check_ties();
@@ -61,8 +62,10 @@ class NetworkCutter {
   CutNetwork result_;
   TensorLayout layout_ = TensorLayout::replicated;
   Shape shape_;  ///< of a sample, as every rank has it
+  /// What a style hands on is a DTensor until a layer gives a plain tensor again. It knows whether
+  /// its gradient is a term, and mixes with no plain tensor.
+  bool is_distributed_ = false;
   std::vector<OpenResidual> residuals_;
-  std::vector<std::string> prepared_;                  ///< modules whose input a style has brought
   std::vector<size_t> first_of_, last_of_, place_of_;  ///< by layer of the whole network
   int64_t exchanges_ = 0;
 };

@@ -26,8 +26,10 @@ constexpr StyleClass style_classes[] = {
     {"RowwiseParallel", "rowwise", {Kind::row, TensorLayout::features, TensorLayout::replicated}},
     {"SequenceParallel",
      "sequence",
-     {Kind::sequence, TensorLayout::sequence, TensorLayout::sequence}},
-    {"PrepareModuleInput", "", {Kind::input, TensorLayout::replicated, TensorLayout::replicated}},
+     {Kind::sequence, TensorLayout::sequence, TensorLayout::sequence, false}},
+    {"PrepareModuleInput",
+     "",
+     {Kind::input, TensorLayout::replicated, TensorLayout::replicated, false}},
 };
 constexpr std::string_view unmodelled_classes[] = {"PrepareModuleOutput",
                                                    "PrepareModuleInputOutput"};
@@ -84,10 +86,11 @@ std::string set_argument(const StyleClass& of, const std::string& argument, Para
   const size_t equals = argument.find('=');
   const std::string name = argument.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+  const bool is_input = style.kind == Kind::input;
   if (name == "use_local_output" && is_torch_value(value)) {
+    style.local_output = value == "True";
     return "";
   }
-  const bool is_input = style.kind == Kind::input;
   if (name == "sequence_dim" && style.kind == Kind::sequence) {
     return value == "1" ? "" : "sequence_dim is modelled as 1 alone";
   }

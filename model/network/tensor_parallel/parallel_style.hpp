@@ -29,6 +29,9 @@ struct ParallelStyle {
   TensorLayout input = TensorLayout::replicated;  ///< in which its input arrives
   TensorLayout output = TensorLayout::features;   ///< in which its output leaves; of `input`: as
                                                   ///< which the module gets what arrives
+  /// Whether what leaves (of `input`: what the module gets) is a plain tensor again: autograd of
+  /// torch then takes its gradient for one in the same layout.
+  bool local_output = true;
 };
 
 /// A style as Python writes it, "RowwiseParallel(output_layouts=Shard(1))", or by its short name

@@ -17,6 +17,12 @@ Rank::NewGroup make_group(Rank& rank, int32_t first, int32_t count, int32_t step
                         {communication_stream, {}, site_id(tensor_sites::make_groups)});
 }
 
+/// Of a row-parallel layer, which every rank has whole.
+bool is_shared_bias(const Network& network, const ParameterPlace& place) {
+  const auto* bias = std::get_if<BiasArguments>(&network.layers[place.layer].arguments);
+  return bias != nullptr && bias->shares > 1;
+}
+
 }  // namespace
 
 Task<TensorMesh> make_tensor_mesh(Rank& rank, int32_t tensor_ranks) {
@@ -34,12 +40,18 @@ Task<TensorMesh> make_tensor_mesh(Rank& rank, int32_t tensor_ranks) {
     co_await rank.settle(made.ready);
     mesh.data = index == mesh.tensor.index ? made.group : mesh.data;
   }
-  for (int32_t replica = 0; replica < mesh.data_ranks; ++replica) {
+  for (int32_t replica = 0; mesh.data_ranks > 1 && replica < mesh.data_ranks; ++replica) {
     const Rank::NewGroup made = make_group(rank, replica * tensor_ranks, tensor_ranks, 1);
     co_await rank.settle(made.ready);
     mesh.tensor.group = replica == mesh.data_index ? made.group : mesh.tensor.group;
   }
   co_return mesh;
+}
+
+bool has_partial_gradient(const Replica& replica, size_t parameter) {
+  const Replica::Parameter& given = replica.parameters()[parameter];
+  return replica.network().parameter(given.place).gradient_is_partial &&
+         given.tensor.gradient.buffer != no_buffer;
 }
 
 void sum_partial_gradients(Rank& rank, const Replica& replica, const TensorRanks& ranks,
@@ -48,8 +60,7 @@ void sum_partial_gradients(Rank& rank, const Replica& replica, const TensorRanks
   Ticket last{};
   for (const size_t index : parameters) {
     const Replica::Parameter& parameter = replica.parameters()[index];
-    const bool is_partial = replica.network().parameter(parameter.place).gradient_is_partial;
-    if (!is_partial || parameter.tensor.gradient.buffer == no_buffer) {
+    if (!has_partial_gradient(replica, index)) {
       continue;
     }
     const Ticket ready = rank.event({replica.compute(), {after}, site});
@@ -67,7 +78,21 @@ bool counts_in_norm(const Replica& replica, const TensorRanks& ranks, size_t par
   return tensor.cut.has_value() || ranks.index == 0;
 }
 
-// Modules of the plan alone: their parameters are cut, or their gradients partial.
+bool is_in_plan(const Replica& replica, size_t parameter) {
+  const ParameterPlace place = replica.parameters()[parameter].place;
+  const ParameterTensor& tensor = replica.network().parameter(place);
+  return tensor.cut || tensor.gradient_is_partial || is_shared_bias(replica.network(), place);
+}
+
+PlanCoverage plan_coverage(const Replica& replica, const std::vector<size_t>& parameters) {
+  const auto inside = std::ranges::count_if(
+      parameters, [&](size_t parameter) { return is_in_plan(replica, parameter); });
+  if (inside == 0) {
+    return PlanCoverage::none;
+  }
+  return inside == std::ssize(parameters) ? PlanCoverage::all : PlanCoverage::some;
+}
+
 Program distribute_parameters(Rank& rank, const Replica& replica, const TensorMesh& mesh) {
   const CommunicationOptions options{mesh.tensor.on, {}, site_id(tensor_sites::distribute)};
   for (const Replica::Parameter& parameter : replica.parameters()) {
@@ -86,7 +111,7 @@ Program distribute_parameters(Rank& rank, const Replica& replica, const TensorMe
         rank.release(all);
       }
       rank.release(own);
-    } else if (tensor.gradient_is_partial) {
+    } else if (is_shared_bias(replica.network(), parameter.place)) {
       const Slice whole =
           rank.allocate(Purpose::communication, replica.plan().parameter_dtype, tensor.elements());
       const Ticket done = rank.broadcast(mesh.tensor.group, whole, mesh.first_tensor_rank, options);

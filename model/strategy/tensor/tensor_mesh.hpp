@@ -18,12 +18,13 @@ struct TensorMesh {
 };
 
 /// init_device_mesh: the groups of the first dimension, then those of the second. A collective of
-/// all ranks, each of which makes all groups.
+/// all ranks, each of which makes all groups; a dimension of all ranks is the world itself.
 Task<TensorMesh> make_tensor_mesh(Rank& rank, int32_t tensor_ranks);
 
 /// Of gradients of which each rank has a term (those of norms under SequenceParallel) the terms
 /// become their sum on all of them: DTensor's Partial becomes Replicate. `parameters`: indices into
 /// those of the replica.
+bool has_partial_gradient(const Replica& replica, size_t parameter);
 void sum_partial_gradients(Rank& rank, const Replica& replica, const TensorRanks& ranks,
                            const std::vector<size_t>& parameters, Ticket after);
 
@@ -31,8 +32,18 @@ void sum_partial_gradients(Rank& rank, const Replica& replica, const TensorRanks
 /// rank holds alike is counted on the first alone.
 bool counts_in_norm(const Replica& replica, const TensorRanks& ranks, size_t parameter);
 
+/// Whether parallelize_module has made the parameter a DTensor of the ranks' mesh: it is in the
+/// plan.
+bool is_in_plan(const Replica& replica, size_t parameter);
+
+/// Of which kinds the parameters are whose gradients clip_grad_norm_ gets. Of both it takes no
+/// norm.
+enum class PlanCoverage : uint8_t { none, some, all };
+PlanCoverage plan_coverage(const Replica& replica, const std::vector<size_t>& parameters);
+
 /// What parallelize_module does with the parameters of modules in the plan: the first rank sends
-/// each its part of those that are cut, and everybody those that are not.
+/// each its part of those that are cut, and everybody the biases of row-parallel layers. Those of
+/// SequenceParallel stay as they are.
 Program distribute_parameters(Rank& rank, const Replica& replica, const TensorMesh& mesh);
 
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/gradient_clipping.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 
 namespace lockstep {
@@ -41,21 +43,94 @@ Program TensorParallel::backward(Rank& rank, const StepOptions& options) {
   co_return;
 }
 
-// A gradient of terms is summed by the first operation that needs all of it, which is here: DTensor
-// keeps it as Partial until then.
+namespace {
+
+/// How often an update has the gradient as an operand that must be whole: torch/optim/adam.py in
+/// lerp_(g) and addcmul_(g, g), sgd.py in add_(g).
+int operands_that_are_gradients(OptimizerKind kind) { return kind == OptimizerKind::sgd ? 1 : 3; }
+
+}  // namespace
+
+/// What a DTensor that is Partial becomes for an operation that needs all of it: another tensor.
+Slice TensorParallel::sum_of_terms(Rank& rank, const Slice& gradient, SiteId site) {
+  const Slice sum = rank.allocate(Purpose::communication, gradient.dtype, gradient.elements);
+  elementwise(rank, Kernel::copy, {gradient}, {sum}, 0, {replica_.compute(), {}, site});
+  const Ticket ready = rank.event({replica_.compute(), {}, site});
+  const Ticket done =
+      rank.all_reduce(mesh_.tensor.group, sum, Reduction::sum, {mesh_.tensor.on, {ready}, site});
+  rank.event({replica_.compute(), {done}, site});
+  return sum;
+}
+
+// torch/nn/utils/clip_grad.py. A gradient of terms is summed for its norm, and once more to be
+// multiplied in place, which multiplies that sum: the terms stay as they were (DECISIONS 440).
+void TensorParallel::clip_by_norm(Rank& rank, const UpdateOptions& options) {
+  const SiteId site = site_id(tensor_sites::share_norm);
+  const OptimizerPlan& optimizer = replica_.plan().optimizers[options.optimizer];
+  std::vector<size_t> given;
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    if (parameter.trainable && parameter.tensor.gradient.buffer != no_buffer &&
+        optimizer.holds(parameter.place.layer)) {
+      given.push_back(index);
+    }
+  }
+  const PlanCoverage coverage = plan_coverage(replica_, given);
+  if (coverage == PlanCoverage::some) {
+    throw ProgramException(site,
+                           "RuntimeError: aten._foreach_norm.Scalar: got mixed torch.Tensor and "
+                           "DTensor: parameters outside of parallelize_plan cannot be clipped "
+                           "together with those in it");
+  }
+  std::vector<Slice> gradients;
+  std::vector<Slice> counted;
+  std::vector<Slice> sums;
+  for (const size_t index : given) {
+    Slice whole = replica_.parameters()[index].tensor.gradient;
+    if (has_partial_gradient(replica_, index)) {
+      whole = sums.emplace_back(sum_of_terms(rank, whole, site));
+    } else {
+      gradients.push_back(whole);
+    }
+    if (coverage == PlanCoverage::none || counts_in_norm(replica_, mesh_.tensor, index)) {
+      counted.push_back(whole);
+    }
+  }
+  SharedNorm norm{mesh_.tensor.group, site, std::ssize(given)};
+  norm.counted = &counted;
+  clip_gradients(rank, options.clipping, gradients, DeviceId{0},
+                 coverage == PlanCoverage::all ? &norm : nullptr);
+  for (const Slice& sum : sums) {
+    rank.release(sum);
+  }
+  for (const size_t index : given) {
+    if (has_partial_gradient(replica_, index)) {
+      rank.release(sum_of_terms(rank, replica_.parameters()[index].tensor.gradient, site));
+    }
+  }
+}
+
+// A gradient of terms is summed by the first operation that keeps what it makes of it, which is
+// here: DTensor has it as Partial until then.
 Program TensorParallel::optimizer_step(Rank& rank, const UpdateOptions& options) {
-  std::vector<size_t> all(replica_.parameters().size());
-  Replica::OwnedStep owned;
-  for (size_t index = 0; index < all.size(); ++index) {
-    all[index] = index;
-    owned.owns.push_back(true);
-    owned.counts.push_back(counts_in_norm(replica_, mesh_.tensor, index));
-  }
-  sum_partial_gradients(rank, replica_, mesh_.tensor, all, {});
+  UpdateOptions update = options;
   if (options.clipping.algorithm == GradientClipping::Algorithm::norm && rank.world_size() > 1) {
-    owned.norm = SharedNorm{mesh_.tensor.group, site_id(tensor_sites::share_norm)};
+    clip_by_norm(rank, options);
+    update.clipping = {};
   }
-  replica_.optimizer_step(rank, options, site_id(tensor_sites::update), &owned);
+  const OptimizerPlan& optimizer = replica_.plan().optimizers[options.optimizer];
+  const SiteId site = site_id(tensor_sites::reduce_partial);
+  for (size_t index = 0; index < replica_.parameters().size(); ++index) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    if (!has_partial_gradient(replica_, index) || !optimizer.holds(parameter.place.layer)) {
+      continue;
+    }
+    for (int again = 1; again < operands_that_are_gradients(optimizer.kind); ++again) {
+      rank.release(sum_of_terms(rank, parameter.tensor.gradient, site));
+    }
+    sum_partial_gradients(rank, replica_, mesh_.tensor, {index}, {});
+  }
+  replica_.optimizer_step(rank, update, site_id(tensor_sites::update));
   co_return;
 }
 

@@ -27,6 +27,9 @@ class TensorParallel final : public DistributedStrategy {
   bool accumulates_without_exchange() const override { return false; }
 
  private:
+  void clip_by_norm(Rank& rank, const UpdateOptions& options);
+  Slice sum_of_terms(Rank& rank, const Slice& gradient, SiteId site);
+
   Replica replica_;
   TensorMesh mesh_{};
   Ticket loss_ready_{};

@@ -1,42 +1,16 @@
 // Our sharded strategies against recordings of the real ones (docs/oracle.md): FSDP1 and FSDP2 and
 // ZeroRedundancyOptimizer of torch, DeepSpeed, and FairScale's ShardedDataParallel and FSDP. The
 // same collectives between the same layers, the same losses and weights.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
 
-#include "model/strategy/local_model/replica_sites.hpp"
-#include "sim/plain_cost.hpp"
-#include "sim/simulation.hpp"
-#include "tests/unit/oracle/our_run.hpp"
-#include "tests/unit/oracle/sharded_setting.hpp"
+#include "tests/unit/oracle/sharded_comparison.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
 using nlohmann::json;
 
 namespace {
-
-std::vector<json> recordings(const std::string& family) {
-  std::vector<std::filesystem::path> paths;
-  const std::filesystem::path folder = LOCKSTEP_SOURCE_DIR "/tests/data/oracle/sharded";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  std::vector<json> all;
-  for (const std::filesystem::path& path : paths) {
-    std::ifstream file(path);
-    all.push_back(json::parse(file));
-  }
-  std::erase_if(all, [&](const json& each) { return !each["setting"].contains(family); });
-  REQUIRE_FALSE(all.empty());
-  return all;
-}
 
 /// What is not modelled, and so is refused or documented (docs/strategies.md).
 bool is_modelled(const json& setting) {
@@ -50,264 +24,22 @@ bool is_modelled(const json& setting) {
   return true;
 }
 
-struct OurRank {
-  std::vector<double> losses;
-  std::vector<HeldParameter> held;
-  std::vector<Values> values;
-  Bytes written{};  ///< into the checkpoint
-};
-
-// As the recordings name the file.
-constexpr std::string_view checkpoint_path = "model.ckpt";
-constexpr int64_t pickle_of_text = 15;
-
-Program train(Rank& rank, Strategy& strategy, const json& setting, OurRank& ours) {
-  co_await strategy.setup(rank, Stage::fit);
-  for (const json& iteration : setting["iterations"][static_cast<size_t>(rank.id())]) {
-    const Batch batch{iteration["samples"].get<std::vector<int64_t>>()};
-    StepOptions options;
-    options.training = iteration.value("training", true);
-    options.synchronise = iteration.value("synchronise", true);
-    options.loss_factor = iteration.value("loss_factor", 1.0);
-    options.skipped_layers = iteration.value("skipped_layers", std::vector<size_t>{});
-    co_await strategy.forward(rank, batch, options);
-    co_await rank.settle(strategy.loss_ready());
-    ours.losses.push_back(rank.read(strategy.loss()).number(0));
-    if (!options.training) {
-      continue;
-    }
-    co_await strategy.backward(rank, options);
-    if (iteration.value("step", true)) {
-      UpdateOptions update;
-      if (setting.contains("clip_norm") && !setting["clip_norm"].is_null()) {
-        update.clipping = {GradientClipping::Algorithm::norm, setting["clip_norm"]};
-      }
-      co_await strategy.optimizer_step(rank, update);
-      // FairScale's buckets need gradients that stay.
-      co_await strategy.zero_gradients(rank, 0, !setting.contains("fairscale"));
-    }
-  }
-  if (setting.contains("checkpoint")) {
-    CheckpointRequest request;
-    request.path = Bytes(static_cast<int64_t>(checkpoint_path.size()) + pickle_of_text);
-    ours.written = co_await strategy.save_checkpoint(rank, request, {});
-    co_await strategy.barrier(rank, {});
-  }
-  const Ticket all = rank.event();
-  co_await rank.settle(all);
-  ours.held = strategy.held_parameters();
-  for (const HeldParameter& held : ours.held) {
-    ours.values.push_back(rank.read(held.value));
-  }
-}
-
-struct OurRun {
-  std::vector<OurRank> ranks;
-  RunResult result;
-};
-
-OurRun run_of(const json& setting, const Network& network) {
-  const TrainingPlan plan = sharded_plan(setting, network);
-  RunOptions options;
-  options.world_size = setting["world_size"];
-  options.ranks_per_node =
-      options.world_size / setting.value("fsdp1", json::object()).value("nodes", 1);
-  options.numerics = true;
-  options.network = &network;
-  sim::ExplicitComputeCost compute;
-  sim::FlatNetworkCost links(options.world_size, BytesPerSecond(50'000'000'000), Time(500'000));
-  sim::SimulationOptions simulation;
-  simulation.compute = &compute;
-  simulation.communication = &links;
-  OurRun run;
-  run.ranks.resize(static_cast<size_t>(options.world_size));
-  std::vector<std::unique_ptr<Strategy>> strategies;
-  for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    strategies.push_back(sharded_strategy(setting, plan));
-  }
-  run.result = sim::simulate(options, simulation, [&](Rank& rank) {
-    const auto index = static_cast<size_t>(rank.id());
-    return train(rank, *strategies[index], setting, run.ranks[index]);
-  });
-  return run;
-}
-
-/// The calls of a rank and the layers between them: "all_gather fp32 18", "forward 2", "step".
-std::vector<std::string> ours_in_order(const RunResult& result, int32_t rank) {
-  std::vector<std::string> order;
-  result.journal->lane(rank, 0).for_each([&](const Row& row) {
-    if (row.row != RowKind::op) {
-      return;
-    }
-    if (row.kind == OpKind::barrier) {
-      order.push_back("barrier");
-    } else if (is_collective(row.kind) && row.kind != OpKind::new_group) {
-      order.push_back(fmt::format("{} {} {}", name_of(row.kind), name_of(row.dtype),
-                                  row.bytes / size_of(row.dtype)));
-    } else if (row.site == site_id(replica_sites::layer_forward) ||
-               row.site == site_id(replica_sites::recompute)) {
-      order.push_back(fmt::format("forward {}", row.tag));
-    } else if (row.site == site_id(replica_sites::layer_backward)) {
-      order.push_back(fmt::format("backward {}", row.tag));
-    }
-  });
-  return order;
-}
-
-std::vector<std::string> theirs_in_order(const json& setting, const json& recorded) {
-  std::vector<std::string> order;
-  for (const json& each : with_second_forwards_first(setting, recorded)) {
-    if (each.value("kind", "") == "barrier") {
-      order.push_back("barrier");
-    } else if (each.contains("kind") && each["kind"] != "new_group") {
-      const bool is_scatter = each["kind"] == "scatter";  // where the others put nothing in
-      order.push_back(fmt::format("{} {} {}", each["kind"].get<std::string>(),
-                                  each["dtype"].get<std::string>(),
-                                  each[is_scatter ? "output" : "elements"].get<int64_t>()));
-    } else if (each.contains("layer")) {
-      order.push_back(
-          fmt::format("{} {}", each["pass"].get<std::string>(), each["layer"].get<int64_t>()));
-    }
-  }
-  return order;
-}
-
-bool is_layer(const std::string& each) {
-  return each.starts_with("forward ") || each.starts_with("backward ");
-}
-
-double greatest_of(const std::vector<double>& numbers) {
-  double greatest = 0;
-  for (const double number : numbers) {
-    greatest = std::max(greatest, std::abs(number));
-  }
-  return greatest;
-}
-
-bool is_narrow(const json& setting) {
-  for (const char* family : {"fsdp1", "fsdp2"}) {
-    if (setting.contains(family) && setting[family].value("mixed_precision", json()).is_object()) {
-      return true;
-    }
-  }
-  const json fairscale = setting.value("fairscale", json::object());
-  return (setting.contains("deepspeed") && setting["deepspeed"].contains("bf16")) ||
-         fairscale.contains("reduce_fp16") || fairscale.contains("oss");
-}
-
-// Sums of a few dozen terms in two orders, or one step of the last place of a 16-bit result.
-double allowed(const json& setting, double greatest) {
-  return (is_narrow(setting) ? 2 * 0x1p-8 : 64 * 0x1p-24) * greatest;
-}
-
-void check_near(const std::vector<double>& ours, const std::vector<double>& theirs,
-                const json& setting) {
-  REQUIRE(ours.size() == theirs.size());
-  const double bound = allowed(setting, greatest_of(theirs));
-  for (size_t i = 0; i < ours.size(); ++i) {
-    INFO("element " << i << ", allowed " << bound);
-    CHECK(std::abs(ours[i] - theirs[i]) <= bound);
-  }
-}
-
-std::vector<double> assembled(const OurRun& run, const Network& network, size_t parameter) {
-  const ParameterPlace place = network.parameters()[parameter];
-  std::vector<double> whole(static_cast<size_t>(network.parameter(place).elements()), NAN);
-  for (const OurRank& rank : run.ranks) {
-    for (size_t i = 0; i < rank.held.size(); ++i) {
-      for (int64_t element = 0;
-           rank.held[i].parameter == parameter && element < rank.values[i].size(); ++element) {
-        whole.at(static_cast<size_t>(rank.held[i].first_element + element)) =
-            rank.values[i].number(element);
-      }
-    }
-  }
-  return whole;
-}
-
-}  // namespace
-
-namespace {
-
-std::string word_of(RankEnd::Kind kind) {
-  switch (kind) {
-    case RankEnd::Kind::finished: return "finished";
-    case RankEnd::Kind::raised: return "raised";
-    case RankEnd::Kind::stuck: return "stuck";
-    default: return "failed";
-  }
-}
-
-constexpr std::string_view pickled = " uint8 ";
-
-// Of objects that torch pickles the size is an approximation (docs/oracle.md): within a fifth.
-void check_calls_and_sizes(const std::vector<std::string>& ours,
-                           const std::vector<std::string>& theirs) {
-  REQUIRE(ours.size() == theirs.size());
-  for (size_t i = 0; i < ours.size(); ++i) {
-    const size_t at = theirs[i].find(pickled);
-    if (ours[i] == theirs[i] || at == std::string::npos) {
-      CHECK(ours[i] == theirs[i]);
-      continue;
-    }
-    const size_t size = at + pickled.size();
-    REQUIRE(ours[i].substr(0, size) == theirs[i].substr(0, size));
-    const double our_size = std::stod(ours[i].substr(size));
-    const double their_size = std::stod(theirs[i].substr(size));
-    INFO(ours[i] << " for " << theirs[i]);
-    CHECK(std::abs(our_size - their_size) <= 0.2 * their_size);
-  }
-}
-
 void check_calls(const std::string& family) {
-  for (const json& recorded : recordings(family)) {
-    const json& setting = recorded["setting"];
-    if (!is_modelled(setting)) {
-      continue;
-    }
-    DYNAMIC_SECTION(setting["name"].get<std::string>()) {
-      const Network network = sharded_network(setting);
-      const OurRun ours = run_of(setting, network);
-      for (size_t rank = 0; rank < ours.ranks.size(); ++rank) {
-        INFO("rank " << rank);
-        const std::vector<std::string> own = ours_in_order(ours.result, static_cast<int32_t>(rank));
-        const json& their_rank = recorded["ranks"][rank];
-        CHECK(word_of(ours.result.ends[rank].kind) == their_rank["ended"].get<std::string>());
-        std::vector<std::string> theirs = theirs_in_order(setting, their_rank["operations"]);
-        if (their_rank["ended"] == "raised" && is_layer(theirs.back()) &&
-            own.back() != theirs.back()) {
-          theirs.pop_back();  // the mark of the layer that raises
-        }
-        check_calls_and_sizes(own, theirs);
-      }
+  for (const json& recorded : sharded_recordings(family)) {
+    if (is_modelled(recorded["setting"])) {
+      DYNAMIC_SECTION(recorded["setting"]["name"].get<std::string>()) { check_calls_of(recorded); }
     }
   }
 }
 
 void check_values(const std::string& family) {
-  for (const json& recorded : recordings(family)) {
+  for (const json& recorded : sharded_recordings(family)) {
     const json& setting = recorded["setting"];
     if (!is_modelled(setting) || setting.contains("checkpoint") ||
         recorded["ranks"][0]["ended"] == "raised") {
       continue;
     }
-    DYNAMIC_SECTION(setting["name"].get<std::string>()) {
-      const Network network = sharded_network(setting);
-      const OurRun ours = run_of(setting, network);
-      for (size_t rank = 0; rank < ours.ranks.size(); ++rank) {
-        INFO("rank " << rank << " " << ours.result.ends[rank].message);
-        CHECK(ours.result.ends[rank].kind == RankEnd::Kind::finished);
-        check_near(ours.ranks[rank].losses, recorded["ranks"][rank]["losses"], setting);
-      }
-      for (size_t parameter = 0; parameter < network.parameters().size(); ++parameter) {
-        const std::string name = network.parameter_name(network.parameters()[parameter]);
-        const json& theirs = recorded["ranks"][0]["parameters"].at(name);
-        INFO(name);
-        if (theirs.is_array()) {
-          check_near(assembled(ours, network, parameter), theirs, setting);
-        }
-      }
-    }
+    DYNAMIC_SECTION(setting["name"].get<std::string>()) { check_values_of(recorded); }
   }
 }
 
@@ -318,7 +50,7 @@ TEST_CASE("recordings of what is not modelled are these alone") {
   std::vector<std::string> names;
   for (const char* family :
        {"fsdp1", "fsdp2", "zero1", "deepspeed", "fairscale", "fairscale_fsdp"}) {
-    for (const json& recorded : recordings(family)) {
+    for (const json& recorded : sharded_recordings(family)) {
       if (!is_modelled(recorded["setting"])) {
         names.push_back(recorded["setting"]["name"]);
       }
@@ -357,14 +89,15 @@ TEST_CASE("ddp_fully_sharded computes the losses and weights of FairScale") {
 
 TEST_CASE("every rank writes as much into a checkpoint as it does in torch and DeepSpeed") {
   for (const char* family : {"fsdp1", "fsdp2", "zero1", "deepspeed"}) {
-    for (const json& recorded : recordings(family)) {
+    for (const json& recorded : sharded_recordings(family)) {
       const json& setting = recorded["setting"];
       if (!setting.contains("checkpoint") || !recorded["ranks"][0].contains("checkpoint")) {
         continue;
       }
       DYNAMIC_SECTION(setting["name"].get<std::string>()) {
-        const Network network = sharded_network(setting);
-        const OurRun ours = run_of(setting, network);
+        const SettingNetworks networks = sharded_networks(setting);
+        const Network& network = *networks.whole;
+        const OurRun ours = our_sharded_run(setting, networks);
         // Everything is in fp32, but at stages 1 and 2 in bf16 rank 0's parameters.
         const bool is_narrow_model = setting.contains("deepspeed") &&
                                      setting["deepspeed"].contains("bf16") &&

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "model/network/tensor_parallel/cut_network.hpp"
 #include "model/strategy/data_parallel/ddp.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/fairscale/fairscale.hpp"
 #include "model/strategy/sharded/fairscale/fully_sharded.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
 #include "model/strategy/sharded/fsdp/fsdp2.hpp"
+#include "model/strategy/tensor/tensor_parallel.hpp"
 #include "tests/unit/oracle/our_run.hpp"
 
 namespace lockstep::test {
@@ -125,7 +127,9 @@ void set_arguments(const std::string& prefix, const json& given, StrategyArgumen
 
 }  // namespace
 
-Network sharded_network(const json& setting) {
+namespace {
+
+Network whole_network(const json& setting) {
   Network network = network_of_setting(setting);
   const json checkpointed = setting.value("checkpointed", json::object());
   for (const json& segment : checkpointed.value("segments", json::array())) {
@@ -139,9 +143,67 @@ Network sharded_network(const json& setting) {
   return network;
 }
 
-TrainingPlan sharded_plan(const json& setting, const Network& network) {
+ParallelPlan parallel_plan(const json& given) {
+  ParallelPlan plan;
+  for (const auto& [module, style] : given["parallelize_plan"].items()) {
+    const ReadStyle read = read_parallel_style(style.get<std::string>());
+    ensure(read.style.has_value(), read.why_not.c_str());
+    plan.emplace_back(module, *read.style);
+  }
+  return plan;
+}
+
+/// Units are named in layers of the whole network: what was cut has more of them.
+constexpr const char* unit_name = "unit";
+
+Network cut_of(Network whole, const json& given) {
+  for (const json& unit : given.value("units", json::array())) {
+    whole.blocks.push_back({unit_name, unit[0].get<size_t>(), unit[1].get<size_t>()});
+  }
+  CutNetwork cut = cut_network(whole, parallel_plan(given), given["tensor_parallel_size"]);
+  ensure(cut.why_not.empty(), cut.why_not.c_str());
+  return std::move(cut.network);
+}
+
+std::unique_ptr<Strategy> tensor_strategy(const json& setting, const TrainingPlan& plan) {
+  FullyShard2Options options;
+  options.tensor_ranks = setting["tensor"]["tensor_parallel_size"];
+  if (setting["world_size"] == options.tensor_ranks) {
+    return std::make_unique<TensorParallel>(plan);
+  }
+  for (const NetworkBlock& block : plan.network->blocks) {
+    if (block.class_name == unit_name) {
+      options.wrap.modules.push_back({block.first, block.last});
+    }
+  }
+  return std::make_unique<FullyShard2>(plan, options);
+}
+
+}  // namespace
+
+std::optional<size_t> SettingNetworks::layer_of_whole(size_t layer) const {
+  if (!cut) {
+    return layer;
+  }
+  const auto found = std::ranges::find(whole->layers, cut->layers[layer].name, &Layer::name);
+  return found == whole->layers.end()
+             ? std::nullopt
+             : std::optional<size_t>(static_cast<size_t>(found - whole->layers.begin()));
+}
+
+SettingNetworks sharded_networks(const json& setting) {
+  SettingNetworks networks;
+  networks.whole = std::make_shared<const Network>(whole_network(setting));
+  if (setting.contains("tensor")) {
+    networks.cut = std::make_shared<const Network>(cut_of(*networks.whole, setting["tensor"]));
+  }
+  return networks;
+}
+
+TrainingPlan sharded_plan(const json& setting, const SettingNetworks& networks) {
   using Sharding = OptimizerPlan::Sharding;
-  TrainingPlan plan = plan_of_setting(setting, network);
+  TrainingPlan plan = plan_of_setting(setting, networks.of_rank());
+  plan.whole_network = networks.cut ? networks.whole.get() : nullptr;
   plan.barrier_is_all_reduce = false;
   if (setting.contains("zero1")) {
     plan.optimizers.front().sharding = setting["zero1"].value("parameters_as_bucket_view", false)
@@ -165,6 +227,9 @@ std::unique_ptr<Strategy> sharded_strategy(const json& setting, const TrainingPl
     FullyShard2Options options = fsdp2_options_from(setting["fsdp2"]);
     options.saves_in_parts = saved.value("save_distributed_checkpoint", true);
     return std::make_unique<FullyShard2>(plan, options);
+  }
+  if (setting.contains("tensor")) {
+    return tensor_strategy(setting, plan);
   }
   if (setting.contains("zero1")) {
     DataParallelOptions options;

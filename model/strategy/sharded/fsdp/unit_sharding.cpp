@@ -122,6 +122,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   std::vector<OptimizedTensor*> tensors;
   std::vector<Slice> gradients;
   std::vector<Slice> counted;
+  std::vector<size_t> given;
   for (Unit& unit : units_) {
     for (ShardedUnit::Piece& piece : unit.state.pieces()) {
       const Replica::Parameter& parameter = replica_.parameters()[piece.parameter];
@@ -129,6 +130,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
         continue;
       }
       tensors.push_back(&piece.tensor);
+      given.push_back(piece.parameter);
       if (piece.tensor.gradient.buffer != no_buffer) {
         gradients.push_back(piece.tensor.gradient);
         if (counts_in_norm(replica_, tensor_ranks_, piece.parameter)) {
@@ -139,8 +141,8 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
   }
   SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
   norm.counted = &counted;
-  if (tensor_ranks_.ranks > 1) {
-    norm.across = tensor_ranks_.group;
+  if (by_norm && tensor_ranks_.ranks > 1) {
+    clip_across_plan(norm, given, gradients);
   }
   const DeviceId device = offload_ == Offload::none ? DeviceId{0} : host_device;
   clips_by_own_norm_ = clips_by_own_norm_ || (shard_ranks_ > 1 && !clips_by_whole_norm_ && by_norm);
@@ -152,6 +154,20 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
                                {stream(queue::compute, device), {}, site_id(steps_.update)});
   if (updated && device == host_device) {
     co_await rank.settle(updated);  // the host computes it, and goes on when it is done
+  }
+}
+
+/// `given`: parameters that are clipped. Those of the plan are DTensors of two dimensions.
+void UnitSharding::clip_across_plan(SharedNorm& norm, const std::vector<size_t>& given,
+                                    const std::vector<Slice>& gradients) const {
+  switch (plan_coverage(replica_, given)) {
+    case PlanCoverage::all: norm.across = tensor_ranks_.group; return;
+    case PlanCoverage::none: norm.counted = &gradients; return;
+    case PlanCoverage::some:
+      throw ProgramException(site_id(steps_.update),
+                             "RuntimeError: All operands in aten.stack.default must have the same "
+                             "mesh: parameters outside of parallelize_plan cannot be clipped "
+                             "together with those in it");
   }
 }
 
