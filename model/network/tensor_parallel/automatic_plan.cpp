@@ -20,7 +20,8 @@ class PlanMaker {
 
  private:
   void add(std::string module, Kind kind, TensorLayout input, TensorLayout output) {
-    plan_.emplace_back(std::move(module), ParallelStyle{kind, input, output});
+    const bool gives_plain_tensors = kind == Kind::column || kind == Kind::row;
+    plan_.emplace_back(std::move(module), ParallelStyle{kind, input, output, gives_plain_tensors});
   }
   bool can_be_cut(const Layer& layer, Kind kind) const {
     return cut_by(layer, kind, ranks_).why_not.empty();
