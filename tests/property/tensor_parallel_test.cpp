@@ -224,7 +224,8 @@ std::string strategy_of(const TensorCase& training, const Written& what) {
         training.stages, training.stages, sizes, plan);
   }
   const bool has_blocks = what.layers.find("Residual") != std::string::npos;
-  const char* const units = training.units && has_blocks ? "      fully_shard: {modules: [Residual]}\n" : "";
+  const char* const units =
+      training.units && has_blocks ? "      fully_shard: {modules: [Residual]}\n" : "";
   return fmt::format("    ModelParallelStrategy:\n      data_parallel_size: {}\n{}{}{}",
                      training.replicas, sizes, training.replicas > 1 ? units : "", plan);
 }
