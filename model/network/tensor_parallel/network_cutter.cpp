@@ -113,19 +113,20 @@ void NetworkCutter::take(CutLayer cut, const std::string& module) {
   }
 }
 
-void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
+/// What a Linear or Embedding reads is brought to where its style wants it. False: it cannot be.
+bool NetworkCutter::bring_input(const Layer& layer, const ParallelStyle& style) {
   const bool by_rows = style.kind == Kind::row;
   const bool is_embedding = layer.kind == LayerKind::embedding;
   // Indices are whole on every rank, and have no gradient.
   const TensorLayout input = is_embedding ? TensorLayout::replicated : style.input;
   if (!arrives(layer.name, input)) {
-    return;
+    return false;
   }
   if (!style.local_output) {
     refuse(layer.name, "use_local_output=False of a Linear or Embedding is not modelled",
            "leave it out");
     result_.is_unmodelled = true;
-    return;
+    return false;
   }
   if (!is_embedding) {
     const bool is_there = is_distributed_ && input == TensorLayout::replicated;
@@ -133,7 +134,7 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
       refuse(layer.name, "RowwiseParallel right behind PrepareModuleInput is not modelled",
              "leave PrepareModuleInput out: RowwiseParallel divides its input itself");
       result_.is_unmodelled = true;
-      return;
+      return false;
     }
     if (by_rows) {
       bring(input, TensorLayout::features, false, 1, layer.name);
@@ -141,11 +142,19 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
       bring(input, TensorLayout::replicated, true, 1, layer.name);
     }
   }
-  if (is_refused()) {
+  return !is_refused();
+}
+
+void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
+  if (!bring_input(layer, style)) {
     return;
   }
+  const bool by_rows = style.kind == Kind::row;
   take(cut_by(layer, style.kind, ranks_), layer.name);
   if (is_refused()) {
+    // DTensor has parts of unequal sizes, which fit where they are gathered at once.
+    const bool has_columns = layer.kind == LayerKind::embedding || layer.kind == LayerKind::linear;
+    result_.is_unmodelled = has_columns && !by_rows && style.output == TensorLayout::replicated;
     return;
   }
   is_distributed_ = false;
@@ -183,6 +192,30 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
   }
 }
 
+/// Whether projections that are cut read their input as one tensor.
+bool NetworkCutter::can_read_once(const Layer& layer,
+                                  const std::vector<const ParallelStyle*>& styles) {
+  if (std::ranges::any_of(styles, [](const auto* style) { return !style->local_output; })) {
+    refuse(layer.name, "use_local_output=False of a Linear is not modelled", "leave it out");
+    result_.is_unmodelled = true;
+    return false;
+  }
+  const TensorLayout input = styles.front()->input;
+  if (!arrives(layer.name, input)) {
+    return false;
+  }
+  if (input != TensorLayout::replicated) {
+    refuse(layer.name + "." + projections_of(layer.kind).front(),
+           "that each projection gathers the same input by itself is not modelled",
+           fmt::format("gather it once: {}: PrepareModuleInput(input_layouts={}, "
+                       "desired_input_layouts=Replicate())",
+                       layer.name, name_of(input)));
+    result_.is_unmodelled = true;
+    return false;
+  }
+  return true;
+}
+
 /// Attention and gated feed-forwards hold several Linears: all are in the plan, or none.
 void NetworkCutter::add_inside(const Layer& layer) {
   const std::vector<std::string> names = projections_of(layer.kind);
@@ -210,28 +243,13 @@ void NetworkCutter::add_inside(const Layer& layer) {
       return;
     }
   }
-  if (std::ranges::any_of(styles, [](const auto* style) { return !style->local_output; })) {
-    refuse(layer.name, "use_local_output=False of a Linear is not modelled", "leave it out");
-    result_.is_unmodelled = true;
-    return;
-  }
   const ParallelStyle& last = *styles.back();
-  const TensorLayout input = styles.front()->input;
-  if (!arrives(layer.name, input)) {
-    return;
-  }
-  if (input != TensorLayout::replicated) {
-    refuse(layer.name + "." + names.front(),
-           "that each projection gathers the same input by itself is not modelled",
-           fmt::format("gather it once: {}: PrepareModuleInput(input_layouts={}, "
-                       "desired_input_layouts=Replicate())",
-                       layer.name, name_of(input)));
-    result_.is_unmodelled = true;
+  if (!can_read_once(layer, styles)) {
     return;
   }
   if (!is_distributed_) {
     const auto readers = static_cast<int32_t>(names.size()) - 1;
-    bring(input, TensorLayout::replicated, true, readers, layer.name);
+    bring(TensorLayout::replicated, TensorLayout::replicated, true, readers, layer.name);
   }
   take(cut_inside(layer, ranks_), layer.name);
   if (is_refused()) {
@@ -270,10 +288,10 @@ void NetworkCutter::add_sequence(const Layer& layer, const ParallelStyle& style)
   for (ParameterTensor& parameter : part.parameters) {
     parameter.gradient_is_partial = ranks_ > 1;
     if (!parameter.trainable) {
-      // style.py, _replicate_module_fn: a Parameter made anew requires a gradient.
+      // style.py, _replicate_module_fn: a Parameter that is recreated requires a gradient.
       parameter.trainable = true;
       result_.notes.push_back(fmt::format(
-          "{}.{} is trained although it was frozen: SequenceParallel makes its parameters anew; "
+          "{}.{} is trained although it was frozen: SequenceParallel recreates its parameters; "
           "freeze it after parallelize_module",
           layer.name, parameter.name));
     }

@@ -40,7 +40,9 @@ class NetworkCutter {
   void enter_modules(size_t index);
   void add_layer(size_t index);
   void add_cut(const Layer& layer, const ParallelStyle& style);
+  bool bring_input(const Layer& layer, const ParallelStyle& style);
   void add_inside(const Layer& layer);
+  bool can_read_once(const Layer& layer, const std::vector<const ParallelStyle*>& styles);
   void add_sequence(const Layer& layer, const ParallelStyle& style);
   void add_plain(const Layer& layer);
   void pass_residual(const Layer& layer);

@@ -165,4 +165,10 @@ TEST_CASE("what cannot be cut names the module and a remedy") {
   }
   const CutNetwork odd = cut_by_text({{"*.up", "colwise"}, {"*.down", "rowwise"}}, 3);
   CHECK(odd.where == "block.up");
+  CHECK_FALSE(odd.is_unmodelled);
+  // In torch ranks may have unequal parts of an output that is gathered.
+  const CutNetwork gathered =
+      cut_by_text({{"*.down", "ColwiseParallel(output_layouts=Replicate())"}}, 3);
+  CHECK(gathered.where == "block.down");
+  CHECK(gathered.is_unmodelled);
 }
