@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "explain/json_text.hpp"
+#include "properties/finding.hpp"
 #include "rehearsal/plan/layouts.hpp"
+#include "rehearsal/sweep/csv_cells.hpp"
 #include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
@@ -130,9 +132,9 @@ std::string render_plan(const ShownPlan& plan, const Style& style) {
 
 namespace {
 
-nlohmann::ordered_json json_of(const TriedLayout& tried, const std::string& command) {
+Json json_of(const TriedLayout& tried, const std::string& command) {
   const SweepRow& row = tried.row;
-  nlohmann::ordered_json json;
+  Json json;
   json["layout"] = tried.layout.description;
   json["strategy"] = tried.layout.strategy;
   json["replicas"] = tried.layout.replicas;
@@ -141,16 +143,15 @@ nlohmann::ordered_json json_of(const TriedLayout& tried, const std::string& comm
   json["activation_checkpointing"] = tried.layout.checkpoints ? "full" : "none";
   const int64_t step = quantity_of(row, "step_time");
   const int64_t memory = quantity_of(row, "memory.peak");
-  json["step_time_s"] =
-      step < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(seconds(Time(step)));
+  json["step_time_s"] = step < 0 ? Json() : Json(seconds(Time(step)));
   json["samples_per_s"] = number_of(row, "throughput");
   for (const auto& [key, name] : {std::pair("mfu", std::string_view("mfu")),
                                   {"bubble", std::string_view("bubble")},
                                   {"exposed_communication_share", exposed_share}}) {
     const double number = number_of(row, name);
-    json[key] = number < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(number);
+    json[key] = number < 0 ? Json() : Json(number);
   }
-  json["memory_bytes"] = memory < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(memory);
+  json["memory_bytes"] = memory < 0 ? Json() : Json(memory);
   json["command"] = command;
   return json;
 }
@@ -159,7 +160,7 @@ nlohmann::ordered_json json_of(const TriedLayout& tried, const std::string& comm
 
 std::string plan_json(const ShownPlan& plan, int exit_code) {
   const PlanResult& result = plan.result;
-  nlohmann::ordered_json json;
+  Json json;
   json["schema_version"] = schema_version;
   json["command"] = "plan";
   json["exit_code"] = exit_code;
@@ -172,34 +173,26 @@ std::string plan_json(const ShownPlan& plan, int exit_code) {
   json["passed_over"] = result.passed_over;
   json["refused"] = result.failed;
   json["not_tried"] = result.left;
-  json["best"] = nlohmann::ordered_json::array();
+  json["best"] = Json::array();
   for (size_t index = 0; index < plan.commands.size(); ++index) {
     json["best"].push_back(json_of(result.best[index], plan.commands[index]));
   }
   json["kinds_not_tried"] = not_tried();
-  return json.dump(2) + "\n";
+  return text_of(json);
 }
 
 std::string plan_csv(const ShownPlan& plan) {
   std::string text =
-      "layout,strategy,replicas,micro_batch_size,micro_batches,activation_checkpointing,step_time_"
-      "s,"
-      "samples_per_s,mfu,bubble,exposed_communication_share,memory_bytes,command\n";
+      "layout,strategy,replicas,micro_batch_size,micro_batches,activation_checkpointing,"
+      "step_time_s,samples_per_s,mfu,bubble,exposed_communication_share,memory_bytes,command\n";
   for (size_t index = 0; index < plan.commands.size(); ++index) {
     std::string line;
-    const nlohmann::ordered_json cells = json_of(plan.result.best[index], plan.commands[index]);
+    const Json cells = json_of(plan.result.best[index], plan.commands[index]);
     for (const auto& [key, value] : cells.items()) {
-      std::string cell = value.is_string() ? value.get<std::string>()
-                         : value.is_null() ? ""
-                                           : value.dump();
-      if (cell.find_first_of(",\"\n") != std::string::npos) {
-        std::string quoted = "\"";
-        for (const char letter : cell) {
-          quoted += letter == '"' ? "\"\"" : std::string(1, letter);
-        }
-        cell = quoted + "\"";
-      }
-      line += (line.empty() ? "" : ",") + cell;
+      const std::string cell = value.is_string() ? value.get<std::string>()
+                               : value.is_null() ? ""
+                                                 : value.dump();
+      line += (line.empty() ? "" : ",") + csv_cell(cell);
     }
     text += line + "\n";
   }
