@@ -81,9 +81,9 @@ std::string table_of(const std::vector<Cells>& lines) {
 }
 
 std::string counts_of(const PlanResult& result) {
-  std::string text =
-      fmt::format("{}: {} simulated", plural(result.layouts, "layout"),
-                  result.layouts - result.too_large - result.passed_over - result.left);
+  std::string text = fmt::format(
+      "{}: {} simulated", plural(result.layouts, "layout"),
+      result.layouts - result.too_large - result.passed_over - result.left - result.failed);
   if (result.out_of_memory > 0) {
     text += fmt::format(" ({} out of memory)", result.out_of_memory);
   }

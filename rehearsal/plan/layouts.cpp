@@ -58,7 +58,7 @@ class LayoutMaker {
       }
       checkpoints_ = checkpoints;
       add_data_parallel();
-      for (int32_t tensor = 2; tensor <= task_.ranks_per_node && task_.cuts_layers; tensor *= 2) {
+      for (int32_t tensor = 1; tensor <= task_.ranks_per_node; tensor *= 2) {
         add_tensor_parallel(tensor);
       }
       for (int32_t stages = 2; stages <= std::min(task_.ranks, most_stages); stages *= 2) {
@@ -121,8 +121,10 @@ void LayoutMaker::add_data_parallel() {
   }
 }
 
+/// With one rank a replica it is FSDP2 alone.
 void LayoutMaker::add_tensor_parallel(int32_t tensor) {
-  if (task_.ranks % tensor != 0) {
+  const bool is_cut = tensor > 1;
+  if (task_.ranks % tensor != 0 || task_.ranks == 1 || (is_cut && !task_.cuts_layers)) {
     return;
   }
   const int32_t replicas = task_.ranks / tensor;
@@ -132,10 +134,11 @@ void LayoutMaker::add_tensor_parallel(int32_t tensor) {
   Layout layout;
   layout.strategy = fmt::format(
       "{{ModelParallelStrategy: {{data_parallel_size: {}, tensor_parallel_size: {}, "
-      "parallelize_plan: auto, fully_shard: {{modules: blocks}}}}}}",
-      replicas, tensor);
-  layout.description = replicas == 1 ? fmt::format("tensor {}", tensor)
-                                     : fmt::format("tensor {} x FSDP2 {}", tensor, replicas);
+      "{}fully_shard: {{modules: blocks}}}}}}",
+      replicas, tensor, is_cut ? "parallelize_plan: auto, " : "");
+  layout.description = !is_cut         ? "FSDP2"
+                       : replicas == 1 ? fmt::format("tensor {}", tensor)
+                                       : fmt::format("tensor {} x FSDP2 {}", tensor, replicas);
   layout.model_states = states_of(task_, tensor, replicas, replicas, replicas);
   add_accumulating(layout, replicas);
 }

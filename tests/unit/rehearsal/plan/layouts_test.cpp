@@ -65,6 +65,9 @@ TEST_CASE("layouts are products of ranks, each there once") {
   REQUIRE(described(layouts, "pipeline 4 x tensor 2 x data 2, 1F1B") != nullptr);
   CHECK(described(layouts, "pipeline 4 x tensor 2 x data 2, 1F1B")->replicas == 2);
   CHECK(described(layouts, "FSDP HYBRID_SHARD") != nullptr);
+  REQUIRE(described(layouts, "FSDP2") != nullptr);
+  CHECK(described(layouts, "FSDP2")->replicas == 16);
+  CHECK(described(layouts, "FSDP2")->model_states == described(layouts, "FSDP")->model_states);
   CHECK(described(layouts, "tensor 16") == nullptr);  // beyond a node
 }
 
