@@ -48,7 +48,7 @@ endif()
 # Folders whose code runs once for a command, not once for an operation: compiled with -O1, which
 # takes a third less time.
 set(LOCKSTEP_COLD "^(cli|explain|io|model_trainer_(prepare|framework)|model_scenario|\
-rehearsal_(calibrate|explore|findings|judge|launch|run|sweep|text)|rehearsal$)")
+rehearsal_(accuracy|calibrate|collective|coverage|elastic|explore|findings|judge|launch|plan|run|sweep|text)|rehearsal$)")
 
 # lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that
 # includes all of them, since most of a compilation is the headers that they share. So names in the
