@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "cli/commands/case_request.hpp"
 #include "cli/commands/commands.hpp"
@@ -14,7 +13,6 @@
 #include "rehearsal/sweep/run_sweep.hpp"
 #include "rehearsal/sweep/sweep_row_of.hpp"
 #include "rehearsal/text/number_text.hpp"
-#include "rehearsal/text/shell_words.hpp"
 
 namespace lockstep::cli {
 
@@ -26,15 +24,6 @@ constexpr double usual_time_limit_s = 60;
 std::vector<std::string> simulated_with() {
   return {"trainer.max_steps=3", "trainer.limit_val_batches=0", "trainer.num_sanity_val_steps=0",
           "trainer.enable_checkpointing=false"};
-}
-
-std::string command_of(const CaseSource& source, const std::vector<std::string>& settings) {
-  Scenario named;
-  named.file = source.path;
-  named.name = source.scenario_case.value_or("");
-  named.settings = source.set;
-  named.settings.insert(named.settings.end(), settings.begin(), settings.end());
-  return "lockstep run " + shell_words(named);
 }
 
 /// Runs the layouts of a wave, as many at a time as asked.

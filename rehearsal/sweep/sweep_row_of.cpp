@@ -89,6 +89,8 @@ void tell(const Rehearsal& rehearsal, SweepRow& row) {
   }
 }
 
+}  // namespace
+
 std::string command_of(const CaseSource& source, const std::vector<std::string>& settings) {
   Scenario named;
   named.file = source.path;
@@ -97,9 +99,6 @@ std::string command_of(const CaseSource& source, const std::vector<std::string>&
   named.settings.insert(named.settings.end(), settings.begin(), settings.end());
   return "lockstep run " + shell_words(named);
 }
-
-}  // namespace
-
 std::vector<std::pair<std::string, Value>> sweep_figures(const Rehearsal& rehearsal) {
   std::vector<std::pair<std::string, Value>> figures;
   const bool is_prediction = outcome_of(rehearsal) == Outcome::predicted;

@@ -1,10 +1,17 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "io/sweep/sweep_row.hpp"
 #include "rehearsal/rehearse.hpp"
 #include "rehearsal/sweep/sweep_cases.hpp"
 
 namespace lockstep::cli {
+
+/// The line that runs the case with these settings, as the shell takes it.
+std::string command_of(const CaseSource& source, const std::vector<std::string>& settings);
 
 /// Loads and rehearses one case, as `run` does without its suggestions and expectations. Whatever
 /// goes wrong is said in the row.

@@ -227,14 +227,13 @@ void NetworkCutter::add_inside(const Layer& layer) {
     add_plain(layer);
     return;
   }
-  const ParallelStyle usual{};
   for (size_t i = 0; i < names.size(); ++i) {
     const bool is_last = i + 1 == names.size();
     const Kind wanted = is_last ? Kind::row : Kind::column;
     const ParallelStyle* const style = styles[i];
     if (style == nullptr || style->kind != wanted ||
         (is_last ? style->input : style->output) != TensorLayout::features ||
-        (!is_last && style->input != (styles.front() ? styles.front()->input : usual.input))) {
+        (!is_last && style->input != styles.front()->input)) {
       refuse(layer.name + "." + names[i],
              fmt::format("{} computes with its projections together: all but {} are cut by "
                          "columns alike, and {} by rows",

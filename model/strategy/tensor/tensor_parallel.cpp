@@ -4,6 +4,7 @@
 
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"
+#include "model/strategy/local_model/plain_backward.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 
 namespace lockstep {
@@ -30,16 +31,7 @@ Program TensorParallel::forward(Rank& rank, const Batch& batch, const StepOption
 }
 
 Program TensorParallel::backward(Rank& rank, const StepOptions& options) {
-  const int64_t last = replica_.last_forward();
-  for (const BackwardPass& pass : replica_.take_passes(options)) {
-    replica_.turn_to(pass.forward);
-    replica_.backward_of_loss(rank, pass.applied_to(options));
-    for (const size_t layer : replica_.layers_last_to_first()) {
-      replica_.backward(rank, layer);
-    }
-    replica_.forget_forward(rank);
-  }
-  replica_.return_to(last);
+  plain_backward(rank, replica_, options);
   co_return;
 }
 
