@@ -119,6 +119,12 @@ TEST_CASE("a plan keeps to the schema, and its commands run what it shows") {
   REQUIRE(plan.at("best").size() == 2);
   CHECK(plan.at("best")[0].at("samples_per_s") >= plan.at("best")[1].at("samples_per_s"));
   CHECK(plan.at("not_tried") == 0);
+  const json& best = plan.at("best")[0];
+  const std::string command = best.at("command");
+  REQUIRE(command.starts_with("lockstep run "));
+  const json run = told(command.substr(std::string("lockstep ").size()));
+  const double samples_per_s = run.at("cases")[0].at("prediction").at("samples_per_s");
+  CHECK(samples_per_s == Approx(best.at("samples_per_s").get<double>()).epsilon(0.01));
 }
 
 TEST_CASE("collective keeps to the schema, with measurements and without") {

@@ -99,6 +99,12 @@ TEST_CASE("a bias is added to every row and its gradient sums the rows") {
   CHECK(gradient == fp32({104, 106}));
 }
 
+TEST_CASE("of so many ranks each adds its share of a bias") {
+  Values output(DType::fp32, 4);
+  bias_forward(fp32({1, 2, 3, 4}), fp32({10, 20}), {2, 2, 4}, output);
+  CHECK(output == fp32({3.5, 7, 5.5, 9}));
+}
+
 TEST_CASE("relu cuts below zero, has slope 0 at zero and lets NaN through") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Values output(DType::fp32, 4);
@@ -120,6 +126,16 @@ TEST_CASE("an embedding copies rows and sums the gradients of a repeated index")
   CHECK(gradient == fp32({3, 4, 0, 0, 6, 8}));
   CHECK_THROWS_AS(embedding_forward(int64({3}), weight, {3, 2}, output = Values(DType::fp32, 2)),
                   ArithmeticError);
+}
+
+TEST_CASE("a part of an embedding gives 0 for rows that another part has") {
+  const Values weight = fp32({5, 6, 7, 8});  // rows 2 and 3
+  Values output(DType::fp32, 6);
+  embedding_forward(int64({3, 0, 2}), weight, {2, 2, 2}, output);
+  CHECK(output == fp32({7, 8, 0, 0, 5, 6}));
+  Values gradient(DType::fp32, 4);
+  embedding_weight_gradient(int64({3, 0, 2}), fp32({1, 2, 3, 4, 5, 6}), {2, 2, 2}, gradient);
+  CHECK(gradient == fp32({5, 6, 1, 2}));
 }
 
 TEST_CASE("batch statistics are per channel, running variance is unbiased") {

@@ -22,6 +22,13 @@ BuildResult placing(Shape input, std::vector<LayerDescription> layers) {
 
 }  // namespace
 
+TEST_CASE("the first two dimensions trade places, and what is behind them stays together") {
+  Values to(DType::fp32, 12);
+  // [2, 3, 2]
+  swap_outer(Values::of(DType::fp32, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}), 2, 3, to);
+  CHECK(to == Values::of(DType::fp32, {1, 2, 7, 8, 3, 4, 9, 10, 5, 6, 11, 12}));
+}
+
 TEST_CASE("an image is enlarged to the nearest element, and gradients meet in it") {
   const UpsampleShape shape{1, 1, 2, 2, 3};
   Values output(DType::fp32, 12);
