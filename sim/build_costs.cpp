@@ -175,7 +175,7 @@ CostsResult build_costs(const Cluster& cluster, const CostOptions& options) {
       options.algorithms == CollectiveAlgorithms::gloo && device.compute_capability > 0;
   costs.communication = std::make_unique<TopologyCommunicationCost>(
       staged ? over_tcp(cluster) : cluster, std::move(placed.placement), options.algorithms, host,
-      options.classes.get());
+      RunningRanks{options.classes, options.folds_links});
   if (options.algorithms == CollectiveAlgorithms::nccl && device.compute_capability > 0) {
     costs.nccl =
         std::make_unique<NcclCommunicationCost>(cluster, *costs.communication, options.nccl);

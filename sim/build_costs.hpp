@@ -19,9 +19,10 @@ struct CostOptions {
   int32_t world_size = 1;
   int32_t ranks_per_node = 0;  ///< 0: as many as fit
   int32_t devices_per_rank = 1;
-  /// Of ranks of which one runs for all, to price links of nodes that are alike as one; null: none.
+  /// Of ranks of which one runs for all; null: every rank runs.
   std::shared_ptr<const RankClasses> classes{};
-  bool on_gpus = true;  ///< tensors live there, if the cluster has any
+  bool folds_links = true;  ///< links of nodes that are alike may be one
+  bool on_gpus = true;      ///< tensors live there, if the cluster has any
   CollectiveAlgorithms algorithms = CollectiveAlgorithms::nccl;
   NcclOptions nccl{};
   std::vector<Straggler> stragglers{};

@@ -33,7 +33,7 @@ void Engine::arrive(uint32_t index) {
   part.next = here.members;
   here.members = index;
   here.latest = std::max(here.latest, part.ready);
-  here.arrived += ranks[part.rank].stands_for;
+  here.arrived += group.stands_for;
   if (here.arrived == members_of(communicator).size()) {
     begin_call(here);
     retire_calls(communicator);
@@ -83,7 +83,7 @@ bool Engine::amounts_fit(const CallSlot& here, const std::vector<int32_t>& membe
       return amount(*part, 0, false) == amount(*by_member.front(), 0, false);
     });
   }
-  if (options_.classes != nullptr) {
+  if (std::ranges::any_of(by_member, [&](const Part* part) { return members_of(*part) > 1; })) {
     ranks_differ_ = "an all_to_all says what each rank gets";
   }
   for (size_t a = 0; a < by_member.size(); ++a) {
@@ -114,9 +114,22 @@ std::vector<uint32_t> Engine::parts_by_member(uint32_t first, const std::vector<
   return by_member;
 }
 
-bool Engine::is_alone(int32_t rank) const {
-  const RankClasses* const classes = options_.classes.get();
-  return classes == nullptr || classes->ranks_in(classes->of(static_cast<size_t>(rank))) == 1;
+uint32_t Engine::members_of(const Part& part) const {
+  return ranks[part.rank].groups[part.op.group.value].stands_for;
+}
+
+// Whether nobody else of the call is of the class of this rank.
+bool Engine::is_alone(int32_t rank, const CallSlot& here) {
+  if (options_.classes == nullptr) {
+    return true;
+  }
+  const size_t number = options_.classes->of(static_cast<size_t>(rank));
+  for (uint32_t index = here.members; index != no_index; index = parts_[index].next) {
+    if (parts_[index].rank == number) {
+      return members_of(parts_[index]) == 1;
+    }
+  }
+  return false;
 }
 
 bool Engine::fits(const CallSlot& here) {
@@ -129,7 +142,7 @@ bool Engine::fits(const CallSlot& here) {
       return false;  // the root is not in the group
     }
     // What is broadcast lies in the same place on the root and on the others.
-    if (first.kind != OpKind::broadcast && !is_alone(first.peer)) {
+    if (first.kind != OpKind::broadcast && !is_alone(first.peer, here)) {
       ranks_differ_ = "a rank is the root of a collective";
     }
   }
@@ -283,20 +296,31 @@ void Engine::exchange_values(const std::vector<uint32_t>& by_member,
   }
 }
 
-// A group of some ranks of a class is another group for the others of it.
-void Engine::expect_whole_classes(const MemberList& members) {
+// A group of some ranks of a class is another group for the others of it. It is known what that
+// does where the group lies within a neighbourhood, whose ranks are all simulated, or none is.
+uint32_t Engine::members_it_stands_for(const RankState& rank, const MemberList& members) {
   if (options_.classes == nullptr) {
-    return;
+    return 1;
   }
-  std::map<size_t, size_t> members_of_class;
-  for (const int32_t rank : members) {
-    ++members_of_class[options_.classes->of(static_cast<size_t>(rank))];
+  const bool is_member = std::ranges::find(members.ranks(), number_of(rank.index)) != members.end();
+  if (!is_member && options_.classes->have_neighbours()) {
+    return 0;
   }
-  for (const auto& [number, count] : members_of_class) {
-    if (count != options_.classes->ranks_in(number)) {
-      ranks_differ_ = "a group has some of the ranks that do the same";
-    }
+  const RankClasses& classes = *options_.classes;
+  std::map<size_t, uint32_t> members_of_class;
+  bool is_within = true;
+  for (const int32_t member : members) {
+    const size_t number = classes.of(static_cast<size_t>(member));
+    ++members_of_class[number];
+    is_within = is_within && classes.is_first(member) && classes.are_neighbours(number, rank.index);
   }
+  const bool is_whole = std::ranges::all_of(members_of_class, [&classes](const auto& entry) {
+    return entry.second == classes.ranks_in(entry.first);
+  });
+  if (!is_whole && !is_within) {
+    ranks_differ_ = "a group has some of the ranks that do the same";
+  }
+  return members_of_class[rank.index];
 }
 
 uint32_t Engine::communicator_of(uint64_t key, const MemberList& members) {
@@ -332,11 +356,10 @@ void Engine::make_groups(const std::vector<uint32_t>& by_member, const Communica
       known.resize(std::max(known.size(), number + 1));
       known[number] = {own.key, own.members};
     }
-    expect_whole_classes(own.members);
     RankState& rank = ranks[part.rank];
     rank.groups.resize(std::max(rank.groups.size(), number + 1));
-    rank.groups[number] = {communicator_of(own.key, own.members), own.member_of(members[member]),
-                           0};
+    rank.groups[number] = {communicator_of(own.key, own.members), own.member_of(members[member]), 0,
+                           members_it_stands_for(rank, own.members)};
   }
 }
 

@@ -38,6 +38,11 @@ struct TransferPlan {
   const std::vector<LinkIndex>* links = nullptr;  ///< each once; owned by the cost model
   /// By place in `links`, at least 1; null = all 1. Owned by the cost model.
   const std::vector<uint32_t>* weights = nullptr;
+  /// Of links on nodes that run for others that are alike: those that it crosses more or less often
+  /// than on these others, ascending; null: none. Owned by the cost model.
+  const std::vector<LinkIndex>* uneven = nullptr;
+  /// Ranks that are not simulated do as much at the same time, over links of their own.
+  bool stands_for_others = false;
 };
 
 struct CollectiveCall {

@@ -209,8 +209,14 @@ class Engine {
   /// Of a call that all have entered, the part of each member, or of the rank that stands for it.
   std::vector<uint32_t> parts_by_member(uint32_t first, const std::vector<int32_t>& members);
   /// A root that others stand for, or one that stands for others, is no class of its own.
-  bool is_alone(int32_t rank) const;
-  void expect_whole_classes(const MemberList& members);
+  /// The rank of this index in `ranks`.
+  int32_t number_of(uint32_t index) const {
+    return static_cast<int32_t>(ranks[index].place.rank.value);
+  }
+  uint32_t members_of(const Part& part) const;
+  bool is_between_neighbours(const Part& part) const;
+  bool is_alone(int32_t rank, const CallSlot& here);
+  uint32_t members_it_stands_for(const RankState& rank, const MemberList& members);
   void begin_call(CallSlot& here);
   void complete_call(uint32_t first, Time start, Time finish);
   void exchange_values(const std::vector<uint32_t>& parts, const std::vector<int32_t>& members);
@@ -264,6 +270,7 @@ class Engine {
     bool planned = false;  ///< `plan` is right
   };
   TransferPlan plan_of(const Transfer& transfer);
+  bool stands_for_others(const Transfer& transfer);
   void begin_transfer(Time start, uint32_t first, uint32_t second, bool collective);
   void start_transfer(uint32_t index);
   void end_transfer(const Transfer& transfer, Time finish);

@@ -49,6 +49,8 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
   Flow& flow = flows_[index];
   flow.links = plan.links;
   flow.weights = plan.weights;
+  flow.uneven = plan.uneven;
+  flow.stands_for_others = plan.stands_for_others;
   flow.remaining_bytes = static_cast<double>(plan.volume.count());
   flow.since = now;
   flow.rate = 0;
@@ -65,6 +67,23 @@ uint32_t FlowNetwork::start(Time now, const TransferPlan& plan, std::vector<Fore
     share_anew(now, {index}, forecasts);
   }
   return index;
+}
+
+bool FlowNetwork::is_shared_unevenly(uint32_t flow) const {
+  const auto meets = [this](const Flow& alone, const Flow& wide, LinkIndex link) {
+    return alone.stands_for_others && wide.uneven != nullptr &&
+           std::ranges::binary_search(*wide.uneven, link);
+  };
+  const Flow& own = flows_[flow];
+  if (!own.stands_for_others && own.uneven == nullptr) {
+    return false;
+  }
+  return std::ranges::any_of(*own.links, [&](LinkIndex link) {
+    return std::ranges::any_of(links_[link].flows, [&](uint32_t index) {
+      const Flow& other = flows_[index];
+      return meets(own, other, link) || meets(other, own, link);
+    });
+  });
 }
 
 void FlowNetwork::leave_links(uint32_t index, std::vector<uint32_t>& neighbours) {

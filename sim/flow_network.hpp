@@ -30,6 +30,9 @@ class FlowNetwork {
   bool finish(Time now, uint32_t flow, uint32_t generation, std::vector<Forecast>& forecasts);
   /// Whether a transfer is on its way over this link.
   bool carries(LinkIndex link) const { return !links_[link].flows.empty(); }
+  /// Whether a transfer that stands for others shares a link with one that those others would share
+  /// it with otherwise (TransferPlan): then what it gets of the link is not what they would get.
+  bool is_shared_unevenly(uint32_t flow) const;
   /// Whether a forecast still holds.
   bool holds(uint32_t flow, uint32_t generation) const {
     return flows_[flow].active && flows_[flow].generation == generation;
@@ -43,6 +46,8 @@ class FlowNetwork {
   struct Flow {
     const std::vector<LinkIndex>* links = nullptr;
     const std::vector<uint32_t>* weights = nullptr;
+    const std::vector<LinkIndex>* uneven = nullptr;
+    bool stands_for_others = false;
     double remaining_bytes = 0;
     double rate = 0;  ///< bytes per second
     Time since{};     ///< when `remaining_bytes` was right

@@ -16,6 +16,14 @@ uint64_t channel_key(uint32_t communicator, int32_t source, int32_t destination,
 
 }  // namespace
 
+// Or, where every rank is simulated, between any two.
+bool Engine::is_between_neighbours(const Part& part) const {
+  const RankClasses* const classes = options_.classes.get();
+  return classes == nullptr ||
+         (part.op.peer >= 0 && !options_.any_source && classes->is_first(part.op.peer) &&
+          classes->are_neighbours(part.rank, classes->of(static_cast<size_t>(part.op.peer))));
+}
+
 Channel& Engine::channel(uint32_t communicator, int32_t source, int32_t destination, int32_t tag) {
   return channels_[channel_key(communicator, source, destination, tag)];
 }
@@ -23,11 +31,11 @@ Channel& Engine::channel(uint32_t communicator, int32_t source, int32_t destinat
 // Called at submission: the k-th send of a pair meets its k-th receive.
 void Engine::post_message(uint32_t index) {
   Part& part = parts_[index];
-  if (options_.classes != nullptr) {
+  if (!is_between_neighbours(part)) {
     ranks_differ_ = "a message names its sender and receiver";
     return;
   }
-  const auto self = static_cast<int32_t>(part.rank);
+  const int32_t self = number_of(part.rank);
   ensure(part.op.group.value < ranks[part.rank].groups.size(), "a group is used after it was made");
   const uint32_t communicator = ranks[part.rank].groups[part.op.group.value].communicator;
   if (part.op.kind == OpKind::recv && part.op.peer == any_rank) {

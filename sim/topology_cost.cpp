@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/plain_cost.hpp"
+#include "sim/uneven_links.hpp"
 
 namespace lockstep::sim {
 
@@ -54,18 +55,20 @@ PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t 
 
 TopologyCommunicationCost::TopologyCommunicationCost(const Cluster& cluster, Placement placement,
                                                      CollectiveAlgorithms algorithms,
-                                                     DeviceModel host, const RankClasses* classes)
+                                                     DeviceModel host, const RunningRanks& running)
     : topology_(cluster),
       placement_(std::move(placement)),
       algorithms_(algorithms),
       device_(cluster.node.device),
       host_(std::move(host)),
       devices_per_node_(cluster.node.devices),
+      classes_(running.classes),
       drive_latency_(cluster.node.latencies.drive) {
-  const bool has_classes = classes != nullptr && algorithms != CollectiveAlgorithms::gloo &&
-                           placement_.devices_per_rank == 1;
-  if (has_classes) {
-    alike_ = AlikeNodes::of(placement_.devices, topology_, *classes);
+  const bool folds_links = running.folds_links && classes_ != nullptr &&
+                           algorithms != CollectiveAlgorithms::gloo &&
+                           placement_.devices_per_rank == 1 && !classes_->have_neighbours();
+  if (folds_links) {
+    alike_ = AlikeNodes::of(placement_.devices, topology_, *classes_);
   }
   const int64_t nodes = alike_ ? static_cast<int64_t>(alike_->size()) : topology_.nodes();
   const int64_t links = topology_.link_count() / topology_.nodes();
@@ -140,7 +143,8 @@ TopologyCommunicationCost::Choice TopologyCommunicationCost::gloo_choice(
 
 TransferPlan TopologyCommunicationCost::plan(const CollectiveCall& call, const Choice& choice) {
   const TrafficPattern& traffic = pattern(call, choice.shape);
-  return {traffic.latency, part_of(choice.volume, traffic.parts), &traffic.links, &traffic.weights};
+  return {traffic.latency, part_of(choice.volume, traffic.parts), &traffic.links, &traffic.weights,
+          traffic.uneven.empty() ? nullptr : &traffic.uneven};
 }
 
 const TrafficPattern& TopologyCommunicationCost::pattern(const CollectiveCall& call, Shape shape) {
@@ -171,14 +175,23 @@ TrafficPattern TopologyCommunicationCost::make_pattern(const CollectiveCall& cal
   if (alike_) {
     return pattern_of_alike(call, shape).value_or(TrafficPattern());
   }
+  TrafficPattern made = pattern_between(call.members, call.root, shape);
+  if (classes_ != nullptr && placement_.devices_per_rank == 1) {
+    made.uneven = uneven_links(made, call.members, topology_, placement_, *classes_);
+  }
+  return made;
+}
+
+TrafficPattern TopologyCommunicationCost::pattern_between(std::span<const int32_t> ranks,
+                                                          int32_t root_rank, Shape shape) {
   std::vector<DeviceNumber> devices;
-  for (const int32_t rank : call.members) {
+  for (const int32_t rank : ranks) {
     devices.push_back(placement_.device(rank));
   }
   const Members members{devices, devices_per_node_};
   const auto steps = static_cast<int64_t>(devices.size()) - 1;
-  const auto root = static_cast<size_t>(
-      std::find(call.members.begin(), call.members.end(), call.root) - call.members.begin());
+  const auto root =
+      static_cast<size_t>(std::find(ranks.begin(), ranks.end(), root_rank) - ranks.begin());
   switch (shape) {
     case Shape::ring_once: return ring_pattern(topology_, members, steps);
     case Shape::ring_twice: return ring_pattern(topology_, members, 2 * steps);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -32,6 +33,12 @@ struct PlacementResult {
 PlacementResult place_ranks(const Cluster& cluster, int32_t world_size, int32_t ranks_per_node,
                             int32_t devices_per_rank);
 
+/// Of which ranks one runs for all.
+struct RunningRanks {
+  std::shared_ptr<const RankClasses> classes{};  ///< null: every rank runs
+  bool folds_links = true;  ///< links of nodes that are alike are one link, where that can be
+};
+
 /// The collective algorithms whose cost is predicted.
 enum class CollectiveAlgorithms : uint8_t {
   ring,  ///< every reduction, gather and broadcast is a (pipelined) ring
@@ -54,12 +61,10 @@ enum class CollectiveAlgorithms : uint8_t {
 /// collective cross carries all of them (TransferPlan::weights).
 class TopologyCommunicationCost final : public CommunicationCost {
  public:
-  /// `cluster` is free of errors; `host` is the memory that host-side copies go through. `classes`:
-  /// of ranks of which one runs for all; then links of nodes that are alike are one link, where
-  /// that can be. Null: every link is one by itself.
+  /// `cluster` is free of errors; `host` is the memory that host-side copies go through.
   TopologyCommunicationCost(const Cluster& cluster, Placement placement,
                             CollectiveAlgorithms algorithms, DeviceModel host,
-                            const RankClasses* classes = nullptr);
+                            const RunningRanks& running = {});
 
   TransferPlan collective(const CollectiveCall& call) override;
   TransferPlan point_to_point(int32_t source, int32_t destination, Bytes bytes) override;
@@ -101,6 +106,7 @@ class TopologyCommunicationCost final : public CommunicationCost {
   Choice gloo_choice(const CollectiveCall& call) const;
   const TrafficPattern& pattern(const CollectiveCall& call, Shape shape);
   TrafficPattern make_pattern(const CollectiveCall& call, Shape shape);
+  TrafficPattern pattern_between(std::span<const int32_t> ranks, int32_t root_rank, Shape shape);
   TransferPlan plan(const CollectiveCall& call, const Choice& choice);
   Time time_alone(const TransferPlan& plan) const;
   struct Route {
@@ -120,6 +126,7 @@ class TopologyCommunicationCost final : public CommunicationCost {
   DeviceModel device_;
   DeviceModel host_;
   int64_t devices_per_node_;
+  std::shared_ptr<const RankClasses> classes_;
   std::optional<AlikeNodes> alike_;  ///< nothing: links are numbered as in the topology
   bool is_exact_ = true;
   std::vector<BytesPerSecond> capacities_;

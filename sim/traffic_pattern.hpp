@@ -16,7 +16,8 @@ struct TrafficPattern {
   std::vector<LinkIndex> links;   ///< ascending
   std::vector<uint32_t> weights;  ///< by place in `links`
   int64_t parts = 1;
-  Time latency{};  ///< of the links on the critical path, none but theirs
+  Time latency{};                   ///< of the links on the critical path, none but theirs
+  std::vector<LinkIndex> uneven{};  ///< TransferPlan::uneven; empty: none
 };
 
 /// Adds up the routes of messages.

@@ -14,8 +14,7 @@ TransferPlan Engine::plan_of(const Transfer& transfer) {
         {part.op.kind, part.op.bytes, members_of(communicator), communicator.key, part.op.peer});
   }
   if (transfer.second != no_index) {
-    return cost.point_to_point(rank, static_cast<int32_t>(parts_[transfer.second].rank),
-                               part.op.bytes);
+    return cost.point_to_point(rank, number_of(parts_[transfer.second].rank), part.op.bytes);
   }
   const OpLists& lists = part.op.list();
   const BufferTable& buffers = *ranks[part.rank].buffers;
@@ -26,11 +25,18 @@ TransferPlan Engine::plan_of(const Transfer& transfer) {
   return cost.copy(rank, from, to, part.op.bytes);
 }
 
+// Whether other ranks of the same classes transfer as much among themselves.
+bool Engine::stands_for_others(const Transfer& transfer) {
+  const Part& part = parts_[transfer.first];
+  return ranks[part.rank].stands_for > 1 && (!transfer.collective || members_of(part) == 1);
+}
+
 // Planned at once, except where a link's latency may change until it starts.
 void Engine::begin_transfer(Time start, uint32_t first, uint32_t second, bool collective) {
   Transfer transfer{{}, start, first, second, collective, false};
   if (!latencies_change_ || start <= now_) {
     transfer.plan = plan_of(transfer);
+    transfer.plan.stands_for_others = stands_for_others(transfer);
     transfer.planned = true;
     strike(transfer.plan);
     const TransferPlan& plan = transfer.plan;
@@ -65,6 +71,9 @@ void Engine::start_transfer(uint32_t index) {
   }
   transfer_of_flow_[flow] = index;
   push_forecasts();
+  if (options_.classes != nullptr && flows_.is_shared_unevenly(flow)) {
+    ranks_differ_ = "ranks that do the same share links unequally";
+  }
 }
 
 void Engine::end_transfer(const Transfer& transfer, Time finish) {

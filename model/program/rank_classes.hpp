@@ -12,11 +12,17 @@ namespace lockstep {
 /// A partition of the ranks of a world into classes that do the same: what one of a class does, all
 /// of it do at the same time. Classes are numbered in the order of their first ranks, each of which
 /// stands for its class.
+///
+/// Where ranks exchange something with their neighbours alone (those with whom they compute one
+/// replica), a class has a rank in each of several neighbourhoods that are alike: what its first
+/// rank exchanges with the first ranks of other classes, the others exchange among themselves.
 class RankClasses {
  public:
-  /// `class_of_rank`: by rank, numbered as above; at least one rank.
-  explicit RankClasses(std::vector<uint32_t> class_of_rank)
-      : class_of_rank_(std::move(class_of_rank)) {
+  /// `class_of_rank`: by rank, numbered as above; at least one rank. `neighbourhoods`: by class,
+  /// that of its first rank; empty: no ranks have neighbours of their own.
+  explicit RankClasses(std::vector<uint32_t> class_of_rank,
+                       std::vector<uint32_t> neighbourhoods = {})
+      : class_of_rank_(std::move(class_of_rank)), neighbourhoods_(std::move(neighbourhoods)) {
     for (size_t rank = 0; rank < class_of_rank_.size(); ++rank) {
       const size_t number = class_of_rank_[rank];
       ensure(number <= first_.size(), "classes are numbered in the order of their first ranks");
@@ -26,6 +32,8 @@ class RankClasses {
       }
       ++ranks_in_[number];
     }
+    ensure(neighbourhoods_.empty() || neighbourhoods_.size() == first_.size(),
+           "each class has a neighbourhood");
   }
 
   size_t ranks() const { return class_of_rank_.size(); }
@@ -34,9 +42,16 @@ class RankClasses {
   /// The rank that stands for a class.
   int32_t first(size_t number) const { return first_[number]; }
   size_t ranks_in(size_t number) const { return ranks_in_[number]; }
+  bool is_first(int32_t rank) const { return first_[of(static_cast<size_t>(rank))] == rank; }
+  bool have_neighbours() const { return !neighbourhoods_.empty(); }
+  /// Whether what the first ranks of two classes exchange stands for the others of both.
+  bool are_neighbours(size_t a, size_t b) const {
+    return have_neighbours() && neighbourhoods_[a] == neighbourhoods_[b];
+  }
 
  private:
   std::vector<uint32_t> class_of_rank_;
+  std::vector<uint32_t> neighbourhoods_;
   std::vector<int32_t> first_;
   std::vector<size_t> ranks_in_;
 };

@@ -25,6 +25,12 @@ struct HeldParameter {
   Slice value;
 };
 
+/// How many ranks there are, and how many of them on each node.
+struct RanksOfRun {
+  int32_t all = 1;
+  int32_t of_node = 1;
+};
+
 /// How a training run is spread over devices: Lightning's Strategy, one object per rank. The
 /// trainer calls it; it talks to the world through its Rank alone. Every coroutine may be awaited
 /// once the one before has ended.
@@ -66,7 +72,12 @@ class Strategy {
   /// those with the same place in a node, while each calls the strategy as the others do and no
   /// value decides anything; rank 0 and its node are never among them. Asked of a strategy that is
   /// not set up. Empty: any two ranks may differ.
-  virtual std::vector<int64_t> kinds_of_ranks(int32_t /*ranks*/) { return {}; }
+  virtual std::vector<int64_t> kinds_of_ranks(const RanksOfRun& /*ranks*/) { return {}; }
+  /// By rank a number that neighbours share: ranks that exchange something in which others take no
+  /// part. Of those that kinds_of_ranks() takes for alike, each exchanges with its neighbours what
+  /// the others do with theirs, at the same places among them. Empty: ranks have no neighbours of
+  /// their own.
+  virtual std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& /*ranks*/) { return {}; }
   /// Whether it makes a process group, also of one rank.
   virtual bool has_process_group() const { return false; }
 

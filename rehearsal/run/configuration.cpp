@@ -48,7 +48,11 @@ UsedSamples samples_of_rank(const OneRun& run, size_t rank, const SampleUse& use
   const RankClasses* const classes = run.preparation.options.classes.get();
   const bool has_run =
       classes == nullptr || static_cast<size_t>(classes->first(classes->of(rank))) == rank;
-  return has_run ? use.samples : use.samples.of_replica(static_cast<int64_t>(rank));
+  if (has_run) {
+    return use.samples;
+  }
+  const std::vector<int32_t>& indices = run.preparation.data_parallel_indices;
+  return use.samples.of_replica(indices.empty() ? static_cast<int64_t>(rank) : indices[rank]);
 }
 
 // Of replicas that take turns nothing needs to be listed: positions below the number of samples are

@@ -114,7 +114,8 @@ void simulate(OneRun& run, const Scenario& scenario, const RunRequest& request,
     return;
   }
   sim::CostOptions options = cost_options(run, request, faults, named.calibration.get());
-  options.classes = folds_links ? run.preparation.options.classes : nullptr;
+  options.classes = run.preparation.options.classes;
+  options.folds_links = folds_links;
   const std::optional<sim::KernelMachine> kernels =
       named.calibration || run.machine.is_flat
           ? std::nullopt

@@ -13,6 +13,7 @@
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/wide_case.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -21,192 +22,6 @@ namespace {
 
 constexpr const char* test_name = "a rank that runs for others does what they would have done";
 constexpr const char* default_parameters = "seed=1 max_success=120";
-
-std::string one_of(const std::vector<std::string>& texts) { return *rc::gen::elementOf(texts); }
-
-/// A scenario as a value, up to whether every rank is to be run.
-struct WideCase {
-  std::string text;
-};
-
-std::string text_of(const WideCase& wide, bool all_ranks) {
-  return wide.text + fmt::format("verify: {{numerics: false, all_ranks: {}}}\n", all_ranks);
-}
-
-std::ostream& operator<<(std::ostream& out, const WideCase& wide) {
-  return out << text_of(wide, false);
-}
-
-// Some of them hang, or name ranks in ways by which no two are alike.
-std::vector<std::string> hooks() {
-  return {
-      "",
-      "",
-      "{training_step: [forward, {log: {name: loss, value: loss}}]}",
-      "{training_step: [forward, {log: {name: loss, value: loss, sync_dist: true}}]}",
-      "{training_step: [forward, {log: {name: loss, value: loss, on_epoch: true, sync_dist: "
-      "true}}]}",
-      "{on_train_batch_end: [{if: rank == 0, then: [{host: 30 us}]}]}",
-      "{on_train_batch_end: [{if: is_global_zero, then: [{kernel: 20 us}], else: [{kernel: 5 "
-      "us}]}]}",
-      "{on_train_batch_end: [{if: local_rank == 1, then: [{host: 30 us}]}]}",
-      "{on_train_batch_end: [{if: node_rank == 2, then: [{host: 9 us}]}]}",
-      "{on_train_batch_end: [{if: rank % 2 == 0, then: [{kernel: 7 us}]}]}",
-      "{on_train_batch_end: [{if: rank == 3, then: [{kernel: 40 us}]}]}",
-      "{on_train_batch_end: [{let: {x: rank + 1}}, {if: x == 1, then: [{host: 5 us}]}]}",
-      "{on_train_batch_end: [{if: batch_idx % 3 == 0, then: [barrier]}]}",
-      "{on_train_batch_end: [{if: rank == 0, then: [barrier]}]}",
-      "{on_train_batch_end: [{if: rank > 1, then: [barrier]}]}",
-      "{on_train_epoch_end: [barrier, {host: 1 ms}]}",
-      "{validation_step: [forward, {log: {name: val, value: loss, sync_dist: true}}]}",
-  };
-}
-
-/// A way to train, with the versions and the optimizer that it needs.
-struct WayToTrain {
-  std::string strategy;
-  std::string lightning = "2.6";
-  std::string optimizer = "Adam: {lr: 0.01}";
-};
-
-std::string wrapped() {
-  return one_of({"", ", auto_wrap_policy: [Linear]", ", auto_wrap_policy: [Linear]"});
-}
-
-WayToTrain fsdp() {
-  return {
-      fmt::format("{{FSDPStrategy: {{sharding_strategy: {}, use_orig_params: {}, cpu_offload: {}, "
-                  "state_dict_type: {}, sync_module_states: {}{}}}}}",
-                  one_of({"FULL_SHARD", "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD"}),
-                  one_of({"true", "true", "true", "false"}), one_of({"false", "false", "true"}),
-                  one_of({"full", "sharded"}), one_of({"false", "true"}), wrapped())};
-}
-
-WayToTrain fsdp2(int ranks) {
-  return {fmt::format(
-      "{{ModelParallelStrategy: {{data_parallel_size: {}, tensor_parallel_size: 1, "
-      "save_distributed_checkpoint: {}, fully_shard: {{modules: [Linear]{}}}}}}}",
-      ranks, one_of({"false", "true"}),
-      one_of({"", "", ", offload_policy: CPUOffloadPolicy", ", reshard_after_forward: false"}))};
-}
-
-WayToTrain deepspeed() {
-  const std::string offload = one_of({"", "", ", offload_optimizer: {device: cpu}"});
-  return {fmt::format(
-      "{{DeepSpeedStrategy: {{config: {{zero_optimization: {{stage: {}, reduce_bucket_size: {}, "
-      "stage3_prefetch_bucket_size: {}, stage3_param_persistence_threshold: {}{}}}}}}}}}",
-      one_of({"0", "1", "2", "3", "3", "3"}), one_of({"40", "200", "100000"}), one_of({"0", "90"}),
-      one_of({"0", "12", "100000"}), offload)};
-}
-
-WayToTrain zero_redundancy() {
-  return {one_of({"ddp", "ddp_find_unused_parameters_true"}), "2.6",
-          fmt::format("ZeroRedundancyOptimizer: {{optimizer_class: Adam, lr: 0.01, "
-                      "parameters_as_bucket_view: {}}}",
-                      one_of({"false", "true"}))};
-}
-
-WayToTrain fairscale() {
-  return {
-      one_of({"ddp_sharded", "{DDPShardedStrategy: {reduce_buffer_size: 0}}", "ddp_fully_sharded",
-              "{DDPFullyShardedStrategy: {auto_wrap_policy: [Linear], bucket_cap_mb: 0}}"}),
-      "1.9"};
-}
-
-constexpr int first_of_replicas = 7;
-
-WayToTrain way_to_train(int kind, int ranks) {
-  switch (kind) {
-    case 0:
-    case 1: return fsdp();
-    case 2: return fsdp2(ranks);
-    case 3:
-    case 4: return deepspeed();
-    case 5: return zero_redundancy();
-    case 6: return fairscale();
-    default:
-      return {one_of({"ddp", "ddp", "ddp_find_unused_parameters_true",
-                      "{DDPStrategy: {static_graph: true}}",
-                      "{DDPStrategy: {gradient_as_bucket_view: true, bucket_cap_mb: 1}}",
-                      "{DDPStrategy: {ddp_comm_hook: fp16_compress_hook}}", "ddp"})};
-  }
-}
-
-WideCase wide_training() {
-  const int kind = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0, 12));
-  // Of ranks that divide the weights few are alike, unless there are many.
-  const int nodes = kind < first_of_replicas ? *rc::gen::element(3, 6, 12, 20, 24)
-                                             : *rc::gen::element(2, 3, 4, 5, 6);
-  const int devices = *rc::gen::element(1, 1, 2, 3);
-  const int ranks = nodes * devices;
-  const int batch = *rc::gen::inRange(1, 4);
-  const int samples = *rc::gen::inRange(2, 9) * batch * ranks + *rc::gen::element(0, 0, 1, -1);
-  const std::string own_size = *rc::gen::element(0, 0, 0, 0, 0, 0, 1) == 1 ? "1 + rank % 2" : "";
-  const std::string loader =
-      one_of({"", "", ", drop_last: true", ", sample_time: 5 us",
-              ", sample_time: 40 us, num_workers: 2", ", sampler: unrepeated"});
-  std::string trainer = one_of({"", ", accumulate_grad_batches: 2", ", precision: bf16-mixed",
-                                ", gradient_clip_val: 0.5", ", max_steps: 5"});
-  trainer += one_of({"", "", ", enable_checkpointing: false",
-                     ", callbacks: [{ModelCheckpoint: {every_n_train_steps: 3}}]"});
-  trainer += one_of({"", "", ", num_sanity_val_steps: 0"});
-  const WayToTrain way = way_to_train(kind, ranks);
-  // Some cut into equal parts by any of these numbers of ranks, some not.
-  const int hidden = *rc::gen::element(9, 12, 64, 96, 720);
-  const std::string validation =
-      *rc::gen::element(true, false)
-          ? fmt::format(", val: {{samples: {}, batch_size: 2}}", *rc::gen::inRange(1, 40))
-          : std::string();
-  const std::string program = one_of(hooks());
-  return {fmt::format(
-      "version: 1\n"
-      "versions: {{lightning: \"{}\"}}\n"
-      "cluster: {{preset: dgx-a100, nodes: {}}}\n"
-      "optimizer: {{{}}}\n"
-      "model: {{input: [6], layers: [{{Linear: [6, {}]}}, {}, {{Linear: [{}, 3]}}], loss: "
-      "MSELoss}}\n"
-      "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
-      "trainer: {{accelerator: gpu, devices: {}, num_nodes: {}, strategy: {}, max_epochs: {}{}}}\n"
-      "{}",
-      way.lightning, nodes, way.optimizer, hidden,
-      one_of({"ReLU", fmt::format("{{BatchNorm1d: {}}}", hidden)}), hidden, std::max(samples, 1),
-      own_size.empty() ? fmt::to_string(batch) : own_size, loader, validation, devices, nodes,
-      way.strategy, *rc::gen::inRange(1, 4), trainer,
-      program.empty() ? "" : "program: " + program + "\n")};
-}
-
-WideCase wide_bare_program() {
-  const int ranks = *rc::gen::inRange(3, 12);
-  std::string statements;
-  for (int count = *rc::gen::inRange(1, 6); count > 0; --count) {
-    statements +=
-        one_of({"kernel: 1 ms", "host: 20 us", "barrier: null",
-                "all_reduce: {elements: 100, async: true, as: sum}", "all_gather: {elements: 10}",
-                "broadcast: {elements: 7, src: 0}", "broadcast: {elements: 7, src: 2}",
-                "if: rank == 0, then: [{kernel: 2 ms}]",
-                "if: rank < 2, then: [{host: 2 ms}], else: [{kernel: 3 ms}]",
-                "if: rank == 1, then: [{all_reduce: {elements: 3}}]",
-                "if: rank != 4, then: [{kernel: 10 us}]", "send: {elements: 4, dst: 0}"});
-    statements += "\x1f";
-  }
-  std::string list;
-  for (size_t begin = 0; begin < statements.size();) {
-    const size_t end = statements.find('\x1f', begin);
-    list += (list.empty() ? "{" : ", {") + statements.substr(begin, end - begin) + "}";
-    begin = end + 1;
-  }
-  return {
-      fmt::format("version: 1\n"
-                  "cluster: {{ranks: {}, network: {{bandwidth: 10 GB/s, latency: 3 us}}}}\n"
-                  "program: {{main: [{{repeat: {}, do: [{}]}}, synchronize: null]}}\n",
-                  ranks, *rc::gen::inRange(1, 4), list)};
-}
-
-rc::Gen<WideCase> wide_cases() {
-  return rc::gen::exec([] {
-    return *rc::gen::element(true, true, true, false) ? wide_training() : wide_bare_program();
-  });
-}
 
 Scenario scenario_of(const std::string& text) {
   const FileReader reader = [&](const std::string&,
@@ -219,23 +34,62 @@ Scenario scenario_of(const std::string& text) {
   return loaded.scenarios.front();
 }
 
-void expect_same_lane(const LaneJournal& lane, const LaneJournal& of_all, int32_t rank) {
-  RC_ASSERT(lane.size() == of_all.size());
-  for (int64_t index = 0; index < lane.size(); ++index) {
-    const Row row = lane.row(index);
-    if (row != of_all.row(index)) {
-      RC_FAIL(fmt::format("rank {}, row {}: {}; by itself: {}", rank, index, text_of(row),
-                          text_of(of_all.row(index))));
+/// The rows of one rank, where the one that runs for it names its own neighbours, and the groups
+/// that it is in, in place of those of this rank.
+struct RowsOfRank {
+  const cli::OneRun& run;
+  int32_t rank = 0;
+  const RankClasses* classes = nullptr;  ///< null: no ranks have neighbours
+
+  const LaneJournal& lane(int32_t number) const { return run.result.journal->lane(rank, number); }
+  Row row(int32_t number, int64_t index) const {
+    Row row = lane(number).row(index);
+    if (classes != nullptr && row.row == RowKind::op) {
+      const bool names_rank = is_point_to_point(row.kind) || has_root(row.kind);
+      row.peer = names_rank && row.peer >= 0 ? class_of(row.peer) : row.peer;
+      row.group = row.group == world_group ? world_group : GroupId{1};
     }
+    return row;
+  }
+  /// Of the members of the group that a row names, in their order.
+  std::vector<int32_t> classes_of_group(int32_t number, int64_t index) const {
+    const Row row = lane(number).row(index);
+    std::vector<int32_t> of_members;
+    if (classes != nullptr && row.row == RowKind::op && row.group != world_group) {
+      for (const int32_t member :
+           run.result.journal->groups.at(static_cast<size_t>(rank)).at(row.group.value).members) {
+        of_members.push_back(class_of(member));
+      }
+    }
+    return of_members;
+  }
+
+ private:
+  int32_t class_of(int32_t other) const {
+    return static_cast<int32_t>(classes->of(static_cast<size_t>(other)));
+  }
+};
+
+void expect_same_lane(const RowsOfRank& own, const RowsOfRank& of_all, int32_t number) {
+  const LaneJournal& lane = own.lane(number);
+  RC_ASSERT(lane.size() == of_all.lane(number).size());
+  for (int64_t index = 0; index < lane.size(); ++index) {
+    const Row row = own.row(number, index);
+    const Row other_row = of_all.row(number, index);
+    if (row != other_row) {
+      RC_FAIL(fmt::format("rank {}, row {}: {}; by itself: {}", own.rank, index, text_of(row),
+                          text_of(other_row)));
+    }
+    RC_ASSERT(own.classes_of_group(number, index) == of_all.classes_of_group(number, index));
     if (row.row != RowKind::op) {
       continue;
     }
     const Completion one = lane.completion(row.sequence);
-    const Completion other = of_all.completion(row.sequence);
+    const Completion other = of_all.lane(number).completion(row.sequence);
     if (one.issue != other.issue || one.start != other.start || one.finish != other.finish ||
         one.outcome != other.outcome) {
-      RC_FAIL(fmt::format("rank {}, row {}: {} from {} to {} ps; by itself from {} to {} ps", rank,
-                          index, text_of(row), one.start.count(), one.finish.count(),
+      RC_FAIL(fmt::format("rank {}, row {}: {} from {} to {} ps; by itself from {} to {} ps",
+                          own.rank, index, text_of(row), one.start.count(), one.finish.count(),
                           other.start.count(), other.finish.count()));
     }
   }
@@ -245,12 +99,14 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& of_all) {
   RC_ASSERT(run.result.total_time == of_all.result.total_time);
   RC_ASSERT(run.result.hung == of_all.result.hung);
   RC_ASSERT(run.result.operations == of_all.result.operations);
+  const RankClasses* const classes = run.preparation.options.classes.get();
+  const RankClasses* const neighbours =
+      classes != nullptr && classes->have_neighbours() ? classes : nullptr;
   for (int32_t rank = 0; rank < of_all.result.journal->ranks(); ++rank) {
     const auto at = static_cast<size_t>(rank);
     RC_ASSERT(run.result.journal->lanes(rank) == of_all.result.journal->lanes(rank));
     for (int32_t lane = 0; lane < of_all.result.journal->lanes(rank); ++lane) {
-      expect_same_lane(run.result.journal->lane(rank, lane),
-                       of_all.result.journal->lane(rank, lane), rank);
+      expect_same_lane({run, rank, neighbours}, {of_all, rank, neighbours}, lane);
     }
     RC_ASSERT(run.result.ends[at].kind == of_all.result.ends[at].kind);
     const RankLog& log = run.preparation.log->ranks[at];

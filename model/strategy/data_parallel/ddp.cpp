@@ -242,14 +242,14 @@ Task<Bytes> DistributedDataParallel::save_checkpoint(Rank& rank, CheckpointReque
   co_return co_await Strategy::save_checkpoint(rank, request, site);
 }
 
-std::vector<int64_t> DistributedDataParallel::kinds_of_ranks(int32_t ranks) {
+std::vector<int64_t> DistributedDataParallel::kinds_of_ranks(const RanksOfRun& run) {
   if (options_.join) {
     return {};  // ranks tell each other their numbers
   }
-  ShardKinds kinds(ranks);
+  ShardKinds kinds(run.all);
   for (size_t optimizer = 0; optimizer < plan().optimizers.size(); ++optimizer) {
     if (plan().optimizers[optimizer].sharding != OptimizerPlan::Sharding::none) {
-      kinds.set_apart(ZeroRedundancyUpdate(replica_, optimizer, ranks).owners());
+      kinds.set_apart(ZeroRedundancyUpdate(replica_, optimizer, run.all).owners());
     }
   }
   return kinds.kinds();

@@ -37,7 +37,7 @@ class DistributedDataParallel final : public DistributedStrategy {
   Program teardown(Rank& rank) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<KnownDifference> known_differences() override;
-  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   Slice loss() const override { return replica_.loss(); }

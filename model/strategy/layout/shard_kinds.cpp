@@ -39,6 +39,14 @@ void ShardKinds::divide(const ShardLayout& layout, const std::vector<int64_t>& t
   }
 }
 
+std::vector<int32_t> neighbours_in_order(int32_t ranks, int32_t neighbours) {
+  std::vector<int32_t> neighbourhoods;
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    neighbourhoods.push_back(rank / neighbours);
+  }
+  return neighbourhoods;
+}
+
 void ShardKinds::set_apart(const std::vector<int32_t>& owners) {
   std::vector<bool> owns(kinds_.size(), false);
   for (const int32_t owner : owners) {

@@ -26,4 +26,7 @@ class ShardKinds {
   std::vector<int64_t> kinds_;
 };
 
+/// Strategy::neighbourhoods_of_ranks where so many ranks that follow one another are neighbours.
+std::vector<int32_t> neighbours_in_order(int32_t ranks, int32_t neighbours);
+
 }  // namespace lockstep

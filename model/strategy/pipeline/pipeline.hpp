@@ -38,6 +38,9 @@ class Pipeline final : public DistributedStrategy {
   std::vector<HeldParameter> held_parameters() override;
   std::vector<KnownDifference> known_differences() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
+  /// Those of one pipeline.
+  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
 
  private:
   /// A micro-batch in a stage of this rank: what it got, and what it will be asked for.

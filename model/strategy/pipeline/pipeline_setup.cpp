@@ -41,6 +41,20 @@ Program Pipeline::setup(Rank& rank, Stage stage) {
   }
 }
 
+// The place of a rank in its pipeline says what it does.
+std::vector<int64_t> Pipeline::kinds_of_ranks(const RanksOfRun& run) {
+  return plan().numerics ? std::vector<int64_t>()
+                         : std::vector<int64_t>(static_cast<size_t>(run.all), 0);
+}
+
+std::vector<int32_t> Pipeline::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  std::vector<int32_t> replicas;
+  for (int32_t rank = 0; rank < run.all; ++rank) {
+    replicas.push_back(PipelinePlace::of(rank, pipeline_.mesh).replica);
+  }
+  return replicas;
+}
+
 void Pipeline::allocate(Rank& rank) {
   own_stages_ = shape().stages_of(place_.in_pipeline);
   std::vector<bool> held(replica_.network().layers.size());

@@ -114,7 +114,9 @@ struct Preparation {
   std::vector<int32_t> pipeline_ranks;  ///< of the first pipeline; empty: there is none
   int64_t batch_size_multiple = 1;      ///< of TrainerMembership
   int32_t data_parallel_size = 1;       ///< of TrainerMembership
-  int64_t gradients_of_update = 1;      ///< trainers whose gradients make one update of the weights
+  /// Of TrainerMembership, by rank; empty: the number of the rank.
+  std::vector<int32_t> data_parallel_indices;
+  int64_t gradients_of_update = 1;  ///< trainers whose gradients make one update of the weights
   std::string registered_strategy;  ///< the name of its entry in the registry, such as deepspeed
   bool gloo = false;                ///< the backend of the process group, else NCCL
   Version lightning{};              ///< that is followed

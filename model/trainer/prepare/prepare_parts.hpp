@@ -104,6 +104,8 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
                                                     const StrategyEntry& entry,
                                                     const TrainingProgram& program,
                                                     const WorldAbilities& world);
+/// Whose samples each rank gets, where several get the same.
+void note_data_parallel_indices(Preparation& preparation, const TrainingProgram& program);
 std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& preparation,
                                                          const WorldAbilities& world);
 /// The definitions of `metrics`, and the places where they are computed; needs the log sites.

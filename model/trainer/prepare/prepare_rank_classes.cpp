@@ -1,6 +1,7 @@
 // Which ranks do the same, as far as the scenario says: a simulation runs one of each such class.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include "model/expression/evaluate.hpp"
 #include "model/scenario/expressions_of.hpp"
+#include "model/trainer/prepare/alike_units.hpp"
 #include "model/trainer/prepare/prepare_parts.hpp"
 #include "model/user_program/rank_names.hpp"
 
@@ -123,14 +125,20 @@ uint32_t number_of(T thing, Numbers<T>& known) {
   return known.try_emplace(std::move(thing), static_cast<uint32_t>(known.size())).first->second;
 }
 
+/// What a strategy says of the ranks; nothing of bare programs.
+struct SaidOfRanks {
+  std::vector<int64_t> kinds;                                 ///< by rank; empty: all of one
+  std::vector<int32_t> neighbourhoods;                        ///< by rank; empty: none
+  std::function<TrainerMembership(const Place&)> membership;  ///< null: all are members alike
+};
+
 /// What a rank is by itself; null where that cannot be said.
 class RankKinds {
  public:
-  RankKinds(const RunOptions& options, const Differences& differences,
-            const std::vector<int64_t>& kinds)
+  RankKinds(const RunOptions& options, const Differences& differences, const SaidOfRanks& said)
       : options_(options),
         differences_(differences),
-        kinds_(kinds),
+        said_(said),
         values_(differences.expressions().size()) {}
 
   std::optional<uint32_t> of(int32_t rank) {
@@ -145,7 +153,13 @@ class RankKinds {
     } catch (const EvaluationError&) {
       return std::nullopt;  // the run says so, with the rank
     }
-    const int64_t kind = kinds_.empty() ? 0 : kinds_[static_cast<size_t>(rank)];
+    if (said_.membership) {
+      const TrainerMembership own = said_.membership(place);
+      signature.push_back(static_cast<uint32_t>(own.trainers));
+      signature.push_back(static_cast<uint32_t>(own.data_parallel_size));
+      signature.push_back(own.counts_samples ? 1 : 0);
+    }
+    const int64_t kind = said_.kinds.empty() ? 0 : said_.kinds[static_cast<size_t>(rank)];
     const bool is_alone = rank == 0 || differences_.roots().contains(rank);
     return number_of(What(is_alone ? rank : -1, kind, std::move(signature)), known_);
   }
@@ -155,58 +169,52 @@ class RankKinds {
 
   const RunOptions& options_;
   const Differences& differences_;
-  const std::vector<int64_t>& kinds_;
+  const SaidOfRanks& said_;
   std::vector<DistinctValues> values_;  ///< by expression
   Numbers<What> known_;
 };
 
-std::shared_ptr<const RankClasses> classes_of(std::vector<uint32_t> class_of_rank) {
-  auto classes = std::make_shared<const RankClasses>(std::move(class_of_rank));
-  return classes->size() <= classes->ranks() / 2 ? classes : nullptr;
+/// What each rank is, as numbers; nothing where that of some cannot be said.
+std::optional<std::vector<uint32_t>> numbers_of_ranks(const RunOptions& options,
+                                                      const Differences& differences,
+                                                      const SaidOfRanks& said) {
+  RankKinds kinds(options, differences, said);
+  std::vector<uint32_t> numbers;
+  numbers.reserve(static_cast<size_t>(options.world_size));
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    const std::optional<uint32_t> own = kinds.of(rank);
+    if (!own) {
+      return std::nullopt;
+    }
+    numbers.push_back(*own);
+  }
+  return numbers;
 }
 
-// Ranks of a node share its links and its host: they are as those of another node where all of both
-// nodes are. Rank 0 makes its node one of its own.
+std::shared_ptr<const RankClasses> if_worthwhile(RankClasses classes) {
+  return classes.size() <= classes.ranks() / 2
+             ? std::make_shared<const RankClasses>(std::move(classes))
+             : nullptr;
+}
+
+// Ranks of a node share its links and its host. Rank 0 makes its node one of its own.
 std::shared_ptr<const RankClasses> classes_by_node(const RunOptions& options,
                                                    const Differences& differences,
-                                                   const std::vector<int64_t>& kinds) {
-  RankKinds numbers(options, differences, kinds);
-  Numbers<std::vector<uint32_t>> nodes;
-  std::vector<uint32_t> class_of_rank;
-  class_of_rank.reserve(static_cast<size_t>(options.world_size));
-  for (int32_t first = 0; first < options.world_size; first += options.ranks_per_node) {
-    std::vector<uint32_t> node;
-    for (int32_t rank = first; rank < first + options.ranks_per_node; ++rank) {
-      const std::optional<uint32_t> own = numbers.of(rank);
-      if (!own) {
-        return nullptr;
-      }
-      node.push_back(*own);
-    }
-    const uint32_t begin =
-        number_of(std::move(node), nodes) * static_cast<uint32_t>(options.ranks_per_node);
-    for (int32_t local = 0; local < options.ranks_per_node; ++local) {
-      class_of_rank.push_back(begin + static_cast<uint32_t>(local));
-    }
+                                                   const SaidOfRanks& said) {
+  const auto numbers = numbers_of_ranks(options, differences, said);
+  if (!numbers) {
+    return nullptr;
   }
-  return classes_of(std::move(class_of_rank));
+  std::optional<RankClasses> classes =
+      alike_units(*numbers, options.ranks_per_node, said.neighbourhoods);
+  return classes ? if_worthwhile(*std::move(classes)) : nullptr;
 }
 
 // On a network that is the same for every pair, ranks share nothing.
 std::shared_ptr<const RankClasses> classes_by_rank(const RunOptions& options,
                                                    const Differences& differences) {
-  const std::vector<int64_t> none;
-  RankKinds kinds(options, differences, none);
-  std::vector<uint32_t> class_of_rank;
-  class_of_rank.reserve(static_cast<size_t>(options.world_size));
-  for (int32_t rank = 0; rank < options.world_size; ++rank) {
-    const std::optional<uint32_t> own = kinds.of(rank);
-    if (!own) {
-      return nullptr;
-    }
-    class_of_rank.push_back(*own);
-  }
-  return classes_of(std::move(class_of_rank));
+  auto numbers = numbers_of_ranks(options, differences, {});
+  return numbers ? if_worthwhile(RankClasses(*std::move(numbers))) : nullptr;
 }
 
 void add_program(const ProgramSpec& program, Differences& differences) {
@@ -263,9 +271,9 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   const RunOptions& options = preparation.options;
   const int32_t per_node = options.ranks_per_node;
   const bool has_nodes = per_node > 0 && options.world_size % per_node == 0;
-  if (!may_have_classes(preparation, world) || !all_train_alike(entry, program, options) ||
-      !has_nodes || options.world_size / per_node < 3 || program.store || program.saved ||
-      !program.arguments_of_ranks.empty() || !program.plans_of_ranks.empty()) {
+  if (!may_have_classes(preparation, world) || !has_nodes || options.world_size / per_node < 3 ||
+      program.store || program.saved || !program.arguments_of_ranks.empty() ||
+      !program.plans_of_ranks.empty()) {
     return nullptr;
   }
   Differences differences;
@@ -288,9 +296,35 @@ std::shared_ptr<const RankClasses> classes_of_ranks(const Preparation& preparati
   if (!differences.known()) {
     return nullptr;
   }
-  const std::vector<int64_t> kinds =
-      entry.make(program.plan, program.strategy_arguments)->kinds_of_ranks(options.world_size);
-  return kinds.empty() ? nullptr : classes_by_node(options, differences, kinds);
+  const std::unique_ptr<Strategy> strategy = entry.make(program.plan, program.strategy_arguments);
+  SaidOfRanks said;
+  const RanksOfRun ranks{options.world_size, per_node};
+  said.kinds = strategy->kinds_of_ranks(ranks);
+  said.neighbourhoods = strategy->neighbourhoods_of_ranks(ranks);
+  if (said.kinds.empty()) {
+    return nullptr;
+  }
+  if (said.neighbourhoods.empty() && !all_train_alike(entry, program, options)) {
+    return nullptr;
+  }
+  if (!said.neighbourhoods.empty()) {
+    if (preparation.scenario->program &&
+        find_statement(*preparation.scenario->program, StatementKind::new_group)) {
+      return nullptr;  // of some neighbours, of whom others may run
+    }
+    said.membership = [&](const Place& place) {
+      return entry.membership_of(program.strategy_arguments, place);
+    };
+  }
+  return classes_by_node(options, differences, said);
+}
+
+void note_data_parallel_indices(Preparation& preparation, const TrainingProgram& program) {
+  const RunOptions& options = preparation.options;
+  for (int32_t rank = 0; rank < options.world_size; ++rank) {
+    preparation.data_parallel_indices.push_back(
+        program.membership(place_of(options, rank)).data_parallel_index);
+  }
 }
 
 std::shared_ptr<const RankClasses> classes_of_bare_ranks(const Preparation& preparation,

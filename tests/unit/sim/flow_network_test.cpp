@@ -274,3 +274,21 @@ TEST_CASE("transfers finish when the definition of max-min fairness says so") {
     }
   }
 }
+
+TEST_CASE("what stands for others may not meet what crosses the links of those others otherwise") {
+  FlowNetwork network({10_GBps, 10_GBps});
+  std::vector<FlowNetwork::Forecast> forecasts;
+  const std::vector<LinkIndex> both{0, 1};
+  const std::vector<LinkIndex> second{1};
+  const std::vector<LinkIndex> uneven{0};
+  TransferPlan tree{{}, 1_MiB, &both};
+  tree.uneven = &uneven;
+  TransferPlan of_neighbours{{}, 1_MiB, &second};
+  of_neighbours.stands_for_others = true;
+  const uint32_t wide = network.start({}, tree, forecasts);
+  CHECK_FALSE(network.is_shared_unevenly(wide));
+  CHECK_FALSE(network.is_shared_unevenly(network.start({}, of_neighbours, forecasts)));
+  of_neighbours.links = &both;
+  CHECK(network.is_shared_unevenly(network.start({}, of_neighbours, forecasts)));
+  CHECK(network.is_shared_unevenly(wide));
+}

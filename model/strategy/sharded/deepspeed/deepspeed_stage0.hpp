@@ -45,8 +45,8 @@ class DeepSpeedReplicated final : public ReplicatedDataParallel {
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::optional<GradientClipping> configured_clipping() const override { return options_.clipping; }
   std::vector<KnownDifference> known_differences() override;
-  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override {
-    return std::vector<int64_t>(static_cast<size_t>(ranks), 0);
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override {
+    return std::vector<int64_t>(static_cast<size_t>(run.all), 0);
   }
 
  protected:

@@ -50,9 +50,9 @@ ShardLayout DeepSpeedSharded::layout_of_parts(const std::vector<size_t>& paramet
 }
 
 // Parts are padded wherever they travel or lie, but for the copies that are updated.
-std::vector<int64_t> DeepSpeedSharded::kinds_of_ranks(int32_t ranks) {
-  if (plan().numerics || options_.second_partition_ranks > 1) {
-    return {};  // groups within a node
+std::vector<int64_t> DeepSpeedSharded::kinds_of_ranks(const RanksOfRun& run) {
+  if (plan().numerics) {
+    return {};
   }
   std::vector<size_t> trainable;
   std::vector<int64_t> each_by_itself;
@@ -62,9 +62,15 @@ std::vector<int64_t> DeepSpeedSharded::kinds_of_ranks(int32_t ranks) {
       each_by_itself.push_back(static_cast<int64_t>(index));
     }
   }
-  ShardKinds kinds(ranks);
-  kinds.divide(layout_of_parts(trainable, ranks), each_by_itself);
+  ShardKinds kinds(run.all);
+  kinds.divide(layout_of_parts(trainable, run.all), each_by_itself);
   return kinds.kinds();
+}
+
+std::vector<int32_t> DeepSpeedSharded::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  return options_.second_partition_ranks > 1
+             ? neighbours_in_order(run.all, static_cast<int32_t>(options_.second_partition_ranks))
+             : std::vector<int32_t>();
 }
 
 Program DeepSpeedSharded::allocate(Rank& rank) {

@@ -33,9 +33,9 @@ std::vector<OwnedSize> ShardedDataParallel::owned_sizes() {
   return sizes;
 }
 
-std::vector<int64_t> ShardedDataParallel::kinds_of_ranks(int32_t ranks) {
-  ShardKinds kinds(ranks);
-  kinds.set_apart(owners_in_order(owned_sizes(), ranks));
+std::vector<int64_t> ShardedDataParallel::kinds_of_ranks(const RanksOfRun& run) {
+  ShardKinds kinds(run.all);
+  kinds.set_apart(owners_in_order(owned_sizes(), run.all));
   return kinds.kinds();
 }
 

@@ -38,7 +38,7 @@ class ShardedDataParallel final : public ReplicatedDataParallel {
   Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
   Program teardown(Rank& rank) override;
   std::vector<KnownDifference> known_differences() override;
-  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
 
   const std::vector<int32_t>& owners() const { return owners_; }

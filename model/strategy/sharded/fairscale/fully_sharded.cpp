@@ -65,12 +65,12 @@ ShardLayout FairScaleFullySharded::layout_of(const std::vector<size_t>& paramete
   return ShardLayout::flat(sizes, shard_ranks_);
 }
 
-std::vector<int64_t> FairScaleFullySharded::kinds_of_ranks(int32_t ranks) {
+std::vector<int64_t> FairScaleFullySharded::kinds_of_ranks(const RanksOfRun& run) {
   if (plan().numerics) {
     return {};
   }
-  shard_ranks_ = ranks;
-  ShardKinds kinds(ranks);
+  shard_ranks_ = run.all;
+  ShardKinds kinds(run.all);
   divide_by_pieces(kinds, options_.wrap,
                    [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
   return kinds.kinds();

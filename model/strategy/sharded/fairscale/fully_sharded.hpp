@@ -36,7 +36,7 @@ class FairScaleFullySharded final : public UnitSharding {
   std::string_view name() const override { return "ddp_fully_sharded"; }
   Program setup(Rank& rank, Stage stage) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
-  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// It gathers the whole parameters for it.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank); }
   bool accumulates_without_exchange() const override { return !options_.wrapped_by_model; }

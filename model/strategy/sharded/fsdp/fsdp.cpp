@@ -34,8 +34,7 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
     replica_.allocate_without_parameters(rank);
     shard_ranks_ = options_.sharding == FullyShardedOptions::Sharding::none ? 1 : rank.world_size();
     if (options_.is_hybrid()) {
-      shard_ranks_ =
-          options_.shard_ranks > 0 ? options_.shard_ranks : rank.place().local_world_size;
+      shard_ranks_ = hybrid_ranks(rank.place().local_world_size);
       const Groups groups = co_await make_groups(rank, shard_ranks_);
       shard_group_ = groups.shard;
       replica_group_ = groups.replica;
@@ -79,26 +78,39 @@ ShardLayout FullyShardedDataParallel::layout_of(const std::vector<size_t>& param
 }
 
 // Parts of a checkpoint are rows of the parameters, however the shards cut them.
-std::vector<int64_t> FullyShardedDataParallel::kinds_of_ranks(int32_t ranks) {
-  if (plan().numerics || options_.is_hybrid()) {
-    return {};  // groups of some ranks
+std::vector<int64_t> FullyShardedDataParallel::kinds_of_ranks(const RanksOfRun& run) {
+  if (plan().numerics) {
+    return {};
   }
   if (options_.sharding == FullyShardedOptions::Sharding::none) {
-    return std::vector<int64_t>(static_cast<size_t>(ranks), 0);
+    return std::vector<int64_t>(static_cast<size_t>(run.all), 0);
   }
-  shard_ranks_ = ranks;
+  shard_ranks_ = options_.is_hybrid() ? hybrid_ranks(run.of_node) : run.all;
   const auto flat = [&](const std::vector<size_t>& parameters) {
-    return layout_of(parameters, ranks);
+    return layout_of(parameters, run.all);
   };
   const auto rows = [&](const std::vector<size_t>& parameters) {
-    return ShardLayout::by_rows(rows_of(parameters), ranks);
+    return ShardLayout::by_rows(rows_of(parameters), shard_ranks_);
   };
-  ShardKinds kinds(ranks);
+  ShardKinds kinds(shard_ranks_);
   divide_by_pieces(kinds, options_.wrap, flat);
   if (options_.saves_in_parts) {
     divide_by_pieces(kinds, options_.wrap, rows);
   }
-  return kinds.kinds();
+  std::vector<int64_t> of_ranks;
+  for (int32_t rank = 0; rank < run.all; ++rank) {
+    of_ranks.push_back(kinds.kinds()[static_cast<size_t>(rank % shard_ranks_)]);
+  }
+  return of_ranks;
+}
+
+std::vector<int32_t> FullyShardedDataParallel::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  return options_.is_hybrid() ? neighbours_in_order(run.all, hybrid_ranks(run.of_node))
+                              : std::vector<int32_t>();
+}
+
+int32_t FullyShardedDataParallel::hybrid_ranks(int32_t ranks_of_node) const {
+  return options_.shard_ranks > 0 ? options_.shard_ranks : ranks_of_node;
 }
 
 // sync_module_states: every unit broadcasts its parameters and buffers when it is wrapped, inner

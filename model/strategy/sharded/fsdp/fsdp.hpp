@@ -61,7 +61,8 @@ class FullyShardedDataParallel final : public UnitSharding {
   std::string_view name() const override { return options_.name; }
   Program setup(Rank& rank, Stage stage) override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
-  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
+  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
   std::vector<KnownDifference> known_differences() override;
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }
@@ -69,6 +70,8 @@ class FullyShardedDataParallel final : public UnitSharding {
  private:
   // Construction.
   ShardLayout layout_of(const std::vector<size_t>& parameters, int32_t ranks) const;
+  /// Ranks that shard a unit, where others have it as well.
+  int32_t hybrid_ranks(int32_t ranks_of_node) const;
   Program send_states(Rank& rank);
 
   // Forward and backward.

@@ -68,16 +68,30 @@ ShardLayout FullyShard2::layout_of(const std::vector<size_t>& parameters) const 
 }
 
 // What a rank writes of a checkpoint in parts are the rows that it holds.
-std::vector<int64_t> FullyShard2::kinds_of_ranks(int32_t ranks) {
-  const bool is_replicated = options_.shard_ranks > 0 && options_.shard_ranks < ranks;
-  if (plan().numerics || options_.reshard_to > 0 || is_replicated || is_tensor_parallel()) {
-    return {};  // groups of some ranks
+std::vector<int64_t> FullyShard2::kinds_of_ranks(const RanksOfRun& run) {
+  const bool has_two_meshes =
+      is_tensor_parallel() && (options_.shard_ranks > 0 || options_.reshard_to > 0);
+  if (plan().numerics || has_two_meshes) {
+    return {};
   }
-  shard_ranks_ = ranks;
-  ShardKinds kinds(ranks);
+  const int32_t replicas = run.all / options_.tensor_ranks;
+  shard_ranks_ = options_.shard_ranks > 0 ? options_.shard_ranks : replicas;
+  ShardKinds kinds(shard_ranks_);
   divide_by_pieces(kinds, options_.wrap,
                    [this](const std::vector<size_t>& parameters) { return layout_of(parameters); });
-  return kinds.kinds();
+  std::vector<int64_t> of_ranks;
+  for (int32_t rank = 0; rank < run.all; ++rank) {
+    const int32_t shard = rank / options_.tensor_ranks % shard_ranks_;
+    of_ranks.push_back(kinds.kinds()[static_cast<size_t>(shard)]);
+  }
+  return of_ranks;
+}
+
+std::vector<int32_t> FullyShard2::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  const bool is_replicated = options_.shard_ranks > 0 && options_.shard_ranks < run.all;
+  const int32_t neighbours = std::max(
+      {options_.tensor_ranks, is_replicated ? options_.shard_ranks : 1, options_.reshard_to});
+  return neighbours > 1 ? neighbours_in_order(run.all, neighbours) : std::vector<int32_t>();
 }
 
 bool FullyShard2::reshards(const Unit& unit) const {

@@ -39,7 +39,8 @@ class FullyShard2 final : public UnitSharding {
   Program setup(Rank& rank, Stage stage) override;
   std::vector<HeldParameter> held_parameters() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
-  std::vector<int64_t> kinds_of_ranks(int32_t ranks) override;
+  std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
+  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
   /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.
   bool accumulates_without_exchange() const override { return false; }
 
