@@ -23,6 +23,16 @@ void share_largest_gradient(std::span<UpdateSensitivities> of_ranks) {
   }
 }
 
+void end_run(Engine& engine, RunResult& result) {
+  for (const int32_t number : engine.struck_links()) {
+    result.struck_faults.emplace(number, -1);
+  }
+  engine.unwind();
+  if (result.journal) {
+    result.journal->name_own_groups();
+  }
+}
+
 }  // namespace
 
 RunResult simulate(const RunOptions& options, const SimulationOptions& simulation,
@@ -79,10 +89,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
     rank.stack->tell_struck(result);
   }
   share_largest_gradient(result.sensitivities.distinct());
-  for (const int32_t number : engine.struck_links()) {
-    result.struck_faults.emplace(number, -1);
-  }
-  engine.unwind();
+  end_run(engine, result);
   return result;
 }
 

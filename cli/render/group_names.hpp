@@ -17,6 +17,8 @@ class GroupNames {
   const std::string& operator[](uint64_t communicator) const;
 
  private:
+  void add_groups_of(const Journal& journal, int32_t rank);
+
   std::map<uint64_t, std::string> names_;
 };
 

@@ -12,6 +12,7 @@ Journal::Journal(int32_t ranks, const JournalOptions& options,
                  std::shared_ptr<const RankClasses> classes)
     : groups(static_cast<size_t>(ranks), classes),
       options_(options),
+      classes_(classes),
       memory_(std::make_unique<ChunkMemory>(options.store, options.resident_bytes_max)),
       lanes_(static_cast<size_t>(ranks), std::move(classes)) {
   for (auto& lanes_of_rank : lanes_.distinct()) {
@@ -29,6 +30,61 @@ std::vector<int32_t> Journal::own_ranks() const {
 
 int32_t Journal::lanes(int32_t rank) const {
   return static_cast<int32_t>(lanes_[static_cast<size_t>(rank)].size());
+}
+
+void Journal::name_own_groups() {
+  if (classes_ == nullptr || !classes_->have_neighbours()) {
+    return;
+  }
+  ByRank<std::vector<Membership>> own(classes_->ranks());
+  for (size_t rank = 0; rank < own.size(); ++rank) {
+    own[rank] = groups_of(static_cast<int32_t>(rank));
+  }
+  groups = std::move(own);
+}
+
+Row Journal::meant_by(int32_t rank, Row row) const {
+  const bool names_rank = row.row == RowKind::op && row.peer >= 0 &&
+                          (is_point_to_point(row.kind) || has_root(row.kind));
+  if (!names_rank || classes_ == nullptr || !classes_->have_neighbours()) {
+    return row;
+  }
+  const int32_t running = own_rank(rank);
+  const bool is_among_neighbours =
+      is_point_to_point(row.kind) ||
+      communicator(rank, row.group) != communicator(running, row.group);
+  row.peer = is_among_neighbours ? classes_->meant_by(rank, row.peer) : row.peer;
+  return row;
+}
+
+// Groups that the rank is in; of others nobody asks.
+std::vector<Membership> Journal::groups_of(int32_t rank) const {
+  const auto at = static_cast<size_t>(rank);
+  const int32_t running = classes_->first(classes_->of(at));
+  if (running == rank) {
+    return groups[at];
+  }
+  std::vector<Membership> own;
+  for (size_t number = 0; number < groups[at].size(); ++number) {
+    const Membership& of_running = groups[at][number];
+    if (std::ranges::find(of_running.members, running) == of_running.members.end()) {
+      continue;
+    }
+    own.resize(number + 1);
+    own[number] = of_running;
+    const bool is_of_neighbours = std::ranges::all_of(of_running.members, [&](int32_t member) {
+      return classes_->is_first(member) &&
+             classes_->are_neighbours(classes_->of(static_cast<size_t>(member)), classes_->of(at));
+    });
+    if (is_of_neighbours) {
+      std::vector<int32_t> members;
+      for (const int32_t member : of_running.members) {
+        members.push_back(classes_->meant_by(rank, member));
+      }
+      own[number] = {communicator_key(of_running.communicator, 0, members), MemberList(members)};
+    }
+  }
+  return own;
 }
 
 uint64_t Journal::communicator(int32_t rank, GroupId group) const {

@@ -93,11 +93,20 @@ class Journal {
   ByRank<std::vector<Membership>> groups;
   /// By rank, in the order in which they were left out. Empty: nothing was, on any rank.
   ByRank<std::vector<RepeatedRows>> repeated;
+  /// An operation in the lane of `rank`, which may be that of another rank with neighbours of its
+  /// own: with the neighbour that `rank` names. After name_own_groups().
+  Row meant_by(int32_t rank, Row row) const;
+  /// Groups of neighbours, as each rank has them, where until now ranks shared those of the one
+  /// that ran for them.
+  void name_own_groups();
   /// The communicator behind a rank's group; the world's key is 0 and its members are all ranks.
   uint64_t communicator(int32_t rank, GroupId group) const;
 
  private:
+  std::vector<Membership> groups_of(int32_t rank) const;
+
   JournalOptions options_;
+  std::shared_ptr<const RankClasses> classes_;
   std::unique_ptr<ChunkMemory> memory_;
   ByRank<std::vector<std::unique_ptr<LaneJournal>>> lanes_;
   bool closed_ = false;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace lockstep {
 /// rank exchanges with the first ranks of other classes, the others exchange among themselves.
 class RankClasses {
  public:
-  /// `class_of_rank`: by rank, numbered as above; at least one rank. `neighbourhoods`: by class,
-  /// that of its first rank; empty: no ranks have neighbours of their own.
+  /// `class_of_rank`: by rank, numbered as above; at least one rank. `neighbourhoods`: by rank, in
+  /// each of which a class has one rank at most; empty: no ranks have neighbours of their own.
   explicit RankClasses(std::vector<uint32_t> class_of_rank,
                        std::vector<uint32_t> neighbourhoods = {})
       : class_of_rank_(std::move(class_of_rank)), neighbourhoods_(std::move(neighbourhoods)) {
@@ -32,8 +33,11 @@ class RankClasses {
       }
       ++ranks_in_[number];
     }
-    ensure(neighbourhoods_.empty() || neighbourhoods_.size() == first_.size(),
-           "each class has a neighbourhood");
+    ensure(neighbourhoods_.empty() || neighbourhoods_.size() == ranks(),
+           "each rank has a neighbourhood");
+    for (size_t rank = 0; rank < neighbourhoods_.size(); ++rank) {
+      rank_at_[{neighbourhoods_[rank], class_of_rank_[rank]}] = static_cast<int32_t>(rank);
+    }
   }
 
   size_t ranks() const { return class_of_rank_.size(); }
@@ -46,14 +50,27 @@ class RankClasses {
   bool have_neighbours() const { return !neighbourhoods_.empty(); }
   /// Whether what the first ranks of two classes exchange stands for the others of both.
   bool are_neighbours(size_t a, size_t b) const {
-    return have_neighbours() && neighbourhoods_[a] == neighbourhoods_[b];
+    return have_neighbours() && neighbourhood_of(a) == neighbourhood_of(b);
+  }
+  /// Whom `rank` means where the first rank of its class names `named`: the one that is to it what
+  /// that is to the first, if they are neighbours.
+  int32_t meant_by(int32_t rank, int32_t named) const {
+    const size_t number = of(static_cast<size_t>(named));
+    return are_neighbours(number, of(static_cast<size_t>(rank))) && is_first(named)
+               ? rank_at_.at({neighbourhoods_[static_cast<size_t>(rank)], number})
+               : named;
   }
 
  private:
+  uint32_t neighbourhood_of(size_t number) const {
+    return neighbourhoods_[static_cast<size_t>(first_[number])];
+  }
+
   std::vector<uint32_t> class_of_rank_;
   std::vector<uint32_t> neighbourhoods_;
   std::vector<int32_t> first_;
   std::vector<size_t> ranks_in_;
+  std::map<std::pair<uint32_t, size_t>, int32_t> rank_at_;  ///< by neighbourhood and class
 };
 
 }  // namespace lockstep

@@ -142,12 +142,15 @@ void hash_calls_of(const Journal& journal, int32_t rank, CommunicatorsByKey& fou
   }
 }
 
-// Ranks that share a journal are in the same groups, and come after the first of them.
+// Ranks that share a journal are in the same groups, except in those of neighbours, and come after
+// the first of them.
 void add_calls_like(int32_t first, int32_t rank, CommunicatorsByKey& found) {
   for (auto& [key, communicator] : found) {
     std::vector<MemberCalls>& calls = communicator.calls;
     const auto same = std::ranges::lower_bound(calls, first, {}, &MemberCalls::rank);
-    if (same != calls.end() && same->rank == first) {
+    const bool are_together =
+        communicator.members.contains(first) == communicator.members.contains(rank);
+    if (same != calls.end() && same->rank == first && are_together) {
       MemberCalls own = *same;
       own.rank = rank;
       calls.push_back(own);

@@ -34,39 +34,23 @@ Scenario scenario_of(const std::string& text) {
   return loaded.scenarios.front();
 }
 
-/// The rows of one rank, where the one that runs for it names its own neighbours, and the groups
-/// that it is in, in place of those of this rank.
+/// The rows of one rank. A group has a different number on the rank that runs for it, and the same
+/// members.
 struct RowsOfRank {
-  const cli::OneRun& run;
+  const Journal& journal;
   int32_t rank = 0;
-  const RankClasses* classes = nullptr;  ///< null: no ranks have neighbours
 
-  const LaneJournal& lane(int32_t number) const { return run.result.journal->lane(rank, number); }
+  const LaneJournal& lane(int32_t number) const { return journal.lane(rank, number); }
   Row row(int32_t number, int64_t index) const {
-    Row row = lane(number).row(index);
-    if (classes != nullptr && row.row == RowKind::op) {
-      const bool names_rank = is_point_to_point(row.kind) || has_root(row.kind);
-      row.peer = names_rank && row.peer >= 0 ? class_of(row.peer) : row.peer;
-      row.group = row.group == world_group ? world_group : GroupId{1};
-    }
+    Row row = journal.meant_by(rank, lane(number).row(index));
+    row.group = row.row == RowKind::op && row.group != world_group ? GroupId{1} : row.group;
     return row;
   }
-  /// Of the members of the group that a row names, in their order.
-  std::vector<int32_t> classes_of_group(int32_t number, int64_t index) const {
+  std::vector<int32_t> members(int32_t number, int64_t index) const {
     const Row row = lane(number).row(index);
-    std::vector<int32_t> of_members;
-    if (classes != nullptr && row.row == RowKind::op && row.group != world_group) {
-      for (const int32_t member :
-           run.result.journal->groups.at(static_cast<size_t>(rank)).at(row.group.value).members) {
-        of_members.push_back(class_of(member));
-      }
-    }
-    return of_members;
-  }
-
- private:
-  int32_t class_of(int32_t other) const {
-    return static_cast<int32_t>(classes->of(static_cast<size_t>(other)));
+    const auto& groups = journal.groups[static_cast<size_t>(rank)];
+    const bool names_group = row.row == RowKind::op && row.group != world_group;
+    return names_group ? groups.at(row.group.value).members.ranks() : std::vector<int32_t>();
   }
 };
 
@@ -80,7 +64,7 @@ void expect_same_lane(const RowsOfRank& own, const RowsOfRank& of_all, int32_t n
       RC_FAIL(fmt::format("rank {}, row {}: {}; by itself: {}", own.rank, index, text_of(row),
                           text_of(other_row)));
     }
-    RC_ASSERT(own.classes_of_group(number, index) == of_all.classes_of_group(number, index));
+    RC_ASSERT(own.members(number, index) == of_all.members(number, index));
     if (row.row != RowKind::op) {
       continue;
     }
@@ -99,14 +83,11 @@ void expect_same(const cli::OneRun& run, const cli::OneRun& of_all) {
   RC_ASSERT(run.result.total_time == of_all.result.total_time);
   RC_ASSERT(run.result.hung == of_all.result.hung);
   RC_ASSERT(run.result.operations == of_all.result.operations);
-  const RankClasses* const classes = run.preparation.options.classes.get();
-  const RankClasses* const neighbours =
-      classes != nullptr && classes->have_neighbours() ? classes : nullptr;
   for (int32_t rank = 0; rank < of_all.result.journal->ranks(); ++rank) {
     const auto at = static_cast<size_t>(rank);
     RC_ASSERT(run.result.journal->lanes(rank) == of_all.result.journal->lanes(rank));
     for (int32_t lane = 0; lane < of_all.result.journal->lanes(rank); ++lane) {
-      expect_same_lane({run, rank, neighbours}, {of_all, rank, neighbours}, lane);
+      expect_same_lane({*run.result.journal, rank}, {*of_all.result.journal, rank}, lane);
     }
     RC_ASSERT(run.result.ends[at].kind == of_all.result.ends[at].kind);
     const RankLog& log = run.preparation.log->ranks[at];

@@ -179,7 +179,7 @@ class RankCollector {
       }
     }
     Span span;
-    span.row = row;
+    span.row = journal_.meant_by(rank_, row);
     span.lane = lane;
     span.track = row.kind == OpKind::host ? host_tracks + lane.value : row.stream.value;
     span.start = clock;  // of the host; add_group() has the rest

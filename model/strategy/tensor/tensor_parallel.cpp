@@ -1,6 +1,7 @@
 #include "model/strategy/tensor/tensor_parallel.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"

@@ -71,7 +71,6 @@ std::optional<RankClasses> alike_units(const std::vector<uint32_t>& numbers, int
   }
   std::map<std::vector<uint32_t>, AlikeUnits> alike;
   std::vector<uint32_t> class_of_rank;
-  std::vector<uint32_t> neighbourhood_of_class;
   uint32_t next = 0;
   class_of_rank.reserve(numbers.size());
   for (size_t rank = 0; rank < numbers.size(); ++rank) {
@@ -85,13 +84,10 @@ std::optional<RankClasses> alike_units(const std::vector<uint32_t>& numbers, int
         return std::nullopt;
       }
       number = next++;
-      if (!neighbourhoods.empty()) {
-        neighbourhood_of_class.push_back(static_cast<uint32_t>(neighbourhoods[rank]));
-      }
     }
     class_of_rank.push_back(*number);
   }
-  return RankClasses(std::move(class_of_rank), std::move(neighbourhood_of_class));
+  return RankClasses(std::move(class_of_rank), {neighbourhoods.begin(), neighbourhoods.end()});
 }
 
 }  // namespace lockstep

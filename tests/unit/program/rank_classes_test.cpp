@@ -31,11 +31,13 @@ TEST_CASE("without classes each rank has a value of its own") {
 
 TEST_CASE("neighbours are first ranks of one neighbourhood") {
   // Two ranks compute a replica: those of rank 0, and three replicas that are alike.
-  const RankClasses classes({0, 1, 2, 3, 2, 3, 2, 3}, {0, 0, 1, 1});
+  const RankClasses classes({0, 1, 2, 3, 2, 3, 2, 3}, {0, 0, 1, 1, 2, 2, 3, 3});
   CHECK(classes.have_neighbours());
   CHECK(classes.are_neighbours(2, 3));
   CHECK_FALSE(classes.are_neighbours(1, 2));
   CHECK(classes.is_first(3));
   CHECK_FALSE(classes.is_first(5));
+  CHECK(classes.meant_by(6, 3) == 7);
+  CHECK(classes.meant_by(6, 0) == 0);
   CHECK_FALSE(RankClasses({0, 1, 1}).are_neighbours(1, 1));
 }

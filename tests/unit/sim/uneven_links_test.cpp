@@ -17,8 +17,9 @@ class SevenNodes {
  public:
   explicit SevenNodes(CollectiveAlgorithms algorithms) {
     std::vector<uint32_t> class_of_rank;
-    std::vector<uint32_t> neighbourhoods{0, 0, 1, 1};
+    std::vector<uint32_t> neighbourhoods;
     for (uint32_t rank = 0; rank < 14; ++rank) {
+      neighbourhoods.push_back(rank / 2);
       class_of_rank.push_back(rank < 2 ? rank : 2 + rank % 2);
     }
     Cluster cluster = *cluster_preset("dgx-a100");
