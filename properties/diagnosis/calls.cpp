@@ -263,6 +263,15 @@ std::vector<Call> calls_of(const Journal& journal, int32_t rank, uint64_t commun
   return calls;
 }
 
+std::map<uint64_t, std::vector<Call>> calls_by_communicator(const Journal& journal, int32_t rank) {
+  std::map<uint64_t, std::vector<Call>> calls;
+  for_each_call(journal, rank, [&](const Call& call, uint64_t key) { calls[key].push_back(call); });
+  for (auto& [key, of_one] : calls) {
+    order_over_lanes(journal, rank, of_one);
+  }
+  return calls;
+}
+
 int64_t count_of(const std::vector<Call>& calls, SiteId site) {
   return std::count_if(calls.begin(), calls.end(),
                        [site](const Call& call) { return call.site == site; });

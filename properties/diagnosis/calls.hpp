@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,8 @@ std::vector<Communicator> communicators(const Journal& journal);
 /// The sequence of calls of one rank on one communicator, in the order of submission. When several
 /// lanes use it, by the time of issue.
 std::vector<Call> calls_of(const Journal& journal, int32_t rank, uint64_t communicator);
+/// The same of all communicators that the rank called, by key.
+std::map<uint64_t, std::vector<Call>> calls_by_communicator(const Journal& journal, int32_t rank);
 
 /// The communicator of a row's group, or nothing when the rank never came to own that group.
 std::optional<uint64_t> communicator_of(const Journal& journal, int32_t rank, GroupId group);

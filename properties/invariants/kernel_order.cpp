@@ -56,12 +56,15 @@ std::vector<HostCall> host_order(const Journal& journal, int32_t rank,
                                  const std::vector<Communicator>& all) {
   std::vector<HostCall> order;
   const bool several_lanes = journal.lanes(rank) > 1;
+  const std::map<uint64_t, std::vector<Call>> calls = calls_by_communicator(journal, rank);
   for (const Communicator& communicator : all) {
-    if (!communicator.members.contains(rank) || communicator.members.size() < 2) {
+    const auto own = calls.find(communicator.key);
+    if (own == calls.end() || !communicator.members.contains(rank) ||
+        communicator.members.size() < 2) {
       continue;
     }
     int64_t position = 0;
-    for (const Call& call : calls_of(journal, rank, communicator.key)) {
+    for (const Call& call : own->second) {
       if (is_kernel(call)) {
         const Time issue =
             several_lanes
@@ -82,10 +85,11 @@ std::vector<HostCall> host_order(const Journal& journal, int32_t rank,
 /// submission. Kernels of one grouped call have no order.
 class KernelOrder {
  public:
-  explicit KernelOrder(const Journal& journal) : communicators_(communicators(journal)) {
-    for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
-      orders_.push_back(host_order(journal, rank, communicators_));
-      connect(orders_.back());
+  explicit KernelOrder(const Journal& journal)
+      : journal_(journal), communicators_(communicators(journal)) {
+    for (const int32_t rank : journal.own_ranks()) {
+      orders_.push_back({rank, host_order(journal, rank, communicators_)});
+      connect(orders_.back().calls);
     }
   }
 
@@ -102,12 +106,12 @@ class KernelOrder {
     std::vector<uint32_t> component(nodes_.size());
     boost::strong_components(graph, boost::make_iterator_property_map(
                                         component.begin(), boost::get(boost::vertex_index, graph)));
-    for (size_t rank = 0; rank < orders_.size(); ++rank) {
-      const std::vector<HostCall>& order = orders_[rank];
+    for (const OrderOfRank& of_rank : orders_) {
+      const std::vector<HostCall>& order = of_rank.calls;
       for (size_t i = 1; i < order.size(); ++i) {
         if (component[nodes_.at(order[i - 1].key)] == component[nodes_.at(order[i].key)] &&
             order[i - 1].key.first != order[i].key.first) {
-          return Crossing{static_cast<int32_t>(rank), &order[i - 1], &order[i]};
+          return Crossing{of_rank.rank, &order[i - 1], &order[i]};
         }
       }
     }
@@ -116,29 +120,48 @@ class KernelOrder {
 
   /// Ranks that submit `first` before `second`.
   RankSet in_order(const CallKey& first, const CallKey& second) const {
-    RankSet ranks;
-    for (size_t rank = 0; rank < orders_.size(); ++rank) {
+    RankSet running;
+    for (const OrderOfRank& of_rank : orders_) {
       const auto place = [&](const CallKey& key) {
-        return std::find_if(orders_[rank].begin(), orders_[rank].end(),
+        return std::find_if(of_rank.calls.begin(), of_rank.calls.end(),
                             [&key](const HostCall& call) { return call.key == key; });
       };
       const auto a = place(first);
       const auto b = place(second);
-      if (a < b && b != orders_[rank].end()) {
-        ranks.add(static_cast<int32_t>(rank));
+      if (a < b && b != of_rank.calls.end()) {
+        running.add(of_rank.rank);
+      }
+    }
+    RankSet ranks;
+    for (int32_t rank = 0; rank < journal_.ranks(); ++rank) {
+      if (running.contains(journal_.own_rank(rank)) && is_member(rank, first.first) &&
+          is_member(rank, second.first)) {
+        ranks.add(rank);
       }
     }
     return ranks;
   }
 
   std::string label(uint64_t communicator) const {
-    const auto found = std::find_if(
-        communicators_.begin(), communicators_.end(),
-        [communicator](const Communicator& known) { return known.key == communicator; });
-    return found == communicators_.end() ? "?" : found->label;
+    const Communicator* const known = find(communicator);
+    return known == nullptr ? "?" : known->label;
   }
 
  private:
+  /// Of a rank with a journal of its own.
+  struct OrderOfRank {
+    int32_t rank = 0;
+    std::vector<HostCall> calls;
+  };
+
+  const Communicator* find(uint64_t key) const {
+    const auto found = std::ranges::find(communicators_, key, &Communicator::key);
+    return found == communicators_.end() ? nullptr : &*found;
+  }
+  bool is_member(int32_t rank, uint64_t communicator) const {
+    const Communicator* const known = find(communicator);
+    return known != nullptr && known->members.contains(rank);
+  }
   uint32_t node(const CallKey& key) {
     return nodes_.try_emplace(key, static_cast<uint32_t>(nodes_.size())).first->second;
   }
@@ -161,8 +184,9 @@ class KernelOrder {
     }
   }
 
+  const Journal& journal_;
   std::vector<Communicator> communicators_;
-  std::vector<std::vector<HostCall>> orders_;  ///< by rank
+  std::vector<OrderOfRank> orders_;
   std::map<CallKey, uint32_t> nodes_;
   std::vector<std::pair<uint32_t, uint32_t>> edges_;
 };
