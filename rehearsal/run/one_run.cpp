@@ -73,7 +73,7 @@ sim::CostOptions cost_options(const OneRun& run, const RunRequest& request, cons
   options.on_gpus = !run.preparation.placement.cpu;
   options.stragglers = faults.stragglers;
   options.calibration = calibration;
-  options.network = run.preparation.network.get();
+  options.network = run.preparation.options.network;  // of what a rank has: its layers may be cut
   options.end = request.end;
   return options;
 }

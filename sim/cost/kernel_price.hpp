@@ -33,6 +33,8 @@ struct LayerPass {
 double seconds_of_pass(const KernelMachine& machine, const LayerPass& pass);
 /// Of an update of parameters that moves so many bytes if it touches each tensor once.
 double seconds_of_update(const KernelMachine& machine, Bytes traffic);
+/// Between two kernels.
+double seconds_of_gap(const KernelMachine& machine);
 /// Of any other kernel that streams so many bytes.
 double seconds_of_stream(const KernelMachine& machine, Bytes traffic);
 

@@ -100,3 +100,63 @@ TEST_CASE("kernels: the choice of software") {
   CHECK(kernel_choice("graph without mpt_a100_40")->without == "mpt_a100_40");
   CHECK(!kernel_choice("jax"));
 }
+
+namespace {
+
+Network network_of(const LayerDescription& layer, Shape input) {
+  NetworkDescription description;
+  description.input = std::move(input);
+  description.layers = {layer};
+  description.loss = {.kind = "MSELoss"};
+  BuildResult built = build_network(description);
+  REQUIRE(built.ok());
+  return std::move(built.network);
+}
+
+/// A forward in fp16 of one sample: fractions are 1, so it is its FLOPs at the peak of the data
+/// sheet (where tiles fill whole waves) and its bytes at the bandwidth.
+double forward_seconds(const Network& network, int64_t samples) {
+  sim::LayerPass pass;
+  pass.layer = &network.layers.front();
+  pass.samples = samples;
+  pass.dtype = DType::fp16;
+  return sim::seconds_of_pass(plain_machine("v100-sxm2-16gb"), pass);
+}
+
+}  // namespace
+
+TEST_CASE("kernels: a gated feed-forward is three products and what lies between") {
+  LayerDescription layer{.kind = "SwiGLU"};
+  layer.arguments = {{"embed_dim", int64_t{1024}}, {"hidden_dim", int64_t{4096}}};
+  const Network network = network_of(layer, {2560, 1024});
+  // Rows and columns are whole waves of 80 tiles of 256 x 128: 10 x 32 and 10 x 8 of them.
+  const double products = 3 * 2.0 * 2560 * 1024 * 4096 / fp16_of_v100;
+  const double between = 5 * 2.0 * 2560 * 4096 / bytes_of_v100;
+  CHECK(forward_seconds(network, 1) == Approx(products + between));
+}
+
+TEST_CASE("kernels: attention with few key heads has narrow projections") {
+  LayerDescription layer{.kind = "GroupedQueryAttention"};
+  layer.arguments = {{"embed_dim", int64_t{1024}}, {"num_heads", int64_t{8}}};
+  const double many = forward_seconds(network_of(layer, {2560, 1024}), 1);
+  layer.arguments.push_back({"num_kv_heads", int64_t{1}});
+  const double few = forward_seconds(network_of(layer, {2560, 1024}), 1);
+  // Query, key and value are 1024 + 2 x 128 wide, not 3 x 1024: 10 tiles in place of 24 for each of
+  // 10 rows, that is 100 (2 waves) in place of 240 (3 waves). Keys and values of 7 heads are not
+  // moved: of each, order (twice a read and a write) and, of keys, the rotation.
+  const double wave = 2.0 * 80 * 256 * 128 * 1024 / fp16_of_v100;
+  const double moved = 2560.0 * 2 * (2 * 2 * 896 + 2 * 896) / bytes_of_v100;
+  CHECK(many - few > 0.5 * wave + moved);
+  CHECK(many - few < 2 * wave + moved);
+}
+
+TEST_CASE("kernels: the steps of an LSTM follow each other") {
+  LayerDescription layer{.kind = "LSTM"};
+  layer.arguments = {{"input_size", int64_t{1024}}, {"hidden_size", int64_t{1024}}};
+  const double short_s = forward_seconds(network_of(layer, {16, 1024}), 64);
+  const double long_s = forward_seconds(network_of(layer, {32, 1024}), 64);
+  // Each step reads 4 x 1024 x 1024 weights again, and gates and states of 64 samples.
+  const double step = 2.0 * (4 * 1024 * 1024) / bytes_of_v100;
+  CHECK(long_s - short_s > 16 * step);
+  CHECK(long_s - short_s < 3 * 16 * step);
+}
