@@ -87,7 +87,12 @@ int64_t number_after(const std::string& yaml, const std::string& key) {
 
 std::optional<FitRow> fit_row(const ThroughputRow& published) {
   const RowScenario scenario = scenario_of(published);
-  if (scenario.yaml.empty()) {
+  // The estimate of a step is that of one device: it knows neither pipelines nor layers that are
+  // cut.
+  const auto names = [&](const char* part) {
+    return scenario.yaml.find(part) != std::string::npos;
+  };
+  if (scenario.yaml.empty() || names("PipelineStrategy") || names("ModelParallelStrategy")) {
     return std::nullopt;
   }
   CaseSource source;

@@ -5,22 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <regex>
 
 #include "model/network/presets.hpp"
+#include "rehearsal/accuracy/row_networks.hpp"
 
 namespace lockstep::cli {
 
 namespace {
-
-/// Dimensions of a transformer.
-struct TransformerShape {
-  int64_t layers = 0;
-  int64_t hidden = 0;
-  int64_t heads = 0;
-  int64_t ffn = 0;
-  int64_t vocabulary = 0;
-  int64_t seq_len = 0;
-};
 
 struct NamedTransformer {
   std::string_view name;  ///< a part of the name in the row
@@ -35,6 +27,19 @@ constexpr NamedTransformer encoders[] = {
 constexpr NamedTransformer decoders[] = {{"gpt2-medium", {24, 1024, 16, 4096, 50257}},
                                          {"gpt2-large", {36, 1280, 20, 5120, 50257}},
                                          {"gpt2 (124m)", {12, 768, 12, 3072, 50257, 1024}}};
+// Touvron et al. 2023, Roziere et al. 2023 (34B), Grattafiori et al. 2024, Zhang et al. 2024
+// (TinyLlama), InternLM-7B: config.json of the published checkpoints.
+constexpr NamedTransformer gated_decoders[] = {
+    {"tinyllama-1.1b", {22, 2048, 32, 5632, 32000, 2048, 4}},
+    {"internlm-7b", {32, 4096, 32, 11008, 103168}},
+    {"llama-2-7b", {32, 4096, 32, 11008, 32000}},
+    {"llama-2-13b", {40, 5120, 40, 13824, 32000}},
+    {"llama-2-34b", {48, 8192, 64, 22016, 32000, 0, 8}},
+    {"llama-2-70b", {80, 8192, 64, 28672, 32000, 0, 8}},
+    {"llama-3.1-8b", {32, 4096, 32, 14336, 128256, 0, 8}},
+    {"llama-3.1-70b", {80, 8192, 64, 28672, 128256, 0, 8}},
+    {"llama-3.1-405b", {126, 16384, 128, 53248, 128256, 0, 8}},
+    {"llama-1b (bench_cluster)", {24, 2048, 32, 4096, 50257}}};
 
 /// Networks that other spellings of the row name: a preset, if there is one.
 struct NamedNetwork {
@@ -50,7 +55,21 @@ constexpr NamedNetwork networks[] = {{"resnet-50", "resnet50", "ResNet"},
                                      {"resnet152", "resnet152", "ResNet"},
                                      {"vgg16", "vgg16", "VGG"},
                                      {"vgg-16", "vgg16", "VGG"},
-                                     {"vit_base_patch16_224", "vit-b-16", "ViT"}};
+                                     {"vit_base_patch16_224", "vit-b-16", "ViT"},
+                                     {"deit_base_patch16_224", "vit-b-16", "ViT"}};
+
+/// Networks of images that are written as layers.
+struct WrittenNetwork {
+  std::string_view name;
+  std::string_view family;
+  std::string (*yaml)();
+};
+std::string tiny_vision_transformer() { return vision_transformer_yaml({12, 192, 3, 768}); }
+constexpr WrittenNetwork written[] = {{"resnext50_32x4d", "ResNeXt", resnext_yaml},
+                                      {"mobilenetv2_100", "MobileNet", mobilenet_yaml},
+                                      {"densenet201", "DenseNet", densenet_yaml},
+                                      {"vit_tiny_patch16_224", "ViT", tiny_vision_transformer},
+                                      {"ssd", "SSD", ssd_yaml}};
 
 /// Why other networks cannot be written.
 struct Inexpressible {
@@ -59,20 +78,39 @@ struct Inexpressible {
   std::string_view why;
 };
 constexpr Inexpressible inexpressible[] = {
-    {"gnmt", "GNMT", "LSTM layers are not modelled"},
-    {"ssd", "SSD", "SSD300's detection heads and loss over several feature maps are not layers"},
-    {"transformerxl", "Transformer-XL", "attention over the memory of earlier segments"},
-    {"transformer-xl", "Transformer-XL", "attention over the memory of earlier segments"},
-    {"moe", "MoE", "mixtures of experts are not modelled"},
-    {"inception", "Inception", "branches that are concatenated are not layers"},
-    {"yolo", "YOLO", "branches that are concatenated are not layers"},
-    {"u-net", "U-Net", "branches that are concatenated are not layers"},
-    {"amoebanet", "AmoebaNet", "branches that are concatenated are not layers"},
+    {"gnmt", "GNMT", "attention of an LSTM over another one; lengths of sentences are not stated"},
+    {"moe", "MoE", "mixtures of experts are not translated"},
+    {"inception", "Inception", "several branches that are concatenated"},
+    {"yolo", "YOLO", "several branches that are concatenated"},
+    {"u-net", "U-Net", "the size of images and the batch are not stated"},
+    {"amoebanet", "AmoebaNet", "several branches that are concatenated"},
+    {"swin", "Swin", "attention in windows"},
+    {"beit", "BEiT", "attention with a bias by relative position"},
+    {"efficientnet", "EfficientNet", "channels that are scaled by what their mean gives"},
+    {"regnety", "RegNet", "channels that are scaled by what their mean gives"},
     {"t5-", "T5", "encoder and decoder with cross-attention are not layers"},
     {"t5 3b", "T5", "encoder and decoder with cross-attention are not layers"},
-    {"llama", "Llama", "gated MLPs and grouped attention are not layers yet"},
-    {"internlm", "Llama", "gated MLPs and grouped attention are not layers yet"},
     {"lora", "LoRA", "adapters beside frozen weights are not layers"}};
+
+// wt103_base.yaml and wt103_large.yaml of NVIDIA/DeepLearningExamples, Transformer-XL: positions of
+// a segment are those of the memory. WikiText-103 has 267735 words; the adaptive softmax computes
+// 19997 words and three clusters for every position. The large network has embeddings of 1024, 256,
+// 64 and 16 numbers by cluster (of 19997, 20000, 160000 and 67738 words): as many parameters as
+// 36054 words of 1024.
+constexpr TransformerShape memory_base{16, 512, 8, 2048, 267735, 192};
+constexpr TransformerShape memory_large{18, 1024, 16, 4096, 36054, 384};
+constexpr int64_t frequent_words = 20000;
+
+/// "~250k" is 250000.
+int64_t vocabulary_of(const ThroughputRow& row, int64_t otherwise) {
+  if (const auto stated = row.whole("vocab")) {
+    return *stated;
+  }
+  static const std::regex thousands(R"(^~(\d+)k$)");
+  std::smatch match;
+  const std::string& text = row.text("vocab");
+  return std::regex_search(text, match, thousands) ? 1000 * std::stol(match[1]) : otherwise;
+}
 
 TransformerShape with_row(TransformerShape shape, const ThroughputRow& row) {
   const auto take = [&row](int64_t& value, std::string_view column) {
@@ -82,8 +120,9 @@ TransformerShape with_row(TransformerShape shape, const ThroughputRow& row) {
   take(shape.hidden, "hidden");
   take(shape.heads, "heads");
   take(shape.ffn, "ffn");
-  take(shape.vocabulary, "vocab");
+  take(shape.key_heads, "kv_heads");
   take(shape.seq_len, "seq_len");
+  shape.vocabulary = vocabulary_of(row, shape.vocabulary);
   shape.ffn = shape.ffn == 0 ? 4 * shape.hidden : shape.ffn;
   return shape;
 }
@@ -97,93 +136,33 @@ std::string lacking(const TransformerShape& shape) {
              : "";
 }
 
-std::string attention_of(const ThroughputRow& row) {
+std::string_view attention_of(const ThroughputRow& row) {
   const std::string framework = lower_case(row.text("framework"));
   const bool is_flash = contains(framework, "foundry") || contains(framework, "fsdp + compile") ||
                         contains(framework, "nightly") || contains(framework, "torch.compile") ||
                         contains(framework, "core") || contains(framework, "flash") ||
-                        contains(framework, "bridge") || contains(framework, "nanotron");
+                        contains(framework, "bridge") || contains(framework, "nanotron") ||
+                        contains(framework, "torchtitan");
   return is_flash ? "flash" : "math";
 }
 
-std::string checkpointing_line(const ThroughputRow& row) {
+std::string checkpointing_of(const ThroughputRow& row) {
   const std::string text = lower_case(row.text("activation_checkpointing"));
   if (contains(text, "full") || contains(text, "gpipe") || contains(text, "every")) {
-    return "  activation_checkpointing: full\n";
+    return "full";
   }
-  return contains(text, "selective") ? "  activation_checkpointing: selective\n" : "";
+  return contains(text, "selective") ? "selective" : "";
 }
 
-/// Pre-training predicts the masked positions alone: so many of a sequence (google-research/bert,
-/// create_pretraining_data.py: max_predictions_per_seq 20 of 128 and 80 of 512).
-int64_t masked_positions(int64_t seq_len) { return std::max<int64_t>(1, seq_len * 20 / 128); }
-
-/// The encoder of BERT. The head over the vocabulary computes masked positions alone, which no
-/// layer selects: a head over all positions with as many FLOPs stands for it.
-std::string encoder_yaml(const ThroughputRow& row, const TransformerShape& shape, bool is_squad) {
-  const int64_t classes =
-      is_squad ? 2 : shape.vocabulary * masked_positions(shape.seq_len) / shape.seq_len;
-  return fmt::format(
-      "model:\n  attention: {}\n{}  input: [{}]\n  layers:\n"
-      "    - {{Embedding: [{}, {}]}}\n    - {{PositionalEmbedding: [{}, {}]}}\n"
-      "    - {{LayerNorm: {}}}\n    - {{Dropout: {{p: 0.1}}}}\n"
-      "    - {{repeat: {}, layers: [{{TransformerEncoderLayer: {{d_model: {}, nhead: {}, "
-      "dim_feedforward: {}, activation: gelu}}}}]}}\n"
-      "    - {{Linear: [{}, {}]}}\n",
-      attention_of(row), checkpointing_line(row), shape.seq_len, shape.vocabulary, shape.hidden,
-      std::max<int64_t>(512, shape.seq_len) + 2, shape.hidden, shape.hidden, shape.layers,
-      shape.hidden, shape.heads, shape.ffn, shape.hidden, classes);
-}
-
-std::string decoder_yaml(const ThroughputRow& row, const TransformerShape& shape) {
-  const std::string source = row.source;
+TransformerForm form_of(const ThroughputRow& row, int64_t tensor_ranks) {
+  const std::string& source = row.source;
   const bool has_dropout = source.starts_with("dlperf") || contains(source, "misc") ||
-                           source.starts_with("megatron") || source.starts_with("libai");
-  const double dropout = has_dropout ? 0.1 : 0.0;
-  const int64_t h = shape.hidden;
-  return fmt::format(
-      "model:\n  attention: {}\n{}  input: [{}]\n  layers:\n"
-      "    - {{Embedding: [{}, {}], name: wte}}\n    - {{PositionalEmbedding: [{}, {}]}}\n"
-      "    - {{Dropout: {{p: {}}}}}\n"
-      "    - repeat: {}\n      layers:\n"
-      "        - {{Residual: {{layers: [{{LayerNorm: {}}}, {{CausalSelfAttention: {{embed_dim: {}, "
-      "num_heads: {}, dropout: {}}}}}, {{Dropout: {{p: {}}}}}]}}}}\n"
-      "        - {{Residual: {{layers: [{{LayerNorm: {}}}, {{Linear: [{}, {}]}}, {{GELU: "
-      "{{approximate: tanh}}}}, {{Linear: [{}, {}]}}, {{Dropout: {{p: {}}}}}]}}}}\n"
-      "    - {{LayerNorm: {}}}\n"
-      "    - {{Linear: {{in_features: {}, out_features: {}, bias: false, tied_to: wte}}}}\n",
-      attention_of(row), checkpointing_line(row), shape.seq_len, shape.vocabulary, h, shape.seq_len,
-      h, dropout, shape.layers, h, h, shape.heads, dropout, dropout, h, h, shape.ffn, shape.ffn, h,
-      dropout, h, h, shape.vocabulary);
-}
-
-/// Xie et al. 2017: ResNet-50's blocks with 32 groups of 4 channels, twice as wide inside.
-std::string resnext_yaml() {
-  constexpr std::array<int64_t, 4> blocks{3, 4, 6, 3};
-  const auto conv = [](int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
-    return fmt::format(
-        "{{Conv2d: {{in_channels: {}, out_channels: {}, kernel_size: {}, stride: {}, padding: {}, "
-        "groups: {}, bias: false}}}}, {{BatchNorm2d: {}}}",
-        in, out, kernel, stride, kernel / 2, groups, out);
-  };
-  std::string yaml = fmt::format(
-      "model:\n  input: [3, 224, 224]\n  layers:\n    - Sequential: {{layers: [{}, ReLU]}}\n"
-      "    - {{MaxPool2d: {{kernel_size: 3, stride: 2, padding: 1}}}}\n",
-      conv(3, 64, 7, 2, 1));
-  int64_t in = 64;
-  for (int64_t stage = 0; stage < 4; ++stage) {
-    const int64_t width = int64_t{128} << stage;
-    for (int64_t block = 0; block < blocks[static_cast<size_t>(stage)]; ++block) {
-      const int64_t stride = stage > 0 && block == 0 ? 2 : 1;
-      const std::string shortcut =
-          block == 0 ? fmt::format(", shortcut: [{}]", conv(in, 2 * width, 1, stride, 1)) : "";
-      yaml += fmt::format("    - Residual: {{layers: [{}, ReLU, {}, ReLU, {}]{}}}\n    - ReLU\n",
-                          conv(in, width, 1, 1, 1), conv(width, width, 3, stride, 32),
-                          conv(width, 2 * width, 1, 1, 1), shortcut);
-      in = 2 * width;
-    }
-  }
-  return yaml + "    - {AdaptiveAvgPool2d: 1}\n    - Flatten\n    - {Linear: [2048, 1000]}\n";
+                           source.starts_with("megatron") || source.starts_with("libai") ||
+                           source.starts_with("korthikanti") || source == "bigscience_v100";
+  return {.attention = attention_of(row),
+          .checkpointing = checkpointing_of(row),
+          .dropout = has_dropout ? 0.1 : 0.0,
+          .tensor = tensor_ranks};
 }
 
 template <size_t count>
@@ -198,10 +177,25 @@ bool is_preset(std::string_view name) {
   return std::ranges::find(presets, name, &NetworkPreset::name) != presets.end();
 }
 
-RowModel transformer_of(const ThroughputRow& row, const std::string& name) {
-  const bool is_encoder = contains(name, "bert");
-  RowModel model{.family = is_encoder ? "BERT" : "GPT"};
-  const NamedTransformer* known = is_encoder ? named_in(encoders, name) : named_in(decoders, name);
+/// 24 s l h^2 (1 + s / (6 h) + V / (16 l h)) for a forward; a backward is two of them.
+double flops_of_gpt(const TransformerShape& shape, bool runs_again) {
+  const auto s = static_cast<double>(shape.seq_len);
+  const auto l = static_cast<double>(shape.layers);
+  const auto h = static_cast<double>(shape.hidden);
+  const auto v = static_cast<double>(shape.vocabulary);
+  return (runs_again ? 96 : 72) * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+}
+
+enum class Kind : uint8_t { encoder, decoder, gated };
+
+RowModel transformer_of(const ThroughputRow& row, const std::string& name, Kind kind,
+                        int64_t tensor_ranks) {
+  constexpr std::array<const char*, 3> families{"BERT", "GPT", "Llama"};
+  RowModel model{.family = families[static_cast<size_t>(kind)]};
+  const bool is_encoder = kind == Kind::encoder;
+  const NamedTransformer* known = is_encoder              ? named_in(encoders, name)
+                                  : kind == Kind::decoder ? named_in(decoders, name)
+                                                          : named_in(gated_decoders, name);
   TransformerShape shape = with_row(known == nullptr ? TransformerShape{} : known->shape, row);
   const bool is_squad = contains(name, "squad") ||
                         contains(lower_case(row.text("notes")), "squad") ||
@@ -214,13 +208,57 @@ RowModel transformer_of(const ThroughputRow& row, const std::string& name) {
   }
   model.seq_len = std::max<int64_t>(1, shape.seq_len);
   model.why_not = lacking(shape);
+  if (model.why_not.empty() && contains(row.text("seq_len"), "packed")) {
+    model.why_not = "sequences are packed, and their lengths are not stated";
+  }
   if (model.why_not.empty() && shape.hidden % shape.heads != 0) {
     model.why_not = "heads do not divide the hidden size";
   }
-  if (model.why_not.empty()) {
-    model.yaml = is_encoder ? encoder_yaml(row, shape, is_squad) : decoder_yaml(row, shape);
+  if (!model.why_not.empty()) {
+    return model;
+  }
+  model.layers = shape.layers;
+  const TransformerForm form = form_of(row, tensor_ranks);
+  model.yaml = is_encoder              ? encoder_yaml(shape, form, is_squad)
+               : kind == Kind::decoder ? decoder_yaml(shape, form)
+                                       : gated_yaml(shape, form);
+  if (kind == Kind::decoder) {
+    model.published_flops = flops_of_gpt(shape, form.checkpointing == "full");
   }
   return model;
+}
+
+/// A row that states the vocabulary has all of it in embedding and softmax.
+RowModel with_memory(const ThroughputRow& row, const std::string& name) {
+  const bool is_large = contains(name, "large");
+  const TransformerShape shape = with_row(is_large ? memory_large : memory_base, row);
+  const bool has_all_words = row.whole("vocab").has_value();
+  return {.family = "Transformer-XL",
+          .yaml = memory_yaml(shape, {.dropout = is_large ? 0.2 : 0.1},
+                              has_all_words ? shape.vocabulary : frequent_words),
+          .seq_len = shape.seq_len,
+          .layers = shape.layers};
+}
+
+RowModel image_network_of(const std::string& name) {
+  for (const WrittenNetwork& each : written) {
+    if (name == each.name) {
+      return {.family = std::string(each.family), .yaml = each.yaml(), .is_image = true};
+    }
+  }
+  for (const NamedNetwork& each : networks) {
+    if (name != each.name && !name.starts_with(fmt::format("{} ", each.name))) {
+      continue;
+    }
+    RowModel model{.family = std::string(each.family), .is_image = true};
+    if (is_preset(each.preset)) {
+      model.yaml = fmt::format("model: {{preset: {}}}\n", each.preset);
+    } else {
+      model.why_not = fmt::format("there is no model preset {}", each.preset);
+    }
+    return model;
+  }
+  return {.family = "other", .why_not = "the network is not one that layers or presets describe"};
 }
 
 }  // namespace
@@ -236,33 +274,26 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-RowModel model_of(const ThroughputRow& row) {
+RowModel model_of(const ThroughputRow& row, int64_t tensor_ranks) {
   const std::string name = lower_case(row.text("model"));
   for (const Inexpressible& each : inexpressible) {
     if (contains(name, each.name)) {
       return {.family = std::string(each.family), .why_not = std::string(each.why)};
     }
   }
-  if (contains(name, "resnext50_32x4d")) {
-    return {.family = "ResNeXt", .yaml = resnext_yaml(), .is_image = true};
+  if (contains(name, "transformerxl") || contains(name, "transformer-xl")) {
+    return with_memory(row, name);
   }
-  for (const NamedNetwork& each : networks) {
-    if (name != each.name && !name.starts_with(fmt::format("{} ", each.name))) {
-      continue;
-    }
-    RowModel model{.family = std::string(each.family), .is_image = true};
-    if (is_preset(each.preset)) {
-      model.yaml = fmt::format("model: {{preset: {}}}\n", each.preset);
-    } else {
-      model.why_not = fmt::format("there is no model preset {}", each.preset);
-    }
-    return model;
+  if (contains(name, "llama") || contains(name, "internlm")) {
+    return transformer_of(row, name, Kind::gated, tensor_ranks);
   }
-  if (contains(name, "bert") || contains(name, "gpt") || contains(name, "mpt") ||
-      contains(name, "megatron-22b")) {
-    return transformer_of(row, name);
+  if (contains(name, "bert")) {
+    return transformer_of(row, name, Kind::encoder, tensor_ranks);
   }
-  return {.family = "other", .why_not = "the network is not one that layers or presets describe"};
+  if (contains(name, "gpt") || contains(name, "mpt") || contains(name, "megatron-22b")) {
+    return transformer_of(row, name, Kind::decoder, tensor_ranks);
+  }
+  return image_network_of(name);
 }
 
 }  // namespace lockstep::cli

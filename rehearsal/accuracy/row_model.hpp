@@ -13,10 +13,15 @@ struct RowModel {
   std::string why_not{};
   int64_t seq_len = 1;  ///< tokens of a sample; of images 1
   bool is_image = false;
+  int64_t layers = 0;  ///< of a transformer
+  /// FLOPs of a sample as Narayanan et al. 2021 (appendix) count them, with those that run again;
+  /// 0: the network is no GPT.
+  double published_flops = 0;
 };
 
 /// Dimensions come from the row, else from the publication of the network that it names.
-RowModel model_of(const ThroughputRow& row);
+/// `tensor_ranks` compute each layer together.
+RowModel model_of(const ThroughputRow& row, int64_t tensor_ranks);
 
 /// All letters in lower case.
 std::string lower_case(std::string text);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <regex>
 
+#include "rehearsal/accuracy/row_layout.hpp"
 #include "rehearsal/accuracy/row_machine.hpp"
 #include "rehearsal/accuracy/row_model.hpp"
 
@@ -14,62 +15,13 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* tf32_line = "env: {TORCH_ALLOW_TF32_CUBLAS_OVERRIDE: \"1\"}\n";
-// Larger worlds take most of the time and say little more.
-constexpr int64_t gpus_max = 256;
-constexpr int64_t steps_predicted = 2;  // the second is steady
-
-/// The value of `trainer.strategy`, or why there is none.
-struct RowStrategy {
-  std::string yaml{};
-  std::string name{};
-  std::string why_not{};
-  bool is_data_parallel = false;
-  bool is_one_process = false;  ///< drives all GPUs, with a batch for all of them
-};
-
-RowStrategy strategy_of(const ThroughputRow& row, int64_t gpus) {
-  const std::string text = lower_case(row.text("strategy"));
-  const auto above_one = [&row](std::string_view column) { return row.whole(column) > int64_t{1}; };
-  RowStrategy strategy{.name = text};
-  if (above_one("tp") || above_one("pp") || above_one("cp") || above_one("ep")) {
-    strategy.why_not = "tensor, context or expert parallelism, or a pipeline";
-    return strategy;
-  }
-  static const std::regex replicated(R"(ddp|^dp)");
-  const bool is_one = gpus == 1;
-  const bool is_zero =
-      contains(text, "zero1") || contains(text, "zero2") || contains(text, "zero3");
-  if (contains(text, "fsdp2") || contains(text, "hsdp")) {
-    strategy.why_not = "FSDP2 and HSDP rows are not translated";
-  } else if (contains(text, "fsdp")) {
-    const bool shards_all = !contains(text, "shard_grad_op");
-    strategy.yaml =
-        fmt::format("{{FSDPStrategy: {{sharding_strategy: {}, auto_wrap_policy: blocks}}}}",
-                    shards_all ? "FULL_SHARD" : "SHARD_GRAD_OP");
-    strategy.name = "fsdp";
-  } else if (is_zero) {
-    const char stage = text[text.find("zero") + 4];
-    strategy.yaml = fmt::format("deepspeed_stage_{}", stage);
-    strategy.name = strategy.yaml;
-  } else if (contains(text, "dataparallel")) {
-    strategy = {.yaml = "dp", .name = "dp", .is_data_parallel = true, .is_one_process = true};
-  } else if (contains(text, "decentralized") || contains(text, "qadam") ||
-             contains(text, "bytegrad") || contains(text, "asynchronous")) {
-    strategy.why_not = "algorithms of Bagua are not translated";
-    strategy.is_data_parallel = true;
-  } else if (is_one) {
-    strategy = {.yaml = "auto", .name = "single_device", .is_data_parallel = true};
-  } else if (text.empty() || std::regex_search(text, replicated)) {
-    strategy = {.yaml = "ddp", .name = "ddp", .is_data_parallel = true};
-    if (contains(text, "bucket_cap_mb=")) {
-      strategy.yaml = fmt::format("{{DDPStrategy: {{bucket_cap_mb: {}}}}}",
-                                  std::stol(text.substr(text.find('=') + 1)));
-    }
-  } else {
-    strategy.why_not = "the strategy is not one that is translated";
-  }
-  return strategy;
-}
+// Blocks that all ranks run in a step: what takes longer than a few seconds to simulate is left
+// out. Each block of a layer that several ranks compute counts twice, for its exchanges.
+constexpr int64_t work_max = 40'000;
+constexpr int64_t blocks_of_images = 16;
+// The second is steady. A pipeline is steady within the first, and long.
+constexpr int64_t steps_predicted = 2;
+constexpr int64_t steps_of_pipeline = 1;
 
 /// The value of `trainer.precision`; empty: there is none.
 std::string precision_of(const ThroughputRow& row) {
@@ -89,13 +41,17 @@ std::string precision_of(const ThroughputRow& row) {
   return "32-true";
 }
 
-std::optional<int64_t> batch_of(const ThroughputRow& row, int64_t gpus) {
+/// Samples of a micro-batch. `replicas` take samples of their own.
+std::optional<int64_t> batch_of(const ThroughputRow& row, int64_t replicas) {
   if (const auto micro = row.whole("micro_batch")) {
     return micro;
   }
+  if (row.whole("pp") > int64_t{1} && !row.whole("grad_accum")) {
+    return std::nullopt;  // a pipeline's bubble depends on it
+  }
   const int64_t accumulated = row.whole("grad_accum").value_or(1);
   if (const auto global = row.whole("global_batch")) {
-    return std::max<int64_t>(1, *global / (gpus * accumulated));
+    return std::max<int64_t>(1, *global / (replicas * accumulated));
   }
   static const std::regex per_gpu(R"((\d+) per GPU)");
   std::smatch match;
@@ -104,12 +60,12 @@ std::optional<int64_t> batch_of(const ThroughputRow& row, int64_t gpus) {
                                                   : std::nullopt;
 }
 
-std::optional<int64_t> accumulation_of(const ThroughputRow& row, int64_t batch, int64_t gpus) {
+int64_t accumulation_of(const ThroughputRow& row, int64_t batch, int64_t replicas) {
   if (const auto stated = row.whole("grad_accum")) {
-    return stated;
+    return *stated;
   }
   const auto global = row.whole("global_batch");
-  return global ? std::max<int64_t>(1, *global / (batch * gpus)) : 1;
+  return global ? std::max<int64_t>(1, *global / (batch * replicas)) : 1;
 }
 
 /// Of all GPUs; nothing where the row has no throughput.
@@ -128,6 +84,12 @@ std::optional<double> measured_of(const ThroughputRow& row, const RowModel& mode
   if (const auto step = row.number("step_s")) {
     return samples_of_step / *step;
   }
+  // Megatron-LM's papers and README state FLOP/s by their formula (Narayanan et al. 2021).
+  const bool counts_so = row.source.starts_with("megatron_") || row.source == "alpa";
+  const auto teraflops = row.number("tflops_per_gpu");
+  if (teraflops && counts_so && model.published_flops > 0) {
+    return *teraflops * 1e12 * static_cast<double>(gpus) / model.published_flops;
+  }
   return std::nullopt;
 }
 
@@ -135,12 +97,67 @@ std::string optimizer_of(const RowModel& model) {
   return model.is_image ? "{SGD: {lr: 0.1, momentum: 0.9}}" : "{AdamW: {lr: 1e-4}}";
 }
 
+/// What a step is made of.
+struct RowStep {
+  int64_t replicas = 1;
+  int64_t batch = 1;  ///< samples of a micro-batch
+  int64_t accumulated = 1;
+  int64_t samples() const { return batch * accumulated * replicas; }
+};
+
+constexpr const char* too_large = "more work than is simulated in a few seconds";
+
+int64_t work_of(const RowModel& model, const RowLayout& layout, const RowStep& step) {
+  const int64_t blocks = model.is_image ? blocks_of_images : model.layers;
+  return layout.gpus * step.accumulated * std::max<int64_t>(1, blocks / layout.pipeline) *
+         (layout.tensor > 1 ? 2 : 1);
+}
+
+std::string precision_with(const RowStrategy& strategy, const std::string& precision) {
+  if (strategy.name.starts_with("fsdp2")) {
+    return "32-true";  // its own policy says in which type layers compute
+  }
+  if (strategy.is_one_process || !strategy.lightning.empty()) {
+    return precision.substr(0, precision.find('-'));
+  }
+  return strategy.holds_half && precision.ends_with("-mixed")
+             ? precision.substr(0, precision.find('-')) + "-true"
+             : precision;
+}
+
+std::string yaml_of(const ThroughputRow& row, const RowMachine& machine, const RowModel& model,
+                    const RowStrategy& strategy, const RowStep& step) {
+  const std::string precision = precision_with(strategy, precision_of(row));
+  const int64_t batch = strategy.is_one_process ? step.batch * machine.gpus
+                        : strategy.cuts_batch   ? step.batch * step.accumulated
+                                                : step.batch;
+  const int64_t steps = strategy.cuts_batch ? steps_of_pipeline : steps_predicted;
+  const std::string versions =
+      strategy.lightning.empty()
+          ? ""
+          : fmt::format("versions: {{lightning: \"{}\"}}\n", strategy.lightning);
+  return fmt::format(
+      "version: 1\n{}{}cluster: {{{}}}\n{}optimizer: {}\ntrainer: {{accelerator: gpu, devices: {}, "
+      "num_nodes: {}, strategy: {}, precision: {}, accumulate_grad_batches: {}, max_steps: {}, "
+      "num_sanity_val_steps: 0, limit_val_batches: 0}}\ndata: {{train: {{samples: {}, batch_size: "
+      "{}}}}}\n",
+      versions, contains(row.text("precision"), "TF32") ? tf32_line : "", machine.yaml, model.yaml,
+      strategy.optimizer.empty() ? optimizer_of(model) : strategy.optimizer,
+      machine.gpus / machine.nodes, machine.nodes, strategy.yaml, precision,
+      strategy.cuts_batch ? 1 : step.accumulated, steps, step.samples() * (steps + 1), batch);
+}
+
 }  // namespace
 
 RowScenario scenario_of(const ThroughputRow& row) {
-  const RowModel model = model_of(row);
   const RowMachine machine = machine_of_row(row);
-  const RowStrategy strategy = strategy_of(row, machine.gpus);
+  const RowLayout layout = layout_of(row, machine.gpus);
+  const RowModel model = model_of(row, layout.tensor);
+  RowStep step{.replicas = std::max<int64_t>(1, layout.replicas())};
+  const auto batch = batch_of(row, step.replicas);
+  step.batch = batch.value_or(1);
+  step.accumulated = batch ? accumulation_of(row, *batch, step.replicas) : 1;
+  const RowStrategy strategy = strategy_of(row, layout, step.accumulated);
   const std::string precision = precision_of(row);
   RowScenario result;
   result.group = {.source = row.source,
@@ -152,16 +169,13 @@ RowScenario scenario_of(const ThroughputRow& row) {
                   .gpus = machine.gpus,
                   .nodes = machine.nodes};
   result.is_data_parallel = strategy.is_data_parallel;
-  const auto batch = batch_of(row, machine.gpus);
-  const int64_t accumulated = batch ? accumulation_of(row, *batch, machine.gpus).value_or(1) : 1;
-  const double samples = static_cast<double>(batch.value_or(1) * accumulated * machine.gpus);
-  const auto measured = measured_of(row, model, machine.gpus, samples);
+  const auto measured = measured_of(row, model, machine.gpus, static_cast<double>(step.samples()));
   for (const std::string& reason :
-       {strategy.why_not, machine.why_not, model.why_not,
+       {machine.why_not, strategy.why_not, model.why_not,
         std::string(precision.empty() ? "FP8 and FP4 arithmetic are not modelled" : ""),
-        std::string(machine.gpus > gpus_max ? "more than 256 GPUs" : ""),
         std::string(measured ? "" : "the source states no throughput or step time"),
-        std::string(batch ? "" : "the batch size is not stated")}) {
+        std::string(batch ? "" : "the batch size is not stated"),
+        std::string(work_of(model, layout, step) > work_max ? too_large : "")}) {
     if (result.why_not.empty()) {
       result.why_not = reason;
     }
@@ -173,17 +187,7 @@ RowScenario scenario_of(const ThroughputRow& row) {
     return result;
   }
   result.samples_per_s = *measured;
-  const bool is_dp = strategy.is_one_process;
-  result.yaml = fmt::format(
-      "version: 1\n{}cluster: {{{}}}\n{}optimizer: {}\ntrainer: {{accelerator: gpu, devices: {}, "
-      "num_nodes: {}, strategy: {}, precision: {}, accumulate_grad_batches: {}, max_steps: {}, "
-      "num_sanity_val_steps: 0, limit_val_batches: 0}}\ndata: {{train: {{samples: {}, batch_size: "
-      "{}}}}}\n",
-      contains(row.text("precision"), "TF32") ? tf32_line : "", machine.yaml, model.yaml,
-      optimizer_of(model), machine.gpus / machine.nodes, machine.nodes, strategy.yaml,
-      is_dp ? precision.substr(0, 2) : precision, accumulated, steps_predicted,
-      *batch * machine.gpus * accumulated * (steps_predicted + 1),
-      is_dp ? *batch * machine.gpus : *batch);
+  result.yaml = yaml_of(row, machine, model, strategy, step);
   return result;
 }
 

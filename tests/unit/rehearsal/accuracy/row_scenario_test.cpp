@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "model/network/build.hpp"
 #include "rehearsal/accuracy/accuracy_errors.hpp"
+#include "rehearsal/accuracy/predict_rows.hpp"
 
 using namespace lockstep;
 using namespace lockstep::cli;
@@ -94,12 +96,130 @@ TEST_CASE("accuracy: rows that the format cannot express say why") {
     return scenario_of(row).why_not;
   };
   CHECK(reason("notes", "") == "");
-  CHECK(says(reason("tp", "2"), "tensor"));
+  CHECK(says(reason("cp", "2"), "context"));
+  CHECK(says(reason("ep", "2"), "expert"));
+  CHECK(says(reason("strategy", "ptd-p"), "how the model is divided"));
   CHECK(says(reason("model", "gnmt"), "LSTM"));
   CHECK(says(reason("gpu", "Habana Gaudi2"), "not a preset"));
   CHECK(says(reason("micro_batch", ""), "batch size"));
   CHECK(says(reason("samples_per_s", ""), "throughput"));
   CHECK(says(reason("precision", "FP8"), "FP8"));
+}
+
+TEST_CASE("accuracy: tensor and pipeline ranks become a pipeline of Megatron's shape") {
+  ThroughputRow row = row_with({{"gpu", "A100-80GB"},
+                                {"gpus", "16"},
+                                {"nodes", "2"},
+                                {"framework", "Megatron-LM"},
+                                {"strategy", "tp+pp+dp"},
+                                {"tp", "4"},
+                                {"pp", "2"},
+                                {"vpp", "2"},
+                                {"model", "GPT 1B"},
+                                {"layers", "24"},
+                                {"hidden", "2048"},
+                                {"heads", "16"},
+                                {"seq_len", "1024"},
+                                {"vocab", "50257"},
+                                {"micro_batch", "2"},
+                                {"global_batch", "64"},
+                                {"precision", "fp16"},
+                                {"activation_checkpointing", "full"},
+                                {"step_s", "2"}});
+  const RowScenario scenario = scenario_of(row);
+  INFO(scenario.yaml);
+  // 16 GPUs are 2 replicas of 4 x 2; 64 samples are 32 for each, 16 micro-batches of 2.
+  CHECK(says(scenario.yaml,
+             "schedule: Interleaved1F1B, n_microbatches: 16, "
+             "pipeline_parallel_size: 2, stages: 4, tensor_parallel_size: 4"));
+  CHECK(says(scenario.yaml, "batch_size: 32"));
+  CHECK(says(scenario.yaml, "precision: 16-true"));
+  CHECK(says(scenario.yaml, "activation_checkpointing: full"));
+  CHECK(says(scenario.yaml, "[50688, 2048]"));  // 99 times 128 x 4: padded as Megatron-LM does
+  CHECK(scenario.samples_per_s == 32);
+  CHECK(scenario.group.strategy == "pp x tp x dp");
+  row.set("vpp", "");
+  row.set("global_batch", "4");  // one micro-batch, which 1F1B of two stages refuses
+  CHECK(says(scenario_of(row).yaml, "schedule: GPipe, n_microbatches: 1,"));
+  row.set("micro_batch", "");
+  CHECK(says(scenario_of(row).why_not, "batch size"));
+}
+
+TEST_CASE("accuracy: what sources call FLOP/s is counted as they count it") {
+  // Row 001 of megatron_2020_dgx.csv: 8 samples in 1.121 s are 71.9 TFLOP/s.
+  ThroughputRow row = row_with({{"gpu", "V100-32GB"},
+                                {"gpus", "1"},
+                                {"framework", "Megatron-LM"},
+                                {"model", "GPT2-1B"},
+                                {"layers", "24"},
+                                {"hidden", "1920"},
+                                {"heads", "15"},
+                                {"seq_len", "1024"},
+                                {"vocab", "51200"},
+                                {"micro_batch", "8"},
+                                {"precision", "fp16"},
+                                {"activation_checkpointing", "full"},
+                                {"tflops_per_gpu", "71.9"}});
+  CHECK(says(scenario_of(row).why_not, "throughput"));  // another source may count otherwise
+  row.source = "megatron_2020_dgx";
+  CHECK(scenario_of(row).samples_per_s == Approx(8 / 1.121).epsilon(0.001));
+}
+
+TEST_CASE("accuracy: the stand-in for attention with a memory has its FLOPs") {
+  const ThroughputRow row = row_with({{"gpu", "V100-16GB"},
+                                      {"model", "Transformer-XL base"},
+                                      {"micro_batch", "32"},
+                                      {"tokens_per_s", "1"}});
+  CHECK(says(scenario_of(row).yaml,
+             "{embed_dim: 512, num_heads: 32, num_kv_heads: 1, head_dim: "
+             "48}"));
+  LayerDescription attention{.kind = "GroupedQueryAttention"};
+  attention.arguments = {{"embed_dim", int64_t{512}},
+                         {"num_heads", int64_t{32}},
+                         {"num_kv_heads", int64_t{1}},
+                         {"head_dim", int64_t{48}}};
+  NetworkDescription description;
+  description.input = Shape{192, 512};
+  description.layers = {attention};
+  description.loss = {.kind = "MSELoss"};
+  const BuildResult built = build_network(description);
+  REQUIRE(built.ok());
+  const double flops =
+      static_cast<double>(built.network.layers.front().work_of(Pass::forward).flops.count());
+  // Queries and output of 192 positions, keys and values of 384; two products for scores and one
+  // for the sum of 192 x 384 pairs of positions.
+  const double projections = 2.0 * 512 * 512 * (192 + 192 + 2 * 384);
+  const double scores = 3 * 2.0 * 192 * 384 * 512;
+  CHECK(flops == Approx(projections + scores).epsilon(0.03));
+}
+
+TEST_CASE("accuracy: layers that several ranks compute are priced as they are cut") {
+  // A forward and a backward of a large block by two ranks take more than half of the time that one
+  // takes, and less than all of it.
+  ThroughputRow row = row_with({{"gpu", "A100-80GB"},
+                                {"gpus", "1"},
+                                {"framework", "Megatron-LM"},
+                                {"model", "GPT"},
+                                {"layers", "2"},
+                                {"hidden", "4096"},
+                                {"heads", "32"},
+                                {"seq_len", "1024"},
+                                {"micro_batch", "4"},
+                                {"precision", "fp16"},
+                                {"step_s", "1"}});
+  const Deadline none(std::nullopt);
+  const auto rate = [&] {
+    const RowRun run = run_of_row(scenario_of(row).yaml, {"versions.kernels=megatron"}, none);
+    INFO(run.why_not);
+    REQUIRE(run.samples_per_s);
+    return *run.samples_per_s;
+  };
+  const double alone = rate();
+  row.set("gpus", "2");
+  row.set("tp", "2");
+  const double together = rate();
+  CHECK(together > 1.2 * alone);
+  CHECK(together < 2.2 * alone);  // parameters are stored in 16 bits there, and not cast
 }
 
 TEST_CASE("accuracy: errors of predictions") {
