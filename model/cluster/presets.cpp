@@ -45,6 +45,19 @@ Cluster dgx_1v(const char* name, DeviceModel device) {
   return cluster;
 }
 
+/// With P100: four links of 20 GB/s per GPU, three to the others of its socket and one across.
+Cluster dgx_1p() {
+  Cluster cluster = dgx_1v("dgx-1p", *device_preset("p100-sxm2-16gb"));
+  NodeModel& node = cluster.node;
+  node.nvlink = gigabytes_per_second(80);
+  node.nvlinks = 4;
+  node.nvlink_pairs = {{0, 1, 1}, {0, 2, 1}, {0, 3, 1}, {1, 2, 1}, {1, 3, 1}, {2, 3, 1},
+                       {4, 5, 1}, {4, 6, 1}, {4, 7, 1}, {5, 6, 1}, {5, 7, 1}, {6, 7, 1},
+                       {0, 4, 1}, {1, 5, 1}, {2, 6, 1}, {3, 7, 1}};
+  node.source = "NVIDIA DGX-1 with Tesla P100 System Architecture white paper, 2016";
+  return cluster;
+}
+
 /// Six NVSwitches; the link between sockets is NCCL's figure for AMD EPYC. Drives of 3.84 TB that
 /// write 3.8 GB/s each (Samsung PM1733 data sheet), up to the rate at which all are read.
 Cluster dgx_a100(const char* name, DeviceModel device, Bytes memory, DriveModel drives) {
@@ -91,6 +104,20 @@ Cluster dgx_b200() {
       dgx_hopper("dgx-b200", *device_preset("b200-sxm-180gb"), "NVIDIA DGX B200 data sheet, 2024");
   cluster.node.nvlink = gigabytes_per_second(900);
   cluster.node.socket_link = gigabytes_per_second(40);
+  return cluster;
+}
+
+/// Eight ConnectX-8 NICs.
+Cluster dgx_b300() {
+  Cluster cluster =
+      dgx_hopper("dgx-b300", *device_preset("b300-sxm-288gb"), "NVIDIA DGX B300 data sheet, 2025");
+  cluster.node.nvlink = gigabytes_per_second(900);
+  cluster.node.socket_link = gigabytes_per_second(40);
+  cluster.node.cpu_cores = 128;
+  cluster.node.assumption =
+      "latencies of links and network; disk and NVMe as in DGX A100; the link between sockets as "
+      "in DGX B200";
+  cluster.network = {gigabits_per_second(800), 1500_ns};
   return cluster;
 }
 
@@ -162,6 +189,7 @@ std::vector<NvlinkPair> hybrid_cube_mesh() {
 
 std::vector<Cluster> cluster_presets() {
   std::vector<Cluster> clusters = {
+      dgx_1p(),
       dgx_1v("dgx-1v", *device_preset("v100-sxm2-32gb")),
       dgx_1v("dgx-1v-16gb", *device_preset("v100-sxm2-16gb")),
       dgx_2(),
@@ -171,6 +199,7 @@ std::vector<Cluster> cluster_presets() {
       dgx_hopper("dgx-h100", *device_preset("h100-sxm5-80gb"), "NVIDIA DGX H100 data sheet, 2023"),
       dgx_hopper("dgx-h200", *device_preset("h200-sxm-141gb"), "NVIDIA DGX H200 data sheet, 2024"),
       dgx_b200(),
+      dgx_b300(),
       gb200_nvl72(),
   };
   std::ranges::move(cloud_presets(), std::back_inserter(clusters));

@@ -15,30 +15,8 @@ namespace {
 /// A GPU by a part of its name in lower case without blanks, `-` and `_`; the first that fits.
 struct NamedGpu {
   std::string_view part;
-  std::string_view gpu;  ///< a preset, or a map with figures of the data sheet
+  std::string_view gpu;  ///< a preset
 };
-
-// Figures beside presets, from data sheets: P100 (NVIDIA, 2016), P40 (2016), TITAN RTX (2018),
-// Quadro RTX 8000 (2019), A30 (2021), RTX A6000 (2021), L40 (2022). All take the kernels of the
-// nearest generation that is a preset.
-constexpr std::string_view p100 =
-    "{preset: v100-pcie-16gb, memory_bandwidth: 732 GB/s, flops: {fp32: 10.6 "
-    "TFLOP/s, fp16: 21.2 TFLOP/s}}";
-constexpr std::string_view p40 =
-    "{preset: v100-pcie-16gb, memory_bandwidth: 346 GB/s, flops: {fp32: 11.8 "
-    "TFLOP/s, fp16: 0.2 TFLOP/s}}";
-constexpr std::string_view titan_rtx =
-    "{preset: rtx-2080-ti, memory_bandwidth: 672 GB/s, flops: {fp32: 16.3 TFLOP/s, "
-    "fp16: 130.5 TFLOP/s}}";
-constexpr std::string_view rtx_8000 =
-    "{preset: rtx-2080-ti, memory_bandwidth: 672 GB/s, flops: {fp32: 16.3 TFLOP/s, "
-    "fp16: 130.5 TFLOP/s}}";
-constexpr std::string_view a30 =
-    "{preset: a10, memory_bandwidth: 933 GB/s, flops: {fp32: 10.3 TFLOP/s, tf32: 82 "
-    "TFLOP/s, bf16: 165 TFLOP/s, fp16: 165 TFLOP/s}}";
-constexpr std::string_view a6000 =
-    "{preset: a10, memory_bandwidth: 768 GB/s, flops: {fp32: 38.7 TFLOP/s, tf32: "
-    "77.4 TFLOP/s, bf16: 154.8 TFLOP/s, fp16: 154.8 TFLOP/s}}";
 
 constexpr NamedGpu gpus_by_name[] = {{"v10016gb", "v100-sxm2-16gb"},
                                      {"v10032gb", "v100-sxm2-32gb"},
@@ -53,20 +31,22 @@ constexpr NamedGpu gpus_by_name[] = {{"v10016gb", "v100-sxm2-16gb"},
                                      {"a10040gb", "a100-sxm4-40gb"},
                                      {"a100", "a100-sxm4-80gb"},
                                      {"h100pcie", "h100-pcie-80gb"},
+                                     {"h100nvl", "h100-nvl-94gb"},
                                      {"h100", "h100-sxm5-80gb"},
                                      {"h200", "h200-sxm-141gb"},
                                      {"gb200", "gb200-186gb"},
                                      {"b200", "b200-sxm-180gb"},
                                      {"rtx3090", "rtx-3090"},
                                      {"rtx4090", "rtx-4090"},
-                                     {"quadrortx8000", rtx_8000},
-                                     {"titanrtx", titan_rtx},
-                                     {"p100", p100},
-                                     {"p40", p40},
-                                     {"a6000", a6000},
+                                     {"quadrortx8000", "quadro-rtx-8000"},
+                                     {"titanrtx", "titan-rtx"},
+                                     {"p100", "p100-sxm2-16gb"},
+                                     {"p40", "p40"},
+                                     {"a6000", "a6000"},
                                      {"l40s", "l40s"},
+                                     {"l40", "l40"},
                                      {"l4", "l4"},
-                                     {"a30", a30},
+                                     {"a30", "a30"},
                                      {"a10g", "a10g"},
                                      {"a10", "a10"},
                                      {"t4", "t4"}};
@@ -127,23 +107,15 @@ RowMachine machine_of_row(const ThroughputRow& row) {
     machine.why_not = "the GPUs are not the same number on every node";
     return machine;
   }
-  const bool is_preset = !found->gpu.starts_with('{');
-  machine.gpu = is_preset ? std::string(found->gpu) : machine.gpu;
+  machine.gpu = found->gpu;
   const int64_t each = machine.gpus / machine.nodes;
   const bool is_dgx_2 = contains(lower_case(row.text("system")), "dgx-2") || each == 16;
   // What was measured did fit: a prediction of memory must not stop that of the time.
   constexpr std::string_view no_limit = "memory: 4 TiB";
-  std::string base;
-  if (is_dgx_2 && contains(name, "v100")) {
-    base = fmt::format("preset: dgx-2, gpu: {{{}}}", no_limit);
-  } else if (is_preset) {
-    base = fmt::format("gpu: {{preset: {}, {}}}", found->gpu, no_limit);
-  } else {
-    base = fmt::format("gpu: {{{}, {}", no_limit, found->gpu.substr(1));
-  }
-  const Cluster usual = *cluster_preset(is_preset ? usual_cluster_of(found->gpu)
-                                                  : std::string_view("workstation-2x3090"));
-  if (!is_dgx_2 && (!is_preset || each > usual.node.devices)) {
+  const bool takes_dgx_2 = is_dgx_2 && contains(name, "v100");
+  std::string base = takes_dgx_2 ? fmt::format("preset: dgx-2, gpu: {{{}}}", no_limit)
+                                 : fmt::format("gpu: {{preset: {}, {}}}", found->gpu, no_limit);
+  if (!is_dgx_2 && each > cluster_preset(usual_cluster_of(found->gpu))->node.devices) {
     base += fmt::format(", gpus: {}", each);
   }
   machine.yaml =

@@ -1,6 +1,7 @@
 #include "sim/cost/kernel_price.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "sim/cost/kernel_sum.hpp"
 
@@ -73,15 +74,37 @@ void add_convolution(KernelSum& sum, const KernelMachine& machine, const LayerPa
 
 }  // namespace
 
+namespace {
+
+/// GPUs that have another number than the largest preset of their compute capability.
+struct CountedGpu {
+  std::string_view name;
+  int64_t multiprocessors;
+};
+constexpr CountedGpu counted_gpus[] = {{"titan-rtx", 72},     {"quadro-rtx-8000", 72}, {"a30", 56},
+                                       {"a40", 84},           {"a6000", 84},           {"l40", 142},
+                                       {"rtx-6000-ada", 142}, {"h100-pcie-80gb", 114}};
+
+}  // namespace
+
 int64_t multiprocessors(const DeviceModel& device) {
+  for (const CountedGpu& each : counted_gpus) {
+    if (device.name == each.name) {
+      return each.multiprocessors;
+    }
+  }
   switch (device.compute_capability) {
-    case 70: return 80;                                                         // V100
-    case 75: return 68;                                                         // RTX 2080 Ti
-    case 80: return 108;                                                        // A100
-    case 86: return 82;                                                         // RTX 3090
-    case 89: return 128;                                                        // RTX 4090
-    case 90: return device.name.find("pcie") != std::string::npos ? 114 : 132;  // H100
-    default: return 148;                                                        // B200
+    case 60: return 56;    // P100
+    case 61: return 30;    // P40
+    case 70: return 80;    // V100
+    case 75: return 68;    // RTX 2080 Ti
+    case 80: return 108;   // A100
+    case 86: return 82;    // RTX 3090
+    case 89: return 128;   // RTX 4090
+    case 90: return 132;   // H100
+    case 103: return 160;  // B300
+    case 120: return 170;  // RTX 5090
+    default: return 148;   // B200
   }
 }
 

@@ -15,7 +15,8 @@ double microseconds(double count) { return count * 1e-6; }
 double tensor_fraction(const KernelMachine& machine) {
   const int capability = machine.device.compute_capability;
   const KernelConstants& constants = machine.constants;
-  if (capability >= 90) {
+  constexpr int of_geforce_blackwell = 120;  // multiprocessors as those of Ampere's and Ada's cards
+  if (capability >= 90 && capability < of_geforce_blackwell) {
     return constants[KernelTerm::tensor_hopper];
   }
   if (capability > 80) {

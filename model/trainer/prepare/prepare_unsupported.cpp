@@ -81,6 +81,14 @@ void find_hooks(Preparation& preparation, const ProgramSpec& program) {
   }
 }
 
+/// AMD's accelerators: "MI250", "mi300x".
+bool is_of_amd(std::string_view name) {
+  const std::string compact = compact_preset_name(name);
+  const size_t at = compact.starts_with("amd") ? 3 : 0;
+  return compact.size() > at + 2 && compact.substr(at, 2) == "mi" &&
+         compact.find_first_of("0123456789", at) == at + 2;
+}
+
 // The loader accepts only names of presets, and names that are known not to be presets.
 void find_preset(Preparation& preparation, const Given<std::string>& preset, const char* what,
                  PresetAnswer (*find)(std::string_view), const char* own) {
@@ -92,7 +100,11 @@ void find_preset(Preparation& preparation, const Given<std::string>& preset, con
     const std::string nearest =
         answer.name.empty() ? "" : fmt::format("use `{}`, the nearest one, or ", answer.name);
     add_problem(preparation, Kind::unsupported, preset->place,
-                fmt::format("{} `{}` exists and is not modelled yet", what, preset->value),
+                fmt::format("{} `{}` exists and is not modelled yet{}", what, preset->value,
+                            is_of_amd(preset->value)
+                                ? ": kernels and collectives are priced as CUDA and NCCL run them, "
+                                  "not as ROCm and RCCL do"
+                                : ""),
                 fmt::format("{}{}", nearest, own));
   }
 }

@@ -80,3 +80,29 @@ TEST_CASE("every GPU has a usual machine that has NVLink only if the GPU may") {
     CHECK((cluster.node.nvlink > BytesPerSecond(0)) == has_nvlink(cluster.node.device.name));
   }
 }
+
+TEST_CASE("names of GPUs that NVML and people write lead to their presets") {
+  leads(find_device_name("Tesla P100-SXM2-16GB"), Verdict::modelled, "p100-sxm2-16gb");
+  leads(find_device_name("Tesla P40"), Verdict::modelled, "p40");
+  leads(find_device_name("NVIDIA RTX A6000"), Verdict::modelled, "a6000");
+  leads(find_device_name("NVIDIA RTX 6000 Ada Generation"), Verdict::modelled, "rtx-6000-ada");
+  leads(find_device_name("Quadro RTX 8000"), Verdict::modelled, "quadro-rtx-8000");
+  leads(find_device_name("NVIDIA TITAN RTX"), Verdict::modelled, "titan-rtx");
+  leads(find_device_name("NVIDIA H100 NVL"), Verdict::modelled, "h100-nvl-94gb");
+  leads(find_device_name("NVIDIA GeForce RTX 5090"), Verdict::modelled, "rtx-5090");
+  leads(find_device_name("mi300x"), Verdict::not_modelled, "h200-sxm-141gb");
+}
+
+TEST_CASE("dense peaks are half of what data sheets state with sparsity") {
+  const auto half = [](const char* name) {
+    return static_cast<double>(device_preset(name)->speed(DType::fp16).peak.count());
+  };
+  CHECK(half("h100-nvl-94gb") == Approx(1671e12 / 2));
+  CHECK(half("a6000") == Approx(309.7e12 / 2).epsilon(0.001));
+  CHECK(half("a40") == Approx(299.4e12 / 2));
+  CHECK(half("l40") == Approx(362.1e12 / 2));
+  CHECK(half("b300-sxm-288gb") == Approx(36e15 / 2 / 8));             // of eight GPUs
+  CHECK(half("rtx-6000-ada") == Approx(1457e12 / 4).epsilon(0.001));  // in FP8
+  CHECK(half("p40") < 0.02 * 12e12);
+  CHECK_FALSE(device_preset("p100-pcie-16gb")->supports(DType::bf16));
+}

@@ -189,6 +189,7 @@ TEST_CASE("the name that a driver gives a GPU leads to its preset") {
   CHECK(preset_of_gpu("NVIDIA GeForce RTX 4090") == "rtx-4090");
   CHECK(preset_of_gpu("Tesla T4") == "t4");
   CHECK(preset_of_gpu("NVIDIA B200") == "b200-sxm-180gb");
-  CHECK(preset_of_gpu("NVIDIA B300").empty());
+  CHECK(preset_of_gpu("NVIDIA B300") == "b300-sxm-288gb");
+  CHECK(preset_of_gpu("NVIDIA B100").empty());
   CHECK(preset_of_gpu("cpu").empty());
 }
