@@ -33,10 +33,25 @@ An error is |predicted / measured throughput - 1|; the ratio is predicted / meas
 mean), so more than 1 is too fast. The last column is measured / predicted time, from 5 to 95 % of
 the rows.
 
-What rows do not state is taken from the publication of the network, or makes them inexpressible.
-BERT's head over the vocabulary, which computes masked positions alone, is a head over all positions
-with as many FLOPs; LAMB is AdamW; limits of device memory are lifted; more than 256 GPUs are not
-simulated.
+What rows do not state is taken from the publication of the network or from the script that the
+source names (the data file then says which), or makes them inexpressible. Differences between a row
+and its scenario:
+
+- BERT's head over the vocabulary, which computes masked positions alone, is a head over all
+  positions with as many FLOPs. LAMB is AdamW. Limits of device memory are lifted.
+- Tensor and pipeline parallelism are a `PipelineStrategy` with `parallelize_plan: auto`: 1F1B,
+  interleaved where a rank has several stages, GPipe where there are fewer micro-batches than
+  stages. Parameters are stored in 16 bits. Replicas average gradients as ddp does, also where the
+  source divides the optimizer among them. The plan divides norms by positions (sequence
+  parallelism), and the loss gathers the logits.
+- Where ranks compute layers together, GPT and BERT have attention in four projections with rotary
+  positions and without biases and dropout, and a last layer with a weight of its own. The
+  vocabulary is padded as in Megatron-LM.
+- Transformer-XL's attention over a memory is attention over the segment with as many FLOPs and
+  scores. Of an adaptive softmax, only the frequent words are computed.
+- SSD300 has its detection heads in a row, with the loss over classes alone.
+- FLOP/s of Megatron-LM's papers become a throughput by their formula.
+- A row is left out where simulating it would take more than a few seconds.
 )";
 
 constexpr std::string_view page_columns = R"(
