@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "explain/key_examples.hpp"
+#include "model/cluster/list_prices.hpp"
 #include "model/cluster/presets.hpp"
 #include "model/network/accounting.hpp"
 #include "model/network/presets.hpp"
@@ -85,6 +86,10 @@ std::vector<std::string> figures_of(const Cluster& cluster) {
   if (node.nics > 0) {
     figures.push_back(fmt::format("between nodes {} x {}", node.nics,
                                   gigabytes_per_second(cluster.network.bandwidth)));
+  }
+  if (const std::optional<ListPrice> price = list_price_of(cluster.name)) {
+    figures.push_back(fmt::format("list price {:g} USD per hour, {}; {}", price->usd_per_node_hour,
+                                  price->terms, price->source));
   }
   return figures;
 }

@@ -38,6 +38,14 @@ layers that the step skips or freezes; a multiply-add is 2), divided by step_tim
 all devices for the compute type. A value above 1 is not shown: the peak that the scenario states is
 then less than what its layers use.
 )page"},
+    {"cost", "what the run costs, by cluster.price or a cloud's list price",
+     R"page(
+cost.total is total_time times the price of all nodes (or GPUs) that train; cost.per_million_samples
+is the same at the steady throughput, and compares settings whose runs are of different length.
+cost.currency is the currency of both. Nothing is extrapolated: a run of 20 steps costs what 20
+steps cost. The time before the first and after the last operation, storage and traffic are not in it.
+Example: cost.total < 5000
+)page"},
     {"gpu_utilization", "part of a step in which the device executes something, 0 .. 1",
      R"page(
 The utilization that nvidia-smi shows: it counts kernels of computation and of communication.

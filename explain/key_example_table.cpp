@@ -59,6 +59,7 @@ constexpr KeyExample key_example_rows[] = {
     {"cluster", "mtbf", "30 d",
      "launcher: {torchrun: {nproc_per_node: 8, max_restarts: 3}}\n"
      "trainer: {accelerator: gpu, devices: 8, max_epochs: 1}"},
+    {"cluster", "price", "{amount: 2.5, currency: USD, per: gpu_hour}"},
     {"cluster", "start_time", "90 s",
      "launcher: {torchrun: {nproc_per_node: 8, max_restarts: 3}}\n"
      "trainer: {accelerator: gpu, devices: 8, max_epochs: 1}"},
@@ -83,6 +84,9 @@ constexpr KeyExample key_example_rows[] = {
     {"cluster.nvme", "read", "25 GB/s"},
     {"cluster.nvme", "write", "12 GB/s"},
     {"cluster.nvme", "latency", "80 us"},
+    {"cluster.price", "amount", "2.5"},
+    {"cluster.price", "currency", "EUR"},
+    {"cluster.price", "per", "gpu_hour"},
 
     {"process_group", "backend", "gloo",
      "trainer: {accelerator: cpu, devices: 2, strategy: ddp, max_epochs: 1}"},

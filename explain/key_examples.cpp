@@ -68,6 +68,9 @@ std::string placed(std::string_view table, std::string_view key, std::string_vie
   if (table == "cluster.nvme") {
     return fmt::format("cluster: {{preset: dgx-a100, nodes: 1, nvme: {}}}", in("{}"));
   }
+  if (table == "cluster.price") {
+    return fmt::format("cluster: {{preset: dgx-a100, nodes: 1, price: {}}}", in("{amount: 20}"));
+  }
   if (table == "layer") {
     return fmt::format("model: {{input: [4], layers: [{{Linear: {}}}]}}",
                        in("{in_features: 4, out_features: 2}"));

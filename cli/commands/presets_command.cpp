@@ -7,6 +7,7 @@
 
 #include "cli/commands/commands.hpp"
 #include "cli/render/json.hpp"
+#include "model/cluster/list_prices.hpp"
 #include "model/cluster/presets.hpp"
 #include "model/network/presets.hpp"
 
@@ -56,6 +57,10 @@ std::string nodes_text() {
     if (node.nics > 0) {
       line += fmt::format(", {} x {} between nodes", node.nics,
                           in_gigabytes(cluster.network.bandwidth));
+    }
+    if (const std::optional<ListPrice> price = list_price_of(cluster.name)) {
+      line += fmt::format(", {:g} USD/h ({}; {})", price->usd_per_node_hour, price->terms,
+                          price->source);
     }
     out += with_source(std::move(line), node.source);
   }
@@ -122,6 +127,7 @@ Json nodes_json() {
   Json list = Json::array();
   for (const Cluster& cluster : cluster_presets()) {
     const NodeModel& node = cluster.node;
+    const std::optional<ListPrice> price = list_price_of(cluster.name);
     list.push_back({{"name", cluster.name},
                     {"devices", node.devices},
                     {"device", node.device.name},
@@ -131,6 +137,9 @@ Json nodes_json() {
                     {"nic_bytes_per_s", node.nics > 0 ? cluster.network.bandwidth.count() : 0},
                     {"cpu_cores", node.cpu_cores},
                     {"memory_bytes", node.memory.count()},
+                    {"usd_per_hour", price ? Json(price->usd_per_node_hour) : Json()},
+                    {"price_source",
+                     price ? Json(fmt::format("{}; {}", price->terms, price->source)) : Json()},
                     {"source", node.source},
                     {"assumption", node.assumption}});
   }

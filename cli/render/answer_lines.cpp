@@ -6,6 +6,7 @@
 
 #include "properties/finding.hpp"
 #include "properties/rank_set.hpp"
+#include "rehearsal/measure/cost.hpp"
 #include "rehearsal/run/node_memory.hpp"
 
 namespace lockstep::cli {
@@ -92,6 +93,25 @@ std::string drive_line(const Rehearsal& rehearsal) {
   return line("drive", fmt::format("{}{} per node", bytes_text(most->needed.count()), limit),
               fmt::format("(NVMe: reads {:g} GB/s, writes {:g} GB/s)", rate(node.nvme.read),
                           rate(node.nvme.write)));
+}
+
+std::string cost_lines(const Rehearsal& rehearsal) {
+  const std::optional<Cost> cost = cost_of(rehearsal);
+  if (!cost) {
+    return "";
+  }
+  std::string of = money_text(cost->total, cost->currency);
+  if (cost->with_failures) {
+    of += fmt::format(" ({} with failures)", money_text(*cost->with_failures, cost->currency));
+  }
+  std::string rates;
+  if (cost->per_million_samples) {
+    rates = money_text(*cost->per_million_samples, cost->currency) + " per million samples";
+  }
+  if (cost->per_billion_tokens) {
+    rates += " · " + money_text(*cost->per_billion_tokens, cost->currency) + " per billion tokens";
+  }
+  return line("cost", of, rates) + line("", price_text(*cost));
 }
 
 }  // namespace lockstep::cli

@@ -17,6 +17,9 @@ std::string host_line(const Rehearsal& rehearsal);
 /// What the last checkpoint takes, and who writes it.
 std::string checkpoint_line(const Rehearsal& rehearsal);
 
+/// What the run costs, and a million samples; empty where no price is known.
+std::string cost_lines(const Rehearsal& rehearsal);
+
 /// Whether ranks on GPUs keep state of the model in host memory.
 bool offloads(const Rehearsal& rehearsal);
 

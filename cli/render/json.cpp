@@ -313,6 +313,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   const bool predicts =
       rehearsal.why_no_prediction().empty() && rehearsal.world == World::simulated;
   json["prediction"] = !predicts ? Json(nullptr) : prediction_json(results.prediction);
+  json["cost"] = cost_json(rehearsal);
   if (results.partial) {
     json["partial"] = partial_json(*results.partial);
   }

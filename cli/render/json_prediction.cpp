@@ -1,5 +1,7 @@
 #include "cli/render/json_prediction.hpp"
 
+#include "rehearsal/measure/cost.hpp"
+
 namespace lockstep::cli {
 
 namespace {
@@ -49,6 +51,25 @@ Json prediction_json(const Prediction& prediction) {
   json["total_time_s"] = seconds(prediction.total_time);
   json["total_time_low_s"] = seconds_or_null(prediction.total_time_low);
   json["total_time_high_s"] = seconds_or_null(prediction.total_time_high);
+  return json;
+}
+
+Json cost_json(const Rehearsal& rehearsal) {
+  const std::optional<Cost> cost = cost_of(rehearsal);
+  if (!cost) {
+    return nullptr;
+  }
+  Json json;
+  json["currency"] = cost->currency;
+  json["total"] = cost->total;
+  json["total_with_failures"] = value_or_null(cost->with_failures);
+  json["per_million_samples"] = value_or_null(cost->per_million_samples);
+  json["per_billion_tokens"] = value_or_null(cost->per_billion_tokens);
+  json["per_hour"] = cost->per_hour;
+  json["paid_for"] = {{"count", cost->units},
+                      {"unit", cost->by_gpu ? "gpu" : "node"},
+                      {"amount_per_hour", cost->amount}};
+  json["source"] = cost->source;
   return json;
 }
 

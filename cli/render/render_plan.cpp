@@ -7,6 +7,7 @@
 
 #include "explain/json_text.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/measure/cost.hpp"
 #include "rehearsal/plan/layouts.hpp"
 #include "rehearsal/sweep/csv_cells.hpp"
 #include "rehearsal/text/number_text.hpp"
@@ -36,6 +37,14 @@ std::string micro_text(const Layout& layout, int64_t own) {
 /// Samples of a step on one replica.
 int64_t own_samples(const Layout& layout) { return layout.batch_size * layout.accumulated; }
 
+std::string cost_cell(const SweepRow& row) {
+  const Value amount = value_in(row, "cost.per_million_samples");
+  const Value currency = value_in(row, "cost.currency");
+  return amount.is_number() && currency.is(Value::Kind::text)
+             ? money_text(amount.number(), currency.text())
+             : "";
+}
+
 Cells cells_of(size_t number, const TriedLayout& tried) {
   const SweepRow& row = tried.row;
   const double mfu = number_of(row, "mfu");
@@ -50,13 +59,14 @@ Cells cells_of(size_t number, const TriedLayout& tried) {
           mfu < 0 ? "-" : fmt::format("{:.2f}", mfu),
           memory < 0 ? "-" : bytes_text(memory),
           share_text(number_of(row, "bubble")),
-          share_text(number_of(row, exposed_share))};
+          share_text(number_of(row, exposed_share)),
+          cost_cell(row)};
 }
 
 const Cells& titles() {
-  static const Cells titles = {"",          "layout",      "micro-batches", "checkpointing",
-                               "step time", "samples/s",   "MFU",           "memory per GPU",
-                               "bubble",    "exposed comm"};
+  static const Cells titles = {"",          "layout",       "micro-batches", "checkpointing",
+                               "step time", "samples/s",    "MFU",           "memory per GPU",
+                               "bubble",    "exposed comm", "cost, million"};
   return titles;
 }
 
@@ -117,6 +127,10 @@ std::string render_plan(const ShownPlan& plan, const Style& style) {
     for (size_t index = 0; index < plan.commands.size(); ++index) {
       lines.push_back(cells_of(index + 1, result.best[index]));
     }
+    if (std::ranges::none_of(lines.begin() + 1, lines.end(),
+                             [](const Cells& line) { return !line.back().empty(); })) {
+      lines.front().back().clear();  // no price is known
+    }
     text += style.strong("The fastest, by simulation of three steps") + "\n" + table_of(lines);
     text += "\n";
     for (size_t index = 0; index < plan.commands.size(); ++index) {
@@ -152,6 +166,10 @@ Json json_of(const TriedLayout& tried, const std::string& command) {
     json[key] = number < 0 ? Json() : Json(number);
   }
   json["memory_bytes"] = memory < 0 ? Json() : Json(memory);
+  const double cost = number_of(row, "cost.per_million_samples");
+  const Value currency = value_in(row, "cost.currency");
+  json["cost_per_million_samples"] = cost < 0 ? Json() : Json(cost);
+  json["cost_currency"] = currency.is(Value::Kind::text) ? Json(currency.text()) : Json();
   json["command"] = command;
   return json;
 }
@@ -184,7 +202,8 @@ std::string plan_json(const ShownPlan& plan, int exit_code) {
 std::string plan_csv(const ShownPlan& plan) {
   std::string text =
       "layout,strategy,replicas,micro_batch_size,micro_batches,activation_checkpointing,"
-      "step_time_s,samples_per_s,mfu,bubble,exposed_communication_share,memory_bytes,command\n";
+      "step_time_s,samples_per_s,mfu,bubble,exposed_communication_share,memory_bytes,"
+      "cost_per_million_samples,cost_currency,command\n";
   for (size_t index = 0; index < plan.commands.size(); ++index) {
     std::string line;
     const Json cells = json_of(plan.result.best[index], plan.commands[index]);

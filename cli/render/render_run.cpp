@@ -132,7 +132,7 @@ std::string answers(const Rehearsal& rehearsal) {
         line(plural(ranks, "rank"), fmt::format("{} of them simulated: the others do what these do",
                                                 prediction.simulated_ranks));
   }
-  return out;
+  return out + cost_lines(rehearsal);
 }
 
 std::string so_far(const PartialResults& partial) {

@@ -7,6 +7,7 @@
 
 #include "cli/render/case_verdict.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/measure/cost.hpp"
 #include "rehearsal/outcome.hpp"
 #include "rehearsal/text/number_text.hpp"
 
@@ -15,11 +16,12 @@ namespace lockstep::cli {
 namespace {
 
 struct Columns {
-  std::string name, samples, throughput, step_time, memory, transferred, verdict;
+  std::string name, samples, throughput, step_time, memory, transferred, cost, verdict;
 };
 
 constexpr Columns titles_of_run() {
-  return {"strategy", "samples", "samples/s", "step time", "memory per GPU", "moved in a step", ""};
+  return {"strategy",       "samples",         "samples/s",     "step time",
+          "memory per GPU", "moved in a step", "cost, million", ""};
 }
 
 // Of the rank that moves most.
@@ -71,12 +73,19 @@ std::string found_in(const Rehearsal& rehearsal) {
   return codes.empty() ? "no findings" : fmt::format("{}", fmt::join(codes, ", "));
 }
 
+std::string cost_of_a_million(const Rehearsal& rehearsal) {
+  const std::optional<Cost> cost = cost_of(rehearsal);
+  return cost && cost->per_million_samples ? money_text(*cost->per_million_samples, cost->currency)
+                                           : "-";
+}
+
 Columns columns_of(const UnderStrategy& row, bool verified) {
   const Rehearsal& rehearsal = *row.rehearsal;
   const std::string without = with_reason(rehearsal);
   const RankResults* rank = fullest_rank(rehearsal);
   if (!without.empty() || rank == nullptr) {
-    return {row.name, "-", "-", "-", "-", "-", without.empty() ? "nothing is trained" : without};
+    return {row.name, "-", "-", "-",
+            "-",      "-", "-", without.empty() ? "nothing is trained" : without};
   }
   const Prediction& prediction = rehearsal.results.prediction;
   const std::optional<int64_t>& samples = rehearsal.results.effective_batch_size;
@@ -86,6 +95,7 @@ Columns columns_of(const UnderStrategy& row, bool verified) {
           prediction.step_time ? time_text(prediction.step_time->count()) : "-",
           bytes_text(rank->memory.peak.count()),
           bytes_text(moved_in_a_step(rehearsal).count()),
+          cost_of_a_million(rehearsal),
           verified ? found_in(rehearsal) : ""};
 }
 
@@ -111,17 +121,22 @@ std::string render_strategies(const std::vector<UnderStrategy>& rows, bool verif
   const size_t step = width(&Columns::step_time);
   const size_t memory = width(&Columns::memory);
   const size_t moved = width(&Columns::transferred);
+  const size_t cost = width(&Columns::cost);
+  const bool has_cost = std::any_of(lines.begin() + 1, lines.end(),
+                                    [](const Columns& line) { return line.cost != "-"; });
   std::string text = style.strong("The same training under each strategy") + "\n";
   for (const Columns& line : lines) {
-    const std::string left =
+    std::string left =
         fmt::format("  {:<{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}  {:>{}}", line.name, name,
                     line.samples, samples, line.throughput, throughput, line.step_time, step,
                     line.memory, memory, line.transferred, moved);
+    left += has_cost ? fmt::format("  {:>{}}", line.cost, cost) : "";
     text += line.verdict.empty() ? left + "\n" : left + "  " + line.verdict + "\n";
   }
   text += "  samples: of a step\n";
   text +=
       "  moved in a step: sent and received by the rank that moves most, as its calls count it\n";
+  text += has_cost ? "  cost, million: of a million samples at this throughput\n" : "";
   return text;
 }
 

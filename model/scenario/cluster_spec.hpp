@@ -42,6 +42,17 @@ struct DriveSpec {
   SourcePlace place{};
 };
 
+/// What an hour of a cluster costs by.
+enum class PriceUnit : uint8_t { node_hour, gpu_hour };
+
+/// What the machine costs, in place of the list price of a preset.
+struct PriceSpec {
+  Given<double> amount;
+  Given<std::string> currency;  ///< by its three letters: "USD"
+  Given<PriceUnit> per;
+  SourcePlace place{};
+};
+
 /// The cost model of collectives.
 enum class CollectiveModel : uint8_t { nccl, gloo, ring, tree };
 
@@ -60,8 +71,9 @@ struct ClusterSpec {
   Given<Bytes> memory;         ///< of each node
   Given<BytesPerSecond> disk;  ///< of each node
   std::optional<DriveSpec> nvme;
-  Given<double> mtbf;      ///< mean time between failures of a node, in seconds: years do not fit
-                           ///< in a Time
+  Given<double> mtbf;  ///< mean time between failures of a node, in seconds: years do not fit
+                       ///< in a Time
+  std::optional<PriceSpec> price;
   Given<Time> start_time;  ///< of a process, until its trainer begins: imports, model, data
   Given<int64_t> ranks;    ///< a bare program of that many ranks
   Given<CollectiveModel> collectives;

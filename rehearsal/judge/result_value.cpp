@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rehearsal/findings/staleness.hpp"
+#include "rehearsal/measure/cost.hpp"
 
 namespace lockstep::cli {
 
@@ -174,6 +175,18 @@ Found goodput_value(const Results& results) {
                                  : Found(NoValue{"nothing took time"});
 }
 
+Found cost_value(const std::string& name, const Rehearsal& rehearsal) {
+  const std::optional<Cost> cost = cost_of(rehearsal);
+  if (!cost) {
+    return NoValue{why_no_cost(rehearsal)};
+  }
+  if (name == "cost.currency") {
+    return Value(cost->currency);
+  }
+  return name == "cost.total" ? Found(Value(cost->total))
+                              : some(cost->per_million_samples, "no samples are trained");
+}
+
 Found configuration_value(const std::string& name, const Rehearsal& rehearsal) {
   const Results& results = rehearsal.results;
   if (name == "world_size") {
@@ -226,7 +239,7 @@ bool is_quantity(const ResultName& name) {
          name.name == "throughput" || name.name == "tokens_per_s" || name.name == "mfu" ||
          name.name == "gpu_utilization" || name.name == "bubble" ||
          name.name.starts_with("breakdown.") || name.name.starts_with("memory.") ||
-         name.name.starts_with("transfers");
+         name.name.starts_with("transfers") || name.name.starts_with("cost.");
 }
 
 Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank) {
@@ -269,6 +282,9 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   }
   if (text.starts_with("transfers")) {
     return transfer_value(name, own);
+  }
+  if (text.starts_with("cost.")) {
+    return cost_value(text, rehearsal);
   }
   if (is_quantity(name) || text == "steps") {
     return prediction_value(text, results.prediction);

@@ -9,6 +9,7 @@
 
 #include "cli/render/sweep/sweep_view.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/measure/cost.hpp"
 #include "rehearsal/text/number_text.hpp"
 
 namespace lockstep::cli {
@@ -27,10 +28,12 @@ struct TableRow {
 };
 
 const std::vector<std::string>& figure_titles() {
-  static const std::vector<std::string> titles = {"step time",      "samples/s",   "exposed comm",
-                                                  "memory per GPU", "host memory", "total time"};
+  static const std::vector<std::string> titles = {"step time",      "samples/s",    "exposed comm",
+                                                  "memory per GPU", "host memory",  "total time",
+                                                  "cost",           "cost, million"};
   return titles;
 }
+constexpr size_t figures_without_cost = 6;
 
 std::string quantity_cell(const SweepRow& row, std::string_view name) {
   const Value value = value_in(row, name);
@@ -40,6 +43,14 @@ std::string quantity_cell(const SweepRow& row, std::string_view name) {
   const AnyQuantity quantity = value.quantity();
   return quantity.kind == QuantityKind::time ? time_text(quantity.count)
                                              : bytes_text(quantity.count);
+}
+
+std::string money_cell(const SweepRow& row, std::string_view name) {
+  const Value amount = value_in(row, name);
+  const Value currency = value_in(row, "cost.currency");
+  return amount.is_number() && currency.is(Value::Kind::text)
+             ? money_text(amount.number(), currency.text())
+             : "-";
 }
 
 std::vector<std::string> figure_cells(const SweepRow& row) {
@@ -52,7 +63,9 @@ std::vector<std::string> figure_cells(const SweepRow& row) {
           share.is_number() ? percent_text(share.number()) : "-",
           quantity_cell(row, "memory.peak"),
           holds_on_host ? quantity_cell(row, "memory.host") : "-",
-          quantity_cell(row, "total_time")};
+          quantity_cell(row, "total_time"),
+          money_cell(row, "cost.total"),
+          money_cell(row, "cost.per_million_samples")};
 }
 
 std::string phrase_of(const std::string& verdict) {
@@ -150,10 +163,26 @@ std::string counts_of(const ShownSweep& sweep, const std::map<std::string, int64
   return text + (parts.empty() ? "" : ": " + parts) + "\n";
 }
 
+// Where no price is known there is nothing to show.
+std::vector<std::string> shown_figures(std::vector<TableRow>& rows) {
+  std::vector<std::string> shown = figure_titles();
+  const bool has_cost = std::ranges::any_of(rows, [](const TableRow& row) {
+    return !row.figures.empty() && row.figures[figures_without_cost] != "-";
+  });
+  if (!has_cost) {
+    shown.resize(figures_without_cost);
+    for (TableRow& row : rows) {
+      row.figures.resize(std::min(row.figures.size(), figures_without_cost));
+    }
+  }
+  return shown;
+}
+
 std::string render(std::vector<TableRow>& rows, const std::vector<std::string>& titles,
                    const Style& style) {
+  const std::vector<std::string> figures = shown_figures(rows);
   const std::vector<size_t> begin_widths = widths_of(titles, rows, &TableRow::begin);
-  const std::vector<size_t> widths = widths_of(figure_titles(), rows, &TableRow::figures);
+  const std::vector<size_t> widths = widths_of(figures, rows, &TableRow::figures);
   size_t figures_width = 0;
   for (const size_t width : widths) {
     figures_width += width + 2;
@@ -169,7 +198,7 @@ std::string render(std::vector<TableRow>& rows, const std::vector<std::string>& 
   codes_width = std::min<size_t>(codes_width, 24);
   const size_t total = figures_width + (codes_width > 0 ? codes_width + 2 : 0);
   std::string text = aligned(titles, begin_widths, false) +
-                     fmt::format("{:<{}}", aligned(figure_titles(), widths, true), total) +
+                     fmt::format("{:<{}}", aligned(figures, widths, true), total) +
                      "  run it again\n";
   text = style.strong(text.substr(0, text.size() - 1)) + "\n";
   for (const TableRow& row : rows) {

@@ -24,15 +24,16 @@ ResultType type_of_result(std::string_view name) {
   if (name.starts_with("memory.") || name == "transfers.bytes" || name == "checkpoint.bytes") {
     return ResultType::bytes;
   }
-  if (name == "strategy" || name == "checkpoint.best") {
+  if (name == "strategy" || name == "checkpoint.best" || name == "cost.currency") {
     return ResultType::text;
   }
   if (name == "device_list") {
     return ResultType::list;
   }
   constexpr std::string_view numbers[] = {
-      "throughput",    "tokens_per_s", "mfu",           "gpu_utilization", "bubble",
-      "learning_rate", "metric",       "single_device", "staleness.mean",  "goodput"};
+      "throughput",     "tokens_per_s",  "mfu",        "gpu_utilization",
+      "bubble",         "learning_rate", "metric",     "single_device",
+      "staleness.mean", "goodput",       "cost.total", "cost.per_million_samples"};
   const bool number = std::find(std::begin(numbers), std::end(numbers), name) != std::end(numbers);
   return number ? ResultType::number : ResultType::whole;
 }
@@ -86,6 +87,9 @@ const std::vector<std::string_view>& result_names() {
       "checkpoint.bytes",
       "staleness.mean",
       "staleness.max",
+      "cost.total",
+      "cost.per_million_samples",
+      "cost.currency",
   };
   return names;
 }

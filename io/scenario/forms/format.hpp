@@ -85,6 +85,7 @@ struct WordForm {
   }
 
 LOCKSTEP_WORDS(Fabric, "infiniband", "roce", "efa", "tcpx", "tcpxo", "tcp");
+LOCKSTEP_WORDS(PriceUnit, "node_hour", "gpu_hour");
 LOCKSTEP_WORDS(CollectiveModel, "nccl", "gloo", "ring", "tree");
 LOCKSTEP_WORDS(ProcessGroupBackend, "nccl", "gloo", "mpi");
 LOCKSTEP_WORDS(ActivationCheckpointing, "none", "selective", "full");

@@ -62,6 +62,7 @@ const std::vector<TableRows>& all_tables() {
         {"cluster.gpu", rows_of(gpu_table())},
         {"cluster.network", rows_of(network_table())},
         {"cluster.nvme", rows_of(nvme_table())},
+        {"cluster.price", rows_of(price_table())},
         {"process_group", rows_of(process_group_table())},
         {"model", rows_of(model_table())},
         {"layer", rows_of(layer_extra_table())},

@@ -70,6 +70,40 @@ struct LongTimeForm : FormWithoutWords {
   }
 };
 
+/// Three capital letters, as ISO 4217 writes currencies.
+struct CurrencyForm : FormWithoutWords {
+  static constexpr std::string_view type = TextForm::type;
+  static std::optional<std::string> read(Reader& reader, const Node& node, const KeyRow& row) {
+    const bool is_code =
+        node.kind == Node::Kind::scalar && node.text.size() == 3 &&
+        std::ranges::all_of(node.text, [](char letter) { return letter >= 'A' && letter <= 'Z'; });
+    if (!is_code) {
+      reader.fail(node.mark,
+                  fmt::format("`{}` takes the three capital letters of a currency", row.key),
+                  "write USD or EUR");
+      return std::nullopt;
+    }
+    return node.text;
+  }
+};
+
+/// A price without an amount says nothing.
+struct PriceForm : FormWithoutWords {
+  static constexpr std::string_view type = "map";
+  static std::optional<PriceSpec> read(Reader& reader, const Node& node, const KeyRow& row) {
+    std::optional<PriceSpec> price = TableForm<PriceSpec, price_table>::read(reader, node, row);
+    const bool names_amount =
+        node.kind == Node::Kind::map &&
+        std::ranges::any_of(node.entries, [](const Entry& entry) { return entry.key == "amount"; });
+    if (price && !names_amount) {
+      reader.fail(node.mark, "`price` needs an `amount`",
+                  "write {amount: 2.5, currency: USD, per: gpu_hour}");
+      return std::nullopt;
+    }
+    return price;
+  }
+};
+
 /// The name of a preset, or a map that may name one.
 struct GpuForm : FormWithoutWords {
   static constexpr std::string_view type = "preset name, or map";
@@ -126,6 +160,17 @@ Table<DriveSpec> nvme_table() {
           }};
 }
 
+Table<PriceSpec> price_table() {
+  return {"cluster.price",
+          {
+              field<&PriceSpec::amount>({"amount", "", "of an hour", 0, 1e9}),
+              field<&PriceSpec::currency, CurrencyForm>(
+                  {"currency", "USD", "three letters: USD, EUR, .."}),
+              field<&PriceSpec::per>(
+                  {"per", "node_hour", "what is paid for: whole nodes, or the GPUs that train"}),
+          }};
+}
+
 Table<ClusterSpec> cluster_table() {
   return {
       "cluster",
@@ -154,6 +199,9 @@ Table<ClusterSpec> cluster_table() {
               {"nvme", "preset's", "local storage, to which DeepSpeed offloads"}, "cluster.nvme")),
           field<&ClusterSpec::mtbf, LongTimeForm>(
               {"mtbf", "none fails", "mean time between failures of a node"}),
+          field<&ClusterSpec::price, PriceForm>(in_table(
+              {"price", "preset's list price", "of an hour; without one nothing is said of cost"},
+              "cluster.price")),
           field<&ClusterSpec::start_time>(
               {"start_time", "0", "of a process: imports, model and data, until its trainer runs"}),
           field<&ClusterSpec::ranks>(

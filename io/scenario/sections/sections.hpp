@@ -21,6 +21,7 @@ Table<ClusterSpec> cluster_table();
 Table<GpuSpec> gpu_table();
 Table<NetworkSpec> network_table();
 Table<DriveSpec> nvme_table();
+Table<PriceSpec> price_table();
 Table<ProcessGroupSpec> process_group_table();
 Table<ModelSpec> model_table();
 Table<LoaderSpec> loader_table();
