@@ -43,12 +43,15 @@ then less than what its layers use.
 cost.total is total_time times the price of all nodes (or GPUs) that train; cost.per_million_samples
 is the same at the steady throughput, and compares settings whose runs are of different length.
 cost.currency is the currency of both. Nothing is extrapolated: a run of 20 steps costs what 20
-steps cost. The time before the first and after the last operation, storage and traffic are not in it.
+steps cost. The time before the first and after the last operation, storage and traffic are not in
+it.
 Example: cost.total < 5000
 )page"},
     {"gpu_utilization", "part of a step in which the device executes something, 0 .. 1",
      R"page(
-The utilization that nvidia-smi shows: it counts kernels of computation and of communication.
+The utilization that nvidia-smi shows, of one step: it counts kernels of computation and of
+communication. The time that an NCCL kernel only waits for other ranks, which nvidia-smi counts as
+well, is left out here; run -v and run --logs show both.
 )page"},
     {"bubble", "idle part of a pipeline",
      R"page(

@@ -6,6 +6,7 @@
 #include "cli/render/elastic_lines.hpp"
 #include "cli/render/json_logged.hpp"
 #include "cli/render/json_prediction.hpp"
+#include "cli/render/over_time/utilization.hpp"
 #include "cli/render/render.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/node_memory.hpp"
@@ -319,6 +320,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   }
   if (request.command == "run") {
     json["advice"] = advice_json(results.advice);
+    json["utilization"] = utilization_json(rehearsal);
   }
   json["elastic"] = elastic_json(rehearsal);
   json["calls"] = calls_json(rehearsal);

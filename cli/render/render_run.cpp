@@ -5,6 +5,7 @@
 #include "cli/render/answer_lines.hpp"
 #include "cli/render/call_list.hpp"
 #include "cli/render/elastic_lines.hpp"
+#include "cli/render/over_time/utilization.hpp"
 #include "cli/render/render.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/findings/missing_values.hpp"
@@ -363,7 +364,7 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += where_time_goes(rehearsal.results.prediction, offloads(rehearsal), style);
     out += where_memory_goes(rehearsal);
     out += transfers(rehearsal);
-    out += verbose ? render_calls(rehearsal) : "";
+    out += verbose ? render_utilization(rehearsal) + render_calls(rehearsal) : "";
     out += what_would_help(rehearsal.results.advice);
   } else if (!why_not.empty() && !rehearsal.results.partial) {
     out += fmt::format("\n  no prediction: {}\n", why_not) +

@@ -6,57 +6,17 @@
 #include <optional>
 #include <span>
 
-#include "model/strategy/local_model/replica_sites.hpp"
+#include "rehearsal/measure/activity.hpp"
 #include "rehearsal/measure/measure.hpp"
 
 namespace lockstep::cli {
 
 namespace {
 
-/// `loading`: the rank's own thread makes a batch. `prepared`: somebody else does meanwhile, or it
-/// is on its way to the device. `waiting`: a call that has not begun, for want of peers or data.
-enum Activity : size_t {
-  compute,
-  optimizer,
-  optimizer_on_host,
-  communication,
-  loading,
-  host,
-  drive,
-  offload,
-  prepared,
-  waiting,
-  activity_count
-};
-
-std::optional<Activity> activity_of(const Row& row) {
-  if (row.row != RowKind::op || row.kind == OpKind::event) {
-    return std::nullopt;
-  }
-  if (moves_between_gpus(row)) {
-    return communication;
-  }
-  if (row.stream.device() == drive_device) {
-    return drive;
-  }
-  const bool brings_batch =
-      row.stream.queue() == queue::data || row.site == site_id(replica_sites::bring_batch);
-  if (row.kind == OpKind::copy || brings_batch) {
-    return brings_batch ? prepared : offload;
-  }
-  if (row.kind == OpKind::host) {
-    return row.site == data_loading_site ? loading : host;
-  }
-  if (row.stream.device() == host_device) {
-    return is_optimizer(row) ? optimizer_on_host : host;
-  }
-  return is_optimizer(row) ? optimizer : compute;
-}
-
 struct Edge {
   Time at{};
   int change = 0;
-  Activity activity = compute;
+  Activity::Kind activity = Activity::compute;
 };
 
 /// Periods that repeat a row: it is one of theirs, or repeated within them.
@@ -73,7 +33,7 @@ class Edges {
   Edges(Time begin, Time end) : begin_(begin), end_(end) {}
 
   /// Also whenever it was repeated; `repeated` are those that repeat the row, in their order.
-  void add(Activity activity, Time start, Time finish, std::span<const Repeated> repeated) {
+  void add(Activity::Kind activity, Time start, Time finish, std::span<const Repeated> repeated) {
     add_once(activity, start, finish);
     for (size_t at = 0; at < repeated.size(); ++at) {
       add_again(activity, start, finish, repeated, at);
@@ -87,8 +47,8 @@ class Edges {
   }
 
  private:
-  void add_again(Activity activity, Time start, Time finish, std::span<const Repeated> repeated,
-                 size_t at) {
+  void add_again(Activity::Kind activity, Time start, Time finish,
+                 std::span<const Repeated> repeated, size_t at) {
     const Repeated& again = repeated[at];
     // What is repeated within may come later by so much.
     Time longest{};
@@ -108,7 +68,7 @@ class Edges {
     }
   }
 
-  void add_once(Activity activity, Time start, Time finish) {
+  void add_once(Activity::Kind activity, Time start, Time finish) {
     const Time from = std::max(start, begin_);
     const Time until = std::min(finish, end_);
     if (from < until) {
@@ -181,7 +141,7 @@ std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Tim
     int64_t index = 0;
     RepetitionsOfRows repetitions(journal, rank);
     lane.for_each([&](const Row& row) {
-      const std::optional<Activity> activity = activity_of(row);
+      const std::optional<Activity::Kind> activity = activity_of(row);
       const int64_t at = index++;
       if (!activity) {
         return;
@@ -193,15 +153,16 @@ std::vector<Edge> edges_of(const Journal& journal, int32_t rank, Time begin, Tim
       const std::span<const Repeated> repeated =
           number == 0 ? repetitions.of(at) : std::span<const Repeated>();
       edges.add(*activity, done.start, done.finish, repeated);
-      if (*activity == communication) {
-        edges.add(waiting, done.issue, done.start, repeated);
+      if (*activity == Activity::communication) {
+        edges.add(Activity::waiting, done.issue, done.start, repeated);
       }
     });
   }
   return edges.in_order();
 }
 
-void count_span(Breakdown& parts, const std::array<int, activity_count>& active, Time span) {
+void count_span(Breakdown& parts, const std::array<int, Activity::count>& active, Time span) {
+  using enum Activity::Kind;
   if (active[compute] > 0) {
     parts.compute += span;
   } else if (active[optimizer] > 0) {
@@ -234,7 +195,7 @@ void count_span(Breakdown& parts, const std::array<int, activity_count>& active,
 
 Breakdown breakdown_of(const Journal& journal, int32_t rank, Time begin, Time end) {
   Breakdown parts;
-  std::array<int, activity_count> active{};
+  std::array<int, Activity::count> active{};
   Time now = begin;
   for (const Edge& edge : edges_of(journal, rank, begin, end)) {
     count_span(parts, active, edge.at - now);

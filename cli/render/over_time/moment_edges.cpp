@@ -1,0 +1,144 @@
+#include "cli/render/over_time/moment_edges.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "cli/render/timeline/phases.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+/// Rows before a stretch that is left out, among which those are that it began with under way.
+constexpr int64_t rows_under_way = 5'000;
+
+bool is_of_checkpoint(const Journal& journal, const Row& row) {
+  const Site* site = journal.sites.find(row.site);
+  return site != nullptr && site->description.find("heckpoint") != std::string::npos;
+}
+
+class EdgeCollector {
+ public:
+  EdgeCollector(const Journal& journal, int32_t as, const std::vector<LeftOutStretch>& stretches)
+      : journal_(journal), as_(as), stretches_(stretches) {}
+
+  void add_lane(const LaneJournal& lane, bool is_first) {
+    int64_t index = 0;
+    lane.for_each([&](const Row& row) {
+      if (const std::optional<Activity::Kind> kind = activity_of(row)) {
+        const Completion done = lane.completion(row.sequence);
+        if (done.outcome == Outcome::ok) {
+          add(row, *kind, done, is_first ? index : -1);
+        }
+      }
+      ++index;
+    });
+  }
+
+  std::vector<MomentEdge> edges;
+
+ private:
+  void add(const Row& row, Activity::Kind kind, const Completion& done, int64_t index) {
+    const int what = kind == Activity::host && is_of_checkpoint(journal_, row)
+                         ? MomentEdge::checkpoint
+                         : static_cast<int>(kind);
+    add_span(done.start, done.finish, what);
+    if (kind == Activity::communication) {
+      add_span(done.issue, done.start, Activity::waiting);
+    }
+    while (next_ < stretches_.size() && stretches_[next_].end_row <= index) {
+      ++next_;
+    }
+    for (size_t at = next_; index >= 0 && at < stretches_.size(); ++at) {
+      const LeftOutStretch& stretch = stretches_[at];
+      if (stretch.end_row - rows_under_way > index) {
+        break;
+      }
+      if (index >= stretch.first_row && done.finish > stretch.begin) {
+        const Time by = stretch.period * stretch.periods;
+        add_span(done.start + by, done.finish + by, what);
+      }
+    }
+  }
+
+  void add_span(Time start, Time finish, int what) {
+    if (start < finish) {
+      edges.push_back({start, 1, as_, what});
+      edges.push_back({finish, -1, as_, what});
+    }
+  }
+
+  const Journal& journal_;
+  int32_t as_;
+  const std::vector<LeftOutStretch>& stretches_;
+  size_t next_ = 0;  ///< the first stretch that ends behind the row
+};
+
+Phases phases_of(const Journal& journal, int32_t rank,
+                 const std::vector<LeftOutStretch>& stretches) {
+  Phases phases(compute_stream.value, true);
+  const LaneJournal& lane = journal.lane(rank, 0);
+  auto next = stretches.begin();
+  int64_t index = 0;
+  lane.for_each([&](const Row& row) {
+    for (; next != stretches.end() && next->end_row == index; ++next) {
+      phases.leave_out(0);
+    }
+    if (row.row == RowKind::op && row.kind != OpKind::event && row.stream == compute_stream) {
+      const Completion done = lane.completion(row.sequence);
+      if (done.outcome == Outcome::ok) {
+        phases.add(row, done.start, std::max(done.start, done.finish));
+      }
+    }
+    ++index;
+  });
+  phases.end(false);
+  return phases;
+}
+
+}  // namespace
+
+std::vector<MomentEdge> edges_of_rank(const Journal& journal, int32_t rank, int32_t as,
+                                      const std::vector<LeftOutStretch>& stretches) {
+  EdgeCollector collector(journal, as, stretches);
+  for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+    collector.add_lane(journal.lane(rank, lane), lane == 0);
+  }
+  return std::move(collector.edges);
+}
+
+std::vector<std::pair<Time, Time>> evaluations_of(const Journal& journal, int32_t rank,
+                                                  const std::vector<LeftOutStretch>& stretches) {
+  const Phases phases = phases_of(journal, rank, stretches);
+  std::vector<std::pair<Time, Time>> steps;
+  std::vector<std::pair<Time, Time>> forwards;
+  for (const Span& span : phases.spans()) {
+    if (span.kind == Span::Kind::step) {
+      steps.emplace_back(span.start, span.finish);
+    } else if (span.kind == Span::Kind::forward) {
+      forwards.emplace_back(span.start, span.finish);
+    }
+  }
+  std::ranges::sort(steps);
+  std::ranges::sort(forwards);
+  std::vector<std::pair<Time, Time>> found;
+  auto step = steps.begin();  // the first that ends behind the forward
+  bool is_of_pass = false;
+  for (const auto& [start, finish] : forwards) {
+    for (; step != steps.end() && step->second <= start; ++step) {
+      is_of_pass = false;
+    }
+    if (step != steps.end() && step->first <= start) {
+      continue;  // it is trained
+    }
+    if (!is_of_pass) {
+      found.emplace_back(step == steps.begin() ? start : std::prev(step)->second, finish);
+    }
+    is_of_pass = true;
+    found.back().second = std::max(found.back().second, finish);
+  }
+  return found;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,99 @@
+#include "cli/render/over_time/step_times.hpp"
+
+#include <algorithm>
+
+#include "rehearsal/measure/step_samples.hpp"
+
+namespace lockstep::cli {
+
+StepTimes::StepTimes(const OneRun& run, const std::vector<LeftOutStretch>& stretches,
+                     const std::vector<std::pair<Time, Time>>& evaluations)
+    : marks_(steps_of(*run.result.journal, 0)),
+      samples_(samples_of_steps(*run.preparation.log, marks_.size())),
+      stretches_(stretches) {
+  auto evaluation = evaluations.begin();
+  for (const StepMark& mark : marks_) {
+    while (evaluation != evaluations.end() && evaluation->first < mark.finish) {
+      ++evaluation;
+    }
+    const bool follows = evaluation != evaluations.end() && evaluation->first == mark.finish;
+    evaluation_ends_.push_back(follows ? std::optional(evaluation->second) : std::nullopt);
+  }
+  const auto simulated_before = [&](int64_t row) {
+    return static_cast<size_t>(
+        std::ranges::partition_point(marks_,
+                                     [row](const StepMark& mark) { return mark.rows.end <= row; }) -
+        marks_.begin());
+  };
+  std::vector<int64_t> left_out;  // steps, by stretch
+  size_t done = 0;
+  for (const LeftOutStretch& stretch : stretches_) {
+    const size_t here = simulated_before(stretch.end_row);
+    add_simulated(done, here);
+    done = std::max(done, here);
+    auto of_period = static_cast<int64_t>(here - simulated_before(stretch.first_row));
+    for (auto inner = static_cast<size_t>(stretch.first_inner); inner < left_out.size(); ++inner) {
+      of_period += left_out[inner];
+    }
+    left_out.push_back(of_period * stretch.periods);
+    if (of_period > 0) {
+      segments_.push_back({steps_, left_out.back(), 0, &stretch, of_period});
+      steps_ += left_out.back();
+    }
+  }
+  add_simulated(done, marks_.size());
+}
+
+void StepTimes::add_simulated(size_t from, size_t until) {
+  if (from < until) {
+    const auto count = static_cast<int64_t>(until - from);
+    segments_.push_back({steps_, count, from});
+    steps_ += count;
+  }
+}
+
+StepTimes::Source StepTimes::source_of(int64_t step) const {
+  Time later{};
+  for (;;) {
+    const Segment& segment =
+        *std::prev(std::ranges::upper_bound(segments_, step, {}, &Segment::first));
+    const int64_t into = step - segment.first;
+    if (segment.stretch == nullptr) {
+      return {segment.simulated + static_cast<size_t>(into), later};
+    }
+    later += segment.stretch->period * (into / segment.of_period + 1);
+    step = segment.first - segment.of_period + into % segment.of_period;
+  }
+}
+
+Time StepTimes::finish(int64_t step) const {
+  const Source source = source_of(step);
+  return marks_[source.place].finish + source.later;
+}
+
+std::optional<int64_t> StepTimes::samples(int64_t step) const {
+  const Source source = source_of(step);
+  return source.place < samples_.size() ? std::optional(samples_[source.place]) : std::nullopt;
+}
+
+std::optional<Time> StepTimes::evaluation_end(int64_t step) const {
+  const Source source = source_of(step);
+  const std::optional<Time>& end = evaluation_ends_[source.place];
+  return end ? std::optional(*end + source.later) : std::nullopt;
+}
+
+int64_t StepTimes::ended_at(Time moment) const {
+  int64_t ended = 0;
+  for (int64_t more = steps_; more > 0;) {  // by bisection: times ascend
+    const int64_t half = more / 2;
+    if (finish(ended + half) <= moment) {
+      ended += half + 1;
+      more -= half + 1;
+    } else {
+      more = half;
+    }
+  }
+  return ended;
+}
+
+}  // namespace lockstep::cli

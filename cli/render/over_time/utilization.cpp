@@ -1,0 +1,139 @@
+#include "cli/render/over_time/utilization.hpp"
+
+#include <algorithm>
+
+namespace lockstep::cli {
+
+namespace {
+
+/// Ranks that are looked at for who waits for whom.
+constexpr size_t ranks_max = 8;
+/// Beyond so many rows of their journals nothing is shown over time: it would take longer than the
+/// prediction.
+constexpr int64_t rows_max = 4'000'000;
+/// Less than this part of a steady step is a dip.
+constexpr double dip_below = 0.9;
+
+bool is_shown(const Rehearsal& rehearsal) {
+  return is_of_one_run(rehearsal) && !rehearsal.scenario->is_bare_program() &&
+         !rehearsal.run.preparation.placement.cpu && rehearsal.run.result.total_time > Time{};
+}
+
+std::vector<int32_t> ranks_beside(const Journal& journal, int32_t rank) {
+  std::vector<int32_t> others = journal.own_ranks();
+  std::erase(others, journal.own_rank(rank));
+  others.resize(std::min(others.size(), ranks_max - 1));
+  return others;
+}
+
+int64_t rows_of(const Journal& journal, int32_t rank) {
+  int64_t rows = 0;
+  for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
+    rows += journal.lane(rank, lane).size();
+  }
+  return rows;
+}
+
+double share(Time part, Time whole) { return whole > Time{} ? seconds(part) / seconds(whole) : 0; }
+
+UtilizationSample sample_of(const MomentTimes& times, Time until, Time length, bool nccl) {
+  UtilizationSample sample;
+  sample.until = until;
+  for (size_t kind = 0; kind < moment_count; ++kind) {
+    sample.share[kind] = share(times.of[kind], length);
+  }
+  sample.evaluating = share(times.evaluating, length);
+  sample.working = sample.share[static_cast<size_t>(Moment::working)];
+  sample.kernel_ran =
+      sample.working + (nccl ? sample.share[static_cast<size_t>(Moment::other_ranks)] : 0);
+  return sample;
+}
+
+Moment cause_of(const UtilizationSample& sample) {
+  return static_cast<Moment>(std::max_element(sample.share.begin() + 1, sample.share.end()) -
+                             sample.share.begin());
+}
+
+void add_dips(Utilization& utilization) {
+  Time begin{};
+  for (const UtilizationSample& sample : utilization.samples) {
+    if (sample.working < dip_below * utilization.usual) {
+      const bool evaluates = sample.evaluating > 0.5 * (1 - sample.working);
+      UtilizationDip dip{begin, sample.until, sample.working, cause_of(sample), evaluates};
+      UtilizationDip* last = utilization.dips.empty() ? nullptr : &utilization.dips.back();
+      if (last != nullptr && last->end == begin && last->cause == dip.cause &&
+          last->evaluates == dip.evaluates) {
+        const double before = seconds(last->end - last->begin);
+        const double more = seconds(dip.end - dip.begin);
+        last->working = (last->working * before + dip.working * more) / (before + more);
+        last->end = dip.end;
+      } else {
+        utilization.dips.push_back(dip);
+      }
+    }
+    begin = sample.until;
+  }
+}
+
+}  // namespace
+
+bool is_of_one_run(const Rehearsal& rehearsal) {
+  const std::optional<ElasticResults>& elastic = rehearsal.results.elastic;
+  const bool starts_again = elastic && elastic->attempts.size() > 1;
+  return rehearsal.ran() && !is_real(rehearsal.world) && rehearsal.why_no_prediction().empty() &&
+         !starts_again && rehearsal.run.result.journal != nullptr &&
+         rehearsal.run.result.total_time == rehearsal.results.prediction.total_time;
+}
+
+std::string UtilizationDip::label() const {
+  const std::string cause_text(phrase_of(cause));
+  return evaluates ? "validation, " + cause_text : cause_text;
+}
+
+Time round_period(Time least) {
+  int64_t unit = 1;
+  for (;; unit *= 10) {
+    for (const int64_t digit : {1, 2, 5}) {
+      if (Time(unit) * digit >= least) {
+        return Time(unit) * digit;
+      }
+    }
+  }
+}
+
+std::optional<Utilization> utilization_of(const Rehearsal& rehearsal, int32_t rank,
+                                          int64_t samples_max) {
+  if (!is_shown(rehearsal)) {
+    return std::nullopt;
+  }
+  const RunResult& run = rehearsal.run.result;
+  const std::vector<int32_t> others = ranks_beside(*run.journal, rank);
+  int64_t rows = rows_of(*run.journal, rank);
+  for (const int32_t other : others) {
+    rows += rows_of(*run.journal, other);
+  }
+  if (rows > rows_max) {
+    return std::nullopt;
+  }
+  const Moments moments(run, rank, others);
+  const Prediction& prediction = rehearsal.results.prediction;
+  const Time total = run.total_time;
+  Utilization utilization;
+  utilization.rank = rank;
+  utilization.period =
+      round_period(std::max({Time(1), total / samples_max, prediction.step_time.value_or(Time{})}));
+  const bool nccl = !rehearsal.run.preparation.gloo;
+  for (Time begin{}; begin < total; begin += utilization.period) {
+    const Time end = std::min(total, begin + utilization.period);
+    utilization.samples.push_back(sample_of(moments.between(begin, end), end, end - begin, nccl));
+  }
+  const UtilizationSample whole = sample_of(moments.between({}, total), total, total, nccl);
+  utilization.kernel_ran = whole.kernel_ran;
+  utilization.working = whole.working;
+  const Breakdown& step = prediction.breakdown;
+  utilization.usual = prediction.step_time ? share(step.busy, step.whole()) : whole.working;
+  add_dips(utilization);
+  return utilization;
+}
+
+}  // namespace lockstep::cli
