@@ -154,8 +154,13 @@ class Parser {
 
   void run() {
     CLI::App* made = scenario_command("run", false);
-    made->add_option("--timeline", request_.timeline);
-    made->add_option("--strategies", request_.strategies)->excludes("--timeline");
+    CLI::Option* strategies = made->add_option("--strategies", request_.strategies);
+    for (const auto& [name, text] : {std::pair("--timeline", &request_.timeline),
+                                     {"--logs", &request_.files.logs},
+                                     {"--report", &request_.files.report},
+                                     {"--plot", &request_.files.plot}}) {
+      made->add_option(name, *text)->excludes(strategies);
+    }
   }
 
   void verify() {
@@ -330,13 +335,7 @@ std::variant<Request, Answer> parse_command_line(const std::vector<std::string>&
 Answer execute(const Request& request, const Style& style) {
   Style shown = request.output.empty() ? style : Style{};
   shown.progress = style.progress;
-  for (const std::string& path :
-       {request.output, request.timeline, request.junit, request.sweep.plot, request.sweep.rows,
-        request.accuracy.plot, request.accuracy.page}) {
-    if (!path.empty()) {
-      check_writable(path);
-    }
-  }
+  check_writable(request);
   check_outputs(request);
   Answer answer = answer_by_command(request, shown);
   const bool is_json = request.format != Format::text || request.command == "calibrate" ||

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "cli/render/logs/write_logs.hpp"
 #include "rehearsal/run/calibrated.hpp"
 #include "rehearsal/run/output.hpp"
 
@@ -20,12 +21,16 @@ struct Output {
 };
 
 std::vector<Output> outputs_of(const Request& request) {
-  std::vector<Output> outputs = {{"-o", request.output},
-                                 {"--timeline", request.timeline},
-                                 {"--junit", request.junit},
-                                 {"--plot", request.sweep.plot},
+  std::vector<Output> outputs = {{"-o", request.output},         {"--timeline", request.timeline},
+                                 {"--junit", request.junit},     {"--report", request.files.report},
+                                 {"--plot", request.files.plot}, {"--plot", request.sweep.plot},
                                  {"--out", request.sweep.rows}};
   std::erase_if(outputs, [](const Output& output) { return output.path.empty(); });
+  if (!request.files.logs.empty()) {
+    for (const std::string& file : log_files(request.files.logs)) {
+      outputs.push_back({"--logs", file});
+    }
+  }
   return outputs;
 }
 
@@ -52,6 +57,28 @@ void refuse_over(const Request& request, const std::string& input, const std::st
 }
 
 }  // namespace
+
+void check_writable(const Request& request) {
+  std::vector<std::string> paths = {request.accuracy.plot, request.accuracy.page};
+  for (const Output& output : outputs_of(request)) {
+    paths.push_back(output.path);
+  }
+  if (const std::string& folder = request.files.logs; !folder.empty()) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (!fs::is_directory(folder, error)) {
+      throw OutputError(fmt::format(
+          "cannot write into {} (--logs): it is no folder, and cannot be made\n   = name another "
+          "folder, or make it",
+          folder));
+    }
+  }
+  for (const std::string& path : paths) {
+    if (!path.empty()) {
+      check_writable(path);
+    }
+  }
+}
 
 void check_outputs(const Request& request) {
   const std::vector<Output> outputs = outputs_of(request);

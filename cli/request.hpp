@@ -55,6 +55,13 @@ struct AccuracyRequest {
       software;  ///< replaces the profile of every row; none: data sheets; empty: the row's own
 };
 
+/// Files that `run` alone writes; empty: none.
+struct RunFiles {
+  std::string logs;    ///< a folder: what loggers and monitors would have recorded
+  std::string report;  ///< an HTML page
+  std::string plot;    ///< an SVG file: a step, and memory over time
+};
+
 /// The user's request: one command with its options.
 struct Request {
   std::string command;
@@ -66,8 +73,9 @@ struct Request {
   int jobs = 0;         ///< 0: as many as there are cores
   bool strict = false;  ///< warnings count as errors
   bool verbose = false;
-  bool progress = false;   ///< shown also where standard error is no terminal
-  std::string timeline;    ///< empty: none
+  bool progress = false;  ///< shown also where standard error is no terminal
+  std::string timeline;   ///< empty: none
+  RunFiles files{};
   std::string strategies;  ///< of `run` and `verify`: to compare; empty: the scenario's own
   bool covering = false;   ///< `test`: leaves out cases whose calls others make
   std::string junit;       ///< `test`: a report beside the table; empty: none

@@ -3,16 +3,15 @@
 
 #include "cli/commands/case_request.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/commands/files_of_run.hpp"
 #include "cli/commands/strategy_cases.hpp"
 #include "cli/input_files.hpp"
 #include "cli/render/json.hpp"
 #include "cli/render/render.hpp"
 #include "cli/render/render_side_by_side.hpp"
-#include "cli/render/timeline/timeline.hpp"
 #include "model/core/ensure.hpp"
 #include "rehearsal/jobs.hpp"
 #include "rehearsal/run/draw_faults.hpp"
-#include "rehearsal/run/output.hpp"
 
 namespace lockstep::cli {
 
@@ -33,20 +32,6 @@ void add_case(Answer& answer, const Job& job, const Request& request, const Styl
     to += (to.empty() ? "" : "\n") + style.strong("== " + title_of(rehearsal) + " ==") + "\n";
   }
   to += rendered(rehearsal, request, style);
-}
-
-void write_timeline(const std::vector<Job>& jobs, const Request& request, Answer& answer) {
-  if (!request.timeline.empty() && jobs.front().result.ran()) {
-    try {
-      answer.diagnostics += write_timeline(jobs.front().result, request.timeline);
-    } catch (const OutputError& error) {  // what the run gave is still reported
-      answer.diagnostics += fmt::format("error: {}\n", error.what());
-      answer.code = ExitCode::output_failed;
-    } catch (const StoreError& error) {
-      answer.diagnostics += fmt::format("error: no timeline: {}\n", error.what());
-      answer.code = ExitCode::output_failed;
-    }
-  }
 }
 
 /// The faults drawn for each job; of a case with faults of its own, why there are none.
@@ -103,9 +88,9 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
   for (const Job& job : collected.jobs) {
     asked += job.asked ? 1 : 0;
   }
-  if (!request.timeline.empty() && asked > 1) {
+  if (const std::string option = option_of_one_case(request); !option.empty() && asked > 1) {
     return {"",
-            fmt::format("error: --timeline shows one case: write {}:{}\n", source.path,
+            fmt::format("error: {} shows one case: write {}:{}\n", option, source.path,
                         collected.jobs.front().scenario->name),
             ExitCode::usage};
   }
@@ -137,7 +122,7 @@ Answer rehearse_cases(const Request& request, const RehearseRequest& how, Judges
     const std::string table = render_side_by_side(results, style);
     answer.text += table.empty() ? "" : "\n" + table;
   }
-  write_timeline(collected.jobs, request, answer);
+  write_files_of_run(*results.front(), request, how.deadline.get(), answer);
   mark_interrupted(answer, *how.deadline);
   return answer;
 }

@@ -1,0 +1,200 @@
+#include "cli/render/logs/logged_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "rehearsal/findings/logged_metrics.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+// "loss_step/dataloader_idx_1" is a value of "loss/dataloader_idx_1".
+std::string without_fork(const std::string& key) {
+  const size_t end = std::min(key.size(), key.find("/dataloader_idx_"));
+  for (const std::string_view fork : {"_step", "_epoch"}) {
+    if (end > fork.size() && key.compare(end - fork.size(), fork.size(), fork) == 0) {
+      return key.substr(0, end - fork.size()) + key.substr(end);
+    }
+  }
+  return key;
+}
+
+bool steps_within_epochs(const Scenario& scenario) {
+  return std::ranges::any_of(scenario.schedulers, [](const Object& scheduler) {
+    const PlainValue* interval = scheduler.find("interval");
+    const auto* text = interval == nullptr ? nullptr : interval->get_if<std::string>();
+    return text != nullptr && *text == "step";
+  });
+}
+
+class RowMaker {
+ public:
+  RowMaker(const Rehearsal& rehearsal, const OneRun* valued, const StepTimes& times)
+      : rehearsal_(rehearsal),
+        run_(valued != nullptr ? *valued : rehearsal.run),
+        log_(run_.preparation.log->ranks.front()),
+        metrics_(valued != nullptr ? logged_metrics(*valued, nullptr) : rehearsal.logged),
+        times_(times),
+        scenario_(*rehearsal.run.preparation.scenario) {
+    const int64_t epochs = rehearsal.run.preparation.log->ranks.front().epochs;
+    steps_of_epoch_ = epochs == 0                   ? times.steps()
+                      : times.steps() % epochs == 0 ? times.steps() / epochs
+                                                    : 0;
+  }
+
+  LoggedRows make(int64_t rows_max) {
+    LoggedRows made;
+    const std::optional<TrainerSpec>& trainer = scenario_.trainer;
+    made.every_steps = trainer ? value_or(trainer->log_every_n_steps, int64_t{50}) : 0;
+    std::map<int64_t, std::vector<LoggedRow>> by_step;
+    if (made.every_steps > 0) {
+      const int64_t rows = times_.steps() / made.every_steps;
+      made.stride = std::max<int64_t>(1, (rows + rows_max - 1) / rows_max);
+      const int64_t each = made.every_steps * made.stride;
+      for (int64_t step = each - 1; step < times_.steps(); step += each) {
+        by_step[step].push_back(row_of_step(step, each));
+      }
+    }
+    for (const LoggerRow& row : log_.logger_rows) {
+      add_values(row, by_step[row.step]);
+    }
+    for (auto& [step, rows] : by_step) {
+      std::move(rows.begin(), rows.end(), std::back_inserter(made.rows));
+    }
+    made.empty = {empty_.begin(), empty_.end()};
+    return made;
+  }
+
+ private:
+  std::optional<int64_t> epoch_of(int64_t step) const {
+    return steps_of_epoch_ > 0 ? std::optional(step / steps_of_epoch_) : std::nullopt;
+  }
+
+  LoggedRow row_of_step(int64_t step, int64_t every) const {
+    LoggedRow row{step, epoch_of(step), times_.finish(step), {}};
+    add_learning_rates(row);
+    const Time begin = step < every ? Time{} : times_.finish(step - every);
+    int64_t samples = 0;
+    for (int64_t each = std::max<int64_t>(0, step - every + 1); each <= step; ++each) {
+      samples += times_.samples(each).value_or(0);
+    }
+    if (samples > 0 && *row.time > begin) {
+      row.values["samples_per_s"] = static_cast<double>(samples) / seconds(*row.time - begin);
+    }
+    return row;
+  }
+
+  // A scheduler that steps within epochs changes rates that nobody keeps.
+  void add_learning_rates(LoggedRow& row) const {
+    const std::vector<OptimizerPlan>& optimizers = run_.preparation.plan.optimizers;
+    const std::vector<std::vector<double>>& rates = log_.learning_rates;
+    for (size_t optimizer = 0; optimizer < optimizers.size(); ++optimizer) {
+      const std::string name = optimizer < scenario_.optimizers.size()
+                                   ? scenario_.optimizers[optimizer].name
+                                   : std::to_string(optimizer);
+      const bool is_again = std::ranges::count(scenario_.optimizers, name, &Object::name) > 1;
+      const std::string key =
+          is_again ? fmt::format("lr-{}-{}", name, optimizer) : "lr-" + name;  // as its monitor
+      const bool is_known = optimizer < rates.size() && row.epoch &&
+                            static_cast<size_t>(*row.epoch) < rates[optimizer].size() &&
+                            !steps_within_epochs(scenario_);
+      if (scenario_.schedulers.empty()) {
+        row.values[key] = optimizers[optimizer].lr;
+      } else if (is_known) {
+        row.values[key] = rates[optimizer][static_cast<size_t>(*row.epoch)];
+      }
+    }
+  }
+
+  bool is_computed(const std::string& key) {
+    const std::string base = without_fork(key);
+    const auto metric = std::ranges::find_if(
+        metrics_, [&](const GlobalMetric& one) { return one.key == key || one.key == base; });
+    return run_.preparation.options.numerics || (metric != metrics_.end() && !metric->is_stand_in);
+  }
+
+  // Whether some key of the row was logged like this, in a hook of this kind.
+  template <class Like>
+  bool has_key(const LoggerRow& row, Like like) const {
+    return std::ranges::any_of(row.values, [&](const auto& value) {
+      const std::string base = without_fork(value.first);
+      return std::ranges::any_of(log_.logged, [&](const LoggedKey& known) {
+        return (known.key == value.first || known.key == base) && like(known, value.first);
+      });
+    });
+  }
+
+  bool is_of_evaluation(const LoggerRow& row) const {
+    return has_key(row, [](const LoggedKey& known, const std::string&) {
+      return known.hook.find("validation") != std::string::npos;
+    });
+  }
+
+  bool is_of_batch(const LoggerRow& row) const {
+    return has_key(row, [](const LoggedKey& known, const std::string& key) {
+      const bool is_fork = key != known.key && key.find("_step") != std::string::npos;
+      return known.hook.find("validation") == std::string::npos && (known.of_last_batch || is_fork);
+    });
+  }
+
+  // A row of a batch of the training stands there already; what an epoch gives follows it.
+  void add_values(const LoggerRow& logged, std::vector<LoggedRow>& rows) {
+    LoggedRow row{logged.step, std::nullopt, std::nullopt, {}};
+    for (const auto& [key, value] : logged.values) {
+      if (key == "epoch") {
+        row.epoch = static_cast<int64_t>(value);
+      } else if (is_computed(key)) {
+        row.values[key] = value;
+      } else {
+        empty_.insert(key);
+      }
+    }
+    if (row.values.empty()) {
+      return;
+    }
+    const bool has_step = logged.step >= 0 && logged.step < times_.steps();
+    if (has_step && row.epoch && is_of_batch(logged)) {
+      if (rows.empty()) {
+        rows.push_back({logged.step, row.epoch, times_.finish(logged.step), {}});
+      }
+      rows.front().values.merge(row.values);
+      return;
+    }
+    if (row.epoch && times_.steps() > 0) {
+      row.time =
+          end_of(std::clamp<int64_t>(logged.step, 0, times_.steps() - 1), is_of_evaluation(logged));
+    }
+    rows.push_back(std::move(row));
+  }
+
+  Time end_of(int64_t step, bool evaluates) const {
+    for (const int64_t each : {step, step - 1}) {
+      if (const std::optional<Time> end =
+              evaluates && each >= 0 ? times_.evaluation_end(each) : std::nullopt) {
+        return *end;
+      }
+    }
+    return times_.evaluation_end(step).value_or(times_.finish(step));
+  }
+
+  const Rehearsal& rehearsal_;
+  const OneRun& run_;
+  const RankLog& log_;
+  std::vector<GlobalMetric> metrics_;
+  const StepTimes& times_;
+  const Scenario& scenario_;
+  int64_t steps_of_epoch_ = 0;
+  std::set<std::string> empty_;
+};
+
+}  // namespace
+
+LoggedRows logged_rows(const Rehearsal& rehearsal, const OneRun* valued, const StepTimes& times,
+                       int64_t rows_max) {
+  return RowMaker(rehearsal, valued, times).make(rows_max);
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/render/over_time/step_times.hpp"
+#include "rehearsal/rehearsal.hpp"
+
+namespace lockstep::cli {
+
+/// What rank 0's logger gets at once, and when.
+struct LoggedRow {
+  int64_t step = 0;
+  std::optional<int64_t> epoch;
+  std::optional<Time> time;  ///< nothing: of a batch of a validation, whose time is not known
+  /// Values that were computed, learning rates and throughput, by key.
+  std::map<std::string, double> values;
+};
+
+struct LoggedRows {
+  std::vector<LoggedRow> rows;
+  int64_t every_steps = 0;         ///< `log_every_n_steps`
+  int64_t stride = 1;              ///< one of so many of these rows is kept
+  std::vector<std::string> empty;  ///< keys whose values are not computed
+};
+
+/// `valued`: a run of the scenario that computes values where `rehearsal` has none; null: there is
+/// none.
+LoggedRows logged_rows(const Rehearsal& rehearsal, const OneRun* valued, const StepTimes& times,
+                       int64_t rows_max);
+
+}  // namespace lockstep::cli
