@@ -27,6 +27,11 @@ constexpr GuideClaim claims[] = {
      "", "all",
      "Multiply by accumulate_grad_batches. The loader's batch size is that of one process.",
      "scenarios/effective-batch-size.yaml:ddp_ten_nodes"},
+    {"batch-size-does-not-change", "The batch size does not change with the number of GPUs.",
+     right_only_if, "it is that of the loader of one process", "all",
+     "A step of ddp trains on it times the devices: batches of 7 on 8 GPUs are 56. Under dp it is "
+     "the step's.",
+     "scenarios/effective-batch-size.yaml:ddp"},
     {"dp-on-ten-nodes", "The effective batch of dp on ten nodes is the batch size times ten.",
      wrong, "", "up to Lightning 1.9",
      "dp is one process of one node; several nodes are refused, whatever a row of the table is "
@@ -35,6 +40,10 @@ constexpr GuideClaim claims[] = {
     {"trainer-takes-all-gpus", "Trainer() trains on all GPUs that it finds.", right_only_if,
      "it is Lightning 2.x", "all", "Before 2.0 it trains on one CPU.",
      "scenarios/guides/what-a-bare-trainer-takes.yaml:lightning_1_6"},
+    {"minus-one-is-auto", "devices: -1 and devices: auto are the same.", right_only_if,
+     "the code is no notebook of Lightning 2.x", "all",
+     "In such a notebook auto takes one GPU, and -1 takes all.",
+     "scenarios/guides/minus-one-and-auto.yaml:notebook_auto"},
     {"notebooks-need-dp", "In a notebook dp is the way to several GPUs.", wrong, "",
      "from Lightning 1.7 on",
      "ddp_fork came with 1.7 and is the default of notebooks in 2.x, which has no dp.",
@@ -112,6 +121,16 @@ constexpr GuideClaim claims[] = {
      "When they are computed, at the end of the epoch; on a step the batch of this rank is "
      "shown.",
      "scenarios/guides/metric-object-on-step.yaml"},
+    {"callbacks-see-rank-0", "Callbacks that monitor a metric decide by rank 0's value.", wrong, "",
+     "all",
+     "Each rank's callback reads what its own rank logged. Log with sync_dist, so that all read "
+     "the "
+     "same.",
+     "scenarios/ranks-stop-apart.yaml:any_rank_stops_all"},
+    {"test-with-one-device", "Test with a separate Trainer of one device.", right, "", "all",
+     "On several, samplers repeat samples until all ranks have as many, and metrics count them "
+     "twice.",
+     "scenarios/guides/test-with-one-device.yaml:four_devices"},
     {"as-on-one-device", "A synchronised metric is identical to that of one device.", right_only_if,
      "no sample is repeated", "all",
      "The sampler repeats samples until all ranks have the same number; these count twice.",
