@@ -8,8 +8,8 @@ namespace {
 
 /// Ranks that are looked at for who waits for whom.
 constexpr size_t ranks_max = 8;
-/// Beyond so many rows of their journals nothing is shown over time: it would take longer than the
-/// prediction.
+/// So many rows of their journals are read, and nothing is shown of a rank that has more: it would
+/// take longer than the prediction.
 constexpr int64_t rows_max = 4'000'000;
 /// Less than this part of a steady step is a dip.
 constexpr double dip_below = 0.9;
@@ -19,19 +19,28 @@ bool is_shown(const Rehearsal& rehearsal) {
          !rehearsal.run.preparation.placement.cpu && rehearsal.run.result.total_time > Time{};
 }
 
-std::vector<int32_t> ranks_beside(const Journal& journal, int32_t rank) {
-  std::vector<int32_t> others = journal.own_ranks();
-  std::erase(others, journal.own_rank(rank));
-  others.resize(std::min(others.size(), ranks_max - 1));
-  return others;
-}
-
 int64_t rows_of(const Journal& journal, int32_t rank) {
   int64_t rows = 0;
   for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
     rows += journal.lane(rank, lane).size();
   }
   return rows;
+}
+
+// As many as there is time for.
+std::vector<int32_t> ranks_beside(const Journal& journal, int32_t rank) {
+  std::vector<int32_t> others;
+  int64_t rows = rows_of(journal, rank);
+  for (const int32_t other : journal.own_ranks()) {
+    rows += other == journal.own_rank(rank) ? 0 : rows_of(journal, other);
+    if (rows > rows_max || others.size() + 1 == ranks_max) {
+      break;
+    }
+    if (other != journal.own_rank(rank)) {
+      others.push_back(other);
+    }
+  }
+  return others;
 }
 
 double share(Time part, Time whole) { return whole > Time{} ? seconds(part) / seconds(whole) : 0; }
@@ -107,15 +116,10 @@ std::optional<Utilization> utilization_of(const Rehearsal& rehearsal, int32_t ra
     return std::nullopt;
   }
   const RunResult& run = rehearsal.run.result;
-  const std::vector<int32_t> others = ranks_beside(*run.journal, rank);
-  int64_t rows = rows_of(*run.journal, rank);
-  for (const int32_t other : others) {
-    rows += rows_of(*run.journal, other);
-  }
-  if (rows > rows_max) {
+  if (rows_of(*run.journal, rank) > rows_max) {
     return std::nullopt;
   }
-  const Moments moments(run, rank, others);
+  const Moments moments(run, rank, ranks_beside(*run.journal, rank));
   const Prediction& prediction = rehearsal.results.prediction;
   const Time total = run.total_time;
   Utilization utilization;
