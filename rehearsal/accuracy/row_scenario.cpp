@@ -15,8 +15,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr const char* tf32_line = "env: {TORCH_ALLOW_TF32_CUBLAS_OVERRIDE: \"1\"}\n";
-// Blocks that the simulated ranks run in a step: what takes longer than a few seconds to simulate
-// is left out. Each block of a layer that several ranks compute counts twice, for its exchanges.
+// Blocks that all ranks run in a step: what takes longer than a few seconds to simulate is left
+// out. Each block of a layer that several ranks compute counts twice, for its exchanges.
 constexpr int64_t work_max = 40'000;
 constexpr int64_t blocks_of_images = 16;
 // The second is steady. A pipeline is steady within the first, and long.
@@ -107,20 +107,10 @@ struct RowStep {
 
 constexpr const char* too_large = "more work than is simulated in a few seconds";
 
-/// Replicas that do the same are simulated as one or two of them, and ranks of ddp and of sharded
-/// trainings as those of a few nodes.
-int64_t simulated_ranks(const RowLayout& layout) {
-  constexpr int64_t replicas_at_most = 2;
-  constexpr int64_t ranks_at_most = 64;
-  return layout.divides_model() ? layout.tensor * layout.pipeline *
-                                      std::clamp<int64_t>(layout.replicas(), 1, replicas_at_most)
-                                : std::min(layout.gpus, ranks_at_most);
-}
-
 int64_t work_of(const RowModel& model, const RowLayout& layout, const RowStep& step) {
   const int64_t blocks = model.is_image ? blocks_of_images : model.layers;
-  return simulated_ranks(layout) * step.accumulated *
-         std::max<int64_t>(1, blocks / layout.pipeline) * (layout.tensor > 1 ? 2 : 1);
+  return layout.gpus * step.accumulated * std::max<int64_t>(1, blocks / layout.pipeline) *
+         (layout.tensor > 1 ? 2 : 1);
 }
 
 std::string precision_with(const RowStrategy& strategy, const std::string& precision) {
