@@ -76,7 +76,7 @@ void add_convolution(KernelSum& sum, const KernelMachine& machine, const LayerPa
 
 namespace {
 
-/// GPUs that have another number than the largest preset of their compute capability.
+/// GPUs whose number differs from that of the largest preset of their compute capability.
 struct CountedGpu {
   std::string_view name;
   int64_t multiprocessors;
