@@ -30,13 +30,14 @@ TEST_CASE("a GPU is found by its short form and by the name that its driver give
 TEST_CASE("a machine is found by its short form and in the spelling of its cloud") {
   leads(find_cluster_name("DGX-1"), Verdict::modelled, "dgx-1v");
   leads(find_device_name("B200"), Verdict::modelled, "b200-sxm-180gb");
+  leads(find_device_name("B300"), Verdict::modelled, "b300-sxm-288gb");
   leads(find_cluster_name("p4de"), Verdict::modelled, "p4de.24xlarge");
   leads(find_cluster_name("Standard_ND96asr_v4"), Verdict::modelled, "nd96asr-v4");
   leads(find_cluster_name("a3-highgpu-8g"), Verdict::modelled, "a3-highgpu-8g");
 }
 
 TEST_CASE("what exists and is not modelled leads to the nearest that is") {
-  leads(find_device_name("B300"), Verdict::not_modelled, "b200-sxm-180gb");
+  leads(find_device_name("GB300"), Verdict::not_modelled, "gb200-186gb");
   leads(find_cluster_name("p3.8xlarge"), Verdict::not_modelled, "p3.16xlarge");
 }
 
