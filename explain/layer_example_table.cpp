@@ -82,6 +82,13 @@ constexpr LayerExample layers[] = {
      "a layer of Lockstep's own, down(silu(gate(x)) * up(x)); its parameters are named as in "
      "Llama's feed-forward",
      "[16, 8]", "{embed_dim: 8, hidden_dim: 24}"},
+    {"MixtureOfExperts",
+     "a layer of Lockstep's own: a router sends each token to top_k of num_experts feed-forwards "
+     "and adds up what they give, weighted; its parameters are named as in Mixtral, or with "
+     "`grouped: true` as in torchtitan. `norm_topk_prob: false` keeps the softmax over all "
+     "experts; "
+     "`capacity_factor` drops tokens; `imbalance` is an assumption for expert parallelism",
+     "[16, 8]", "{embed_dim: 8, hidden_dim: 24, num_experts: 4, top_k: 2}"},
     {"Upsample", "a layer of torch.nn that enlarges an image, each element to its nearest", image,
      "{scale_factor: 2}", "{Conv2d: [3, 3, 1]}"},
     {"PatchSequence",

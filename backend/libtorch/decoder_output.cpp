@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "backend/libtorch/mixture_output.hpp"
+
 namespace lockstep::backend {
 
 namespace {
@@ -108,6 +110,7 @@ std::optional<at::Tensor> decoder_output(const Layer& layer, const LayerTensors&
   switch (layer.kind) {
     case LayerKind::grouped_query_attention: return grouped_attention(layer, tensors);
     case LayerKind::swiglu: return swiglu(layer, tensors);
+    case LayerKind::mixture_of_experts: return mixture_output(layer, tensors);
     case LayerKind::lstm: return lstm(layer, tensors);
     case LayerKind::upsample:
       return at::upsample_nearest2d(tensors.input, {layer.output[1], layer.output[2]});

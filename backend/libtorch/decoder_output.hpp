@@ -8,8 +8,8 @@
 
 namespace lockstep::backend {
 
-/// Grouped attention, SwiGLU, LSTM and the layers that only place elements, as `layer_output`;
-/// nothing for other kinds.
+/// Grouped attention, SwiGLU, mixtures of experts, LSTM and the layers that only place elements, as
+/// `layer_output`; nothing for other kinds.
 std::optional<at::Tensor> decoder_output(const Layer& layer, const LayerTensors& tensors);
 
 }  // namespace lockstep::backend

@@ -55,6 +55,7 @@ at::Tensor with_own_storage(const at::Tensor& memory);
 struct LayerGraph {
   std::vector<Leaf> leaves{};  ///< input, parameters..
   at::Tensor output{};
+  at::Tensor auxiliary{};  ///< a loss that the layer adds, not yet times the loss's factor
 
   /// Made of exactly these values, so that its gradients are theirs.
   bool fits(std::span<const LeafSource> reads) const;

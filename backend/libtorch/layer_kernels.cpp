@@ -8,10 +8,12 @@
 #include <cstring>
 
 #include "backend/libtorch/layer_output.hpp"
+#include "backend/libtorch/mixture_output.hpp"
 #include "backend/libtorch/tensor_values.hpp"
 #include "model/core/ensure.hpp"
 #include "model/core/random.hpp"
 #include "model/network/arithmetic.hpp"
+#include "model/network/mixture.hpp"
 
 namespace lockstep::backend {
 
@@ -107,6 +109,9 @@ LayerGraph run_forward(const Op& op, const Layer& layer, std::span<const LeafSou
     graph.leaves.emplace_back(tensors.parameters.back(), read, can_come_back);
   }
   graph.output = layer_output(layer, tensors, scalar_type_of(output_dtype));
+  if (with_graph) {
+    graph.auxiliary = auxiliary_loss(layer, tensors);
+  }
   return graph;
 }
 
@@ -205,6 +210,10 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
     pass_on_forward(op, layer, reads, operands);
     return;
   }
+  if (are_experts_divided(layer)) {
+    execute_mixture_part(op, operands, network);
+    return;
+  }
   LayerTensors tensors;
   tensors.training = lists.scalars[1] != 0;
   tensors.first_row = first_row_of(layer, lists, 3);
@@ -239,15 +248,24 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
     }
     return;
   }
+  if (are_experts_divided(layer)) {
+    execute_mixture_part(op, operands, network);
+    return;
+  }
   const LayerGraph graph = graph_for_backward(
       op, layer, sources_of(lists.reads.subspan(1), std::span(reads).subspan(1), operands), state);
   const WantedGradients wanted = wanted_gradients(lists, graph);
   if (wanted.leaves.empty()) {
     return;
   }
-  const auto gradients = torch::autograd::grad({graph.output}, wanted.leaves,
-                                               {reads[0].view(batch_sizes(lists, layer.output))},
-                                               std::nullopt, false, true);
+  std::vector<at::Tensor> outputs{graph.output};
+  std::vector<at::Tensor> factors{reads[0].view(batch_sizes(lists, layer.output))};
+  if (graph.auxiliary.defined()) {
+    outputs.push_back(graph.auxiliary);
+    factors.push_back(at::full_like(graph.auxiliary, lists.scalars[1]));
+  }
+  const auto gradients =
+      torch::autograd::grad(outputs, wanted.leaves, factors, std::nullopt, false, true);
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Slice& to = lists.writes[wanted.writes[i]];
     if (!gradients[i].defined()) {

@@ -102,7 +102,8 @@ bool looks_at_values(const Op& op, const Network* network) {
     case Kernel::layer_backward: {
       ensure(network != nullptr, "a layer kernel runs in a world that knows the network");
       const Layer& layer = network->layers.at(static_cast<size_t>(op.tag));
-      return layer.kind == LayerKind::embedding || draws(layer);
+      return layer.kind == LayerKind::embedding || layer.kind == LayerKind::mixture_of_experts ||
+             draws(layer);
     }
     default: return false;
   }

@@ -8,6 +8,7 @@
 #include "cli/render/over_time/utilization.hpp"
 #include "cli/render/render.hpp"
 #include "properties/finding.hpp"
+#include "rehearsal/findings/expert_load.hpp"
 #include "rehearsal/findings/missing_values.hpp"
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/findings/weight_spread.hpp"
@@ -380,7 +381,8 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
   if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
     out += "\n  not computed: " + missing + "\n";
   }
-  const std::string weights = weight_spread_text(rehearsal.run) + staleness_text(rehearsal.run);
+  const std::string weights = weight_spread_text(rehearsal.run) + staleness_text(rehearsal.run) +
+                              expert_load_text(rehearsal.run);
   out += weights.empty() ? "" : "\n" + weights;
   const std::string findings = render_findings(rehearsal, style);
   out += (findings.empty() ? "" : "\n" + findings);

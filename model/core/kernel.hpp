@@ -16,11 +16,13 @@ enum class Kernel : uint16_t {
                    ///< writes output, the layer's buffers (none: statistics are not tracked)..;
                    ///< scalars: samples, training (0/1), and, where activation checkpointing runs
                    ///< it again or no backward comes here, 1: nothing is kept for a backward;
-                   ///< of an embedding's part of the rows, the first of them (4th)
+                   ///< of an embedding's part of the rows, the first of them (4th); a mixture
+                   ///< of experts adds to write 1 (int64), if it has elements, how many choices of
+                   ///< tokens fell on each expert
   layer_backward,  ///< reads output gradient, input, parameters.., (residual_begin: the gradient
                    ///< that came round the branch); writes input gradient (of no elements where
                    ///< none is wanted), parameter gradients.. (added to); scalars: samples, and
-                   ///< the same first row (2nd)
+                   ///< the same first row, or of a mixture of experts the loss's factor (2nd)
   // Op::tag of the two is the index of the module whose loss it is, if there are several.
   loss_forward,   ///< reads predictions, targets; writes loss[1]
   loss_backward,  ///< reads predictions, targets; writes their gradient; scalars: factor

@@ -25,7 +25,7 @@ Work& work(Layer& layer, Pass pass) { return layer.work[static_cast<size_t>(pass
 bool is_composite(LayerKind kind) {
   return kind == LayerKind::multihead_attention || kind == LayerKind::causal_self_attention ||
          kind == LayerKind::grouped_query_attention || kind == LayerKind::swiglu ||
-         kind == LayerKind::lstm;
+         kind == LayerKind::mixture_of_experts || kind == LayerKind::lstm;
 }
 
 /// Only the weight's gradient needs the input of these, not the input's.

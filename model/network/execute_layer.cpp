@@ -129,7 +129,8 @@ void forward(const Layer& layer, LayerCall& call) {
     case LayerKind::buffer: call.write(0) = call.read(0); break;
     default:
       if (!forward_of_sequence_layer(layer, call) && !forward_of_image_layer(layer, call) &&
-          !forward_of_elementwise_layer(layer, call) && !forward_of_decoder_layer(layer, call)) {
+          !forward_of_elementwise_layer(layer, call) && !forward_of_decoder_layer(layer, call) &&
+          !forward_of_mixture_layer(layer, call)) {
         return;
       }
   }
@@ -193,7 +194,8 @@ void backward(const Layer& layer, LayerCall& call) {
       break;
     default:
       if (!backward_of_sequence_layer(layer, call) && !backward_of_image_layer(layer, call) &&
-          !backward_of_elementwise_layer(layer, call) && !backward_of_decoder_layer(layer, call)) {
+          !backward_of_elementwise_layer(layer, call) && !backward_of_decoder_layer(layer, call) &&
+          !backward_of_mixture_layer(layer, call)) {
         return;
       }
   }

@@ -90,6 +90,13 @@ Bytes backward_workspace(const Layer& layer, DType dtype) {
     return Bytes(size_of(dtype)) * 2 * (elements_of(layer.input) / gated->embed_dim) *
            gated->hidden_dim;
   }
+  if (const auto* mixture = std::get_if<MixtureArguments>(&layer.arguments)) {
+    // The same of the rows of one expert after the other, or of all experts at once, beside the
+    // gradients of what was sent and given.
+    const int64_t rows = elements_of(layer.input) / mixture->embed_dim * mixture->top_k;
+    const int64_t at_once = mixture->grouped ? rows : rows / mixture->num_experts;
+    return Bytes(size_of(dtype)) * 2 * (rows * mixture->embed_dim + at_once * mixture->hidden_dim);
+  }
   const AttentionSizes sizes = attention_sizes(layer);
   const int64_t more = reorders_sum(layer, dtype)                     ? 5
                        : layer.kind == LayerKind::multihead_attention ? 6

@@ -51,6 +51,7 @@ enum class LayerKind : uint8_t {
   causal_self_attention,    ///< the same with a causal mask, parameters named as in GPT-2
   grouped_query_attention,  ///< causal, rotary, several query heads for each key; named as in Llama
   swiglu,                   ///< gated feed-forward, W_down (silu(W_gate x) * W_up x)
+  mixture_of_experts,       ///< a router, and the feed-forwards that it sends each token to
   lstm,
   upsample,              ///< of images, to the nearest element
   patch_sequence,        ///< an image's pixels as positions of a sequence, behind a class token
@@ -204,6 +205,28 @@ struct SwigluArguments {
   int64_t hidden_dim = 0;
   bool bias = false;
 };
+/// What an expert computes between its products.
+enum class ExpertKind : uint8_t {
+  swiglu,  ///< w2 (silu(w1 x) * w3 x)
+  gelu,    ///< w2 gelu(w1 x)
+  relu,    ///< w2 relu(w1 x)
+};
+struct MixtureArguments {
+  int64_t embed_dim = 0;
+  int64_t hidden_dim = 0;
+  int64_t num_experts = 0;
+  int64_t top_k = 1;
+  ExpertKind expert = ExpertKind::swiglu;
+  bool renormalized = true;  ///< the weights of the chosen experts sum to 1
+  /// An expert takes at most this many times its share of the batch's choices; absent: all.
+  std::optional<double> capacity_factor{};
+  double aux_loss_coef = 0;  ///< of the load-balancing loss, which enters gradients alone
+  bool grouped = false;      ///< each weight of all experts is one tensor, as in torchtitan
+  double imbalance = 1;      ///< assumed: tokens of the busiest rank over the mean
+  int32_t ranks = 1;         ///< that divide the experts
+  int64_t weights_per_expert() const { return expert == ExpertKind::swiglu ? 3 : 2; }
+  int64_t own_experts() const { return num_experts / ranks; }
+};
 struct LstmArguments {
   int64_t input_size = 0;
   int64_t hidden_size = 0;
@@ -251,8 +274,8 @@ using LayerArguments =
                  Conv2dArguments, ConvTranspose2dArguments, Pool2dArguments,
                  AdaptivePool2dArguments, LeakyReluArguments, SoftmaxArguments, GeluArguments,
                  DropoutArguments, AttentionArguments, GroupedQueryArguments, SwigluArguments,
-                 LstmArguments, UpsampleArguments, PatchSequenceArguments, ExchangeArguments,
-                 CostArguments, LossArguments>;
+                 MixtureArguments, LstmArguments, UpsampleArguments, PatchSequenceArguments,
+                 ExchangeArguments, CostArguments, LossArguments>;
 
 /// The kernels of a layer: one forward, and of the backward the part that is passed to the layer
 /// before and the part that fills the gradient buffers.

@@ -44,7 +44,8 @@ void LayerCall::narrow(DType dtype) {
   held_ = std::move(writes_);
   writes_.clear();
   for (const Values& values : held_) {
-    writes_.push_back(values.empty() ? Values() : Values(dtype, values.size()));
+    const DType narrowed = is_floating(values.dtype()) ? dtype : values.dtype();
+    writes_.push_back(values.empty() ? Values() : Values(narrowed, values.size()));
   }
 }
 

@@ -30,6 +30,7 @@ std::vector<LayerKindEntry> dense_layer_kinds();
 std::vector<LayerKindEntry> spatial_layer_kinds();
 std::vector<LayerKindEntry> attention_layer_kinds();
 std::vector<LayerKindEntry> decoder_layer_kinds();
+std::vector<LayerKindEntry> mixture_layer_kinds();
 std::vector<LayerKindEntry> recurrent_layer_kinds();
 std::vector<LayerKindEntry> rearranging_layer_kinds();
 std::vector<LayerKindEntry> plain_layer_kinds();

@@ -64,6 +64,14 @@ int64_t of_lstm(const Layer& layer) {
   return 2 * lstm.num_layers * layer.input[0] * step;
 }
 
+// The router's product and softmax, the experts' products, and the weighted sum; the same back.
+int64_t of_mixture(const Layer& layer) {
+  const auto& mixture = std::get<MixtureArguments>(layer.arguments);
+  const int64_t routing = mixture.embed_dim + 2 * mixture.num_experts + 2 * scaling;
+  const int64_t expert = 3 * (mixture.embed_dim + mixture.hidden_dim) + 4 * scaling;
+  return 2 * routing + expert + 4 * mixture.top_k;
+}
+
 // A window of an average, forth and back; adaptive ones reach beyond their part on both sides.
 int64_t of_average(const Layer& layer) {
   Pair window{1, 1};
@@ -112,6 +120,7 @@ int64_t forward_and_backward(const Layer& layer, int64_t samples) {
       const auto& gated = std::get<SwigluArguments>(layer.arguments);
       return 3 * (gated.embed_dim + gated.hidden_dim) + 4 * scaling;
     }
+    case LayerKind::mixture_of_experts: return of_mixture(layer);
     case LayerKind::lstm: return of_lstm(layer);
     case LayerKind::upsample: {
       const Pair& factor = std::get<UpsampleArguments>(layer.arguments).scale_factor;
@@ -130,6 +139,7 @@ int64_t narrow_of(LayerKind kind) {
     case LayerKind::conv2d:
     case LayerKind::conv_transpose2d: return of_product;
     case LayerKind::swiglu:
+    case LayerKind::mixture_of_experts:
     case LayerKind::lstm: return 2 * of_product + 2 * 3;
     case LayerKind::grouped_query_attention:
     case LayerKind::multihead_attention:

@@ -125,6 +125,7 @@ std::vector<Network> one_layer_of_each_kind() {
   add({2, 2, 2}, layer("ConvTranspose2d", {two, two, two}));
   add({3, 4}, layer("GroupedQueryAttention", {four, two, {"", int64_t{1}}}));
   add({3, 4}, layer("SwiGLU", {four, two}));
+  add({3, 4}, layer("MixtureOfExperts", {four, two, two, {"", int64_t{1}}}));
   add({3, 4}, layer("LSTM", {four, two}));
   add({2, 2, 2}, layer("Upsample", {{"scale_factor", int64_t{2}}}));
   add({2, 2, 2}, layer("PatchSequence", {two}));
@@ -236,7 +237,7 @@ LayerResult run_layer(const Execute& execute, const Network& network, size_t lay
   }
   run_kernel(execute, memory, Kernel::layer_forward, forward_reads, forward_writes, {samples, 1},
              &network, number, computes_in);
-  run_kernel(execute, memory, Kernel::layer_backward, backward_reads, backward_writes, {samples},
+  run_kernel(execute, memory, Kernel::layer_backward, backward_reads, backward_writes, {samples, 1},
              &network, number, computes_in);
   LayerResult result;
   result.output = memory.load(forward_writes[0]);

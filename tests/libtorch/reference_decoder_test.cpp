@@ -80,6 +80,25 @@ TEST_CASE("SwiGLU and LSTM agree with LibTorch's, with and without biases") {
   }
 }
 
+TEST_CASE("mixtures of experts agree with LibTorch's, grouped or not, and with dropped tokens") {
+  for (const char* expert : {"swiglu", "gelu", "relu"}) {
+    for (const bool grouped : {false, true}) {
+      INFO(expert << (grouped ? ", grouped" : ""));
+      std::vector<NamedArgument> arguments{positional(4),
+                                           positional(6),
+                                           positional(4),
+                                           positional(2),
+                                           {"expert", std::string(expert)},
+                                           {"grouped", grouped}};
+      compare(network_of({5, 4}, {layer("MixtureOfExperts", arguments)}));
+      arguments.push_back({"capacity_factor", 0.75});
+      arguments.push_back({"norm_topk_prob", false});
+      arguments.push_back({"aux_loss_coef", 0.25});
+      compare(network_of({5, 4}, {layer("MixtureOfExperts", arguments)}));
+    }
+  }
+}
+
 TEST_CASE("layers that place elements agree with LibTorch's bit for bit") {
   compare_exactly(
       network_of({3, 2, 4}, {layer("Upsample", {{"scale_factor", std::vector<int64_t>{2, 3}}})}));

@@ -134,6 +134,9 @@ constexpr auto torch_layers = std::to_array<ClassRow>({
      "embed_dim:int num_heads:int num_kv_heads:int head_dim:int rope_theta:float "
      "sliding_window:int bias:bool"},
     {"SwiGLU", "embed_dim:int hidden_dim:int bias:bool"},
+    {"MixtureOfExperts",
+     "embed_dim:int hidden_dim:int num_experts:int top_k:int expert:text norm_topk_prob:bool "
+     "capacity_factor:float aux_loss_coef:float grouped:bool imbalance:float"},
     {"Upsample", "size scale_factor mode:text"},
     {"PatchSequence", "channels:int class_token:bool"},
     {"FirstPosition", ""},

@@ -35,6 +35,9 @@ int64_t fan_in_of(const Layer& layer, size_t tensor) {
   if (const auto* lstm = std::get_if<LstmArguments>(&layer.arguments)) {
     return lstm->hidden_size;  // of all its tensors, as torch's reset_parameters
   }
+  if (layer.kind == LayerKind::mixture_of_experts) {
+    return layer.parameters[tensor].shape.back();  // of each expert as of a Linear
+  }
   // A bias follows the weight it belongs to; a bias alone, or of a tied weight, has none.
   const bool is_bias = layer.parameters[tensor].shape.size() == 1;
   const Shape& shape = layer.parameters[is_bias && tensor > 0 ? tensor - 1 : tensor].shape;

@@ -71,10 +71,15 @@ void NetworkCutter::add_layer(size_t index) {
   const size_t before = result_.network.layers.size();
   if (has_projections(layer.kind)) {
     add_inside(layer);
+  } else if (layer.kind == LayerKind::mixture_of_experts && style == nullptr) {
+    add_experts(layer);
   } else if (style == nullptr || style->kind == ParallelStyle::Kind::input) {
     add_plain(layer);
   } else if (style->kind == ParallelStyle::Kind::sequence) {
     add_sequence(layer, *style);
+  } else if (style->kind == ParallelStyle::Kind::experts) {
+    refuse(layer.name, "ExpertParallel is for the experts of a mixture",
+           "name them: the layer's name and `.experts`");
   } else {
     add_cut(layer, *style);
   }

@@ -44,6 +44,8 @@ class NetworkCutter {
   void add_inside(const Layer& layer);
   bool can_read_once(const Layer& layer, const std::vector<const ParallelStyle*>& styles);
   void add_sequence(const Layer& layer, const ParallelStyle& style);
+  bool can_divide_experts(const Layer& layer, const ParallelStyle& style);
+  void add_experts(const Layer& layer);
   void add_plain(const Layer& layer);
   void pass_residual(const Layer& layer);
   void append(Layer layer);

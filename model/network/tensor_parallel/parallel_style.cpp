@@ -30,9 +30,13 @@ constexpr StyleClass style_classes[] = {
     {"PrepareModuleInput",
      "",
      {Kind::input, TensorLayout::replicated, TensorLayout::replicated, false}},
+    // torchtitan/distributed/expert_parallel.py
+    {"ExpertParallel",
+     "expert",
+     {Kind::experts, TensorLayout::replicated, TensorLayout::replicated}},
 };
-constexpr std::string_view unmodelled_classes[] = {"PrepareModuleOutput",
-                                                   "PrepareModuleInputOutput"};
+constexpr std::string_view unmodelled_classes[] = {
+    "PrepareModuleOutput", "PrepareModuleInputOutput", "TensorParallel", "ExpertTensorParallel"};
 
 std::string without_spaces(std::string_view text) {
   std::string kept(text);
@@ -98,7 +102,7 @@ std::string set_argument(const StyleClass& of, const std::string& argument, Para
                               : name == (is_input ? "desired_input_layouts" : "output_layouts")
                                   ? &style.output
                                   : nullptr;
-  if (field == nullptr || style.kind == Kind::sequence) {
+  if (field == nullptr || style.kind == Kind::sequence || style.kind == Kind::experts) {
     return fmt::format("{} has no argument `{}`", of.name, name);
   }
   const std::optional<TensorLayout> layout = layout_named(value);
@@ -146,10 +150,11 @@ ReadStyle read_parallel_style(std::string_view given) {
     }
     return {style, "", false};
   }
-  return unreadable(
-      fmt::format("unknown style `{}`{}", name,
-                  did_you_mean(name, {"ColwiseParallel", "RowwiseParallel", "SequenceParallel",
-                                      "PrepareModuleInput", "colwise", "rowwise", "sequence"})));
+  return unreadable(fmt::format(
+      "unknown style `{}`{}", name,
+      did_you_mean(name,
+                   {"ColwiseParallel", "RowwiseParallel", "SequenceParallel", "PrepareModuleInput",
+                    "ExpertParallel", "colwise", "rowwise", "sequence", "expert"})));
 }
 
 namespace {

@@ -24,6 +24,7 @@ struct ParallelStyle {
     row,       ///< RowwiseParallel: a part of the input's features each, and terms of the output
     sequence,  ///< SequenceParallel: whole weights, and some positions each
     input,     ///< PrepareModuleInput: what the module gets is brought to another layout
+    experts,   ///< ExpertParallel of torchtitan: some experts each, to which tokens travel
   };
   Kind kind = Kind::column;
   TensorLayout input = TensorLayout::replicated;  ///< in which its input arrives

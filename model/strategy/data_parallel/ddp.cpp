@@ -7,6 +7,7 @@
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/hooks/hook_sites.hpp"
 #include "model/strategy/layout/shard_kinds.hpp"
+#include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/sharded/zero_redundancy_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
@@ -123,7 +124,7 @@ Program DistributedDataParallel::forward(Rank& rank, const Batch& batch,
   if (through_wrapper && options.enters_wrapper) {
     co_await before_forward(rank, options.training);
   }
-  loss_ready_ = replica_.forward(rank, batch, options);  // 5.
+  loss_ready_ = co_await forward_of(rank, replica_, batch, options);  // 5.
   transfers_.add(data_to_devices, replica_.batch_bytes());
   if (through_wrapper) {
     // Lightning leaves a manual step's wrapper as if under no_sync (_DDPForwardRedirection).

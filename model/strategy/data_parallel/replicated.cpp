@@ -1,5 +1,7 @@
 #include "model/strategy/data_parallel/replicated.hpp"
 
+#include "model/strategy/local_model/forward_of.hpp"
+
 namespace lockstep {
 
 ReplicatedDataParallel::ReplicatedDataParallel(const TrainingPlan& plan,
@@ -22,7 +24,7 @@ Program ReplicatedDataParallel::forward(Rank& rank, const Batch& batch,
   if (exchange() != nullptr && options.through_wrapper && options.enters_wrapper) {
     co_await before_forward(rank, options);
   }
-  loss_ready_ = replica_.forward(rank, batch, options);
+  loss_ready_ = co_await forward_of(rank, replica_, batch, options);
   transfers_.add(data_to_devices, replica_.batch_bytes());
 }
 

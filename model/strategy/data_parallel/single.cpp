@@ -1,5 +1,6 @@
 #include "model/strategy/data_parallel/single.hpp"
 
+#include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/local_model/plain_backward.hpp"
 
 namespace lockstep {
@@ -19,7 +20,7 @@ Program SingleDevice::setup(Rank& rank, Stage stage) {
 Program SingleDevice::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   // The host runs at most one step ahead of the device.
   co_await rank.settle(loss_ready_);
-  loss_ready_ = replica_.forward(rank, batch, options);
+  loss_ready_ = co_await forward_of(rank, replica_, batch, options);
 }
 
 Program SingleDevice::backward(Rank& rank, const StepOptions& options) {

@@ -5,6 +5,7 @@
 
 #include "model/core/random.hpp"
 #include "model/network/arithmetic/initial_values.hpp"
+#include "model/network/mixture.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 
 namespace lockstep {
@@ -16,6 +17,7 @@ Replica::Replica(const TrainingPlan& plan, DeviceId device)
       device_(device),
       memory_(plan.numerics ? NetworkMemory() : memory_of(*plan.network, plan.types())) {
   const size_t layers = network().layers.size();
+  routes_tokens_ = plan.numerics && !plan.valueless && has_mixtures(network());
   parameters_of_.resize(layers);
   trainable_of_.resize(layers);
   buffers_of_.resize(layers);
@@ -230,7 +232,7 @@ void Replica::fill_with_zeros(Rank& rank, const Slice& data) {
 }
 
 bool Replica::wants_gradient(const Parameter& parameter) const {
-  return parameter.trainable &&
+  return parameter.trainable && !is_unused(parameter) &&
          (!now_.only_optimizer || is_held_by(*now_.only_optimizer, parameter));
 }
 

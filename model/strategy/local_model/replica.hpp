@@ -6,6 +6,7 @@
 
 #include "model/network/memory.hpp"
 #include "model/program/rank.hpp"
+#include "model/strategy/local_model/expert_load.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
 #include "model/strategy/local_model/tensor_ranks.hpp"
 #include "model/strategy/plan.hpp"
@@ -86,6 +87,10 @@ class Replica {
   /// every layer of the network, end_forward. A layer that this forward leaves out does nothing.
   void begin_forward(Rank& rank, const Batch& batch, const StepOptions& options, After after = {});
   void forward_layer(Rank& rank, size_t layer, const StepOptions& options);
+  /// Of a mixture whose experts ranks divide, before its forward_layer: sends the others how many
+  /// rows they will get. The host must have settled the ticket: it sizes what arrives. None for
+  /// other layers.
+  Ticket announce_tokens(Rank& rank, size_t layer, const StepOptions& options);
   Ticket end_forward(Rank& rank, const StepOptions& options);
   bool runs(size_t layer, const StepOptions& options) const;
 
@@ -103,6 +108,15 @@ class Replica {
   /// With numerics: what the backward of its layers has given for the one before. The caller frees
   /// it.
   Slice take_input_gradient();
+
+  /// Whether the network has mixtures of experts whose values are computed, so that its forward
+  /// decides which experts get tokens.
+  bool routes_tokens() const { return routes_tokens_; }
+  /// The last forward has ended: reads which experts got tokens. An expert with parameters of its
+  /// own that got none is no part of autograd's graph: its gradients stay as they were, or None.
+  void read_routing(Rank& rank);
+  /// Of all forwards of trainings so far.
+  const std::vector<ExpertLoad>& expert_loads() const { return expert_loads_; }
 
   /// The number of the last forward; each has its own.
   int64_t last_forward() const { return now_.number; }
@@ -227,6 +241,19 @@ class Replica {
     const Slice& branch() const { return aside.buffer != no_buffer ? aside : remembered; }
   };
 
+  /// Tokens on their way to the experts of a layer and back. With numerics rows are known when they
+  /// have been counted, else every rank sends alike to all.
+  struct ExpertRun {
+    size_t layer = 0;
+    Slice sent;      ///< rows, expert by expert
+    Slice choices;   ///< by expert
+    Slice arriving;  ///< rows by source and own expert
+    Slice received;
+    Slice returned;
+    std::vector<int64_t> splits{};  ///< elements sent to each rank, then received from each
+    bool is_sized = false;
+  };
+
   /// What a forward leaves for its backward.
   struct Forward {
     int64_t number = 0;
@@ -237,7 +264,11 @@ class Replica {
     Slice input;
     Slice target;
     Slice kept_by_loss;
-    std::vector<Slice> transient;  ///< freed with the forward
+    std::vector<ExpertRun> expert_runs;
+    double loss_factor = 1;                           ///< of its backward
+    std::vector<ParameterPlace> unused{};             ///< of experts that got no token
+    std::vector<std::pair<size_t, Slice>> choices{};  ///< by layer, of a training
+    std::vector<Slice> transient;                     ///< freed with the forward
     std::vector<LayerRun> trace;
     std::vector<Residual> residuals;
     std::vector<size_t> open_residuals;
@@ -279,6 +310,26 @@ class Replica {
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
                          BackwardHalf half);
   std::vector<Slice> gradients_to_fill(Rank& rank, size_t layer, Bytes& made);
+  // replica_experts.cpp
+  Slice begin_counting(Rank& rank, const LayerRun& run);
+  ExpertRun& experts_of(size_t layer);
+  // replica_divided_experts.cpp
+  struct RowGradients;
+  void note_load(size_t layer, const Values& choices);
+  void learn_sizes(Rank& rank, ExpertRun& run, const Turn& turn);
+  Slice memory_of_rows(Rank& rank, const Slice& like);
+  void free_rows(Rank& rank, std::initializer_list<Slice> rows);
+  KernelCall backward_part(const LayerRun& run, std::span<const double> scalars) const;
+  void backward_of_combination(Rank& rank, const LayerRun& run, const RowGradients& rows);
+  Ticket backward_of_computation(Rank& rank, const LayerRun& run, const RowGradients& rows,
+                                 const std::vector<Slice>& gradients);
+  Ticket backward_of_routing(Rank& rank, const LayerRun& run, const RowGradients& rows,
+                             const Slice& router_gradient);
+  void forward_of_experts(Rank& rank, const LayerRun& run, const Turn& turn, const Slice& output);
+  Ticket backward_of_experts(Rank& rank, const LayerRun& run, const std::vector<Slice>& gradients);
+  Ticket send_rows(Rank& rank, const ExpertRun& run, const Slice& from, const Slice& to,
+                   bool to_experts, std::string_view site);
+  bool is_unused(const Parameter& parameter) const;
   // replica_exchange.cpp
   struct ExchangedTensor;
   void exchange_forward(Rank& rank, const LayerRun& run, const Slice& output);
@@ -313,6 +364,8 @@ class Replica {
   std::vector<DType> exchanged_types_;  ///< by layer, where nothing carries values
   Slice loss_;
   NetworkMemory memory_;
+  std::vector<ExpertLoad> expert_loads_;
+  bool routes_tokens_ = false;
   bool is_allocated_ = false;
   bool owns_parameters_ = false;
   bool owns_buffers_ = false;

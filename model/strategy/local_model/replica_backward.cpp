@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/core/random.hpp"
+#include "model/network/mixture.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 
@@ -38,6 +39,7 @@ Ticket Replica::backward_of_own_loss(Rank& rank, const StepOptions& options, Aft
 }
 
 Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After after) {
+  now_.loss_factor = options.loss_factor;
   if (!options.output_gradient.empty()) {
     forget(rank, now_.kept_by_loss);
     return backward_of_own_loss(rank, options, after);
@@ -109,7 +111,9 @@ Ticket Replica::backward(Rank& rank, size_t layer, BackwardHalf half) {
     gradients = gradients_to_fill(rank, layer, made);
   }
   Slice working = hold(rank, Purpose::workspace, backward_working_set(run, made));
-  const Ticket done = backward_of_run(rank, run, std::move(gradients), half);
+  const Ticket done = are_experts_divided(network().layers[layer])
+                          ? backward_of_experts(rank, run, gradients)
+                          : backward_of_run(rank, run, std::move(gradients), half);
   forget(rank, working);
   if (half == BackwardHalf::input && has_weights) {
     return done;
@@ -182,10 +186,10 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     reads.push_back(parameters_[parameter].tensor.value);
   }
   for (const Slice& gradient : gradients) {
-    if (plan_->numerics || gradient.buffer != no_buffer) {
-      writes.push_back(gradient.buffer != no_buffer
-                           ? gradient
-                           : Slice{reads.front().buffer, reads.front().dtype, 0, 0});
+    if (gradient.buffer != no_buffer) {
+      writes.push_back(gradient);
+    } else if (plan_->numerics) {
+      writes.push_back(Slice{reads.front().buffer, reads.front().dtype, 0, 0});
     }
   }
   if (plan_->numerics && run.residual) {
@@ -198,12 +202,12 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
                           : residual.gradient_of_sum);
     }
   }
-  if (plan_->numerics && writes.front().elements > 0) {
-    now_.gradient = writes.front();
-  }
+  now_.gradient = plan_->numerics && writes.front().elements > 0 ? writes.front() : now_.gradient;
   const auto* price = std::get_if<CostArguments>(&layer.arguments);
   const Cost cost = backward_cost(run.layer, half);
-  const double scalars[] = {static_cast<double>(now_.samples), first_row_of(layer).value_or(0)};
+  const std::optional<double> second =
+      layer.kind == LayerKind::mixture_of_experts ? now_.loss_factor : first_row_of(layer);
+  const double scalars[] = {static_cast<double>(now_.samples), second.value_or(0)};
   KernelCall call;
   call.kernel = price != nullptr ? Kernel::timed : Kernel::layer_backward;
   call.layer = static_cast<int32_t>(run.layer);
@@ -213,7 +217,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   call.memory_traffic = cost.memory_traffic;
   call.reads = reads;
   call.writes = writes;
-  call.scalars = std::span(scalars).first(first_row_of(layer) ? 2 : 1);
+  call.scalars = std::span(scalars).first(second ? 2 : 1);
   if (!plan_->numerics && call.work == 0 && call.memory_traffic == Bytes{}) {
     return {};
   }

@@ -1,6 +1,7 @@
 // The forward half of a replica, and the part of it that activation checkpointing runs again.
 #include <algorithm>
 
+#include "model/network/mixture.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
 
@@ -112,6 +113,10 @@ void Replica::begin_any_forward(Rank& rank, const Batch& batch, const StepOption
   forget_forward(rank);
   now_.number = ++forwards_;
   now_.only_optimizer = options.only_optimizer;
+  now_.loss_factor = 1;
+  now_.unused.clear();
+  now_.choices.clear();
+  now_.expert_runs.clear();
   now_.last_module = options.modules.empty() ? 0 : options.modules.back();
   find_first_wanted_layer(options);
   now_.samples = batch.size();
@@ -209,6 +214,8 @@ void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
   }
   if (layer.kind == LayerKind::exchange) {
     exchange_forward(rank, run, output);
+  } else if (are_experts_divided(layer)) {
+    forward_of_experts(rank, run, turn, output);
   } else {
     submit_forward(rank, run, turn, output);
   }
@@ -263,6 +270,10 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   }
   if (plan_->numerics && ends_residual(layer.kind)) {
     reads.push_back(now_.residuals[*run.residual].branch());
+  }
+  if (routes_tokens_ && layer.kind == LayerKind::mixture_of_experts && turn.training &&
+      !turn.again) {
+    writes.push_back(begin_counting(rank, run));
   }
   if (updates_buffers(run, turn)) {
     for (const size_t buffer : buffers_of_[run.layer]) {

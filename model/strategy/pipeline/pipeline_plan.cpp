@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "model/core/spelling.hpp"
+#include "model/network/mixture.hpp"
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
 #include "model/strategy/tensor/tensor_arguments.hpp"
 
@@ -175,8 +176,17 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
         "modelled",
         "", "give it one optimizer");
   }
-  parallel_plan_of(arguments);  // throws for what is no style
+  for (const auto& [module, style] : parallel_plan_of(arguments)) {
+    if (style.kind == ParallelStyle::Kind::experts) {
+      throw UnmodelledArgument("ExpertParallel in a pipeline is not modelled",
+                               fmt::format("{}.{}", parallelize_plan, module));
+    }
+  }
   const Network& whole = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
+  if (has_auxiliary_loss(whole)) {
+    throw UnmodelledArgument("the auxiliary loss of experts in a pipeline is not modelled", "",
+                             "set aux_loss_coef: 0");
+  }
   pipeline.stages = stages_from(arguments, whole, pipeline.shape.stages());
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);

@@ -80,8 +80,8 @@ ParallelPlan parallel_plan_of(const StrategyArguments& arguments) {
     if (!read.style) {
       throw ArgumentProblem(
           read.why_not, name,
-          "write ColwiseParallel(), RowwiseParallel(), SequenceParallel() or "
-          "PrepareModuleInput(..) with their arguments, or colwise, rowwise or sequence");
+          "write ColwiseParallel(), RowwiseParallel(), SequenceParallel(), ExpertParallel() or "
+          "PrepareModuleInput(..) with their arguments, or colwise, rowwise, sequence or expert");
     }
     plan.emplace_back(name.substr(prefix.size()), *read.style);
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/local_model/gradient_clipping.hpp"
 #include "model/strategy/local_model/plain_backward.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
@@ -28,7 +29,7 @@ Program TensorParallel::setup(Rank& rank, Stage stage) {
 
 Program TensorParallel::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   co_await rank.settle(loss_ready_);
-  loss_ready_ = replica_.forward(rank, batch, options);
+  loss_ready_ = co_await forward_of(rank, replica_, batch, options);
 }
 
 Program TensorParallel::backward(Rank& rank, const StepOptions& options) {

@@ -15,6 +15,7 @@
 #include "model/core/values.hpp"
 #include "model/program/by_rank.hpp"
 #include "model/strategy/known_difference.hpp"
+#include "model/strategy/local_model/expert_load.hpp"
 #include "model/strategy/staleness.hpp"
 #include "model/strategy/transfers.hpp"
 #include "model/trainer/callback/callback_log.hpp"
@@ -108,6 +109,7 @@ struct RankLog {
       final_parameters;  ///< in definition order; empty where models are too large for it
   /// What each of them is a part of; empty: whole parameters.
   std::vector<FinalPart> final_parts;
+  std::vector<ExpertLoad> expert_loads;       ///< of mixtures of experts whose values are computed
   bool holds_parts = false;                   ///< shards, between steps; known without values, too
   std::vector<Slice> final_parameter_places;  ///< where they are; of this process alone
   std::vector<KnownDifference> known_differences;  ///< from one device

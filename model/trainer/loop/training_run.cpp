@@ -53,6 +53,9 @@ void Training::log_parameters() {
                          return held.value != whole[held.parameter];
                        });
   }
+  if (membership_.runs_trainer) {
+    log_.expert_loads = strategy_->replica().expert_loads();
+  }
   if (!program_.keeps_parameters) {
     return;
   }

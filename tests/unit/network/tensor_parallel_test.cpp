@@ -50,6 +50,87 @@ CutNetwork cut_by_text(const std::vector<std::pair<std::string, std::string>>& p
 
 }  // namespace
 
+namespace {
+
+/// An embedding into 8 positions, a mixture of experts and a Linear.
+CutNetwork cut_mixture(std::vector<NamedArgument> more, bool by_positions, int32_t ranks = 2) {
+  NetworkDescription description;
+  description.input = Shape{8};
+  description.input_dtype = DType::int64;
+  more.insert(more.begin(), {{"embed_dim", int64_t{4}},
+                             {"hidden_dim", int64_t{6}},
+                             {"num_experts", int64_t{4}},
+                             {"top_k", int64_t{2}},
+                             {"name", std::string("moe")}});
+  description.layers = {
+      {.kind = "Embedding",
+       .arguments = {{"", int64_t{16}}, {"", int64_t{4}}, {"name", std::string("tokens")}}},
+      {.kind = "MixtureOfExperts", .arguments = std::move(more)},
+      linear_named("head", 4, 16)};
+  const BuildResult built = build_network(description);
+  REQUIRE(built.ok());
+  ParallelPlan plan{{"moe.experts", style("ExpertParallel()")}};
+  if (by_positions) {
+    plan.emplace_back("tokens", style("RowwiseParallel(input_layouts=Replicate(), "
+                                      "output_layouts=Shard(1))"));
+    plan.emplace_back("head", style("ColwiseParallel(input_layouts=Shard(1), "
+                                    "output_layouts=Replicate())"));
+  }
+  return cut_network(built.network, plan, ranks);
+}
+
+const Layer& mixture_in(const CutNetwork& cut) {
+  for (const Layer& layer : cut.network.layers) {
+    if (layer.kind == LayerKind::mixture_of_experts) {
+      return layer;
+    }
+  }
+  FAIL("a mixture is left");
+  return cut.network.layers.front();
+}
+
+}  // namespace
+
+TEST_CASE("ExpertParallel gives each rank some experts, and the router whole") {
+  const CutNetwork cut = cut_mixture({{"grouped", true}}, true);
+  INFO(cut.why_not);
+  REQUIRE(cut.why_not.empty());
+  CHECK(cut.notes.empty());
+  const Layer& layer = mixture_in(cut);
+  CHECK(std::get<MixtureArguments>(layer.arguments).own_experts() == 2);
+  CHECK(layer.input == Shape{4, 4});  // its own positions
+  CHECK(layer.parameters[0].shape == Shape{4, 4});
+  CHECK(layer.parameters[0].gradient_is_partial);
+  CHECK_FALSE(layer.parameters[0].cut.has_value());
+  CHECK(layer.parameters[1].shape == Shape{2, 6, 4});
+  REQUIRE(layer.parameters[1].cut.has_value());
+  // The second rank has the second half of the tensor: experts 2 and 3.
+  CHECK(layer.parameters[1].cut->runs_of(1).front().in_whole == 2 * 6 * 4);
+  // Half of the FLOPs: 4 positions, each with two experts of three products, and the router.
+  CHECK(layer.work_of(Pass::forward).flops == Flops(4 * (2 * 3 * 48 + 32)));
+  const CutNetwork uneven = cut_mixture({{"grouped", true}, {"imbalance", 1.5}}, true);
+  CHECK(mixture_in(uneven).work_of(Pass::forward).flops == Flops(6 * (2 * 3 * 48 + 32)));
+}
+
+TEST_CASE("ExpertParallel of tokens that all ranks have is noted, as each computes them again") {
+  const CutNetwork cut = cut_mixture({{"grouped", true}}, false);
+  REQUIRE(cut.why_not.empty());
+  REQUIRE(cut.notes.size() == 1);
+  CHECK(cut.notes.front().find("2 times") != std::string::npos);
+  CHECK_FALSE(mixture_in(cut).parameters[0].gradient_is_partial);
+}
+
+TEST_CASE("experts that cannot be divided are refused with a remedy") {
+  CHECK(cut_mixture({}, true).remedy == "write `grouped: true` for the layer");
+  const CutNetwork three = cut_mixture({{"grouped", true}}, false, 3);
+  CHECK(three.why_not == "its 4 experts cannot be divided among 3 ranks");
+  CHECK_FALSE(three.is_unmodelled);
+  CHECK(cut_mixture({{"grouped", true}, {"capacity_factor", 2.0}}, true).is_unmodelled);
+  CHECK(cut_mixture({{"grouped", true}, {"aux_loss_coef", 0.1}}, true).is_unmodelled);
+  CHECK(cut_by_text({{"block.up", "ExpertParallel()"}}).why_not ==
+        "ExpertParallel is for the experts of a mixture");
+}
+
 TEST_CASE("styles are read as Python writes them, with torch's defaults") {
   CHECK(style("colwise").kind == Kind::column);
   CHECK(style("ColwiseParallel()").input == TensorLayout::replicated);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/strategy/layout/shard_kinds.hpp"
+#include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 
@@ -195,6 +196,7 @@ Program DeepSpeedSharded::forward(Rank& rank, const Batch& batch, const StepOpti
     }
   }
   loss_ready_ = replica_.end_forward(rank, options);
+  co_await await_routing(rank, replica_, loss_ready_);
   transfers_.add(data_to_devices, replica_.batch_bytes());
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "model/strategy/layout/module_list.hpp"
+#include "model/strategy/local_model/forward_of.hpp"
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 
 namespace lockstep {
@@ -27,6 +28,7 @@ Program UnitSharding::forward(Rank& rank, const Batch& batch, const StepOptions&
       co_await enter_units(rank, layer);
       check_forward(layer);
     }
+    co_await rank.settle(replica_.announce_tokens(rank, layer, options));
     replica_.forward_layer(rank, layer, options);
     if (runs) {
       ++next;
@@ -34,6 +36,7 @@ Program UnitSharding::forward(Rank& rank, const Batch& batch, const StepOptions&
     }
   }
   loss_ready_ = replica_.end_forward(rank, options);
+  co_await await_routing(rank, replica_, loss_ready_);
 }
 
 // Outer units are entered before those in them.

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// How many choices of tokens fell on each expert of a layer, on one rank.
+struct ExpertLoad {
+  std::string layer{};  ///< its name
+  std::vector<int64_t> choices{};
+};
+
+}  // namespace lockstep
