@@ -9,6 +9,7 @@
 #include "cli/render/json.hpp"
 #include "model/cluster/list_prices.hpp"
 #include "model/cluster/presets.hpp"
+#include "model/network/mixture.hpp"
 #include "model/network/presets.hpp"
 
 namespace lockstep::cli {
@@ -79,6 +80,7 @@ std::string in_flops(int64_t flops) {
 struct PresetFigures {
   Shape input;
   int64_t parameters = 0;
+  int64_t active_parameters = 0;  ///< that one token passes through
   int64_t forward_flops = 0;
 };
 
@@ -86,7 +88,14 @@ PresetFigures figures_of(const NetworkPreset& preset) {
   const auto described = describe_preset(preset.name);
   const BuildResult built = build_network(std::get<NetworkDescription>(described));
   return {built.network.input, built.network.parameter_elements(),
-          built.network.forward_flops().count()};
+          active_parameter_elements(built.network), built.network.forward_flops().count()};
+}
+
+/// Of a mixture of experts.
+std::string active_text(const PresetFigures& figures) {
+  return figures.active_parameters == figures.parameters
+             ? ""
+             : fmt::format(" ({} active)", figures.active_parameters);
 }
 
 std::string networks_text() {
@@ -95,11 +104,11 @@ std::string networks_text() {
       "2)\n";
   for (const NetworkPreset& preset : network_presets()) {
     const PresetFigures figures = figures_of(preset);
-    out +=
-        with_source(fmt::format("  {:<20} {} parameters, {}, sample {}, takes {}", preset.name,
-                                figures.parameters, in_flops(figures.forward_flops),
-                                lockstep::text_of(figures.input), fmt::join(preset.arguments, " ")),
-                    std::string(preset.source));
+    out += with_source(
+        fmt::format("  {:<20} {} parameters{}, {}, sample {}, takes {}", preset.name,
+                    figures.parameters, active_text(figures), in_flops(figures.forward_flops),
+                    lockstep::text_of(figures.input), fmt::join(preset.arguments, " ")),
+        std::string(preset.source));
   }
   return out;
 }
@@ -153,6 +162,7 @@ Json networks_json() {
     list.push_back({{"name", preset.name},
                     {"summary", preset.summary},
                     {"parameters", figures.parameters},
+                    {"active_parameters", figures.active_parameters},
                     {"forward_flops", figures.forward_flops},
                     {"input", figures.input},
                     {"arguments", preset.arguments},

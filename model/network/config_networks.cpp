@@ -1,6 +1,6 @@
 // Networks from configurations of Hugging Face (transformers' config.json). Defaults are those of
-// its LlamaConfig, MistralConfig, GPT2Config and ViTConfig; sizes without which no network is
-// meant must be there.
+// its LlamaConfig, MistralConfig, MixtralConfig, GPT2Config, BertConfig and ViTConfig; sizes
+// without which no network is meant must be there.
 #include "model/network/config_networks.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/network/bert.hpp"
 #include "model/network/published.hpp"
 
 namespace lockstep {
@@ -103,6 +104,28 @@ NetworkDescription describe_mistral_config(ConfigReader& config, const Configure
                      : NetworkDescription{};
 }
 
+NetworkDescription describe_mixtral_config(ConfigReader& config, const ConfiguredSize& size) {
+  LlamaShape shape = llama_shape(config);
+  shape.window = config.arguments().has("sliding_window") ? config.size("sliding_window") : 0;
+  shape.block_class = "MixtralDecoderLayer";
+  shape.experts = config.size("num_local_experts", 8);
+  shape.top_k = config.size("num_experts_per_tok", 2);
+  // The auxiliary loss is added where the model returns the router's outputs.
+  const double coefficient = config.arguments().number("router_aux_loss_coef", 0.001);
+  shape.aux_loss_coef = config.arguments().boolean("output_router_logits", false) ? coefficient : 0;
+  if (config.arguments().number("router_jitter_noise", 0) != 0) {
+    config.arguments().lack("`router_jitter_noise` is not modelled yet", "write 0");
+  }
+  if (config.ok() && shape.top_k > shape.experts) {
+    config.arguments().complain(
+        fmt::format("`num_experts_per_tok` {} is above `num_local_experts` {}", shape.top_k,
+                    shape.experts),
+        "choose num_experts_per_tok of at most num_local_experts");
+  }
+  return config.ok() ? describe_llama("mixtral", shape, size.seq_len.value_or(shape.positions))
+                     : NetworkDescription{};
+}
+
 NetworkDescription describe_gpt2_config(ConfigReader& config, const ConfiguredSize& size) {
   GptShape shape;
   shape.layers = config.layers("n_layer");
@@ -125,6 +148,30 @@ NetworkDescription describe_gpt2_config(ConfigReader& config, const ConfiguredSi
   }
   return config.ok() ? describe_gpt("gpt2", shape, size.seq_len.value_or(shape.positions),
                                     size.dropout.value_or(dropout))
+                     : NetworkDescription{};
+}
+
+NetworkDescription describe_bert_config(ConfigReader& config, const ConfiguredSize& size) {
+  BertShape shape;
+  shape.layers = config.layers("num_hidden_layers");
+  shape.heads = config.size("num_attention_heads");
+  shape.width = config.size("hidden_size");
+  shape.hidden = config.size("intermediate_size");
+  shape.vocabulary = config.size("vocab_size");
+  shape.positions = config.size("max_position_embeddings", 512);
+  shape.token_types = config.size("type_vocab_size", 2);
+  shape.eps = config.arguments().number("layer_norm_eps", 1e-12);
+  config.word("hidden_act", "gelu");
+  config.word("position_embedding_type", "absolute");
+  config.divides(shape.heads, shape.width, "num_attention_heads", "hidden_size");
+  const double dropout = config.arguments().number("hidden_dropout_prob", 0.1);
+  if (config.arguments().number("attention_probs_dropout_prob", 0.1) != dropout && !size.dropout) {
+    config.arguments().lack(
+        "`attention_probs_dropout_prob` and `hidden_dropout_prob` differ, and are modelled as one",
+        "write `dropout` beside `hf`: it stands for both");
+  }
+  return config.ok() ? describe_bert("bert", shape, size.seq_len.value_or(shape.positions),
+                                     size.dropout.value_or(dropout))
                      : NetworkDescription{};
 }
 
@@ -159,15 +206,14 @@ struct ConfigFamily {
   NetworkDescription (*describe)(ConfigReader&, const ConfiguredSize&);
   bool has_positions;  ///< takes `seq_len`
 };
-constexpr ConfigFamily families[] = {{"llama", describe_llama_config, true},
-                                     {"mistral", describe_mistral_config, true},
-                                     {"gpt2", describe_gpt2_config, true},
-                                     {"vit", describe_vit_config, false}};
+constexpr ConfigFamily families[] = {
+    {"llama", describe_llama_config, true},     {"mistral", describe_mistral_config, true},
+    {"mixtral", describe_mixtral_config, true}, {"gpt2", describe_gpt2_config, true},
+    {"bert", describe_bert_config, true},       {"vit", describe_vit_config, false}};
 
 /// Of other models that transformers has, those whose configurations people are likely to name.
-constexpr std::array<std::string_view, 12> other_families = {
-    "bert", "roberta", "t5",    "mixtral", "qwen2", "qwen3",
-    "opt",  "gptj",    "gemma", "phi3",    "bloom", "deepseek_v3"};
+constexpr std::array<std::string_view, 10> other_families = {
+    "roberta", "t5", "qwen2", "qwen3", "opt", "gptj", "gemma", "phi3", "bloom", "deepseek_v3"};
 
 std::string family_names() {
   std::string names;

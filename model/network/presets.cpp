@@ -12,6 +12,11 @@ namespace lockstep {
 
 namespace {
 
+constexpr std::string_view mistral_source =
+    "Jiang et al. 2023, Mistral 7B v0.1; sliding window 4096";
+constexpr std::string_view mixtral_source =
+    "Jiang et al. 2024; config.json of the published checkpoints";
+
 NetworkDescription describe_mlp(ArgumentReader& arguments) {
   const int64_t in_features = arguments.integer("in_features", 32);
   const int64_t hidden_size = arguments.integer("hidden_size", 64);
@@ -57,7 +62,6 @@ std::vector<NetworkPreset> network_presets() {
   const std::string_view llama = "Touvron et al. 2023; config.json of the published checkpoints";
   const std::string_view llama3 =
       "Grattafiori et al. 2024; config.json of the published checkpoints";
-  const std::string_view mistral = "Jiang et al. 2023, Mistral 7B v0.1; sliding window 4096";
   const std::string_view vgg =
       "Simonyan & Zisserman 2015, configuration D; torchvision.models.vgg16";
   const std::string_view vit = "Dosovitskiy et al. 2021; torchvision.models.vision_transformer";
@@ -100,7 +104,9 @@ std::vector<NetworkPreset> network_presets() {
       {"llama3-8b", "Llama 3 8B, 8.03 G parameters", llama3, tokens},
       {"llama3-70b", "Llama 3 70B, 70.6 G parameters", llama3, tokens},
       {"llama3-405b", "Llama 3.1 405B, 405.9 G parameters", llama3, tokens},
-      {"mistral-7b", "Mistral 7B, 7.24 G parameters", mistral, tokens},
+      {"mistral-7b", "Mistral 7B, 7.24 G parameters", mistral_source, tokens},
+      {"mixtral-8x7b", "Mixtral 8x7B, 46.7 G parameters, 12.9 G active", mixtral_source, tokens},
+      {"mixtral-8x22b", "Mixtral 8x22B, 140.6 G parameters, 39.2 G active", mixtral_source, tokens},
   };
 }
 

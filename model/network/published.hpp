@@ -44,6 +44,9 @@ struct LlamaShape {
   bool attention_bias = false;
   bool feed_forward_bias = false;
   std::string_view block_class = "LlamaDecoderLayer";
+  int64_t experts = 0;  ///< 0: one feed-forward; else as Mixtral (Jiang et al. 2024)
+  int64_t top_k = 0;
+  double aux_loss_coef = 0;
 };
 /// Vision transformer (Dosovitskiy et al. 2021): pre-norm encoder behind a class token.
 struct VitShape {

@@ -1,4 +1,4 @@
-// Published networks of text: GPT-2, GPT-3, Megatron's table, Llama, Mistral.
+// Published networks of text: GPT-2, GPT-3, Megatron's table, Llama, Mistral, Mixtral.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,6 +59,28 @@ constexpr NamedLlama llamas[] = {
       .positions = 8192,
       .window = 4096,
       .block_class = "MistralDecoderLayer"}},
+    {"mixtral-8x7b",
+     {.layers = 32,
+      .heads = 32,
+      .key_heads = 8,
+      .width = 4096,
+      .hidden = 14336,
+      .positions = 32768,
+      .theta = 1e6,
+      .block_class = "MixtralDecoderLayer",
+      .experts = 8,
+      .top_k = 2}},
+    {"mixtral-8x22b",
+     {.layers = 56,
+      .heads = 48,
+      .key_heads = 8,
+      .width = 6144,
+      .hidden = 16384,
+      .positions = 65536,
+      .theta = 1e6,
+      .block_class = "MixtralDecoderLayer",
+      .experts = 8,
+      .top_k = 2}},
 };
 
 void add_gpt_block(const GptShape& shape, const std::string& name, double dropout, Layers& layers) {
@@ -78,6 +100,18 @@ void add_gpt_block(const GptShape& shape, const std::string& name, double dropou
   layers.push_back(repeating_block("GPT2Block", {std::move(attention), std::move(perceptron)}));
 }
 
+LayerDescription llama_feed_forward(const LlamaShape& shape, const std::string& name) {
+  Arguments arguments{{"embed_dim", shape.width}, {"hidden_dim", shape.hidden}};
+  if (shape.experts == 0) {
+    arguments.push_back({"bias", shape.feed_forward_bias});
+    return named_layer("SwiGLU", name + ".mlp", std::move(arguments));
+  }
+  arguments.push_back({"num_experts", shape.experts});
+  arguments.push_back({"top_k", shape.top_k});
+  arguments.push_back({"aux_loss_coef", shape.aux_loss_coef});
+  return named_layer("MixtureOfExperts", name + ".block_sparse_moe", std::move(arguments));
+}
+
 void add_llama_block(const LlamaShape& shape, const std::string& name, Layers& layers) {
   const auto norm = [&](const char* part) {
     return named_layer("RMSNorm", name + part, {{"", shape.width}, {"eps", shape.eps}});
@@ -91,11 +125,8 @@ void add_llama_block(const LlamaShape& shape, const std::string& name, Layers& l
   LayerDescription attention =
       residual("", {norm(".input_layernorm"),
                     named_layer("GroupedQueryAttention", name + ".self_attn", std::move(heads))});
-  LayerDescription perceptron = residual(
-      "", {norm(".post_attention_layernorm"), named_layer("SwiGLU", name + ".mlp",
-                                                          {{"embed_dim", shape.width},
-                                                           {"hidden_dim", shape.hidden},
-                                                           {"bias", shape.feed_forward_bias}})});
+  LayerDescription perceptron =
+      residual("", {norm(".post_attention_layernorm"), llama_feed_forward(shape, name)});
   layers.push_back(repeating_block(std::string(shape.block_class),
                                    {std::move(attention), std::move(perceptron)}));
 }

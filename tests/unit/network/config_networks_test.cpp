@@ -83,6 +83,42 @@ TEST_CASE("a configuration of Mistral has its window, and none where it is null"
         Flops(int64_t{32} * 4 * 4096 * (4096 - 1024) * 4096));
 }
 
+TEST_CASE("a configuration of Mixtral has its experts, and their loss where it is returned") {
+  // config.json of mistralai/Mixtral-8x7B-v0.1.
+  const std::vector<NamedArgument> keys = {
+      key("model_type", "mixtral"),    key("hidden_size", 4096),
+      key("intermediate_size", 14336), key("num_hidden_layers", 32),
+      key("num_attention_heads", 32),  key("num_key_value_heads", 8),
+      key("vocab_size", 32000),        key("max_position_embeddings", 32768),
+      key("num_local_experts", 8),     key("num_experts_per_tok", 2),
+      {"router_aux_loss_coef", 0.02},  {"output_router_logits", false},
+      {"rope_theta", 1000000.0},       {"rms_norm_eps", 1e-5}};
+  const auto mixture_of = [](const Network& network) {
+    return std::get<MixtureArguments>(network.layers[7].arguments);
+  };
+  const Network mixtral = configured(keys);
+  CHECK(mixtral.parameter_elements() == 46'702'792'704);
+  CHECK(mixture_of(mixtral).num_experts == 8);
+  CHECK(mixture_of(mixtral).aux_loss_coef == 0);
+  CHECK(mixture_of(configured(with_key(keys, {"output_router_logits", true}))).aux_loss_coef ==
+        0.02);
+  CHECK(refused(with_key(keys, key("num_experts_per_tok", 9))).message ==
+        "`num_experts_per_tok` 9 is above `num_local_experts` 8");
+  CHECK(refused(with_key(keys, {"router_jitter_noise", 0.1})).is_unmodelled);
+}
+
+TEST_CASE("a configuration of BERT has the published parameters") {
+  const std::vector<NamedArgument> keys = {
+      key("model_type", "bert"),           key("hidden_size", 768),
+      key("num_hidden_layers", 12),        key("num_attention_heads", 12),
+      key("intermediate_size", 3072),      key("vocab_size", 30522),
+      key("max_position_embeddings", 512), key("type_vocab_size", 2)};
+  CHECK(configured(keys).parameter_elements() == 109'482'240);
+  CHECK(configured(keys, {.seq_len = 128}).input == Shape{128});
+  CHECK(refused(with_key(keys, key("hidden_act", "relu"))).is_unmodelled);
+  CHECK(refused(with_key(keys, {"attention_probs_dropout_prob", 0.0})).is_unmodelled);
+}
+
 TEST_CASE("configurations of GPT-2 and ViT have the published parameters") {
   const std::vector<NamedArgument> gpt = {key("model_type", "gpt2"), key("n_embd", 768),
                                           key("n_layer", 12),        key("n_head", 12),

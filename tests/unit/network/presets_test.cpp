@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/network/mixture.hpp"
+
 using namespace lockstep;
 
 namespace {
@@ -74,6 +76,23 @@ TEST_CASE("Llama and Mistral have the published number of parameters") {
         126 * int64_t{3'187'703'808} + 4'202'692'608 + 16'384);
   CHECK(preset("llama3-405b").parameter_elements() == 405'853'388'800);
   CHECK(preset("mistral-7b").parameter_elements() == 7'241'732'096);
+}
+
+TEST_CASE("Mixtral has the published number of parameters, and of active ones") {
+  // As a Llama, but each layer has E e of the router and E experts of 3 e f. Mixtral 8x7B:
+  // 2 * 32000 * 4096 + 4096 + 32 (41,943,040 + 32,768 + 8 * 176,160,768 + 8,192), the total_size of
+  // its model.safetensors.index.json over 2 bytes; 8x22B likewise.
+  const Network mixtral = preset("mixtral-8x7b");
+  CHECK(mixtral.parameter_elements() == 46'702'792'704);
+  CHECK(preset("mixtral-8x22b").parameter_elements() == 140'620'634'112);
+  // A token passes through 2 of 8 experts: Jiang et al. 2024 say 13 B, and 39 B of the other.
+  CHECK(active_parameter_elements(mixtral) == 46'702'792'704 - 32 * int64_t{6} * 176'160'768);
+  CHECK(active_parameter_elements(preset("mixtral-8x22b")) == 39'152'031'744);
+  CHECK(active_parameter_elements(preset("mistral-7b")) == 7'241'732'096);
+  // 25 tensors of the mixture, 4 of attention and 2 norms in each layer.
+  CHECK(mixtral.parameters().size() == 32 * (25 + 4 + 2) + 3);
+  CHECK(mixtral.parameter_name(mixtral.parameters()[8]) ==
+        "model.layers.0.block_sparse_moe.experts.0.w1.weight");
 }
 
 TEST_CASE("a Llama has the checkpoint's tensors, and 2 FLOPs a weight and token beside attention") {
