@@ -140,6 +140,12 @@ void Replica::forward_of_experts(Rank& rank, const LayerRun& run, const Turn& tu
                                  const Slice& output) {
   ExpertRun& kept = experts_of(run.layer);
   learn_sizes(rank, kept, turn);
+  if (turn.again) {  // numbers travel again, and are what they were
+    const SiteId again = site_id(tensor_sites::announce);
+    const Ticket ready = rank.event({compute(), {}, again});
+    rank.all_to_all(tensor_ranks_.group, kept.choices, kept.arriving, {},
+                    {tensor_ranks_.on, {ready}, again});
+  }
   kept.sent = plan_->numerics ? kept.sent : memory_of_rows(rank, kept.sent);
   kept.received = memory_of_rows(rank, kept.received);
   kept.returned = memory_of_rows(rank, kept.returned);
