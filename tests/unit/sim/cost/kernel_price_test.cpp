@@ -135,6 +135,27 @@ TEST_CASE("kernels: a gated feed-forward is three products and what lies between
   CHECK(forward_seconds(network, 1) == Approx(products + between));
 }
 
+TEST_CASE("kernels: a mixture computes the chosen experts, and moves their rows") {
+  LayerDescription layer{.kind = "MixtureOfExperts"};
+  layer.arguments = {{"embed_dim", int64_t{1024}},
+                     {"hidden_dim", int64_t{4096}},
+                     {"num_experts", int64_t{2}},
+                     {"top_k", int64_t{1}}};
+  const Network network = network_of(layer, {5120, 1024});
+  // Each expert has the 2560 rows of the gated feed-forward above.
+  const double router = sim::seconds_of_product(plain_machine("v100-sxm2-16gb"), {5120, 2, 1024},
+                                                DType::fp16, false, 1);
+  const double products = 3 * 2.0 * 5120 * 1024 * 4096 / fp16_of_v100;
+  const double between = 5 * 2.0 * 5120 * 4096 / bytes_of_v100;
+  // Scores and probabilities in fp32, rows read and written, and read, weighted and added.
+  const double moved = (16.0 * 5120 * 2 + 5 * 2.0 * 5120 * 1024) / bytes_of_v100;
+  CHECK(forward_seconds(network, 1) == Approx(router + products + between + moved));
+  // Half of the choices are dropped at least.
+  layer.arguments.push_back({"capacity_factor", 0.5});
+  CHECK(forward_seconds(network_of(layer, {5120, 1024}), 1) <
+        router + (products + between + moved) * 0.6);
+}
+
 TEST_CASE("kernels: attention with few key heads has narrow projections") {
   LayerDescription layer{.kind = "GroupedQueryAttention"};
   layer.arguments = {{"embed_dim", int64_t{1024}}, {"num_heads", int64_t{8}}};
