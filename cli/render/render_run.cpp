@@ -381,14 +381,12 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
   if (const std::string missing = missing_values(rehearsal.run); !missing.empty()) {
     out += "\n  not computed: " + missing + "\n";
   }
-  const std::string weights = weight_spread_text(rehearsal.run) + staleness_text(rehearsal.run) +
-                              expert_load_text(rehearsal.run);
-  out += weights.empty() ? "" : "\n" + weights;
+  const std::string measured = weight_spread_text(rehearsal.run) + staleness_text(rehearsal.run) +
+                               expert_load_text(rehearsal.run);
+  out += measured.empty() ? "" : "\n" + measured;
   const std::string findings = render_findings(rehearsal, style);
-  out += (findings.empty() ? "" : "\n" + findings);
-  if (!rehearsal.undecided.empty()) {
-    out += "\n" + render_undecided(rehearsal, style);
-  }
+  out += findings.empty() ? "" : "\n" + findings;
+  out += rehearsal.undecided.empty() ? "" : "\n" + render_undecided(rehearsal, style);
   const std::string expectations = render_expectations(rehearsal, style);
   out += (findings.empty() ? "\n" : "") + expectations;
   if (predicts) {
