@@ -6,6 +6,7 @@
 #include "backend/libtorch/layer_kernels.hpp"
 #include "model/network/arithmetic.hpp"
 #include "model/network/arithmetic/loss.hpp"
+#include "model/network/loss_part.hpp"
 
 namespace lockstep::backend {
 
@@ -78,12 +79,75 @@ at::Tensor loss_of(const Layer& loss, const at::Tensor& predictions, const at::T
                                 ignored_target);
 }
 
+/// The targets as columns of this rank's classes, and the rows whose target is one of them.
+struct OwnTargets {
+  at::Tensor columns;
+  at::Tensor is_own;
+};
+
+OwnTargets own_targets(const at::Tensor& targets, int64_t classes, int64_t first) {
+  const at::Tensor own = targets.to(at::kLong) - first;
+  const at::Tensor is_own = own.ge(0).logical_and(own.lt(classes));
+  return {own.masked_fill(is_own.logical_not(), 0), is_own};
+}
+
+at::Tensor gradient_of_part(const std::vector<at::Tensor>& reads, const at::Tensor& scores,
+                            double factor, int64_t first, bool mean) {
+  const int64_t classes = scores.size(1);
+  const at::Tensor counts = reads[1].to(at::kLong).ne(ignored_target);
+  const OwnTargets own = own_targets(reads[1], classes, first);
+  at::Tensor gradient =
+      at::exp(scores - reads[2].to(scores).unsqueeze(1)) / reads[3].to(scores).unsqueeze(1);
+  gradient.scatter_add_(1, own.columns.unsqueeze(1), own.is_own.to(scores).neg().unsqueeze(1));
+  const double rows = mean ? counts.sum().item<double>() : 1;
+  return (gradient * counts.to(scores).unsqueeze(1) * (factor / rows)).flatten();
+}
+
+/// Cross entropy of which this rank has the scores of some classes (model/network/loss_part.hpp).
+void execute_loss_part(const Op& op, const Layer& loss, const std::vector<at::Tensor>& reads,
+                       TensorOperands& operands) {
+  const OpLists& lists = op.list();
+  const int64_t classes = loss.input.back();
+  const auto& arguments = std::get<LossArguments>(loss.arguments);
+  const auto first = static_cast<int64_t>(lists.scalars[1]);
+  const auto part = static_cast<LossPart>(lists.scalars[0]);
+  const bool is_backward = op.kernel == Kernel::loss_backward;
+  if (!is_backward && part == LossPart::loss) {
+    const at::Tensor counts = reads[2].to(at::kLong).ne(ignored_target);
+    const at::Tensor losses = (at::log(reads[1]) - reads[0]) * counts.to(reads[1]);
+    operands.store(lists.writes[0],
+                   arguments.mean ? losses.sum() / counts.sum().to(losses) : losses.sum());
+    return;
+  }
+  const at::ScalarType type = reads[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor scores = reads[0].to(type).view({-1, classes});
+  if (is_backward) {
+    operands.store(lists.writes[0],
+                   gradient_of_part(reads, scores, lists.scalars[0], first, arguments.mean));
+  } else if (part == LossPart::greatest) {
+    operands.store(lists.writes[0], scores.amax(1));
+  } else {
+    refuse_strange_targets(reads[1].to(at::kLong), classes * arguments.parts);
+    const OwnTargets own = own_targets(reads[1], classes, first);
+    const at::Tensor shifted = scores - reads[2].to(scores).unsqueeze(1);
+    const at::Tensor of_target = shifted.gather(1, own.columns.unsqueeze(1)).squeeze(1);
+    operands.store(lists.writes[0], of_target.masked_fill(own.is_own.logical_not(), 0));
+    operands.store(lists.writes[1], at::exp(shifted).sum(1));
+  }
+}
+
 }  // namespace
 
 void execute_loss(const Op& op, TensorOperands& operands, const Network& network) {
   const OpLists& lists = op.list();
   const std::vector<at::Tensor> reads = load_all(lists.reads, operands);
   if (reads.empty() || lists.writes.empty()) {
+    return;
+  }
+  const Layer& own_loss = network.loss_of(op.tag);
+  if (const auto* arguments = std::get_if<LossArguments>(&own_loss.arguments);
+      arguments != nullptr && arguments->parts > 1) {
+    execute_loss_part(op, own_loss, reads, operands);
     return;
   }
   const bool is_backward = op.kernel == Kernel::loss_backward;

@@ -136,22 +136,29 @@ at::Tensor attended(const at::Tensor& query, const at::Tensor& key, const at::Te
   return at::matmul(dropped(at::softmax(scores, -1), p, dropout_key), value);
 }
 
+/// The weighted sum, [batch, positions, width], of query, key and value side by side.
+at::Tensor attention_core(const Layer& layer, const LayerTensors& tensors,
+                          const at::Tensor& projected) {
+  const auto& arguments = std::get<AttentionArguments>(layer.arguments);
+  const int64_t batch = projected.size(0);
+  const int64_t positions = projected.size(1);
+  const int64_t width = arguments.embed_dim;
+  const at::Tensor parts =
+      projected.view({batch, positions, 3, arguments.num_heads, width / arguments.num_heads})
+          .permute({2, 0, 3, 1, 4});
+  const bool is_causal = layer.kind == LayerKind::causal_self_attention || arguments.causal;
+  const at::Tensor sum = attended(parts[0], parts[1], parts[2], is_causal,
+                                  tensors.training ? arguments.dropout : 0, tensors.dropout_key);
+  return sum.transpose(1, 2).reshape({batch, positions, width});
+}
+
 at::Tensor attention(const Layer& layer, const LayerTensors& tensors) {
   const auto& arguments = std::get<AttentionArguments>(layer.arguments);
-  const int64_t batch = tensors.input.size(0);
-  const int64_t positions = tensors.input.size(1);
-  const int64_t width = arguments.embed_dim;
-  const int64_t heads = arguments.num_heads;
   const size_t out = arguments.bias ? 2 : 1;
   const at::Tensor projected = at::linear(tensors.input, tensors.parameters.at(0),
                                           arguments.bias ? tensors.parameters.at(1) : at::Tensor());
-  const at::Tensor parts =
-      projected.view({batch, positions, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
-  const at::Tensor sum =
-      attended(parts[0], parts[1], parts[2], layer.kind == LayerKind::causal_self_attention,
-               tensors.training ? arguments.dropout : 0, tensors.dropout_key);
-  return at::linear(sum.transpose(1, 2).reshape({batch, positions, width}),
-                    tensors.parameters.at(out), parameter_at(tensors, out + 1));
+  return at::linear(attention_core(layer, tensors, projected), tensors.parameters.at(out),
+                    parameter_at(tensors, out + 1));
 }
 
 at::Tensor pooled(const Layer& layer, const at::Tensor& input) {
@@ -223,6 +230,7 @@ at::Tensor computed(const Layer& layer, const LayerTensors& tensors) {
       const double p = std::get<DropoutArguments>(layer.arguments).p;
       return tensors.training && p > 0 ? dropped(input, p, tensors.dropout_key) : input.alias();
     }
+    case LayerKind::attention_core: return attention_core(layer, tensors, input);
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return attention(layer, tensors);
     default: break;

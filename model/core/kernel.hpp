@@ -24,8 +24,8 @@ enum class Kernel : uint16_t {
                    ///< none is wanted), parameter gradients.. (added to); scalars: samples, and
                    ///< the same first row, or of a mixture of experts the loss's factor (2nd)
   // Op::tag of the two is the index of the module whose loss it is, if there are several.
-  loss_forward,   ///< reads predictions, targets; writes loss[1]
-  loss_backward,  ///< reads predictions, targets; writes their gradient; scalars: factor
+  loss_forward,   ///< reads predictions, targets; writes loss[1]; in parts of classes: LossPart
+  loss_backward,  ///< reads predictions, targets; writes their gradient; scalars: factor; the same
   sgd_step,       ///< reads gradient; writes parameter, momentum buffer (optional); scalars:
                   ///< learning rate, momentum, weight decay, step (from 1)
   adam_step,      ///< reads gradient; writes parameter, first and second moment; scalars:

@@ -219,8 +219,10 @@ void execute_layer(const Op& op, Operands& operands, const Network& network) {
   if (!has_reference_arithmetic(layer, training)) {
     return;
   }
-  if (is_product(layer.kind) && is_floating(op.dtype) &&
-      size_of(op.dtype) < size_of(call.read(is_forward ? 1 : 2).dtype())) {
+  // A core of attention has no weights, and its input is narrow already.
+  const size_t weight = is_forward ? 1 : 2;
+  if (is_product(layer.kind) && is_floating(op.dtype) && weight < call.reads() &&
+      size_of(op.dtype) < size_of(call.read(weight).dtype())) {
     call.narrow(op.dtype);
   }
   if (is_forward) {

@@ -1,6 +1,7 @@
 // Losses.
 #include "model/core/ensure.hpp"
 #include "model/network/arithmetic/loss.hpp"
+#include "model/network/arithmetic/loss_part.hpp"
 #include "model/network/arithmetic/pointwise_loss.hpp"
 #include "model/network/layer_call.hpp"
 
@@ -52,10 +53,34 @@ void class_loss(bool is_forward, const Layer& layer, LayerCall& call) {
   }
 }
 
+/// Cross entropy of which this rank has the scores of some classes.
+void loss_of_part(bool is_forward, const Layer& layer, LayerCall& call) {
+  const bool mean = std::get<LossArguments>(layer.arguments).mean;
+  const ClassPart part{layer.input.back(), static_cast<int64_t>(call.scalar(1)),
+                       std::get<LossArguments>(layer.arguments).parts};
+  if (!is_forward) {
+    loss_part_backward({call.read(0), call.read(1), call.read(2), call.read(3)}, part, mean,
+                       call.scalar(0), call.write(0));
+    return;
+  }
+  switch (static_cast<LossPart>(call.scalar(0))) {
+    case LossPart::greatest: greatest_of_rows(call.read(0), part.classes, call.write(0)); return;
+    case LossPart::terms:
+      loss_terms(call.read(0), call.read(1), call.read(2), part, call.write(0), call.write(1));
+      return;
+    case LossPart::loss:
+      loss_of_terms(call.read(0), call.read(1), call.read(2), mean, call.write(0));
+      return;
+  }
+}
+
 }  // namespace
 
 void execute_loss(bool is_forward, const Layer& layer, LayerCall& call) {
-  if (has_class_targets(layer.kind)) {
+  const auto* arguments = std::get_if<LossArguments>(&layer.arguments);
+  if (arguments != nullptr && arguments->parts > 1) {
+    loss_of_part(is_forward, layer, call);
+  } else if (has_class_targets(layer.kind)) {
     class_loss(is_forward, layer, call);
   } else if (layer.kind == LayerKind::mse_loss) {
     const LossReduction reduction =

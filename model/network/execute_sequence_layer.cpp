@@ -25,7 +25,7 @@ GeluForm gelu_form(const Layer& layer) {
 AttentionShape attention_shape(const Layer& layer, int64_t samples) {
   const auto& arguments = std::get<AttentionArguments>(layer.arguments);
   return {samples, layer.input[0], arguments.num_heads, arguments.embed_dim / arguments.num_heads,
-          layer.kind == LayerKind::causal_self_attention};
+          layer.kind == LayerKind::causal_self_attention || arguments.causal};
 }
 
 /// In the order of their definition; `first`: the index of the first of the reads.
@@ -73,6 +73,9 @@ bool forward_of_sequence_layer(const Layer& layer, LayerCall& call) {
       positional_embedding_forward(call.read(0), call.read(1), call.samples(), call.write(0));
       return true;
     case LayerKind::dropout: call.write(0) = call.read(0); return true;
+    case LayerKind::attention_core:
+      attention_forward(call.read(0), attention_shape(layer, call.samples()), call.write(0));
+      return true;
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention:
       self_attention_forward(call.read(0), attention_weights(layer, call, 1),
@@ -101,6 +104,12 @@ bool backward_of_sequence_layer(const Layer& layer, LayerCall& call) {
     case LayerKind::dropout:
       if (call.wants(0)) {
         call.write(0) = call.read(0);
+      }
+      return true;
+    case LayerKind::attention_core:
+      if (call.wants(0)) {
+        attention_backward(call.read(1), call.read(0), attention_shape(layer, call.samples()),
+                           call.write(0));
       }
       return true;
     case LayerKind::multihead_attention:

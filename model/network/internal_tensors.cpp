@@ -25,7 +25,7 @@ AttentionSizes attention_sizes(const Layer& layer) {
   if (attention == nullptr) {
     return {};
   }
-  return {elements_of(layer.input),
+  return {layer.input[0] * attention->embed_dim,
           forms_scores ? attention->num_heads * layer.input[0] * layer.input[0] : 0,
           attention->dropout > 0};
 }
@@ -82,6 +82,8 @@ Bytes forward_workspace(const Layer& layer, DType dtype) {
 //  fused backward only the input is left,
 //    with the gradient of one of the three, its zero-filled image in memory of 3, the sum of the
 //    images so far and the next sum: 1 + 1 + 9 = 11, so 5 or 6 more.
+//  - A core alone has what it keeps and the two gradients beside; the three are made apart and then
+//    joined in memory of 3.
 // Where scores are formed, their gradient and that of the probabilities come on top of one state;
 // with dropout the dropped probabilities have gone by then.
 Bytes backward_workspace(const Layer& layer, DType dtype) {
@@ -100,6 +102,7 @@ Bytes backward_workspace(const Layer& layer, DType dtype) {
   const AttentionSizes sizes = attention_sizes(layer);
   const int64_t more = reorders_sum(layer, dtype)                     ? 5
                        : layer.kind == LayerKind::multihead_attention ? 6
+                       : layer.kind == LayerKind::attention_core      ? 3
                                                                       : 4;
   const int64_t fused = more * sizes.state;
   const int64_t formed = sizes.state + (sizes.has_dropout ? 1 : 2) * sizes.scores;

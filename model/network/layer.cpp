@@ -46,6 +46,7 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::multihead_attention: return "multihead_attention";
     case LayerKind::causal_self_attention: return "causal_self_attention";
     case LayerKind::grouped_query_attention: return "grouped_query_attention";
+    case LayerKind::attention_core: return "attention_core";
     case LayerKind::swiglu: return "swiglu";
     case LayerKind::mixture_of_experts: return "mixture_of_experts";
     case LayerKind::lstm: return "lstm";

@@ -50,6 +50,7 @@ enum class LayerKind : uint8_t {
   multihead_attention,      ///< self-attention: query = key = value = input
   causal_self_attention,    ///< the same with a causal mask, parameters named as in GPT-2
   grouped_query_attention,  ///< causal, rotary, several query heads for each key; named as in Llama
+  attention_core,           ///< of query, key and value side by side: scores, softmax, weighted sum
   swiglu,                   ///< gated feed-forward, W_down (silu(W_gate x) * W_up x)
   mixture_of_experts,       ///< a router, and the feed-forwards that it sends each token to
   lstm,
@@ -187,6 +188,7 @@ struct AttentionArguments {
   int64_t num_heads = 0;
   double dropout = 0;
   bool bias = true;
+  bool causal = false;  ///< of a core alone; the kinds of whole layers say it themselves
 };
 /// Positions attend to themselves and to those before them.
 struct GroupedQueryArguments {
@@ -267,6 +269,7 @@ struct LossArguments {
   double threshold = 1;     ///< `beta` of SmoothL1Loss, `delta` of HuberLoss
   bool batch_mean = false;  ///< of KLDivLoss: the sum over the number of samples
   bool log_target = false;  ///< of KLDivLoss: the targets are logarithms
+  int32_t parts = 1;        ///< of the classes: each of so many ranks has the scores of one
 };
 using LayerArguments =
     std::variant<std::monostate, LinearArguments, BiasArguments, EmbeddingArguments,

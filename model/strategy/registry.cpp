@@ -7,6 +7,7 @@
 #include "model/strategy/data_parallel/dp.hpp"
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/single.hpp"
+#include "model/strategy/megatron/megatron.hpp"
 #include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/server/parameter_server.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
@@ -89,6 +90,7 @@ StrategyRegistry standard_strategies() {
   registry.add(horovod());
   registry.add(bagua());
   registry.add(pipeline_parallel());
+  registry.add(megatron());
   registry.add(parameter_server());
   // They differ from the others in how their processes begin, which is the trainer's matter.
   for (const char* name : {"ddp_spawn", "ddp_fork", "ddp_notebook"}) {

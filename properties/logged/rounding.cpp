@@ -113,6 +113,7 @@ int64_t forward_and_backward(const Layer& layer, int64_t samples) {
     case LayerKind::conv2d: return of_convolution(std::get<Conv2dArguments>(layer.arguments));
     case LayerKind::avg_pool2d:
     case LayerKind::adaptive_avg_pool2d: return of_average(layer);
+    case LayerKind::attention_core:
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return of_attention(layer);
     case LayerKind::grouped_query_attention: return of_grouped_attention(layer);
@@ -141,6 +142,7 @@ int64_t narrow_of(LayerKind kind) {
     case LayerKind::swiglu:
     case LayerKind::mixture_of_experts:
     case LayerKind::lstm: return 2 * of_product + 2 * 3;
+    case LayerKind::attention_core:
     case LayerKind::grouped_query_attention:
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return 2 * of_product + 2 * 3;

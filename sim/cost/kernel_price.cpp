@@ -147,7 +147,8 @@ double seconds_of_pass(const KernelMachine& machine, const LayerPass& pass) {
     case LayerKind::conv2d:
     case LayerKind::conv_transpose2d: add_convolution(sum, machine, pass); break;
     case LayerKind::multihead_attention:
-    case LayerKind::causal_self_attention: add_attention(sum, machine, pass); break;
+    case LayerKind::causal_self_attention:
+    case LayerKind::attention_core: add_attention(sum, machine, pass); break;
     case LayerKind::grouped_query_attention: add_grouped_attention(sum, machine, pass); break;
     case LayerKind::swiglu: add_swiglu(sum, machine, pass); break;
     case LayerKind::mixture_of_experts: add_mixture(sum, machine, pass); break;

@@ -68,20 +68,22 @@ void add_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass
   const Layer& layer = *pass.layer;
   const auto& attention = std::get<AttentionArguments>(layer.arguments);
   const int64_t width = attention.embed_dim;
-  if (!pass.is_core_alone) {
+  const bool has_no_products = layer.kind == LayerKind::attention_core;
+  if (!pass.is_core_alone && !has_no_products) {
     const int64_t rows = rows_of(pass);
     add_product(sum, machine, pass, {rows, 3 * width, width}, 1);
     add_product(sum, machine, pass, {rows, width, width}, 1);
     // Biases, and the order of heads: query, key, value and their sum are moved once.
     sum.element_wise(8.0 * static_cast<double>(rows * width * size_of(pass.dtype)));
   }
-  const bool is_causal = layer.kind == LayerKind::causal_self_attention;
+  const bool is_causal = layer.kind == LayerKind::causal_self_attention || attention.causal;
+  const int64_t kept_by_flash = has_no_products ? 0 : 4 * elements_of(layer.input);
   add_scores(sum, machine, pass,
              {.heads = pass.samples * attention.num_heads,
               .positions = layer.input[0],
               .width = width / attention.num_heads,
               .seen_part = is_causal ? 0.5 : 1,
-              .is_flash = layer.saves.elements == 4 * elements_of(layer.input)});
+              .is_flash = layer.saves.elements == kept_by_flash});
 }
 
 void add_grouped_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {

@@ -61,10 +61,7 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"bagua", ""},
     {"BaguaStrategy", ""},
     {"PipelineStrategy", ""},
-    {"MegatronStrategy",
-     "tensor_model_parallel_size:int pipeline_model_parallel_size:int "
-     "virtual_pipeline_model_parallel_size:int context_parallel_size:int "
-     "sequence_parallel:bool"},
+    {"MegatronStrategy", ""},
     {"parameter_server", ""},
     {"ParameterServerStrategy", ""},
 });

@@ -13,7 +13,8 @@ using Kind = ParallelStyle::Kind;
 
 class PlanMaker {
  public:
-  PlanMaker(const Network& network, int32_t ranks, TensorLayout stream)
+  /// No ranks: whether sizes divide is not asked, and what Megatron-LM cuts is in the plan.
+  PlanMaker(const Network& network, std::optional<int32_t> ranks, TensorLayout stream)
       : network_(network), ranks_(ranks), stream_(stream) {}
 
   ParallelPlan make();
@@ -24,16 +25,17 @@ class PlanMaker {
     plan_.emplace_back(std::move(module), ParallelStyle{kind, input, output, gives_plain_tensors});
   }
   bool can_be_cut(const Layer& layer, Kind kind) const {
-    return cut_by(layer, kind, ranks_).why_not.empty();
+    return !ranks_ || cut_by(layer, kind, *ranks_).why_not.empty();
   }
+  bool is_of_megatron() const { return !ranks_; }
   std::optional<size_t> partner_of(size_t first) const;
   bool add_projections(const Layer& layer);
   bool add_pair(size_t first, size_t second);
   bool add_last(size_t index);
-  bool add_first(const Layer& layer);
+  bool add_first(size_t index);
 
   const Network& network_;
-  int32_t ranks_;
+  std::optional<int32_t> ranks_;
   TensorLayout stream_;  ///< of activations between modules
   ParallelPlan plan_;
 };
@@ -55,7 +57,7 @@ std::optional<size_t> PlanMaker::partner_of(size_t first) const {
 }
 
 bool PlanMaker::add_projections(const Layer& layer) {
-  if (!cut_inside(layer, ranks_).why_not.empty()) {
+  if (ranks_ && !cut_inside(layer, *ranks_).why_not.empty()) {
     return false;
   }
   add(layer.name, Kind::input, stream_, TensorLayout::replicated);
@@ -80,21 +82,29 @@ bool PlanMaker::add_pair(size_t first, size_t second) {
   return true;
 }
 
-/// Its output goes to the loss, whole.
+/// Its output goes to the loss, whole; to Megatron-LM's cross entropy in parts.
 bool PlanMaker::add_last(size_t index) {
   const Layer& layer = network_.layers[index];
-  if (index + 1 != network_.layers.size() || layer.tied_layer || !can_be_cut(layer, Kind::column)) {
+  if (index + 1 != network_.layers.size() || !can_be_cut(layer, Kind::column) ||
+      (layer.tied_layer && !is_of_megatron())) {
     return false;
   }
-  add(layer.name, Kind::column, stream_, TensorLayout::replicated);
+  const bool in_parts = is_of_megatron() && network_.loss.kind == LayerKind::cross_entropy_loss;
+  add(layer.name, Kind::column, stream_,
+      in_parts ? TensorLayout::features : TensorLayout::replicated);
   return true;
 }
 
-bool PlanMaker::add_first(const Layer& layer) {
+bool PlanMaker::add_first(size_t index) {
+  const Layer& layer = network_.layers[index];
   if (!can_be_cut(layer, Kind::row)) {
     return false;
   }
-  add(layer.name, Kind::row, TensorLayout::replicated, stream_);
+  // Learned positions are added before positions are divided.
+  const bool has_positions = is_of_megatron() && index + 1 < network_.layers.size() &&
+                             network_.layers[index + 1].kind == LayerKind::positional_embedding;
+  add(layer.name, Kind::row, TensorLayout::replicated,
+      has_positions ? TensorLayout::replicated : stream_);
   return true;
 }
 
@@ -104,8 +114,10 @@ ParallelPlan PlanMaker::make() {
     const Layer& layer = network_.layers[index];
     if (has_projections(layer.kind)) {
       add_projections(layer);
+    } else if (is_of_megatron() && is_fused_attention(layer.kind)) {
+      add(layer.name, Kind::input, stream_, TensorLayout::replicated);
     } else if (layer.kind == LayerKind::embedding) {
-      add_first(layer);
+      add_first(index);
     } else if (layer.kind == LayerKind::linear) {
       const std::optional<size_t> partner = partner_of(index);
       if (partner && add_pair(index, *partner)) {
@@ -122,6 +134,12 @@ ParallelPlan PlanMaker::make() {
 }
 
 }  // namespace
+
+ParallelPlan megatron_plan(const Network& network, bool by_positions) {
+  return PlanMaker(network, std::nullopt,
+                   by_positions ? TensorLayout::sequence : TensorLayout::replicated)
+      .make();
+}
 
 ParallelPlan automatic_plan(const Network& network, int32_t ranks) {
   for (const TensorLayout stream : {TensorLayout::sequence, TensorLayout::replicated}) {

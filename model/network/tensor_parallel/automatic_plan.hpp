@@ -12,5 +12,8 @@ namespace lockstep {
 /// between them allows it, norms on a part of the positions. Falls back to whole positions, and to
 /// fewer modules where sizes do not divide. Empty: nothing of the network can be cut like that.
 ParallelPlan automatic_plan(const Network& network, int32_t ranks);
+/// What Megatron-LM cuts in a transformer, whether or not sizes divide: attention, feed-forwards,
+/// embedding and output. `by_positions`: norms get a part of the positions.
+ParallelPlan megatron_plan(const Network& network, bool by_positions);
 
 }  // namespace lockstep

@@ -179,6 +179,89 @@ CutLayer cut_gated(const Layer& whole, int32_t ranks) {
 
 }  // namespace
 
+bool is_fused_attention(LayerKind kind) {
+  return kind == LayerKind::causal_self_attention || kind == LayerKind::multihead_attention;
+}
+
+namespace {
+
+/// Scores and weighted sum of some heads, of [positions, 3 width] (attention_layers.cpp).
+Layer core_of(const Layer& whole, int32_t ranks) {
+  const auto& attention = std::get<AttentionArguments>(whole.arguments);
+  const AttentionCore& core = *whole.attention_core;
+  const int64_t width = attention.embed_dim / ranks;
+  Layer layer{.kind = LayerKind::attention_core};
+  layer.name = whole.name + " core";
+  layer.arguments = AttentionArguments{.embed_dim = width,
+                                       .num_heads = attention.num_heads / ranks,
+                                       .dropout = attention.dropout,
+                                       .bias = false,
+                                       .causal = whole.kind == LayerKind::causal_self_attention};
+  layer.input = {whole.input[0], 3 * width};
+  layer.output = {whole.input[0], width};
+  const Flops scores = core.work.flops / ranks;
+  const int64_t moved = core.work.elements / ranks;
+  layer.work = {Work{scores, moved}, Work{scores * 2, 2 * moved}, Work{.runs = false}};
+  layer.saves.input = true;
+  layer.saves.elements = core.elements / ranks;
+  layer.saves.fixed = core.fixed / ranks;
+  layer.attention_core =
+      AttentionCore{Work{scores, moved}, layer.saves.elements, layer.saves.fixed};
+  return layer;
+}
+
+}  // namespace
+
+CutAttention cut_fused_attention(const Layer& whole, int32_t ranks) {
+  const auto& attention = std::get<AttentionArguments>(whole.arguments);
+  CutAttention cut;
+  if (attention.num_heads % ranks != 0) {
+    cut.why_not =
+        fmt::format("its {} heads cannot be divided among {} ranks", attention.num_heads, ranks);
+    return cut;
+  }
+  const int64_t width = attention.embed_dim;
+  const auto linear = [&](int64_t in, int64_t out, bool bias, const Shape& input) {
+    return built("Linear", {{"in_features", in}, {"out_features", out}, {"bias", bias}}, input);
+  };
+  size_t next = 0;
+  const auto take_parameter = [&](ParameterTensor& into, std::optional<TensorCut> how) {
+    const ParameterTensor& from = whole.parameters[next++];
+    into.name = from.name;
+    into.trainable = from.trainable;
+    into.initial = from.initial;
+    into.cut = std::move(how);
+  };
+  const auto by_heads = [&] {
+    const ParameterTensor& from = whole.parameters[next];
+    return TensorCut{from.shape, 0, ranks, 3};
+  };
+  cut.projection = linear(width, 3 * width / ranks, attention.bias, whole.input);
+  cut.projection.name = cut.projection.module = whole.name;
+  for (ParameterTensor& parameter : cut.projection.parameters) {
+    take_parameter(parameter, by_heads());
+  }
+  cut.core = core_of(whole, ranks);
+  cut.output = linear(width / ranks, width, false, cut.core.output);
+  cut.output.name = whole.name + " output";
+  cut.output.module = whole.name;
+  take_parameter(cut.output.parameters.front(),
+                 TensorCut{whole.parameters[next].shape, 1, ranks, 1});
+  if (attention.bias) {
+    Layer bias = built("Bias", {{"features", width}}, cut.output.output);
+    bias.name = whole.name + " bias";
+    bias.module = whole.name;
+    take_parameter(bias.parameters.front(), std::nullopt);
+    bias.work[static_cast<size_t>(Pass::forward)] = {.runs = false};
+    bias.saves.is_view = true;
+    cut.bias = std::move(bias);
+  }
+  for (Layer* layer : {&cut.projection, &cut.core, &cut.output}) {
+    layer->device = whole.device;
+  }
+  return cut;
+}
+
 CutLayer cut_by(const Layer& whole, ParallelStyle::Kind kind, int32_t ranks) {
   if (whole.kind == LayerKind::linear) {
     return cut_linear(whole, kind, ranks);

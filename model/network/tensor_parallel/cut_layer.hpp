@@ -26,6 +26,18 @@ CutLayer cut_by(const Layer& whole, ParallelStyle::Kind kind, int32_t ranks);
 CutLayer cut_inside(const Layer& whole, int32_t ranks);
 /// What cut_inside() cuts: a layer of several Linears.
 bool has_projections(LayerKind kind);
+/// Attention whose query, key and value are one projection, which DTensor cannot cut by heads.
+bool is_fused_attention(LayerKind kind);
+/// It as Megatron-LM has it: a Linear of each rank's heads, their core, and the Linear out of it,
+/// by rows.
+struct CutAttention {
+  Layer projection{};
+  Layer core{};
+  Layer output{};
+  std::optional<Layer> bias{};  ///< whole, behind the sum of the outputs
+  std::string why_not{};        ///< empty: it can be cut
+};
+CutAttention cut_fused_attention(const Layer& whole, int32_t ranks);
 /// The names of its Linears; the last one leads out of it.
 std::vector<std::string> projections_of(LayerKind kind);
 

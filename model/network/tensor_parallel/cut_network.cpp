@@ -69,7 +69,9 @@ void NetworkCutter::add_layer(size_t index) {
     return;
   }
   const size_t before = result_.network.layers.size();
-  if (has_projections(layer.kind)) {
+  if (is_fused_attention(layer.kind) && by_ == CutBy::megatron) {
+    add_fused_attention(layer);
+  } else if (has_projections(layer.kind)) {
     add_inside(layer);
   } else if (layer.kind == LayerKind::mixture_of_experts && style == nullptr) {
     add_experts(layer);
@@ -105,8 +107,14 @@ void NetworkCutter::map_ranges() {
     cut.blocks.push_back(std::move(block));
   }
   for (CheckpointedSegment segment : whole_.segments) {
-    segment.first = first_of_.at(segment.first);
+    const bool is_core = segment.recomputation == Recomputation::attention_core;
     segment.last = last_of_.at(segment.last);
+    segment.first = first_of_.at(segment.first);
+    for (size_t i = segment.first; is_core && i <= segment.last; ++i) {
+      if (cut.layers[i].attention_core) {  // alone, or in the layer that it is a part of
+        segment.first = segment.last = i;
+      }
+    }
     cut.segments.push_back(segment);
   }
 }
@@ -121,6 +129,11 @@ void NetworkCutter::check_ties() {
     }
     const Layer& own = result_.network.layers[place_of_[index]];
     const Layer& owner = result_.network.layers[place_of_[*layer.tied_layer]];
+    const std::optional<TensorCut>& cut = owner.parameters.front().cut;
+    if (by_ == CutBy::megatron && cut && cut->dimension == 0 &&
+        own.output.back() * ranks_ == layer.output.back()) {
+      continue;  // both by the vocabulary: one weight, of which each rank has the same rows
+    }
     if (own.output != layer.output || owner.parameters.front().cut) {
       refuse(
           layer.name,
@@ -139,11 +152,14 @@ void NetworkCutter::check_plan() {
              "name a layer, or a module in the names of layers, as `lockstep explain` shows them");
     }
   }
-  if (layout_ != TensorLayout::replicated) {
+  if (layout_ == TensorLayout::features && last_keeps_parts_) {
+    end_in_parts();
+  } else if (layout_ != TensorLayout::replicated) {
     refuse(whole_.layers.back().name,
            fmt::format("the network ends in {}, a part on each rank, and the loss wants all of it",
                        name_of(layout_)),
-           "let the last Linear give output_layouts=Replicate()");
+           "let the last Linear give output_layouts=Replicate(); or leave the scores in parts for "
+           "loss_parallel(): output_layouts=Shard(-1), use_local_output=False");
   }
 }
 

@@ -27,4 +27,10 @@ struct CutNetwork {
 /// sum, a share of it on each rank, as DTensor does.
 CutNetwork cut_network(const Network& whole, const ParallelPlan& plan, int32_t ranks);
 
+/// The same as Megatron-LM builds a transformer: attention with one projection for query, key and
+/// value is cut by heads, too; a bias behind a row-parallel product is added once, behind the sum;
+/// output and embedding may share a weight that is cut by the vocabulary. `sequence_parallel`:
+/// norms and dropouts get a part of the positions.
+CutNetwork cut_as_megatron(const Network& whole, int32_t ranks, bool sequence_parallel);
+
 }  // namespace lockstep

@@ -108,7 +108,9 @@ void NetworkCutter::take(CutLayer cut, const std::string& module) {
     return;
   }
   append(std::move(cut.layer));
-  if (cut.bias) {
+  if (cut.bias && by_ == CutBy::megatron) {
+    pending_bias_ = std::move(cut.bias);
+  } else if (cut.bias) {
     append(std::move(*cut.bias));
   }
 }
@@ -122,9 +124,12 @@ bool NetworkCutter::bring_input(const Layer& layer, const ParallelStyle& style) 
   if (!arrives(layer.name, input)) {
     return false;
   }
-  if (!style.local_output) {
+  const bool is_last = layer.name == whole_.layers.back().name && !by_rows && !is_embedding &&
+                       style.output == TensorLayout::features;
+  last_keeps_parts_ = is_last && (!style.local_output || by_ == CutBy::megatron);
+  if (!style.local_output && !is_last) {
     refuse(layer.name, "use_local_output=False of a Linear or Embedding is not modelled",
-           "leave it out");
+           "leave it out, except of a last Linear with output_layouts=Shard(-1)");
     result_.is_unmodelled = true;
     return false;
   }
@@ -174,6 +179,7 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
     sum.backward = TensorExchange::all_gather;
     exchange(sum, layer.name);
     layout_ = TensorLayout::sequence;
+    add_bias_behind_sum(layer.name);
   } else if (style.output == TensorLayout::features) {
     if (shape_.back() % ranks_ != 0) {
       refuse(layer.name,
@@ -189,6 +195,7 @@ void NetworkCutter::add_cut(const Layer& layer, const ParallelStyle& style) {
   } else {
     exchange(sum, layer.name);
     layout_ = TensorLayout::replicated;
+    add_bias_behind_sum(layer.name);
   }
 }
 
@@ -341,6 +348,7 @@ void NetworkCutter::add_plain(const Layer& layer) {
   pass_residual(layer);
   if (layout_ == TensorLayout::replicated) {
     append(layer);
+    scatter_positions(layer);
   } else if (layout_ == TensorLayout::sequence) {
     if (layer.has_trainable_parameters()) {
       result_.notes.push_back(

@@ -17,12 +17,17 @@ struct OpenResidual {
   bool is_distributed = false;
 };
 
+/// Whose way of cutting it is, where torch and Megatron-LM differ.
+enum class CutBy : uint8_t { torch, megatron };
+
 /// Walks through a network and appends what each rank has of it, layer by layer. The walk and the
-/// plan are in cut_network.cpp, layers in network_cutter.cpp.
+/// plan are in cut_network.cpp, layers in network_cutter.cpp, what Megatron-LM does otherwise in
+/// megatron_cut.cpp.
 class NetworkCutter {
  public:
-  NetworkCutter(const Network& whole, const ParallelPlan& plan, int32_t ranks)
-      : whole_(whole), plan_(plan), ranks_(ranks), is_used_(plan.size(), false) {}
+  NetworkCutter(const Network& whole, const ParallelPlan& plan, int32_t ranks,
+                CutBy by = CutBy::torch)
+      : whole_(whole), plan_(plan), ranks_(ranks), by_(by), is_used_(plan.size(), false) {}
 
   CutNetwork cut();
 
@@ -50,6 +55,11 @@ class NetworkCutter {
   void pass_residual(const Layer& layer);
   void append(Layer layer);
   void take(CutLayer cut, const std::string& module);
+  void add_fused_attention(const Layer& layer);
+  void add_bias_behind_sum(const std::string& module);
+  void scatter_positions(const Layer& layer);
+  bool sees_sequence() const;
+  void end_in_parts();
   void exchange(const ExchangeArguments& how, const std::string& module);
   void bring(TensorLayout from, TensorLayout to, bool gives_terms, int32_t times,
              const std::string& module);
@@ -62,7 +72,10 @@ class NetworkCutter {
   const Network& whole_;
   const ParallelPlan& plan_;
   int32_t ranks_;
-  std::vector<bool> is_used_;  ///< by name of the plan
+  CutBy by_;
+  std::optional<Layer> pending_bias_{};  ///< is added behind the sum that comes next
+  bool last_keeps_parts_ = false;        ///< the last Linear hands its parts of the classes on
+  std::vector<bool> is_used_;            ///< by name of the plan
   CutNetwork result_;
   TensorLayout layout_ = TensorLayout::replicated;
   Shape shape_;  ///< of a sample, as every rank has it

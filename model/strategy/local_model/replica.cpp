@@ -71,7 +71,7 @@ void Replica::allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint
   owns_parameters_ = false;
   for (size_t index = 0; index < parameters.size(); ++index) {
     parameters_[index].tensor.value = parameters[index];
-    if (writes_values()) {
+    if (writes_values() && holds(index)) {
       rank.write(parameters[index], initial_value(index, variant));
     }
   }

@@ -264,6 +264,8 @@ class Replica {
     Slice input;
     Slice target;
     Slice kept_by_loss;
+    Slice greatest_scores;         ///< of each row, where ranks have parts of the classes
+    Slice score_sums;              ///< the same: of their exponentials
     std::vector<ExpertRun> expert_runs;
     double loss_factor = 1;                           ///< of its backward
     std::vector<ParameterPlace> unused{};             ///< of experts that got no token
@@ -341,6 +343,12 @@ class Replica {
   Ticket take_own_part(Rank& rank, const ExchangedTensor& tensor, SiteId site);
   Ticket travel_again(Rank& rank, const ExchangedTensor& tensor, SiteId site);
   ExchangedTensor exchanged(const Layer& layer, const ExchangeArguments& how) const;
+  // replica_loss_parts.cpp
+  bool has_loss_in_parts() const;
+  double first_class() const;
+  Ticket forward_of_loss_parts(Rank& rank);
+  Ticket backward_of_loss_parts(Rank& rank, const StepOptions& options, After after);
+  Ticket agree(Rank& rank, const Slice& of_rows, Reduction reduction);
   DType type_behind(size_t layer) const;
   void turn_to_shortcut(Rank& rank, Residual& residual);
   void allocate_buffers(Rank& rank);

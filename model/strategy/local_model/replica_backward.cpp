@@ -44,6 +44,9 @@ Ticket Replica::backward_of_loss(Rank& rank, const StepOptions& options, After a
     forget(rank, now_.kept_by_loss);
     return backward_of_own_loss(rank, options, after);
   }
+  if (has_loss_in_parts()) {
+    return backward_of_loss_parts(rank, options, after);
+  }
   const Layer& loss = network().loss_of(static_cast<int32_t>(now_.last_module));
   const Slice reads[] = {now_.current, now_.target};
   KernelCall call;
@@ -320,7 +323,8 @@ Values batch_inputs(const TrainingPlan& plan, const Batch& batch, size_t module)
 }
 
 Values batch_targets(const TrainingPlan& plan, const Batch& batch, size_t module) {
-  const Layer& loss = plan.network->loss_of(static_cast<int32_t>(module));
+  const Network& network = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
+  const Layer& loss = network.loss_of(static_cast<int32_t>(module));
   const bool classes = has_class_targets(loss.kind);
   const int64_t outputs = elements_of(loss.input);
   const int64_t width = classes ? outputs / loss.input.back() : outputs;

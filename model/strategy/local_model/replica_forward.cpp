@@ -151,7 +151,10 @@ Ticket Replica::end_forward(Rank& rank, const StepOptions& options) {
   call.reads = plan_->numerics ? std::span<const Slice>(reads) : std::span<const Slice>();
   call.writes = {&loss_, 1};
   Slice working = begin_loss(rank, options.training);
-  const Ticket done = rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
+  const Ticket done =
+      has_loss_in_parts()
+          ? forward_of_loss_parts(rank)
+          : rank.compute(call, {compute(), {}, site_id(replica_sites::loss_forward)});
   forget(rank, working);
   free_weight_copies(rank, options.training);
   return done;
@@ -361,6 +364,8 @@ void Replica::release_forward(Rank& rank, Forward& forward) {
     forget(rank, run.output);
   }
   forget(rank, forward.kept_by_loss);
+  forget(rank, forward.greatest_scores);
+  forget(rank, forward.score_sums);
   for (const Slice& memory : forward.transient) {
     rank.release(memory);
   }

@@ -11,6 +11,7 @@ inline constexpr std::string_view distribute =
 inline constexpr std::string_view forward = "tensor parallel: exchange of an activation";
 inline constexpr std::string_view backward =
     "tensor parallel: exchange of an activation's gradient";
+inline constexpr std::string_view loss = "tensor parallel: all_reduce for a cross entropy";
 inline constexpr std::string_view reduce_partial =
     "tensor parallel: all_reduce of a gradient of which each rank has a term";
 inline constexpr std::string_view share_norm =
@@ -28,7 +29,7 @@ inline constexpr std::string_view gather_state =
     "tensor parallel: all_gather of a parameter for the state_dict";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups,      distribute, forward,     backward,   reduce_partial,
+    make_groups,      distribute, forward,     backward,   loss, reduce_partial,
     announce,         dispatch,   combine,     share_norm, dispatch_gradient,
     combine_gradient, update,     gather_state};
 

@@ -32,8 +32,13 @@ std::vector<int64_t> split_lengths(int64_t samples, int64_t pieces) {
 Pipeline::Pipeline(const TrainingPlan& plan, PipelinePlan pipeline)
     : DistributedStrategy(plan),
       pipeline_(std::move(pipeline)),
-      replica_(plan, DeviceId{0}),
-      transfers_({data_to_devices, activations_sent, gradients_sent}) {}
+      computing_plan_(is_megatron() ? in_megatron_types(plan) : plan),
+      replica_(computing_plan_, DeviceId{0}),
+      transfers_({data_to_devices, activations_sent, gradients_sent}) {
+  if (is_megatron()) {
+    micro_batch_size_ = pipeline_.megatron->micro_batch_size;
+  }
+}
 
 // One step
 
@@ -51,14 +56,20 @@ Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& opt
   transfers_.begin_forward(options.training);
   const std::vector<Batch> batches = micro_batches_of(batch);
   const bool is_first = !std::exchange(has_met_, true);
-  if (is_first && shape().ranks > 1) {
+  if (is_megatron() && options.training) {
+    buffers_->begin_step(rank);
+  } else if (is_megatron()) {
+    buffers_->gather_all(rank);
+  }
+  if (is_first && shape().ranks > 1 && !is_megatron()) {
     co_await meet_neighbours(rank);
     co_await send_shapes(rank);
   }
   for (const int32_t stage : own_stages_) {
     backwards_left_[stage] = shape().micro_batches;
   }
-  co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches, options);
+  co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches,
+               as_computed(options));
   co_await finish_step(rank, options);
 }
 
@@ -72,8 +83,9 @@ std::vector<Batch> Pipeline::micro_batches_of(const Batch& batch) {
           site_id(pipeline_sites::exchange),
           fmt::format("PipeliningShapeError: a batch of {} samples has a micro-batch of {} of "
                       "them, and the shapes of messages are fixed for {}; use a batch_size that "
-                      "n_microbatches divides, and drop_last",
-                      batch.size(), length, micro_batch_size_.value_or(1)));
+                      "{} divides, and drop_last",
+                      batch.size(), length, micro_batch_size_.value_or(1),
+                      is_megatron() ? "micro_batch_size" : "n_microbatches"));
     }
     micro_batch_size_ = length;
     batches.push_back({{next, next + length}, batch.given});
@@ -113,7 +125,7 @@ Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch&
 Slice Pipeline::boundary_before(Rank& rank, int32_t stage, Purpose purpose) const {
   const Network& network = replica_.network();
   const size_t layer = layers_of(stage).first;
-  return rank.allocate(purpose, input_type_of(network, layer, plan().types()),
+  return rank.allocate(purpose, input_type_of(network, layer, computing_plan_.types()),
                        *micro_batch_size_ * elements_of(network.layers[layer - 1].output));
 }
 
@@ -175,6 +187,9 @@ void Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch&
   }
   replica_.begin_part(rank, batch, options, part);
   for (size_t layer = layers.first; layer < layers.end; ++layer) {
+    if (is_megatron()) {
+      buffers_->gather_before(rank, layer);
+    }
     replica_.forward_layer(rank, layer, options);
   }
   if (action.stage == 0 || part.has_loss) {
@@ -239,6 +254,9 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
     const Ticket done = replica_.backward(rank, layer, half);
     if (reducer != nullptr) {
       reducer->gradients_ready(rank, layer, done);
+    }
+    if (is_megatron() && backwards_left_[action.stage] == 0) {
+      buffers_->gradients_ready(rank, layer, done);
     }
   }
   if (half != BackwardHalf::weights && !is_first) {

@@ -7,6 +7,7 @@
 #include "model/strategy/data_parallel/distributed.hpp"
 #include "model/strategy/exchange/reducer.hpp"
 #include "model/strategy/local_model/replica.hpp"
+#include "model/strategy/megatron/megatron_optimizer.hpp"
 #include "model/strategy/pipeline/pipeline_plan.hpp"
 #include "model/strategy/pipeline/shared_weights.hpp"
 #include "model/strategy/registry.hpp"
@@ -20,7 +21,7 @@ class Pipeline final : public DistributedStrategy {
  public:
   Pipeline(const TrainingPlan& plan, PipelinePlan pipeline);
 
-  std::string_view name() const override { return "pipeline"; }
+  std::string_view name() const override { return is_megatron() ? "MegatronStrategy" : "pipeline"; }
   Program setup(Rank& rank, Stage stage) override;
   /// Of a training: forward and backward of all micro-batches.
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
@@ -41,6 +42,7 @@ class Pipeline final : public DistributedStrategy {
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// Those of one pipeline.
   std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
+  bool accumulates_without_exchange() const override { return !is_megatron(); }
 
  private:
   /// A micro-batch in a stage of this rank: what it got, and what it will be asked for.
@@ -58,6 +60,7 @@ class Pipeline final : public DistributedStrategy {
   };
   using PassageKey = std::pair<int32_t, int32_t>;  ///< stage, micro-batch
 
+  bool is_megatron() const { return pipeline_.megatron.has_value(); }
   const PipelineShape& shape() const { return pipeline_.shape; }
   bool is_last(int32_t stage) const { return stage + 1 == shape().stages(); }
   const StageLayers& layers_of(int32_t stage) const {
@@ -100,7 +103,18 @@ class Pipeline final : public DistributedStrategy {
   void share_loss(Rank& rank);
   void forget_passages(Rank& rank);
 
+  // Megatron-LM's training (pipeline_megatron.cpp).
+  Program make_megatron_groups(Rank& rank);
+  void make_buffers();
+  void begin_megatron_fit(Rank& rank);
+  void finalize_gradients(Rank& rank);
+  void reduce_norm_gradients(Rank& rank);
+  void average_loss(Rank& rank);
+  void megatron_step(Rank& rank, const UpdateOptions& options);
+  StepOptions as_computed(const StepOptions& options) const;
+
   PipelinePlan pipeline_;
+  TrainingPlan computing_plan_;  ///< in the types that the replica has
   Replica replica_;
   PipelinePlace place_{};
   std::vector<int32_t> own_stages_;
@@ -110,9 +124,12 @@ class Pipeline final : public DistributedStrategy {
   ReducingGroup replicas_{};     ///< of ranks with the same stages, all of them
   TensorRanks tensor_{};         ///< with whom this rank computes its stages
   SharedWeights shared_;
-  bool shares_weights_ = false;                ///< some stages do, over ranks
-  std::map<int32_t, Reducer> reducers_;        ///< by stage, in a fit of several pipelines
-  std::map<int32_t, int32_t> backwards_left_;  ///< by stage, of the step under way
+  bool shares_weights_ = false;                 ///< some stages do, over ranks
+  std::map<int32_t, Reducer> reducers_;         ///< by stage, in a fit of several pipelines
+  std::map<int32_t, int32_t> backwards_left_;   ///< by stage, of the step under way
+  std::optional<MegatronBuffers> buffers_;      ///< of Megatron-LM, in place of reducers
+  std::optional<MegatronOptimizer> optimizer_;  ///< the same, in a fit
+  std::optional<GroupId> model_group_;          ///< ranks that hold one replica, if several do
   std::map<PassageKey, Passage> passages_;
   std::vector<Sent> begun_sends_;
   Slice losses_;  ///< one a micro-batch

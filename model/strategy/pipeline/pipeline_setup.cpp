@@ -5,6 +5,7 @@
 #include "model/strategy/data_parallel/ddp_sites.hpp"
 #include "model/strategy/exchange/collective_parts.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
+#include "model/strategy/pipeline/megatron_steps.hpp"
 #include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
@@ -23,11 +24,13 @@ Program Pipeline::setup(Rank& rank, Stage stage) {
   if (!replica_.is_allocated()) {
     place_ = PipelinePlace::of(rank.id(), pipeline_.mesh);
     const bool is_cut = pipeline_.mesh.tensor_ranks > 1;
-    if (is_cut) {
+    if (is_megatron()) {
+      co_await make_megatron_groups(rank);
+    } else if (is_cut) {
       co_await make_groups(rank);  // a script cuts the modules on the mesh
     }
     allocate(rank);
-    if (!is_cut) {
+    if (!is_cut && !is_megatron()) {
       co_await make_groups(rank);
     }
     shares_weights_ = co_await shared_.make_groups(rank, replica_, pipeline_);
@@ -36,7 +39,9 @@ Program Pipeline::setup(Rank& rank, Stage stage) {
     co_return;
   }
   replica_.forget_optimizer(rank);
-  if (pipeline_.mesh.replicas > 1) {
+  if (is_megatron()) {
+    begin_megatron_fit(rank);
+  } else if (pipeline_.mesh.replicas > 1) {
     co_await wrap_stages(rank);
   }
 }
@@ -69,14 +74,25 @@ void Pipeline::allocate(Rank& rank) {
     tensor_.index = place_.in_tensor;
     replica_.share_layers(tensor_);
   }
-  replica_.allocate(rank);  // all ranks have drawn the same model (seed_everything)
+  if (is_megatron()) {
+    make_buffers();
+  }
+  if (is_megatron() && pipeline_.megatron->use_distributed_optimizer) {
+    replica_.allocate_in(rank, buffers_->allocate_parameters(rank));
+  } else {
+    replica_.allocate(rank);  // all ranks have drawn the same model (seed_everything)
+  }
   losses_ = rank.allocate(Purpose::metric, DType::fp32, shape().micro_batches);
   loss_ = rank.allocate(Purpose::metric, DType::fp32, 1);
   if (!pipeline_.loss_on_all_stages) {
     rank.write(loss_, Values::of(DType::fp32, {-1}));
   }
-  const PipelineSchedule schedule = make_pipeline_schedule(pipeline_.kind, shape());
-  training_steps_ = pipeline_steps(pipeline_.kind, schedule, place_.in_pipeline);
+  if (is_megatron()) {
+    training_steps_ = megatron_steps(shape(), place_.in_pipeline);
+  } else {
+    const PipelineSchedule schedule = make_pipeline_schedule(pipeline_.kind, shape());
+    training_steps_ = pipeline_steps(pipeline_.kind, schedule, place_.in_pipeline);
+  }
   evaluation_steps_ = steps_by_slots(forward_schedule(shape()), place_.in_pipeline);
 }
 

@@ -13,13 +13,16 @@ constexpr std::string_view shared_gradients_reduced = "shared_gradients_reduced"
 }  // namespace
 
 Program Pipeline::finish_step(Rank& rank, const StepOptions& options) {
-  if (options.training && options.synchronise) {
+  if (is_megatron() && options.training) {
+    finalize_gradients(rank);
+  } else if (options.training && options.synchronise) {
     const ReducingGroup* replicas = reducers_.empty() ? nullptr : &replicas_;
     for (const Bytes bytes : shared_.add_up(rank, replica_, replicas, pipeline_.mesh.replicas)) {
       transfers_.add(shared_gradients_reduced, bytes);
     }
   }
-  if (options.training && pipeline_.scales_gradients && shape().micro_batches > 1) {
+  if (options.training && pipeline_.scales_gradients && shape().micro_batches > 1 &&
+      !is_megatron()) {
     scale_gradients(rank);
   }
   if (!options.training) {
@@ -55,6 +58,9 @@ void Pipeline::share_loss(Rank& rank) {
     call.memory_traffic = losses_.bytes();
     loss_ready_ =
         rank.compute(call, {replica_.compute(), {}, site_id(pipeline_sites::average_loss)});
+    if (is_megatron()) {
+      average_loss(rank);
+    }
   } else {
     loss_ready_ = rank.event({replica_.compute(), {}, site});
   }
@@ -76,6 +82,11 @@ void Pipeline::forget_passages(Rank& rank) {
 Program Pipeline::backward(Rank&, const StepOptions&) { co_return; }
 
 Program Pipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
+  if (is_megatron()) {
+    megatron_step(rank, options);
+    transfers_.end_step();
+    co_return;
+  }
   const bool by_norm = options.clipping.algorithm == GradientClipping::Algorithm::norm;
   if (by_norm && shares_weights_) {
     throw ProgramException(site_id(pipeline_sites::update),
@@ -108,6 +119,9 @@ Program Pipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
 }
 
 Program Pipeline::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) {
+  if (is_megatron()) {
+    co_return;  // training_step does so, whatever Lightning counts (MegatronStrategy.training_step)
+  }
   replica_.zero_gradients(rank, optimizer, set_to_none);
   has_gradients_ = false;
   for (auto& [stage, reducer] : reducers_) {
@@ -118,9 +132,16 @@ Program Pipeline::zero_gradients(Rank& rank, size_t optimizer, bool set_to_none)
 
 std::vector<HeldParameter> Pipeline::held_parameters() {
   std::vector<HeldParameter> held;
+  const bool has_more = optimizer_ && optimizer_->holds_more();
+  for (const HeldParameter& piece :
+       has_more ? optimizer_->held_parameters() : std::vector<HeldParameter>()) {
+    for (const HeldParameter& part : in_whole(replica_, tensor_, piece)) {
+      held.push_back(part);
+    }
+  }
   const std::vector<Slice> values = replica_.parameter_values();
   for (size_t index = 0; index < values.size(); ++index) {
-    if (!replica_.holds(index)) {
+    if (!replica_.holds(index) || (has_more && replica_.parameters()[index].trainable)) {
       continue;
     }
     for (const HeldParameter& part : in_whole(replica_, tensor_, {index, 0, values[index]})) {
@@ -139,7 +160,7 @@ std::vector<KnownDifference> Pipeline::known_differences() {
          "set scale_grads: false and divide the loss, or raise n_microbatches in place of "
          "accumulate_grad_batches"});
   }
-  if (!pipeline_.scales_gradients && shape().micro_batches > 1) {
+  if (!pipeline_.scales_gradients && shape().micro_batches > 1 && !is_megatron()) {
     known.push_back(
         {"without scale_grads gradients are the sum over the micro-batches, not the "
          "mean",
@@ -151,6 +172,11 @@ std::vector<KnownDifference> Pipeline::known_differences() {
 // Every stage writes its own file; pipelines side by side hold the same.
 Task<Bytes> Pipeline::save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) {
   Bytes bytes{};
+  if (optimizer_ && !request.weights_only) {
+    // Replicas without a distributed optimizer hold the same state, of which each writes a share.
+    const bool is_same = !pipeline_.megatron->use_distributed_optimizer;
+    bytes += optimizer_->state_bytes() / (is_same ? pipeline_.mesh.replicas : 1);
+  }
   if (place_.replica == 0) {
     for (size_t index = 0; index < replica_.parameters().size(); ++index) {
       const OptimizedTensor& tensor = replica_.parameters()[index].tensor;

@@ -66,6 +66,12 @@ Task<bool> SharedWeights::make_groups(Rank& rank, const Replica& replica,
   co_return some;
 }
 
+bool SharedWeights::is_copy(size_t parameter) const {
+  return std::ranges::any_of(own_, [&](const Shared& shared) {
+    return shared.parameter == parameter && !shared.is_defined_here;
+  });
+}
+
 std::vector<Bytes> SharedWeights::add_up(Rank& rank, Replica& replica,
                                          const ReducingGroup* replicas, int32_t replica_count) {
   std::vector<Bytes> sent;

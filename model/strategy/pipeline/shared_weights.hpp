@@ -16,6 +16,8 @@ class SharedWeights {
   /// Makes a group for each of them, a collective of all ranks. Returns
   /// whether there is one.
   Task<bool> make_groups(Rank& rank, const Replica& replica, const PipelinePlan& pipeline);
+  /// Whether this rank's copy of a weight is the one of another rank's stage.
+  bool is_copy(size_t parameter) const;
   /// Later work on the compute stream sees the sums. `replicas`: ranks with the same stages, so
   /// many of them; a reducer has averaged the gradient over them where its stage defines the
   /// weight. Null: there are none. Returns the bytes of each all_reduce.

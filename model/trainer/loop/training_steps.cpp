@@ -272,6 +272,14 @@ Program Training::bind_output(const Statement* statement, Frame& frame) {
                       "modelled",
                       "use the loss");
   }
+  const auto* loss = std::get_if<LossArguments>(&program_.plan.network->loss.arguments);
+  if (loss != nullptr && loss->parts > 1) {
+    interpreter_.lack(
+        statement == nullptr ? no_site : site_of(*statement),
+        "an output whose classes lie on several ranks (loss_parallel) is not modelled "
+        "in hooks",
+        "use the loss, or let the last Linear give output_layouts=Replicate()");
+  }
   std::vector<int64_t> shape = {batch_->size()};
   const Shape& of_sample = strategy_->copy(part_).output_shape();
   shape.insert(shape.end(), of_sample.begin(), of_sample.end());

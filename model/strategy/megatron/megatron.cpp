@@ -1,0 +1,76 @@
+#include "model/strategy/megatron/megatron.hpp"
+
+#include <memory>
+
+#include "model/strategy/local_model/tensor_sites.hpp"
+#include "model/strategy/megatron/megatron_arguments.hpp"
+#include "model/strategy/megatron/megatron_sites.hpp"
+#include "model/strategy/pipeline/pipeline.hpp"
+#include "model/strategy/pipeline/pipeline_sites.hpp"
+#include "model/strategy/strategy_steps.hpp"
+
+namespace lockstep {
+
+namespace {
+
+std::optional<CutNetwork> cut_for_megatron(const Network& whole, const StrategyArguments& arguments,
+                                           int32_t world_size, int32_t) {
+  try {
+    const MegatronMesh mesh = megatron_mesh_of(arguments, world_size);
+    if (mesh.mesh.tensor_ranks == 1) {
+      return std::nullopt;
+    }
+    return cut_as_megatron(whole, mesh.mesh.tensor_ranks,
+                           arguments.boolean("sequence_parallel", false));
+  } catch (const ArgumentProblem&) {
+    return std::nullopt;  // refused where the strategy is made
+  }
+}
+
+TrainerMembership membership_in(const StrategyArguments& arguments, const Place& place) {
+  TrainerMembership membership = TrainerMembership::of_every_rank(place);
+  MegatronMesh mesh;
+  try {
+    mesh = megatron_mesh_of(arguments, place.world_size);
+  } catch (const ArgumentProblem&) {
+    return membership;  // the strategy itself refuses them
+  }
+  const PipelinePlace here = PipelinePlace::of(static_cast<int32_t>(place.rank.value), mesh.mesh);
+  membership.batch_size_multiple = mesh.shape.micro_batches;
+  membership.data_parallel_size = mesh.mesh.replicas;
+  membership.data_parallel_index = here.replica;
+  membership.counts_samples = here.in_pipeline == 0 && here.in_tensor == 0;
+  return membership;
+}
+
+std::optional<double> bubble_of(const StrategyArguments& arguments, int32_t world_size) {
+  const PipelineShape shape = megatron_mesh_of(arguments, world_size).shape;
+  if (shape.ranks == 1) {
+    return std::nullopt;
+  }
+  // Narayanan et al. 2021: (p - 1) / v slots beside the m of a rank.
+  const double idle = (shape.ranks - 1.0) / shape.stages_per_rank;
+  return idle / (shape.micro_batches + idle);
+}
+
+}  // namespace
+
+StrategyEntry megatron() {
+  StrategyEntry entry;
+  entry.name = "MegatronStrategy";
+  entry.class_name = "MegatronStrategy";
+  entry.traits.backward_in_forward = true;
+  entry.arguments = {megatron_arguments().begin(), megatron_arguments().end()};
+  add_steps(pipeline_sites::every_step, entry.sites);
+  add_steps(megatron_sites::every_step, entry.sites);
+  add_steps(tensor_sites::every_step, entry.sites);
+  entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
+    return std::make_unique<Pipeline>(plan, megatron_plan_of(plan, arguments));
+  };
+  entry.membership = membership_in;
+  entry.cut = cut_for_megatron;
+  entry.ideal_bubble = bubble_of;
+  return entry;
+}
+
+}  // namespace lockstep

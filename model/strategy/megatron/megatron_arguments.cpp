@@ -1,0 +1,266 @@
+#include "model/strategy/megatron/megatron_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/strategy/pipeline/megatron_steps.hpp"
+#include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
+
+namespace lockstep {
+
+namespace {
+
+using enum ArgumentUse;
+
+constexpr const char* tensor_size = "tensor_model_parallel_size";
+constexpr const char* pipeline_size = "pipeline_model_parallel_size";
+constexpr const char* virtual_size = "virtual_pipeline_model_parallel_size";
+constexpr const char* micro_batch = "micro_batch_size";
+constexpr const char* global_batch = "global_batch_size";
+constexpr const char* by_positions = "sequence_parallel";
+
+// nemo/lightning/pytorch/strategies/megatron_strategy.py; the batch sizes are those that its users
+// give the data module (nemo/collections/llm/gpt/data/mock.py).
+constexpr std::array megatron_rows{
+    StrategyArgument{tensor_size, "int", "1",
+                     "neighbouring ranks that compute each layer together"},
+    StrategyArgument{pipeline_size, "int", "1", "ranks of one pipeline"},
+    StrategyArgument{virtual_size, "int", "null", "stages per rank, for the interleaved schedule",
+                     strategy, "null: one stage, 1F1B"},
+    StrategyArgument{"context_parallel_size", "int", "1",
+                     "ranks that divide the positions of each sample", unmodelled},
+    StrategyArgument{by_positions, "bool", "false",
+                     "norms and dropouts get a part of the positions on each tensor rank"},
+    StrategyArgument{"expert_model_parallel_size", "int", "1",
+                     "ranks that divide the experts of each layer", unmodelled},
+    StrategyArgument{"expert_tensor_parallel_size", "int", "null",
+                     "ranks that compute each expert together", unmodelled,
+                     "null: tensor_model_parallel_size"},
+    StrategyArgument{"moe_extended_tp", "bool", "false", "experts are cut over tensor ranks, too",
+                     unmodelled},
+    StrategyArgument{"ddp", "", "megatron",
+                     "megatron, or a DistributedDataParallelConfig: use_distributed_optimizer, "
+                     "overlap_grad_reduce, overlap_param_gather, bucket_size, .."},
+    StrategyArgument{micro_batch, "int", "4", "of the data module: samples of one micro-batch"},
+    StrategyArgument{global_batch, "int", "8",
+                     "of the data module: samples of one step on all replicas together"},
+    StrategyArgument{"find_unused_parameters", "bool", "false",
+                     "of torch's DistributedDataParallel, which is not used", no_effect},
+    StrategyArgument{"pipeline_dtype", "text", "null", "type of what travels between stages",
+                     unmodelled, "null: that of the activations"},
+    StrategyArgument{"lazy_init", "bool", "false", "how parameters are made", no_effect},
+    StrategyArgument{"setup_optimizers", "bool", "true", "false: the script sets them up",
+                     unmodelled},
+    StrategyArgument{"init_model_parallel", "bool", "true", "false: the script makes the groups",
+                     unmodelled},
+    StrategyArgument{"ckpt_load_optimizer", "bool", "true", "a checkpoint's optimizer is read",
+                     unmodelled},
+    StrategyArgument{"ckpt_save_optimizer", "bool", "true", "a checkpoint holds the optimizer",
+                     unmodelled},
+    StrategyArgument{"save_ckpt_format", "text", "torch_dist", "torch_dist or zarr", unmodelled},
+    StrategyArgument{"ckpt_async_save", "bool", "false", "checkpoints are written beside the steps",
+                     unmodelled},
+    StrategyArgument{"ckpt_torch_dist_multiproc", "int", "null", "processes that write",
+                     unmodelled},
+    StrategyArgument{"ckpt_assume_constant_structure", "bool", "false",
+                     "the structure of checkpoints is remembered", no_effect},
+    StrategyArgument{"ckpt_parallel_save", "bool", "true",
+                     "replicas share the writing of what they hold alike", unmodelled},
+    StrategyArgument{"ckpt_parallel_save_within_dp", "bool", "false",
+                     "the same inside of a replica group", unmodelled},
+    StrategyArgument{"ckpt_parallel_load", "bool", "false", "replicas share the reading",
+                     unmodelled},
+    StrategyArgument{"ckpt_parallel_save_optim", "bool", "true",
+                     "shards of the optimizer are written where they are", unmodelled},
+    StrategyArgument{"ckpt_load_directly_on_device", "bool", "true", "how zarr is read", no_effect},
+    StrategyArgument{"replace_progress_bar", "bool", "true", "how progress is printed", no_effect},
+    StrategyArgument{"progress_interval", "int", "1", "how often it is printed", no_effect},
+    StrategyArgument{"restore_config", "", "null", "a checkpoint to begin with", unmodelled},
+    process_group_backend,
+    process_group_timeout,
+};
+
+// megatron/core/distributed/distributed_data_parallel_config.py
+constexpr std::string_view known_ddp_names[] = {
+    "ddp.grad_reduce_in_fp32",       "ddp.overlap_grad_reduce",   "ddp.overlap_param_gather",
+    "ddp.use_distributed_optimizer", "ddp.check_for_nan_in_grad", "ddp.bucket_size",
+    "ddp.average_in_collective",
+};
+constexpr std::string_view unmodelled_ddp_names[] = {
+    "ddp.align_param_gather",
+    "ddp.num_distributed_optimizer_instances",
+    "ddp.check_for_large_grads",
+    "ddp.pad_buckets_for_high_nccl_busbw",
+    "ddp.reduce_scatter_with_fp32_accumulation",
+    "ddp.fp8_param_gather",
+    "ddp.fp4_param_gather",
+    "ddp.reuse_grad_buf_for_mxfp8_param_ag",
+    "ddp.use_megatron_fsdp",
+    "ddp.use_custom_fsdp",
+    "ddp.data_parallel_sharding_strategy",
+    "ddp.gradient_reduce_div_fusion",
+    "ddp.suggested_communication_unit_size",
+    "ddp.preserve_fp32_weights",
+    "ddp.keep_fp8_transpose_cache",
+    "ddp.nccl_ub",
+    "ddp.fsdp_double_buffer",
+    "ddp.outer_dp_sharding_strategy",
+    "ddp.disable_symmetric_registration",
+    "ddp.delay_wgrad_compute",
+};
+constexpr NestedClass nested_ddp_classes[] = {{"ddp", "DistributedDataParallelConfig"}};
+
+int64_t size_argument(const ArgumentReader& reader, const char* name) {
+  constexpr int64_t most = 1'000'000;
+  const int64_t size = reader.integer(name);
+  if (size < 1 || size > most) {
+    throw ArgumentProblem(fmt::format("{} must be 1 to {}, not {}", name, most, size), name);
+  }
+  return size;
+}
+
+MegatronOptions options_of(const StrategyArguments& given) {
+  const StrategyArguments arguments = without_class_names(given, nested_ddp_classes);
+  check_nested_names(arguments, {"MegatronStrategy", known_ddp_names, unmodelled_ddp_names});
+  const ArgumentReader reader(arguments, megatron_rows);
+  MegatronOptions options;
+  options.sequence_parallel = reader.boolean(by_positions);
+  options.micro_batch_size = size_argument(reader, micro_batch);
+  const auto* text =
+      arguments.find("ddp") == nullptr ? nullptr : std::get_if<std::string>(arguments.find("ddp"));
+  if (text != nullptr && *text == "pytorch") {
+    throw UnmodelledArgument(
+        "torch's DistributedDataParallel in place of Megatron-LM's is not "
+        "modelled here",
+        "ddp", "leave `ddp` out, or use DDPStrategy");
+  }
+  if (text != nullptr && *text != "megatron") {
+    throw RefusedArgument(fmt::format("ValueError: Invalid DDP type: {}", *text), "ddp",
+                          "write megatron, or {DistributedDataParallelConfig: {..}}");
+  }
+  options.use_distributed_optimizer = arguments.boolean("ddp.use_distributed_optimizer", false);
+  options.overlap_grad_reduce = arguments.boolean("ddp.overlap_grad_reduce", false);
+  options.overlap_param_gather = arguments.boolean("ddp.overlap_param_gather", false);
+  options.average_in_collective = arguments.boolean("ddp.average_in_collective", false);
+  options.grad_reduce_in_fp32 = arguments.boolean("ddp.grad_reduce_in_fp32", true);
+  if (arguments.has("ddp.bucket_size")) {
+    options.bucket_size = arguments.integer("ddp.bucket_size", 1);
+    if (*options.bucket_size < 1) {
+      throw ArgumentProblem("bucket_size is a number of parameters, 1 or more", "ddp.bucket_size");
+    }
+  }
+  if (options.overlap_param_gather &&
+      !(options.use_distributed_optimizer && options.overlap_grad_reduce)) {
+    throw RefusedArgument(
+        "AssertionError: overlap_param_gather is only supported with use_distributed_optimizer and "
+        "overlap_grad_reduce",
+        "ddp.overlap_param_gather", "set both of them, or leave it out");
+  }
+  return options;
+}
+
+int64_t blocks_of(const Network& network) {
+  int64_t count = 0;
+  std::optional<size_t> last;
+  for (const NetworkBlock& block : network.blocks) {
+    if (block.repeats && (!last || block.first > *last)) {
+      ++count;
+      last = block.last;
+    }
+  }
+  return count;
+}
+
+std::vector<StageLayers> megatron_stages(const Network& network, const PipelineShape& shape) {
+  const int64_t blocks = blocks_of(network);
+  if (blocks > 0 && blocks % shape.stages() != 0) {
+    throw RefusedArgument(fmt::format("AssertionError: num_layers should be divisible by "
+                                      "pipeline_model_parallel_size: {} layers in {} stages",
+                                      blocks, shape.stages()),
+                          shape.stages_per_rank > 1 ? virtual_size : pipeline_size,
+                          "choose sizes whose product divides the number of layers");
+  }
+  StageCuts cuts = cut_into_stages(network, shape.stages(),
+                                   blocks > 0 ? StageSplit::blocks : StageSplit::parameters);
+  if (!cuts.why_not.empty()) {
+    throw ArgumentProblem(cuts.why_not, pipeline_size, "use fewer stages");
+  }
+  return cuts.stages;
+}
+
+}  // namespace
+
+ArgumentRows megatron_arguments() { return megatron_rows; }
+
+MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_size) {
+  const ArgumentReader reader(arguments, megatron_rows);
+  const int64_t tensor = size_argument(reader, tensor_size);
+  const int64_t pipeline = size_argument(reader, pipeline_size);
+  const int64_t model = tensor * pipeline;
+  if (model > world_size || world_size % model != 0) {
+    throw RefusedArgument(
+        fmt::format("RuntimeError: world_size ({}) is not divisible by {}", world_size, model),
+        tensor > 1 ? tensor_size : pipeline_size,
+        fmt::format("choose {} and {} whose product divides the number of ranks", tensor_size,
+                    pipeline_size));
+  }
+  MegatronMesh found;
+  found.mesh.tensor_ranks = static_cast<int32_t>(tensor);
+  found.mesh.replicas = static_cast<int32_t>(world_size / model);
+  found.shape.ranks = static_cast<int32_t>(pipeline);
+  found.shape.stages_per_rank =
+      arguments.has(virtual_size) ? static_cast<int32_t>(size_argument(reader, virtual_size)) : 1;
+  const int64_t micro = size_argument(reader, micro_batch);
+  const int64_t all = size_argument(reader, global_batch);
+  const int64_t together = micro * found.mesh.replicas;
+  if (all % together != 0) {
+    throw RefusedArgument(
+        fmt::format("AssertionError: global batch size ({}) is not divisible by micro batch size "
+                    "({}) times data parallel size ({})",
+                    all, micro, found.mesh.replicas),
+        arguments.has(global_batch) ? global_batch : micro_batch,
+        fmt::format("write global_batch_size: {}",
+                    std::max<int64_t>(1, all / together) * together));
+  }
+  found.shape.micro_batches = static_cast<int32_t>(all / together);
+  return found;
+}
+
+PipelinePlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  PipelinePlan pipeline;
+  pipeline.megatron = options_of(arguments);
+  const MegatronMesh mesh = megatron_mesh_of(arguments, std::max(1, plan.world_size));
+  pipeline.shape = mesh.shape;
+  pipeline.mesh = mesh.mesh;
+  pipeline.kind = mesh.shape.stages_per_rank > 1 ? PipelineScheduleKind::interleaved
+                                                 : PipelineScheduleKind::one_forward_one_backward;
+  if (const std::string why = why_no_megatron_schedule(pipeline.shape); !why.empty()) {
+    throw RefusedArgument(why, virtual_size);
+  }
+  if (pipeline.megatron->sequence_parallel && pipeline.mesh.tensor_ranks == 1) {
+    throw RefusedArgument(
+        "ValueError: Can not use sequence parallelism without tensor parallelism", by_positions,
+        "set tensor_model_parallel_size to 2 or more, or leave sequence_parallel out");
+  }
+  if (plan.activation_dtype == DType::fp16) {
+    throw UnmodelledArgument("MegatronStrategy with fp16 and its loss scaler is not modelled", "",
+                             "set precision to bf16-mixed");
+  }
+  if (!plan.network->modules.empty() || plan.optimizers.size() != 1 ||
+      plan.optimizers.front().sharding != OptimizerPlan::Sharding::none) {
+    throw UnmodelledArgument(
+        "MegatronStrategy with several modules or optimizers, or with a divided one, is not "
+        "modelled",
+        "", "give it one model and one optimizer");
+  }
+  const Network& whole = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
+  pipeline.stages = megatron_stages(whole, pipeline.shape);
+  if (plan.whole_network != nullptr) {
+    pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
+  }
+  return pipeline;
+}
+
+}  // namespace lockstep
