@@ -67,7 +67,11 @@ class TensorParallel(Strategy):
     def accumulating(self, synchronises):
         if self.replicas > 1:
             self.model.set_requires_gradient_sync(synchronises)
-        yield
+        # Scores that stay in parts are for loss_parallel(), around the loss and its backward.
+        in_parts = any("Shard(-1), use_local_output=False" in style
+                       for style in self.options["parallelize_plan"].values())
+        with parallel.loss_parallel() if in_parts else contextlib.nullcontext():
+            yield
 
     def optimizer(self):
         return self.make_optimizer(self.model.parameters())

@@ -8,6 +8,7 @@ from sharded_settings import CLIPPED, setting
 
 GELU = layer("GELU")
 COLUMNS, ROWS = "ColwiseParallel()", "RowwiseParallel()"
+COLUMNS_FOR_LOSS = "ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)"
 UP_DOWN = {"0": COLUMNS, "2": ROWS, "3": COLUMNS, "5": ROWS}
 
 
@@ -106,6 +107,9 @@ TWO_REPLICAS = {"iterations": even(2, 2)}
 ADAMW = {"kind": "AdamW", "lr": 2**-6}
 
 ONE_REPLICA_SETTINGS = [
+    tensor("two-replicas-loss-in-parts", LOOKED_UP,
+           {"0": "RowwiseParallel(input_layouts=Replicate())", "1": COLUMNS_FOR_LOSS},
+           **TWO_REPLICAS),
     tensor("feed-forward", FEED_FORWARDS, UP_DOWN),
     tensor("feed-forward-four-ranks", FEED_FORWARDS, UP_DOWN, 4),
     tensor("feed-forward-without-bias", feed_forwards(bias=False), UP_DOWN),
@@ -137,6 +141,13 @@ ONE_REPLICA_SETTINGS = [
            {"0": "ColwiseParallel(output_layouts=Replicate())"}, 4),
     tensor("output-gathered", LOOKED_UP,
            {"1": "ColwiseParallel(output_layouts=Replicate())"}),
+    tensor("loss-in-parts", LOOKED_UP, {"1": COLUMNS_FOR_LOSS}),
+    tensor("loss-in-parts-four-ranks", LOOKED_UP, {"1": COLUMNS_FOR_LOSS}, 4),
+    tensor("loss-in-parts-accumulation", LOOKED_UP, {"1": COLUMNS_FOR_LOSS},
+           iterations=accumulating(1, 2, 2)),
+    tensor("loss-in-parts-sequence", IN_SEQUENCE, {
+        **SEQUENCE_PLAN, "6": "ColwiseParallel(input_layouts=Shard(1), output_layouts=Shard(-1), "
+                              "use_local_output=False)"}),
     tensor("sequence", IN_SEQUENCE, SEQUENCE_PLAN),
     tensor("sequence-four-ranks", IN_SEQUENCE, SEQUENCE_PLAN, 4),
     tensor("sequence-adamw", IN_SEQUENCE, SEQUENCE_PLAN, optimizer=ADAMW),
