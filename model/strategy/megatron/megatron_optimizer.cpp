@@ -21,6 +21,13 @@ MegatronOptimizer::MegatronOptimizer(Rank& rank, Replica& replica, const Megatro
     const int64_t begin = is_divided_ ? buffers.shard_begin(bucket) : 0;
     const int64_t end =
         is_divided_ ? begin + buffers.shard_elements(bucket) : bucket.layout.elements();
+    if (is_divided_ && !replica.plan().numerics) {
+      // Where nothing has values, a shard is one piece: replicas then do the same.
+      add_piece(bucket.layout.parts.front().parameter, 0,
+                bucket.parameters.part(begin, end - begin),
+                bucket.gradient.part(begin, end - begin));
+      continue;
+    }
     for (const BufferedPart& part : bucket.layout.parts) {
       const int64_t at = part.begin - bucket.layout.begin;
       const int64_t first = std::max(at, begin);
