@@ -38,7 +38,7 @@ class MegatronBuffers {
     Slice gradient{};
     Slice parameters{};  ///< with a distributed optimizer
     size_t chunk = 0;
-    size_t pending = 0;  ///< uses of its parameters whose gradient is not there yet
+    size_t pending = 0;  ///< uses of its parameters that gave no gradient so far
     Ticket reduced{};
     Ticket gathered{};
     bool is_gathered = true;

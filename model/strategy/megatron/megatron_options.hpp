@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-/// What MegatronStrategy is told beside its mesh: Megatron-LM's DistributedDataParallelConfig and
+/// What MegatronStrategy takes beside its mesh: Megatron-LM's DistributedDataParallelConfig and
 /// sequence_parallel.
 struct MegatronOptions {
   bool sequence_parallel = false;
