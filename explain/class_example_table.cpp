@@ -88,7 +88,7 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "BaguaStrategy", "{algorithm: bytegrad, hierarchical: false}", up_to_1_9},
     {strategy, "PipelineStrategy", "{schedule: GPipe, n_microbatches: 2, split: parameters}"},
     {strategy, "MegatronStrategy",
-     "{tensor_model_parallel_size: 2, micro_batch_size: 2, global_batch_size: 4}"},
+     "{tensor_model_parallel_size: 2, micro_batch_size: 2, global_batch_size: 8}"},
     {strategy, "ddp_sharded", "", up_to_1_9},
     {strategy, "ddp_sharded_find_unused_parameters_false", "", up_to_1_9},
     {strategy, "ddp_sharded_spawn", "", up_to_1_9},

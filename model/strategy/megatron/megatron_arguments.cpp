@@ -41,8 +41,7 @@ constexpr std::array megatron_rows{
     StrategyArgument{"moe_extended_tp", "bool", "false", "experts are cut over tensor ranks, too",
                      unmodelled},
     StrategyArgument{"ddp", "", "megatron",
-                     "megatron, or a DistributedDataParallelConfig: use_distributed_optimizer, "
-                     "overlap_grad_reduce, overlap_param_gather, bucket_size, .."},
+                     "megatron, or a DistributedDataParallelConfig: overlaps, bucket_size, .."},
     StrategyArgument{micro_batch, "int", "4", "of the data module: samples of one micro-batch"},
     StrategyArgument{global_batch, "int", "8",
                      "of the data module: samples of one step on all replicas together"},
