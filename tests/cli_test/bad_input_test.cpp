@@ -64,7 +64,7 @@ TEST_CASE("an unknown strategy is reported with the nearest spelling") {
 TEST_CASE("a preset by a wrong name is refused with the nearest one") {
   refused("version: 1\ncluster: {preset: dgx-a10}\n", "did you mean `dgx-a100`?");
   refused("version: 1\ncluster: {gpu: rtx-3091}\n", "did you mean `rtx-3090`?");
-  refused("version: 1\ncluster: {gpu: {preset: a1000}}\n", "did you mean `a100`?");
+  refused("version: 1\ncluster: {gpu: {preset: a100x}}\n", "did you mean `a100`?");
   refused("version: 1\ncluster: {preset: g5}\n",
           "name its size: g5.xlarge, g5.12xlarge, g5.48xlarge");
   refused("version: 1\nmodel: {preset: gpt5}\n", "did you mean `gpt2`?");
