@@ -8,7 +8,7 @@
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/single.hpp"
 #include "model/strategy/megatron/megatron.hpp"
-#include "model/strategy/pipeline/pipeline.hpp"
+#include "model/strategy/pipeline/torch_pipeline.hpp"
 #include "model/strategy/server/parameter_server.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/fairscale/fairscale.hpp"

@@ -264,8 +264,8 @@ class Replica {
     Slice input;
     Slice target;
     Slice kept_by_loss;
-    Slice greatest_scores;         ///< of each row, where ranks have parts of the classes
-    Slice score_sums;              ///< the same: of their exponentials
+    Slice greatest_scores;  ///< of each row, where ranks have parts of the classes
+    Slice score_sums;       ///< the same: of their exponentials
     std::vector<ExpertRun> expert_runs;
     double loss_factor = 1;                           ///< of its backward
     std::vector<ParameterPlace> unused{};             ///< of experts that got no token

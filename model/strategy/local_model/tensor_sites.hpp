@@ -29,8 +29,8 @@ inline constexpr std::string_view gather_state =
     "tensor parallel: all_gather of a parameter for the state_dict";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups,      distribute, forward,     backward,   loss, reduce_partial,
-    announce,         dispatch,   combine,     share_norm, dispatch_gradient,
-    combine_gradient, update,     gather_state};
+    make_groups,       distribute,       forward,  backward,    loss,
+    reduce_partial,    announce,         dispatch, combine,     share_norm,
+    dispatch_gradient, combine_gradient, update,   gather_state};
 
 }  // namespace lockstep::tensor_sites

@@ -4,8 +4,8 @@
 
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/megatron/megatron_arguments.hpp"
+#include "model/strategy/megatron/megatron_pipeline.hpp"
 #include "model/strategy/megatron/megatron_sites.hpp"
-#include "model/strategy/pipeline/pipeline.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
@@ -65,7 +65,7 @@ StrategyEntry megatron() {
   add_steps(megatron_sites::every_step, entry.sites);
   add_steps(tensor_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
-    return std::make_unique<Pipeline>(plan, megatron_plan_of(plan, arguments));
+    return std::make_unique<MegatronPipeline>(plan, megatron_plan_of(plan, arguments));
   };
   entry.membership = membership_in;
   entry.cut = cut_for_megatron;

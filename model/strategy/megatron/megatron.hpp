@@ -5,7 +5,7 @@
 namespace lockstep {
 
 /// "MegatronStrategy", of NeMo 2: Megatron-LM's tensor and pipeline parallelism with its own
-/// data parallelism. The pipeline runs it (pipeline/pipeline_megatron.cpp).
+/// data parallelism.
 StrategyEntry megatron();
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/strategy/pipeline/megatron_steps.hpp"
+#include "model/strategy/megatron/megatron_steps.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
 
 namespace lockstep {
@@ -17,8 +17,8 @@ using enum ArgumentUse;
 constexpr const char* tensor_size = "tensor_model_parallel_size";
 constexpr const char* pipeline_size = "pipeline_model_parallel_size";
 constexpr const char* virtual_size = "virtual_pipeline_model_parallel_size";
-constexpr const char* micro_batch = "micro_batch_size";
-constexpr const char* global_batch = "global_batch_size";
+constexpr const char* micro_batch_key = "micro_batch_size";
+constexpr const char* global_batch_key = "global_batch_size";
 constexpr const char* by_positions = "sequence_parallel";
 
 // nemo/lightning/pytorch/strategies/megatron_strategy.py; the batch sizes are those that its users
@@ -42,8 +42,8 @@ constexpr std::array megatron_rows{
                      unmodelled},
     StrategyArgument{"ddp", "", "megatron",
                      "megatron, or a DistributedDataParallelConfig: overlaps, bucket_size, .."},
-    StrategyArgument{micro_batch, "int", "4", "of the data module: samples of one micro-batch"},
-    StrategyArgument{global_batch, "int", "8",
+    StrategyArgument{micro_batch_key, "int", "4", "of the data module: samples of one micro-batch"},
+    StrategyArgument{global_batch_key, "int", "8",
                      "of the data module: samples of one step on all replicas together"},
     StrategyArgument{"find_unused_parameters", "bool", "false",
                      "of torch's DistributedDataParallel, which is not used", no_effect},
@@ -126,7 +126,7 @@ MegatronOptions options_of(const StrategyArguments& given) {
   const ArgumentReader reader(arguments, megatron_rows);
   MegatronOptions options;
   options.sequence_parallel = reader.boolean(by_positions);
-  options.micro_batch_size = size_argument(reader, micro_batch);
+  options.micro_batch_size = size_argument(reader, micro_batch_key);
   const auto* text =
       arguments.find("ddp") == nullptr ? nullptr : std::get_if<std::string>(arguments.find("ddp"));
   if (text != nullptr && *text == "pytorch") {
@@ -211,15 +211,15 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
   found.shape.ranks = static_cast<int32_t>(pipeline);
   found.shape.stages_per_rank =
       arguments.has(virtual_size) ? static_cast<int32_t>(size_argument(reader, virtual_size)) : 1;
-  const int64_t micro = size_argument(reader, micro_batch);
-  const int64_t all = size_argument(reader, global_batch);
+  const int64_t micro = size_argument(reader, micro_batch_key);
+  const int64_t all = size_argument(reader, global_batch_key);
   const int64_t together = micro * found.mesh.replicas;
   if (all % together != 0) {
     throw RefusedArgument(
         fmt::format("AssertionError: global batch size ({}) is not divisible by micro batch size "
                     "({}) times data parallel size ({})",
                     all, micro, found.mesh.replicas),
-        arguments.has(global_batch) ? global_batch : micro_batch,
+        arguments.has(global_batch_key) ? global_batch_key : micro_batch_key,
         fmt::format("write global_batch_size: {}",
                     std::max<int64_t>(1, all / together) * together));
   }
@@ -227,9 +227,9 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
   return found;
 }
 
-PipelinePlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
-  PipelinePlan pipeline;
-  pipeline.megatron = options_of(arguments);
+MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  MegatronPlan megatron{{}, options_of(arguments)};
+  PipelinePlan& pipeline = megatron.pipeline;
   const MegatronMesh mesh = megatron_mesh_of(arguments, std::max(1, plan.world_size));
   pipeline.shape = mesh.shape;
   pipeline.mesh = mesh.mesh;
@@ -238,7 +238,7 @@ PipelinePlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
   if (const std::string why = why_no_megatron_schedule(pipeline.shape); !why.empty()) {
     throw RefusedArgument(why, virtual_size);
   }
-  if (pipeline.megatron->sequence_parallel && pipeline.mesh.tensor_ranks == 1) {
+  if (megatron.options.sequence_parallel && pipeline.mesh.tensor_ranks == 1) {
     throw RefusedArgument(
         "ValueError: Can not use sequence parallelism without tensor parallelism", by_positions,
         "set tensor_model_parallel_size to 2 or more, or leave sequence_parallel out");
@@ -259,7 +259,7 @@ PipelinePlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
   }
-  return pipeline;
+  return megatron;
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "model/strategy/argument_table.hpp"
+#include "model/strategy/megatron/megatron_options.hpp"
 #include "model/strategy/pipeline/pipeline_plan.hpp"
 
 namespace lockstep {
@@ -16,7 +17,12 @@ struct MegatronMesh {
   PipelineMesh mesh{};
 };
 MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_size);
+/// What the arguments come to.
+struct MegatronPlan {
+  PipelinePlan pipeline;
+  MegatronOptions options;
+};
 /// Throws ArgumentProblem for what cannot be.
-PipelinePlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments);
+MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments);
 
 }  // namespace lockstep

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view activations_sent = "activations_sent";
 constexpr std::string_view gradients_sent = "gradients_sent";
-constexpr std::string_view gradients_reduced = "gradients_reduced";
 
 /// torch.tensor_split: the first pieces have one sample more where they are not equal.
 std::vector<int64_t> split_lengths(int64_t samples, int64_t pieces) {
@@ -29,16 +28,15 @@ std::vector<int64_t> split_lengths(int64_t samples, int64_t pieces) {
 
 }  // namespace
 
-Pipeline::Pipeline(const TrainingPlan& plan, PipelinePlan pipeline)
+Pipeline::Pipeline(const TrainingPlan& plan, TrainingPlan computing, PipelinePlan pipeline)
     : DistributedStrategy(plan),
       pipeline_(std::move(pipeline)),
-      computing_plan_(is_megatron() ? in_megatron_types(plan) : plan),
+      computing_plan_(std::move(computing)),
       replica_(computing_plan_, DeviceId{0}),
-      transfers_({data_to_devices, activations_sent, gradients_sent}) {
-  if (is_megatron()) {
-    micro_batch_size_ = pipeline_.megatron->micro_batch_size;
-  }
-}
+      transfers_({data_to_devices, activations_sent, gradients_sent}) {}
+
+Program Pipeline::before_batch(Rank&, bool) { co_return; }
+Program Pipeline::end_exchange(Rank&) { co_return; }
 
 // One step
 
@@ -47,30 +45,16 @@ Pipeline::Pipeline(const TrainingPlan& plan, PipelinePlan pipeline)
 Program Pipeline::forward(Rank& rank, const Batch& batch, const StepOptions& options) {
   // The host runs at most one step ahead of the device.
   co_await rank.settle(loss_ready_);
-  for (auto& [stage, reducer] : reducers_) {
-    co_await reducer.settle(rank);
-    if (options.training) {
-      co_await reducer.rebuild_buckets(rank);  // once
-    }
-  }
+  co_await before_batch(rank, options.training);
   transfers_.begin_forward(options.training);
   const std::vector<Batch> batches = micro_batches_of(batch);
-  const bool is_first = !std::exchange(has_met_, true);
-  if (is_megatron() && options.training) {
-    buffers_->begin_step(rank);
-  } else if (is_megatron()) {
-    buffers_->gather_all(rank);
-  }
-  if (is_first && shape().ranks > 1 && !is_megatron()) {
-    co_await meet_neighbours(rank);
-    co_await send_shapes(rank);
-  }
+  co_await before_micro_batches(rank, options.training);
   for (const int32_t stage : own_stages_) {
     backwards_left_[stage] = shape().micro_batches;
   }
   co_await run(rank, options.training ? training_steps_ : evaluation_steps_, batches,
                as_computed(options));
-  co_await finish_step(rank, options);
+  finish_step(rank, options);
 }
 
 // All have the shape of the first one that came (PipeliningShapeError).
@@ -84,8 +68,7 @@ std::vector<Batch> Pipeline::micro_batches_of(const Batch& batch) {
           fmt::format("PipeliningShapeError: a batch of {} samples has a micro-batch of {} of "
                       "them, and the shapes of messages are fixed for {}; use a batch_size that "
                       "{} divides, and drop_last",
-                      batch.size(), length, micro_batch_size_.value_or(1),
-                      is_megatron() ? "micro_batch_size" : "n_microbatches"));
+                      batch.size(), length, micro_batch_size_.value_or(1), size_argument()));
     }
     micro_batch_size_ = length;
     batches.push_back({{next, next + length}, batch.given});
@@ -187,9 +170,7 @@ void Pipeline::forward_of(Rank& rank, const PipelineAction& action, const Batch&
   }
   replica_.begin_part(rank, batch, options, part);
   for (size_t layer = layers.first; layer < layers.end; ++layer) {
-    if (is_megatron()) {
-      buffers_->gather_before(rank, layer);
-    }
+    before_layer(rank, layer);
     replica_.forward_layer(rank, layer, options);
   }
   if (action.stage == 0 || part.has_loss) {
@@ -220,17 +201,6 @@ BackwardHalf half_of(PipelineWork work) {
 
 }  // namespace
 
-// DistributedDataParallel averages the gradients of all micro-batches in the last backward.
-Reducer* Pipeline::exchange_in(const PipelineAction& action, const StepOptions& options) {
-  const auto found = reducers_.find(action.stage);
-  if (found == reducers_.end() || !options.synchronise || backwards_left_[action.stage] > 0) {
-    return nullptr;
-  }
-  found->second.prepare_for_backward();
-  found->second.divide_by(pipeline_.mesh.replicas);
-  return &found->second;
-}
-
 Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
                               const StepOptions& options) {
   const bool is_first = action.stage == 0;
@@ -242,7 +212,9 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
   const bool ends = half != BackwardHalf::input;
   backwards_left_[action.stage] -= ends ? 1 : 0;
   replica_.turn_to(passage.forward);
-  Reducer* const reducer = ends ? exchange_in(action, options) : nullptr;
+  if (ends) {
+    begin_exchange(action, options);
+  }
   if (half != BackwardHalf::weights && is_last(action.stage)) {
     replica_.backward_of_loss(rank, options);
   } else if (half != BackwardHalf::weights) {
@@ -252,12 +224,7 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
   }
   for (const size_t layer : replica_.layers_last_to_first()) {
     const Ticket done = replica_.backward(rank, layer, half);
-    if (reducer != nullptr) {
-      reducer->gradients_ready(rank, layer, done);
-    }
-    if (is_megatron() && backwards_left_[action.stage] == 0) {
-      buffers_->gradients_ready(rank, layer, done);
-    }
+    gradients_ready(rank, action.stage, layer, done);
   }
   if (half != BackwardHalf::weights && !is_first) {
     passage.input_gradient = plan().numerics
@@ -268,12 +235,7 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
     end_backward(rank, action);
   }
   replica_.return_to(0);
-  if (reducer != nullptr) {
-    co_await reducer->finish(rank);
-    for (const Bytes bytes : reducer->take_reduced_bytes()) {
-      transfers_.add(gradients_reduced, bytes);
-    }
-  }
+  co_await end_exchange(rank);
 }
 
 void Pipeline::end_backward(Rank& rank, const PipelineAction& action) {

@@ -2,34 +2,27 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "model/strategy/data_parallel/distributed.hpp"
 #include "model/strategy/exchange/reducer.hpp"
 #include "model/strategy/local_model/replica.hpp"
-#include "model/strategy/megatron/megatron_optimizer.hpp"
 #include "model/strategy/pipeline/pipeline_plan.hpp"
 #include "model/strategy/pipeline/shared_weights.hpp"
-#include "model/strategy/registry.hpp"
 
 namespace lockstep {
 
 /// Every rank holds some stages of the model and computes them for one micro-batch after the other,
-/// in the order of a schedule (torch.distributed.pipelining). Several pipelines side by side
-/// average the gradients of each stage, as DistributedDataParallel around it does.
-class Pipeline final : public DistributedStrategy {
+/// in the order of a schedule. Frameworks differ in what goes around that: their groups and
+/// schedules, how replicas side by side reduce gradients, and how parameters are updated.
+class Pipeline : public DistributedStrategy {
  public:
-  Pipeline(const TrainingPlan& plan, PipelinePlan pipeline);
-
-  std::string_view name() const override { return is_megatron() ? "MegatronStrategy" : "pipeline"; }
   Program setup(Rank& rank, Stage stage) override;
   /// Of a training: forward and backward of all micro-batches.
   Program forward(Rank& rank, const Batch& batch, const StepOptions& options) override;
   /// Nothing: forward() has run it.
   Program backward(Rank& rank, const StepOptions& options) override;
-  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
-  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
-  Program teardown(Rank& rank) override;
 
   std::vector<Transfer> transfers_per_step() const override { return transfers_.all(); }
   /// The mean of the micro-batches' losses.
@@ -37,12 +30,67 @@ class Pipeline final : public DistributedStrategy {
   Ticket loss_ready() const override { return loss_ready_; }
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
-  std::vector<KnownDifference> known_differences() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// Those of one pipeline.
   std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
-  bool accumulates_without_exchange() const override { return !is_megatron(); }
+
+ protected:
+  /// `computing`: the plan in the types that the replica has.
+  Pipeline(const TrainingPlan& plan, TrainingPlan computing, PipelinePlan pipeline);
+
+  // What frameworks do around the way of micro-batches.
+  /// Groups, stages and their memory, by hold_stages(), allocate_losses() and make_dimension().
+  virtual Program construct(Rank& rank) = 0;
+  virtual Program begin_fit(Rank& rank) = 0;
+  virtual std::vector<PipelineStep> training_steps() const = 0;
+  virtual Program before_batch(Rank& rank, bool training);
+  /// The batch has been cut.
+  virtual Program before_micro_batches(Rank& rank, bool training) = 0;
+  virtual void before_layer(Rank& /*rank*/, size_t /*layer*/) {}
+  /// Before a backward that gives gradients of weights; those of the layers follow, last to first.
+  virtual void begin_exchange(const PipelineAction& /*action*/, const StepOptions& /*options*/) {}
+  virtual void gradients_ready(Rank& rank, int32_t stage, size_t layer, Ticket done) = 0;
+  virtual Program end_exchange(Rank& rank);
+  /// All micro-batches of a training step have been through.
+  virtual void finish_gradients(Rank& rank, const StepOptions& options) = 0;
+  /// On the ranks of the last stage.
+  virtual void average_loss(Rank& /*rank*/) {}
+  virtual StepOptions as_computed(const StepOptions& options) const { return options; }
+  /// Of an optimizer beside that of the replica, which this rank writes into a checkpoint.
+  virtual Bytes bytes_of_own_state() const { return {}; }
+  /// The argument that fixes the size of a micro-batch.
+  virtual std::string_view size_argument() const = 0;
+
+  const PipelineShape& shape() const { return pipeline_.shape; }
+  bool is_last(int32_t stage) const { return stage + 1 == shape().stages(); }
+  bool is_own(int32_t stage) const { return shape().rank_of(stage) == place_.in_pipeline; }
+  const StageLayers& layers_of(int32_t stage) const {
+    return pipeline_.stages[static_cast<size_t>(stage)];
+  }
+  /// Whether the last of the stage's backwards of a step has begun.
+  bool is_in_last_backward(int32_t stage) const { return backwards_left_.at(stage) == 0; }
+  void hold_stages();
+  void allocate_losses(Rank& rank);
+  /// The groups of `ranks` ranks that are `step` apart; the one of this rank.
+  Task<GroupId> make_dimension(Rank& rank, int32_t ranks, int32_t step);
+  Program make_replica_groups(Rank& rank);
+  Program make_tensor_groups(Rank& rank);
+
+  PipelinePlan pipeline_;
+  TrainingPlan computing_plan_;
+  Replica replica_;
+  PipelinePlace place_{};
+  std::vector<int32_t> own_stages_;
+  GroupId group_ = world_group;  ///< of this pipeline
+  ReducingGroup replicas_{};     ///< of ranks with the same stages, all of them
+  TensorRanks tensor_{};         ///< with whom this rank computes its stages
+  SharedWeights shared_;
+  bool shares_weights_ = false;  ///< some stages do, over ranks
+  Slice loss_;
+  Ticket loss_ready_{};
+  std::optional<int64_t> micro_batch_size_{};  ///< of the first: shapes are fixed by it
+  Transfers transfers_;
 
  private:
   /// A micro-batch in a stage of this rank: what it got, and what it will be asked for.
@@ -60,24 +108,6 @@ class Pipeline final : public DistributedStrategy {
   };
   using PassageKey = std::pair<int32_t, int32_t>;  ///< stage, micro-batch
 
-  bool is_megatron() const { return pipeline_.megatron.has_value(); }
-  const PipelineShape& shape() const { return pipeline_.shape; }
-  bool is_last(int32_t stage) const { return stage + 1 == shape().stages(); }
-  const StageLayers& layers_of(int32_t stage) const {
-    return pipeline_.stages[static_cast<size_t>(stage)];
-  }
-
-  // Construction (pipeline_setup.cpp).
-  void allocate(Rank& rank);
-  Program make_groups(Rank& rank);
-  Task<GroupId> make_dimension(Rank& rank, int32_t ranks, int32_t step);
-  Program wrap_stages(Rank& rank);
-  /// Parameters and buffers of a stage.
-  std::vector<Slice> state_of(int32_t stage) const;
-  Program meet_neighbours(Rank& rank);
-  Program send_shapes(Rank& rank);
-  Program exchange_shape(Rank& rank, int32_t other, bool sends);
-
   // The way of micro-batches (pipeline.cpp).
   std::vector<Batch> micro_batches_of(const Batch& batch);
   Program run(Rank& rank, const std::vector<PipelineStep>& steps, const std::vector<Batch>& batches,
@@ -88,61 +118,23 @@ class Pipeline final : public DistributedStrategy {
                   const StepOptions& options);
   Program backward_of(Rank& rank, const PipelineAction& action, const StepOptions& options);
   void end_backward(Rank& rank, const PipelineAction& action);
-  /// The stage's, where the backward that comes is the one whose end exchanges gradients.
-  Reducer* exchange_in(const PipelineAction& action, const StepOptions& options);
   Sent exchange(Rank& rank, const std::vector<PipelineMessage>& messages);
   void wait_for(Rank& rank, const std::vector<Sent>& sent);
   /// Memory for what crosses the boundary before a stage.
   Slice boundary_before(Rank& rank, int32_t stage, Purpose purpose) const;
-  bool is_own(int32_t stage) const { return shape().rank_of(stage) == place_.in_pipeline; }
   void release_output(Rank& rank, Passage& passage) const;
 
   // The end of a step (pipeline_update.cpp).
-  Program finish_step(Rank& rank, const StepOptions& options);
-  void scale_gradients(Rank& rank);
+  void finish_step(Rank& rank, const StepOptions& options);
   void share_loss(Rank& rank);
   void forget_passages(Rank& rank);
 
-  // Megatron-LM's training (pipeline_megatron.cpp).
-  Program make_megatron_groups(Rank& rank);
-  void make_buffers();
-  void begin_megatron_fit(Rank& rank);
-  void finalize_gradients(Rank& rank);
-  void reduce_norm_gradients(Rank& rank);
-  void average_loss(Rank& rank);
-  void megatron_step(Rank& rank, const UpdateOptions& options);
-  StepOptions as_computed(const StepOptions& options) const;
-
-  PipelinePlan pipeline_;
-  TrainingPlan computing_plan_;  ///< in the types that the replica has
-  Replica replica_;
-  PipelinePlace place_{};
-  std::vector<int32_t> own_stages_;
   std::vector<PipelineStep> training_steps_;
   std::vector<PipelineStep> evaluation_steps_;
-  GroupId group_ = world_group;  ///< of this pipeline
-  ReducingGroup replicas_{};     ///< of ranks with the same stages, all of them
-  TensorRanks tensor_{};         ///< with whom this rank computes its stages
-  SharedWeights shared_;
-  bool shares_weights_ = false;                 ///< some stages do, over ranks
-  std::map<int32_t, Reducer> reducers_;         ///< by stage, in a fit of several pipelines
-  std::map<int32_t, int32_t> backwards_left_;   ///< by stage, of the step under way
-  std::optional<MegatronBuffers> buffers_;      ///< of Megatron-LM, in place of reducers
-  std::optional<MegatronOptimizer> optimizer_;  ///< the same, in a fit
-  std::optional<GroupId> model_group_;          ///< ranks that hold one replica, if several do
+  std::map<int32_t, int32_t> backwards_left_;  ///< by stage, of the step under way
   std::map<PassageKey, Passage> passages_;
   std::vector<Sent> begun_sends_;
   Slice losses_;  ///< one a micro-batch
-  Slice loss_;
-  Ticket loss_ready_{};
-  std::optional<int64_t> micro_batch_size_{};  ///< of the first: shapes are fixed by it
-  bool has_gradients_ = false;                 ///< of an earlier batch, which are scaled again
-  bool scales_twice_ = false;                  ///< has done so
-  bool has_met_ = false;                       ///< its neighbours
-  Transfers transfers_;
 };
-
-/// "pipeline", PipelineStrategy.
-StrategyEntry pipeline_parallel();
 
 }  // namespace lockstep

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "model/strategy/argument_table.hpp"
-#include "model/strategy/megatron/megatron_options.hpp"
 #include "model/strategy/pipeline/pipeline_steps.hpp"
 #include "model/strategy/pipeline/stage_cuts.hpp"
 #include "model/strategy/plan.hpp"
@@ -46,7 +45,6 @@ struct PipelinePlan {
   bool scales_gradients = true;     ///< divides them by the number of micro-batches
   bool loss_on_all_stages = true;
   PipelineMesh mesh{};
-  std::optional<MegatronOptions> megatron{};  ///< Megatron-LM runs it; else torch's schedules
 };
 
 ArgumentRows pipeline_arguments();

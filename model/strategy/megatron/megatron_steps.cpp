@@ -1,4 +1,4 @@
-#include "model/strategy/pipeline/megatron_steps.hpp"
+#include "model/strategy/megatron/megatron_steps.hpp"
 
 #include <fmt/format.h>
 

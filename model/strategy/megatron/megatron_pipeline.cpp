@@ -1,12 +1,12 @@
-// What a pipeline does where Megatron-LM trains: its groups, its buffers of gradients, its
-// optimizer.
-#include <algorithm>
+#include "model/strategy/megatron/megatron_pipeline.hpp"
+
+#include <utility>
 
 #include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/megatron/megatron_sites.hpp"
-#include "model/strategy/pipeline/pipeline.hpp"
-#include "model/strategy/tensor/tensor_mesh.hpp"
+#include "model/strategy/megatron/megatron_steps.hpp"
+#include "model/strategy/tensor/tensor_parallel.hpp"
 
 namespace lockstep {
 
@@ -16,15 +16,31 @@ constexpr std::string_view megatron_parameters_gathered = "parameters_gathered";
 constexpr std::string_view megatron_shared_reduced = "shared_gradients_reduced";
 }  // namespace
 
+MegatronPipeline::MegatronPipeline(const TrainingPlan& plan, MegatronPlan megatron)
+    : Pipeline(plan, in_megatron_types(plan), std::move(megatron.pipeline)),
+      megatron_(megatron.options) {
+  micro_batch_size_ = megatron_.micro_batch_size;
+}
+
+// Construction
+
+Program MegatronPipeline::construct(Rank& rank) {
+  co_await make_groups(rank);
+  hold_stages();
+  make_buffers();
+  if (megatron_.use_distributed_optimizer) {
+    replica_.allocate_in(rank, buffers_->allocate_parameters(rank));
+  } else {
+    replica_.allocate(rank);  // all ranks have drawn the same model (seed_everything)
+  }
+  allocate_losses(rank);
+}
+
 // initialize_model_parallel: replicas, ranks of one replica, tensor ranks, pipelines. Every rank
 // makes all groups of more than one rank.
-Program Pipeline::make_megatron_groups(Rank& rank) {
+Program MegatronPipeline::make_groups(Rank& rank) {
   const PipelineMesh& mesh = pipeline_.mesh;
-  if (mesh.replicas > 1) {
-    replicas_.group = co_await make_dimension(rank, mesh.replicas, mesh.tensor_ranks);
-    replicas_.first_rank = place_.in_pipeline * mesh.columns() + place_.in_tensor;
-    replicas_.on = stream(queue::first_group);
-  }
+  co_await make_replica_groups(rank);
   if (shape().ranks * mesh.tensor_ranks > 1) {
     for (int32_t replica = 0; replica < mesh.replicas; ++replica) {
       std::vector<int64_t> members;
@@ -39,44 +55,65 @@ Program Pipeline::make_megatron_groups(Rank& rank) {
       model_group_ = replica == place_.replica ? made.group : model_group_;
     }
   }
-  if (mesh.tensor_ranks > 1) {
-    tensor_.group = co_await make_dimension(rank, mesh.tensor_ranks, 1);
-    tensor_.on = stream(queue::first_group + 1);
-  }
+  co_await make_tensor_groups(rank);
   if (shape().ranks > 1) {
     group_ = co_await make_dimension(rank, shape().ranks, mesh.columns());
   }
 }
 
-void Pipeline::make_buffers() {
+void MegatronPipeline::make_buffers() {
   std::vector<ModelChunk> chunks;
   for (const int32_t stage : own_stages_) {
     chunks.push_back({layers_of(stage).first, layers_of(stage).end});
   }
   const DataRanks data{replicas_, pipeline_.mesh.replicas, place_.replica};
-  buffers_.emplace(replica_, *pipeline_.megatron, chunks, data, place_.in_pipeline == 0);
+  buffers_.emplace(replica_, megatron_, chunks, data, place_.in_pipeline == 0);
 }
 
-void Pipeline::begin_megatron_fit(Rank& rank) {
+Program MegatronPipeline::begin_fit(Rank& rank) {
   buffers_->allocate_gradients(rank);
   if (optimizer_) {
     optimizer_->forget_state(rank);
   } else {
     optimizer_.emplace(rank, replica_, *buffers_);
   }
+  co_return;
+}
+
+std::vector<PipelineStep> MegatronPipeline::training_steps() const {
+  return megatron_steps(shape(), place_.in_pipeline);
+}
+
+// One step
+
+Program MegatronPipeline::before_micro_batches(Rank& rank, bool training) {
+  if (training) {
+    buffers_->begin_step(rank);
+  } else {
+    buffers_->gather_all(rank);
+  }
+  co_return;
+}
+
+void MegatronPipeline::before_layer(Rank& rank, size_t layer) {
+  buffers_->gather_before(rank, layer);
+}
+
+void MegatronPipeline::gradients_ready(Rank& rank, int32_t stage, size_t layer, Ticket done) {
+  if (is_in_last_backward(stage)) {
+    buffers_->gradients_ready(rank, layer, done);
+  }
 }
 
 // forward_step divides the loss of each micro-batch.
-StepOptions Pipeline::as_computed(const StepOptions& options) const {
+StepOptions MegatronPipeline::as_computed(const StepOptions& options) const {
   StepOptions computed = options;
-  if (is_megatron()) {
-    computed.loss_factor = 1.0 / shape().micro_batches;
-  }
+  computed.loss_factor = 1.0 / shape().micro_batches;
   return computed;
 }
 
 // finalize_model_grads
-void Pipeline::finalize_gradients(Rank& rank) {
+void MegatronPipeline::finish_gradients(Rank& rank, const StepOptions&) {
   buffers_->finish(rank);
   for (const Bytes bytes : buffers_->take_reduced_bytes()) {
     transfers_.add(megatron_gradients_reduced, bytes);
@@ -88,7 +125,7 @@ void Pipeline::finalize_gradients(Rank& rank) {
 }
 
 // _allreduce_layernorm_grads: all of them in one call.
-void Pipeline::reduce_norm_gradients(Rank& rank) {
+void MegatronPipeline::reduce_norm_gradients(Rank& rank) {
   std::vector<Slice> gradients;
   int64_t elements = 0;
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
@@ -117,7 +154,7 @@ void Pipeline::reduce_norm_gradients(Rank& rank) {
 }
 
 // The mean over the replicas, on the ranks that have a loss.
-void Pipeline::average_loss(Rank& rank) {
+void MegatronPipeline::average_loss(Rank& rank) {
   if (pipeline_.mesh.replicas == 1) {
     return;
   }
@@ -129,18 +166,50 @@ void Pipeline::average_loss(Rank& rank) {
   loss_ready_ = rank.event({replica_.compute(), {summed}, site});
 }
 
-void Pipeline::megatron_step(Rank& rank, const UpdateOptions& options) {
+Program MegatronPipeline::optimizer_step(Rank& rank, const UpdateOptions& options) {
   MegatronOptimizer::Step step{.options = options};
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
     step.counts.push_back(counts_in_norm(replica_, tensor_, index) && !shared_.is_copy(index));
   }
-  const bool is_divided = pipeline_.megatron->use_distributed_optimizer && rank.world_size() > 1;
+  const bool is_divided = megatron_.use_distributed_optimizer && rank.world_size() > 1;
   step.norm_group = is_divided ? std::optional(world_group) : model_group_;
   optimizer_->step(rank, step);
   buffers_->gather(rank);
   for (const Bytes bytes : buffers_->take_gathered_bytes()) {
     transfers_.add(megatron_parameters_gathered, bytes);
   }
+  transfers_.end_step();
+  co_return;
+}
+
+Program MegatronPipeline::zero_gradients(Rank&, size_t, bool) { co_return; }
+
+// What the optimizer updates may be copies in fp32, or a part of them.
+std::vector<HeldParameter> MegatronPipeline::held_parameters() {
+  if (!optimizer_ || !optimizer_->holds_more()) {
+    return Pipeline::held_parameters();
+  }
+  std::vector<HeldParameter> held;
+  for (const HeldParameter& piece : optimizer_->held_parameters()) {
+    for (const HeldParameter& part : in_whole(replica_, tensor_, piece)) {
+      held.push_back(part);
+    }
+  }
+  for (const HeldParameter& part : Pipeline::held_parameters()) {
+    if (!replica_.parameters()[part.parameter].trainable) {
+      held.push_back(part);
+    }
+  }
+  return held;
+}
+
+// Replicas without a distributed optimizer hold the same state, of which each writes a share.
+Bytes MegatronPipeline::bytes_of_own_state() const {
+  if (!optimizer_) {
+    return {};
+  }
+  return optimizer_->state_bytes() /
+         (megatron_.use_distributed_optimizer ? 1 : pipeline_.mesh.replicas);
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // Megatron-LM's schedules: their order, and that no rank waits forever.
-#include "model/strategy/pipeline/megatron_steps.hpp"
+#include "model/strategy/megatron/megatron_steps.hpp"
 
 #include <catch2/catch.hpp>
 #include <deque>

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/strategy/megatron/megatron_arguments.hpp"
+#include "model/strategy/megatron/megatron_optimizer.hpp"
+#include "model/strategy/pipeline/pipeline.hpp"
+
+namespace lockstep {
+
+/// Megatron-LM's training: its schedules, gradients in contiguous buffers that replicas reduce
+/// bucket by bucket, and its optimizers, of which a distributed one holds a part on each replica.
+class MegatronPipeline final : public Pipeline {
+ public:
+  MegatronPipeline(const TrainingPlan& plan, MegatronPlan megatron);
+
+  std::string_view name() const override { return "MegatronStrategy"; }
+  Program optimizer_step(Rank& rank, const UpdateOptions& options) override;
+  /// Nothing: training_step does so, whatever Lightning counts (MegatronStrategy.training_step).
+  Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
+  std::vector<HeldParameter> held_parameters() override;
+  bool accumulates_without_exchange() const override { return false; }
+
+ private:
+  Program construct(Rank& rank) override;
+  Program begin_fit(Rank& rank) override;
+  std::vector<PipelineStep> training_steps() const override;
+  Program before_micro_batches(Rank& rank, bool training) override;
+  void before_layer(Rank& rank, size_t layer) override;
+  void gradients_ready(Rank& rank, int32_t stage, size_t layer, Ticket done) override;
+  void finish_gradients(Rank& rank, const StepOptions& options) override;
+  void average_loss(Rank& rank) override;
+  StepOptions as_computed(const StepOptions& options) const override;
+  Bytes bytes_of_own_state() const override;
+  std::string_view size_argument() const override { return "micro_batch_size"; }
+
+  Program make_groups(Rank& rank);
+  void make_buffers();
+  void reduce_norm_gradients(Rank& rank);
+
+  MegatronOptions megatron_;
+  std::optional<MegatronBuffers> buffers_;
+  std::optional<MegatronOptimizer> optimizer_;  ///< in a fit
+  std::optional<GroupId> model_group_;          ///< ranks that hold one replica, if several do
+};
+
+}  // namespace lockstep
