@@ -1,5 +1,6 @@
 // Figures of GPUs: from the maker's data sheets, dense (no sparsity). Data sheets that state
-// tensor-core rates with sparsity are halved.
+// tensor-core rates with sparsity are halved. "As others quote it": the sheet itself was not at
+// hand when the figures were entered.
 #include <algorithm>
 #include <iterator>
 
@@ -129,7 +130,7 @@ DeviceModel titan_rtx() {
 
 DeviceModel a30() {
   return with_peaks(gpu("a30", 80, 24_GiB, gigabytes_per_second(933),
-                        "NVIDIA A30 Tensor Core GPU data sheet, 2021"),
+                        "NVIDIA A30 Tensor Core GPU data sheet, 2021, as others quote it"),
                     {.fp64 = 10'300,
                      .fp32 = 10'300,
                      .tf32 = 82'000,
@@ -149,7 +150,7 @@ DeviceModel hopper(const char* name, Bytes memory, int64_t gigabytes, const char
 
 DeviceModel h100_nvl() {
   return with_peaks(gpu("h100-nvl-94gb", 90, 94_GiB, gigabytes_per_second(3'900),
-                        "NVIDIA H100 Tensor Core GPU data sheet, 2024 (NVL)"),
+                        "NVIDIA H100 Tensor Core GPU data sheet, 2024 (NVL), as others quote it"),
                     {.fp64 = 60'000,
                      .fp32 = 60'000,
                      .tf32 = 417'500,
@@ -211,12 +212,12 @@ namespace {
 /// Of generations before Ampere.
 std::vector<DeviceModel> older_devices() {
   return {pascal("p100-sxm2-16gb", 60, 16_GiB, 732, {.fp64 = 5'300, .fp32 = 10'600, .half = 21'200},
-                 "NVIDIA Tesla P100 data sheet, 2016 (NVLink)"),
+                 "NVIDIA Tesla P100 data sheet, 2016 (NVLink), as others quote it"),
           pascal("p100-pcie-16gb", 60, 16_GiB, 732, {.fp64 = 4'700, .fp32 = 9'300, .half = 18'700},
-                 "NVIDIA Tesla P100 data sheet, 2016 (PCIe)"),
+                 "NVIDIA Tesla P100 data sheet, 2016 (PCIe), as others quote it"),
           // fp64 at 1/32 and fp16 at 1/64 of fp32: CUDA C++ Programming Guide, throughput of 6.1.
           pascal("p40", 61, 24_GiB, 346, {.fp64 = 375, .fp32 = 12'000, .half = 187},
-                 "NVIDIA Tesla P40 data sheet, 2016"),
+                 "NVIDIA Tesla P40 data sheet, 2016, as others quote it"),
           v100("v100-sxm2-16gb", 16_GiB), v100("v100-sxm2-32gb", 32_GiB),
           v100_pcie("v100-pcie-16gb", 16_GiB), v100_pcie("v100-pcie-32gb", 32_GiB), t4(),
           rtx_2080_ti(), titan_rtx(),
@@ -239,7 +240,8 @@ std::vector<DeviceModel> middle_devices() {
           card("a40", 86, 48_GiB, 696, {.fp32 = 37'400, .tf32 = 74'800, .half = 149'700},
                "NVIDIA A40 data sheet, 2021"),
           card("a6000", 86, 48_GiB, 768, {.fp32 = 38'700, .tf32 = 77'400, .half = 154'800},
-               "NVIDIA RTX A6000 data sheet, 2021 (tensor cores: with sparsity, halved)"),
+               "NVIDIA RTX A6000 data sheet, 2021 (tensor cores: with sparsity, halved), as others "
+               "quote it"),
           card("rtx-3090", 86, 24_GiB, 936, {.fp32 = 35'600, .tf32 = 35'600, .half = 71'000},
                "NVIDIA Ampere GA102 GPU Architecture white paper, 2021"),
           card("l4", 89, 24_GiB, 300, {.fp32 = 30'300, .tf32 = 60'000, .half = 121'000},
@@ -252,7 +254,7 @@ std::vector<DeviceModel> middle_devices() {
                "NVIDIA Ada GPU Architecture white paper, 2023"),
           card("rtx-6000-ada", 89, 48_GiB, 960, {.fp32 = 91'100, .tf32 = 182'100, .half = 364'200},
                "NVIDIA RTX 6000 Ada Generation data sheet, 2023 (tensor cores: a quarter and an "
-               "eighth of 1457 TFLOP/s in FP8 with sparsity)")};
+               "eighth of 1457 TFLOP/s in FP8 with sparsity), as others quote it")};
 }
 
 /// Hopper and Blackwell.
@@ -276,7 +278,7 @@ std::vector<DeviceModel> newest_devices() {
                      .tf32 = 1'125'000,
                      .half = 2'250'000,
                      .has_fp64_tensor_cores = true},
-                    "NVIDIA DGX B300 and HGX B300 data sheets, 2025"),
+                    "NVIDIA DGX B300 and HGX B300 data sheets, 2025, as others quote it"),
           blackwell("gb200-186gb", 100, 186_GiB,
                     {.fp64 = 40'000,
                      .fp32 = 80'000,
@@ -285,7 +287,7 @@ std::vector<DeviceModel> newest_devices() {
                      .has_fp64_tensor_cores = true},
                     "NVIDIA GB200 NVL72 data sheet, 2024"),
           card("rtx-5090", 120, 32_GiB, 1'792, {.fp32 = 104'800, .tf32 = 104'800, .half = 209'500},
-               "NVIDIA RTX Blackwell GPU Architecture white paper, 2025")};
+               "NVIDIA RTX Blackwell GPU Architecture white paper, 2025, as others quote it")};
 }
 
 }  // namespace

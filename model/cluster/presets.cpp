@@ -54,7 +54,8 @@ Cluster dgx_1p() {
   node.nvlink_pairs = {{0, 1, 1}, {0, 2, 1}, {0, 3, 1}, {1, 2, 1}, {1, 3, 1}, {2, 3, 1},
                        {4, 5, 1}, {4, 6, 1}, {4, 7, 1}, {5, 6, 1}, {5, 7, 1}, {6, 7, 1},
                        {0, 4, 1}, {1, 5, 1}, {2, 6, 1}, {3, 7, 1}};
-  node.source = "NVIDIA DGX-1 with Tesla P100 System Architecture white paper, 2016";
+  node.source =
+      "NVIDIA DGX-1 with Tesla P100 System Architecture white paper, 2016, as others quote it";
   return cluster;
 }
 
@@ -109,8 +110,8 @@ Cluster dgx_b200() {
 
 /// Eight ConnectX-8 NICs.
 Cluster dgx_b300() {
-  Cluster cluster =
-      dgx_hopper("dgx-b300", *device_preset("b300-sxm-288gb"), "NVIDIA DGX B300 data sheet, 2025");
+  Cluster cluster = dgx_hopper("dgx-b300", *device_preset("b300-sxm-288gb"),
+                               "NVIDIA DGX B300 data sheet, 2025, as others quote it");
   cluster.node.nvlink = gigabytes_per_second(900);
   cluster.node.socket_link = gigabytes_per_second(40);
   cluster.node.cpu_cores = 128;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tests/property/agreement.hpp"
-#include "tests/unit/rehearsal/rehearsed.hpp"
+#include "tests/property/clean_rehearsal.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -123,29 +123,6 @@ rc::Gen<MegatronCase> megatron_cases() {
   });
 }
 
-cli::Rehearsal megatron_rehearsal(const std::string& text, cli::World world) {
-  cli::Collected collected = cli::collect(source_of_text(text));
-  for (const Diagnostic& diagnostic : collected.diagnostics) {
-    RC_LOG() << diagnostic.message << "\n";
-  }
-  RC_ASSERT(collected.diagnostics.empty());
-  cli::RehearseRequest request;
-  request.world = world;
-  cli::rehearse_all(collected.jobs, request, cli::Judges::all, 2);
-  RC_ASSERT(collected.jobs.size() == 1U);
-  cli::Rehearsal rehearsal = std::move(collected.jobs.front().result);
-  for (const Problem& problem : rehearsal.problems) {
-    RC_LOG() << problem.message << "\n";
-  }
-  RC_ASSERT(rehearsal.ran());
-  for (const Finding& finding : rehearsal.findings) {
-    RC_LOG() << finding.code << " " << finding.title << "\n";
-  }
-  RC_ASSERT(rehearsal.findings.empty());
-  RC_ASSERT(rehearsal.run.preparation.options.numerics);
-  return rehearsal;
-}
-
 }  // namespace
 
 TEST_CASE("MegatronStrategy trains what one device trains") {
@@ -158,9 +135,10 @@ TEST_CASE("MegatronStrategy trains what one device trains") {
     const std::string text = text_of(training);
     RC_LOG() << text;
     // Findings are those of every training: LS306 compares with one device.
-    megatron_rehearsal(text, cli::World::simulated);
+    const cli::Rehearsal simulated = clean_rehearsal(text, cli::World::simulated);
+    RC_ASSERT(simulated.run.preparation.options.numerics);
     if (*rc::gen::element(true, false, false)) {
-      megatron_rehearsal(text, cli::World::threads);
+      clean_rehearsal(text, cli::World::threads);
       distribution.count("on threads");
     }
     distribution.count_case();

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "tests/property/agreement.hpp"
-#include "tests/unit/rehearsal/rehearsed.hpp"
+#include "tests/property/clean_rehearsal.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -296,28 +296,6 @@ rc::Gen<TensorCase> tensor_cases() {
   });
 }
 
-cli::Rehearsal tensor_rehearsal(const std::string& text, cli::World world) {
-  cli::Collected collected = cli::collect(source_of_text(text));
-  for (const Diagnostic& diagnostic : collected.diagnostics) {
-    RC_LOG() << diagnostic.message << "\n";
-  }
-  RC_ASSERT(collected.diagnostics.empty());
-  cli::RehearseRequest request;
-  request.world = world;
-  cli::rehearse_all(collected.jobs, request, cli::Judges::all, 2);
-  RC_ASSERT(collected.jobs.size() == 1U);
-  cli::Rehearsal rehearsal = std::move(collected.jobs.front().result);
-  for (const Problem& problem : rehearsal.problems) {
-    RC_LOG() << problem.message << "\n";
-  }
-  RC_ASSERT(rehearsal.ran());
-  for (const Finding& finding : rehearsal.findings) {
-    RC_LOG() << finding.code << " " << finding.title << "\n";
-  }
-  RC_ASSERT(rehearsal.findings.empty());
-  return rehearsal;
-}
-
 /// What a rank has called: kind, type, size and group.
 std::vector<std::string> calls_of(const cli::Rehearsal& rehearsal, int32_t rank) {
   std::vector<std::string> calls;
@@ -357,13 +335,13 @@ TEST_CASE("ranks that compute layers together train what one device trains") {
     const std::string text = text_of(training, true);
     RC_LOG() << text;
     // Findings are those of every training: LS306 compares with one device.
-    const cli::Rehearsal valued = tensor_rehearsal(text, cli::World::simulated);
+    const cli::Rehearsal valued = clean_rehearsal(text, cli::World::simulated);
     RC_ASSERT(valued.run.preparation.options.numerics);
-    const cli::Rehearsal bare = tensor_rehearsal(text_of(training, false), cli::World::simulated);
+    const cli::Rehearsal bare = clean_rehearsal(text_of(training, false), cli::World::simulated);
     RC_ASSERT(!bare.run.preparation.options.numerics);
     expect_same_calls(valued, bare, training.ranks(), "with and without values");
     if (*rc::gen::element(true, false, false, false)) {
-      const cli::Rehearsal real = tensor_rehearsal(text, cli::World::threads);
+      const cli::Rehearsal real = clean_rehearsal(text, cli::World::threads);
       expect_same_calls(valued, real, training.ranks(), "simulated and real");
       distribution.count("on threads");
     }
