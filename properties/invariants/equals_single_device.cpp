@@ -54,7 +54,8 @@ std::optional<Difference> difference_of(const NamedValues& run, const NamedValue
   // update has no gradient that could be rounded.
   const bool own = run.sensitivity != nullptr && single.sensitivity != nullptr;
   const UpdateSensitivity* sensitivity = own ? run.sensitivity : single.sensitivity;
-  const int64_t offset = !own && is_part ? *run.first_element : 0;
+  const int64_t offset_of_single = is_part ? *run.first_element : 0;
+  const int64_t offset = own ? run.sensitivity_begin : offset_of_single;
   const double magnitude = std::max(magnitude_of(here), magnitude_of(whole));
   for (int64_t i = 0; i < here.size(); ++i) {
     const double a = here.number(i);

@@ -22,6 +22,7 @@ struct NamedValues {
   std::optional<int64_t> first_element{};
   /// Set for a recorded parameter; null if the optimizer does not divide by gradients.
   const UpdateSensitivity* sensitivity = nullptr;
+  int64_t sensitivity_begin = 0;  ///< its element of the first of `values`
 };
 
 /// How near is equal.

@@ -105,24 +105,40 @@ std::vector<std::string> parameter_names(const OneRun& run) {
   return names;
 }
 
-const UpdateSensitivity* sensitivity_on(const OneRun& run, size_t rank, size_t index) {
+/// Of an updated tensor, and which of its elements a parameter begins with.
+struct SensitivityPart {
+  const UpdateSensitivity* whole = nullptr;
+  int64_t begin = 0;
+};
+
+// What is updated at once may be several stretches of a parameter: query, key and value by heads.
+SensitivityPart sensitivity_on(const OneRun& run, size_t rank, size_t index) {
   const std::vector<Slice>& places = run.preparation.log->ranks[rank].final_parameter_places;
   if (rank >= run.result.sensitivities.size() || index >= places.size()) {
-    return nullptr;
+    return {};
   }
   const UpdateSensitivities& all = run.result.sensitivities[rank];
-  const auto found = all.find({places[index].buffer.value, places[index].begin});
-  return found == all.end() ? nullptr : &found->second;
+  const Slice& place = places[index];
+  auto found = all.upper_bound({place.buffer.value, place.begin});
+  if (found == all.begin()) {
+    return {};
+  }
+  --found;
+  const auto& [buffer, first] = found->first;
+  const int64_t begin = place.begin - first;
+  const bool holds = begin == 0 || begin < std::ssize(found->second.by_error);
+  return buffer == place.buffer.value && holds ? SensitivityPart{&found->second, begin}
+                                               : SensitivityPart{};
 }
 
 // A parameter that another rank updates and sends (FairScale, ZeroRedundancyOptimizer) has that of
 // its owner.
-const UpdateSensitivity* sensitivity_of(const OneRun& run, size_t rank, size_t index) {
+SensitivityPart sensitivity_of(const OneRun& run, size_t rank, size_t index) {
   const ByRank<RankLog>& ranks = run.preparation.log->ranks;
-  const UpdateSensitivity* own = sensitivity_on(run, rank, index);
-  for (size_t other = 0; own == nullptr && other < ranks.size(); ++other) {
+  SensitivityPart own = sensitivity_on(run, rank, index);
+  for (size_t other = 0; own.whole == nullptr && other < ranks.size(); ++other) {
     const bool holds_all = ranks[rank].final_parts.empty() && ranks[other].final_parts.empty();
-    own = holds_all ? sensitivity_on(run, other, index) : nullptr;
+    own = holds_all ? sensitivity_on(run, other, index) : SensitivityPart{};
   }
   return own;
 }
@@ -139,9 +155,10 @@ std::vector<NamedValues> parameters_of(const OneRun& run) {
     for (size_t index = 0; index < parameters.size(); ++index) {
       const size_t parameter = parts.empty() ? index : parts.at(index).parameter;
       if (parameter < names.size()) {
+        const SensitivityPart sensitivity = sensitivity_of(run, rank, index);
         values.push_back({names[parameter], static_cast<int32_t>(rank), parameters[index],
                           parts.empty() ? std::nullopt : std::optional(parts[index].first_element),
-                          sensitivity_of(run, rank, index)});
+                          sensitivity.whole, sensitivity.begin});
       }
     }
   }

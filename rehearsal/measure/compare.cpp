@@ -151,7 +151,8 @@ void compare_values(Point& point, Seen& seen, const NamedValues& real, const Nam
     if (!beyond_rounding(left, right, common)) {
       continue;
     }
-    const double bound = rounding_bound(rule, computed_in, magnitude, expected.sensitivity, i);
+    const double bound = rounding_bound(rule, computed_in, magnitude, expected.sensitivity,
+                                        expected.sensitivity_begin + i);
     ++seen.beyond;
     seen.bound_beyond = std::max(seen.bound_beyond, bound);
     if (beyond_rounding(left, right, bound)) {
