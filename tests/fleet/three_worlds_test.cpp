@@ -10,6 +10,7 @@
 #include "tests/fleet/training_scenario.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/generators.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -17,13 +18,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr std::chrono::milliseconds deadline{350};
-constexpr const char* default_parameters = "seed=1 max_success=170";
-
-// The same cases on every run, unless RC_PARAMS asks for others. A failure prints this line.
-std::string parameters() {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  return std::getenv("RC_PARAMS");
-}
 
 void count(Distribution& distribution, int32_t ranks, const std::string& defect,
            const Agreement& agreement) {
@@ -49,13 +43,10 @@ void expect_none(const Agreement& agreement) {
 }
 
 void conclude(bool held, const Distribution& distribution, const ThreeWorlds& worlds,
-              const std::string& test, const std::string& given) {
+              const std::string& test) {
   distribution.print(test);
   fmt::print("  ranks were started {} times and connected {} times\n", worlds.fleet().starts(),
              worlds.fleet().connections());
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/fleet_tests \"{}\"\n", given, test);
-  }
   REQUIRE(held);
   CHECK(distribution.discards() < 0.2);
   CHECK(distribution.share("several ranks") >= 0.65);
@@ -65,43 +56,47 @@ void conclude(bool held, const Distribution& distribution, const ThreeWorlds& wo
 }  // namespace
 
 TEST_CASE("a bare program does the same in all three worlds") {
-  const std::string given = parameters();
   ThreeWorlds worlds(deadline);
   Distribution distribution;
-  const bool held = rc::check("bare programs", [&] {
-    distribution.draw();
-    const BareProgram program = *bare_programs();
-    Asked asked;
-    asked.text = scenario_text(program);
-    RC_LOG() << asked.text;
-    const Agreement agreement = worlds.judge(asked);
-    count(distribution, program.ranks,
-          std::string(flaw_names[static_cast<size_t>(planted(program))]), agreement);
-    expect_none(agreement);
-  });
-  conclude(held, distribution, worlds, "a bare program does the same in all three worlds", given);
+  const bool held = holds(
+      "a bare program does the same in all three worlds", 170,
+      [&] {
+        distribution.draw();
+        const BareProgram program = *bare_programs();
+        Asked asked;
+        asked.text = scenario_text(program);
+        RC_LOG() << asked.text;
+        const Agreement agreement = worlds.judge(asked);
+        count(distribution, program.ranks,
+              std::string(flaw_names[static_cast<size_t>(planted(program))]), agreement);
+        expect_none(agreement);
+      },
+      "fleet_tests");
+  conclude(held, distribution, worlds, "a bare program does the same in all three worlds");
 }
 
 TEST_CASE("a training does the same in all three worlds") {
-  const std::string given = parameters();
   ThreeWorlds worlds(deadline);
   Distribution distribution;
-  const bool held = rc::check("trainings", [&] {
-    distribution.draw();
-    const TrainingScenario scenario = *training_scenarios();
-    Asked asked;
-    asked.text = scenario_text(scenario);
-    const Agreement agreement = worlds.judge(asked);
-    const TrainingCase& training = scenario.training;
-    const int32_t ranks = training.strategy == Trained::ddp ? training.ranks : 1;
-    count(distribution, ranks, defect_name(scenario), agreement);
-    distribution.count("strategy " +
-                       std::string(trained_names[static_cast<size_t>(training.strategy)]));
-    distribution.count("layers " + layers_name(scenario));
-    distribution.count("optimizer " + optimizer_name(scenario));
-    distribution.count("precision " + precision_name(scenario));
-    distribution.count("hook " + hook_name(scenario));
-    expect_none(agreement);
-  });
-  conclude(held, distribution, worlds, "a training does the same in all three worlds", given);
+  const bool held = holds(
+      "a training does the same in all three worlds", 170,
+      [&] {
+        distribution.draw();
+        const TrainingScenario scenario = *training_scenarios();
+        Asked asked;
+        asked.text = scenario_text(scenario);
+        const Agreement agreement = worlds.judge(asked);
+        const TrainingCase& training = scenario.training;
+        const int32_t ranks = training.strategy == Trained::ddp ? training.ranks : 1;
+        count(distribution, ranks, defect_name(scenario), agreement);
+        distribution.count("strategy " +
+                           std::string(trained_names[static_cast<size_t>(training.strategy)]));
+        distribution.count("layers " + layers_name(scenario));
+        distribution.count("optimizer " + optimizer_name(scenario));
+        distribution.count("precision " + precision_name(scenario));
+        distribution.count("hook " + hook_name(scenario));
+        expect_none(agreement);
+      },
+      "fleet_tests");
+  conclude(held, distribution, worlds, "a training does the same in all three worlds");
 }

@@ -6,19 +6,16 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdlib>
 
 #include "model/network/arithmetic/optimizer.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
-
-namespace {
-constexpr const char* default_parameters = "seed=1 max_success=1000";
-}
+using namespace lockstep::test;
 
 TEST_CASE("no error of the gradients takes Adam further than its sensitivity says") {
-  setenv("RC_PARAMS", default_parameters, 0);
-  const bool held = rc::check("Adam's sensitivity is a bound", [] {
+  const char* const name = "no error of the gradients takes Adam further than its sensitivity says";
+  const bool held = holds(name, 1000, [] {
     const auto part = [](int from, int to) { return *rc::gen::inRange(from, to) / 1000.0; };
     const AdamOptions options{.lr = 0.01,
                               .beta1 = part(0, 990),
@@ -54,10 +51,5 @@ TEST_CASE("no error of the gradients takes Adam further than its sensitivity say
       RC_ASSERT(apart <= sensitivity.distance(i, error) * (1 + 1e-6));  // the sum is in floats
     }
   });
-  if (!held) {
-    fmt::print(
-        "to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"no error of the gradients*\"\n",
-        std::getenv("RC_PARAMS"));
-  }
   CHECK(held);
 }

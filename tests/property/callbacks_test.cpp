@@ -4,13 +4,13 @@
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "io/scenario/load/load.hpp"
 #include "properties/invariants/replicas_agree.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/findings/monitored.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -18,7 +18,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* test_name = "callbacks do what their definitions say on every rank";
-constexpr const char* default_parameters = "seed=1 max_success=100";
 constexpr double first_rate = 0.125;
 
 /// What is monitored: a small whole number for each rank and epoch.
@@ -232,9 +231,8 @@ void check_properties(const MonitoredCase& drawn, const Expected& expected,
 }  // namespace
 
 TEST_CASE("callbacks do what their definitions say on every rank") {
-  ::setenv("RC_PARAMS", default_parameters, 0);
   Distribution distribution;
-  const bool held = rc::check("monitored values", [&] {
+  const bool held = holds(test_name, 100, [&] {
     const MonitoredCase drawn = draw();
     RC_LOG() << drawn;
     distribution.draw();

@@ -4,12 +4,12 @@
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "io/scenario/load/load.hpp"
 #include "rehearsal/elastic/attempts.hpp"
 #include "rehearsal/findings/invariants.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -17,7 +17,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* elastic_name = "a resumed training ends where one without a failure ends";
-constexpr const char* elastic_parameters = "seed=1 max_success=200";
 
 /// A training, and when a rank of it fails.
 struct ElasticCase {
@@ -137,9 +136,9 @@ bool ends_alike(const cli::Attempts& left, const cli::Attempts& right) {
 }  // namespace
 
 TEST_CASE("a resumed training ends where one without a failure ends") {
-  ::setenv("RC_PARAMS", elastic_parameters, 0);
+  const char* const name = "a resumed training ends where one without a failure ends";
   Distribution distribution;
-  const bool held = rc::check("failures", [&] {
+  const bool held = holds(name, 200, [&] {
     const ElasticCase drawn = draw_elastic();
     RC_LOG() << drawn;
     distribution.draw();

@@ -5,11 +5,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdlib>
 
 #include "model/strategy/exchange/coalesced.hpp"
 #include "model/strategy/exchange/hooks/hook_arguments.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -182,10 +182,11 @@ void check_result(const HookCase& how, const Arm& arm, int64_t turn) {
 }  // namespace
 
 TEST_CASE("a communication hook gives the mean within its error, the same in both worlds") {
-  ::setenv("RC_PARAMS", "seed=1 max_success=200", 0);
+  const char* const name =
+      "a communication hook gives the mean within its error, the same in both worlds";
   Worlds worlds(std::chrono::milliseconds(400));
   Distribution distribution;
-  const bool held = rc::check("hooks", [&] {
+  const bool held = holds(name, 200, [&] {
     distribution.draw();
     const HookCase how = drawn_case();
     distribution.count_case();

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "model/core/random.hpp"
 #include "model/program/journal.hpp"
+#include "tests/property/held.hpp"
 #include "tests/unit/program/memory_store.hpp"
 
 using namespace lockstep;
@@ -19,7 +19,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr size_t lanes = 2;
-constexpr const char* default_parameters = "seed=1 max_success=150";
 
 // What follows from a key alone, so that two journals can be given the same.
 Row row_of_key(uint64_t key) {
@@ -129,11 +128,10 @@ class Pair {
 }  // namespace
 
 TEST_CASE("a journal bound to a few chunks answers as one that stays in memory") {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  const std::string given = std::getenv("RC_PARAMS");
+  const char* const name = "a journal bound to a few chunks answers as one that stays in memory";
   int cases = 0;
   int spilled_cases = 0;
-  const bool held = rc::check("journals", [&] {
+  const bool held = holds(name, 150, [&] {
     ++cases;
     const auto store = std::make_shared<MemoryStore>();
     const int64_t bytes_max = *rc::gen::inRange<int64_t>(0, 8) * (int64_t{160} << 10);
@@ -164,10 +162,6 @@ TEST_CASE("a journal bound to a few chunks answers as one that stays in memory")
       pair.ask_all();
     }
   });
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given,
-               Catch::getResultCapture().getCurrentTestName());
-  }
   REQUIRE(held);
   CHECK(2 * spilled_cases > cases);
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <map>
 #include <tuple>
 
@@ -13,6 +12,7 @@
 #include "rehearsal/findings/invariants.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -20,7 +20,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* test_name = "what is left out is what would have happened";
-constexpr const char* default_parameters = "seed=1 max_success=60";
 
 /// A training as a value; each text is a part of the scenario.
 struct LongTraining {
@@ -325,10 +324,8 @@ void expect_same(const std::vector<Finding>& findings, const std::vector<Finding
 }  // namespace
 
 TEST_CASE("what is left out is what would have happened") {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  const std::string given = std::getenv("RC_PARAMS");
   Distribution distribution;
-  const bool held = rc::check("long trainings", [&] {
+  const bool held = holds(test_name, 60, [&] {
     const LongTraining training = *long_trainings();
     distribution.draw();
     const cli::OneRun run = cli::run_once(scenario_of(text_of(training, false)), {});
@@ -353,9 +350,6 @@ TEST_CASE("what is left out is what would have happened") {
                 cli::findings_of(whole, cli::World::simulated));
   });
   distribution.print(test_name);
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
-  }
   REQUIRE(held);
   CHECK(distribution.share("left out") >= 0.2);
   CHECK(distribution.share("not run") <= 0.1);

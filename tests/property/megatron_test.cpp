@@ -4,10 +4,10 @@
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "tests/property/agreement.hpp"
 #include "tests/property/clean_rehearsal.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -15,7 +15,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* megatron_test = "MegatronStrategy trains what one device trains";
-constexpr const char* megatron_parameters = "seed=1 max_success=60";
 
 /// A training as a value.
 struct MegatronCase {
@@ -126,10 +125,8 @@ rc::Gen<MegatronCase> megatron_cases() {
 }  // namespace
 
 TEST_CASE("MegatronStrategy trains what one device trains") {
-  ::setenv("RC_PARAMS", megatron_parameters, 0);
-  const std::string given = std::getenv("RC_PARAMS");
   Distribution distribution;
-  const bool held = rc::check(megatron_test, [&] {
+  const bool held = holds(megatron_test, 60, [&] {
     const MegatronCase training = *megatron_cases();
     distribution.draw();
     const std::string text = text_of(training);
@@ -147,9 +144,5 @@ TEST_CASE("MegatronStrategy trains what one device trains") {
     distribution.count(training.chunks > 1 ? "interleaved" : "not interleaved");
   });
   distribution.print(megatron_test);
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given,
-               megatron_test);
-  }
   REQUIRE(held);
 }

@@ -4,16 +4,15 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdlib>
 
 #include "model/metric/averaging.hpp"
 #include "model/metric/definition.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
+using namespace lockstep::test;
 
 namespace {
-
-constexpr const char* default_parameters = "seed=1 max_success=1000";
 
 struct Sample {
   double score = 0;
@@ -104,11 +103,6 @@ bool near(double a, double b) {
   return (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= 1e-4 * std::max(1.0, std::abs(b));
 }
 
-void check(bool (*property)()) {
-  setenv("RC_PARAMS", default_parameters, 0);
-  CHECK(property());
-}
-
 constexpr Subject subjects[] = {{"BinaryAccuracy", false},
                                 {"BinaryPrecision", false},
                                 {"BinaryRecall", false},
@@ -177,7 +171,7 @@ bool sees_no_deviation(const Subject& subject, const std::vector<std::vector<Sam
 }
 
 bool merges() {
-  return rc::check("shards merge to the whole", [] {
+  return holds("states of any shards merge to the metric of all samples", 1000, [] {
     const Subject subject = subjects[*rc::gen::inRange<size_t>(0, std::size(subjects))];
     const MetricDefinition metric = define(subject);
     std::vector<Sample> samples = some_samples();
@@ -229,51 +223,52 @@ double weight_of(Averaging averaging, const std::vector<Sample>& shard) {
 }
 
 bool averages() {
-  return rc::check("the mean over shards is the whole as the table says", [] {
-    constexpr Subject averaged[] = {{"BinaryAccuracy", false},
-                                    {"BinaryPrecision", false},
-                                    {"BinaryRecall", false},
-                                    {"BinarySpecificity", false},
-                                    {"BinaryNegativePredictiveValue", false},
-                                    {"BinaryHammingDistance", false},
-                                    {"BinaryHingeLoss", false},
-                                    {"MeanSquaredError", false},
-                                    {"MeanSquaredLogError", false},
-                                    {"MeanAbsolutePercentageError", false},
-                                    {"WeightedMeanAbsolutePercentageError", false},
-                                    {"LogCoshError", false},
-                                    {"TweedieDevianceScore", false},
-                                    {"MeanAbsoluteError", false}};
-    const Subject subject = averaged[*rc::gen::inRange<size_t>(0, std::size(averaged))];
-    const MetricDefinition metric = define(subject);
-    const Averaging averaging = *averaging_of(subject.class_name, false);
-    const std::vector<Sample> samples = some_samples();
-    double weighted = 0;
-    double weights = 0;
-    double mean = 0;
-    bool equal_weights = true;
-    auto shards = sharded(samples, *rc::gen::inRange<size_t>(2, 5));
-    std::erase_if(shards, [](const std::vector<Sample>& shard) { return shard.empty(); });
-    for (const std::vector<Sample>& shard : shards) {
-      MetricState state = metric.metric->initial_state();
-      update(metric, subject, shard, state);
-      const double weight = weight_of(averaging, shard);
-      RC_PRE(weight > 0 || averaging != Averaging::equal_targets);  // divided by almost nothing
-      weighted += weight * value(metric, state);
-      weights += weight;
-      mean += value(metric, state) / static_cast<double>(shards.size());
-      equal_weights = equal_weights && weight == weight_of(averaging, shards.front());
-    }
-    MetricState whole = metric.metric->initial_state();
-    update(metric, subject, samples, whole);
-    const double all = value(metric, whole);
-    RC_ASSERT(weights == 0 || near(weighted / weights, all));
-    RC_ASSERT(!equal_weights || near(mean, all));
-  });
+  return holds(
+      "a mean over shards is the metric of all where the averaging table says so", 1000, [] {
+        constexpr Subject averaged[] = {{"BinaryAccuracy", false},
+                                        {"BinaryPrecision", false},
+                                        {"BinaryRecall", false},
+                                        {"BinarySpecificity", false},
+                                        {"BinaryNegativePredictiveValue", false},
+                                        {"BinaryHammingDistance", false},
+                                        {"BinaryHingeLoss", false},
+                                        {"MeanSquaredError", false},
+                                        {"MeanSquaredLogError", false},
+                                        {"MeanAbsolutePercentageError", false},
+                                        {"WeightedMeanAbsolutePercentageError", false},
+                                        {"LogCoshError", false},
+                                        {"TweedieDevianceScore", false},
+                                        {"MeanAbsoluteError", false}};
+        const Subject subject = averaged[*rc::gen::inRange<size_t>(0, std::size(averaged))];
+        const MetricDefinition metric = define(subject);
+        const Averaging averaging = *averaging_of(subject.class_name, false);
+        const std::vector<Sample> samples = some_samples();
+        double weighted = 0;
+        double weights = 0;
+        double mean = 0;
+        bool equal_weights = true;
+        auto shards = sharded(samples, *rc::gen::inRange<size_t>(2, 5));
+        std::erase_if(shards, [](const std::vector<Sample>& shard) { return shard.empty(); });
+        for (const std::vector<Sample>& shard : shards) {
+          MetricState state = metric.metric->initial_state();
+          update(metric, subject, shard, state);
+          const double weight = weight_of(averaging, shard);
+          RC_PRE(weight > 0 || averaging != Averaging::equal_targets);  // divided by almost nothing
+          weighted += weight * value(metric, state);
+          weights += weight;
+          mean += value(metric, state) / static_cast<double>(shards.size());
+          equal_weights = equal_weights && weight == weight_of(averaging, shards.front());
+        }
+        MetricState whole = metric.metric->initial_state();
+        update(metric, subject, samples, whole);
+        const double all = value(metric, whole);
+        RC_ASSERT(weights == 0 || near(weighted / weights, all));
+        RC_ASSERT(!equal_weights || near(mean, all));
+      });
 }
 
 bool never_averages() {
-  return rc::check("what is never a mean has shards that show it", [] {
+  return holds("F1 of shards of unequal hit rates is not the mean of theirs", 1000, [] {
     // tp 1 of 2 positives, and all of n: the mean of F1 is (2/3 + 1) / 2, whatever n.
     const Subject subject{"BinaryF1Score", false};
     const MetricDefinition metric = define(subject);
@@ -290,10 +285,12 @@ bool never_averages() {
 
 }  // namespace
 
-TEST_CASE("states of any shards merge to the metric of all samples") { check(merges); }
+TEST_CASE("states of any shards merge to the metric of all samples") { CHECK(merges()); }
 
 TEST_CASE("a mean over shards is the metric of all where the averaging table says so") {
-  check(averages);
+  CHECK(averages());
 }
 
-TEST_CASE("F1 of shards of unequal hit rates is not the mean of theirs") { check(never_averages); }
+TEST_CASE("F1 of shards of unequal hit rates is not the mean of theirs") {
+  CHECK(never_averages());
+}

@@ -3,13 +3,13 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdlib>
 
 #include "properties/invariants/equals_single_device.hpp"
 #include "properties/invariants/replicas_agree.hpp"
 #include "properties/logged/rounding.hpp"
 #include "tests/property/agreement.hpp"
 #include "tests/property/generators.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -17,7 +17,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* test_name = "a training without a defect is what one device computes";
-constexpr const char* default_parameters = "seed=1 max_success=150";
 
 /// The same samples per step, in one batch. Batch norm sees the batch of its own device only.
 TrainingCase on_one_device(const TrainingCase& training) {
@@ -100,10 +99,8 @@ EqualityRule rule_of(const TrainingCase& training, const Network& network) {
 }  // namespace
 
 TEST_CASE("a training without a defect is what one device computes") {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  const std::string given = std::getenv("RC_PARAMS");
   Distribution distribution;
-  const bool held = rc::check("trainings and one device", [&] {
+  const bool held = holds(test_name, 150, [&] {
     TrainingCase training = *training_cases();
     training.flaw = TrainingFlaw::none;
     if (training.strategy != Trained::ddp) {
@@ -133,9 +130,6 @@ TEST_CASE("a training without a defect is what one device computes") {
         equals_single_device(run, parameters_of(single, network), rule_of(training, network)));
   });
   distribution.print(test_name);
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
-  }
   REQUIRE(held);
   CHECK(distribution.share("batch norm: replicas only") <= 0.7);
   CHECK(distribution.share("overflowed") <= 0.2);

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "model/strategy/pipeline/schedule.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/held.hpp"
 #include "tests/unit/rehearsal/rehearsed.hpp"
 
 using namespace lockstep;
@@ -17,7 +17,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* test_name = "a pipeline trains what one device trains";
-constexpr const char* default_parameters = "seed=1 max_success=150";
 
 /// A training as a value.
 struct PipelineCase {
@@ -120,10 +119,8 @@ cli::Rehearsal rehearsal_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a pipeline trains what one device trains") {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  const std::string given = std::getenv("RC_PARAMS");
   Distribution distribution;
-  const bool held = rc::check(test_name, [&] {
+  const bool held = holds(test_name, 150, [&] {
     const PipelineCase training = *pipeline_cases();
     distribution.draw();
     const std::string text = text_of(training, false);
@@ -144,8 +141,5 @@ TEST_CASE("a pipeline trains what one device trains") {
     distribution.count(std::string(name_of(training.kind)));
   });
   distribution.print(test_name);
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
-  }
   REQUIRE(held);
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <map>
 
 #include "io/scenario/load/load.hpp"
@@ -13,6 +12,7 @@
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/run/configuration.hpp"
 #include "tests/property/agreement.hpp"
+#include "tests/property/held.hpp"
 #include "tests/property/wide_case.hpp"
 
 using namespace lockstep;
@@ -21,7 +21,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* test_name = "a rank that runs for others does what they would have done";
-constexpr const char* default_parameters = "seed=1 max_success=120";
 
 Scenario scenario_of(const std::string& text) {
   const FileReader reader = [&](const std::string&,
@@ -131,10 +130,8 @@ std::vector<std::string> texts_of(const std::vector<Finding>& findings) {
 }  // namespace
 
 TEST_CASE("a rank that runs for others does what they would have done") {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  const std::string given = std::getenv("RC_PARAMS");
   Distribution distribution;
-  const bool held = rc::check("wide worlds", [&] {
+  const bool held = holds(test_name, 120, [&] {
     const WideCase wide = *wide_cases();
     distribution.draw();
     const cli::OneRun run = cli::run_once(scenario_of(text_of(wide, false)), {});
@@ -158,9 +155,6 @@ TEST_CASE("a rank that runs for others does what they would have done") {
               texts_of(cli::findings_of(of_all, cli::World::simulated)));
   });
   distribution.print(test_name);
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
-  }
   REQUIRE(held);
   CHECK(distribution.share("some run for others") >= 0.15);
   CHECK(distribution.share("not run") <= 0.1);

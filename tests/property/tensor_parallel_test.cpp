@@ -4,10 +4,10 @@
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "tests/property/agreement.hpp"
 #include "tests/property/clean_rehearsal.hpp"
+#include "tests/property/held.hpp"
 
 using namespace lockstep;
 using namespace lockstep::test;
@@ -15,7 +15,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr const char* test_name = "ranks that compute layers together train what one device trains";
-constexpr const char* default_parameters = "seed=1 max_success=150";
 
 /// What is done to a part of the network.
 enum class Cut : uint8_t { none, pair, gathered, from_whole };
@@ -326,10 +325,8 @@ void expect_same_calls(const cli::Rehearsal& a, const cli::Rehearsal& b, int32_t
 }  // namespace
 
 TEST_CASE("ranks that compute layers together train what one device trains") {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  const std::string given = std::getenv("RC_PARAMS");
   Distribution distribution;
-  const bool held = rc::check(test_name, [&] {
+  const bool held = holds(test_name, 150, [&] {
     const TensorCase training = *tensor_cases();
     distribution.draw();
     const std::string text = text_of(training, true);
@@ -352,8 +349,5 @@ TEST_CASE("ranks that compute layers together train what one device trains") {
                                                                              : "not clipped");
   });
   distribution.print(test_name);
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test_name);
-  }
   REQUIRE(held);
 }

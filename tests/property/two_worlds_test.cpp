@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <string>
 
 #include "tests/property/agreement.hpp"
 #include "tests/property/generators.hpp"
+#include "tests/property/held.hpp"
 #include "tests/property/interpreter.hpp"
 
 using namespace lockstep;
@@ -16,13 +16,6 @@ using namespace lockstep::test;
 namespace {
 
 constexpr std::chrono::milliseconds deadline{250};
-constexpr const char* default_parameters = "seed=1 max_success=150";
-
-// The same cases on every run, unless RC_PARAMS asks for others. A failure prints this line.
-std::string parameters() {
-  ::setenv("RC_PARAMS", default_parameters, 0);
-  return std::getenv("RC_PARAMS");
-}
 
 void count(Distribution& distribution, int32_t ranks, std::string_view flaw,
            const Verdict& verdict) {
@@ -52,12 +45,8 @@ void expect_findings(const Verdict& verdict, bool defect) {
   RC_ASSERT(verdict.findings.empty() == !defect);
 }
 
-void conclude(bool held, const Distribution& distribution, const std::string& test,
-              const std::string& given) {
+void conclude(bool held, const Distribution& distribution, const std::string& test) {
   distribution.print(test);
-  if (!held) {
-    fmt::print("to repeat: RC_PARAMS=\"{}\" build/bin/property_tests \"{}\"\n", given, test);
-  }
   REQUIRE(held);
   CHECK(distribution.discards() < 0.2);
   CHECK(distribution.share("several ranks") >= 0.8);
@@ -67,10 +56,9 @@ void conclude(bool held, const Distribution& distribution, const std::string& te
 }  // namespace
 
 TEST_CASE("a bare program does the same in both worlds") {
-  const std::string given = parameters();
   Worlds worlds(deadline);
   Distribution distribution;
-  const bool held = rc::check("bare programs", [&] {
+  const bool held = holds("a bare program does the same in both worlds", 150, [&] {
     distribution.draw();
     const BareProgram program = *bare_programs();
     RunOptions options = world_of(program.ranks);
@@ -84,14 +72,13 @@ TEST_CASE("a bare program does the same in both worlds") {
       expect_findings(verdict, false);
     }
   });
-  conclude(held, distribution, "a bare program does the same in both worlds", given);
+  conclude(held, distribution, "a bare program does the same in both worlds");
 }
 
 TEST_CASE("a training does the same in both worlds") {
-  const std::string given = parameters();
   Worlds worlds(deadline);
   Distribution distribution;
-  const bool held = rc::check("trainings", [&] {
+  const bool held = holds("a training does the same in both worlds", 150, [&] {
     distribution.draw();
     const TrainingCase training = *training_cases();
     const Network network = network_of(training);
@@ -106,5 +93,5 @@ TEST_CASE("a training does the same in both worlds") {
     expect_none(verdict);
     expect_findings(verdict, is_defect(training));
   });
-  conclude(held, distribution, "a training does the same in both worlds", given);
+  conclude(held, distribution, "a training does the same in both worlds");
 }
