@@ -14,6 +14,11 @@ if(LOCKSTEP_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Garbage is collected late: a tenth less time for a third more memory, at most 1 GiB a compiler.
+  add_compile_options(--param=ggc-min-heapsize=1048576)
+endif()
+
 # No fused multiply-add behind our back: the same bits on every machine.
 add_compile_options(-ffp-contract=off)
 
@@ -47,7 +52,7 @@ endif()
 
 # Folders whose code runs once for a command, not once for an operation: compiled with -O1, which
 # takes a third less time.
-set(LOCKSTEP_COLD "^(cli|explain|io|model_trainer_(prepare|framework)|model_scenario|\
+set(LOCKSTEP_COLD "^(cli|explain|io|model_(cluster|metric|network|scenario)$|model_trainer_(prepare|framework)|\
 rehearsal_(accuracy|calibrate|collective|coverage|elastic|explore|findings|judge|launch|plan|run|sweep|text)|rehearsal$)")
 
 # lockstep_units(OUT SOURCE..): what is compiled instead of the sources: for each folder one file that

@@ -13,9 +13,10 @@ namespace lockstep::backend {
 namespace {
 
 /// One of several products of a layer, whose weights and biases take turns.
-at::Tensor product(const at::Tensor& input, const LayerTensors& tensors, size_t which, bool bias) {
-  return at::linear(input, tensors.parameters.at(bias ? 2 * which : which),
-                    bias ? tensors.parameters.at(2 * which + 1) : at::Tensor());
+/// `weight`: the place of the weight among the parameters; its bias, if there is one, is behind it.
+at::Tensor product(const at::Tensor& input, const LayerTensors& tensors, size_t weight, bool bias) {
+  return at::linear(input, tensors.parameters.at(weight),
+                    bias ? tensors.parameters.at(weight + 1) : at::Tensor());
 }
 
 /// Numbers i and i + width / 2 of each head are turned by position * theta^(-2 i / width), as
@@ -44,8 +45,9 @@ at::Tensor grouped_attention(const Layer& layer, const LayerTensors& tensors) {
   const auto& arguments = std::get<GroupedQueryArguments>(layer.arguments);
   const int64_t batch = tensors.input.size(0);
   const int64_t positions = tensors.input.size(1);
+  const size_t apart = arguments.qkv_bias ? 2 : 1;
   const auto heads_of = [&](size_t which, int64_t heads) {
-    return product(tensors.input, tensors, which, arguments.bias)
+    return product(tensors.input, tensors, which * apart, arguments.qkv_bias)
         .view({batch, positions, heads, arguments.head_dim})
         .transpose(1, 2);
   };
@@ -61,13 +63,14 @@ at::Tensor grouped_attention(const Layer& layer, const LayerTensors& tensors) {
                                         query, key, value, window_mask(query, positions, window), 0,
                                         false, std::nullopt, is_grouped);
   return product(sum.transpose(1, 2).reshape({batch, positions, arguments.query_width()}), tensors,
-                 3, arguments.bias);
+                 3 * apart, arguments.bias);
 }
 
 at::Tensor swiglu(const Layer& layer, const LayerTensors& tensors) {
   const bool bias = std::get<SwigluArguments>(layer.arguments).bias;
+  const size_t apart = bias ? 2 : 1;
   const at::Tensor opened = at::silu(product(tensors.input, tensors, 0, bias));
-  return product(opened * product(tensors.input, tensors, 1, bias), tensors, 2, bias);
+  return product(opened * product(tensors.input, tensors, apart, bias), tensors, 2 * apart, bias);
 }
 
 /// Cell by cell: on CPUs at::lstm holds several times the memory that autograd needs of it.

@@ -9,10 +9,19 @@ namespace lockstep {
 
 NetworkDescription describe_bert(std::string_view name, ArgumentReader& arguments) {
   BertShape shape;
-  if (name == "bert-large") {
+  if (name.ends_with("large")) {
     shape = {.layers = 24, .heads = 16, .width = 1024, .hidden = 4096};
   }
-  const int64_t seq_len = arguments.integer("seq_len", shape.positions);
+  int64_t unused_positions = 0;
+  if (name.starts_with("roberta")) {  // Liu et al. 2019: no types; two positions are for padding
+    shape.vocabulary = 50265;
+    shape.positions = 514;
+    shape.token_types = 1;
+    shape.eps = 1e-5;
+    unused_positions = 2;
+  }
+  const int64_t seq_len = arguments.integer("seq_len", shape.positions - unused_positions);
+  shape.positions = std::max(shape.positions, seq_len + unused_positions);
   shape.vocabulary = arguments.integer("vocab_size", shape.vocabulary);
   return describe_bert(name, shape, seq_len, arguments.number("dropout", 0.1));
 }

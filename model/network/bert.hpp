@@ -21,8 +21,8 @@ struct BertShape {
 NetworkDescription describe_bert(std::string_view name, const BertShape& shape, int64_t seq_len,
                                  double dropout);
 
-/// bert-base or bert-large: the encoder and its pooler without heads. Arguments: `seq_len
-/// vocab_size dropout`.
+/// bert-base, bert-large, roberta-base or roberta-large: the encoder and its pooler without heads.
+/// Arguments: `seq_len vocab_size dropout`.
 NetworkDescription describe_bert(std::string_view name, ArgumentReader& arguments);
 
 }  // namespace lockstep

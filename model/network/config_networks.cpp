@@ -1,6 +1,6 @@
 // Networks from configurations of Hugging Face (transformers' config.json). Defaults are those of
-// its LlamaConfig, MistralConfig, MixtralConfig, GPT2Config, BertConfig and ViTConfig; sizes
-// without which no network is meant must be there.
+// its LlamaConfig, MistralConfig, MixtralConfig, Qwen2Config, Phi3Config, GPT2Config, OPTConfig,
+// BertConfig, RobertaConfig and ViTConfig; sizes without which no network is meant must be there.
 #include "model/network/config_networks.hpp"
 
 #include <fmt/format.h>
@@ -104,6 +104,33 @@ NetworkDescription describe_mistral_config(ConfigReader& config, const Configure
                      : NetworkDescription{};
 }
 
+NetworkDescription describe_qwen2_config(ConfigReader& config, const ConfiguredSize& size) {
+  LlamaShape shape = llama_shape(config);
+  config.truth("use_sliding_window", false);
+  shape.qkv_bias = true;
+  shape.block_class = "Qwen2DecoderLayer";
+  return config.ok() ? describe_llama("qwen2", shape, size.seq_len.value_or(shape.positions))
+                     : NetworkDescription{};
+}
+
+// Its query, key and value are one product, as its gate and what it opens are; the sizes are those
+// of the products apart.
+NetworkDescription describe_phi3_config(ConfigReader& config, const ConfiguredSize& size) {
+  LlamaShape shape = llama_shape(config);
+  shape.window = config.arguments().has("sliding_window") ? config.size("sliding_window") : 0;
+  shape.block_class = "Phi3DecoderLayer";
+  for (const auto& [key, modelled] :
+       {std::pair("partial_rotary_factor", 1.0), std::pair("resid_pdrop", 0.0),
+        std::pair("embd_pdrop", 0.0), std::pair("attention_dropout", 0.0)}) {
+    if (config.arguments().number(key, modelled) != modelled) {
+      config.arguments().lack(fmt::format("`{}` other than {} is not modelled yet", key, modelled),
+                              fmt::format("write {}", modelled));
+    }
+  }
+  return config.ok() ? describe_llama("phi3", shape, size.seq_len.value_or(shape.positions))
+                     : NetworkDescription{};
+}
+
 NetworkDescription describe_mixtral_config(ConfigReader& config, const ConfiguredSize& size) {
   LlamaShape shape = llama_shape(config);
   shape.window = config.arguments().has("sliding_window") ? config.size("sliding_window") : 0;
@@ -151,7 +178,34 @@ NetworkDescription describe_gpt2_config(ConfigReader& config, const ConfiguredSi
                      : NetworkDescription{};
 }
 
-NetworkDescription describe_bert_config(ConfigReader& config, const ConfiguredSize& size) {
+NetworkDescription describe_opt_config(ConfigReader& config, const ConfiguredSize& size) {
+  OptShape shape;
+  shape.layers = config.layers("num_hidden_layers");
+  shape.heads = config.size("num_attention_heads");
+  shape.width = config.size("hidden_size");
+  shape.hidden = config.size("ffn_dim");
+  shape.vocabulary = config.size("vocab_size");
+  shape.positions = config.size("max_position_embeddings", 2048);
+  shape.is_tied = config.arguments().boolean("tie_word_embeddings", true);
+  shape.attention_dropout = config.arguments().number("attention_dropout", 0);
+  config.word("activation_function", "relu");
+  config.truth("do_layer_norm_before", true);
+  config.truth("enable_bias", true);
+  config.truth("_remove_final_layer_norm", false);
+  if (config.ok() && config.size("word_embed_proj_dim", shape.width) != shape.width) {
+    config.arguments().lack("`word_embed_proj_dim` other than `hidden_size` is not modelled yet",
+                            "write the hidden_size");
+  }
+  config.divides(shape.heads, shape.width, "num_attention_heads", "hidden_size");
+  const double dropout = config.arguments().number("dropout", 0.1);
+  return config.ok() ? describe_opt("opt", shape, size.seq_len.value_or(shape.positions),
+                                    size.dropout.value_or(dropout))
+                     : NetworkDescription{};
+}
+
+/// `unused`: rows of the embedding of positions that no position of a sequence has.
+NetworkDescription describe_bert_kin(std::string_view name, ConfigReader& config,
+                                     const ConfiguredSize& size, int64_t unused) {
   BertShape shape;
   shape.layers = config.layers("num_hidden_layers");
   shape.heads = config.size("num_attention_heads");
@@ -170,9 +224,24 @@ NetworkDescription describe_bert_config(ConfigReader& config, const ConfiguredSi
         "`attention_probs_dropout_prob` and `hidden_dropout_prob` differ, and are modelled as one",
         "write `dropout` beside `hf`: it stands for both");
   }
-  return config.ok() ? describe_bert("bert", shape, size.seq_len.value_or(shape.positions),
-                                     size.dropout.value_or(dropout))
+  const int64_t seq_len = size.seq_len.value_or(shape.positions - unused);
+  shape.positions = std::max(shape.positions, seq_len + unused);
+  if (config.ok() && seq_len < 1) {
+    config.arguments().complain(fmt::format("`max_position_embeddings` is {}", shape.positions),
+                                fmt::format("{} of them belong to padding: write more", unused));
+  }
+  return config.ok() ? describe_bert(name, shape, seq_len, size.dropout.value_or(dropout))
                      : NetworkDescription{};
+}
+
+NetworkDescription describe_bert_config(ConfigReader& config, const ConfiguredSize& size) {
+  return describe_bert_kin("bert", config, size, 0);
+}
+
+// Positions count from behind that of the padding token.
+NetworkDescription describe_roberta_config(ConfigReader& config, const ConfiguredSize& size) {
+  const int64_t padding = config.arguments().integer("pad_token_id", int64_t{1});
+  return describe_bert_kin("roberta", config, size, padding + 1);
 }
 
 NetworkDescription describe_vit_config(ConfigReader& config, const ConfiguredSize& size) {
@@ -208,12 +277,15 @@ struct ConfigFamily {
 };
 constexpr ConfigFamily families[] = {
     {"llama", describe_llama_config, true},     {"mistral", describe_mistral_config, true},
-    {"mixtral", describe_mixtral_config, true}, {"gpt2", describe_gpt2_config, true},
-    {"bert", describe_bert_config, true},       {"vit", describe_vit_config, false}};
+    {"mixtral", describe_mixtral_config, true}, {"qwen2", describe_qwen2_config, true},
+    {"phi3", describe_phi3_config, true},       {"gpt2", describe_gpt2_config, true},
+    {"opt", describe_opt_config, true},         {"bert", describe_bert_config, true},
+    {"roberta", describe_roberta_config, true}, {"vit", describe_vit_config, false}};
 
 /// Of other models that transformers has, those whose configurations people are likely to name.
-constexpr std::array<std::string_view, 10> other_families = {
-    "roberta", "t5", "qwen2", "qwen3", "opt", "gptj", "gemma", "phi3", "bloom", "deepseek_v3"};
+constexpr std::array<std::string_view, 12> other_families = {
+    "t5",     "qwen3",  "gptj",  "gpt_neo",     "gpt_neox", "gemma",
+    "gemma2", "gemma3", "bloom", "deepseek_v3", "falcon",   "qwen2_moe"};
 
 std::string family_names() {
   std::string names;

@@ -25,7 +25,8 @@ struct ConfiguredSize {
 };
 
 /// `config`: the keys of a config.json whose values are truth values, numbers or texts; of
-/// `id2label`, how many labels it has. Families: llama, mistral, mixtral, gpt2, bert, vit.
+/// `id2label`, how many labels it has. Families: llama, mistral, mixtral, qwen2, phi3, gpt2, opt,
+/// bert, roberta, vit.
 std::variant<ConfiguredNetwork, NetworkError> describe_config(
     const std::vector<NamedArgument>& config, const ConfiguredSize& size);
 

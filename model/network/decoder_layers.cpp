@@ -116,6 +116,7 @@ void fill_grouped_query(const LayerContext& context, ArgumentReader& arguments, 
   attention.rope_theta = arguments.number("rope_theta", 10000);
   attention.sliding_window = arguments.integer("sliding_window", 0);
   attention.bias = arguments.boolean("bias", false);
+  attention.qkv_bias = arguments.boolean("qkv_bias", attention.bias);
   layer.kind = LayerKind::grouped_query_attention;
   layer.arguments = attention;
   if (!arguments.ok() || !has_dimensions(context, 2, "[positions, features]", arguments) ||
@@ -133,11 +134,11 @@ void fill_grouped_query(const LayerContext& context, ArgumentReader& arguments, 
     return;
   }
   layer.output = context.input;
-  const bool bias = attention.bias;
+  const bool bias = attention.qkv_bias;
   add_projection("q_proj", attention.query_width(), attention.embed_dim, bias, layer);
   add_projection("k_proj", attention.key_width(), attention.embed_dim, bias, layer);
   add_projection("v_proj", attention.key_width(), attention.embed_dim, bias, layer);
-  add_projection("o_proj", attention.embed_dim, attention.query_width(), bias, layer);
+  add_projection("o_proj", attention.embed_dim, attention.query_width(), attention.bias, layer);
   price_grouped_attention(context, attention, layer);
 }
 
@@ -178,7 +179,7 @@ std::vector<LayerKindEntry> decoder_layer_kinds() {
   return {
       {"GroupedQueryAttention",
        {"embed_dim", "num_heads", "num_kv_heads", "head_dim", "rope_theta", "sliding_window",
-        "bias"},
+        "bias", "qkv_bias"},
        fill_grouped_query},
       {"SwiGLU", {"embed_dim", "hidden_dim", "bias"}, fill_swiglu},
   };

@@ -9,13 +9,14 @@ namespace lockstep {
 
 namespace {
 
-/// Weights, or weights and biases by turns, as the layers define them.
-template <class Set, class At>
-Set parameter_set(size_t count, bool bias, At at) {
+/// Weights, each with its bias behind it if it has one, as the layers define them.
+template <class Set, class HasBias, class At>
+Set parameter_set(size_t count, HasBias has_bias, At at) {
   Set set;
+  size_t next = 0;
   for (size_t i = 0; i < count; ++i) {
-    set.weights[i] = at(bias ? 2 * i : i);
-    set.biases[i] = bias ? at(2 * i + 1) : nullptr;
+    set.weights[i] = at(next++);
+    set.biases[i] = has_bias(i) ? at(next++) : nullptr;
   }
   return set;
 }
@@ -98,33 +99,38 @@ void lstm_layer_backward(const Layer& layer, LayerCall& call) {
 // Forward and backward of the others
 
 void grouped_layer(const Layer& layer, LayerCall& call, bool is_forward) {
-  const bool bias = std::get<GroupedQueryArguments>(layer.arguments).bias;
+  const auto& attention = std::get<GroupedQueryArguments>(layer.arguments);
+  const auto has_bias = [&attention](size_t index) {
+    return index + 1 < grouped_projections ? attention.qkv_bias : attention.bias;
+  };
   const size_t first = is_forward ? 1 : 2;
   const auto weights = parameter_set<GroupedAttentionWeights>(
-      grouped_projections, bias, [&](size_t index) { return &call.read(first + index); });
+      grouped_projections, has_bias, [&](size_t index) { return &call.read(first + index); });
   const GroupedAttentionShape shape = grouped_shape(layer, call.samples());
   if (is_forward) {
     grouped_attention_forward(call.read(0), weights, shape, call.write(0));
     return;
   }
   const auto gradients = parameter_set<GroupedAttentionGradients>(
-      grouped_projections, bias, [&](size_t index) { return call.write_if(1 + index); });
+      grouped_projections, has_bias, [&](size_t index) { return call.write_if(1 + index); });
   grouped_attention_backward(call.read(1), weights, call.read(0), shape, call.write_if(0),
                              gradients);
 }
 
 void swiglu_layer(const Layer& layer, LayerCall& call, bool is_forward) {
-  const bool bias = std::get<SwigluArguments>(layer.arguments).bias;
+  const auto has_bias = [bias = std::get<SwigluArguments>(layer.arguments).bias](size_t) {
+    return bias;
+  };
   const size_t first = is_forward ? 1 : 2;
   const auto weights = parameter_set<SwigluWeights>(
-      swiglu_products, bias, [&](size_t index) { return &call.read(first + index); });
+      swiglu_products, has_bias, [&](size_t index) { return &call.read(first + index); });
   const SwigluShape shape = swiglu_shape(layer, call.read(is_forward ? 0 : 1).size());
   if (is_forward) {
     swiglu_forward(call.read(0), weights, shape, call.write(0));
     return;
   }
   const auto gradients = parameter_set<SwigluGradients>(
-      swiglu_products, bias, [&](size_t index) { return call.write_if(1 + index); });
+      swiglu_products, has_bias, [&](size_t index) { return call.write_if(1 + index); });
   swiglu_backward(call.read(1), weights, call.read(0), shape, call.write_if(0), gradients);
 }
 

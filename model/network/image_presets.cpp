@@ -1,4 +1,4 @@
-// Published networks of images: ResNet, VGG, U-Net, vision transformers.
+// Published networks of images: ResNet and its kin, VGG, U-Net, vision transformers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,13 +13,14 @@ namespace {
 // ---- ResNet: He et al. 2016, with the stride on the 3x3 convolution as in torchvision (v1.5) ----
 
 LayerDescription convolution(std::string name, int64_t in, int64_t out, int64_t kernel,
-                             int64_t stride) {
+                             int64_t stride, int64_t groups = 1) {
   return named_layer("Conv2d", std::move(name),
                      {{"in_channels", in},
                       {"out_channels", out},
                       {"kernel_size", kernel},
                       {"stride", stride},
                       {"padding", kernel / 2},
+                      {"groups", groups},
                       {"bias", false}});
 }
 
@@ -27,9 +28,13 @@ LayerDescription batch_norm_of(std::string name, int64_t channels) {
   return named_layer("BatchNorm2d", std::move(name), {{"num_features", channels}});
 }
 
+/// Wide ResNets (Zagoruyko & Komodakis 2016) and ResNeXts (Xie et al. 2017) differ in what their
+/// 3x3 convolution is as wide as.
 struct ResnetShape {
   std::array<int64_t, 4> blocks;
   bool is_bottleneck;
+  int64_t groups = 1;
+  int64_t width_per_group = 64;  ///< of the first stage
 };
 
 Layers resnet_branch(const ResnetShape& shape, int64_t in, int64_t width, int64_t out,
@@ -42,7 +47,7 @@ Layers resnet_branch(const ResnetShape& shape, int64_t in, int64_t width, int64_
   return {convolution("conv1", in, width, 1, 1),
           batch_norm_of("bn1", width),
           named_layer("ReLU", "relu1"),
-          convolution("conv2", width, width, 3, stride),
+          convolution("conv2", width, width, 3, stride, shape.groups),
           batch_norm_of("bn2", width),
           named_layer("ReLU", "relu2"),
           convolution("conv3", width, out, 1, 1),
@@ -52,8 +57,9 @@ Layers resnet_branch(const ResnetShape& shape, int64_t in, int64_t width, int64_
 /// Adds one block to `layers` and returns its number of output channels.
 int64_t add_resnet_block(const ResnetShape& shape, int64_t stage, int64_t block, int64_t in,
                          Layers& layers) {
-  const int64_t width = int64_t{64} << stage;
-  const int64_t out = shape.is_bottleneck ? 4 * width : width;
+  const int64_t planes = int64_t{64} << stage;
+  const int64_t width = shape.groups * (shape.width_per_group << stage);
+  const int64_t out = shape.is_bottleneck ? 4 * planes : planes;
   const int64_t stride = stage > 0 && block == 0 ? 2 : 1;
   Layers shortcut;
   if (stride != 1 || in != out) {
@@ -98,32 +104,46 @@ constexpr NamedResnet resnets[] = {{"resnet18", {{2, 2, 2, 2}, false}},
                                    {"resnet34", {{3, 4, 6, 3}, false}},
                                    {"resnet50", {{3, 4, 6, 3}, true}},
                                    {"resnet101", {{3, 4, 23, 3}, true}},
-                                   {"resnet152", {{3, 8, 36, 3}, true}}};
+                                   {"resnet152", {{3, 8, 36, 3}, true}},
+                                   {"wide-resnet50-2", {{3, 4, 6, 3}, true, 1, 128}},
+                                   {"wide-resnet101-2", {{3, 4, 23, 3}, true, 1, 128}},
+                                   {"resnext50-32x4d", {{3, 4, 6, 3}, true, 32, 4}},
+                                   {"resnext101-32x8d", {{3, 4, 23, 3}, true, 32, 8}},
+                                   {"resnext101-64x4d", {{3, 4, 23, 3}, true, 64, 4}}};
 
-// ---- VGG: Simonyan & Zisserman 2015, configuration D, with the names of torchvision ----
+// ---- VGG: Simonyan & Zisserman 2015, with the names of torchvision ----
 
-NetworkDescription describe_vgg16(ArgumentReader& arguments) {
+struct NamedVgg {
+  std::string_view name;
+  std::array<int64_t, 5> convolutions;  ///< before each pooling
+};
+/// Configurations A, B, D and E.
+constexpr NamedVgg vggs[] = {{"vgg11", {1, 1, 2, 2, 2}},
+                             {"vgg13", {2, 2, 2, 2, 2}},
+                             {"vgg16", {2, 2, 3, 3, 3}},
+                             {"vgg19", {2, 2, 4, 4, 4}}};
+
+NetworkDescription describe_vgg(const NamedVgg& vgg, ArgumentReader& arguments) {
   const int64_t image_size = arguments.integer("image_size", 224);
   const int64_t classes = arguments.integer("num_classes", 1000);
   const double dropout = arguments.number("dropout", 0);
-  NetworkDescription network{.name = "vgg16", .input = Shape{3, image_size, image_size}};
-  constexpr int64_t pool = 0;
+  NetworkDescription network{.name = std::string(vgg.name),
+                             .input = Shape{3, image_size, image_size}};
   int64_t channels = 3;
   int64_t number = 0;
   const auto name = [&] { return fmt::format("features.{}", number++); };
-  for (const int64_t width : {64L, 64L, pool, 128L, 128L, pool, 256L, 256L, 256L, pool, 512L, 512L,
-                              512L, pool, 512L, 512L, 512L, pool}) {
-    if (width == pool) {
-      network.layers.push_back(named_layer("MaxPool2d", name(), {{"kernel_size", int64_t{2}}}));
-      continue;
+  for (size_t stage = 0; stage < vgg.convolutions.size(); ++stage) {
+    const int64_t width = std::min<int64_t>(int64_t{64} << stage, 512);
+    for (int64_t i = 0; i < vgg.convolutions[stage]; ++i) {
+      network.layers.push_back(named_layer("Conv2d", name(),
+                                           {{"in_channels", channels},
+                                            {"out_channels", width},
+                                            {"kernel_size", int64_t{3}},
+                                            {"padding", int64_t{1}}}));
+      network.layers.push_back(named_layer("ReLU", name()));
+      channels = width;
     }
-    network.layers.push_back(named_layer("Conv2d", name(),
-                                         {{"in_channels", channels},
-                                          {"out_channels", width},
-                                          {"kernel_size", int64_t{3}},
-                                          {"padding", int64_t{1}}}));
-    network.layers.push_back(named_layer("ReLU", name()));
-    channels = width;
+    network.layers.push_back(named_layer("MaxPool2d", name(), {{"kernel_size", int64_t{2}}}));
   }
   constexpr int64_t pooled = 7;
   constexpr int64_t hidden = 4096;
@@ -263,8 +283,11 @@ std::optional<NetworkDescription> describe_image_preset(std::string_view name,
     shape.classes = arguments.integer("num_classes", shape.classes);
     return describe_vit(name, shape, arguments.number("dropout", 0));
   }
-  if (name == "vgg16") {
-    return describe_vgg16(arguments);
+  if (const auto* vgg = std::ranges::find(vggs, name, &NamedVgg::name); vgg != std::end(vggs)) {
+    return describe_vgg(*vgg, arguments);
+  }
+  if (name.starts_with("densenet")) {
+    return describe_densenet(name, arguments);
   }
   return name == "unet" ? std::optional(describe_unet(arguments)) : std::nullopt;
 }

@@ -198,7 +198,8 @@ struct GroupedQueryArguments {
   int64_t head_dim = 0;
   double rope_theta = 10000;   ///< base of the rotary embedding's wavelengths
   int64_t sliding_window = 0;  ///< positions that one attends to, itself included; 0: all before
-  bool bias = false;
+  bool bias = false;           ///< of the output's projection
+  bool qkv_bias = false;       ///< of the three others
   int64_t query_width() const { return num_heads * head_dim; }
   int64_t key_width() const { return num_kv_heads * head_dim; }
 };

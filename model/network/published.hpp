@@ -43,10 +43,22 @@ struct LlamaShape {
   bool is_tied = false;
   bool attention_bias = false;
   bool feed_forward_bias = false;
+  bool qkv_bias = false;  ///< of the projections before attention; attention_bias is of all four
   std::string_view block_class = "LlamaDecoderLayer";
   int64_t experts = 0;  ///< 0: one feed-forward; else as Mixtral (Jiang et al. 2024)
   int64_t top_k = 0;
   double aux_loss_coef = 0;
+};
+/// OPT (Zhang et al. 2022): pre-norm, learnt positions behind two rows for padding, ReLU.
+struct OptShape {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t width = 0;
+  int64_t hidden = 0;
+  int64_t positions = 2048;
+  int64_t vocabulary = 50272;
+  bool is_tied = true;
+  double attention_dropout = 0;
 };
 /// Vision transformer (Dosovitskiy et al. 2021): pre-norm encoder behind a class token.
 struct VitShape {
@@ -64,6 +76,8 @@ struct VitShape {
 NetworkDescription describe_gpt(std::string_view name, const GptShape& shape, int64_t seq_len,
                                 double dropout);
 NetworkDescription describe_llama(std::string_view name, const LlamaShape& shape, int64_t seq_len);
+NetworkDescription describe_opt(std::string_view name, const OptShape& shape, int64_t seq_len,
+                                double dropout);
 NetworkDescription describe_vit(std::string_view name, const VitShape& shape, double dropout);
 
 // Presets, which read their shape arguments themselves; nothing for other names.
@@ -71,6 +85,10 @@ std::optional<NetworkDescription> describe_text_preset(std::string_view name,
                                                        ArgumentReader& arguments);
 std::optional<NetworkDescription> describe_image_preset(std::string_view name,
                                                         ArgumentReader& arguments);
+std::optional<NetworkDescription> describe_opt_preset(std::string_view name,
+                                                      ArgumentReader& arguments);
+std::optional<NetworkDescription> describe_densenet(std::string_view name,
+                                                    ArgumentReader& arguments);
 
 // Parts of descriptions.
 

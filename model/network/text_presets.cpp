@@ -1,4 +1,4 @@
-// Published networks of text: GPT-2, GPT-3, Megatron's table, Llama, Mistral, Mixtral.
+// Published networks of text: GPT-2, GPT-3, Megatron's table, Llama and its kin, Mixtral.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,19 @@ struct NamedLlama {
   LlamaShape shape;
 };
 
-// Touvron et al. 2023 and the config.json of each checkpoint.
+/// The base models of Qwen2.5 (Qwen Team 2024); the default sequence is that of their pre-training.
+constexpr LlamaShape qwen2(LlamaShape shape, bool is_tied) {
+  shape.positions = 4096;
+  shape.theta = 1e6;
+  shape.eps = 1e-6;
+  shape.is_tied = is_tied;
+  shape.qkv_bias = true;
+  shape.block_class = "Qwen2DecoderLayer";
+  return shape;
+}
+
+// Touvron et al. 2023 and the config.json of each checkpoint. Llama 3.2 was trained on sequences of
+// 8192 before it was extended to 131072.
 constexpr NamedLlama llamas[] = {
     {"llama2-7b", {32, 32, 32, 4096, 11008}},
     {"llama2-13b", {40, 40, 40, 5120, 13824}},
@@ -50,6 +62,24 @@ constexpr NamedLlama llamas[] = {
     {"llama3-8b", {32, 32, 8, 4096, 14336, 128256, 8192, 500000}},
     {"llama3-70b", {80, 64, 8, 8192, 28672, 128256, 8192, 500000}},
     {"llama3-405b", {126, 128, 8, 16384, 53248, 128256, 8192, 500000}},
+    {"llama3.2-1b", {16, 32, 8, 2048, 8192, 128256, 8192, 500000, 0, 64, 1e-5, true}},
+    {"llama3.2-3b", {28, 24, 8, 3072, 8192, 128256, 8192, 500000, 0, 128, 1e-5, true}},
+    {"tinyllama-1.1b", {22, 32, 4, 2048, 5632, 32000, 2048}},
+    {"phi3-mini",
+     {.layers = 32,
+      .heads = 32,
+      .key_heads = 32,
+      .width = 3072,
+      .hidden = 8192,
+      .vocabulary = 32064,
+      .block_class = "Phi3DecoderLayer"}},
+    {"qwen2.5-0.5b", qwen2({24, 14, 2, 896, 4864, 151936}, true)},
+    {"qwen2.5-1.5b", qwen2({28, 12, 2, 1536, 8960, 151936}, true)},
+    {"qwen2.5-3b", qwen2({36, 16, 2, 2048, 11008, 151936}, true)},
+    {"qwen2.5-7b", qwen2({28, 28, 4, 3584, 18944, 152064}, false)},
+    {"qwen2.5-14b", qwen2({48, 40, 8, 5120, 13824, 152064}, false)},
+    {"qwen2.5-32b", qwen2({64, 40, 8, 5120, 27648, 152064}, false)},
+    {"qwen2.5-72b", qwen2({80, 64, 8, 8192, 29568, 152064}, false)},
     {"mistral-7b",
      {.layers = 32,
       .heads = 32,
@@ -116,9 +146,13 @@ void add_llama_block(const LlamaShape& shape, const std::string& name, Layers& l
   const auto norm = [&](const char* part) {
     return named_layer("RMSNorm", name + part, {{"", shape.width}, {"eps", shape.eps}});
   };
-  Arguments heads{{"embed_dim", shape.width},        {"num_heads", shape.heads},
-                  {"num_kv_heads", shape.key_heads}, {"rope_theta", shape.theta},
-                  {"sliding_window", shape.window},  {"bias", shape.attention_bias}};
+  Arguments heads{{"embed_dim", shape.width},
+                  {"num_heads", shape.heads},
+                  {"num_kv_heads", shape.key_heads},
+                  {"rope_theta", shape.theta},
+                  {"sliding_window", shape.window},
+                  {"bias", shape.attention_bias},
+                  {"qkv_bias", shape.attention_bias || shape.qkv_bias}};
   if (shape.head_width > 0) {
     heads.push_back({"head_dim", shape.head_width});
   }
@@ -188,7 +222,7 @@ std::optional<NetworkDescription> describe_text_preset(std::string_view name,
     shape.vocabulary = arguments.integer("vocab_size", shape.vocabulary);
     return describe_llama(name, shape, arguments.integer("seq_len", shape.positions));
   }
-  return std::nullopt;
+  return describe_opt_preset(name, arguments);
 }
 
 }  // namespace lockstep

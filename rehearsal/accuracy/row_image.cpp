@@ -25,28 +25,25 @@ std::string stem_of_resnet(int64_t size) {
       size, size, convolution(3, 64, 7, 2));
 }
 
-/// Stages of bottlenecks: so many blocks, `width` channels inside of the first stage's, four times
-/// 64 channels and their doubles between them.
+/// Stages of bottlenecks: so many blocks, 64 channels and their doubles inside of them, four times
+/// as many between them.
 struct Bottlenecks {
   std::array<int64_t, 4> blocks{};
   std::array<int64_t, 4> strides{};
-  int64_t width = 64;
-  int64_t groups = 1;
 };
 
 std::string bottlenecks_yaml(const Bottlenecks& network) {
   std::string yaml;
   int64_t in = 64;
   for (size_t stage = 0; stage < network.blocks.size(); ++stage) {
-    const int64_t width = network.width << stage;
+    const int64_t width = int64_t{64} << stage;
     const int64_t out = int64_t{256} << stage;
     for (int64_t block = 0; block < network.blocks[stage]; ++block) {
       const int64_t stride = block == 0 ? network.strides[stage] : 1;
       const std::string shortcut =
           block == 0 ? fmt::format(", shortcut: [{}]", convolution(in, out, 1, stride)) : "";
       yaml += fmt::format("    - Residual: {{layers: [{}, ReLU, {}, ReLU, {}]{}}}\n    - ReLU\n",
-                          convolution(in, width, 1, 1),
-                          convolution(width, width, 3, stride, network.groups),
+                          convolution(in, width, 1, 1), convolution(width, width, 3, stride),
                           convolution(width, out, 1, 1), shortcut);
       in = out;
     }
@@ -58,11 +55,6 @@ constexpr const char* classes_of_images =
     "    - {{AdaptiveAvgPool2d: 1}}\n    - Flatten\n    - {{Linear: [{}, 1000]}}\n";
 
 }  // namespace
-
-std::string resnext_yaml() {
-  return stem_of_resnet(224) + bottlenecks_yaml({{3, 4, 6, 3}, {1, 2, 2, 2}, 128, 32}) +
-         fmt::format(classes_of_images, 2048);
-}
 
 std::string mobilenet_yaml() {
   struct Stage {
@@ -97,31 +89,6 @@ std::string mobilenet_yaml() {
          fmt::format(classes_of_images, 1280);
 }
 
-std::string densenet_yaml() {
-  constexpr std::array<int64_t, 4> blocks{6, 12, 48, 32};
-  constexpr int64_t growth = 32;
-  std::string yaml = stem_of_resnet(224);
-  int64_t channels = 64;
-  for (size_t stage = 0; stage < blocks.size(); ++stage) {
-    for (int64_t block = 0; block < blocks[stage]; ++block) {
-      yaml += fmt::format(
-          "    - Concatenate: {{layers: [{{BatchNorm2d: {}}}, ReLU, {}, ReLU, {{Conv2d: "
-          "{{in_channels: {}, out_channels: {}, kernel_size: 3, padding: 1, bias: false}}}}]}}\n",
-          channels, convolution(channels, 4 * growth, 1, 1), 4 * growth, growth);
-      channels += growth;
-    }
-    if (stage + 1 < blocks.size()) {
-      yaml += fmt::format(
-          "    - {{BatchNorm2d: {}}}\n    - ReLU\n    - {{Conv2d: {{in_channels: {}, "
-          "out_channels: {}, kernel_size: 1, bias: false}}}}\n    - {{AvgPool2d: 2}}\n",
-          channels, channels, channels / 2);
-      channels /= 2;
-    }
-  }
-  return yaml + fmt::format("    - {{BatchNorm2d: {}}}\n    - ReLU\n", channels) +
-         fmt::format(classes_of_images, channels);
-}
-
 std::string ssd_yaml() {
   struct Map {
     int64_t in, inner, out, boxes, stride, padding;  ///< of the map behind the one of `boxes`
@@ -132,7 +99,7 @@ std::string ssd_yaml() {
                                      {256, 128, 256, 6, 1, 0},
                                      {256, 128, 256, 4, 1, 0}}};
   constexpr int64_t outputs_of_box = 4 + 81;  // its place, and the classes of COCO
-  std::string yaml = stem_of_resnet(300) + bottlenecks_yaml({{3, 4, 6, 0}, {1, 2, 1, 1}, 64, 1});
+  std::string yaml = stem_of_resnet(300) + bottlenecks_yaml({{3, 4, 6, 0}, {1, 2, 1, 1}});
   for (const Map& map : maps) {
     const int64_t heads = map.boxes * outputs_of_box;
     yaml += fmt::format(

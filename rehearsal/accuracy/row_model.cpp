@@ -53,6 +53,8 @@ constexpr NamedNetwork networks[] = {{"resnet-50", "resnet50", "ResNet"},
                                      {"resnet-101", "resnet101", "ResNet"},
                                      {"resnet101", "resnet101", "ResNet"},
                                      {"resnet152", "resnet152", "ResNet"},
+                                     {"resnext50_32x4d", "resnext50-32x4d", "ResNeXt"},
+                                     {"densenet201", "densenet201", "DenseNet"},
                                      {"vgg16", "vgg16", "VGG"},
                                      {"vgg-16", "vgg16", "VGG"},
                                      {"vit_base_patch16_224", "vit-b-16", "ViT"},
@@ -65,9 +67,7 @@ struct WrittenNetwork {
   std::string (*yaml)();
 };
 std::string tiny_vision_transformer() { return vision_transformer_yaml({12, 192, 3, 768}); }
-constexpr WrittenNetwork written[] = {{"resnext50_32x4d", "ResNeXt", resnext_yaml},
-                                      {"mobilenetv2_100", "MobileNet", mobilenet_yaml},
-                                      {"densenet201", "DenseNet", densenet_yaml},
+constexpr WrittenNetwork written[] = {{"mobilenetv2_100", "MobileNet", mobilenet_yaml},
                                       {"vit_tiny_patch16_224", "ViT", tiny_vision_transformer},
                                       {"ssd", "SSD", ssd_yaml}};
 

@@ -48,12 +48,8 @@ std::string memory_yaml(const TransformerShape& shape, const TransformerForm& fo
 /// Dosovitskiy et al. 2021, patches of 16 x 16 of an image of 224 x 224.
 std::string vision_transformer_yaml(const TransformerShape& shape);
 
-/// Xie et al. 2017: ResNet-50's blocks with 32 groups of 4 channels, twice as wide inside.
-std::string resnext_yaml();
 /// Sandler et al. 2018, table 2, with ReLU for ReLU6.
 std::string mobilenet_yaml();
-/// Huang et al. 2017, table 1: DenseNet-201.
-std::string densenet_yaml();
 /// SSD300 with ResNet-50 as NVIDIA/DeepLearningExamples has it (its ssd/model.py for PyTorch):
 /// without the last stage, and the third without stride. What a head gives goes on beside its map:
 /// the next convolution is wider by it. The loss over boxes is that over classes.

@@ -46,14 +46,15 @@ void compare_exactly(const Network& network) {
 }
 
 /// Attention of 5 positions and 4 query heads, of width 4.
-LayerDescription grouped(int64_t key_heads, int64_t window, bool bias) {
+LayerDescription grouped(int64_t key_heads, int64_t window, bool bias, bool qkv_bias) {
   return layer("GroupedQueryAttention", {positional(6),
                                          positional(4),
                                          positional(key_heads),
                                          {"head_dim", int64_t{4}},
                                          {"rope_theta", 100.0},
                                          {"sliding_window", window},
-                                         {"bias", bias}});
+                                         {"bias", bias},
+                                         {"qkv_bias", qkv_bias}});
 }
 
 }  // namespace
@@ -62,7 +63,8 @@ TEST_CASE("rotary grouped-query attention agrees with LibTorch's, whatever heads
   for (const int64_t key_heads : {1, 2, 4}) {
     for (const int64_t window : {0, 2, 9}) {
       INFO(key_heads << " key heads, window " << window);
-      compare(network_of({5, 6}, {grouped(key_heads, window, window == 0)}));
+      compare(network_of({5, 6}, {grouped(key_heads, window, window == 0, window == 0)}));
+      compare(network_of({5, 6}, {grouped(key_heads, window, false, true)}));
     }
   }
 }

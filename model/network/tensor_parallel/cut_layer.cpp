@@ -139,7 +139,8 @@ CutLayer cut_attention(const Layer& whole, int32_t ranks) {
                                attention.num_kv_heads, ranks));
   }
   if (attention.bias) {
-    return refused("attention with a bias is not cut by heads here", "set bias: false");
+    return refused("attention with a bias behind its heads is not cut by heads here",
+                   "set bias: false; qkv_bias may be true");
   }
   const bool flash = !whole.attention_core || whole.attention_core->elements == 0;
   CutLayer cut;
@@ -151,7 +152,8 @@ CutLayer cut_attention(const Layer& whole, int32_t ranks) {
                               {"head_dim", attention.head_dim},
                               {"rope_theta", attention.rope_theta},
                               {"sliding_window", attention.sliding_window},
-                              {"bias", false}},
+                              {"bias", false},
+                              {"qkv_bias", attention.qkv_bias}},
                              whole.input, flash),
                        projection_cuts(whole, whole.parameters.size(), ranks));
   return cut;

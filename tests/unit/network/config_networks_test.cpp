@@ -107,6 +107,67 @@ TEST_CASE("a configuration of Mixtral has its experts, and their loss where it i
   CHECK(refused(with_key(keys, {"router_jitter_noise", 0.1})).is_unmodelled);
 }
 
+TEST_CASE("a configuration of Qwen2 has biases before its attention alone, and no window") {
+  // config.json of Qwen/Qwen2.5-7B, whose window is switched off.
+  const std::vector<NamedArgument> keys = {
+      key("model_type", "qwen2"),      key("hidden_size", 3584),
+      key("intermediate_size", 18944), key("num_hidden_layers", 28),
+      key("num_attention_heads", 28),  key("num_key_value_heads", 4),
+      key("vocab_size", 152064),       key("max_position_embeddings", 131072),
+      key("sliding_window", 131072),   {"use_sliding_window", false},
+      {"rope_theta", 1000000.0},       {"rms_norm_eps", 1e-6}};
+  const Network qwen = configured(keys, {.seq_len = 64});
+  CHECK(qwen.parameter_elements() == 7'615'616'512);
+  CHECK(qwen.parameter_elements() -
+            configured(with_key(keys, key("model_type", "llama")), {.seq_len = 64})
+                .parameter_elements() ==
+        28 * (3584 + 2 * 512));
+  CHECK(refused(with_key(keys, {"use_sliding_window", true})).is_unmodelled);
+}
+
+TEST_CASE("a configuration of Phi-3 has the published parameters") {
+  // config.json of microsoft/Phi-3-mini-4k-instruct.
+  const std::vector<NamedArgument> keys = {
+      key("model_type", "phi3"),      key("hidden_size", 3072),
+      key("intermediate_size", 8192), key("num_hidden_layers", 32),
+      key("num_attention_heads", 32), key("num_key_value_heads", 32),
+      key("vocab_size", 32064),       key("max_position_embeddings", 4096),
+      key("sliding_window", 2047),    {"rms_norm_eps", 1e-5}};
+  const Network phi = configured(keys);
+  CHECK(phi.parameter_elements() == 3'821'079'552);
+  // Of 4096 positions each sees 2047, in scores and weighted sums: 4 s w d of each layer.
+  const Network all = configured(without_key(keys, "sliding_window"));
+  CHECK((all.forward_flops() - phi.forward_flops()) ==
+        Flops(int64_t{32} * 4 * 4096 * (4096 - 2047) * 3072));
+  CHECK(refused(with_key(keys, {"partial_rotary_factor", 0.75})).is_unmodelled);
+}
+
+TEST_CASE("configurations of OPT and RoBERTa have the published parameters") {
+  const std::vector<NamedArgument> opt = {
+      key("model_type", "opt"),        key("hidden_size", 768),    key("num_hidden_layers", 12),
+      key("num_attention_heads", 12),  key("ffn_dim", 3072),       key("vocab_size", 50272),
+      key("word_embed_proj_dim", 768), {"attention_dropout", 0.0}, {"dropout", 0.1}};
+  CHECK(configured(opt).parameter_elements() == 125'239'296);
+  CHECK(configured(opt).input == Shape{2048});
+  // OPT-350M projects its embeddings and has its norms behind.
+  CHECK(refused(with_key(opt, key("word_embed_proj_dim", 512))).is_unmodelled);
+  CHECK(refused(with_key(opt, {"do_layer_norm_before", false})).is_unmodelled);
+  const std::vector<NamedArgument> roberta = {key("model_type", "roberta"),
+                                              key("hidden_size", 768),
+                                              key("num_hidden_layers", 12),
+                                              key("num_attention_heads", 12),
+                                              key("intermediate_size", 3072),
+                                              key("vocab_size", 50265),
+                                              key("max_position_embeddings", 514),
+                                              key("type_vocab_size", 1),
+                                              key("pad_token_id", 1),
+                                              {"layer_norm_eps", 1e-5}};
+  CHECK(configured(roberta).parameter_elements() == 124'645'632);
+  CHECK(configured(roberta).input == Shape{512});
+  CHECK(refused(with_key(roberta, key("max_position_embeddings", 2))).message ==
+        "`max_position_embeddings` is 2");
+}
+
 TEST_CASE("a configuration of BERT has the published parameters") {
   const std::vector<NamedArgument> keys = {
       key("model_type", "bert"),           key("hidden_size", 768),

@@ -45,7 +45,19 @@ TEST_CASE("image presets have torchvision's number of parameters") {
   CHECK(preset("resnet34").parameter_elements() == 21'797'672);
   CHECK(preset("resnet101").parameter_elements() == 44'549'160);
   CHECK(preset("resnet152").parameter_elements() == 60'192'808);
+  CHECK(preset("wide-resnet50-2").parameter_elements() == 68'883'240);
+  CHECK(preset("wide-resnet101-2").parameter_elements() == 126'886'696);
+  CHECK(preset("resnext50-32x4d").parameter_elements() == 25'028'904);
+  CHECK(preset("resnext101-32x8d").parameter_elements() == 88'791'336);
+  CHECK(preset("resnext101-64x4d").parameter_elements() == 83'455'272);
+  CHECK(preset("vgg11").parameter_elements() == 132'863'336);
+  CHECK(preset("vgg13").parameter_elements() == 133'047'848);
   CHECK(preset("vgg16").parameter_elements() == 138'357'544);
+  CHECK(preset("vgg19").parameter_elements() == 143'667'240);
+  CHECK(preset("densenet121").parameter_elements() == 7'978'856);
+  CHECK(preset("densenet161").parameter_elements() == 28'681'000);
+  CHECK(preset("densenet169").parameter_elements() == 14'149'480);
+  CHECK(preset("densenet201").parameter_elements() == 20'013'928);
   CHECK(preset("vit-b-16").parameter_elements() == 86'567'656);
   CHECK(preset("vit-l-16").parameter_elements() == 304'326'632);
   CHECK(preset("vit-h-14").parameter_elements() == 632'045'800);
@@ -76,6 +88,46 @@ TEST_CASE("Llama and Mistral have the published number of parameters") {
         126 * int64_t{3'187'703'808} + 4'202'692'608 + 16'384);
   CHECK(preset("llama3-405b").parameter_elements() == 405'853'388'800);
   CHECK(preset("mistral-7b").parameter_elements() == 7'241'732'096);
+}
+
+TEST_CASE("smaller Llamas, Phi-3 and Qwen2.5 have the published number of parameters") {
+  // The number of parameters that the checkpoints' files state. By hand, Llama 3.2 1B with a tied
+  // head: 128256 * 2048 + 2048 + 16 (2048 (2 * 2048 + 2 * 512) + 3 * 2048 * 8192 + 2 * 2048) =
+  // 262,668,288 + 2,048 + 16 * 60,821,504. Qwen2.5 7B has h d + 2 k d biases in each layer:
+  // 2 * 152064 * 3584 + 3584 + 28 (3584 (2 * 3584 + 2 * 512) + 4608 + 3 * 3584 * 18944 + 2 * 3584).
+  CHECK(preset("llama3.2-1b").parameter_elements() == 1'235'814'400);
+  CHECK(preset("llama3.2-3b").parameter_elements() == 3'212'749'824);
+  CHECK(preset("tinyllama-1.1b").parameter_elements() == 1'100'048'384);
+  CHECK(preset("phi3-mini").parameter_elements() == 3'821'079'552);
+  CHECK(preset("qwen2.5-0.5b").parameter_elements() == 494'032'768);
+  CHECK(preset("qwen2.5-1.5b").parameter_elements() == 1'543'714'304);
+  CHECK(preset("qwen2.5-3b").parameter_elements() == 3'085'938'688);
+  CHECK(preset("qwen2.5-7b").parameter_elements() == 7'615'616'512);
+  CHECK(preset("qwen2.5-14b").parameter_elements() == 14'770'033'664);
+  CHECK(preset("qwen2.5-32b").parameter_elements() == 32'763'876'352);
+  CHECK(preset("qwen2.5-72b").parameter_elements() == 72'706'203'648);
+}
+
+TEST_CASE("OPT and RoBERTa have the published number of parameters") {
+  // OPT of width d with L layers: 12 L d^2 + 13 L d, and (50272 + 2048 + 2) d of embeddings and 2 d
+  // of the last norm, the head being tied.
+  CHECK(preset("opt-125m").parameter_elements() == 125'239'296);
+  CHECK(preset("opt-1.3b").parameter_elements() == 1'315'758'080);
+  struct Row {
+    std::string_view name;
+    int64_t l, h;
+  };
+  for (const Row& row :
+       {Row{"opt-2.7b", 32, 2560}, Row{"opt-6.7b", 32, 4096}, Row{"opt-13b", 40, 5120},
+        Row{"opt-30b", 48, 7168}, Row{"opt-66b", 64, 9216}, Row{"opt-175b", 96, 12288}}) {
+    INFO(row.name);
+    CHECK(preset(row.name).parameter_elements() ==
+          12 * row.l * row.h * row.h + 13 * row.l * row.h + (50272 + 2048 + 2 + 2) * row.h);
+  }
+  // RoBERTa: as BERT, with (50265 + 514 + 1) d of embeddings. 514 positions carry 512.
+  CHECK(preset("roberta-base").parameter_elements() == 124'645'632);
+  CHECK(preset("roberta-large").parameter_elements() == 355'359'744);
+  CHECK(preset("roberta-base").input == Shape{512});
 }
 
 TEST_CASE("Mixtral has the published number of parameters, and of active ones") {
@@ -145,7 +197,14 @@ TEST_CASE("image presets cost what torchvision publishes") {
   CHECK(multiply_adds("resnet34") == Approx(3.664).margin(0.001));
   CHECK(multiply_adds("resnet101") == Approx(7.801).margin(0.001));
   CHECK(multiply_adds("resnet152") == Approx(11.514).margin(0.001));
+  CHECK(multiply_adds("wide-resnet50-2") == Approx(11.398).margin(0.001));
+  CHECK(multiply_adds("resnext50-32x4d") == Approx(4.230).margin(0.001));
+  CHECK(multiply_adds("resnext101-32x8d") == Approx(16.414).margin(0.001));
+  CHECK(multiply_adds("vgg11") == Approx(7.609).margin(0.001));
   CHECK(multiply_adds("vgg16") == Approx(15.470).margin(0.001));
+  CHECK(multiply_adds("vgg19") == Approx(19.632).margin(0.001));
+  CHECK(multiply_adds("densenet121") == Approx(2.834).margin(0.001));
+  CHECK(multiply_adds("densenet161") == Approx(7.728).margin(0.001));
   CHECK(multiply_adds("vit-b-16") == Approx(17.564).epsilon(0.001));
   CHECK(multiply_adds("vit-l-16") == Approx(61.555).epsilon(0.001));
   CHECK(multiply_adds("vit-h-14") == Approx(167.295).epsilon(0.001));
