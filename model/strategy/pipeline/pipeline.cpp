@@ -8,6 +8,7 @@
 #include "model/core/ensure.hpp"
 #include "model/network/output_type.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/pipeline/pipeline_marks.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 
 namespace lockstep {
@@ -97,6 +98,7 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
 Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch& batch,
                           const StepOptions& options) {
   if (action.work == PipelineWork::forward) {
+    mark_action(rank, replica_.compute(), action);
     forward_of(rank, action, batch, options);
   } else {
     co_await backward_of(rank, action, options);
@@ -208,6 +210,8 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
     co_return;  // nobody waits for it: its backward is one, and comes with the weights'
   }
   Passage& passage = passages_[{action.stage, action.micro_batch}];
+  mark_action(rank, replica_.compute(),
+              {is_first ? PipelineWork::backward : action.work, action.stage, action.micro_batch});
   const BackwardHalf half = is_first ? BackwardHalf::both : half_of(action.work);
   const bool ends = half != BackwardHalf::input;
   backwards_left_[action.stage] -= ends ? 1 : 0;
