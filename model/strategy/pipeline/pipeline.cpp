@@ -90,6 +90,7 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
       case PipelineStep::Kind::begin_sends:
         begun_sends_.push_back(exchange(rank, step.messages));
         break;
+      case PipelineStep::Kind::begin_receives: begin_receives(rank, step.messages); break;
       case PipelineStep::Kind::finish_sends: wait_for(rank, std::exchange(begun_sends_, {})); break;
     }
   }
@@ -97,6 +98,11 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
 
 Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch& batch,
                           const StepOptions& options) {
+  Passage& passage = passages_[{action.stage, action.micro_batch}];
+  if (passage.arriving && action.work != PipelineWork::weight_gradient) {
+    rank.event(
+        {replica_.compute(), {std::exchange(passage.arriving, {})}, site_id(pipeline_sites::wait)});
+  }
   if (action.work == PipelineWork::forward) {
     mark_action(rank, replica_.compute(), action);
     forward_of(rank, action, batch, options);
@@ -143,6 +149,13 @@ Pipeline::Sent Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>
   }
   sent.done = calls.submit();
   return sent;
+}
+
+void Pipeline::begin_receives(Rank& rank, const std::vector<PipelineMessage>& messages) {
+  const Ticket arriving = exchange(rank, messages).done;
+  for (const PipelineMessage& message : messages) {
+    passages_[{message.stage, message.micro_batch}].arriving = arriving;
+  }
 }
 
 void Pipeline::wait_for(Rank& rank, const std::vector<Sent>& sent) {
