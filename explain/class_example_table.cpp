@@ -86,6 +86,8 @@ constexpr ClassExample class_example_rows[] = {
     {strategy, "DeepSpeedStrategy", "{stage: 2, reduce_bucket_size: 50000}"},
     {strategy, "bagua", "", up_to_1_9},
     {strategy, "BaguaStrategy", "{algorithm: bytegrad, hierarchical: false}", up_to_1_9},
+    {strategy, "naive_model_parallel"},
+    {strategy, "NaiveModelParallelStrategy", "{split: parameters}"},
     {strategy, "PipelineStrategy", "{schedule: GPipe, n_microbatches: 2, split: parameters}"},
     {strategy, "MegatronStrategy",
      "{tensor_model_parallel_size: 2, micro_batch_size: 2, global_batch_size: 8}"},

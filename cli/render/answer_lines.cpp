@@ -114,4 +114,9 @@ std::string cost_lines(const Rehearsal& rehearsal) {
   return line("cost", of, rates) + line("", price_text(*cost));
 }
 
+std::string range_text(const std::optional<Time>& low, const std::optional<Time>& high) {
+  return low && high ? fmt::format(" ({} to {})", time_text(low->count()), time_text(high->count()))
+                     : "";
+}
+
 }  // namespace lockstep::cli

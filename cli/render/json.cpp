@@ -7,6 +7,7 @@
 #include "cli/render/json_logged.hpp"
 #include "cli/render/json_prediction.hpp"
 #include "cli/render/over_time/utilization.hpp"
+#include "cli/render/pipeline_lines.hpp"
 #include "cli/render/render.hpp"
 #include "rehearsal/run/device_reserve.hpp"
 #include "rehearsal/run/node_memory.hpp"
@@ -321,6 +322,9 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   if (request.command == "run") {
     json["advice"] = advice_json(results.advice);
     json["utilization"] = utilization_json(rehearsal);
+    json["pipeline"] = predicts ? pipeline_json(rehearsal) : Json(nullptr);
+    json["devices"] = predicts ? devices_json(rehearsal) : Json::array();
+    json["experts"] = experts_json(rehearsal.run);
   }
   json["elastic"] = elastic_json(rehearsal);
   json["calls"] = calls_json(rehearsal);

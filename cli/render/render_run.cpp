@@ -6,6 +6,7 @@
 #include "cli/render/call_list.hpp"
 #include "cli/render/elastic_lines.hpp"
 #include "cli/render/over_time/utilization.hpp"
+#include "cli/render/pipeline_lines.hpp"
 #include "cli/render/render.hpp"
 #include "properties/finding.hpp"
 #include "rehearsal/findings/expert_load.hpp"
@@ -347,11 +348,6 @@ std::string basis(const Rehearsal& rehearsal, bool verbose) {
 
 }  // namespace
 
-std::string range_text(const std::optional<Time>& low, const std::optional<Time>& high) {
-  return low && high ? fmt::format(" ({} to {})", time_text(low->count()), time_text(high->count()))
-                     : "";
-}
-
 std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verbose) {
   if (!rehearsal.ran()) {
     return render_findings(rehearsal, style) + render_undecided(rehearsal, style) +
@@ -365,6 +361,7 @@ std::string render_run(const Rehearsal& rehearsal, const Style& style, bool verb
     out += where_time_goes(rehearsal.results.prediction, offloads(rehearsal), style);
     out += where_memory_goes(rehearsal);
     out += transfers(rehearsal);
+    out += verbose ? render_pipeline(rehearsal) + render_devices(rehearsal) : "";
     out += verbose ? render_utilization(rehearsal) + render_calls(rehearsal) : "";
     out += what_would_help(rehearsal.results.advice);
   } else if (!why_not.empty() && !rehearsal.results.partial) {

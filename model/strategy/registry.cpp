@@ -8,6 +8,7 @@
 #include "model/strategy/data_parallel/horovod/horovod.hpp"
 #include "model/strategy/data_parallel/single.hpp"
 #include "model/strategy/megatron/megatron.hpp"
+#include "model/strategy/pipeline/naive_model_parallel.hpp"
 #include "model/strategy/pipeline/torch_pipeline.hpp"
 #include "model/strategy/server/parameter_server.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
@@ -89,6 +90,7 @@ StrategyRegistry standard_strategies() {
   registry.add(deepspeed());
   registry.add(horovod());
   registry.add(bagua());
+  registry.add(naive_model_parallel());
   registry.add(pipeline_parallel());
   registry.add(megatron());
   registry.add(parameter_server());

@@ -6,6 +6,7 @@
 
 #include "rehearsal/findings/staleness.hpp"
 #include "rehearsal/measure/cost.hpp"
+#include "rehearsal/measure/device_use.hpp"
 
 namespace lockstep::cli {
 
@@ -285,6 +286,11 @@ Found value_of(const ResultName& name, const Rehearsal& rehearsal, int32_t rank)
   }
   if (text.starts_with("cost.")) {
     return cost_value(text, rehearsal);
+  }
+  if (text == "gpu_utilization") {
+    if (const std::vector<DeviceUse> devices = device_use(rehearsal.run); !devices.empty()) {
+      return Value(busy_share(devices));
+    }
   }
   if (is_quantity(name) || text == "steps") {
     return prediction_value(text, results.prediction);

@@ -170,7 +170,7 @@ TEST_CASE("expectations of a case that could not run are not judged") {
   const std::string file = folder.write(
       "a.yaml",
       "version: 1\n"
-      "trainer: {devices: 2, strategy: {PipelineStrategy: {schedule: DualPipeV}}, max_steps: 2}\n"
+      "trainer: {devices: 2, strategy: {PipelineStrategy: {schedule: SpecTrain}}, max_steps: 2}\n"
       "expect: [steps == 2, no_hang, no_findings, finding LS101]\n");
   for (const char* command : {"run ", "verify ", "test "}) {
     const Ended ended = run_program(command + file);

@@ -37,7 +37,7 @@ json told(const std::string& command) {
 
 const std::string unsupported =
     "version: 1\ncluster: {preset: dgx-a100, nodes: 1}\n"
-    "trainer: {accelerator: gpu, devices: 2, strategy: {PipelineStrategy: {schedule: DualPipeV}}, "
+    "trainer: {accelerator: gpu, devices: 2, strategy: {PipelineStrategy: {schedule: SpecTrain}}, "
     "max_epochs: 1}\n"
     "data: {train: {samples: 16, batch_size: 4}}\n";
 

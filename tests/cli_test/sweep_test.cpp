@@ -22,7 +22,7 @@ data: {train: {samples: 65536, batch_size: 4}}
 )";
 
 const std::string grid =
-    " --vary 'trainer.strategy=ddp,fsdp,{PipelineStrategy: {schedule: DualPipeV}}'"
+    " --vary 'trainer.strategy=ddp,fsdp,{PipelineStrategy: {schedule: SpecTrain}}'"
     " --vary data.train.batch_size=4,8,1000";
 
 json rows_of(const std::string& arguments) {

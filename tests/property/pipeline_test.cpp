@@ -78,18 +78,20 @@ std::ostream& operator<<(std::ostream& out, const PipelineCase& training) {
 rc::Gen<PipelineCase> pipeline_cases() {
   return rc::gen::exec([] {
     PipelineCase training;
-    training.kind = static_cast<PipelineScheduleKind>(*rc::gen::element(0, 1, 2, 3, 4, 5));
+    training.kind = static_cast<PipelineScheduleKind>(*rc::gen::element(0, 1, 2, 3, 4, 5, 6));
     training.shape.placement = placement_of(training.kind);
     training.shape.ranks = *rc::gen::element(1, 2, 2, 3, 4);
     const bool several = !is_single_stage(training.kind);
-    const bool is_v = training.kind == PipelineScheduleKind::zero_bubble_v;
+    const bool is_v = training.shape.placement == StagePlacement::v;
+    const bool is_dual = training.kind == PipelineScheduleKind::dual_pipe_v;
     training.shape.stages_per_rank = !several ? 1 : is_v ? 2 : *rc::gen::element(1, 2, 3);
     training.pipelines =
         training.shape.ranks <= 2 ? *rc::gen::element(1, 1, 2, 3) : *rc::gen::element(1, 2);
     const bool has_any = training.kind == PipelineScheduleKind::gpipe ||
                          training.kind == PipelineScheduleKind::zero_bubble_v;
-    training.shape.micro_batches = has_any ? *rc::gen::element(1, 2, 3, 5, 8)
-                                           : training.shape.ranks * *rc::gen::element(1, 2, 3);
+    training.shape.micro_batches = has_any   ? *rc::gen::element(1, 2, 3, 5, 8)
+                                   : is_dual ? 2 * training.shape.ranks + *rc::gen::element(0, 1, 3)
+                                             : training.shape.ranks * *rc::gen::element(1, 2, 3);
     training.split = *rc::gen::element<std::string>("parameters", "time");
     training.optimizer = *rc::gen::element<std::string>("{SGD: {lr: 0.1, momentum: 0.9}}",
                                                         "{SGD: {lr: 0.1}}", "{AdamW: {lr: 0.01}}");

@@ -43,6 +43,11 @@ void Phases::push(Span::Kind kind, Time start, Time finish, bool unfinished) {
 
 void Phases::leave_phase() {
   const Time finish = phase_pending_ ? never : phase_finish_;
+  if (mark_ && (current_ == Part::forward || current_ == Part::backward)) {
+    push(Span::Kind::micro_batch, phase_start_, finish);
+    spans_.back().row = *mark_;
+    current_ = Part::none;
+  }
   switch (current_) {
     case Part::forward: push(Span::Kind::forward, phase_start_, finish); break;
     case Part::backward: push(Span::Kind::backward, phase_start_, finish); break;
@@ -60,6 +65,11 @@ void Phases::enter(Part part, Time start) {
     current_ = part;
     phase_start_ = start;
   }
+}
+
+void Phases::begin_micro_batch(const Row& mark) {
+  leave_phase();
+  mark_ = mark;
 }
 
 void Phases::begin_step(Time start) {

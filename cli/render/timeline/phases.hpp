@@ -16,6 +16,8 @@ class Phases {
 
   /// One operation; `finish` is `never` when it has not ended.
   void add(const Row& row, Time start, Time finish);
+  /// An event that begins what a pipeline computes for one micro-batch: its operations follow.
+  void begin_micro_batch(const Row& mark);
   /// The optimizer runs so far.
   int64_t steps() const { return number_ + (step_ && updated_ ? 1 : 0); }
   /// So many steps follow that are not among the operations.
@@ -43,6 +45,7 @@ class Phases {
   Time phase_start_{};
   Time phase_finish_{};
   bool phase_pending_ = false;
+  std::optional<Row> mark_;    ///< of the micro-batch whose operations come
   std::optional<Time> batch_;  ///< the start of what may turn out to be a step's first batch
   std::optional<Time> step_;
   std::optional<Time> updated_;  ///< the end of the step's optimizer so far

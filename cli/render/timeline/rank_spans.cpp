@@ -8,6 +8,7 @@
 
 #include "cli/render/timeline/host_spans.hpp"
 #include "cli/render/timeline/phases.hpp"
+#include "model/strategy/pipeline/pipeline_marks.hpp"
 #include "properties/diagnosis/calls.hpp"
 
 namespace lockstep::cli {
@@ -97,6 +98,10 @@ class RankCollector {
       }
       host.add(row);
       add_all(host.take());
+      if (row.row == RowKind::op && row.kind == OpKind::event && number == 0 &&
+          marked_action(row.site, row.tag)) {
+        begin_micro_batch(row);
+      }
       if (row.row == RowKind::op) {
         add_operation(row, LaneId{static_cast<uint16_t>(number)}, index, host.clock());
       }
@@ -108,6 +113,12 @@ class RankCollector {
     host.end(waiting == run_.waiting.end() ? nullptr : &*waiting);
     add_all(host.take());
     held_ = {};
+  }
+
+  void begin_micro_batch(const Row& mark) {
+    add_group();
+    phases_.try_emplace(mark.stream.value, mark.stream.value, mark.stream == compute_stream)
+        .first->second.begin_micro_batch(mark);
   }
 
   void begin_left_out(int32_t lane) {

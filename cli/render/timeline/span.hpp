@@ -23,10 +23,11 @@ struct Span {
     forward,
     backward,
     optimizer,
-    hook,       ///< of the user's program, or a function; `row.site`: a statement of it
-    statement,  ///< of the user's program, at `row.site`
-    wait,       ///< the host waits for `row`; of kind event: for something that is not known
-    repeated,   ///< `number` steps that were not simulated, because they repeat earlier ones
+    micro_batch,  ///< what a pipeline computes for one: `row` is the mark of it
+    hook,         ///< of the user's program, or a function; `row.site`: a statement of it
+    statement,    ///< of the user's program, at `row.site`
+    wait,         ///< the host waits for `row`; of kind event: for something that is not known
+    repeated,     ///< `number` steps that were not simulated, because they repeat earlier ones
     operation,
   };
   Kind kind = Kind::operation;

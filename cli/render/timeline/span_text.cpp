@@ -7,6 +7,7 @@
 #include "model/core/queue_name.hpp"
 #include "model/network/network.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
+#include "model/strategy/pipeline/pipeline_marks.hpp"
 #include "properties/diagnosis/calls.hpp"
 #include "rehearsal/text/number_text.hpp"
 
@@ -90,6 +91,7 @@ std::string SpanText::name(const Span& span) const {
     case Kind::forward: return "forward";
     case Kind::backward: return "backward";
     case Kind::optimizer: return "optimizer";
+    case Kind::micro_batch: return text_of(*marked_action(span.row.site, span.row.tag));
     case Kind::hook: return site->hook;
     case Kind::statement: return site->description;
     case Kind::wait: return wait_name(span.row);
@@ -106,6 +108,7 @@ std::string SpanText::category(const Span& span) const {
     case Kind::forward: return "forward";
     case Kind::backward: return "backward";
     case Kind::optimizer: return "optimizer";
+    case Kind::micro_batch: return "micro_batch";
     case Kind::hook: return "hook";
     case Kind::statement: return "statement";
     case Kind::wait: return "wait";
@@ -159,6 +162,10 @@ std::string SpanText::arguments(const Span& span) const {
     // The row of a kernel keeps its work, which is a time where the scenario says how long it runs.
     arguments =
         row.kernel != Kernel::timed && row.bytes > 0 ? fmt::format("\"flops\":{}", row.bytes) : "";
+  }
+  if (span.kind == Kind::micro_batch) {
+    const PipelineAction action = *marked_action(row.site, row.tag);
+    arguments = fmt::format(R"("stage":{},"micro_batch":{})", action.stage, action.micro_batch);
   }
   if (span.parts > 1) {
     add(arguments, fmt::format("\"parts\":{}", span.parts));

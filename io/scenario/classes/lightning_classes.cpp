@@ -60,6 +60,8 @@ constexpr auto strategies = std::to_array<ClassRow>({
     {"HorovodStrategy", ""},
     {"bagua", ""},
     {"BaguaStrategy", ""},
+    {"naive_model_parallel", ""},
+    {"NaiveModelParallelStrategy", ""},
     {"PipelineStrategy", ""},
     {"MegatronStrategy", ""},
     {"parameter_server", ""},

@@ -8,6 +8,7 @@
 #include "model/core/ensure.hpp"
 #include "model/network/output_type.hpp"
 #include "model/strategy/local_model/elementwise.hpp"
+#include "model/strategy/pipeline/pipeline_marks.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 
 namespace lockstep {
@@ -89,6 +90,7 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
       case PipelineStep::Kind::begin_sends:
         begun_sends_.push_back(exchange(rank, step.messages));
         break;
+      case PipelineStep::Kind::begin_receives: begin_receives(rank, step.messages); break;
       case PipelineStep::Kind::finish_sends: wait_for(rank, std::exchange(begun_sends_, {})); break;
     }
   }
@@ -96,7 +98,13 @@ Program Pipeline::run(Rank& rank, const std::vector<PipelineStep>& steps,
 
 Program Pipeline::compute(Rank& rank, const PipelineAction& action, const Batch& batch,
                           const StepOptions& options) {
+  Passage& passage = passages_[{action.stage, action.micro_batch}];
+  if (passage.arriving && action.work != PipelineWork::weight_gradient) {
+    rank.event(
+        {replica_.compute(), {std::exchange(passage.arriving, {})}, site_id(pipeline_sites::wait)});
+  }
   if (action.work == PipelineWork::forward) {
+    mark_action(rank, replica_.compute(), action);
     forward_of(rank, action, batch, options);
   } else {
     co_await backward_of(rank, action, options);
@@ -141,6 +149,13 @@ Pipeline::Sent Pipeline::exchange(Rank& rank, const std::vector<PipelineMessage>
   }
   sent.done = calls.submit();
   return sent;
+}
+
+void Pipeline::begin_receives(Rank& rank, const std::vector<PipelineMessage>& messages) {
+  const Ticket arriving = exchange(rank, messages).done;
+  for (const PipelineMessage& message : messages) {
+    passages_[{message.stage, message.micro_batch}].arriving = arriving;
+  }
 }
 
 void Pipeline::wait_for(Rank& rank, const std::vector<Sent>& sent) {
@@ -208,6 +223,8 @@ Program Pipeline::backward_of(Rank& rank, const PipelineAction& action,
     co_return;  // nobody waits for it: its backward is one, and comes with the weights'
   }
   Passage& passage = passages_[{action.stage, action.micro_batch}];
+  mark_action(rank, replica_.compute(),
+              {is_first ? PipelineWork::backward : action.work, action.stage, action.micro_batch});
   const BackwardHalf half = is_first ? BackwardHalf::both : half_of(action.work);
   const bool ends = half != BackwardHalf::input;
   backwards_left_[action.stage] -= ends ? 1 : 0;

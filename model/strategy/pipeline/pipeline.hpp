@@ -98,6 +98,7 @@ class Pipeline : public DistributedStrategy {
     int64_t forward = 0;                ///< Replica::last_forward()
     std::optional<Slice> activation{};  ///< received for it
     std::optional<Slice> gradient{};    ///< of its output, received
+    Ticket arriving{};                  ///< either of them, which its next computation needs
     Slice output{};                     ///< what the next stage gets
     Slice input_gradient{};             ///< what the stage before gets
   };
@@ -119,6 +120,7 @@ class Pipeline : public DistributedStrategy {
   Program backward_of(Rank& rank, const PipelineAction& action, const StepOptions& options);
   void end_backward(Rank& rank, const PipelineAction& action);
   Sent exchange(Rank& rank, const std::vector<PipelineMessage>& messages);
+  void begin_receives(Rank& rank, const std::vector<PipelineMessage>& messages);
   void wait_for(Rank& rank, const std::vector<Sent>& sent);
   /// Memory for what crosses the boundary before a stage.
   Slice boundary_before(Rank& rank, int32_t stage, Purpose purpose) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "model/core/spelling.hpp"
 #include "model/network/mixture.hpp"
@@ -19,8 +20,8 @@ namespace {
 // cuts and the mesh are what a script writes around it.
 constexpr std::array pipeline_rows{
     StrategyArgument{"schedule", "text", "1F1B",
-                     "GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or "
-                     "ZBVZeroBubble"},
+                     "GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, "
+                     "ZBVZeroBubble or DualPipeV"},
     StrategyArgument{"n_microbatches", "int", "null", "parts into which a batch is cut",
                      ArgumentUse::strategy, "null: as many as there are stages"},
     StrategyArgument{"pipeline_parallel_size", "int", "null", "ranks of one pipeline",
@@ -58,21 +59,33 @@ int32_t count_of(const StrategyArguments& arguments, const std::string& name, in
   return static_cast<int32_t>(count);
 }
 
+constexpr std::string_view updates_apart =
+    "each stage updates its weights after every micro-batch, and keeps the versions that "
+    "micro-batches under way still need";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> unmodelled_schedules{{
+    {"PipeDream", updates_apart},
+    {"PipeDream-2BW", updates_apart},
+    {"SpecTrain",
+     "each stage computes with weights that it predicts from its momentum, and no released "
+     "implementation has values to compare with"},
+}};
+
 PipelineScheduleKind kind_of(const StrategyArguments& arguments) {
   const std::string name = arguments.text("schedule", "1F1B");
   const auto kind = pipeline_schedule_named(name);
   if (!kind) {
-    for (const std::string_view other : {"DualPipeV", "PipeDream", "PipeDream-2BW", "SpecTrain"}) {
+    for (const auto& [other, why] : unmodelled_schedules) {
       if (name == other) {
-        throw UnmodelledArgument(fmt::format("the schedule {} is not modelled", name), "schedule",
-                                 "use ZBVZeroBubble, Interleaved1F1B or 1F1B");
+        throw UnmodelledArgument(fmt::format("the schedule {} is not modelled: {}", name, why),
+                                 "schedule", "use ZBVZeroBubble, Interleaved1F1B or 1F1B");
       }
     }
     refuse(fmt::format("unknown schedule `{}`{}", name,
                        did_you_mean(name, {"GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS",
-                                           "InterleavedZeroBubble", "ZBVZeroBubble"})),
+                                           "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"})),
            "schedule",
-           "use GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or ZBVZeroBubble");
+           "use GPipe, 1F1B, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble or "
+           "DualPipeV");
   }
   return *kind;
 }
@@ -92,8 +105,10 @@ std::vector<int64_t> numbers_in(const std::vector<std::string>& texts) {
   return numbers;
 }
 
-std::vector<StageLayers> stages_from(const StrategyArguments& arguments, const Network& network,
-                                     int32_t stages) {
+}  // namespace
+
+std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, const Network& network,
+                                         int32_t stages) {
   const bool is_given = arguments.has("split");
   std::vector<std::string> split = arguments.texts("split");
   if (!is_given) {
@@ -118,8 +133,6 @@ std::vector<StageLayers> stages_from(const StrategyArguments& arguments, const N
   }
   return cuts.stages;
 }
-
-}  // namespace
 
 ArgumentRows pipeline_arguments() { return pipeline_rows; }
 
@@ -187,7 +200,7 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
     throw UnmodelledArgument("the auxiliary loss of experts in a pipeline is not modelled", "",
                              "set aux_loss_coef: 0");
   }
-  pipeline.stages = stages_from(arguments, whole, pipeline.shape.stages());
+  pipeline.stages = stages_of_split(arguments, whole, pipeline.shape.stages());
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);
   }

@@ -54,6 +54,9 @@ ArgumentRows pipeline_arguments();
 PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t world_size);
 /// Throws ArgumentProblem.
 int32_t tensor_ranks_of(const StrategyArguments& arguments, int32_t world_size);
+/// By the argument `split`. Throws ArgumentProblem for what cannot be.
+std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, const Network& network,
+                                         int32_t stages);
 /// Throws ArgumentProblem for what cannot be.
 PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments);
 /// The part of a step in which a rank idles by the schedule alone, if stages take alike, a backward

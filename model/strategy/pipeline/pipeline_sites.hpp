@@ -10,6 +10,10 @@ inline constexpr std::string_view meet_neighbours = "pipeline: first messages be
 inline constexpr std::string_view send_shapes = "pipeline: shapes of activations";
 inline constexpr std::string_view exchange = "pipeline: activations and gradients";
 inline constexpr std::string_view wait = "pipeline: wait for messages";
+inline constexpr std::string_view forward = "pipeline: forward of a micro-batch";
+inline constexpr std::string_view backward = "pipeline: backward of a micro-batch";
+inline constexpr std::string_view input_gradient = "pipeline: input gradient of a micro-batch";
+inline constexpr std::string_view weight_gradient = "pipeline: weight gradient of a micro-batch";
 inline constexpr std::string_view average_loss = "pipeline: mean loss of the micro-batches";
 inline constexpr std::string_view send_loss = "pipeline: broadcast of the loss";
 inline constexpr std::string_view scale_gradients = "pipeline: gradients by micro-batches";
@@ -19,7 +23,8 @@ inline constexpr std::string_view share_norm = "pipeline: all_reduce of the grad
 inline constexpr std::string_view update = "pipeline: optimizer step";
 
 inline constexpr std::string_view every_step[] = {
-    make_groups, meet_neighbours, send_shapes,   exchange,   wait,  average_loss,
-    send_loss,   scale_gradients, tie_gradients, share_norm, update};
+    make_groups, meet_neighbours, send_shapes,    exchange,        wait,
+    forward,     backward,        input_gradient, weight_gradient, average_loss,
+    send_loss,   scale_gradients, tie_gradients,  share_norm,      update};
 
 }  // namespace lockstep::pipeline_sites

@@ -186,7 +186,7 @@ std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
     case PipelineScheduleKind::gpipe: return gpipe_steps(schedule.shape, rank);
     case PipelineScheduleKind::one_forward_one_backward:
       return one_forward_one_backward_steps(schedule.shape, rank);
-    default: return steps_by_slots(schedule, rank);
+    default: return steps_by_messages(schedule, rank);
   }
 }
 

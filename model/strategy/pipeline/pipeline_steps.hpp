@@ -21,9 +21,10 @@ struct PipelineMessage {
 struct PipelineStep {
   enum class Kind : uint8_t {
     compute,
-    exchange,      ///< one batch of messages; later computations come after it
-    begin_sends,   ///< one batch of sends that nothing waits for until finish_sends
-    finish_sends,  ///< later computations come after all sends that were begun
+    exchange,        ///< one batch of messages; later computations come after it
+    begin_sends,     ///< one batch of sends that nothing waits for until finish_sends
+    begin_receives,  ///< one batch of receives, for each of which its computation waits
+    finish_sends,    ///< later computations come after all sends that were begun
   };
   Kind kind = Kind::compute;
   PipelineAction action{};
@@ -33,11 +34,14 @@ struct PipelineStep {
 
 /// The steps of one rank. A schedule of single stages receives just before it computes, and fuses
 /// what it sends with what it receives next in the same direction of time; one of several stages
-/// exchanges at the end of each slot what its neighbours and it make there
+/// begins each message apart, a receive when the other rank begins its send
 /// (torch/distributed/pipelining/schedules.py, _step_microbatches of each class).
 std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
                                          const PipelineSchedule& schedule, int32_t rank);
-/// By slots, whatever the kind.
+/// Each message apart, whatever the kind.
+std::vector<PipelineStep> steps_by_messages(const PipelineSchedule& schedule, int32_t rank);
+/// At the end of each slot one batch of what the rank and its neighbours make in it, whatever the
+/// kind.
 std::vector<PipelineStep> steps_by_slots(const PipelineSchedule& schedule, int32_t rank);
 
 }  // namespace lockstep

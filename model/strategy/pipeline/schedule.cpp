@@ -14,7 +14,7 @@
 namespace lockstep {
 
 std::vector<PipelineResult> inputs_of(const PipelineAction& action, int32_t stages) {
-  const auto& [work, stage, micro_batch] = action;
+  const auto& [work, stage, micro_batch, joined] = action;
   if (work == PipelineWork::forward) {
     return stage == 0 ? std::vector<PipelineResult>()
                       : std::vector<PipelineResult>{{false, stage - 1, micro_batch}};
@@ -62,13 +62,14 @@ struct NamedSchedule {
   std::string_view class_name;
 };
 
-constexpr std::array<NamedSchedule, 6> named_schedules{{
+constexpr std::array<NamedSchedule, 7> named_schedules{{
     {Kind::gpipe, "GPipe", "ScheduleGPipe"},
     {Kind::one_forward_one_backward, "1F1B", "Schedule1F1B"},
     {Kind::interleaved, "Interleaved1F1B", "ScheduleInterleaved1F1B"},
     {Kind::looped_breadth_first, "LoopedBFS", "ScheduleLoopedBFS"},
     {Kind::interleaved_zero_bubble, "InterleavedZeroBubble", "ScheduleInterleavedZeroBubble"},
     {Kind::zero_bubble_v, "ZBVZeroBubble", "ScheduleZBVZeroBubble"},
+    {Kind::dual_pipe_v, "DualPipeV", "ScheduleDualPipeV"},
 }};
 
 bool are_same(std::string_view one, std::string_view other) {
@@ -97,7 +98,8 @@ bool is_single_stage(PipelineScheduleKind kind) {
 }
 
 StagePlacement placement_of(PipelineScheduleKind kind) {
-  return kind == Kind::zero_bubble_v ? StagePlacement::v : StagePlacement::loop;
+  const bool is_v = kind == Kind::zero_bubble_v || kind == Kind::dual_pipe_v;
+  return is_v ? StagePlacement::v : StagePlacement::loop;
 }
 
 std::string why_no_schedule(PipelineScheduleKind kind, const PipelineShape& shape) {
@@ -108,7 +110,7 @@ std::string why_no_schedule(PipelineScheduleKind kind, const PipelineShape& shap
   if (is_single_stage(kind) && shape.stages_per_rank != 1) {
     return fmt::format("{} takes one stage a rank, here {}", name_of(kind), shape.stages_per_rank);
   }
-  if (kind == Kind::zero_bubble_v && shape.stages_per_rank != 2) {
+  if (placement_of(kind) == StagePlacement::v && shape.stages_per_rank != 2) {
     return fmt::format("ZBV requires exactly 2 stages per rank, here {}", shape.stages_per_rank);
   }
   if (kind == Kind::one_forward_one_backward && micro_batches < shape.ranks) {
@@ -116,6 +118,12 @@ std::string why_no_schedule(PipelineScheduleKind kind, const PipelineShape& shap
         "Number of microbatches ({}) must be greater than or equal to the number of "
         "stages ({}).",
         micro_batches, shape.ranks);
+  }
+  if (kind == Kind::dual_pipe_v && micro_batches < shape.stages()) {
+    return fmt::format(
+        "DualPipeV requires at least as many microbatches as stages, but got {} microbatches and "
+        "{} stages.",
+        micro_batches, shape.stages());
   }
   const bool has_rounds = kind == Kind::interleaved || kind == Kind::interleaved_zero_bubble;
   const int32_t rounds = std::max(1, micro_batches / shape.ranks);
@@ -145,6 +153,7 @@ PipelineSchedule make_pipeline_schedule(PipelineScheduleKind kind, const Pipelin
         schedule.slots.push_back(interleaved_zero_bubble_slots(shape, rank));
         break;
       case Kind::zero_bubble_v: schedule.slots.push_back(zero_bubble_v_slots(shape, rank)); break;
+      case Kind::dual_pipe_v: schedule.slots.push_back(dual_pipe_v_slots(shape, rank)); break;
     }
   }
   if (!is_single_stage(kind)) {

@@ -21,6 +21,7 @@ struct PipelineAction {
   PipelineWork work = PipelineWork::forward;
   int32_t stage = 0;  ///< of the whole pipeline
   int32_t micro_batch = 0;
+  bool joined = false;  ///< with the action before it: messages of both begin behind this one
   bool operator==(const PipelineAction&) const = default;
 };
 
@@ -63,10 +64,11 @@ enum class PipelineScheduleKind : uint8_t {
   looped_breadth_first,
   interleaved_zero_bubble,
   zero_bubble_v,
+  dual_pipe_v,
 };
 
-/// "GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble"; any
-/// case, with or without "Schedule" before it. Nothing: it is none of them.
+/// "GPipe", "1F1B", "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble", "ZBVZeroBubble",
+/// "DualPipeV"; any case, with or without "Schedule" before it. Nothing: it is none of them.
 std::optional<PipelineScheduleKind> pipeline_schedule_named(std::string_view name);
 std::string_view name_of(PipelineScheduleKind kind);
 /// One stage a rank, whose messages follow from what it does itself; else several, whose messages

@@ -25,6 +25,8 @@ class SlotWriter {
   void add(PipelineWork work, int32_t stage, int32_t micro_batch) {
     slots_.push_back(PipelineAction{work, stage, micro_batch});
   }
+  /// The last action runs as one with that before it.
+  void join() { slots_.back()->joined = true; }
   PipelineSlots take() { return std::move(slots_); }
 
  private:
@@ -178,6 +180,17 @@ class VWriter {
   void input_up() { input(up_); }
   void weights_down() { weights(down_); }
   void weights_up() { weights(up_); }
+  /// Gradients of input and weights at once.
+  void whole_down() { whole(down_); }
+  void whole_up() { whole(up_); }
+  void join() { slots_.join(); }
+  /// Those of weights that have been owed longest, in whichever stage.
+  void oldest_weights() {
+    if (!owed_.empty()) {
+      slots_.add(PipelineWork::weight_gradient, owed_.front().first, owed_.front().second);
+      owed_.erase(owed_.begin());
+    }
+  }
   void backward_down() {
     input_down();
     weights_down();
@@ -200,12 +213,20 @@ class VWriter {
     int32_t weights = 0;
   };
   void forward(Way& way) { slots_.add(PipelineWork::forward, way.stage, way.forwards++); }
-  void input(Way& way) { slots_.add(PipelineWork::input_gradient, way.stage, way.inputs++); }
+  void input(Way& way) {
+    owed_.emplace_back(way.stage, way.inputs);
+    slots_.add(PipelineWork::input_gradient, way.stage, way.inputs++);
+  }
+  void whole(Way& way) {
+    slots_.add(PipelineWork::backward, way.stage, way.inputs++);
+    ++way.weights;
+  }
   void weights(Way& way) { slots_.add(PipelineWork::weight_gradient, way.stage, way.weights++); }
 
   SlotWriter slots_;
   Way down_;
   Way up_;
+  std::vector<std::pair<int32_t, int32_t>> owed_;  ///< stage and micro-batch
 };
 
 void repeat(int32_t times, const std::function<void()>& what) {
@@ -243,8 +264,8 @@ PipelineSlots zero_bubble_v_slots(const PipelineShape& shape, int32_t rank) {
   }
   // The end: what others wait for first.
   repeat(rank, [&] {
-    way.input_up();
     way.input_down();
+    way.input_up();
   });
   repeat(ranks_behind, [&] {
     way.input_down();
@@ -261,6 +282,55 @@ PipelineSlots zero_bubble_v_slots(const PipelineShape& shape, int32_t rank) {
     return action && action->micro_batch >= shape.micro_batches;
   });
   return all;
+}
+
+// After DeepSeek's DualPipe, cut in half: forwards of one way beside backwards of the other. torch
+// runs such a pair one after the other. The last of the backwards leave their gradients of weights
+// for the end.
+PipelineSlots dual_pipe_v_slots(const PipelineShape& shape, int32_t rank) {
+  const int32_t behind = shape.ranks - 1 - rank;
+  VWriter way(shape, rank);
+  repeat(2 * behind, [&] { way.forward_down(); });
+  repeat(rank + 1, [&] {
+    way.forward_down();
+    way.forward_up();
+  });
+  repeat(behind, [&] {
+    way.input_up();
+    way.oldest_weights();
+    way.forward_up();
+  });
+  const auto up_beside_down = [&] {
+    way.forward_up();
+    way.whole_down();
+    way.join();
+  };
+  for (int32_t i = 0; i < shape.micro_batches - 2 * shape.ranks + rank + 1; ++i) {
+    way.forward_down();
+    way.whole_up();
+    if (i > 0 || behind > 0) {  // apart, the last rank's first backward comes up earlier
+      way.join();
+    }
+    up_beside_down();
+  }
+  repeat(behind, [&] {
+    way.whole_up();
+    up_beside_down();
+  });
+  for (int32_t i = 0; i < 2 * (rank + 1); ++i) {
+    const bool is_whole = i <= rank;  // the first half of them
+    if (i % 2 == 0) {
+      is_whole ? way.whole_up() : way.input_up();
+    } else {
+      is_whole ? way.whole_down() : way.input_down();
+    }
+  }
+  repeat(behind, [&] {
+    way.oldest_weights();
+    way.input_down();
+  });
+  repeat(rank + 1, [&] { way.oldest_weights(); });
+  return way.take();
 }
 
 void wait_for_inputs(PipelineSchedule& schedule) {

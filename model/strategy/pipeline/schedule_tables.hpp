@@ -19,6 +19,7 @@ PipelineSlots breadth_first_slots(const PipelineShape& shape, int32_t rank);
 /// Without the slots in which the rank waits for others.
 PipelineSlots interleaved_zero_bubble_slots(const PipelineShape& shape, int32_t rank);
 PipelineSlots zero_bubble_v_slots(const PipelineShape& shape, int32_t rank);
+PipelineSlots dual_pipe_v_slots(const PipelineShape& shape, int32_t rank);
 
 /// Puts empty slots before actions whose inputs other ranks make in the same slot or later.
 void wait_for_inputs(PipelineSchedule& schedule);

@@ -55,7 +55,7 @@ bool shows(const std::string& line, const std::string& words) {
 
 TEST_CASE("each strategy is a line with its figures, or with why it has none") {
   const std::vector<std::string> lines = lines_of_table(
-      {"ddp", "single_device", "horovod", "{PipelineStrategy: {schedule: DualPipeV}}"}, false);
+      {"ddp", "single_device", "horovod", "{PipelineStrategy: {schedule: SpecTrain}}"}, false);
   // 2 samples of each of 4 ranks; an all_reduce of 1,049,600 numbers of 4 bytes is 4.0 MiB.
   CHECK(shows(lines[0], "ddp "));
   CHECK(shows(lines[0], " 8 "));
@@ -63,7 +63,7 @@ TEST_CASE("each strategy is a line with its figures, or with why it has none") {
   CHECK(shows(lines[1], " 2 "));
   CHECK(shows(lines[1], " 0 B"));
   CHECK(shows(lines[2], "refused, LS501: "));
-  CHECK(shows(lines[3], "not modelled: the schedule DualPipeV is not modelled"));
+  CHECK(shows(lines[3], "not modelled: the schedule SpecTrain is not modelled"));
 }
 
 TEST_CASE("a line of verify says what was found") {

@@ -268,7 +268,7 @@ TEST_CASE("what is not modelled is named with its place") {
   const Preparation preparation = prepare(scenario_of(ddp(R"yaml(
 trainer:
   devices: 2
-  strategy: {PipelineStrategy: {schedule: DualPipeV}}
+  strategy: {PipelineStrategy: {schedule: SpecTrain}}
   callbacks: [StochasticWeightAveraging]
   precision: 16-mixed
 metrics: {text: BERTScore}

@@ -1,0 +1,164 @@
+// When a rank with several stages begins its messages (torch/distributed/pipelining/schedules.py,
+// _add_send_recv): the sender puts a receive into the order of the other rank, so that both begin
+// their messages in one order.
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "model/core/ensure.hpp"
+#include "model/strategy/pipeline/pipeline_steps.hpp"
+#include "model/strategy/pipeline/schedule_tables.hpp"
+
+namespace lockstep {
+
+namespace {
+
+/// Actions that run as one; none: something that takes a turn and computes nothing.
+using Turn = std::vector<PipelineAction>;
+
+/// Stages that torch would have unsharded at once, were they FSDP modules.
+constexpr size_t active_stages_max = 3;
+
+bool makes_weight_gradients(const PipelineAction& action) {
+  return action.work == PipelineWork::backward || action.work == PipelineWork::weight_gradient;
+}
+
+std::vector<Turn> turns_of(const PipelineSlots& slots) {
+  std::vector<Turn> turns;
+  for (const std::optional<PipelineAction>& action : slots) {
+    if (!action) {
+      continue;
+    }
+    if (action->joined) {
+      turns.back().push_back(*action);
+    } else {
+      turns.push_back({*action});
+    }
+  }
+  return turns;
+}
+
+/// The stages that the turns from this one on compute, the next ones first.
+std::vector<int32_t> next_stages(const std::vector<Turn>& turns, size_t from) {
+  std::vector<int32_t> stages;
+  for (size_t turn = from; turn < turns.size() && stages.size() < active_stages_max; ++turn) {
+    for (const PipelineAction& action : turns[turn]) {
+      if (std::ranges::find(stages, action.stage) == stages.end()) {
+        stages.push_back(action.stage);
+      }
+    }
+  }
+  return stages;
+}
+
+/// With the turns that torch's lowering adds: for each stage that it unshards or reshards before an
+/// action, and for the reduction of a stage's gradients after its last micro-batch. They compute
+/// nothing here, and move the turns behind them.
+std::deque<Turn> lowered(const std::vector<Turn>& turns, int32_t micro_batches) {
+  std::deque<Turn> all;
+  std::set<int32_t> active;
+  std::map<int32_t, int32_t> done;
+  for (size_t turn = 0; turn < turns.size(); ++turn) {
+    const std::vector<int32_t> next = next_stages(turns, turn);
+    const std::set<int32_t> wanted(next.begin(), next.end());
+    std::vector<int32_t> changed;
+    std::ranges::set_symmetric_difference(active, wanted, std::back_inserter(changed));
+    all.resize(all.size() + changed.size());
+    active = wanted;
+    all.push_back(turns[turn]);
+    for (const PipelineAction& action : turns[turn]) {
+      if (makes_weight_gradients(action) && ++done[action.stage] == micro_batches) {
+        all.emplace_back();
+      }
+    }
+  }
+  return all;
+}
+
+/// Goes round the ranks, one turn each, as long as what a turn computes with is there.
+class MessageOrder {
+ public:
+  explicit MessageOrder(const PipelineSchedule& schedule)
+      : shape_(schedule.shape), steps_(schedule.slots.size()), has_(schedule.slots.size()) {
+    for (const PipelineSlots& slots : schedule.slots) {
+      turns_.push_back(lowered(turns_of(slots), shape_.micro_batches));
+    }
+  }
+
+  std::vector<PipelineStep> of_rank(int32_t rank) {
+    for (bool goes_on = true; goes_on;) {
+      goes_on = false;
+      for (size_t each = 0; each < turns_.size(); ++each) {
+        goes_on |= take_turn(each);
+      }
+    }
+    ensure(std::ranges::all_of(turns_, [](const auto& turns) { return turns.empty(); }),
+           "an order of actions in which every input comes");
+    return std::move(steps_[static_cast<size_t>(rank)]);
+  }
+
+ private:
+  bool is_ready(size_t rank, const Turn& turn) const {
+    return std::ranges::all_of(turn, [&](const PipelineAction& action) {
+      return std::ranges::all_of(inputs_of(action, shape_.stages()),
+                                 [&](const auto& input) { return has_[rank].contains(input); });
+    });
+  }
+
+  bool take_turn(size_t rank) {
+    if (turns_[rank].empty() || !is_ready(rank, turns_[rank].front())) {
+      return false;
+    }
+    const Turn turn = std::move(turns_[rank].front());
+    turns_[rank].pop_front();
+    for (const PipelineAction& action : turn) {
+      steps_[rank].push_back({PipelineStep::Kind::compute, action});
+      if (const auto result = result_of(action)) {
+        has_[rank].insert(*result);
+      }
+    }
+    for (const PipelineAction& action : turn) {
+      send_result_of(action, static_cast<int32_t>(rank));
+    }
+    return true;
+  }
+
+  void send_result_of(const PipelineAction& action, int32_t rank) {
+    const auto result = result_of(action);
+    const int32_t next = action.stage + (action.work == PipelineWork::forward ? 1 : -1);
+    if (!result || next < 0 || next >= shape_.stages() || shape_.rank_of(next) == rank) {
+      return;
+    }
+    const auto content = result->is_gradient ? PipelineMessage::Content::gradient
+                                             : PipelineMessage::Content::activation;
+    const int32_t peer = shape_.rank_of(next);
+    const PipelineMessage sent{content, true, action.stage, action.micro_batch, peer};
+    const PipelineMessage received{content, false, next, action.micro_batch, rank};
+    steps_[static_cast<size_t>(rank)].push_back({PipelineStep::Kind::begin_sends, {}, {sent}});
+    const auto other = static_cast<size_t>(peer);
+    steps_[other].push_back({PipelineStep::Kind::begin_receives, {}, {received}});
+    has_[other].insert(*result);
+  }
+
+  const PipelineShape& shape_;
+  std::vector<std::deque<Turn>> turns_;
+  std::vector<std::vector<PipelineStep>> steps_;
+  std::vector<std::set<PipelineResult>> has_;
+};
+
+}  // namespace
+
+std::vector<PipelineStep> steps_by_messages(const PipelineSchedule& schedule, int32_t rank) {
+  std::vector<PipelineStep> steps = MessageOrder(schedule).of_rank(rank);
+  const bool sends = std::ranges::any_of(
+      steps, [](const PipelineStep& step) { return step.kind == PipelineStep::Kind::begin_sends; });
+  if (sends) {
+    steps.push_back({PipelineStep::Kind::finish_sends});
+  }
+  return steps;
+}
+
+}  // namespace lockstep

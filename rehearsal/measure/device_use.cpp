@@ -1,0 +1,77 @@
+#include "rehearsal/measure/device_use.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/step_samples.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+using Spans = std::vector<std::pair<Time, Time>>;
+
+/// How long at least one of them lasts.
+Time union_of(Spans spans) {
+  std::ranges::sort(spans);
+  Time busy{};
+  Time until{};
+  for (const auto& [start, finish] : spans) {
+    const Time from = std::max(start, until);
+    busy += std::max(Time{}, finish - from);
+    until = std::max(until, finish);
+  }
+  return busy;
+}
+
+}  // namespace
+
+std::vector<DeviceUse> device_use(const OneRun& run) {
+  const auto devices = static_cast<size_t>(run.preparation.options.devices_per_rank);
+  if (devices <= 1 || run.result.journal == nullptr) {
+    return {};
+  }
+  const Journal& journal = *run.result.journal;
+  const std::vector<StepMark> steps = steps_of(journal, 0);
+  const auto steady = steady_step(steps, samples_of_steps(*run.preparation.log, steps.size()));
+  if (!steady) {
+    return {};
+  }
+  std::vector<Spans> spans(devices);
+  for (int32_t number = 0; number < journal.lanes(0); ++number) {
+    const LaneJournal& lane = journal.lane(0, number);
+    lane.for_each([&](const Row& row) {
+      const auto device = static_cast<size_t>(row.stream.device().value);
+      const bool runs =
+          row.row == RowKind::op &&
+          (row.kind == OpKind::compute || row.kind == OpKind::copy || is_communication(row.kind));
+      const Completion done = runs ? lane.completion(row.sequence) : Completion{};
+      if (runs && device < devices && done.outcome == Outcome::ok) {
+        const Time from = std::max(done.start, steady->begin);
+        const Time until = std::min(done.finish, steady->end);
+        if (from < until) {
+          spans[device].emplace_back(from, until);
+        }
+      }
+    });
+  }
+  std::vector<DeviceUse> uses;
+  for (size_t device = 0; device < devices; ++device) {
+    const auto& memory = run.result.memory.front();
+    const auto found = memory.find(DeviceId{static_cast<uint8_t>(device)});
+    uses.push_back({union_of(std::move(spans[device])), steady->end - steady->begin,
+                    found == memory.end() ? Bytes{} : found->second.peak});
+  }
+  return uses;
+}
+
+double busy_share(const std::vector<DeviceUse>& devices) {
+  double sum = 0;
+  for (const DeviceUse& device : devices) {
+    sum += device.step > Time{} ? seconds(device.busy) / seconds(device.step) : 0;
+  }
+  return devices.empty() ? 0 : sum / static_cast<double>(devices.size());
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,174 @@
+#include "rehearsal/measure/pipeline_times.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "model/strategy/local_model/replica_sites.hpp"
+#include "model/strategy/pipeline/pipeline_marks.hpp"
+#include "rehearsal/measure/breakdown.hpp"
+#include "rehearsal/measure/measure.hpp"
+#include "rehearsal/measure/step_samples.hpp"
+
+namespace lockstep::cli {
+
+namespace {
+
+bool is_work_of_layer(const Row& row) {
+  if (row.kind != OpKind::compute) {
+    return false;
+  }
+  return std::ranges::any_of(std::array{replica_sites::layer_forward, replica_sites::recompute,
+                                        replica_sites::loss_forward, replica_sites::loss_backward,
+                                        replica_sites::layer_backward},
+                             [&row](std::string_view site) { return row.site == site_id(site); });
+}
+
+/// Actions of a rank among the rows of one step.
+std::vector<TimedAction> actions_in(const Journal& journal, int32_t rank, const RowRange& rows) {
+  std::vector<TimedAction> actions;
+  const LaneJournal& lane = journal.lane(rank, 0);
+  int64_t index = -1;
+  bool has_begun = false;  // some kernel of the last action was seen
+  lane.for_each([&](const Row& row) {
+    ++index;
+    if (index < rows.begin || index >= rows.end || row.row != RowKind::op) {
+      return;
+    }
+    const auto marked = row.kind == OpKind::event ? marked_action(row.site, row.tag) : std::nullopt;
+    if (marked) {
+      if (!has_begun && !actions.empty()) {
+        actions.pop_back();  // a stage without a kernel
+      }
+      actions.push_back({rank, *marked});
+      has_begun = false;
+    } else if (!actions.empty() && is_work_of_layer(row)) {
+      const Completion done = lane.completion(row.sequence);
+      TimedAction& action = actions.back();
+      action.start = has_begun ? std::min(action.start, done.start) : done.start;
+      action.finish = std::max(action.finish, done.finish);
+      has_begun = true;
+    }
+  });
+  if (!has_begun && !actions.empty()) {
+    actions.pop_back();
+  }
+  return actions;
+}
+
+void add_work(const TimedAction& action, TimesOfPipelineRank& rank) {
+  const Time time = action.finish - action.start;
+  switch (action.action.work) {
+    case PipelineWork::forward: rank.forward += time; break;
+    case PipelineWork::backward:
+    case PipelineWork::input_gradient: rank.backward += time; break;
+    case PipelineWork::weight_gradient: rank.weight_gradient += time; break;
+  }
+}
+
+int32_t most_held_of(const std::vector<TimedAction>& actions) {
+  int32_t now = 0;
+  int32_t most = 0;
+  for (const TimedAction& each : actions) {
+    if (each.action.work == PipelineWork::forward) {
+      most = std::max(most, ++now);
+    } else if (each.action.work != PipelineWork::input_gradient) {
+      --now;
+    }
+  }
+  return most;
+}
+
+/// When each result of the step was there, and what made it.
+using Made = std::map<PipelineResult, const TimedAction*>;
+
+Made results_of(const std::vector<TimedAction>& actions) {
+  Made made;
+  for (const TimedAction& action : actions) {
+    if (const auto result = result_of(action.action)) {
+      made[*result] = &action;
+    }
+  }
+  return made;
+}
+
+void find_waits(std::vector<TimedAction>& actions, const std::map<int32_t, Time>& begins,
+                int32_t stages) {
+  const Made made = results_of(actions);
+  int32_t rank = -1;
+  Time before{};
+  for (TimedAction& action : actions) {
+    before = action.rank == rank ? before : begins.at(action.rank);
+    rank = action.rank;
+    action.waited = std::max(Time{}, action.start - before);
+    Time latest = before;
+    for (const PipelineResult& input : inputs_of(action.action, stages)) {
+      const auto found = made.find(input);
+      if (found != made.end() && found->second->finish > latest) {
+        latest = found->second->finish;
+        action.waited_for = found->second->action;
+        action.after_input = std::max(Time{}, action.start - latest);
+      }
+    }
+    before = std::max(before, action.finish);
+  }
+}
+
+}  // namespace
+
+std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& results) {
+  if (run.preparation.pipeline_ranks.empty() || run.result.journal == nullptr) {
+    return std::nullopt;
+  }
+  const Journal& journal = *run.result.journal;
+  PipelineTimes times;
+  std::map<int32_t, Time> begins;
+  int32_t stages = 0;
+  for (const int32_t rank : run.preparation.pipeline_ranks) {
+    const std::vector<StepMark> steps = steps_of(journal, rank);
+    const std::vector<int64_t> samples = samples_of_steps(*run.preparation.log, steps.size());
+    const std::optional<SteadyStep> step = steady_step(steps, samples);
+    if (!step) {
+      return std::nullopt;
+    }
+    const std::vector<TimedAction> actions = actions_in(journal, rank, step->rows);
+    TimesOfPipelineRank own{.rank = rank};
+    for (const TimedAction& action : actions) {
+      add_work(action, own);
+      stages = std::max(stages, action.action.stage + 1);
+      if (std::ranges::find(own.stages, action.action.stage) == own.stages.end()) {
+        own.stages.push_back(action.action.stage);
+      }
+    }
+    std::ranges::sort(own.stages);
+    own.most_held = most_held_of(actions);
+    own.step = breakdown_of(journal, rank, step->begin, step->end);
+    own.memory_peak = results.ranks[static_cast<size_t>(rank)].memory.peak;
+    begins[rank] = step->begin;
+    times.ranks.push_back(std::move(own));
+    times.actions.insert(times.actions.end(), actions.begin(), actions.end());
+  }
+  find_waits(times.actions, begins, stages);
+  for (TimesOfPipelineRank& rank : times.ranks) {
+    for (const TimedAction& action : times.actions) {
+      rank.waited += action.rank == rank.rank ? action.waited : Time{};
+    }
+  }
+  return times.actions.empty() ? std::nullopt : std::optional(std::move(times));
+}
+
+std::vector<TimedAction> longest_waits(const PipelineTimes& times, size_t most) {
+  std::vector<TimedAction> waits;
+  for (const TimedAction& action : times.actions) {
+    if (action.waited > Time{}) {
+      waits.push_back(action);
+    }
+  }
+  std::ranges::stable_sort(waits, [](const TimedAction& left, const TimedAction& right) {
+    return left.waited > right.waited;
+  });
+  waits.resize(std::min(waits.size(), most));
+  return waits;
+}
+
+}  // namespace lockstep::cli
