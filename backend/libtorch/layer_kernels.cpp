@@ -13,6 +13,7 @@
 #include "model/core/ensure.hpp"
 #include "model/core/random.hpp"
 #include "model/network/arithmetic.hpp"
+#include "model/network/attention_part.hpp"
 #include "model/network/mixture.hpp"
 
 namespace lockstep::backend {
@@ -210,8 +211,8 @@ void execute_layer_forward(const Op& op, TensorOperands& operands, const Network
     pass_on_forward(op, layer, reads, operands);
     return;
   }
-  if (are_experts_divided(layer)) {
-    execute_mixture_part(op, operands, network);
+  if (are_experts_divided(layer) || has_divided_positions(layer)) {
+    execute_by_reference(op, operands, network);
     return;
   }
   LayerTensors tensors;
@@ -248,8 +249,8 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
     }
     return;
   }
-  if (are_experts_divided(layer)) {
-    execute_mixture_part(op, operands, network);
+  if (are_experts_divided(layer) || has_divided_positions(layer)) {
+    execute_by_reference(op, operands, network);
     return;
   }
   const LayerGraph graph = graph_for_backward(

@@ -76,7 +76,7 @@ class NumberOperands final : public Operands {
 
 }  // namespace
 
-void execute_mixture_part(const Op& op, TensorOperands& operands, const Network& network) {
+void execute_by_reference(const Op& op, TensorOperands& operands, const Network& network) {
   NumberOperands numbers(operands);
   execute_kernel(op, numbers, &network);
 }

@@ -17,7 +17,8 @@ at::Tensor mixture_output(const Layer& layer, const LayerTensors& tensors);
 /// other layers, and where the coefficient is 0.
 at::Tensor auxiliary_loss(const Layer& layer, const LayerTensors& tensors);
 
-/// A part of a mixture whose experts ranks divide (MixturePart): the reference arithmetic.
-void execute_mixture_part(const Op& op, TensorOperands& operands, const Network& network);
+/// What ranks compute of a mixture whose experts they divide (MixturePart), or of layers whose
+/// positions they divide (AttentionPart): the reference arithmetic.
+void execute_by_reference(const Op& op, TensorOperands& operands, const Network& network);
 
 }  // namespace lockstep::backend

@@ -103,7 +103,7 @@ bool looks_at_values(const Op& op, const Network* network) {
       ensure(network != nullptr, "a layer kernel runs in a world that knows the network");
       const Layer& layer = network->layers.at(static_cast<size_t>(op.tag));
       return layer.kind == LayerKind::embedding || layer.kind == LayerKind::mixture_of_experts ||
-             draws(layer);
+             layer.context || draws(layer);
     }
     default: return false;
   }

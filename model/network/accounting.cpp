@@ -31,7 +31,7 @@ bool is_composite(LayerKind kind) {
 /// Only the weight's gradient needs the input of these, not the input's.
 bool keeps_input_for_weight_alone(LayerKind kind) {
   return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
-         kind == LayerKind::conv_transpose2d;
+         kind == LayerKind::conv_transpose2d || kind == LayerKind::attention_projections;
 }
 
 void prune_gradients(Layer& layer, bool input_needs, bool trainable) {

@@ -27,6 +27,15 @@ GroupedAttentionShape grouped_shape(const Layer& layer, int64_t samples) {
           a.num_kv_heads, a.head_dim,     a.rope_theta, a.sliding_window};
 }
 
+/// Projections of positions that a rank has, whose index is the scalar `place`.
+GroupedAttentionShape shape_of_projections(const Layer& layer, const LayerCall& call,
+                                           size_t place) {
+  GroupedAttentionShape shape = grouped_shape(layer, call.samples());
+  shape.ranks = layer.context->ranks;
+  shape.index = static_cast<int32_t>(call.scalar(place));
+  return shape;
+}
+
 SwigluShape swiglu_shape(const Layer& layer, int64_t elements) {
   const auto& a = std::get<SwigluArguments>(layer.arguments);
   return {elements / a.embed_dim, a.embed_dim, a.hidden_dim};
@@ -117,6 +126,25 @@ void grouped_layer(const Layer& layer, LayerCall& call, bool is_forward) {
                              gradients);
 }
 
+void turned_projections(const Layer& layer, LayerCall& call, bool is_forward) {
+  const bool bias = std::get<GroupedQueryArguments>(layer.arguments).bias;
+  const size_t tensors = layer.parameters.size();
+  const size_t first = is_forward ? 1 : 2;
+  const auto weights = parameter_set<GroupedAttentionWeights>(
+      grouped_projections, bias,
+      [&](size_t index) { return call.read_if(first + index, index < tensors); });
+  if (is_forward) {
+    turned_projections_forward(call.read(0), weights, shape_of_projections(layer, call, 3),
+                               call.write(0));
+    return;
+  }
+  const auto gradients = parameter_set<GroupedAttentionGradients>(
+      grouped_projections, bias,
+      [&](size_t index) { return index < tensors ? call.write_if(1 + index) : nullptr; });
+  turned_projections_backward(call.read(1), weights, call.read(0),
+                              shape_of_projections(layer, call, 1), call.write_if(0), gradients);
+}
+
 void swiglu_layer(const Layer& layer, LayerCall& call, bool is_forward) {
   const auto has_bias = [bias = std::get<SwigluArguments>(layer.arguments).bias](size_t) {
     return bias;
@@ -146,6 +174,7 @@ void first_position_backward(LayerCall& call) {
 bool forward_of_decoder_layer(const Layer& layer, LayerCall& call) {
   switch (layer.kind) {
     case LayerKind::grouped_query_attention: grouped_layer(layer, call, true); return true;
+    case LayerKind::attention_projections: turned_projections(layer, call, true); return true;
     case LayerKind::swiglu: swiglu_layer(layer, call, true); return true;
     case LayerKind::lstm:
       call.write(0) = lstm_levels(layer, call.read(0), call, 1, call.write(0).dtype()).back();
@@ -173,6 +202,7 @@ bool forward_of_decoder_layer(const Layer& layer, LayerCall& call) {
 bool backward_of_decoder_layer(const Layer& layer, LayerCall& call) {
   switch (layer.kind) {
     case LayerKind::grouped_query_attention: grouped_layer(layer, call, false); return true;
+    case LayerKind::attention_projections: turned_projections(layer, call, false); return true;
     case LayerKind::swiglu: swiglu_layer(layer, call, false); return true;
     case LayerKind::lstm: lstm_layer_backward(layer, call); return true;
     case LayerKind::upsample:

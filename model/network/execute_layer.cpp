@@ -7,6 +7,7 @@
 #include "model/network/arithmetic/linear.hpp"
 #include "model/network/arithmetic/placing.hpp"
 #include "model/network/arithmetic/tensor.hpp"
+#include "model/network/attention_part.hpp"
 #include "model/network/layer_call.hpp"
 #include "model/network/network.hpp"
 #include "model/network/output_type.hpp"
@@ -100,6 +101,10 @@ EmbeddingShape embedding_shape(const Layer& layer, const LayerCall& call, size_t
 }
 
 void forward(const Layer& layer, LayerCall& call) {
+  if (has_divided_positions(layer) && forward_of_divided_positions(layer, call)) {
+    call.store();
+    return;
+  }
   const auto samples = static_cast<int64_t>(call.scalar(0));
   const int64_t inputs = call.read(0).size();
   switch (layer.kind) {
@@ -154,6 +159,10 @@ void linear_backward(const Layer& layer, LayerCall& call) {
 }
 
 void backward(const Layer& layer, LayerCall& call) {
+  if (has_divided_positions(layer) && backward_of_divided_positions(layer, call)) {
+    call.store();
+    return;
+  }
   const auto samples = static_cast<int64_t>(call.scalar(0));
   switch (layer.kind) {
     case LayerKind::linear: linear_backward(layer, call); break;
@@ -221,8 +230,8 @@ void execute_layer(const Op& op, Operands& operands, const Network& network) {
   }
   // A core of attention has no weights, and its input is narrow already.
   const size_t weight = is_forward ? 1 : 2;
-  if (is_product(layer.kind) && is_floating(op.dtype) && weight < call.reads() &&
-      size_of(op.dtype) < size_of(call.read(weight).dtype())) {
+  if (is_product(layer.kind) && !is_divided_core(layer) && is_floating(op.dtype) &&
+      weight < call.reads() && size_of(op.dtype) < size_of(call.read(weight).dtype())) {
     call.narrow(op.dtype);
   }
   if (is_forward) {

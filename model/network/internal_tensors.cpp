@@ -17,6 +17,9 @@ struct AttentionSizes {
 AttentionSizes attention_sizes(const Layer& layer) {
   const auto* attention = std::get_if<AttentionArguments>(&layer.arguments);
   const bool forms_scores = layer.attention_core && layer.attention_core->elements > 0;
+  if (layer.kind == LayerKind::attention_projections) {
+    return {};
+  }
   if (const auto* grouped = std::get_if<GroupedQueryArguments>(&layer.arguments)) {
     // Query and sum have a width, key and value another: half of the four are a state.
     const int64_t state = layer.input[0] * (grouped->query_width() + grouped->key_width()) / 2;

@@ -47,6 +47,7 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::causal_self_attention: return "causal_self_attention";
     case LayerKind::grouped_query_attention: return "grouped_query_attention";
     case LayerKind::attention_core: return "attention_core";
+    case LayerKind::attention_projections: return "attention_projections";
     case LayerKind::swiglu: return "swiglu";
     case LayerKind::mixture_of_experts: return "mixture_of_experts";
     case LayerKind::lstm: return "lstm";

@@ -11,6 +11,7 @@
 
 #include "model/core/dtype.hpp"
 #include "model/core/units.hpp"
+#include "model/network/context_part.hpp"
 #include "model/network/tensor_cut.hpp"
 
 namespace lockstep {
@@ -51,6 +52,7 @@ enum class LayerKind : uint8_t {
   causal_self_attention,    ///< the same with a causal mask, parameters named as in GPT-2
   grouped_query_attention,  ///< causal, rotary, several query heads for each key; named as in Llama
   attention_core,           ///< of query, key and value side by side: scores, softmax, weighted sum
+  attention_projections,    ///< of grouped attention: turned query and key, and value, side by side
   swiglu,                   ///< gated feed-forward, W_down (silu(W_gate x) * W_up x)
   mixture_of_experts,       ///< a router, and the feed-forwards that it sends each token to
   lstm,
@@ -329,6 +331,7 @@ struct Layer {
   std::array<Work, 3> work{};  ///< by Pass
   Saves saves{};
   std::optional<AttentionCore> attention_core{};
+  std::optional<ContextPart> context{};  ///< where it computes by which positions it has
   /// Memory that this layer keeps between forward and backward: `kept_elements` of the
   /// compute type and `kept_fixed`. A tensor that several layers need is counted once, at the layer
   /// that made it; the network's own input is the batch and is not counted.

@@ -26,8 +26,9 @@ bool is_product(LayerKind kind) {
   return kind == LayerKind::linear || kind == LayerKind::conv1d || kind == LayerKind::conv2d ||
          kind == LayerKind::conv_transpose2d || kind == LayerKind::multihead_attention ||
          kind == LayerKind::causal_self_attention || kind == LayerKind::grouped_query_attention ||
-         kind == LayerKind::attention_core || kind == LayerKind::swiglu ||
-         kind == LayerKind::mixture_of_experts || kind == LayerKind::lstm;
+         kind == LayerKind::attention_core || kind == LayerKind::attention_projections ||
+         kind == LayerKind::swiglu || kind == LayerKind::mixture_of_experts ||
+         kind == LayerKind::lstm;
 }
 
 DType output_type(const Layer& layer, DType input, DType branch, const ComputingTypes& types) {

@@ -38,11 +38,21 @@ int64_t of_group_norm(const Layer& layer) {
   return 4 * elements_of(layer.input) / norm.num_groups + 2 * scaling;
 }
 
+// Of the whole sample, also where the layer has a part of its positions.
+int64_t positions_seen(const Layer& layer) {
+  return layer.input[0] * (layer.context ? layer.context->ranks : 1);
+}
+
+int64_t of_grouped_attention(const Layer& layer);
+
 int64_t of_attention(const Layer& layer) {
+  if (std::holds_alternative<GroupedQueryArguments>(layer.arguments)) {
+    return of_grouped_attention(layer);
+  }
   const auto& attention = std::get<AttentionArguments>(layer.arguments);
   const int64_t width = attention.embed_dim;
   const int64_t head = width / attention.num_heads;
-  const int64_t positions = layer.input[0];
+  const int64_t positions = positions_seen(layer);
   const int64_t forward = 2 * (width + 1) + head + 2 * positions + 2 * scaling;
   const int64_t backward = 4 * width + 2 * head + 4 * positions + 2 * scaling;
   return forward + backward;
@@ -50,7 +60,7 @@ int64_t of_attention(const Layer& layer) {
 
 int64_t of_grouped_attention(const Layer& layer) {
   const auto& attention = std::get<GroupedQueryArguments>(layer.arguments);
-  const int64_t positions = layer.input[0];
+  const int64_t positions = positions_seen(layer);
   const int64_t inner = attention.embed_dim + attention.query_width() + attention.key_width();
   const int64_t forward = inner + attention.head_dim + 2 * positions + 3 * scaling;
   const int64_t shared = attention.num_heads / attention.num_kv_heads;
@@ -116,6 +126,7 @@ int64_t forward_and_backward(const Layer& layer, int64_t samples) {
     case LayerKind::attention_core:
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return of_attention(layer);
+    case LayerKind::attention_projections:
     case LayerKind::grouped_query_attention: return of_grouped_attention(layer);
     case LayerKind::swiglu: {
       const auto& gated = std::get<SwigluArguments>(layer.arguments);
@@ -143,6 +154,7 @@ int64_t narrow_of(LayerKind kind) {
     case LayerKind::mixture_of_experts:
     case LayerKind::lstm: return 2 * of_product + 2 * 3;
     case LayerKind::attention_core:
+    case LayerKind::attention_projections:
     case LayerKind::grouped_query_attention:
     case LayerKind::multihead_attention:
     case LayerKind::causal_self_attention: return 2 * of_product + 2 * 3;

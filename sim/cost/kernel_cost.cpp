@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/network/attention_part.hpp"
 #include "sim/roofline_cost.hpp"
 
 namespace lockstep::sim {
@@ -46,6 +47,18 @@ LayerPass pass_of(const Op& op, const Layer& layer) {
   return pass;
 }
 
+/// Of an attention whose positions ranks divide: what only moves, or the part of the scores by its
+/// FLOPs.
+double seconds_of_part(const KernelMachine& machine, const Op& op, LayerPass pass) {
+  if (op.work == 0) {
+    return seconds_of_stream(machine, memory_traffic(op));
+  }
+  pass.cast = {};
+  const Pass whole = pass.is_backward ? Pass::input_gradient : Pass::forward;
+  return seconds_of_pass(machine, pass) * static_cast<double>(op.work) /
+         static_cast<double>(flops_of(*pass.layer, whole, pass.samples).count());
+}
+
 }  // namespace
 
 KernelComputeCost::KernelComputeCost(KernelMachine machine, const Network* network,
@@ -65,6 +78,9 @@ Time KernelComputeCost::duration(const Op& op, RankId rank, Time start) const {
       }
       const Layer& layer = network_->layers.at(static_cast<size_t>(op.tag));
       const LayerPass pass = pass_of(op, layer);
+      if (is_divided_core(layer)) {
+        return time_of_kernel(seconds_of_part(machine_, op, pass));
+      }
       double whole = seconds_of_pass(machine_, pass);
       // A backward that is submitted in two halves has its time by their FLOPs.
       const Flops both = flops_of(layer, Pass::input_gradient, pass.samples) +

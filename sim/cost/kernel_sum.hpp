@@ -40,6 +40,7 @@ void add_product(KernelSum& sum, const KernelMachine& machine, const LayerPass& 
 /// MultiheadAttention and CausalSelfAttention.
 void add_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_grouped_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
+void add_attention_projections(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_swiglu(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_mixture(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);
 void add_lstm(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass);

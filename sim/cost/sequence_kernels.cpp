@@ -15,6 +15,7 @@ bool has_fused_scores(SoftwareProfile software) {
 struct ScoreShape {
   int64_t heads = 1;
   int64_t positions = 1;
+  int64_t others = 1;
   int64_t width = 1;      ///< of a head
   double seen_part = 1;   ///< of all pairs of positions, those which one flash kernel computes
   bool is_flash = false;  ///< else the whole matrix goes through memory
@@ -23,20 +24,20 @@ struct ScoreShape {
 /// Scores, softmax, dropout and weighted sum.
 void add_scores(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass,
                 const ScoreShape& shape) {
-  const auto [heads, positions, width, seen_part, is_flash] = shape;
+  const auto [heads, positions, others, width, seen_part, is_flash] = shape;
   const KernelConstants& constants = machine.constants;
   if (is_flash) {
     // Dao et al. 2022: the backward computes the scores again, 2.5 times the products.
     const double work = 4.0 * static_cast<double>(heads) * static_cast<double>(positions) *
-                        static_cast<double>(positions * width) * seen_part *
+                        static_cast<double>(others * width) * seen_part *
                         (pass.is_backward ? 2.5 : 1);
     sum.add(work / (product_rate(machine, pass.dtype, machine.tf32_products) *
                     constants[KernelTerm::flash]));
     return;
   }
   const double part = constants[KernelTerm::batched];
-  const MatrixProduct scores{positions, positions, width, heads};
-  const MatrixProduct sums{positions, width, positions, heads};
+  const MatrixProduct scores{positions, others, width, heads};
+  const MatrixProduct sums{positions, width, others, heads};
   for (int time = 0; time < (pass.is_backward ? 2 : 1); ++time) {
     for (const MatrixProduct& product : {scores, sums}) {
       sum.add(seconds_of_product(machine, product, pass.dtype, machine.tf32_products, part));
@@ -44,7 +45,7 @@ void add_scores(KernelSum& sum, const KernelMachine& machine, const LayerPass& p
   }
   const bool is_fused = has_fused_scores(machine.software);
   const double passes = constants[is_fused ? KernelTerm::scores_fused : KernelTerm::scores_unfused];
-  const double matrix = static_cast<double>(heads) * static_cast<double>(positions * positions) *
+  const double matrix = static_cast<double>(heads) * static_cast<double>(positions * others) *
                         static_cast<double>(size_of(pass.dtype));
   const int kernels = is_fused ? 2 : 4;
   for (int kernel = 0; kernel < kernels; ++kernel) {
@@ -64,8 +65,35 @@ double causal_part(int64_t positions, int64_t window) {
 
 }  // namespace
 
+namespace {
+
+/// Positions of the whole sample, also where ranks divide them.
+int64_t positions_of_sample(const Layer& layer) {
+  return layer.input[0] * (layer.context ? layer.context->ranks : 1);
+}
+
+void add_grouped_scores(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
+  const Layer& layer = *pass.layer;
+  const auto& attention = std::get<GroupedQueryArguments>(layer.arguments);
+  const int64_t all = positions_of_sample(layer);
+  add_scores(
+      sum, machine, pass,
+      {.heads = pass.samples * attention.num_heads,
+       .positions = layer.input[0],
+       .others = all,
+       .width = attention.head_dim,
+       .seen_part = causal_part(all, attention.sliding_window),
+       .is_flash = layer.context || (layer.attention_core && layer.attention_core->elements == 0)});
+}
+
+}  // namespace
+
 void add_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
   const Layer& layer = *pass.layer;
+  if (std::holds_alternative<GroupedQueryArguments>(layer.arguments)) {
+    add_grouped_scores(sum, machine, pass);
+    return;
+  }
   const auto& attention = std::get<AttentionArguments>(layer.arguments);
   const int64_t width = attention.embed_dim;
   const bool has_no_products = layer.kind == LayerKind::attention_core;
@@ -81,9 +109,10 @@ void add_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass
   add_scores(sum, machine, pass,
              {.heads = pass.samples * attention.num_heads,
               .positions = layer.input[0],
+              .others = positions_of_sample(layer),
               .width = width / attention.num_heads,
               .seen_part = is_causal ? 0.5 : 1,
-              .is_flash = layer.saves.elements == kept_by_flash});
+              .is_flash = layer.context || layer.saves.elements == kept_by_flash});
 }
 
 void add_grouped_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
@@ -101,12 +130,18 @@ void add_grouped_attention(KernelSum& sum, const KernelMachine& machine, const L
     const int64_t moved = 2 * (2 * query + 2 * key) + 2 * (query + key);
     sum.element_wise(static_cast<double>(rows * moved * size_of(pass.dtype)));
   }
-  add_scores(sum, machine, pass,
-             {.heads = pass.samples * attention.num_heads,
-              .positions = layer.input[0],
-              .width = attention.head_dim,
-              .seen_part = causal_part(layer.input[0], attention.sliding_window),
-              .is_flash = layer.attention_core && layer.attention_core->elements == 0});
+  add_grouped_scores(sum, machine, pass);
+}
+
+/// Query, key and value of some positions, by one product; query and key are turned.
+void add_attention_projections(KernelSum& sum, const KernelMachine& machine,
+                               const LayerPass& pass) {
+  const auto& attention = std::get<GroupedQueryArguments>(pass.layer->arguments);
+  const int64_t rows = rows_of(pass);
+  const int64_t query = attention.query_width();
+  const int64_t key = attention.key_width();
+  add_product(sum, machine, pass, {rows, query + 2 * key, attention.embed_dim}, 1);
+  sum.element_wise(static_cast<double>(rows * 2 * (query + key) * size_of(pass.dtype)));
 }
 
 void add_swiglu(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {

@@ -22,6 +22,8 @@ struct MegatronCase {
   int32_t pipeline = 1;
   int32_t chunks = 1;
   int32_t replicas = 1;
+  int32_t context = 1;  ///< ranks that divide the positions
+  std::string context_type = "p2p";
   bool sequence = false;
   bool is_llama = false;
   bool tied = false;
@@ -33,7 +35,8 @@ struct MegatronCase {
   int64_t micro_batches = 1;  ///< times the pipeline's ranks, where stages are interleaved
   std::string optimizer;
 
-  int32_t ranks() const { return tensor * pipeline * replicas; }
+  int32_t ranks() const { return tensor * pipeline * replicas * context; }
+  int32_t positions() const { return context == 4 ? 8 : 4; }
   int32_t blocks() const { return pipeline * chunks; }
 };
 
@@ -54,7 +57,9 @@ std::string layers_of(const MegatronCase& training) {
       "      - Residual:\n          - {}\n{}"
       "    - {{{}: [8], name: last_norm}}\n"
       "    - {{Linear: {{in_features: 8, out_features: 16, bias: false{}}}, name: head}}\n",
-      training.is_llama ? "" : "    - {PositionalEmbedding: [4, 8], name: positions}\n",
+      training.is_llama ? ""
+                        : fmt::format("    - {{PositionalEmbedding: [{}, 8], name: positions}}\n",
+                                      training.positions()),
       training.blocks(), norm, attention, norm, feed_forward,
       training.is_llama ? "RMSNorm" : "LayerNorm", training.tied ? ", tied_to: embedding" : "");
 }
@@ -73,22 +78,24 @@ std::string text_of(const MegatronCase& training) {
   ddp += training.overlapped ? ", bucket_size: 200" : "";
   return fmt::format(
       "version: 1\ncluster: {{preset: dgx-a100, nodes: 1}}\n"
-      "model:\n  input: [4]\n  input_dtype: int64\n  layers:\n{}  loss: CrossEntropyLoss\n{}"
+      "model:\n  input: [{}]\n  input_dtype: int64\n  layers:\n{}  loss: CrossEntropyLoss\n{}"
       "optimizer: {}\n"
       "data: {{train: {{samples: {}, batch_size: {}}}}}\n"
       "trainer:\n  accelerator: gpu\n  devices: {}\n  max_epochs: 1\n"
       "  num_sanity_val_steps: 0\n  enable_checkpointing: false\n{}"
       "  strategy:\n    MegatronStrategy:\n      tensor_model_parallel_size: {}\n"
       "      pipeline_model_parallel_size: {}\n{}      sequence_parallel: {}\n"
+      "      context_parallel_size: {}\n      cp_comm_type: {}\n"
       "      micro_batch_size: {}\n      global_batch_size: {}\n{}"
       "verify: {{numerics: true}}\n",
-      layers_of(training), training.checkpointed ? "  activation_checkpointing: full\n" : "",
-      training.optimizer, batch * training.replicas * 2, batch, training.ranks(),
+      training.positions(), layers_of(training),
+      training.checkpointed ? "  activation_checkpointing: full\n" : "", training.optimizer,
+      batch * training.replicas * 2, batch, training.ranks(),
       training.clips ? "  gradient_clip_val: 0.05\n" : "", training.tensor, training.pipeline,
       training.chunks > 1
           ? fmt::format("      virtual_pipeline_model_parallel_size: {}\n", training.chunks)
           : "",
-      training.sequence, micro, batch * training.replicas,
+      training.sequence, training.context, training.context_type, micro, batch * training.replicas,
       ddp.empty() ? ""
                   : fmt::format("      ddp: {{DistributedDataParallelConfig: {{{}}}}}\n", ddp));
 }
@@ -108,6 +115,13 @@ rc::Gen<MegatronCase> megatron_cases() {
     training.replicas = training.tensor * training.pipeline > 4 ? 1 : *rc::gen::element(1, 2);
     training.sequence = training.tensor > 1 && *maybe();
     training.is_llama = *maybe();
+    training.context = training.ranks() > 4   ? 1
+                       : training.ranks() > 2 ? *rc::gen::element(1, 2)
+                                              : *rc::gen::element(1, 2, 4);
+    // Both models have two heads of keys and values.
+    training.context_type = 2 / training.tensor % training.context == 0
+                                ? *rc::gen::element<std::string>("p2p", "a2a", "all_gather")
+                                : *rc::gen::element<std::string>("p2p", "all_gather");
     training.tied = *maybe();
     training.divided = *maybe();
     training.overlapped = *maybe();
@@ -139,6 +153,9 @@ TEST_CASE("MegatronStrategy trains what one device trains") {
       distribution.count("on threads");
     }
     distribution.count_case();
+    if (training.context > 1) {
+      distribution.count("positions by " + training.context_type);
+    }
     distribution.count(training.sequence ? "in sequence" : "not in sequence");
     distribution.count(training.divided ? "divided optimizer" : "whole optimizer");
     distribution.count(training.chunks > 1 ? "interleaved" : "not interleaved");

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
+#include "model/network/arithmetic/attention_block.hpp"
 #include "model/network/arithmetic/linear.hpp"
 #include "model/network/arithmetic/numbers.hpp"
 #include "model/network/arithmetic/vectors.hpp"
@@ -178,6 +180,23 @@ void project_back(const Values& input, const Values& gradient,
   }
 }
 
+/// From the gradients of turned query and key, and of value.
+void project_all_back(const Values& input, HeadStates back, const GroupedAttentionWeights& weights,
+                      const GroupedAttentionShape& shape, Values* input_gradient,
+                      const GroupedAttentionGradients& gradients) {
+  rotate_heads(shape, shape.heads, true, back.query);
+  rotate_heads(shape, shape.key_heads, true, back.key);
+  if (input_gradient != nullptr) {
+    *input_gradient = Values(input_gradient->dtype(), input_gradient->size());
+  }
+  project_back(input, back.query, weights, query_projection, shape, shape.query_width(),
+               input_gradient, gradients);
+  project_back(input, back.key, weights, key_projection, shape, shape.key_width(), input_gradient,
+               gradients);
+  project_back(input, back.value, weights, value_projection, shape, shape.key_width(),
+               input_gradient, gradients);
+}
+
 }  // namespace
 
 void rotate_heads(const GroupedAttentionShape& shape, int64_t heads, bool back, Values& states) {
@@ -188,7 +207,8 @@ void rotate_heads(const GroupedAttentionShape& shape, int64_t heads, bool back, 
   for (int64_t i = 0; i < cosines.size(); ++i) {
     const double exponent =
         -2 * static_cast<double>(i % half) / static_cast<double>(shape.head_width);
-    const double angle = static_cast<double>(i / half) * std::pow(shape.theta, exponent);
+    const auto position = static_cast<double>(shape.place().in_sample(i / half));
+    const double angle = position * std::pow(shape.theta, exponent);
     cosines.set(i, std::cos(angle));
     sines.set(i, back ? -std::sin(angle) : std::sin(angle));
   }
@@ -237,18 +257,26 @@ void grouped_attention_backward(const Values& input, const GroupedAttentionWeigh
   Values attended_gradient(dtype, shape.rows() * query_width);
   linear_input_gradient(output_gradient, *weights.weights[output_projection], shape.rows(),
                         query_width, shape.embed, attended_gradient);
-  HeadStates back = core_gradients(states, attended_gradient, shape);
-  rotate_heads(shape, shape.heads, true, back.query);
-  rotate_heads(shape, shape.key_heads, true, back.key);
-  if (input_gradient != nullptr) {
-    *input_gradient = Values(input_gradient->dtype(), input_gradient->size());
-  }
-  project_back(input, back.query, weights, query_projection, shape, query_width, input_gradient,
-               gradients);
-  project_back(input, back.key, weights, key_projection, shape, shape.key_width(), input_gradient,
-               gradients);
-  project_back(input, back.value, weights, value_projection, shape, shape.key_width(),
-               input_gradient, gradients);
+  project_all_back(input, core_gradients(states, attended_gradient, shape), weights, shape,
+                   input_gradient, gradients);
+}
+
+void turned_projections_forward(const Values& input, const GroupedAttentionWeights& weights,
+                                const GroupedAttentionShape& shape, Values& output) {
+  const HeadStates states = head_states(input, weights, shape, output.dtype());
+  join_columns({&states.query, &states.key, &states.value}, shape.rows(), 1, output);
+}
+
+void turned_projections_backward(const Values& input, const GroupedAttentionWeights& weights,
+                                 const Values& output_gradient, const GroupedAttentionShape& shape,
+                                 Values* input_gradient,
+                                 const GroupedAttentionGradients& gradients) {
+  const DType dtype = output_gradient.dtype();
+  HeadStates back{Values(dtype, shape.rows() * shape.query_width()),
+                  Values(dtype, shape.rows() * shape.key_width()),
+                  Values(dtype, shape.rows() * shape.key_width())};
+  part_columns(output_gradient, shape.rows(), 1, {&back.query, &back.key, &back.value});
+  project_all_back(input, std::move(back), weights, shape, input_gradient, gradients);
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "model/core/values.hpp"
+#include "model/network/context_part.hpp"
 
 namespace lockstep {
 
@@ -22,6 +23,9 @@ struct GroupedAttentionShape {
   int64_t head_width = 1;
   double theta = 10000;
   int64_t window = 0;  ///< positions that one attends to, itself included; 0: all before
+  int32_t ranks = 1;   ///< that divide the positions, of which these are
+  int32_t index = 0;   ///< of the rank that has them
+  RankPositions place() const { return {positions, ranks, index}; }
   int64_t rows() const { return batch * positions; }
   int64_t query_width() const { return heads * head_width; }
   int64_t key_width() const { return key_heads * head_width; }
@@ -50,5 +54,14 @@ void grouped_attention_forward(const Values& input, const GroupedAttentionWeight
 void grouped_attention_backward(const Values& input, const GroupedAttentionWeights& weights,
                                 const Values& output_gradient, const GroupedAttentionShape& shape,
                                 Values* input_gradient, const GroupedAttentionGradients& gradients);
+
+/// The projections alone: query and key turned, and value, side by side, [batch, positions, query
+/// width + 2 key width]. No weight of the output is read.
+void turned_projections_forward(const Values& input, const GroupedAttentionWeights& weights,
+                                const GroupedAttentionShape& shape, Values& output);
+void turned_projections_backward(const Values& input, const GroupedAttentionWeights& weights,
+                                 const Values& output_gradient, const GroupedAttentionShape& shape,
+                                 Values* input_gradient,
+                                 const GroupedAttentionGradients& gradients);
 
 }  // namespace lockstep

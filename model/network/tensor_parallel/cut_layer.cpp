@@ -264,6 +264,58 @@ CutAttention cut_fused_attention(const Layer& whole, int32_t ranks) {
   return cut;
 }
 
+namespace {
+
+/// The products that lead into grouped attention, and the turns of query and key
+/// (decoder_layers.cpp).
+Layer projections_into(const Layer& whole, const GroupedQueryArguments& attention) {
+  const int64_t positions = whole.input[0];
+  const int64_t query = positions * attention.query_width();
+  const int64_t key = positions * attention.key_width();
+  const int64_t state = elements_of(whole.input);
+  Layer layer{.kind = LayerKind::attention_projections};
+  layer.name = layer.module = whole.name;
+  layer.arguments = attention;
+  layer.input = whole.input;
+  layer.output = {positions, attention.query_width() + 2 * attention.key_width()};
+  const Flops products = Flops(2) * (query + 2 * key) * attention.embed_dim;
+  const int64_t moved = state + (query + 2 * key) + 2 * (query + key);
+  layer.work = {Work{products, moved}, Work{products, moved},
+                Work{products, state + query + 2 * key}};
+  layer.saves.input = true;
+  layer.parameters.assign(whole.parameters.begin(),
+                          whole.parameters.end() - (attention.bias ? 2 : 1));
+  return layer;
+}
+
+}  // namespace
+
+CutAttention cut_grouped_attention(const Layer& whole) {
+  const auto& attention = std::get<GroupedQueryArguments>(whole.arguments);
+  CutAttention cut;
+  cut.projection = projections_into(whole, attention);
+  cut.core = {.kind = LayerKind::attention_core};
+  cut.core.name = whole.name + " core";
+  cut.core.arguments = attention;
+  cut.core.input = cut.projection.output;
+  cut.core.output = {whole.input[0], attention.query_width()};
+  cut.core.work[static_cast<size_t>(Pass::forward)] = whole.attention_core->work;
+  cut.core.attention_core = whole.attention_core;
+  cut.output = built("Linear",
+                     {{"in_features", attention.query_width()},
+                      {"out_features", attention.embed_dim},
+                      {"bias", attention.bias}},
+                     cut.core.output);
+  cut.output.name = whole.name + " output";
+  cut.output.module = whole.name;
+  cut.output.parameters.assign(whole.parameters.end() - (attention.bias ? 2 : 1),
+                               whole.parameters.end());
+  for (Layer* layer : {&cut.projection, &cut.core, &cut.output}) {
+    layer->device = whole.device;
+  }
+  return cut;
+}
+
 CutLayer cut_by(const Layer& whole, ParallelStyle::Kind kind, int32_t ranks) {
   if (whole.kind == LayerKind::linear) {
     return cut_linear(whole, kind, ranks);

@@ -28,8 +28,8 @@ CutLayer cut_inside(const Layer& whole, int32_t ranks);
 bool has_projections(LayerKind kind);
 /// Attention whose query, key and value are one projection, which DTensor cannot cut by heads.
 bool is_fused_attention(LayerKind kind);
-/// It as Megatron-LM has it: a Linear of each rank's heads, their core, and the Linear out of it,
-/// by rows.
+/// Attention as Megatron-LM has it: a Linear of each rank's heads, their core, and the Linear out
+/// of it, by rows.
 struct CutAttention {
   Layer projection{};
   Layer core{};
@@ -38,6 +38,9 @@ struct CutAttention {
   std::string why_not{};        ///< empty: it can be cut
 };
 CutAttention cut_fused_attention(const Layer& whole, int32_t ranks);
+/// GroupedQueryAttention in the same three, of the heads that it has. A bias of the output is in
+/// the output.
+CutAttention cut_grouped_attention(const Layer& whole);
 /// The names of its Linears; the last one leads out of it.
 std::vector<std::string> projections_of(LayerKind kind);
 

@@ -6,6 +6,7 @@
 
 #include "model/network/memory.hpp"
 #include "model/program/rank.hpp"
+#include "model/strategy/local_model/context_run.hpp"
 #include "model/strategy/local_model/expert_load.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
 #include "model/strategy/local_model/tensor_ranks.hpp"
@@ -59,6 +60,8 @@ class Replica {
   /// The layers of the network are parts, of which the others have the rest: what exchanges between
   /// them do. Before any allocation.
   void share_layers(const TensorRanks& ranks);
+  /// The samples are parts, of which the others have the other positions. Before any allocation.
+  void share_positions(const TensorRanks& ranks);
 
   /// Allocates parameters and buffers; with numerics also gives them their first values, which are
   /// drawn from the plan's seed and `variant` (ranks that are seeded differently pass their rank).
@@ -67,13 +70,11 @@ class Replica {
   /// The same with memory of the caller for the parameters, in definition order. The caller frees
   /// it after release().
   void allocate_in(Rank& rank, const std::vector<Slice>& parameters, uint64_t variant = 0);
-  /// Buffers and the loss alone, for a strategy that gives parameters memory only while they are
-  /// used: it sets Parameter::tensor.value.
+  /// Buffers and the loss alone, for a strategy that sets Parameter::tensor.value while it is used.
   void allocate_without_parameters(Rank& rank);
   /// The first value of a parameter, an index into parameters(): what allocate() writes.
   Values initial_value(size_t parameter, uint64_t variant) const;
-  /// Takes memory of the caller for parameters and buffers, in definition order. The caller frees
-  /// it after release().
+  /// Takes memory for parameters and buffers, in definition order, that the caller frees after it.
   void adopt(Rank& rank, const std::vector<Slice>& parameters, const std::vector<Slice>& buffers);
   /// Frees all that the replica owns. It may be allocated again.
   void release(Rank& rank);
@@ -109,11 +110,10 @@ class Replica {
   /// it.
   Slice take_input_gradient();
 
-  /// Whether the network has mixtures of experts whose values are computed, so that its forward
-  /// decides which experts get tokens.
+  /// Whether the values of a forward decide which experts of a mixture get tokens.
   bool routes_tokens() const { return routes_tokens_; }
-  /// The last forward has ended: reads which experts got tokens. An expert with parameters of its
-  /// own that got none is no part of autograd's graph: its gradients stay as they were, or None.
+  /// The last forward has ended: reads which experts got tokens. One with parameters of its own
+  /// that got none is no part of autograd's graph: its gradients stay as they were.
   void read_routing(Rank& rank);
   /// Of all forwards of trainings so far.
   const std::vector<ExpertLoad>& expert_loads() const { return expert_loads_; }
@@ -149,8 +149,7 @@ class Replica {
   bool wants_gradient(const Parameter& parameter) const;
   /// Whether the backward of the layer makes a gradient of its input.
   bool passes_gradient_on(size_t layer) const { return wants_input_gradient(layer); }
-  /// Fills (adds into) the gradients of the layer's parameters. The forward of a checkpointed
-  /// segment runs again before the first backward of its layers.
+  /// Adds to the gradients of the layer's parameters, behind what runs again of its segment.
   /// With `input` what the other half needs is kept until it comes.
   Ticket backward(Rank& rank, size_t layer, BackwardHalf half = BackwardHalf::both);
   /// The second forward in steps, so that a strategy may act between its layers: those that run
@@ -267,6 +266,7 @@ class Replica {
     Slice greatest_scores;  ///< of each row, where ranks have parts of the classes
     Slice score_sums;       ///< the same: of their exponentials
     std::vector<ExpertRun> expert_runs;
+    std::vector<ContextRun> context_runs;
     double loss_factor = 1;                           ///< of its backward
     std::vector<ParameterPlace> unused{};             ///< of experts that got no token
     std::vector<std::pair<size_t, Slice>> choices{};  ///< by layer, of a training
@@ -332,6 +332,10 @@ class Replica {
   Ticket send_rows(Rank& rank, const ExpertRun& run, const Slice& from, const Slice& to,
                    bool to_experts, std::string_view site);
   bool is_unused(const Parameter& parameter) const;
+  // replica_context.cpp
+  Values own_positions(const Values& samples, const Shape& part) const;
+  void forward_of_context(Rank& rank, const LayerRun& run, const Turn& turn, const Slice& output);
+  Ticket backward_of_context(Rank& rank, const LayerRun& run);
   // replica_exchange.cpp
   struct ExchangedTensor;
   void exchange_forward(Rank& rank, const LayerRun& run, const Slice& output);
@@ -356,7 +360,7 @@ class Replica {
   void fill_with_zeros(Rank& rank, const Slice& data);
   bool holds_layer(size_t layer) const { return held_layers_.empty() || held_layers_[layer]; }
   bool is_held_by(size_t optimizer, const Parameter& parameter) const;
-  std::optional<double> first_row_of(const Layer& layer) const;
+  std::optional<double> place_of_part(const Layer& layer) const;
   bool wants_input_gradient(size_t layer) const { return layer > now_.first_wanted_layer; }
 
   const TrainingPlan* plan_;
@@ -369,6 +373,7 @@ class Replica {
   std::vector<bool> held_parameters_;  ///< the same, by parameter
   std::vector<Buffer> buffers_;
   TensorRanks tensor_ranks_;
+  TensorRanks context_ranks_;           ///< that have the other positions
   std::vector<DType> exchanged_types_;  ///< by layer, where nothing carries values
   Slice loss_;
   NetworkMemory memory_;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/core/random.hpp"
+#include "model/network/attention_part.hpp"
 #include "model/network/mixture.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
@@ -176,6 +177,9 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   if (layer.kind == LayerKind::exchange) {
     return exchange_backward(rank, run);
   }
+  if (is_divided_core(layer)) {
+    return backward_of_context(rank, run);
+  }
   std::vector<Slice> reads;
   std::vector<Slice> writes;
   if (plan_->numerics) {
@@ -209,7 +213,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
   const auto* price = std::get_if<CostArguments>(&layer.arguments);
   const Cost cost = backward_cost(run.layer, half);
   const std::optional<double> second =
-      layer.kind == LayerKind::mixture_of_experts ? now_.loss_factor : first_row_of(layer);
+      layer.kind == LayerKind::mixture_of_experts ? now_.loss_factor : place_of_part(layer);
   const double scalars[] = {static_cast<double>(now_.samples), second.value_or(0)};
   KernelCall call;
   call.kernel = price != nullptr ? Kernel::timed : Kernel::layer_backward;

@@ -66,8 +66,12 @@ void Replica::share_layers(const TensorRanks& ranks) {
   exchanged_types_ = input_types(network(), plan_->types());
 }
 
-// Of an embedding that is a part of the rows: the first of them.
-std::optional<double> Replica::first_row_of(const Layer& layer) const {
+// Of an embedding that is a part of the rows the first of them; of a layer that has a part of the
+// positions the index of the rank among those that divide them.
+std::optional<double> Replica::place_of_part(const Layer& layer) const {
+  if (layer.context) {
+    return static_cast<double>(context_ranks_.index);
+  }
   const auto* embedding = std::get_if<EmbeddingArguments>(&layer.arguments);
   if (embedding == nullptr || !embedding->is_part) {
     return std::nullopt;

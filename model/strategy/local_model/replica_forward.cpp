@@ -1,6 +1,7 @@
 // The forward half of a replica, and the part of it that activation checkpointing runs again.
 #include <algorithm>
 
+#include "model/network/attention_part.hpp"
 #include "model/network/mixture.hpp"
 #include "model/strategy/local_model/replica.hpp"
 #include "model/strategy/local_model/replica_sites.hpp"
@@ -32,7 +33,7 @@ Slice Replica::bring_input(Rank& rank, const Batch& batch, const StepOptions& op
   const int64_t elements = now_.samples * elements_of(net.input_of(first));
   const Slice host = rank.allocate(Purpose::input, dtype, elements, host_device);
   if (writes_values()) {
-    rank.write(host, batch_inputs(*plan_, batch, first));
+    rank.write(host, own_positions(batch_inputs(*plan_, batch, first), net.input_of(first)));
   }
   return host;
 }
@@ -46,7 +47,8 @@ Slice Replica::bring_target(Rank& rank, const Batch& batch, const StepOptions& o
   const Slice host = rank.allocate(Purpose::input, dtype, now_.samples * targets, host_device);
   if (writes_values()) {
     const Values goal = batch_targets(*plan_, batch, now_.last_module);
-    rank.write(host, options.target ? constant(goal, *options.target) : goal);
+    const Values own = own_positions(goal, loss.input);
+    rank.write(host, options.target ? constant(own, *options.target) : own);
   }
   return host;
 }
@@ -117,6 +119,7 @@ void Replica::begin_any_forward(Rank& rank, const Batch& batch, const StepOption
   now_.unused.clear();
   now_.choices.clear();
   now_.expert_runs.clear();
+  now_.context_runs.clear();
   now_.last_module = options.modules.empty() ? 0 : options.modules.back();
   find_first_wanted_layer(options);
   now_.samples = batch.size();
@@ -217,6 +220,8 @@ void Replica::forward_of_run(Rank& rank, LayerRun& run, const Turn& turn) {
   }
   if (layer.kind == LayerKind::exchange) {
     exchange_forward(rank, run, output);
+  } else if (is_divided_core(layer)) {
+    forward_of_context(rank, run, turn, output);
   } else if (are_experts_divided(layer)) {
     forward_of_experts(rank, run, turn, output);
   } else {
@@ -285,9 +290,9 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   }
   const bool keeps_nothing = (run.segment != nullptr && !turn.again) ||
                              (turn.training && run.layer < now_.first_wanted_layer);
-  const std::optional<double> first_row = first_row_of(layer);
+  const std::optional<double> place = place_of_part(layer);
   const double scalars[] = {static_cast<double>(now_.samples), turn.training ? 1.0 : 0.0,
-                            keeps_nothing ? 1.0 : 0.0, first_row.value_or(0)};
+                            keeps_nothing ? 1.0 : 0.0, place.value_or(0)};
   const Cost cost = cost_of(run, turn);
   KernelCall call;
   call.kernel = std::holds_alternative<CostArguments>(layer.arguments) ? Kernel::timed
@@ -298,7 +303,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   call.memory_traffic = cost.memory_traffic;
   call.reads = reads;
   call.writes = writes;
-  call.scalars = std::span(scalars).first(first_row ? 4 : keeps_nothing ? 3 : 2);
+  call.scalars = std::span(scalars).first(place ? 4 : keeps_nothing ? 3 : 2);
   const std::string_view site =
       turn.again ? replica_sites::recompute : replica_sites::layer_forward;
   rank.compute(call, {compute(), {}, site_id(site)});

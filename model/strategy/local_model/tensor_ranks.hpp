@@ -7,12 +7,15 @@
 namespace lockstep {
 
 /// The ranks that compute the layers of one replica together, of which each has parts, as one of
-/// them sees it.
+/// them sees it: parts of the layers, or of each sample.
 struct TensorRanks {
   GroupId group{};
   StreamId on{};  ///< where what travels between them goes
   int32_t ranks = 1;
-  int32_t index = 0;  ///< of this rank: which parts it has
+  int32_t index = 0;       ///< of this rank: which parts it has
+  int32_t first_rank = 0;  ///< global, of the first
+  int32_t step = 1;        ///< between their global ranks
+  int32_t rank_of(int32_t other) const { return first_rank + other * step; }
 };
 
 }  // namespace lockstep

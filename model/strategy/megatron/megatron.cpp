@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "model/strategy/local_model/context_sites.hpp"
 #include "model/strategy/local_model/tensor_sites.hpp"
 #include "model/strategy/megatron/megatron_arguments.hpp"
 #include "model/strategy/megatron/megatron_pipeline.hpp"
@@ -16,12 +17,7 @@ namespace {
 std::optional<CutNetwork> cut_for_megatron(const Network& whole, const StrategyArguments& arguments,
                                            int32_t world_size, int32_t) {
   try {
-    const MegatronMesh mesh = megatron_mesh_of(arguments, world_size);
-    if (mesh.mesh.tensor_ranks == 1) {
-      return std::nullopt;
-    }
-    return cut_as_megatron(whole, mesh.mesh.tensor_ranks,
-                           arguments.boolean("sequence_parallel", false));
+    return megatron_cut_of(whole, arguments, world_size);
   } catch (const ArgumentProblem&) {
     return std::nullopt;  // refused where the strategy is made
   }
@@ -37,9 +33,11 @@ TrainerMembership membership_in(const StrategyArguments& arguments, const Place&
   }
   const PipelinePlace here = PipelinePlace::of(static_cast<int32_t>(place.rank.value), mesh.mesh);
   membership.batch_size_multiple = mesh.shape.micro_batches;
-  membership.data_parallel_size = mesh.mesh.replicas;
-  membership.data_parallel_index = here.replica;
-  membership.counts_samples = here.in_pipeline == 0 && here.in_tensor == 0;
+  // Ranks that divide positions get the same samples.
+  membership.data_parallel_size = mesh.data_ranks();
+  membership.data_parallel_index = here.replica / mesh.context.ranks;
+  membership.counts_samples =
+      here.in_pipeline == 0 && here.in_tensor == 0 && here.replica % mesh.context.ranks == 0;
   return membership;
 }
 
@@ -64,6 +62,7 @@ StrategyEntry megatron() {
   add_steps(pipeline_sites::every_step, entry.sites);
   add_steps(megatron_sites::every_step, entry.sites);
   add_steps(tensor_sites::every_step, entry.sites);
+  add_steps(context_sites::every_step, entry.sites);
   entry.make = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     return std::make_unique<MegatronPipeline>(plan, megatron_plan_of(plan, arguments));
   };

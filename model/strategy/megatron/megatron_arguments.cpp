@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/network/tensor_parallel/context_cut.hpp"
 #include "model/strategy/megatron/megatron_steps.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
 
@@ -20,6 +21,8 @@ constexpr const char* virtual_size = "virtual_pipeline_model_parallel_size";
 constexpr const char* micro_batch_key = "micro_batch_size";
 constexpr const char* global_batch_key = "global_batch_size";
 constexpr const char* by_positions = "sequence_parallel";
+constexpr const char* context_size = "context_parallel_size";
+constexpr const char* context_type = "cp_comm_type";
 
 // nemo/lightning/pytorch/strategies/megatron_strategy.py; the batch sizes are those that its users
 // give the data module (nemo/collections/llm/gpt/data/mock.py).
@@ -29,8 +32,11 @@ constexpr std::array megatron_rows{
     StrategyArgument{pipeline_size, "int", "1", "ranks of one pipeline"},
     StrategyArgument{virtual_size, "int", "null", "stages per rank, for the interleaved schedule",
                      strategy, "null: one stage, 1F1B"},
-    StrategyArgument{"context_parallel_size", "int", "1",
-                     "ranks that divide the positions of each sample", unmodelled},
+    StrategyArgument{context_size, "int", "1", "ranks that divide the positions of each sample"},
+    StrategyArgument{context_type, "text", "p2p",
+                     "of the model's configuration: p2p (a ring), a2a (by heads) or all_gather"},
+    StrategyArgument{"hierarchical_context_parallel_sizes", "", "null",
+                     "of the model's configuration: groups of cp_comm_type a2a+p2p", unmodelled},
     StrategyArgument{by_positions, "bool", "false",
                      "norms and dropouts get a part of the positions on each tensor rank"},
     StrategyArgument{"expert_model_parallel_size", "int", "1",
@@ -110,6 +116,25 @@ constexpr std::string_view unmodelled_ddp_names[] = {
     "ddp.delay_wgrad_compute",
 };
 constexpr NestedClass nested_ddp_classes[] = {{"ddp", "DistributedDataParallelConfig"}};
+
+ContextExchange exchange_of(const ArgumentReader& reader) {
+  const std::string type = reader.text(context_type);
+  if (type == "p2p") {
+    return ContextExchange::ring;
+  }
+  if (type == "a2a") {
+    return ContextExchange::all_to_all;
+  }
+  if (type == "all_gather") {
+    return ContextExchange::all_gather;
+  }
+  if (type == "a2a+p2p") {
+    throw UnmodelledArgument("the hierarchical cp_comm_type a2a+p2p is not modelled", context_type,
+                             "write p2p, a2a or all_gather");
+  }
+  throw RefusedArgument(fmt::format("ValueError: Unsupported communication type: {}!", type),
+                        context_type, "write p2p, a2a or all_gather");
+}
 
 int64_t size_argument(const ArgumentReader& reader, const char* name) {
   constexpr int64_t most = 1'000'000;
@@ -197,28 +222,32 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
   const ArgumentReader reader(arguments, megatron_rows);
   const int64_t tensor = size_argument(reader, tensor_size);
   const int64_t pipeline = size_argument(reader, pipeline_size);
-  const int64_t model = tensor * pipeline;
+  const int64_t context = size_argument(reader, context_size);
+  const int64_t model = tensor * pipeline * context;
   if (model > world_size || world_size % model != 0) {
     throw RefusedArgument(
         fmt::format("RuntimeError: world_size ({}) is not divisible by {}", world_size, model),
-        tensor > 1 ? tensor_size : pipeline_size,
-        fmt::format("choose {} and {} whose product divides the number of ranks", tensor_size,
-                    pipeline_size));
+        context > 1  ? context_size
+        : tensor > 1 ? tensor_size
+                     : pipeline_size,
+        fmt::format("choose {}, {} and {} whose product divides the number of ranks", tensor_size,
+                    pipeline_size, context_size));
   }
   MegatronMesh found;
   found.mesh.tensor_ranks = static_cast<int32_t>(tensor);
-  found.mesh.replicas = static_cast<int32_t>(world_size / model);
+  found.mesh.replicas = static_cast<int32_t>(world_size / (tensor * pipeline));
+  found.context = {static_cast<int32_t>(context), exchange_of(reader)};
   found.shape.ranks = static_cast<int32_t>(pipeline);
   found.shape.stages_per_rank =
       arguments.has(virtual_size) ? static_cast<int32_t>(size_argument(reader, virtual_size)) : 1;
   const int64_t micro = size_argument(reader, micro_batch_key);
   const int64_t all = size_argument(reader, global_batch_key);
-  const int64_t together = micro * found.mesh.replicas;
+  const int64_t together = micro * found.data_ranks();
   if (all % together != 0) {
     throw RefusedArgument(
         fmt::format("AssertionError: global batch size ({}) is not divisible by micro batch size "
                     "({}) times data parallel size ({})",
-                    all, micro, found.mesh.replicas),
+                    all, micro, found.data_ranks()),
         arguments.has(global_batch_key) ? global_batch_key : micro_batch_key,
         fmt::format("write global_batch_size: {}",
                     std::max<int64_t>(1, all / together) * together));
@@ -227,10 +256,36 @@ MegatronMesh megatron_mesh_of(const StrategyArguments& arguments, int32_t world_
   return found;
 }
 
+std::optional<CutNetwork> megatron_cut_of(const Network& whole, const StrategyArguments& arguments,
+                                          int32_t world_size) {
+  const MegatronMesh mesh = megatron_mesh_of(arguments, world_size);
+  std::optional<CutNetwork> cut;
+  if (mesh.mesh.tensor_ranks > 1) {
+    cut = cut_as_megatron(whole, mesh.mesh.tensor_ranks, arguments.boolean(by_positions, false));
+    if (!cut->why_not.empty()) {
+      return cut;
+    }
+  }
+  if (mesh.context.ranks == 1) {
+    return cut;
+  }
+  CutNetwork part =
+      cut_by_positions(cut ? cut->network : whole, mesh.context.ranks, mesh.context.exchange);
+  if (!part.why_not.empty()) {
+    const std::string why = fmt::format("{}: {}", part.where, part.why_not);
+    if (part.is_unmodelled) {
+      throw UnmodelledArgument(why, context_size, part.remedy);
+    }
+    throw RefusedArgument(why, context_size, part.remedy);
+  }
+  return part;
+}
+
 MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments& arguments) {
   MegatronPlan megatron{{}, options_of(arguments)};
   PipelinePlan& pipeline = megatron.pipeline;
   const MegatronMesh mesh = megatron_mesh_of(arguments, std::max(1, plan.world_size));
+  megatron.context_ranks = mesh.context.ranks;
   pipeline.shape = mesh.shape;
   pipeline.mesh = mesh.mesh;
   pipeline.kind = mesh.shape.stages_per_rank > 1 ? PipelineScheduleKind::interleaved
@@ -255,6 +310,9 @@ MegatronPlan megatron_plan_of(const TrainingPlan& plan, const StrategyArguments&
         "", "give it one model and one optimizer");
   }
   const Network& whole = plan.whole_network != nullptr ? *plan.whole_network : *plan.network;
+  if (plan.whole_network == nullptr && mesh.context.ranks > 1) {
+    megatron_cut_of(whole, arguments, std::max(1, plan.world_size));  // says why it was not cut
+  }
   pipeline.stages = megatron_stages(whole, pipeline.shape);
   if (plan.whole_network != nullptr) {
     pipeline.stages = stages_of_part(pipeline.stages, whole, *plan.network);

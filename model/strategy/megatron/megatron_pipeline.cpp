@@ -20,6 +20,7 @@ MegatronPipeline::MegatronPipeline(const TrainingPlan& plan, MegatronPlan megatr
     : Pipeline(plan, in_megatron_types(plan), std::move(megatron.pipeline)),
       megatron_(megatron.options) {
   micro_batch_size_ = megatron_.micro_batch_size;
+  context_.ranks = megatron.context_ranks;
 }
 
 // Construction
@@ -27,6 +28,7 @@ MegatronPipeline::MegatronPipeline(const TrainingPlan& plan, MegatronPlan megatr
 Program MegatronPipeline::construct(Rank& rank) {
   co_await make_groups(rank);
   hold_stages();
+  replica_.share_positions(context_);
   make_buffers();
   if (megatron_.use_distributed_optimizer) {
     replica_.allocate_in(rank, buffers_->allocate_parameters(rank));
@@ -36,11 +38,32 @@ Program MegatronPipeline::construct(Rank& rank) {
   allocate_losses(rank);
 }
 
-// initialize_model_parallel: replicas, ranks of one replica, tensor ranks, pipelines. Every rank
-// makes all groups of more than one rank.
+std::vector<int32_t> MegatronPipeline::neighbourhoods_of_ranks(const RanksOfRun& run) {
+  std::vector<int32_t> neighbourhoods = Pipeline::neighbourhoods_of_ranks(run);
+  for (int32_t& each : neighbourhoods) {
+    each /= context_.ranks;
+  }
+  return neighbourhoods;
+}
+
+// Between the tensor ranks and the replicas.
+Program MegatronPipeline::make_context_groups(Rank& rank) {
+  const int32_t tensor_ranks = pipeline_.mesh.tensor_ranks;
+  if (context_.ranks > 1) {
+    context_.group = co_await make_dimension(rank, context_.ranks, tensor_ranks);
+    context_.on = stream(queue::first_group + 2);
+    context_.index = place_.replica % context_.ranks;
+    context_.step = tensor_ranks;
+    context_.first_rank = rank.id() - context_.index * tensor_ranks;
+  }
+}
+
+// initialize_model_parallel: replicas, those that divide positions, ranks of one replica, tensor
+// ranks, pipelines. Every rank makes all groups of more than one rank.
 Program MegatronPipeline::make_groups(Rank& rank) {
   const PipelineMesh& mesh = pipeline_.mesh;
   co_await make_replica_groups(rank);
+  co_await make_context_groups(rank);
   if (shape().ranks * mesh.tensor_ranks > 1) {
     for (int32_t replica = 0; replica < mesh.replicas; ++replica) {
       std::vector<int64_t> members;

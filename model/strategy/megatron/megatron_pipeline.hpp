@@ -21,6 +21,8 @@ class MegatronPipeline final : public Pipeline {
   Program zero_gradients(Rank& rank, size_t optimizer, bool set_to_none) override;
   std::vector<HeldParameter> held_parameters() override;
   bool accumulates_without_exchange() const override { return false; }
+  /// Those of one pipeline, and those that divide the positions of its samples.
+  std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
 
  private:
   Program construct(Rank& rank) override;
@@ -36,10 +38,12 @@ class MegatronPipeline final : public Pipeline {
   std::string_view size_argument() const override { return "micro_batch_size"; }
 
   Program make_groups(Rank& rank);
+  Program make_context_groups(Rank& rank);
   void make_buffers();
   void reduce_norm_gradients(Rank& rank);
 
   MegatronOptions megatron_;
+  TensorRanks context_{};  ///< with whom this rank divides the positions of its samples
   std::optional<MegatronBuffers> buffers_;
   std::optional<MegatronOptimizer> optimizer_;  ///< in a fit
   std::optional<GroupId> model_group_;          ///< ranks that hold one replica, if several do
