@@ -324,7 +324,6 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
     json["utilization"] = utilization_json(rehearsal);
     json["pipeline"] = predicts ? pipeline_json(rehearsal) : Json(nullptr);
     json["devices"] = predicts ? devices_json(rehearsal) : Json::array();
-    json["experts"] = experts_json(rehearsal.run);
   }
   json["elastic"] = elastic_json(rehearsal);
   json["calls"] = calls_json(rehearsal);
@@ -333,6 +332,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["metrics"] = metrics_json(results);
   json["logged"] = logged_json(rehearsal.logged);
   json["weights"] = weights_json(rehearsal.run);
+  json["experts"] = experts_json(rehearsal.run);
   json["loggers"] = loggers_json(rehearsal.run.preparation.log->ranks);
   json["checkpoints"] = checkpoints_json(rehearsal.run.preparation.log->ranks);
   json["learning_rates"] = learning_rates_json(rehearsal.run.preparation.log->ranks);

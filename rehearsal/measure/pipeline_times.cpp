@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "model/strategy/local_model/replica_sites.hpp"
 #include "model/strategy/pipeline/pipeline_marks.hpp"
@@ -123,6 +124,7 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
   const Journal& journal = *run.result.journal;
   PipelineTimes times;
   std::map<int32_t, Time> begins;
+  std::set<int32_t> held;  // stages
   int32_t stages = 0;
   for (const int32_t rank : run.preparation.pipeline_ranks) {
     const std::vector<StepMark> steps = steps_of(journal, rank);
@@ -132,11 +134,14 @@ std::optional<PipelineTimes> pipeline_times(const OneRun& run, const Results& re
       return std::nullopt;
     }
     const std::vector<TimedAction> actions = actions_in(journal, rank, step->rows);
+    if (!actions.empty() && held.contains(actions.front().action.stage)) {
+      continue;  // it computes the stage together with a rank before it
+    }
     TimesOfPipelineRank own{.rank = rank};
     for (const TimedAction& action : actions) {
       add_work(action, own);
       stages = std::max(stages, action.action.stage + 1);
-      if (std::ranges::find(own.stages, action.action.stage) == own.stages.end()) {
+      if (held.insert(action.action.stage).second) {
         own.stages.push_back(action.action.stage);
       }
     }

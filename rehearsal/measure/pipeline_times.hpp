@@ -33,7 +33,7 @@ struct TimesOfPipelineRank {
   Bytes memory_peak{};
 };
 
-/// A steady step of the first pipeline.
+/// A steady step of the first pipeline; of ranks that compute a stage together, the first.
 struct PipelineTimes {
   std::vector<TimesOfPipelineRank> ranks{};
   std::vector<TimedAction> actions{};  ///< by rank, in the order in which it computed them
