@@ -127,11 +127,12 @@ void grouped_layer(const Layer& layer, LayerCall& call, bool is_forward) {
 }
 
 void turned_projections(const Layer& layer, LayerCall& call, bool is_forward) {
-  const bool bias = std::get<GroupedQueryArguments>(layer.arguments).bias;
+  const auto has_bias = [qkv_bias = std::get<GroupedQueryArguments>(layer.arguments).qkv_bias](
+                            size_t) { return qkv_bias; };
   const size_t tensors = layer.parameters.size();
   const size_t first = is_forward ? 1 : 2;
   const auto weights = parameter_set<GroupedAttentionWeights>(
-      grouped_projections, bias,
+      grouped_projections, has_bias,
       [&](size_t index) { return call.read_if(first + index, index < tensors); });
   if (is_forward) {
     turned_projections_forward(call.read(0), weights, shape_of_projections(layer, call, 3),
@@ -139,7 +140,7 @@ void turned_projections(const Layer& layer, LayerCall& call, bool is_forward) {
     return;
   }
   const auto gradients = parameter_set<GroupedAttentionGradients>(
-      grouped_projections, bias,
+      grouped_projections, has_bias,
       [&](size_t index) { return index < tensors ? call.write_if(1 + index) : nullptr; });
   turned_projections_backward(call.read(1), weights, call.read(0),
                               shape_of_projections(layer, call, 1), call.write_if(0), gradients);

@@ -8,6 +8,7 @@
 #include "model/program/rank.hpp"
 #include "model/strategy/local_model/context_run.hpp"
 #include "model/strategy/local_model/expert_load.hpp"
+#include "model/strategy/local_model/expert_run.hpp"
 #include "model/strategy/local_model/optimizer.hpp"
 #include "model/strategy/local_model/tensor_ranks.hpp"
 #include "model/strategy/plan.hpp"
@@ -240,19 +241,6 @@ class Replica {
     const Slice& branch() const { return aside.buffer != no_buffer ? aside : remembered; }
   };
 
-  /// Tokens on their way to the experts of a layer and back. With numerics rows are known when they
-  /// have been counted, else every rank sends alike to all.
-  struct ExpertRun {
-    size_t layer = 0;
-    Slice sent;      ///< rows, expert by expert
-    Slice choices;   ///< by expert
-    Slice arriving;  ///< rows by source and own expert
-    Slice received;
-    Slice returned;
-    std::vector<int64_t> splits{};  ///< elements sent to each rank, then received from each
-    bool is_sized = false;
-  };
-
   /// What a forward leaves for its backward.
   struct Forward {
     int64_t number = 0;
@@ -309,6 +297,7 @@ class Replica {
   void forget_inside(Rank& rank, const CheckpointedSegment& segment);
   LayerRun& run_of(size_t layer);
   static void forget(Rank& rank, Slice& memory);
+  void meet_residual(const LayerRun& run, std::vector<Slice>& reads);
   Ticket backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
                          BackwardHalf half);
   std::vector<Slice> gradients_to_fill(Rank& rank, size_t layer, Bytes& made);

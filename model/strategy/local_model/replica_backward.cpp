@@ -167,6 +167,19 @@ void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
   now_.gradient = narrowed;
 }
 
+/// The gradient of a sum goes two ways, and the one round the branch comes back at its beginning.
+void Replica::meet_residual(const LayerRun& run, std::vector<Slice>& reads) {
+  Residual& residual = now_.residuals[*run.residual];
+  const LayerKind kind = network().layers[run.layer].kind;
+  if (ends_residual(kind)) {
+    residual.gradient_of_sum = now_.gradient;
+  } else if (kind == LayerKind::residual_begin) {
+    reads.push_back(residual.gradient_of_shortcut.buffer != no_buffer
+                        ? residual.gradient_of_shortcut
+                        : residual.gradient_of_sum);
+  }
+}
+
 Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gradients,
                                 BackwardHalf half) {
   const Layer& layer = network().layers[run.layer];
@@ -200,14 +213,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     }
   }
   if (plan_->numerics && run.residual) {
-    Residual& residual = now_.residuals[*run.residual];
-    if (ends_residual(layer.kind)) {
-      residual.gradient_of_sum = now_.gradient;
-    } else if (layer.kind == LayerKind::residual_begin) {
-      reads.push_back(residual.gradient_of_shortcut.buffer != no_buffer
-                          ? residual.gradient_of_shortcut
-                          : residual.gradient_of_sum);
-    }
+    meet_residual(run, reads);
   }
   now_.gradient = plan_->numerics && writes.front().elements > 0 ? writes.front() : now_.gradient;
   const auto* price = std::get_if<CostArguments>(&layer.arguments);

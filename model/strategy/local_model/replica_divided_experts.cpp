@@ -32,7 +32,7 @@ Ticket compute_part(Rank& rank, const KernelCall& call, const ComputeOptions& op
 
 }  // namespace
 
-Replica::ExpertRun& Replica::experts_of(size_t layer) {
+ExpertRun& Replica::experts_of(size_t layer) {
   const auto found = std::ranges::find(now_.expert_runs, layer, &ExpertRun::layer);
   ensure(found != now_.expert_runs.end(), "tokens are announced before they travel");
   return *found;

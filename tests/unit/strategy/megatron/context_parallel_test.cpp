@@ -38,7 +38,8 @@ Network transformer(bool is_llama, int64_t window = 0) {
                                                  {"num_heads", int64_t{4}},
                                                  {"num_kv_heads", int64_t{2}},
                                                  {"sliding_window", window},
-                                                 {"bias", true}})
+                                                 {"bias", window == 0},
+                                                 {"qkv_bias", true}})
             : layer_of("CausalSelfAttention", {{"embed_dim", width}, {"num_heads", int64_t{4}}}));
     description.layers.push_back(std::move(residual));
   }
