@@ -16,7 +16,8 @@ struct AttentionSizes {
 
 AttentionSizes attention_sizes(const Layer& layer) {
   const auto* attention = std::get_if<AttentionArguments>(&layer.arguments);
-  const bool forms_scores = layer.attention_core && layer.attention_core->elements > 0;
+  const bool forms_scores =
+      !layer.context && layer.attention_core && layer.attention_core->elements > 0;
   if (layer.kind == LayerKind::attention_projections) {
     return {};
   }

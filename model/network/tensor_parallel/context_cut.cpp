@@ -200,7 +200,7 @@ void PositionCutter::check_sample() {
   } else if (whole_.input.empty() || whole_.input.front() % (2 * part_.ranks) != 0) {
     refuse("input",
            fmt::format("AssertionError: Sequence length must be divisible by 2 * context parallel "
-                       "size if context parallel is used.: {} positions, {} ranks",
+                       "size if context parallel is used. ({} positions, {} ranks)",
                        whole_.input.empty() ? 1 : whole_.input.front(), part_.ranks),
            fmt::format("choose a length that {} divides", 2 * part_.ranks), false);
   }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/network/internal_tensors.hpp"
 #include "model/network/presets.hpp"
 
 using namespace lockstep;
@@ -73,6 +74,22 @@ TEST_CASE("a rank keeps the activations of its positions") {
   const Bytes sums = 2_B * (whole.input.front() * 4096 * 32);
   CHECK(divided(whole, 8, ContextExchange::all_to_all).network.activation_bytes(DType::bf16) ==
         (all + sums) / 8);
+}
+
+// A flash kernel holds no matrix of scores, which would be heads x positions^2 numbers.
+TEST_CASE("no way of attending has scores in memory while it runs") {
+  const Network whole = preset_network("llama2-7b");
+  for (const ContextExchange exchange :
+       {ContextExchange::all_gather, ContextExchange::all_to_all, ContextExchange::ring}) {
+    const Network part = divided(whole, 8, exchange).network;
+    for (const Layer& layer : part.layers) {
+      if (layer.kind == LayerKind::attention_core) {
+        CHECK(forward_workspace(layer, DType::bf16) == 0_B);
+        // Three states beside what is kept: two gradients, and what is joined of three.
+        CHECK(backward_workspace(layer, DType::bf16) == 2_B * (3 * layer.input[0] * 4096));
+      }
+    }
+  }
 }
 
 TEST_CASE("what cannot be divided by positions is refused with its layer") {
