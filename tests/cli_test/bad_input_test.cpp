@@ -74,7 +74,7 @@ TEST_CASE("a preset that exists and is not modelled exits 5 with the nearest one
   refused("version: 1\ncluster: {preset: dgx-gh200}\n", "use `dgx-h200`", 5);
   refused("version: 1\ncluster: {gpu: b100}\n", "use `b200-sxm-180gb`", 5);
   refused("version: 1\ncluster: {gpu: mi300x}\n", "not as ROCm and RCCL do", 5);
-  refused("version: 1\nmodel: {preset: roberta-base}\n", "use `bert-base`", 5);
+  refused("version: 1\nmodel: {preset: distilbert}\n", "use `bert-base`", 5);
 }
 
 TEST_CASE("a class by a wrong name is refused with the nearest one") {
