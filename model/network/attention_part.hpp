@@ -47,6 +47,8 @@ struct CoreWidths {
   int64_t key() const { return key_heads * head_width; }
 };
 CoreWidths core_widths(const Layer& core);
+/// Positions of the whole sample, also where the layer has a part of them.
+int64_t positions_of_sample(const Layer& layer);
 
 /// An attention's core whose positions ranks divide.
 bool is_divided_core(const Layer& layer);

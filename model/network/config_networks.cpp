@@ -88,20 +88,24 @@ LlamaShape llama_shape(ConfigReader& config) {
   return shape;
 }
 
+NetworkDescription llama_kin(std::string_view name, const ConfigReader& config,
+                             const LlamaShape& shape, const ConfiguredSize& size) {
+  return config.ok() ? describe_llama(name, shape, size.seq_len.value_or(shape.positions))
+                     : NetworkDescription{};
+}
+
 NetworkDescription describe_llama_config(ConfigReader& config, const ConfiguredSize& size) {
   LlamaShape shape = llama_shape(config);
   shape.attention_bias = config.arguments().boolean("attention_bias", false);
   shape.feed_forward_bias = config.arguments().boolean("mlp_bias", false);
-  return config.ok() ? describe_llama("llama", shape, size.seq_len.value_or(shape.positions))
-                     : NetworkDescription{};
+  return llama_kin("llama", config, shape, size);
 }
 
 NetworkDescription describe_mistral_config(ConfigReader& config, const ConfiguredSize& size) {
   LlamaShape shape = llama_shape(config);
   shape.window = config.arguments().has("sliding_window") ? config.size("sliding_window") : 0;
   shape.block_class = "MistralDecoderLayer";
-  return config.ok() ? describe_llama("mistral", shape, size.seq_len.value_or(shape.positions))
-                     : NetworkDescription{};
+  return llama_kin("mistral", config, shape, size);
 }
 
 NetworkDescription describe_qwen2_config(ConfigReader& config, const ConfiguredSize& size) {
@@ -109,8 +113,7 @@ NetworkDescription describe_qwen2_config(ConfigReader& config, const ConfiguredS
   config.truth("use_sliding_window", false);
   shape.qkv_bias = true;
   shape.block_class = "Qwen2DecoderLayer";
-  return config.ok() ? describe_llama("qwen2", shape, size.seq_len.value_or(shape.positions))
-                     : NetworkDescription{};
+  return llama_kin("qwen2", config, shape, size);
 }
 
 // Its query, key and value are one product, as its gate and what it opens are; the sizes are those
@@ -127,8 +130,7 @@ NetworkDescription describe_phi3_config(ConfigReader& config, const ConfiguredSi
                               fmt::format("write {}", modelled));
     }
   }
-  return config.ok() ? describe_llama("phi3", shape, size.seq_len.value_or(shape.positions))
-                     : NetworkDescription{};
+  return llama_kin("phi3", config, shape, size);
 }
 
 NetworkDescription describe_mixtral_config(ConfigReader& config, const ConfiguredSize& size) {
@@ -149,8 +151,7 @@ NetworkDescription describe_mixtral_config(ConfigReader& config, const Configure
                     shape.experts),
         "choose num_experts_per_tok of at most num_local_experts");
   }
-  return config.ok() ? describe_llama("mixtral", shape, size.seq_len.value_or(shape.positions))
-                     : NetworkDescription{};
+  return llama_kin("mixtral", config, shape, size);
 }
 
 NetworkDescription describe_gpt2_config(ConfigReader& config, const ConfiguredSize& size) {

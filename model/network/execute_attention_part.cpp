@@ -21,6 +21,10 @@ CoreWidths core_widths(const Layer& core) {
           attention.causal, 0};
 }
 
+int64_t positions_of_sample(const Layer& layer) {
+  return layer.input.front() * (layer.context ? layer.context->ranks : 1);
+}
+
 bool is_divided_core(const Layer& layer) {
   return layer.kind == LayerKind::attention_core && layer.context.has_value();
 }

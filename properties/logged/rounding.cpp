@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "model/network/attention_part.hpp"
+
 namespace lockstep {
 
 namespace {
@@ -38,11 +40,6 @@ int64_t of_group_norm(const Layer& layer) {
   return 4 * elements_of(layer.input) / norm.num_groups + 2 * scaling;
 }
 
-// Of the whole sample, also where the layer has a part of its positions.
-int64_t positions_seen(const Layer& layer) {
-  return layer.input[0] * (layer.context ? layer.context->ranks : 1);
-}
-
 int64_t of_grouped_attention(const Layer& layer);
 
 int64_t of_attention(const Layer& layer) {
@@ -52,7 +49,7 @@ int64_t of_attention(const Layer& layer) {
   const auto& attention = std::get<AttentionArguments>(layer.arguments);
   const int64_t width = attention.embed_dim;
   const int64_t head = width / attention.num_heads;
-  const int64_t positions = positions_seen(layer);
+  const int64_t positions = positions_of_sample(layer);
   const int64_t forward = 2 * (width + 1) + head + 2 * positions + 2 * scaling;
   const int64_t backward = 4 * width + 2 * head + 4 * positions + 2 * scaling;
   return forward + backward;
@@ -60,7 +57,7 @@ int64_t of_attention(const Layer& layer) {
 
 int64_t of_grouped_attention(const Layer& layer) {
   const auto& attention = std::get<GroupedQueryArguments>(layer.arguments);
-  const int64_t positions = positions_seen(layer);
+  const int64_t positions = positions_of_sample(layer);
   const int64_t inner = attention.embed_dim + attention.query_width() + attention.key_width();
   const int64_t forward = inner + attention.head_dim + 2 * positions + 3 * scaling;
   const int64_t shared = attention.num_heads / attention.num_kv_heads;

@@ -4,23 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "rehearsal/measure/interval_union.hpp"
+
 namespace lockstep::cli {
-
-namespace {
-
-/// How long at least one of the intervals lasts.
-Time length_of_union(std::vector<std::pair<Time, Time>> intervals) {
-  std::ranges::sort(intervals);
-  Time length{};
-  Time covered{};
-  for (const auto& [begin, end] : intervals) {
-    length += std::max(Time{}, end - std::max(begin, covered));
-    covered = std::max(covered, end);
-  }
-  return length;
-}
-
-}  // namespace
 
 double stream_occupancy(const Journal& journal, Time end) {
   if (end <= Time{} || journal.ranks() == 0 || !journal.options().completions) {

@@ -3,29 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "rehearsal/measure/interval_union.hpp"
 #include "rehearsal/measure/measure.hpp"
 #include "rehearsal/measure/step_samples.hpp"
 
 namespace lockstep::cli {
-
-namespace {
-
-using Spans = std::vector<std::pair<Time, Time>>;
-
-/// How long at least one of them lasts.
-Time union_of(Spans spans) {
-  std::ranges::sort(spans);
-  Time busy{};
-  Time until{};
-  for (const auto& [start, finish] : spans) {
-    const Time from = std::max(start, until);
-    busy += std::max(Time{}, finish - from);
-    until = std::max(until, finish);
-  }
-  return busy;
-}
-
-}  // namespace
 
 std::vector<DeviceUse> device_use(const OneRun& run) {
   const auto devices = static_cast<size_t>(run.preparation.options.devices_per_rank);
@@ -38,7 +20,7 @@ std::vector<DeviceUse> device_use(const OneRun& run) {
   if (!steady) {
     return {};
   }
-  std::vector<Spans> spans(devices);
+  std::vector<std::vector<std::pair<Time, Time>>> spans(devices);
   for (int32_t number = 0; number < journal.lanes(0); ++number) {
     const LaneJournal& lane = journal.lane(0, number);
     lane.for_each([&](const Row& row) {
@@ -60,7 +42,7 @@ std::vector<DeviceUse> device_use(const OneRun& run) {
   for (size_t device = 0; device < devices; ++device) {
     const auto& memory = run.result.memory.front();
     const auto found = memory.find(DeviceId{static_cast<uint8_t>(device)});
-    uses.push_back({union_of(std::move(spans[device])), steady->end - steady->begin,
+    uses.push_back({length_of_union(std::move(spans[device])), steady->end - steady->begin,
                     found == memory.end() ? Bytes{} : found->second.peak});
   }
   return uses;

@@ -1,6 +1,7 @@
 // Kernels of layers over positions: attention, gated feed-forward, LSTM.
 #include <algorithm>
 
+#include "model/network/attention_part.hpp"
 #include "sim/cost/kernel_sum.hpp"
 
 namespace lockstep::sim {
@@ -61,15 +62,6 @@ double causal_part(int64_t positions, int64_t window) {
   }
   const double part = static_cast<double>(window) / all;
   return part - part * part / 2;
-}
-
-}  // namespace
-
-namespace {
-
-/// Positions of the whole sample, also where ranks divide them.
-int64_t positions_of_sample(const Layer& layer) {
-  return layer.input[0] * (layer.context ? layer.context->ranks : 1);
 }
 
 void add_grouped_scores(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {

@@ -38,18 +38,19 @@ struct AttentionBlock {
 void attend_block(const AttentionBlock& block, const Values& query, const Values& key,
                   const Values& value, Values& sum, Values& log_sums);
 
-/// What a block gives to the gradients of its operands.
-struct BlockGradients {
-  Values& query;
-  Values& key;
-  Values& value;
-};
-/// Adds to `gradients`. `sum` and `log_sums` are those of all keys.
+/// What attention gave to the rows of the query, of all keys.
 struct AttendedRows {
   const Values& sum;
   const Values& sum_gradient;
   const Values& log_sums;
 };
+/// Gradients of a block's operands.
+struct BlockGradients {
+  Values& query;
+  Values& key;
+  Values& value;
+};
+/// Adds what these keys contribute to `gradients`.
 void attend_block_backward(const AttentionBlock& block, const Values& query, const Values& key,
                            const Values& value, const AttendedRows& rows,
                            const BlockGradients& gradients);

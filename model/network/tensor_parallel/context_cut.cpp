@@ -8,6 +8,7 @@
 #include "model/network/accounting.hpp"
 #include "model/network/attention_part.hpp"
 #include "model/network/tensor_parallel/cut_layer.hpp"
+#include "model/network/tensor_parallel/layer_places.hpp"
 
 namespace lockstep {
 
@@ -51,12 +52,11 @@ class PositionCutter {
   void add_core(const Layer& core);
   void add_attention(const Layer& layer);
   void cut_loss();
-  void map_ranges();
 
   const Network& whole_;
   ContextPart part_;
   CutNetwork result_;
-  std::vector<size_t> first_of_, last_of_;  ///< by layer of the whole network
+  LayerPlaces places_;
 };
 
 // Transformer Engine always computes such attention by flash or cuDNN's fused kernels: no matrix of
@@ -167,32 +167,6 @@ void PositionCutter::cut_loss() {
   loss.saves.fixed = loss.saves.fixed / part_.ranks;
 }
 
-// As NetworkCutter's.
-void PositionCutter::map_ranges() {
-  Network& cut = result_.network;
-  for (Layer& layer : cut.layers) {
-    if (layer.tied_layer) {
-      layer.tied_layer = first_of_.at(*layer.tied_layer);
-    }
-  }
-  for (NetworkBlock block : whole_.blocks) {
-    block.first = first_of_.at(block.first);
-    block.last = last_of_.at(block.last);
-    cut.blocks.push_back(std::move(block));
-  }
-  for (CheckpointedSegment segment : whole_.segments) {
-    const bool is_core = segment.recomputation == Recomputation::attention_core;
-    segment.last = last_of_.at(segment.last);
-    segment.first = first_of_.at(segment.first);
-    for (size_t i = segment.first; is_core && i <= segment.last; ++i) {
-      if (cut.layers[i].attention_core) {
-        segment.first = segment.last = i;
-      }
-    }
-    cut.segments.push_back(segment);
-  }
-}
-
 /// nemo/lightning/pytorch/strategies/utils.py and Megatron-LM's get_batch_on_this_cp_rank.
 void PositionCutter::check_sample() {
   if (!whole_.modules.empty()) {
@@ -217,14 +191,15 @@ CutNetwork PositionCutter::cut() {
     if (!result_.why_not.empty()) {
       return std::move(result_);
     }
-    first_of_.push_back(cut.layers.size());
+    places_.first.push_back(cut.layers.size());
     add_layer(layer);
-    last_of_.push_back(cut.layers.size() - 1);
+    places_.last.push_back(cut.layers.size() - 1);
   }
   cut_loss();
   if (result_.why_not.empty()) {
     cut.input.front() /= part_.ranks;
-    map_ranges();
+    places_.holder = places_.first;
+    map_ranges(whole_, places_, cut);
     account(cut);
   }
   return std::move(result_);

@@ -61,10 +61,10 @@ void NetworkCutter::enter_modules(size_t index) {
 
 void NetworkCutter::add_layer(size_t index) {
   const Layer& layer = whole_.layers[index];
-  first_of_.push_back(result_.network.layers.size());
+  places_.first.push_back(result_.network.layers.size());
   enter_modules(index);
   const ParallelStyle* const style = style_of(layer.name);
-  place_of_.push_back(result_.network.layers.size());
+  places_.holder.push_back(result_.network.layers.size());
   if (is_refused()) {
     return;
   }
@@ -88,35 +88,10 @@ void NetworkCutter::add_layer(size_t index) {
   // Exchanges that a layer needs stand before it.
   for (size_t i = before; i < result_.network.layers.size(); ++i) {
     if (result_.network.layers[i].name == layer.name) {
-      place_of_.back() = i;
+      places_.holder.back() = i;
     }
   }
-  last_of_.push_back(result_.network.layers.size() - 1);
-}
-
-void NetworkCutter::map_ranges() {
-  Network& cut = result_.network;
-  for (Layer& layer : cut.layers) {
-    if (layer.tied_layer) {
-      layer.tied_layer = place_of_.at(*layer.tied_layer);
-    }
-  }
-  for (NetworkBlock block : whole_.blocks) {
-    block.first = first_of_.at(block.first);
-    block.last = last_of_.at(block.last);
-    cut.blocks.push_back(std::move(block));
-  }
-  for (CheckpointedSegment segment : whole_.segments) {
-    const bool is_core = segment.recomputation == Recomputation::attention_core;
-    segment.last = last_of_.at(segment.last);
-    segment.first = first_of_.at(segment.first);
-    for (size_t i = segment.first; is_core && i <= segment.last; ++i) {
-      if (cut.layers[i].attention_core) {  // alone, or in the layer that it is a part of
-        segment.first = segment.last = i;
-      }
-    }
-    cut.segments.push_back(segment);
-  }
+  places_.last.push_back(result_.network.layers.size() - 1);
 }
 
 /// parallelize_module gives each module of the plan parameters of its own: what was one weight are
@@ -127,8 +102,8 @@ void NetworkCutter::check_ties() {
     if (!layer.tied_layer) {
       continue;
     }
-    const Layer& own = result_.network.layers[place_of_[index]];
-    const Layer& owner = result_.network.layers[place_of_[*layer.tied_layer]];
+    const Layer& own = result_.network.layers[places_.holder[index]];
+    const Layer& owner = result_.network.layers[places_.holder[*layer.tied_layer]];
     const std::optional<TensorCut>& cut = owner.parameters.front().cut;
     if (by_ == CutBy::megatron && cut && cut->dimension == 0 &&
         own.output.back() * ranks_ == layer.output.back()) {
@@ -183,7 +158,7 @@ CutNetwork NetworkCutter::cut() {
     check_ties();
   }
   if (!is_refused()) {
-    map_ranges();
+    map_ranges(whole_, places_, result_.network);
     account(cut);
   }
   return std::move(result_);

@@ -7,6 +7,7 @@
 
 #include "model/network/tensor_parallel/cut_layer.hpp"
 #include "model/network/tensor_parallel/cut_network.hpp"
+#include "model/network/tensor_parallel/layer_places.hpp"
 
 namespace lockstep {
 
@@ -65,7 +66,6 @@ class NetworkCutter {
              const std::string& module);
   bool arrives(const std::string& module, TensorLayout wanted);
   void refuse_mixture(const std::string& module);
-  void map_ranges();
   void check_plan();
   void check_ties();
 
@@ -83,7 +83,7 @@ class NetworkCutter {
   /// its gradient is a term, and mixes with no plain tensor.
   bool is_distributed_ = false;
   std::vector<OpenResidual> residuals_;
-  std::vector<size_t> first_of_, last_of_, place_of_;  ///< by layer of the whole network
+  LayerPlaces places_;
   int64_t exchanges_ = 0;
 };
 

@@ -20,18 +20,6 @@ constexpr std::string_view update_on_devices = "naive model parallelism: optimiz
 constexpr std::string_view activations_carried = "activations_to_devices";
 constexpr std::string_view gradients_carried = "gradients_to_devices";
 
-/// A list of layers says how many parts there are; words make as many as there are devices.
-void check_split(const StrategyArguments& arguments, const Network& network) {
-  const std::vector<std::string> split = arguments.texts("split");
-  if (split.empty()) {
-    return;
-  }
-  const bool is_word =
-      split.size() == 1 &&
-      (split.front() == "blocks" || split.front() == "parameters" || split.front() == "time");
-  stages_of_split(arguments, network, is_word ? 1 : static_cast<int32_t>(split.size()) + 1);
-}
-
 }  // namespace
 
 void NaiveModelParallel::place_layers(int32_t devices) {
@@ -273,7 +261,7 @@ StrategyEntry naive_model_parallel() {
           "naive_model_parallel with several modules or optimizers is not modelled", "",
           "give it one model and one optimizer");
     }
-    check_split(arguments, *plan.network);
+    stages_of_split(arguments, *plan.network, stages_in_split(arguments).value_or(1));  // or throws
     return std::make_unique<NaiveModelParallel>(plan, arguments);
   };
   return entry;

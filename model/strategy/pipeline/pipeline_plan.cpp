@@ -90,6 +90,20 @@ PipelineScheduleKind kind_of(const StrategyArguments& arguments) {
   return *kind;
 }
 
+constexpr std::array<std::pair<std::string_view, StageSplit>, 3> split_rules{
+    {{"blocks", StageSplit::blocks},
+     {"parameters", StageSplit::parameters},
+     {"time", StageSplit::time}}};
+
+/// Nothing: it is a list of layers.
+std::optional<StageSplit> rule_named(const std::vector<std::string>& split) {
+  const auto* found = split.size() == 1
+                          ? std::ranges::find(split_rules, split.front(),
+                                              &std::pair<std::string_view, StageSplit>::first)
+                          : split_rules.end();
+  return found == split_rules.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::vector<int64_t> numbers_in(const std::vector<std::string>& texts) {
   std::vector<int64_t> numbers;
   for (const std::string& text : texts) {
@@ -107,26 +121,21 @@ std::vector<int64_t> numbers_in(const std::vector<std::string>& texts) {
 
 }  // namespace
 
+std::optional<int32_t> stages_in_split(const StrategyArguments& arguments) {
+  const std::vector<std::string> split = arguments.texts("split");
+  const bool is_list = arguments.has("split") && !rule_named(split);
+  return is_list ? std::optional(static_cast<int32_t>(split.size()) + 1) : std::nullopt;
+}
+
 std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, const Network& network,
                                          int32_t stages) {
   const bool is_given = arguments.has("split");
-  std::vector<std::string> split = arguments.texts("split");
-  if (!is_given) {
-    split = {"blocks"};
-  }
-  const auto cut = [&](StageSplit how) { return cut_into_stages(network, stages, how); };
-  StageCuts cuts;
-  if (split.size() == 1 && split.front() == "parameters") {
-    cuts = cut(StageSplit::parameters);
-  } else if (split.size() == 1 && split.front() == "time") {
-    cuts = cut(StageSplit::time);
-  } else if (split.size() == 1 && split.front() == "blocks") {
-    cuts = cut(StageSplit::blocks);
-    if (!cuts.why_not.empty() && !is_given) {
-      cuts = cut(StageSplit::parameters);  // a network of single layers
-    }
-  } else {
-    cuts = cut_before_layers(network, stages, numbers_in(split));
+  const std::vector<std::string> split = arguments.texts("split");
+  const std::optional<StageSplit> rule = is_given ? rule_named(split) : StageSplit::blocks;
+  StageCuts cuts = rule ? cut_into_stages(network, stages, *rule)
+                        : cut_before_layers(network, stages, numbers_in(split));
+  if (!cuts.why_not.empty() && !is_given) {
+    cuts = cut_into_stages(network, stages, StageSplit::parameters);  // a network of single layers
   }
   if (!cuts.why_not.empty()) {
     refuse(cuts.why_not, is_given ? "split" : "", "use fewer stages, or another split");

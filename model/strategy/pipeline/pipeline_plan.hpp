@@ -54,6 +54,9 @@ ArgumentRows pipeline_arguments();
 PipelineShape pipeline_shape_of(const StrategyArguments& arguments, int32_t world_size);
 /// Throws ArgumentProblem.
 int32_t tensor_ranks_of(const StrategyArguments& arguments, int32_t world_size);
+/// How many stages the argument `split` makes where it is a list of layers; nothing where it says
+/// how to cut, into any number of stages.
+std::optional<int32_t> stages_in_split(const StrategyArguments& arguments);
 /// By the argument `split`. Throws ArgumentProblem for what cannot be.
 std::vector<StageLayers> stages_of_split(const StrategyArguments& arguments, const Network& network,
                                          int32_t stages);
