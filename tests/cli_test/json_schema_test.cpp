@@ -106,6 +106,25 @@ TEST_CASE("what trainings print keeps to the schema") {
   told("test " + scenarios + "metric-of-some-ranks.yaml " + scenarios + "map.yaml");
 }
 
+TEST_CASE("pipelines, ranks of several devices, and experts keep to the schema") {
+  const auto case_of = [](const std::string& command) { return told(command).at("cases").at(0); };
+  const json pipeline = case_of("run " + scenarios + "pipeline/one-process.yaml:pipelined");
+  CHECK(pipeline.at("pipeline").at("ranks").size() == 4);
+  CHECK(!pipeline.at("pipeline").at("waits").empty());
+  const json devices = case_of("run " + scenarios + "pipeline/one-process.yaml:four_devices");
+  CHECK(devices.at("pipeline").is_null());
+  CHECK(devices.at("devices").size() == 4);
+  // Two experts of each of 8 positions of 16 samples are chosen, in one layer.
+  const json experts =
+      case_of("verify " + scenarios + "experts/expert-parallel.yaml").at("experts");
+  REQUIRE(experts.size() == 1);
+  int64_t choices = 0;
+  for (const json& of_expert : experts.at(0).at("choices")) {
+    choices += of_expert.get<int64_t>();
+  }
+  CHECK(choices == 2 * 8 * 16);
+}
+
 TEST_CASE("a sweep keeps to the schema") {
   const json all = told("sweep " + scenarios + "too-large-for-the-device.yaml:" +
                         "too_large --vary data.train.batch_size=1,64");

@@ -133,7 +133,10 @@ namespace {
 /// them can hold a gradient of a worker each, and each worker waits for the other server. It is in
 /// the order that the threads happened to take, and the simulator finds it there.
 bool may_starve_worker(const ShardedCase& training) {
-  return kind_of(training) == "parameter_server batched" && training.servers > 1;
+  const auto batch = std::ranges::find(training.arguments, "batch",
+                                       [](const auto& argument) { return argument.first; });
+  return kind_of(training) == "parameter_server batched" && training.servers > 1 &&
+         batch != training.arguments.end() && std::get<int64_t>(batch->second) < training.ranks;
 }
 
 void check_both_worlds(const char* property, const rc::Gen<ShardedCase>& cases) {

@@ -131,3 +131,21 @@ TEST_CASE("the end of the slowest worker frees those that ssp holds back") {
   CHECK(rule.pushed(1).answered.empty());
   CHECK(rule.ended(2).answered == Workers{0, 1});
 }
+
+// Two servers and three workers, of which two make an update. Both have updated by worker 0, one
+// with worker 1 and the other with worker 2; then worker 0 ends. Worker 1 is answered by the first
+// and waits for the second, which waits for worker 2, which waits for the first.
+TEST_CASE("servers that take the first workers in other orders can each hold one in the end") {
+  UpdateRule first = pulled_by_all(batched(2), 3);
+  UpdateRule second = pulled_by_all(batched(2), 3);
+  first.pushed(0);
+  CHECK(first.pushed(1).answered == Workers{0, 1});
+  second.pushed(0);
+  CHECK(second.pushed(2).answered == Workers{0, 2});
+  CHECK(first.pushed(2).answered.empty());
+  CHECK(second.pushed(1).answered.empty());
+  CHECK(first.ended(0).answered.empty());
+  CHECK(second.ended(0).answered.empty());
+  CHECK(first.awaited() == Workers{1});
+  CHECK(second.awaited() == Workers{2});
+}
