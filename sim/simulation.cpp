@@ -47,6 +47,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
   result.total_time = engine.latest();
   result.operations = engine.operations();
   result.ranks_differ = engine.ranks_differ();
+  result.sends_waited = options.eager_limit == Bytes{};
   const auto world = static_cast<size_t>(options.world_size);
   result.ends = ByRank<RankEnd>(world, options.classes);
   result.memory = ByRank<std::map<DeviceId, DeviceMemory>>(world, options.classes);

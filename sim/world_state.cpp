@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
+#include <utility>
 
 namespace lockstep::sim {
 
@@ -12,12 +14,9 @@ bool WorldState::describe(int32_t level, std::vector<int64_t>& words) {
   words.clear();
   origin_ = engine_.ranks.front().running->host;
   const auto is_open = [](const auto& entry) { return !entry.second.empty(); };
-  const bool has_messages = std::ranges::any_of(engine_.any_source_receives_, is_open) ||
-                            std::ranges::any_of(engine_.unmatched_sends_, is_open) ||
-                            std::ranges::any_of(engine_.channels_, [](const auto& entry) {
-                              return !entry.second.sends.empty() || !entry.second.receives.empty();
-                            });
-  if (has_messages || !engine_.ready_parts_.empty()) {
+  const bool takes_any_source = std::ranges::any_of(engine_.any_source_receives_, is_open) ||
+                                std::ranges::any_of(engine_.unmatched_sends_, is_open);
+  if (takes_any_source || !engine_.ready_parts_.empty()) {
     return false;
   }
   add(engine_.now_);
@@ -29,6 +28,7 @@ bool WorldState::describe(int32_t level, std::vector<int64_t>& words) {
   for (const Communicator& communicator : engine_.communicators_) {
     add_calls(communicator);
   }
+  add_messages();
   for (const Event& event : engine_.events_.in_order()) {
     if (!add_event(event)) {
       return false;
@@ -67,7 +67,8 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
   add_streams(rank, lane.host);
   end_list();
   for (const GroupState& group : rank.groups) {
-    add(group.next_call - engine_.communicators_[group.communicator].first_call);
+    const bool is_member = group.member >= 0;  // others never call it
+    add(is_member ? group.next_call - engine_.communicators_[group.communicator].first_call : 0);
   }
   end_list();
   add_launched(rank.launched, lane.host);
@@ -76,6 +77,10 @@ bool WorldState::add_rank(const RankState& rank, int32_t level) {
 }
 
 void WorldState::add_ticket(const RankState& rank, Ticket ticket) {
+  if (!ticket) {  // of an eager send, which has ended for its rank
+    add(-1);
+    return;
+  }
   add(ticket.lane.value);
   add(int64_t{rank.lanes[ticket.lane.value]->tickets.next()} - ticket.sequence);
 }
@@ -169,10 +174,20 @@ void WorldState::add_part(uint32_t index) {
   add(part.op.bytes.count());
   add(part.op.work);
   add(static_cast<int64_t>(part.op.peer));
+  add(static_cast<int64_t>(part.op.tag));
   add(part.op.group.value);
   add(part.ready);
   add(part.unresolved);
   add(part.failed ? 1 : 0);
+  add(part.next == index ? 1 : 0);  // of a message: whether all that it comes after is known
+  add(part.partner != no_index ? 1 : 0);
+  if (part.partner != no_index) {
+    const Part& partner = engine_.parts_[part.partner];
+    add(partner.rank);
+    add_ticket(engine_.ranks[partner.rank], partner.ticket);
+    add(partner.ready);
+    add(partner.next == part.partner ? 1 : 0);
+  }
 }
 
 void WorldState::add_calls(const Communicator& communicator) {
@@ -187,6 +202,32 @@ void WorldState::add_calls(const Communicator& communicator) {
     }
     end_list();
   }
+}
+
+// Messages that have found no partner, in the order of their channels: each of these is of one
+// sender, one receiver, one communicator and one tag, so its first message tells which it is.
+void WorldState::add_messages() {
+  using Place = std::tuple<uint32_t, int32_t, int32_t, uint32_t, OpKind>;
+  std::vector<std::pair<Place, const std::deque<uint32_t>*>> open;
+  const auto add_open = [&](const std::deque<uint32_t>& parts) {
+    if (!parts.empty()) {
+      const Part& first = engine_.parts_[parts.front()];
+      open.push_back(
+          {{first.rank, first.op.peer, first.op.tag, first.op.group.value, first.op.kind}, &parts});
+    }
+  };
+  for (const auto& [key, channel] : engine_.channels_) {
+    add_open(channel.sends);
+    add_open(channel.receives);
+  }
+  std::ranges::sort(open, {}, [](const auto& entry) { return entry.first; });
+  for (const auto& [place, parts] : open) {
+    for (const uint32_t part : *parts) {
+      add_part(part);
+    }
+    end_list();
+  }
+  end_list();
 }
 
 void WorldState::add_transfer(uint32_t index) {

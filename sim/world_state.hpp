@@ -34,6 +34,7 @@ class WorldState {
   void add_launched(const LaunchQueue& launched, Time host);
   void add_memory(const BufferTable& buffers);
   void add_calls(const Communicator& communicator);
+  void add_messages();
   void add_transfer(uint32_t index);
   bool add_event(const Event& event);
   void add_flows();

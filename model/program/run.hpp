@@ -95,6 +95,9 @@ struct RunResult {
   std::string ranks_differ;
   /// Faults that took effect: PlannedFault::number (or the world's own fault's) and rank; -1: none.
   std::set<std::pair<int32_t, int32_t>> struck_faults;
+  /// No send of this run ended before it was received: had it needed buffers, it would have hung.
+  /// False also where the world does not say.
+  bool sends_waited = false;
 };
 
 /// One rank's view of its world: the decorators that the options ask for around the world's port,

@@ -362,7 +362,7 @@ std::vector<Finding> no_deadlock(const RunResult& run) {
 
 std::vector<Finding> no_buffering_hazard(const RunResult& run) {
   // Most trainings send no messages: a table of all operations would be built for nothing.
-  if (run.hung || run.journal == nullptr || !sends_messages(*run.journal)) {
+  if (run.hung || run.sends_waited || run.journal == nullptr || !sends_messages(*run.journal)) {
     return {};
   }
   const OperationTable table(*run.journal);

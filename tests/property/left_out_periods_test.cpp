@@ -24,6 +24,7 @@ constexpr const char* test_name = "what is left out is what would have happened"
 /// A training as a value; each text is a part of the scenario.
 struct LongTraining {
   int32_t ranks = 2;
+  std::string layers = "{Linear: [6, 9]}, ReLU, {Linear: [9, 5]}, {Linear: [5, 3]}";
   std::string cluster;
   std::string accelerator;
   std::string strategy;
@@ -42,15 +43,14 @@ std::string text_of(const LongTraining& training, bool all_steps) {
   return fmt::format(
       "version: 1\n"
       "cluster: {}\n"
-      "model: {{input: [6], layers: [{{Linear: [6, 9]}}, ReLU, {{Linear: [9, 5]}}, "
-      "{{Linear: [5, 3]}}], loss: MSELoss}}\n"
+      "model: {{input: [6], layers: [{}], loss: MSELoss}}\n"
       "data: {{train: {{samples: {}, batch_size: {}{}}}{}}}\n"
       "trainer: {{accelerator: {}, devices: {}, strategy: {}, max_epochs: {}{}}}\n"
       "{}"
       "verify: {{numerics: false, all_steps: {}}}\n",
-      training.cluster, samples, training.batch, training.loader, training.validation,
-      training.accelerator, training.ranks, training.strategy, training.epochs, training.trainer,
-      training.program, all_steps);
+      training.cluster, training.layers, samples, training.batch, training.loader,
+      training.validation, training.accelerator, training.ranks, training.strategy, training.epochs,
+      training.trainer, training.program, all_steps);
 }
 
 std::ostream& operator<<(std::ostream& out, const LongTraining& training) {
@@ -97,6 +97,30 @@ void go_over_ends_of_epochs(LongTraining& training) {
       "program: {training_step: [forward, {log: {name: loss, value: loss, on_epoch: true}}]}\n";
 }
 
+// Steps begin while messages of the step before are under way.
+void go_through_stages(LongTraining& training) {
+  training.layers =
+      "{Linear: [6, 6]}, GELU, {Linear: [6, 6]}, GELU, {Linear: [6, 6]}, GELU, "
+      "{Linear: [6, 6]}";
+  training.ranks = *rc::gen::element(2, 4);
+  training.batch = 4;
+  training.rest = 0;
+  training.loader +=
+      training.loader.find("drop_last") == std::string::npos ? ", drop_last: true" : "";
+  training.strategy =
+      one_of({"{PipelineStrategy: {schedule: GPipe, n_microbatches: 2, pipeline_parallel_size: 2}}",
+              "{PipelineStrategy: {schedule: 1F1B, n_microbatches: 4, pipeline_parallel_size: 2}}",
+              "{PipelineStrategy: {schedule: Interleaved1F1B, n_microbatches: 4, stages: 4, "
+              "pipeline_parallel_size: 2}}",
+              "{MegatronStrategy: {pipeline_model_parallel_size: 2, micro_batch_size: 1, "
+              "global_batch_size: " +
+                  std::to_string(2 * training.ranks) + "}}",
+              "{MegatronStrategy: {pipeline_model_parallel_size: 2, micro_batch_size: 2, "
+              "global_batch_size: " +
+                  std::to_string(2 * training.ranks) +
+                  ", ddp: {use_distributed_optimizer: true, overlap_grad_reduce: true}}}"});
+}
+
 rc::Gen<LongTraining> long_trainings() {
   return rc::gen::exec([] {
     LongTraining training;
@@ -139,6 +163,9 @@ rc::Gen<LongTraining> long_trainings() {
                       one_of({"", ", sample_time: 3 us, num_workers: 2"}));
       training.trainer += one_of({"", "", ", check_val_every_n_epoch: 2", ", val_check_interval: 4",
                                   ", val_check_interval: 0.5"});
+    }
+    if (on_gpus && *rc::gen::element(true, false, false, false)) {
+      go_through_stages(training);
     }
     const std::string program = one_of(programs());
     training.program = program.empty() ? "" : "program: " + program + "\n";
@@ -340,6 +367,11 @@ TEST_CASE("what is left out is what would have happened") {
     }
     distribution.count_case();
     RC_ASSERT(whole.result.journal->repeated.empty());
+    const bool has_stages = training.strategy.find("Megatron") != std::string::npos ||
+                            training.strategy.find("Pipeline") != std::string::npos;
+    if (has_stages && !run.result.journal->repeated.empty()) {
+      distribution.count("left out between stages");
+    }
     const std::string& why_not = run.preparation.repetition.why_not;
     distribution.count(!run.result.journal->repeated.empty() ? "left out"
                        : why_not.empty()                     ? "nothing left out"
@@ -352,5 +384,6 @@ TEST_CASE("what is left out is what would have happened") {
   distribution.print(test_name);
   REQUIRE(held);
   CHECK(distribution.share("left out") >= 0.2);
+  CHECK(distribution.share("left out between stages") > 0);
   CHECK(distribution.share("not run") <= 0.1);
 }
