@@ -19,10 +19,13 @@ std::map<uint32_t, int32_t> chosen_sources(const LaneJournal& lane) {
 
 }  // namespace
 
-OperationTable::OperationTable(const Journal& journal)
-    : journal_(&journal), lanes_(static_cast<size_t>(journal.ranks())) {
+OperationTable::OperationTable(const Journal& journal, TabledOperations which)
+    : journal_(&journal), which_(which), lanes_(static_cast<size_t>(journal.ranks())) {
   add_members(journal);
   for (int32_t rank = 0; rank < journal.ranks(); ++rank) {
+    if (which == TabledOperations::parts && journal.own_rank(rank) != rank) {
+      continue;  // what it exchanges with its neighbours, the ranks that ran for them did as well
+    }
     std::map<std::pair<int32_t, uint64_t>, int64_t> positions;
     for (int32_t lane = 0; lane < journal.lanes(rank); ++lane) {
       add_lane(rank, lane, positions);
@@ -50,7 +53,7 @@ void OperationTable::add_lane(int32_t rank, int32_t lane,
   int64_t at = -1;
   rows.for_each([&](const Row& row) {
     ++at;
-    if (row.row != RowKind::op) {
+    if (row.row != RowKind::op || !(has(row) || is_collective(row.kind))) {
       return;
     }
     Operation operation{row, rank, LaneId{static_cast<uint16_t>(lane)}, at, 0, 0, row.peer};
@@ -63,6 +66,9 @@ void OperationTable::add_lane(int32_t rank, int32_t lane,
     const size_t number = operations_.size();
     if (is_collective(row.kind) && communicator) {
       operation.position = positions[{0, operation.communicator}]++;
+      if (!has(row)) {
+        return;
+      }
       auto& calls = calls_[operation.communicator];
       calls.resize(std::max(calls.size(), static_cast<size_t>(operation.position) + 1));
       calls[static_cast<size_t>(operation.position)].push_back(number);
@@ -72,13 +78,20 @@ void OperationTable::add_lane(int32_t rank, int32_t lane,
       operation.position = static_cast<int64_t>(messages.size());
       messages.push_back(number);
     }
-    if (row.sequence >= index.by_sequence.size()) {
+    if (which_ == TabledOperations::all && row.sequence >= index.by_sequence.size()) {
       index.by_sequence.resize(row.sequence + 1, none);
     }
-    index.by_sequence[row.sequence] = std::min(index.by_sequence[row.sequence], number);
+    if (which_ == TabledOperations::all) {
+      index.by_sequence[row.sequence] = std::min(index.by_sequence[row.sequence], number);
+    }
     operations_.push_back(operation);
   });
   lanes_[static_cast<size_t>(rank)].push_back(std::move(index));
+}
+
+bool OperationTable::has(const Row& row) const {
+  return which_ == TabledOperations::all || is_point_to_point(row.kind) ||
+         row.kind == OpKind::all_to_all;
 }
 
 ChannelKey OperationTable::channel_of(const Operation& operation) const {

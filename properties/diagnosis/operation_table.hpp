@@ -31,11 +31,19 @@ struct Channel {
 /// Communicator, from, to, tag.
 using ChannelKey = std::tuple<uint64_t, int32_t, int32_t, int32_t>;
 
-/// Every operation of a run, numbered, with what it is matched with. Matching is by position:
+/// Which operations a table has.
+enum class TabledOperations : uint8_t {
+  all,
+  /// Messages and exchanges of parts, of ranks with a journal of their own. Their tickets are not
+  /// looked up.
+  parts,
+};
+
+/// Operations of a run, numbered, with what they are matched with. Matching is by position:
 /// the k-th collective of a communicator, the k-th message of a channel.
 class OperationTable {
  public:
-  explicit OperationTable(const Journal& journal);
+  explicit OperationTable(const Journal& journal, TabledOperations which = TabledOperations::all);
 
   const Journal& journal() const { return *journal_; }
   size_t size() const { return operations_.size(); }
@@ -65,7 +73,10 @@ class OperationTable {
   void add_members(const Journal& journal);
   ChannelKey channel_of(const Operation& operation) const;
 
+  bool has(const Row& row) const;
+
   const Journal* journal_;
+  TabledOperations which_;
   std::vector<Operation> operations_;
   std::vector<std::vector<LaneIndex>> lanes_;
   std::map<uint64_t, RankSet> members_;

@@ -166,7 +166,7 @@ std::vector<Finding> matched_parts(const RunResult& run, bool over_gloo) {
   if (run.journal == nullptr || !has_parts(*run.journal)) {
     return {};
   }
-  const OperationTable table(*run.journal);
+  const OperationTable table(*run.journal, TabledOperations::parts);
   std::map<std::pair<SiteId, SiteId>, Misfit> first;
   for (size_t number = 0; number < table.size(); ++number) {
     std::optional<Misfit> misfit;
