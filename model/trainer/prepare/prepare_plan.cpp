@@ -170,15 +170,30 @@ void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPl
 bool is_read_elsewhere(const std::string& argument) {
   return argument == "name" || argument == "module" || argument == "optimizer_class" ||
          argument == "parameters_as_bucket_view" || argument == "overlap_with_ddp" ||
-         argument == "adamw_mode" || speaks_of_scaling(argument);
+         argument == "adamw_mode" || argument == "adam_w_mode" || argument == "set_grad_none" ||
+         argument == "fp32_optimizer_states" || speaks_of_scaling(argument);
 }
 
-/// deepspeed/ops/adam/cpu_adam.py: AdamW without decay, unless `adamw_mode` says Adam.
-void set_deepspeed_adam(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
-  const PlainValue* mode = optimizer.find("adamw_mode");
-  const bool* given = mode == nullptr ? nullptr : mode->get_if<bool>();
+/// deepspeed/ops/adam: AdamW without decay, unless the argument `mode` says Adam.
+void set_adam_of_mode(const Object& optimizer, const char* mode, OptimizerPlan& plan) {
+  const PlainValue* value = optimizer.find(mode);
+  const bool* given = value == nullptr ? nullptr : value->get_if<bool>();
   plan.kind = given == nullptr || *given ? OptimizerKind::adamw : OptimizerKind::adam;
   plan.lr = 1e-3;
+}
+
+void set_fused_adam(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  set_adam_of_mode(optimizer, "adam_w_mode", plan);
+  plan.is_fused = true;
+  if (preparation.placement.cpu) {
+    add_problem(preparation, Kind::refused, optimizer.place,
+                "RuntimeError: FusedAdam is a CUDA kernel, and the Trainer runs on the CPU",
+                "use AdamW", refused_code);
+  }
+}
+
+void set_deepspeed_adam(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  set_adam_of_mode(optimizer, "adamw_mode", plan);
   plan.is_on_host = true;
   if (!preparation.placement.traits.has_host_optimizer) {
     add_problem(preparation, Kind::unsupported, optimizer.place,
@@ -210,6 +225,8 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     plan.weight_decay = name == "Adam" ? 0 : 0.01;
   } else if (name == "DeepSpeedCPUAdam") {
     set_deepspeed_adam(preparation, optimizer, plan);
+  } else if (name == "FusedAdam") {
+    set_fused_adam(preparation, optimizer, plan);
   } else if (name == "QAdamOptimizer") {
     plan.kind = OptimizerKind::qadam;
     plan.lr = 1e-3;
@@ -219,7 +236,7 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
   } else {
     add_problem(preparation, Kind::unsupported, optimizer.place,
                 fmt::format("the optimizer {} is not modelled yet", name),
-                "supported: SGD, Adam, AdamW, DeepSpeedCPUAdam, QAdamOptimizer");
+                "supported: SGD, Adam, AdamW, FusedAdam, DeepSpeedCPUAdam, QAdamOptimizer");
     return;
   }
   set_sharding(preparation, optimizer, plan);

@@ -96,6 +96,26 @@ void check_classes(const WrapPolicy& policy, const Network& network, const std::
   }
 }
 
+std::vector<std::string> ignored_modules(const StrategyArguments& arguments, const Network& network,
+                                         const std::string& name) {
+  if (!arguments.has(name)) {
+    return {};
+  }
+  std::vector<std::string> known = module_classes(network);
+  for (const Layer& layer : network.layers) {
+    known.push_back(layer.name);
+  }
+  std::vector<std::string> ignored = arguments.texts(name);
+  for (const std::string& module : ignored) {
+    if (std::ranges::count(known, module) == 0) {
+      throw ArgumentProblem(
+          fmt::format("{}: this model has no class and no layer `{}`", name, module), name,
+          did_you_mean(module, {known.begin(), known.end()}));
+    }
+  }
+  return ignored;
+}
+
 namespace {
 // As sizes are written; nothing that is none is a mesh.
 std::vector<int64_t> sizes_of_mesh(const StrategyArguments& arguments, const std::string& name) {
@@ -201,6 +221,18 @@ std::vector<std::string_view> beside(std::string_view prefix,
 }  // namespace
 
 // What a map holds under a name that it does not have would have no effect.
+namespace {
+
+// Truths that are false by default, but for this one.
+bool is_default(const StrategyArguments::Value& value, std::string_view name) {
+  const bool* truth = std::get_if<bool>(&value);
+  const bool otherwise = name.ends_with("mp_policy.cast_forward_inputs") ||
+                         name.ends_with("mixed_precision.cast_root_forward_inputs");
+  return truth != nullptr && *truth == otherwise;
+}
+
+}  // namespace
+
 void check_nested_names(const StrategyArguments& arguments, const NestedNames& names) {
   for (const auto& [name, value] : arguments.all()) {
     if (name.find('.') == std::string::npos) {
@@ -209,7 +241,7 @@ void check_nested_names(const StrategyArguments& arguments, const NestedNames& n
     const bool is_unmodelled = std::ranges::any_of(names.unmodelled, [&](std::string_view each) {
       return name == each || name.starts_with(std::string(each) + ".");
     });
-    if (is_unmodelled && !arguments.is_none(name)) {
+    if (is_unmodelled && !arguments.is_none(name) && !is_default(value, name)) {
       throw UnmodelledArgument(
           fmt::format("`{}` of {} is not modelled yet", name, names.class_name), name);
     }
