@@ -28,6 +28,26 @@ Object object_from(const Object& strategy, const ConfiguredObject& configured) {
   return object;
 }
 
+// A class whose arguments differ between ranks would need an optimizer for each.
+bool differs_between_ranks(const Object& strategy, const ConfiguredObjects& configured) {
+  const auto differs = [&strategy](const std::optional<ConfiguredObject>& object) {
+    const PlainValue* const section =
+        object ? find_argument_value(strategy, object->argument) : nullptr;
+    std::vector<int64_t> ranks;
+    return object && (section == nullptr || (add_named_ranks(*section, ranks), !ranks.empty()));
+  };
+  return differs(configured.optimizer) || differs(configured.scheduler);
+}
+
+// As the first rank reads them.
+StrategyArguments arguments_of_first_rank(const Object& strategy) {
+  StrategyArguments arguments;
+  for (const ObjectArgument& argument : strategy.arguments) {
+    set_argument(argument.name, value_on_rank(argument.value, 0), arguments);
+  }
+  return arguments;
+}
+
 void warn_not_called(Preparation& preparation, const SourcePlace& place, const std::string& what) {
   add_problem(preparation, Kind::warning, place,
               fmt::format("{} has no effect: the strategy's configuration has an `optimizer`, and "
@@ -45,7 +65,14 @@ void take_configured_objects(Preparation& preparation, Scenario& scenario,
     return;
   }
   const Object& strategy = *scenario.trainer->strategy;
-  const ConfiguredObjects configured = entry->configured_objects(strategy_arguments_of(strategy));
+  const ConfiguredObjects configured = entry->configured_objects(arguments_of_first_rank(strategy));
+  if (differs_between_ranks(strategy, configured)) {
+    add_problem(preparation, Kind::unsupported, strategy.place,
+                "an optimizer or a scheduler of the strategy's configuration that differs between "
+                "ranks is not modelled",
+                "write one value for all ranks");
+    return;
+  }
   if (configured.optimizer) {
     for (const auto& [objects, what] : {std::pair(&scenario.optimizers, "this optimizer"),
                                         std::pair(&scenario.schedulers, "this scheduler")}) {

@@ -174,6 +174,14 @@ bool is_read_elsewhere(const std::string& argument) {
          argument == "fp32_optimizer_states" || speaks_of_scaling(argument);
 }
 
+bool of_deepspeed(const OptimizerPlan& plan) { return plan.is_fused || plan.is_on_host; }
+
+bool is_default_of_deepspeed(const OptimizerPlan& plan, const ObjectArgument& argument) {
+  const bool* const set = argument.value.get_if<bool>();
+  return of_deepspeed(plan) && set != nullptr &&
+         ((argument.name == "bias_correction" && *set) || (argument.name == "amsgrad" && !*set));
+}
+
 /// deepspeed/ops/adam: AdamW without decay, unless the argument `mode` says Adam.
 void set_adam_of_mode(const Object& optimizer, const char* mode, OptimizerPlan& plan) {
   const PlainValue* value = optimizer.find(mode);
@@ -257,8 +265,12 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     } else if (const bool* set = argument.value.get_if<bool>();
                argument.name == "set_to_none" && set != nullptr) {
       plan.set_to_none = *set;
-    } else if (is_read_elsewhere(argument.name)) {
+    } else if (is_read_elsewhere(argument.name) || is_default_of_deepspeed(plan, argument)) {
       continue;
+    } else if (argument.name == "bias_correction" && of_deepspeed(plan)) {
+      add_problem(preparation, Kind::unsupported, argument.place,
+                  fmt::format("{} without `bias_correction` is not modelled", optimizer.name),
+                  "leave it out");
     } else if (const Names known = arguments_of_torch(plan.kind);
                std::ranges::count(known, argument.name) == 0) {
       // Only of ZeroRedundancyOptimizer, which hands on what it does not know.

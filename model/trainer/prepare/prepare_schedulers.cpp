@@ -119,8 +119,13 @@ class SchedulerReader {
   }
 
   void read_iterations(SchedulerKind kind, IterationSettings& of) {
-    require(arguments_.integer("last_batch_iteration", -1) == -1,
-            "`last_batch_iteration` continues a training; a scenario begins one");
+    if (arguments_.integer("last_batch_iteration", -1) != -1) {
+      add_problem(preparation_, Kind::unsupported, object_.place,
+                  fmt::format("{}: `last_batch_iteration` continues a training; a scenario begins "
+                              "one",
+                              object_.name),
+                  "leave it out");
+    }
     if (!arguments_.boolean("by_configuration", false)) {
       check_stepped_by_hook();
     }
@@ -131,8 +136,13 @@ class SchedulerReader {
     }
   }
 
-  // _validate_scheduler_api of pytorch_lightning/core/optimizer.py: none of them is torch's.
+  // _validate_scheduler_api of pytorch_lightning/core/optimizer.py: none of them is torch's. It
+  // came with the hook, and asks nothing of manual optimization since issue 18074.
   void check_stepped_by_hook() {
+    const Version& lightning = preparation_.placement.lightning;
+    if (lightning < Version{1, 6, 0} || (is_manual() && lightning >= Version{2, 1, 0})) {
+      return;
+    }
     const auto& program = preparation_.scenario->program;
     require(program && program->find("lr_scheduler_step") != nullptr,
             "MisconfigurationException: The provided lr scheduler doesn't follow PyTorch's "
@@ -148,10 +158,30 @@ class SchedulerReader {
     of.high = arguments_.number("warmup_max_lr", of.high, is_cosine ? none : first + 1);
     of.warmup = arguments_.number("warmup_num_steps", of.warmup, first + (is_cosine ? 1 : 2));
     of.last_ratio = arguments_.number("cos_min_ratio", of.last_ratio, is_cosine ? 3 : none);
-    of.is_linear = arguments_.text("warmup_type", "log", is_cosine ? 4 : first + 3) == "linear";
+    read_warmup_type(is_cosine, is_cosine ? 4 : first + 3, of);
     require(first == 0 || arguments_.find("total_num_steps", 0) != nullptr,
             "`total_num_steps` is required");
     of.total = arguments_.number("total_num_steps", 0, first == 0 ? none : 0);
+  }
+
+  // WarmupLR and WarmupDecayLR look at it when they are made, WarmupCosineLR in its first step.
+  void read_warmup_type(bool is_cosine, size_t position, IterationSettings& of) {
+    const std::string type = arguments_.text("warmup_type", "log", position);
+    of.is_linear = type == "linear";
+    if (of.is_linear || type == "log") {
+      return;
+    }
+    require(!is_cosine,
+            fmt::format("UnboundLocalError: cannot access local variable 'ratio': `warmup_type` is "
+                        "log or linear, not `{}`",
+                        type),
+            "write warmup_type: linear, or leave it out for log");
+    if (!is_cosine) {
+      add_problem(preparation_, Kind::warning, object_.place,
+                  fmt::format("{}: the warmup_type `{}` is unknown, and DeepSpeed takes log",
+                              object_.name, type),
+                  "write warmup_type: linear, or leave it out for log", ignored_code);
+    }
   }
 
   void read_cycle(IterationSettings& of) {
@@ -169,8 +199,9 @@ class SchedulerReader {
     of.low_momentum = arguments_.number("cycle_min_mom", of.low_momentum, 9);
     of.high_momentum = arguments_.number("cycle_max_mom", of.high_momentum, 10);
     of.momentum_decay_rate = arguments_.number("decay_mom_rate", 0, 11);
-    require(of.first_size > 0 && of.second_size > 0,
-            "ZeroDivisionError: float division by zero: both halves of the cycle have steps");
+    require(of.first_size + of.second_size != 0,
+            "ZeroDivisionError: float division by zero: the cycle has no steps",
+            "write cycle_first_step_size: 1 or more");
   }
 
   void read_range_test(IterationSettings& of) {
@@ -178,9 +209,9 @@ class SchedulerReader {
     of.step_size = arguments_.number("lr_range_test_step_size", of.step_size, 1);
     of.step_rate = arguments_.number("lr_range_test_step_rate", of.step_rate, 2);
     of.in_stairs = arguments_.boolean("lr_range_test_staircase", false);
-    require(of.step_size > 0,
-            "ZeroDivisionError: float division by zero: "
-            "`lr_range_test_step_size` is above 0");
+    require(of.step_size != 0,
+            "ZeroDivisionError: float division by zero: `lr_range_test_step_size` is 0",
+            "write lr_range_test_step_size: 1 or more");
   }
 
   void read_milestones(SchedulerSettings& settings) {

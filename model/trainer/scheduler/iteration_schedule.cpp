@@ -64,7 +64,18 @@ double IterationSchedule::cosine_ratio() const {
   const double since = last - steps + 1;
   const double turned = (1 + std::cos(std::numbers::pi * since / (of.total - steps))) / 2;
   const double ratio = of.last_ratio + (1.0 - of.last_ratio) * turned;
-  return ratio < 0 ? 0 : ratio;  // and not a number where there is nothing to decay over
+  return std::max(0.0, ratio);
+}
+
+// WarmupCosineLR has no steps to decay over; OneCycle's first half has none, and a cycle ends.
+bool IterationSchedule::divides_by_zero() const {
+  const IterationSettings& of = settings_.of_iterations;
+  const auto last = static_cast<double>(last_);
+  if (settings_.kind == SchedulerKind::warmup_cosine) {
+    return last >= warmup_steps(of) && of.total == warmup_steps(of);
+  }
+  return settings_.kind == SchedulerKind::one_cycle && of.first_size == 0 && last_ >= 0 &&
+         last < cycle_size() && std::fmod(last + 1, cycle_size()) == 0;
 }
 
 double IterationSchedule::cycle_size() const {

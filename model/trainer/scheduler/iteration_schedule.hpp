@@ -20,6 +20,8 @@ class IterationSchedule {
   /// The rate once the scheduler has been made, which the first step of the optimizer takes.
   double initial() const;
   double step();
+  /// Python raises where its arithmetic divides by 0.
+  bool divides_by_zero() const;
   /// None: it leaves them alone.
   std::optional<std::pair<double, double>> betas() const;
   std::vector<double> state() const { return {base_rate_, static_cast<double>(last_)}; }

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "model/core/ensure.hpp"
 #include "model/trainer/callback/monitor.hpp"
@@ -37,10 +36,12 @@ void Schedulers::begin() {
 
 void Schedulers::take(const SchedulerSettings& settings, const IterationSchedule& schedule,
                       double rate) {
-  if (std::isnan(rate)) {
-    throw ProgramException(settings.site, settings.name +
-                                              ": ZeroDivisionError: float division by zero "
-                                              "(total_num_steps is warmup_num_steps)");
+  if (schedule.divides_by_zero()) {
+    throw ProgramException(
+        settings.site,
+        settings.name + ": ZeroDivisionError: float division by zero " +
+            (settings.kind == SchedulerKind::one_cycle ? "(cycle_first_step_size is 0)"
+                                                       : "(total_num_steps is warmup_num_steps)"));
   }
   training_.set_learning_rate(settings.optimizer, rate);
   const OptimizerPlan& optimizer = training_.program().plan.optimizers[settings.optimizer];

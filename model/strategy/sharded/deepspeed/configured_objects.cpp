@@ -18,6 +18,7 @@ enum class ParameterType : uint8_t { number, truth, text, numbers };
 struct ParameterRow {
   std::string_view name;
   ParameterType type = ParameterType::number;
+  bool may_be_none = false;
 };
 
 /// A class that a section may name, and what its constructor takes.
@@ -28,7 +29,8 @@ struct SectionClass {
 };
 
 constexpr ParameterRow betas_row{"betas", ParameterType::numbers};
-constexpr ParameterRow truth_row(std::string_view name) { return {name, ParameterType::truth}; }
+constexpr auto truth_of = ParameterType::truth;
+constexpr ParameterRow truth_row(std::string_view name) { return {name, truth_of, true}; }
 
 const SectionClass fused_adam = {"FusedAdam",
                                  {{"lr"},
@@ -70,7 +72,7 @@ const SectionClass torch_sgd = {"SGD",
 const std::vector<ParameterRow> of_warmup = {{"warmup_min_lr"},
                                              {"warmup_max_lr"},
                                              {"warmup_num_steps"},
-                                             {"warmup_type", ParameterType::text},
+                                             {"warmup_type", ParameterType::text, true},
                                              {"last_batch_iteration"}};
 
 std::vector<ParameterRow> with_total(std::vector<ParameterRow> rows) {
@@ -94,9 +96,9 @@ const std::vector<SectionClass> own_schedulers = {
       {"cycle_max_lr"},
       {"decay_lr_rate"},
       {"cycle_first_step_size"},
-      {"cycle_second_step_size"},
+      {"cycle_second_step_size", ParameterType::number, true},
       {"cycle_first_stair_count"},
-      {"cycle_second_stair_count"},
+      {"cycle_second_stair_count", ParameterType::number, true},
       {"decay_step_size"},
       truth_row("cycle_momentum"),
       {"cycle_min_mom"},
@@ -158,6 +160,14 @@ class Section {
         arguments_.all(), [&prefix](const auto& each) { return each.first.starts_with(prefix); });
   }
 
+  /// `params` is a map, or none.
+  void check_parameters() const {
+    if (arguments_.has(name_ + ".params")) {
+      throw ArgumentProblem("`params` of a DeepSpeed configuration holds names and values",
+                            name_ + ".params", "write {\"type\": .., \"params\": {..}}");
+    }
+  }
+
   /// Its parameters but those that the engine takes out, checked as the constructor does.
   ConfiguredObject object(const SectionClass& of, const ClassNames& taken = {}) const {
     ConfiguredObject made{name_, std::string(of.name)};
@@ -209,13 +219,18 @@ class Section {
         : row.type == ParameterType::truth ? std::holds_alternative<bool>(value)
         : row.type == ParameterType::text  ? text != nullptr
                                            : several != nullptr && several->size() == 2;
+    if (std::holds_alternative<std::monostate>(value) && !row.may_be_none) {
+      throw RefusedArgument(fmt::format("TypeError: `{}` of {} is null, which Python reads as None",
+                                        row.name, of.name),
+                            name, "leave it out for its default, or write its value");
+    }
     if (!fits && !std::holds_alternative<std::monostate>(value)) {
       throw ArgumentProblem(fmt::format("`{}` of {} must be {}", row.name, of.name,
                                         row.type == ParameterType::number  ? "a number"
                                         : row.type == ParameterType::truth ? "true or false"
                                         : row.type == ParameterType::text  ? "a text"
                                                                            : "two numbers"),
-                            name);
+                            name, "write its value, or leave it out for its default");
     }
   }
 
@@ -307,7 +322,7 @@ ConfiguredObject scheduler_of(const StrategyArguments& arguments, const Section&
   if (!section.has_parameters()) {
     throw RefusedArgument(
         fmt::format("TypeError: {}: `scheduler` of the configuration has no `params`", type),
-        section.name(), "write {\"type\": .., \"params\": {..}}");
+        section.name(), "write `params` with at least one parameter; an empty map counts as none");
   }
   const auto own = std::ranges::find(own_schedulers, type, &SectionClass::name);
   if (own != own_schedulers.end()) {
@@ -317,11 +332,12 @@ ConfiguredObject scheduler_of(const StrategyArguments& arguments, const Section&
     }
     return section.object(*own);
   }
-  const ClassNames of_torch = {"StepLR",      "MultiStepLR",       "ConstantLR",
-                               "LinearLR",    "ExponentialLR",     "PolynomialLR",
-                               "OneCycleLR",  "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-                               "CyclicLR",    "LambdaLR",          "ReduceLROnPlateau",
-                               "SequentialLR"};
+  const ClassNames of_torch = {
+      "StepLR",           "MultiStepLR",       "ConstantLR",
+      "LinearLR",         "ExponentialLR",     "PolynomialLR",
+      "OneCycleLR",       "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
+      "CyclicLR",         "LambdaLR",          "ReduceLROnPlateau",
+      "MultiplicativeLR", "SequentialLR",      "ChainedScheduler"};
   if (std::ranges::count(of_torch, type) == 0) {
     ClassNames known;
     std::ranges::transform(own_schedulers, std::back_inserter(known), &SectionClass::name);
@@ -342,11 +358,16 @@ ConfiguredObject scheduler_of(const StrategyArguments& arguments, const Section&
       section.type_name());
 }
 
-void require_type(const Section& section) {
+// Without a name the engine has no optimizer: ZeRO 1 and 2 refuse to begin, the others to step.
+void require_type(const StrategyArguments& arguments, const Section& section) {
+  const int64_t stage = stage_of(arguments);
   if (!section.has_type()) {
-    throw RefusedArgument(fmt::format("TypeError: `{}` of the configuration has no `type`",
-                                      section.name().substr(std::string_view("config.").size())),
-                          section.name(), "write {\"type\": .., \"params\": {..}}");
+    throw RefusedArgument(
+        fmt::format("AssertionError: {}: `optimizer` of the configuration has no `type`",
+                    stage != 1 && stage != 2
+                        ? "must provide optimizer during init in order to use step"
+                        : fmt::format("zero stage {} requires an optimizer", stage)),
+        section.name(), "write {\"type\": .., \"params\": {..}}");
   }
 }
 
@@ -354,20 +375,25 @@ void require_type(const Section& section) {
 
 ConfiguredObjects deepspeed_objects(const StrategyArguments& arguments) {
   ConfiguredObjects objects;
-  const Section optimizer(arguments, "optimizer");
-  if (optimizer.is_there()) {
-    require_type(optimizer);
+  if (const Section optimizer(arguments, "optimizer"); optimizer.is_there()) {
+    require_type(arguments, optimizer);
+    optimizer.check_parameters();
     if (arguments.boolean("config.optimizer.legacy_fusion", false)) {
       throw UnmodelledArgument("`legacy_fusion` of a DeepSpeed configuration is not modelled",
                                "config.optimizer.legacy_fusion");
     }
     objects.optimizer = optimizer_of(arguments, optimizer);
   }
-  const Section scheduler(arguments, "scheduler");
-  if (scheduler.is_there() && scheduler.has_type()) {  // without a type there is none
+  if (const Section scheduler(arguments, "scheduler"); scheduler.has_type()) {
+    scheduler.check_parameters();
     objects.scheduler = scheduler_of(arguments, scheduler);
   }
   return objects;
+}
+
+bool has_unnamed_scheduler(const StrategyArguments& arguments) {
+  const Section scheduler(arguments, "scheduler");
+  return scheduler.is_there() && !scheduler.has_type();
 }
 
 }  // namespace lockstep

@@ -153,6 +153,10 @@ std::vector<std::pair<std::string, std::string>> without_effect(
             name, fmt::format("`{}` has no effect beside `config`, whose keys alone count", name));
       }
     }
+    if (has_unnamed_scheduler(arguments)) {
+      found.emplace_back("config.scheduler",
+                         "`scheduler` without a `type` has no effect: the engine makes none");
+    }
     const DeepSpeedOptions options = deepspeed_configuration(arguments);
     const std::string zero = "config.zero_optimization.";
     if (options.offloads_parameters && options.stage != 3) {

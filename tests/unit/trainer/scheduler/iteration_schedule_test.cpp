@@ -95,3 +95,31 @@ TEST_CASE("DeepSpeed's LRRangeTest raises the rate, in steps or in stairs") {
   of.in_stairs = true;
   CHECK(rates_of(SchedulerKind::range_test, of, 5) == Rates{0.01, 0.01, 0.04, 0.04, 0.07, 0.07});
 }
+
+// What Python's division raises: real_total_steps of WarmupCosineLR, and step_ratio of OneCycle at
+// the end of a cycle, whose first half has no steps.
+TEST_CASE("DeepSpeed's schedulers divide by zero where there is nothing to divide by") {
+  const SchedulerSettings cosine =
+      settings_of(SchedulerKind::warmup_cosine, {.warmup = 2, .total = 2});
+  IterationSchedule of_cosine(cosine, 0.5);
+  std::vector<bool> raised = {of_cosine.divides_by_zero()};
+  for (int i = 0; i < 3; ++i) {
+    of_cosine.step();
+    raised.push_back(of_cosine.divides_by_zero());
+  }
+  CHECK(raised == std::vector<bool>{false, false, false, true});
+  const SchedulerSettings cycle =
+      settings_of(SchedulerKind::one_cycle, {.low = 0.1, .first_size = 0, .second_size = 2});
+  IterationSchedule of_cycle(cycle, 0.5);
+  of_cycle.step();
+  CHECK_FALSE(of_cycle.divides_by_zero());
+  of_cycle.step();
+  CHECK(of_cycle.divides_by_zero());
+}
+
+// Printed by 0.16.4 for cycle_second_step_size=0: the rate rises, and falls at once.
+TEST_CASE("DeepSpeed's OneCycle may have no second half") {
+  CHECK(rates_of(SchedulerKind::one_cycle,
+                 {.low = 0.1, .high = 0.5, .first_size = 2, .second_size = 0},
+                 4) == Rates{0.1, 0.30000000000000004, 0.1, 0.1, 0.1});
+}

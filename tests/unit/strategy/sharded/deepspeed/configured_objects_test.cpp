@@ -78,7 +78,12 @@ TEST_CASE("what the engine raises for an optimizer of its configuration is refus
        "untested ZeRO Optimizer"},
       {optimizer("OneBitAdam", {{"zero_optimization.stage", int64_t{1}}}), "config.optimizer.type",
        "not compatible with ZeRO"},
-      {configuration({{"optimizer.params.lr", 0.1}}), "config.optimizer", "has no `type`"}};
+      {optimizer("Adam", {{"optimizer.params.lr", std::monostate()}}), "config.optimizer.params.lr",
+       "is null"},
+      {configuration({{"optimizer.params.lr", 0.1}}), "config.optimizer",
+       "must provide optimizer during init"},
+      {configuration({{"optimizer.params.lr", 0.1}, {"zero_optimization.stage", int64_t{2}}}),
+       "config.optimizer", "zero stage 2 requires an optimizer"}};
   for (const auto& [arguments, name, why] : refused) {
     INFO(why);
     try {
@@ -92,6 +97,17 @@ TEST_CASE("what the engine raises for an optimizer of its configuration is refus
   CHECK_NOTHROW(deepspeed_objects(optimizer(
       "SGD", {{"zero_optimization.stage", int64_t{1}}, {"zero_allow_untested_optimizer", true}})));
   CHECK_NOTHROW(deepspeed_objects(optimizer("SGD")));  // stage 0 asks nobody
+}
+
+// Python's ** asks for a mapping.
+TEST_CASE("`params` of a DeepSpeed configuration that is a list or a text is an error") {
+  for (const StrategyArguments::Value& value :
+       {StrategyArguments::Value(std::vector<std::string>{"1"}),
+        StrategyArguments::Value(std::string("fast"))}) {
+    CHECK_THROWS_AS(deepspeed_objects(optimizer("Adam", {{"optimizer.params", value}})),
+                    ArgumentProblem);
+  }
+  CHECK_NOTHROW(deepspeed_objects(optimizer("Adam", {{"optimizer.params", std::monostate()}})));
 }
 
 TEST_CASE("optimizers of a DeepSpeed configuration that are not modelled say so") {
@@ -125,6 +141,18 @@ TEST_CASE("a DeepSpeed configuration makes DeepSpeed's schedulers, by their exac
   CHECK_THAT(refusal({{"scheduler.type", std::string("warmupLR")},
                       {"scheduler.params.warmup_max_lr", 0.1}}),
              Contains("does not recognize LR scheduler"));
+  CHECK_THAT(refusal({{"scheduler.type", std::string("WarmupLR")},
+                      {"scheduler.params.warmup_num_steps", std::monostate()}}),
+             Contains("is null"));
+  CHECK(refusal({{"scheduler.type", std::string("OneCycle")},
+                 {"scheduler.params.cycle_min_lr", 0.1},
+                 {"scheduler.params.cycle_max_lr", 0.2},
+                 {"scheduler.params.cycle_second_step_size", std::monostate()}}) == "not refused");
+  CHECK(has_unnamed_scheduler(configuration({{"scheduler.params.warmup_max_lr", 0.1}})));
+  CHECK_THROWS_AS(
+      deepspeed_objects(configuration({{"scheduler.type", std::string("ChainedScheduler")},
+                                       {"scheduler.params.schedulers", std::string("x")}})),
+      UnmodelledArgument);
   // lr_scheduler.py of torch asks whether what it is given is an Optimizer.
   CHECK_THAT(refusal({{"scheduler.type", std::string("StepLR")},
                       {"scheduler.params.step_size", int64_t{2}},
