@@ -190,6 +190,18 @@ Program FullyShard2::finish_backward(Rank& rank, bool synchronise) {
   reducing_ = nullptr;
 }
 
+// Shards are DTensors: the optimizer's loops over lists, which it takes on a GPU, and clipping
+// refuse them beside plain tensors.
+void FullyShard2::check_tensors(const UpdateOptions& options) const {
+  if (updates_shards(options.optimizer) && updates_ignored(options.optimizer)) {
+    throw ProgramException(
+        site_id(steps_.update),
+        "RuntimeError: got mixed torch.Tensor and DTensor: the optimizer is given shards and "
+        "`ignored_params` in one list (freeze what is ignored, or give it an optimizer of its "
+        "own)");
+  }
+}
+
 std::vector<KnownDifference> FullyShard2::known_differences() {
   std::vector<KnownDifference> known = UnitSharding::known_differences();
   add_ignored_difference("ignored_params", known);

@@ -50,6 +50,10 @@ class FullyShard2 final : public UnitSharding {
   ShardLayout layout_of(const std::vector<size_t>& parameters) const;
   bool reshards(const Unit& unit) const;
 
+  void check_tensors(const UpdateOptions& options) const override;
+  /// The optimizer has the shards, and what has not been reduced belongs to none of them.
+  bool zeroes_whole_gradients() const override { return false; }
+
   // Forward and backward.
   Program unshard(Rank& rank, Unit& unit, size_t layer) override;
   void reshard_after_forward(Rank& rank, Unit& unit) override;

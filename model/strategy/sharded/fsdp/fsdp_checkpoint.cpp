@@ -106,6 +106,8 @@ Program FullyShardedDataParallel::begin_whole_parameters(Rank& rank) {
   for (Unit& unit : units_) {
     if (unit.state.is_sharded() && !unit.state.is_gathered()) {
       co_await gather_whole(rank, unit, fsdp_sites::summon, updated);
+    } else if (!unit.state.is_sharded() && options_.cpu_offload) {
+      show_whole(unit);
     }
   }
 }

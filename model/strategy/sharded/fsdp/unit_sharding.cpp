@@ -151,6 +151,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
       }
     }
   }
+  check_tensors(options);
   SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
   norm.counted = &counted;
   if (by_norm && tensor_ranks_.ranks > 1) {
@@ -194,7 +195,11 @@ Program UnitSharding::zero_gradients(Rank& rank, size_t optimizer, bool set_to_n
   for (Unit& unit : units_) {
     unit.state.zero_gradients(rank, optimizer, set_to_none, site_id(steps_.zero_gradients));
   }
-  replica_.zero_gradients(rank, optimizer, set_to_none);  // what no_sync left unsharded
+  if (zeroes_whole_gradients()) {
+    replica_.zero_gradients(rank, optimizer, set_to_none);  // what no_sync left unsharded
+  } else {
+    zero_ignored(rank, optimizer, set_to_none);
+  }
   co_return;
 }
 

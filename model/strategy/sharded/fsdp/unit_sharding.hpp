@@ -50,6 +50,10 @@ class UnitSharding : public DistributedStrategy {
 
   // The way through the layers (unit_sharding_walk.cpp) asks for these.
   virtual void begin_forward() {}
+  /// Throws what clipping and the optimizer raise for the kinds of tensors that they are given.
+  virtual void check_tensors(const UpdateOptions&) const {}
+  /// Whether zero_grad reaches gradients that have not been reduced.
+  virtual bool zeroes_whole_gradients() const { return true; }
   /// The layer runs next; throws what its forward raises.
   virtual void check_forward(size_t) const {}
   /// The same for its backward, or a forward that runs again there.
@@ -101,6 +105,10 @@ class UnitSharding : public DistributedStrategy {
   /// Parameters of layers that no unit has: every rank holds them whole, and their gradients are
   /// its own.
   void make_ignored(Rank& rank, const WrapPolicy& wrap);
+  void zero_ignored(Rank& rank, size_t optimizer, bool set_to_none);
+  /// Whether the optimizer is given a gradient of a unit; of a parameter that is in none.
+  bool updates_shards(size_t optimizer) const;
+  bool updates_ignored(size_t optimizer) const;
   void forget_optimizer(Rank& rank);
   /// Of the argument that leaves them out, if any of them is trained by several ranks.
   void add_ignored_difference(std::string_view argument, std::vector<KnownDifference>& known) const;
@@ -123,6 +131,8 @@ class UnitSharding : public DistributedStrategy {
   // Checkpoints (unit_sharding_checkpoint.cpp).
   /// Gathers a unit as it is stored, for summon_full_params, and lets its parameters be read there.
   Program gather_whole(Rank& rank, Unit& unit, std::string_view site, Ticket after);
+  /// Of a unit that is not sharded and lies in host memory: it is read there.
+  void show_whole(Unit& unit);
   /// Tensors that the optimizer keeps for every parameter; 0 before its first step.
   int state_tensors_of(size_t optimizer) const;
   bool updates(size_t optimizer, size_t parameter) const;
@@ -165,10 +175,10 @@ class UnitSharding : public DistributedStrategy {
   std::string_view plugin_without_norm_{};
   bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
   std::vector<bool> has_stepped_;   ///< by optimizer
-  /// Units that summon_full_params has gathered.
+  /// Units whose parameters are read where summon_full_params has brought them.
   struct WholeUnit {
     size_t unit = 0;
-    Slice whole;
+    Slice whole;                ///< none: the rank holds them whole itself
     std::vector<Slice> former;  ///< values of its parameters before
   };
   std::vector<WholeUnit> whole_units_;

@@ -31,6 +31,17 @@ Program UnitSharding::gather_whole(Rank& rank, Unit& unit, std::string_view site
   whole_units_.push_back(std::move(whole));
 }
 
+void UnitSharding::show_whole(Unit& unit) {
+  WholeUnit whole{static_cast<size_t>(&unit - units_.data()), {}, {}};
+  for (const size_t parameter : unit.state.parameters()) {
+    whole.former.push_back(replica_.parameters()[parameter].tensor.value);
+  }
+  for (const ShardedUnit::Piece& piece : unit.state.pieces()) {
+    replica_.parameters()[piece.parameter].tensor.value = piece.tensor.value;
+  }
+  whole_units_.push_back(std::move(whole));
+}
+
 // Units that were entered last are left first. What is written back to the shards is not read here.
 Program UnitSharding::end_whole_parameters(Rank& rank) {
   for (; !whole_units_.empty(); whole_units_.pop_back()) {
@@ -39,7 +50,9 @@ Program UnitSharding::end_whole_parameters(Rank& rank) {
     for (size_t i = 0; i < parameters.size(); ++i) {
       replica_.parameters()[parameters[i]].tensor.value = whole.former[i];
     }
-    rank.release(whole.whole);
+    if (whole.whole.buffer != no_buffer) {
+      rank.release(whole.whole);
+    }
   }
   co_return;
 }

@@ -1,6 +1,9 @@
 // Parameters that the wrapper leaves alone.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "model/strategy/local_model/elementwise.hpp"
 #include "model/strategy/sharded/fsdp/unit_sharding.hpp"
 
 namespace lockstep {
@@ -20,6 +23,43 @@ void UnitSharding::make_ignored(Rank& rank, const WrapPolicy& wrap) {
     }
     ignored_.push_back(index);
   }
+}
+
+void UnitSharding::zero_ignored(Rank& rank, size_t optimizer, bool set_to_none) {
+  std::vector<Slice> filled;
+  for (const size_t index : ignored_) {
+    Replica::Parameter& parameter = replica_.parameters()[index];
+    if (!plan().optimizers[optimizer].holds(parameter.place.layer)) {
+      continue;
+    }
+    if (set_to_none) {
+      replica_.forget_gradient(rank, parameter);
+    } else if (parameter.tensor.gradient.buffer != no_buffer) {
+      filled.push_back(parameter.tensor.gradient);
+    }
+  }
+  if (!filled.empty()) {
+    elementwise(rank, Kernel::fill, {}, filled, 0, {}, site_id(steps_.zero_gradients));
+  }
+}
+
+bool UnitSharding::updates_shards(size_t optimizer) const {
+  return std::ranges::any_of(units_, [&](const Unit& unit) {
+    return unit.state.holds_gradients() &&
+           std::ranges::any_of(unit.state.parameters(), [&](size_t index) {
+             const Replica::Parameter& parameter = replica_.parameters()[index];
+             return parameter.trainable &&
+                    plan().optimizers[optimizer].holds(parameter.place.layer);
+           });
+  });
+}
+
+bool UnitSharding::updates_ignored(size_t optimizer) const {
+  return std::ranges::any_of(ignored_, [&](size_t index) {
+    const Replica::Parameter& parameter = replica_.parameters()[index];
+    return parameter.trainable && parameter.tensor.gradient.buffer != no_buffer &&
+           plan().optimizers[optimizer].holds(parameter.place.layer);
+  });
 }
 
 void UnitSharding::forget_optimizer(Rank& rank) {
