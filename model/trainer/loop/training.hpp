@@ -274,6 +274,7 @@ class Training final : public TrainerScope {
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
   Program switch_gradient_sync(const Statement& statement, Frame& frame);
   Task<Flow> with_whole_parameters(const Statement& statement, Frame& frame);
+  void check_beside_whole_parameters(const Statement& statement);
   Task<Flow> run_training(const Statement& statement, Frame& frame);
   LogCall log_call(const Statement& statement, const std::string& name) const;
   Program note_factor(std::string_view hook, const Frame& names);

@@ -60,13 +60,53 @@ Program Training::switch_gradient_sync(const Statement& statement, Frame& frame)
                            "'set_requires_gradient_sync', which fully_shard alone gives it (use "
                            "no_sync)");
   }
+  if (!is_set_up_ && hook_ != "configure_model") {
+    throw ProgramException(site,
+                           "AttributeError: the module has no attribute "
+                           "'set_requires_gradient_sync' before configure_model has called "
+                           "fully_shard (set it in a later hook, such as on_fit_start)");
+  }
   requires_gradient_sync_ =
       co_await interpreter_.condition_of(statement.expression->value, frame, site);
 }
 
-// Where every rank holds all parameters between steps there is nothing to gather.
+namespace {
+
+bool is_step_hook(std::string_view hook) {
+  return hook == "training_step" || hook == "validation_step" || hook == "test_step" ||
+         hook == "predict_step";
+}
+
+/// torch's page of summon_full_params forbids them inside of it, and its code does not look.
+bool needs_shards(Kind kind) {
+  return (kind >= Kind::fit && kind <= Kind::optimizer_closure) || kind == Kind::clip_gradients ||
+         kind == Kind::save_checkpoint || kind == Kind::state_dict;
+}
+
+}  // namespace
+
+void Training::check_beside_whole_parameters(const Statement& statement) {
+  if (has_whole_parameters_ && needs_shards(statement.kind)) {
+    interpreter_.lack(site_of(statement),
+                      fmt::format("`{}` inside of summon_full_params is not modelled: neither a "
+                                  "forward nor a backward may begin there",
+                                  name_of(statement.kind)),
+                      "do it before or after");
+  }
+}
+
+// Where every rank holds all parameters between steps there is nothing to gather. A wrapper that
+// has a no_sync is that of the whole model, and Lightning calls the step hooks through its forward
+// (strategies/strategy.py of 2.x, strategies/fully_sharded_native.py of 1.x).
 Task<Flow> Training::with_whole_parameters(const Statement& statement, Frame& frame) {
   const bool gathers = is_set_up_ && strategy_->has_whole_parameters();
+  if (gathers && is_step_hook(hook_) && strategy_->accumulates_without_exchange()) {
+    throw ProgramException(
+        site_of(statement),
+        fmt::format("AssertionError: Cannot manually unshard parameters during forward/backward: "
+                    "the wrapper's forward calls {} (use a hook such as on_train_batch_end)",
+                    hook_));
+  }
   if (gathers && std::exchange(has_whole_parameters_, true)) {
     throw ProgramException(site_of(statement),
                            "AssertionError: Cannot manually unshard parameters when already "
@@ -130,6 +170,7 @@ void Training::mark(const Statement& statement, bool begins) {
 }
 
 Task<Flow> Training::run(const Statement& statement, Frame& frame) {
+  check_beside_whole_parameters(statement);
   mark(statement, true);
   Flow flow = Flow::next;
   switch (statement.kind) {

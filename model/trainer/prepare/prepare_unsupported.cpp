@@ -72,32 +72,6 @@ void find_statements_in_threads(Preparation& preparation, const ProgramSpec& pro
   });
 }
 
-// torch's page of summon_full_params forbids them, and its code does not look.
-void find_statements_of_whole_parameters(Preparation& preparation, const ProgramSpec& program) {
-  if (preparation.placement.traits.gathers_parameters.empty()) {
-    return;  // every rank has them whole
-  }
-  const auto needs_shards = [](StatementKind kind) {
-    return (kind >= StatementKind::fit && kind <= StatementKind::optimizer_closure) ||
-           kind == StatementKind::clip_gradients || kind == StatementKind::save_checkpoint ||
-           kind == StatementKind::state_dict;
-  };
-  for_each_statement(program, [&](const Statement& statement) {
-    if (statement.kind != StatementKind::summon_full_params) {
-      return;
-    }
-    for_each_statement(statement.body, [&](const Statement& inner) {
-      if (needs_shards(inner.kind)) {
-        add_problem(preparation, Kind::unsupported, inner.place,
-                    fmt::format("`{}` inside of summon_full_params is not modelled: neither a "
-                                "forward nor a backward may begin there",
-                                name_of(inner.kind)),
-                    "do it before or after");
-      }
-    });
-  });
-}
-
 void find_hooks(Preparation& preparation, const ProgramSpec& program) {
   for (const Hook& hook : program.hooks) {
     if (!is_called_hook(hook.name)) {
@@ -179,7 +153,6 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world) {
     find_functions(preparation, *scenario.program);
     find_hooks(preparation, *scenario.program);
     find_statements_in_threads(preparation, *scenario.program);
-    find_statements_of_whole_parameters(preparation, *scenario.program);
     check_reductions(preparation, *scenario.program);
     find_resuming(preparation, *scenario.program);
   }
