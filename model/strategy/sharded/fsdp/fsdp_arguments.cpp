@@ -248,7 +248,7 @@ void check_buffer_type(const TrainingPlan& plan, const StrategyArguments& argume
   const std::string name = "mixed_precision.buffer_dtype";
   const bool has_buffers = std::ranges::any_of(
       plan.network->layers, [](const Layer& layer) { return !layer.buffers.empty(); });
-  if (arguments.has(name) && has_buffers && dtype_argument(arguments, name) != DType::fp32) {
+  if (arguments.has(name) && dtype_argument(arguments, name) != DType::fp32 && has_buffers) {
     throw UnmodelledArgument(
         "`mixed_precision.buffer_dtype` of FSDPStrategy in 16 bits is not modelled for a model "
         "with buffers",

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
+#include <limits>
 
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
 
@@ -15,10 +16,16 @@ namespace {
 constexpr const char* device_mesh = "device_mesh";
 constexpr const char* process_group = "process_group";
 
+// 0: no number of ranks.
 std::vector<int64_t> sizes_of_groups(const StrategyArguments& arguments) {
   std::vector<int64_t> sizes;
   for (const std::string& size : arguments.texts(process_group)) {
-    sizes.push_back(std::strtoll(size.c_str(), nullptr, 10));
+    int64_t value = 0;
+    const char* const end = size.data() + size.size();
+    const auto read = std::from_chars(size.data(), end, value);
+    const bool is_count = read.ec == std::errc() && read.ptr == end && value > 0 &&
+                          value <= std::numeric_limits<int32_t>::max();
+    sizes.push_back(is_count ? value : 0);
   }
   return sizes;
 }
@@ -44,13 +51,13 @@ void set_groups(const TrainingPlan& plan, const StrategyArguments& arguments,
         process_group, "write [shards, replicas]");
   }
   if (options.is_hybrid()) {
-    if (sizes.size() != 2 || sizes[0] < 1 ||
+    if (sizes.size() != 2 || sizes[0] < 1 || sizes[1] < 1 ||
         (plan.world_size > 0 && sizes[0] * sizes[1] != plan.world_size)) {
       throw ArgumentProblem(
           fmt::format("process_group is [shards, replicas], whose product is the number of ranks, "
                       "{}",
                       plan.world_size),
-          process_group);
+          process_group, "write two whole numbers, as in [shards, replicas]");
     }
     options.shard_ranks = static_cast<int32_t>(sizes[0]);
     return;

@@ -108,9 +108,14 @@ std::vector<std::string> ignored_modules(const StrategyArguments& arguments, con
   std::vector<std::string> ignored = arguments.texts(name);
   for (const std::string& module : ignored) {
     if (std::ranges::count(known, module) == 0) {
+      const std::string near = did_you_mean(module, {known.begin(), known.end()});
+      constexpr size_t shown = 6;
+      known.resize(std::min(known.size(), shown));
       throw ArgumentProblem(
           fmt::format("{}: this model has no class and no layer `{}`", name, module), name,
-          did_you_mean(module, {known.begin(), known.end()}));
+          near.empty()
+              ? fmt::format("write classes or layers of it, such as {}", fmt::join(known, ", "))
+              : near);
     }
   }
   return ignored;
@@ -208,6 +213,9 @@ std::vector<std::string_view> beside(std::string_view prefix,
   const std::string of = name.substr(0, begin - 1);
   const std::string wrong = name.substr(begin, name.find('.', begin) - begin);
   std::string remedy = did_you_mean(wrong, parts);
+  if (remedy.empty() && parts.empty()) {
+    remedy = fmt::format("`{}` is no map: write its value", of);
+  }
   if (remedy.empty()) {
     remedy =
         fmt::format("{}{} takes {}",
@@ -220,7 +228,6 @@ std::vector<std::string_view> beside(std::string_view prefix,
 
 }  // namespace
 
-// What a map holds under a name that it does not have would have no effect.
 namespace {
 
 // Truths that are false by default, but for this one.
@@ -233,6 +240,7 @@ bool is_default(const StrategyArguments::Value& value, std::string_view name) {
 
 }  // namespace
 
+// What a map holds under a name that it does not have would have no effect.
 void check_nested_names(const StrategyArguments& arguments, const NestedNames& names) {
   for (const auto& [name, value] : arguments.all()) {
     if (name.find('.') == std::string::npos) {

@@ -89,6 +89,8 @@ TEST_CASE(
   CHECK_THROWS_AS(make(with("mixed_precision.cast_root_forward_inputs", false)),
                   UnmodelledArgument);
   CHECK_NOTHROW(make(with("mixed_precision.buffer_dtype", std::string("bf16"))));
+  CHECK_THROWS_AS(make(with("mixed_precision.buffer_dtype", std::string("float8"))),
+                  ArgumentProblem);
   NetworkDescription description;
   description.name = "normalised";
   description.input = {4};
@@ -123,6 +125,10 @@ TEST_CASE("process_group of hybrid sharding is the sizes of its two groups") {
   };
   CHECK_NOTHROW(groups({"4", "2"}, "HYBRID_SHARD", 8));
   CHECK_THROWS_AS(groups({"4", "4"}, "HYBRID_SHARD", 8), ArgumentProblem);
+  for (const char* size : {"4.5", "4x", "-4", "0", "", "99999999999999999999"}) {
+    INFO(size);
+    CHECK_THROWS_AS(groups({size, "2"}, "HYBRID_SHARD", 8), ArgumentProblem);
+  }
   CHECK_THROWS_AS(groups({"8"}, "_HYBRID_SHARD_ZERO2", 8), RefusedArgument);
   CHECK_THROWS_AS(groups({"4", "2"}, "HYBRID_SHARD", 8, true), RefusedArgument);
   CHECK_NOTHROW(groups({"8"}, "FULL_SHARD", 8));
