@@ -9,12 +9,15 @@ using enum ObjectRole;
 constexpr std::string_view up_to_1_6 = "versions: {lightning: \"1.6\"}";
 constexpr std::string_view up_to_1_9 = "versions: {lightning: \"1.9\"}";
 
+constexpr std::string_view stepped_by_hook = "program: {lr_scheduler_step: [lr_scheduler_step]}";
+
 constexpr ClassExample class_example_rows[] = {
     {optimizer, "SGD", "{lr: 0.1, momentum: 0.9}"},
     {optimizer, "Adam", "{lr: 0.001}"},
     {optimizer, "AdamW", "{lr: 3e-4, weight_decay: 0.1}"},
     {optimizer, "DeepSpeedCPUAdam", "{lr: 3e-4, weight_decay: 0.1}",
      "trainer: {accelerator: gpu, devices: 2, max_epochs: 1, strategy: deepspeed_stage_2_offload}"},
+    {optimizer, "FusedAdam", "{lr: 3e-4, weight_decay: 0.1}"},
     {optimizer, "QAdamOptimizer", "{lr: 0.001, warmup_steps: 10}"},
     {optimizer, "ZeroRedundancyOptimizer", "{optimizer_class: Adam, lr: 0.001}"},
 
@@ -26,6 +29,13 @@ constexpr ClassExample class_example_rows[] = {
     {lr_scheduler, "PolynomialLR", "{total_iters: 4, power: 2.0}"},
     {lr_scheduler, "CosineAnnealingLR", "{T_max: 10}"},
     {lr_scheduler, "CosineAnnealingWarmRestarts", "{T_0: 2}"},
+    {lr_scheduler, "WarmupLR", "{warmup_max_lr: 0.01, warmup_num_steps: 10}", stepped_by_hook},
+    {lr_scheduler, "WarmupDecayLR", "{total_num_steps: 100, warmup_num_steps: 10}",
+     stepped_by_hook},
+    {lr_scheduler, "WarmupCosineLR", "{total_num_steps: 100, warmup_num_steps: 10}",
+     stepped_by_hook},
+    {lr_scheduler, "OneCycle", "{cycle_min_lr: 0.001, cycle_max_lr: 0.01}", stepped_by_hook},
+    {lr_scheduler, "LRRangeTest", "{lr_range_test_min_lr: 0.001}", stepped_by_hook},
     {lr_scheduler, "ReduceLROnPlateau", "{patience: 1, monitor: val_loss}"},
 
     {callback, "EarlyStopping", "{monitor: val_loss, patience: 2}"},

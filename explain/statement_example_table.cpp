@@ -136,6 +136,13 @@ constexpr StatementExample statements[] = {
     {"no_sync",
      "  automatic_optimization: false\n  training_step:\n    - no_sync: [forward, {backward: "
      "loss}]\n    - forward\n    - backward: loss\n    - optimizer_step\n    - zero_grad"},
+    {"set_requires_gradient_sync",
+     "  training_step:\n    - set_requires_gradient_sync: batch_idx % 2 == 1\n    - forward", false,
+     "trainer: {devices: 4, max_epochs: 1, accumulate_grad_batches: 2, strategy: "
+     "{ModelParallelStrategy: {data_parallel_size: "
+     "4, tensor_parallel_size: 1, fully_shard: {modules: blocks}}}}"},
+    {"summon_full_params",
+     "  on_train_epoch_end:\n    - summon_full_params:\n        - host: 1 ms"},
     {"toggle_model",
      "  automatic_optimization: false\n  training_step:\n    - toggle_model:\n        do: "
      "[forward, {backward: loss}, optimizer_step, zero_grad]"},

@@ -54,6 +54,8 @@ constexpr auto names = std::to_array<std::string_view>({
     "clip_gradients",
     "lr_scheduler_step",
     "no_sync",
+    "set_requires_gradient_sync",
+    "summon_full_params",
     "toggle_model",
     "log",
     "log_dict",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/core/dtype.hpp"
+#include "model/core/units.hpp"
 #include "model/expression/expression.hpp"
 #include "model/scenario/binding.hpp"
 #include "model/scenario/placed.hpp"
@@ -60,6 +61,8 @@ enum class StatementKind : uint8_t {
   clip_gradients,
   lr_scheduler_step,
   no_sync,
+  set_requires_gradient_sync,
+  summon_full_params,
   toggle_model,
   log,
   log_dict,
@@ -154,14 +157,16 @@ struct Statement {
   std::vector<Placed<Expression>> ranks;  ///< new_group: a list of ranks, in its order
   Given<Expression> ranks_expression;     ///< new_group: an expression that gives the list
   Given<Expression> color;                ///< new_group
+  Given<Time> timeout;                    ///< new_group
 
   Given<Expression> expression;   ///< item, assert, if, repeat, backward, should_stop, decision,
+                                  ///< set_requires_gradient_sync,
                                   ///< gradient_clip_val, metric of a scheduler
   Given<std::string> text;        ///< raise
   std::vector<Binding> bindings;  ///< let, append
 
-  /// then, do, no_sync, and what grouped statements hold; of `threads` one statement per thread,
-  /// of kind `thread`, which holds the statements of that thread
+  /// then, do, no_sync, summon_full_params, and what grouped statements hold; of `threads` one
+  /// statement per thread, of kind `thread`, which holds the statements of that thread
   std::vector<Statement> body;
   std::vector<Statement> otherwise;  ///< else, except
 

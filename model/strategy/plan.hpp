@@ -28,6 +28,7 @@ struct OptimizerPlan {
   /// DeepSpeedCPUAdam: it updates in host memory alone, and counts steps in a plain number, where
   /// torch's Adam has a tensor.
   bool is_on_host = false;
+  bool is_fused = false;  ///< FusedAdam: one kernel of all tensors, which holds nothing beside them
   /// Whether ranks that hold all parameters divide its state among them.
   enum class Sharding : uint8_t {
     none,

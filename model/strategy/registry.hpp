@@ -42,6 +42,20 @@ struct ArgumentsOfSize {
   std::string why_not{};                                    ///< empty: they can
 };
 
+/// An optimizer or a scheduler that a strategy's own configuration makes, by the names of a
+/// scenario.
+struct ConfiguredObject {
+  std::string argument;    ///< of the strategy: "config.optimizer"
+  std::string class_name;  ///< "FusedAdam"
+  /// Its arguments, each with that of the strategy that gives the value.
+  std::vector<std::pair<std::string, std::string>> arguments{};
+  std::vector<std::pair<std::string, bool>> switches{};  ///< further ones, which are implied
+};
+struct ConfiguredObjects {
+  std::optional<ConfiguredObject> optimizer{};
+  std::optional<ConfiguredObject> scheduler{};
+};
+
 /// A class of Lightning that makes a strategy with arguments, or defaults, of its own.
 struct ClassOfStrategy {
   std::string name;
@@ -71,6 +85,10 @@ struct StrategyEntry {
   std::function<std::vector<std::pair<std::string, std::string>>(
       const TrainingPlan& plan, const StrategyArguments& arguments)>
       without_effect{};
+  /// What is made in place of, or beside, what the module's configure_optimizers returns: not
+  /// called at all where there is an optimizer. Does not throw: `make` refuses what cannot be.
+  /// Null: nothing.
+  std::function<ConfiguredObjects(const StrategyArguments& arguments)> configured_objects{};
   /// What its arguments become with a different number of ranks. Null: they do not depend on it.
   std::function<ArgumentsOfSize(const StrategyArguments& arguments, int64_t ranks)> of_size{};
   std::vector<StrategyVariable> variables{};

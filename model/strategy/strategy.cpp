@@ -31,6 +31,10 @@ Task<Bytes> Strategy::save_checkpoint(Rank& rank, CheckpointRequest request, Sit
 
 Program Strategy::read_state_dict(Rank&, SiteId) { co_return; }
 
+Program Strategy::begin_whole_parameters(Rank&) { co_return; }
+
+Program Strategy::end_whole_parameters(Rank&) { co_return; }
+
 Slice Strategy::loss_of(size_t) const { return loss(); }
 
 }  // namespace lockstep

@@ -96,6 +96,13 @@ class Strategy {
   /// What `state_dict()` of the module does on this rank alone: nothing where a rank holds the
   /// values that it returns, or a part of them.
   virtual Program read_state_dict(Rank& rank, SiteId site);
+  /// `with summon_full_params(model)`: brings the whole parameters of every module together beside
+  /// the parts, and frees them at the end. False: its wrapper has nothing of the kind.
+  virtual bool has_whole_parameters() const { return false; }
+  virtual Program begin_whole_parameters(Rank& rank);
+  virtual Program end_whole_parameters(Rank& rank);
+  /// Whether the module has `set_requires_gradient_sync`.
+  virtual bool has_gradient_sync_switch() const { return false; }
   /// Whether Lightning leaves out the exchange of gradients while it accumulates batches:
   /// ParallelStrategy.block_backward_sync does so for every wrapper that has a no_sync.
   virtual bool accumulates_without_exchange() const { return true; }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 
 #include "model/strategy/local_model/gradient_clipping.hpp"
 
@@ -11,7 +12,8 @@ namespace lockstep {
 struct UpdateOptions {
   size_t optimizer = 0;  ///< index into TrainingPlan::optimizers
   GradientClipping clipping{};
-  std::optional<double> learning_rate{};  ///< a scheduler's; none: the plan's
+  std::optional<double> learning_rate{};             ///< a scheduler's; none: the plan's
+  std::optional<std::pair<double, double>> betas{};  ///< the same, of Adam
 };
 
 }  // namespace lockstep

@@ -106,7 +106,11 @@ void name_group(const Journal& journal, int32_t rank, const Call& call, Communic
   const Row row = journal.lane(rank, call.ticket.lane.value).row(call.row);
   const auto group =
       found.find(journal.communicator(rank, GroupId{static_cast<uint32_t>(std::max(0, row.tag))}));
-  if (site != nullptr && !site->data.empty() && group != found.end() && group->first != 0) {
+  if (group == found.end() || group->first == 0) {
+    return;
+  }
+  group->second.made_at = call.site;
+  if (site != nullptr && !site->data.empty()) {
     group->second.label = fmt::format("{} ({})", site->data, group->second.members.phrase());
   }
 }

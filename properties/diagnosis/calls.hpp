@@ -50,6 +50,7 @@ struct Communicator {
   std::string label;
   RankSet members;
   std::vector<MemberCalls> calls;  ///< by rank, one a member
+  SiteId made_at{};                ///< its new_group
 };
 
 /// All communicators that a journal knows, by key; the world first.

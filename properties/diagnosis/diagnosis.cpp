@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "properties/diagnosis/gloo_outcome.hpp"
+#include "properties/diagnosis/time_limits.hpp"
 #include "properties/diagnosis/waiting_text.hpp"
 #include "properties/invariants/kernel_order.hpp"
 #include "properties/invariants/matched_collectives.hpp"
@@ -135,8 +136,16 @@ struct Hang {
   std::string at_once{};
 };
 
-void tell_consequences(const RunResult& run, const DiagnosisOptions& options, Time timeout,
-                       std::vector<Hang>& hangs) {
+// By the group of the call that waits; else that of the world.
+Time limit_of_hang(const std::vector<Communicator>& all, const TimeLimits& limits,
+                   const Finding& finding) {
+  const auto group = std::ranges::find(all, finding.group, &Communicator::label);
+  return group == all.end() ? limits.world : limits.of(*group);
+}
+
+void tell_consequences(const RunResult& run, const DiagnosisOptions& options,
+                       const TimeLimits& limits, std::vector<Hang>& hangs) {
+  const std::vector<Communicator> all = communicators(*run.journal);
   const std::vector<std::string> waits = waiting_text(run, waits_told_max);
   const RankSet ended = ended_ranks(run);
   for (auto& [finding, at_once] : hangs) {
@@ -152,10 +161,19 @@ void tell_consequences(const RunResult& run, const DiagnosisOptions& options, Ti
         gone.add(rank);
       }
     }
+    const Time limit = limit_of_hang(all, limits, finding);
     const bool is_ended = !options.after_failure.empty() && concerned.intersects(options.failed);
     finding.follows.push_back(is_ended ? options.after_failure
-                                       : visible_text(run, options, timeout, gone));
+                                       : visible_text(run, options, limit, gone));
   }
+}
+
+TimeLimits limits_of(const DiagnosisOptions& options) {
+  const auto or_default = [&options](Time timeout) {
+    return timeout == Time() ? default_timeout(options.backend) : timeout;
+  };
+  return {or_default(options.timeout), or_default(options.timeout_of_new_groups),
+          options.given_timeouts};
 }
 
 }  // namespace
@@ -182,8 +200,7 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
   if (run.journal == nullptr) {
     return {};
   }
-  const Time timeout =
-      options.timeout == Time() ? default_timeout(options.backend) : options.timeout;
+  const TimeLimits limits = limits_of(options);
   const bool over_gloo = options.backend == Backend::gloo;
   std::vector<Hang> hangs;
   std::vector<Finding> others;
@@ -216,7 +233,7 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
     hangs.push_back({std::move(finding)});
   }
   if (run.hung) {
-    tell_consequences(run, options, timeout, hangs);
+    tell_consequences(run, options, limits, hangs);
   }
   std::vector<Finding> hanging;
   for (Hang& hang : hangs) {
@@ -228,7 +245,7 @@ std::vector<Finding> diagnose(const RunResult& run, const DiagnosisOptions& opti
     std::ranges::move(no_kernel_order_hazard(run, options.nccl), std::back_inserter(others));
   }
   std::ranges::move(no_race(run), std::back_inserter(others));
-  std::ranges::move(no_slow_participant(run, timeout), std::back_inserter(others));
+  std::ranges::move(no_slow_participant(run, limits), std::back_inserter(others));
   std::ranges::move(others, std::back_inserter(hanging));
   for (Finding& finding : hanging) {
     if (!options.world.empty()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ Time default_timeout(Backend backend);
 struct DiagnosisOptions {
   Backend backend = Backend::nccl;
   std::string world;  ///< where it was seen, put before `when`: "simulated"; empty = nothing
-  Time timeout{};     ///< of a group; 0 = default_timeout(backend)
+  Time timeout{};     ///< of the world; 0 = default_timeout(backend)
+  Time timeout_of_new_groups{};             ///< 0 = default_timeout(backend)
+  std::map<SiteId, Time> given_timeouts{};  ///< of groups, by the place of their new_group
   /// The effect of a failure of these ranks before any time limit: the launcher may
   /// end them. Empty: nothing.
   RankSet failed{};

@@ -90,13 +90,18 @@ Finding finding_of(const std::string& group, int64_t position, const Arrival& ar
 
 }  // namespace
 
-std::vector<Finding> no_slow_participant(const RunResult& run, Time timeout) {
+std::vector<Finding> no_slow_participant(const RunResult& run, const TimeLimits& limits) {
   std::vector<Finding> findings;
+  Time shortest = std::min(limits.world, limits.of_new_groups);
+  for (const auto& [site, limit] : limits.given) {
+    shortest = std::min(shortest, limit);
+  }
   if (run.journal == nullptr || run.hung || !run.journal->options().completions ||
-      run.total_time <= timeout) {
+      run.total_time <= shortest) {
     return findings;
   }
   for (const Communicator& communicator : communicators(*run.journal)) {
+    const Time timeout = limits.of(communicator);
     const std::vector<Arrival> arrivals = arrivals_of(*run.journal, communicator);
     std::map<SiteId, size_t> worst;
     for (size_t k = 0; k < arrivals.size(); ++k) {

@@ -71,6 +71,22 @@ void keep_learning_rate(Scenario& scenario, double rate) {
 void keep_whole_optimizers(Scenario& scenario) {
   for (Object& optimizer : scenario.optimizers) {
     optimizer = wrapped_optimizer(optimizer).value_or(optimizer);
+    if (optimizer.name == "DeepSpeedCPUAdam") {  // it offloads nothing
+      optimizer.name = "FusedAdam";
+      for (ObjectArgument& argument : optimizer.arguments) {
+        argument.name = argument.name == "adamw_mode" ? "adam_w_mode" : argument.name;
+      }
+    }
+  }
+}
+
+// The strategy that makes them of its configuration is not there.
+void keep_configured_objects(const Preparation& preparation, Scenario& scenario) {
+  if (preparation.configured_optimizer) {
+    scenario.optimizers = preparation.scenario->optimizers;
+    scenario.schedulers = preparation.scenario->schedulers;
+  } else if (preparation.configured_scheduler) {
+    scenario.schedulers = preparation.scenario->schedulers;
   }
 }
 
@@ -87,6 +103,7 @@ LoadedScenarios load_for_one_device(const CaseSource& source, const Rehearsal& r
                                     bool whole) {
   LoadedScenarios loaded = source.load(one_device_settings(rehearsal, whole));
   if (loaded.ok()) {
+    keep_configured_objects(rehearsal.run.preparation, loaded.scenarios.front());
     keep_whole_optimizers(loaded.scenarios.front());
   }
   const LearningRate& rate = rehearsal.run.preparation.learning_rate;

@@ -250,6 +250,7 @@ bool changes_weights(const Statement& statement) {
   using Kind = StatementKind;
   return statement.kind == Kind::backward || statement.kind == Kind::optimizer_step ||
          statement.kind == Kind::clip_gradients || statement.kind == Kind::no_sync ||
+         statement.kind == Kind::set_requires_gradient_sync ||
          statement.kind == Kind::toggle_model || statement.kind == Kind::zero_grad ||
          statement.kind == Kind::lr_scheduler_step || statement.kind == Kind::return_hook ||
          statement.kind == Kind::forward;
@@ -287,6 +288,7 @@ std::optional<FindingCause> statement_behind_weights(const OneRun& run) {
     const bool passes_by = statement.kind == StatementKind::forward && statement.through &&
                            statement.through->value == ForwardThrough::module;
     if (passes_by || statement.kind == StatementKind::no_sync ||
+        statement.kind == StatementKind::set_requires_gradient_sync ||
         (statement.kind == StatementKind::toggle_model && statement.sync_grad)) {
       plain = FindingCause{site_of(statement), "gradients are not exchanged here"};
     }

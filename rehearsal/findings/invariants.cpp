@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/scenario/expressions_of.hpp"
 #include "model/user_program/sites.hpp"
 #include "properties/diagnosis/diagnosis.hpp"
 #include "properties/diagnosis/remedy.hpp"
@@ -275,6 +276,18 @@ void place_memory(const OneRun& run, std::vector<Finding>& findings) {
   }
 }
 
+std::map<SiteId, Time> timeouts_of_groups(const Scenario& scenario) {
+  std::map<SiteId, Time> timeouts;
+  if (scenario.program) {
+    for_each_statement(*scenario.program, [&timeouts](const Statement& statement) {
+      if (statement.timeout) {
+        timeouts[site_of(statement)] = statement.timeout->value;
+      }
+    });
+  }
+  return timeouts;
+}
+
 }  // namespace
 
 std::vector<Finding> findings_of(const OneRun& run, World world) {
@@ -282,6 +295,8 @@ std::vector<Finding> findings_of(const OneRun& run, World world) {
   tell_launcher(run, options);
   options.backend = run.preparation.gloo ? Backend::gloo : Backend::nccl;
   options.timeout = run.preparation.timeout;
+  options.timeout_of_new_groups = run.preparation.timeout_of_new_groups;
+  options.given_timeouts = timeouts_of_groups(*run.preparation.scenario);
   options.world = is_real(world) ? description_of(world) : "";
   for (const LibraryVersion& version : run.preparation.scenario->versions) {
     options.nccl = version.library == "nccl" ? version.version : options.nccl;

@@ -209,7 +209,9 @@ Lines python_of_state(const Statement* statement, const Finding& finding) {
     return {"x = x.to(self.device)"};
   }
   if (finding.code == "LS402") {
-    return {"DDPStrategy(timeout=datetime.timedelta(hours=1))"};
+    const bool is_world = finding.group.empty() || finding.group == "world";
+    return {is_world ? "DDPStrategy(timeout=datetime.timedelta(hours=1))"
+                     : "torch.distributed.new_group(ranks, timeout=datetime.timedelta(hours=1))"};
   }
   const bool sets_epoch = std::ranges::any_of(finding.fix, [](const std::string& line) {
     return line.find("set_epoch") != std::string::npos;

@@ -21,7 +21,6 @@ constexpr auto other_optimizers = std::to_array<std::string_view>({
     "Rprop",
     "SparseAdam",
     // DeepSpeed, Apex, bitsandbytes, timm, FairScale
-    "FusedAdam",
     "FusedSGD",
     "FusedLAMB",
     "OnebitAdam",
@@ -50,9 +49,6 @@ constexpr auto other_schedulers = std::to_array<std::string_view>({
     "_LRScheduler",
     "LinearWarmupCosineAnnealingLR",
     "NoamLR",
-    "WarmupLR",
-    "WarmupDecayLR",
-    "WarmupCosineLR",
     "CosineLRScheduler",
 });
 

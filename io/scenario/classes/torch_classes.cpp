@@ -26,6 +26,9 @@ constexpr auto torch_optimizers = std::to_array<ClassRow>({
     {"DeepSpeedCPUAdam",
      "lr:float bias_correction:bool betas:list eps:float weight_decay:float amsgrad:bool "
      "adamw_mode:bool fp32_optimizer_states:bool" LOCKSTEP_OPTIMIZER},
+    {"FusedAdam",
+     "lr:float bias_correction:bool betas:list eps:float adam_w_mode:bool weight_decay:float "
+     "amsgrad:bool set_grad_none:bool" LOCKSTEP_OPTIMIZER},
     {"Adagrad",
      "lr:float lr_decay:float weight_decay:float initial_accumulator_value:float "
      "eps:float" LOCKSTEP_OPTIMIZER},
@@ -68,6 +71,23 @@ constexpr auto torch_schedulers = std::to_array<ClassRow>({
     {"MultiplicativeLR", "lr_lambda last_epoch:int" LOCKSTEP_SCHEDULER},
     {"SequentialLR", "schedulers:list milestones:list last_epoch:int" LOCKSTEP_SCHEDULER},
     {"ChainedScheduler", "schedulers:list" LOCKSTEP_SCHEDULER},
+    {"WarmupLR",
+     "warmup_min_lr:float warmup_max_lr:float warmup_num_steps:int warmup_type:text "
+     "last_batch_iteration:int" LOCKSTEP_SCHEDULER},
+    {"WarmupDecayLR",
+     "total_num_steps:int warmup_min_lr:float warmup_max_lr:float warmup_num_steps:int "
+     "warmup_type:text last_batch_iteration:int" LOCKSTEP_SCHEDULER},
+    {"WarmupCosineLR",
+     "total_num_steps:int warmup_min_ratio:float warmup_num_steps:int cos_min_ratio:float "
+     "warmup_type:text last_batch_iteration:int" LOCKSTEP_SCHEDULER},
+    {"OneCycle",
+     "cycle_min_lr:float cycle_max_lr:float decay_lr_rate:float cycle_first_step_size:int "
+     "cycle_second_step_size:int cycle_first_stair_count:int cycle_second_stair_count:int "
+     "decay_step_size:int cycle_momentum:bool cycle_min_mom:float cycle_max_mom:float "
+     "decay_mom_rate:float last_batch_iteration:int" LOCKSTEP_SCHEDULER},
+    {"LRRangeTest",
+     "lr_range_test_min_lr:float lr_range_test_step_size:int lr_range_test_step_rate:float "
+     "lr_range_test_staircase:bool last_batch_iteration:int" LOCKSTEP_SCHEDULER},
     {"ReduceLROnPlateau",
      "mode:text factor:float patience:int threshold:float threshold_mode:text cooldown:int "
      "min_lr:float eps:float" LOCKSTEP_SCHEDULER},

@@ -149,6 +149,8 @@ std::vector<StatementRow> communication_rows() {
        "a collective over all ranks; `color` as in ncclCommSplit",
        {group_ranks_field(),
         field<&Statement::color>({"color", "", "ranks of one color form a group"}),
+        field<&Statement::timeout>(
+            {"timeout", "torch's, not that of the process group", "how long its calls may take"}),
         field<&Statement::result, NameForm>({"as", "required", "the name of the group"})}},
   };
   return rows;

@@ -92,10 +92,26 @@ std::vector<StatementRow> optimization_rows() {
             {"scheduler", "that of the hook, or the only one", "its number, from 0", 0, 1e6}),
         field<&Statement::expression>(
             {"metric", "that of the hook", "what a ReduceLROnPlateau judges"})}},
+  };
+}
+
+// What changes how gradients are exchanged, or which parameters there are.
+std::vector<StatementRow> exchange_rows() {
+  return {
       {Kind::no_sync,
        "do",
        {"do"},
        "gradients stay on the rank",
+       {field<&Statement::body, StatementsForm>({"do", "required", "the statements inside"})}},
+      {Kind::set_requires_gradient_sync,
+       "value",
+       {"value"},
+       "of a module of fully_shard, until it is set again",
+       {field<&Statement::expression>({"value", "required", "false: gradients stay on the rank"})}},
+      {Kind::summon_full_params,
+       "do",
+       {"do"},
+       "`with FSDP.summon_full_params(model)`, a collective",
        {field<&Statement::body, StatementsForm>({"do", "required", "the statements inside"})}},
       {Kind::toggle_model,
        "",
@@ -148,6 +164,8 @@ std::vector<StatementRow> lightning_rows() {
   std::vector<StatementRow> rows = step_rows();
   const std::vector<StatementRow> optimization = optimization_rows();
   rows.insert(rows.end(), optimization.begin(), optimization.end());
+  const std::vector<StatementRow> exchange = exchange_rows();
+  rows.insert(rows.end(), exchange.begin(), exchange.end());
   const std::vector<StatementRow> logging = {
       {Kind::log,
        "",

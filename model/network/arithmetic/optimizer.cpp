@@ -121,12 +121,13 @@ void add_adam_sensitivity(const AdamOptions& options, int64_t step, double large
   const std::vector<double> v = numbers_of<double>(second_moment);
   sensitivity.by_error.resize(v.size());
   sensitivity.largest_gradient = std::max(sensitivity.largest_gradient, largest_gradient);
-  const double reach = options.lr * (1 + ratio);
+  const double rate = std::abs(options.lr);  // schedulers may go below 0
+  const double reach = rate * (1 + ratio);
   for (size_t i = 0; i < v.size(); ++i) {
     const double denominator = std::sqrt(v[i]) / root_correction + options.eps;
     sensitivity.by_error[i] += static_cast<float>(reach / denominator);
   }
-  sensitivity.at_most += 2 * options.lr * ratio;
+  sensitivity.at_most += 2 * rate * ratio;
 }
 
 }  // namespace lockstep

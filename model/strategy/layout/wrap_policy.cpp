@@ -71,6 +71,22 @@ std::vector<WrappedModule> wrapped_modules(const Network& network, const WrapPol
   return wrapped;
 }
 
+std::vector<bool> ignored_layers(const Network& network, const WrapPolicy& policy) {
+  std::vector<bool> ignored(network.layers.size(), false);
+  for (const std::string& name : policy.ignored) {
+    for (size_t layer = 0; layer < ignored.size(); ++layer) {
+      ignored[layer] = ignored[layer] || network.layers[layer].name == name;
+    }
+    for (const NetworkBlock& module : network.blocks) {
+      for (size_t layer = module.first; module.class_name == name && layer <= module.last;
+           ++layer) {
+        ignored[layer] = true;
+      }
+    }
+  }
+  return ignored;
+}
+
 std::vector<std::string> module_classes(const Network& network) {
   std::vector<std::string> classes;
   for (const NetworkBlock& module : network.blocks) {

@@ -27,7 +27,12 @@ struct WrapPolicy {
   /// Modules of at least so many elements that are in no unit yet: size_based_auto_wrap_policy
   /// (torch/distributed/fsdp/wrap.py). 0: not by size.
   int64_t min_num_params = 0;
+  /// Parameters of these classes or layers are in no unit.
+  std::vector<std::string> ignored{};
 };
+
+/// By layer, whether its parameters are in no unit.
+std::vector<bool> ignored_layers(const Network& network, const WrapPolicy& policy);
 
 /// The modules that the policy wraps, in the order of their first layers, an outer one before those
 /// in it. The whole network is not among them: it is always a unit.

@@ -1,8 +1,17 @@
 #include "model/strategy/local_model/optimizer.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace lockstep {
+
+OptimizerPlan scheduled(OptimizerPlan plan, const UpdateOptions& options) {
+  plan.lr = options.learning_rate.value_or(plan.lr);
+  if (options.betas) {
+    std::tie(plan.beta1, plan.beta2) = *options.betas;
+  }
+  return plan;
+}
 
 int state_tensors(const OptimizerPlan& plan) {
   if (plan.kind == OptimizerKind::sgd) {
@@ -86,8 +95,8 @@ Ticket step_all(Rank& rank, const OptimizerPlan& plan, const std::vector<Optimiz
 // implementation drops the decayed gradients before it makes the roots.
 Bytes optimizer_temporaries(const OptimizerPlan& plan, OptimizerKernels kernels,
                             const std::vector<Slice>& values) {
-  if (plan.is_on_host) {
-    return {};  // it computes in place
+  if (plan.is_on_host || plan.is_fused) {
+    return {};  // they compute in place
   }
   const bool is_qadam = plan.kind == OptimizerKind::qadam;  // a loop over tensors, without decay
   const bool one_by_one = kernels == OptimizerKernels::for_each_tensor || is_qadam;

@@ -4,6 +4,7 @@
 
 #include "model/program/rank.hpp"
 #include "model/strategy/plan.hpp"
+#include "model/strategy/update_options.hpp"
 
 namespace lockstep {
 
@@ -14,6 +15,9 @@ struct OptimizedTensor {
   std::vector<Slice> state;
   int64_t steps = 0;
 };
+
+/// The optimizer with what schedulers have set for this step.
+OptimizerPlan scheduled(OptimizerPlan plan, const UpdateOptions& options);
 
 /// Slices of state that the optimizer keeps for every element: none, momentum, or two moments.
 int state_tensors(const OptimizerPlan& plan);

@@ -280,8 +280,7 @@ Ticket Replica::optimizer_step(Rank& rank, const UpdateOptions& options, SiteId 
     norm->counted = &counted;
   }
   clip_gradients(rank, options.clipping, gradients, device_, norm ? &*norm : nullptr);
-  OptimizerPlan optimizer = plan_->optimizers[options.optimizer];
-  optimizer.lr = options.learning_rate.value_or(optimizer.lr);
+  const OptimizerPlan optimizer = scheduled(plan_->optimizers[options.optimizer], options);
   return lockstep::optimizer_step(rank, optimizer, kernels_of(*plan_), tensors,
                                   {compute(), {}, site});
 }

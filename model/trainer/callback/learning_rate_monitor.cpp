@@ -13,6 +13,9 @@ std::string class_name_of(const OptimizerPlan& optimizer) {
   if (optimizer.is_on_host) {
     return "DeepSpeedCPUAdam";
   }
+  if (optimizer.is_fused) {
+    return "FusedAdam";
+  }
   switch (optimizer.kind) {
     case OptimizerKind::sgd: return "SGD";
     case OptimizerKind::adam: return "Adam";

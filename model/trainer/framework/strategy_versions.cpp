@@ -1,6 +1,6 @@
 // What versions of Lightning do otherwise with strategies of one name: strategies/*.py and
-// plugins/precision/fsdp*.py of 1.7.7, 1.8.6, 1.9.5, 2.0.9, 2.1.4, 2.2.5, 2.3.3, 2.4.0, 2.5.6 and
-// 2.6.0.
+// plugins/precision/fsdp*.py
+// of 1.4.9, 1.5.10, 1.7.7, 1.8.6, 1.9.5, 2.0.9, 2.1.4, 2.2.5, 2.3.3, 2.4.0, 2.5.6 and 2.6.0.
 #include "model/trainer/framework/strategy_versions.hpp"
 
 #include <algorithm>
@@ -23,12 +23,18 @@ constexpr auto arguments_of_versions = std::to_array<ArgumentOfVersions>({
     {"DDPSpawnShardedStrategy", "start_method", v1_7},
     {"DDPFullyShardedNativeStrategy", "activation_checkpointing", v1_9},
     {"DeepSpeedStrategy", "load_full_weights", v1_5},
+    {"DeepSpeedStrategy", "save_full_weights", {}, v1_5},
+    {"DeepSpeedStrategy", "cpu_offload", {}, v1_5},
+    {"DeepSpeedStrategy", "cpu_offload_params", {}, v1_5},
+    {"DeepSpeedStrategy", "cpu_offload_use_pin_memory", {}, v1_5},
+    {"DeepSpeedStrategy", "partition_module", {}, v1_5},
     {"DeepSpeedStrategy", "timeout", v2_5},
     {"DeepSpeedStrategy", "exclude_frozen_parameters", v2_5},
     {"FSDPStrategy", "timeout", v2_1},
     {"FSDPStrategy", "activation_checkpointing_policy", v2_1},
     {"FSDPStrategy", "state_dict_type", v2_1},
     {"FSDPStrategy", "device_mesh", v2_2},
+    {"FSDPStrategy", "process_group", v2_1},
 });
 
 /// What a strategy is given by versions [since, until).

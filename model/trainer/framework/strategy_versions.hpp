@@ -14,6 +14,7 @@ struct ArgumentOfVersions {
   std::string_view class_name;  ///< today's
   std::string_view argument;
   Version since{};
+  Version until{1000, 0, 0};  ///< the first version without it
 };
 /// Null: every version of the class has it.
 const ArgumentOfVersions* versions_of_argument(std::string_view class_name,

@@ -161,6 +161,7 @@ class Training final : public TrainerScope {
   /// Returns the learning rate of an optimizer, by its index in the plan.
   double learning_rate(size_t optimizer) const;
   void set_learning_rate(size_t optimizer, double rate) { learning_rates_[optimizer] = rate; }
+  void set_betas(size_t optimizer, std::pair<double, double> betas) { betas_[optimizer] = betas; }
   /// Where schedulers change them.
   void log_learning_rates();
   /// Whether loggers get a row of the batch that runs (logger_connector.py, should_update_logs).
@@ -271,6 +272,9 @@ class Training final : public TrainerScope {
   Program set_should_stop(const Statement& statement, Frame& frame);
   Program decide(const Statement& statement, Frame& frame);
   Task<Flow> without_sync(const Statement& statement, Frame& frame, bool without);
+  Program switch_gradient_sync(const Statement& statement, Frame& frame);
+  Task<Flow> with_whole_parameters(const Statement& statement, Frame& frame);
+  void check_beside_whole_parameters(const Statement& statement);
   Task<Flow> run_training(const Statement& statement, Frame& frame);
   LogCall log_call(const Statement& statement, const std::string& name) const;
   Program note_factor(std::string_view hook, const Frame& names);
@@ -290,7 +294,8 @@ class Training final : public TrainerScope {
   ColumnCache columns_;
   Callbacks callbacks_;
   Schedulers schedulers_;
-  std::map<size_t, double> learning_rates_;  ///< that schedulers gave, by optimizer
+  std::map<size_t, double> learning_rates_;            ///< that schedulers gave, by optimizer
+  std::map<size_t, std::pair<double, double>> betas_;  ///< the same
   bool has_validated_ = false;
   bool is_set_up_ = false;        ///< the model exists
   std::string asked_checkpoint_;  ///< `ckpt_path` of the fit that runs
@@ -314,8 +319,10 @@ class Training final : public TrainerScope {
   std::optional<size_t> toggled_;  ///< the optimizer of the toggle_model around
   bool training_ = false;          ///< gradients will be asked for
   bool synchronise_ = true;
-  bool engine_steps_ = true;   ///< in this batch; Lightning may count otherwise
-  int64_t micro_batches_ = 0;  ///< of the training, where the strategy accumulates
+  bool requires_gradient_sync_ = true;  ///< what set_requires_gradient_sync has set
+  bool has_whole_parameters_ = false;   ///< inside of summon_full_params
+  bool engine_steps_ = true;            ///< in this batch; Lightning may count otherwise
+  int64_t micro_batches_ = 0;           ///< of the training, where the strategy accumulates
   double loss_factor_ = 1;
   std::optional<Closure> closure_;        ///< of the batch that runs
   std::map<size_t, Clipping> clippings_;  ///< of the next step, by optimizer

@@ -248,6 +248,9 @@ Program Training::update(size_t optimizer, SiteId site) {
   const Clipping clipping = clipping_of_step(optimizer);
   options.clipping = clipping.how;
   options.learning_rate = learning_rate(options.optimizer);
+  if (const auto betas = betas_.find(optimizer); betas != betas_.end()) {
+    options.betas = betas->second;
+  }
   log_.add(WeightUpdate{optimizer_name(optimizer), *options.learning_rate, clipping.how,
                         has_gradients_.contains(optimizer), site, clipping.site, 1,
                         std::exchange(batches_since_update_, 0)});

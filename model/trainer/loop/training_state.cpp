@@ -48,7 +48,10 @@ std::vector<KnownDifference> Training::known_differences() {
 }
 
 namespace {
-std::string remedy_for_shard(std::string_view gathers) {
+std::string remedy_for_shard(std::string_view gathers, bool has_statement) {
+  if (has_statement) {
+    return "read it inside of summon_full_params, on all ranks";
+  }
   const std::string leave_out =
       "leave it out here, or check it with a strategy that keeps it whole";
   return gathers.empty()
@@ -76,8 +79,9 @@ std::optional<Value> Training::parameter(std::string_view name) {
       }
       const Slice value = values[here];
       if (value.buffer == no_buffer || tensor.cut) {
-        throw OperationError("the parameter is sharded: no rank holds it whole between steps",
-                             remedy_for_shard(program_.gathers_parameters));
+        throw OperationError(
+            "the parameter is sharded: no rank holds it whole between steps",
+            remedy_for_shard(program_.gathers_parameters, strategy_->has_whole_parameters()));
       }
       Tensor read{{tensor.shape.begin(), tensor.shape.end()}, rank_.read(value)};
       if (read.values.empty() && value.elements > 0) {

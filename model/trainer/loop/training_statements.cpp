@@ -1,6 +1,8 @@
 // The statements of user code that need a trainer.
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/loop/evaluation_loop.hpp"
 #include "model/trainer/loop/fit_loop.hpp"
@@ -46,6 +48,92 @@ Task<Flow> Training::without_sync(const Statement& statement, Frame& frame, bool
   co_return flow;
 }
 
+// A setting of the module, which stays until it is set again.
+Program Training::switch_gradient_sync(const Statement& statement, Frame& frame) {
+  const SiteId site = site_of(statement);
+  if (program_.settings.stands_for > 1) {
+    co_return;  // one device has nobody to leave out
+  }
+  if (!strategy_->has_gradient_sync_switch()) {
+    throw ProgramException(site,
+                           "AttributeError: the module has no attribute "
+                           "'set_requires_gradient_sync', which fully_shard alone gives it (use "
+                           "no_sync)");
+  }
+  if (!is_set_up_ && hook_ != "configure_model") {
+    throw ProgramException(site,
+                           "AttributeError: the module has no attribute "
+                           "'set_requires_gradient_sync' before configure_model has called "
+                           "fully_shard (set it in a later hook, such as on_fit_start)");
+  }
+  requires_gradient_sync_ =
+      co_await interpreter_.condition_of(statement.expression->value, frame, site);
+}
+
+namespace {
+
+bool is_step_hook(std::string_view hook) {
+  return hook == "training_step" || hook == "validation_step" || hook == "test_step" ||
+         hook == "predict_step";
+}
+
+/// torch's page of summon_full_params forbids them inside of it, and its code does not look.
+bool needs_shards(Kind kind) {
+  return (kind >= Kind::fit && kind <= Kind::optimizer_closure) || kind == Kind::clip_gradients ||
+         kind == Kind::save_checkpoint || kind == Kind::state_dict;
+}
+
+}  // namespace
+
+void Training::check_beside_whole_parameters(const Statement& statement) {
+  if (has_whole_parameters_ && needs_shards(statement.kind)) {
+    interpreter_.lack(site_of(statement),
+                      fmt::format("`{}` inside of summon_full_params is not modelled: neither a "
+                                  "forward nor a backward may begin there",
+                                  name_of(statement.kind)),
+                      "do it before or after");
+  }
+}
+
+// Where every rank holds all parameters between steps there is nothing to gather. A wrapper that
+// has a no_sync is that of the whole model, and Lightning calls the step hooks through its forward
+// (strategies/strategy.py of 2.x, strategies/fully_sharded_native.py of 1.x).
+Task<Flow> Training::with_whole_parameters(const Statement& statement, Frame& frame) {
+  const bool gathers = is_set_up_ && strategy_->has_whole_parameters();
+  if (gathers && is_step_hook(hook_) && strategy_->accumulates_without_exchange()) {
+    throw ProgramException(
+        site_of(statement),
+        fmt::format("AssertionError: Cannot manually unshard parameters during forward/backward: "
+                    "the wrapper's forward calls {} (use a hook such as on_train_batch_end)",
+                    hook_));
+  }
+  if (gathers && std::exchange(has_whole_parameters_, true)) {
+    throw ProgramException(site_of(statement),
+                           "AssertionError: Cannot manually unshard parameters when already "
+                           "unsharding parameters");
+  }
+  if (gathers) {
+    interpreter_.hand_over_compute_stream();
+    co_await strategy_->begin_whole_parameters(rank_);
+  }
+  mark(statement, false);
+  std::exception_ptr failure;
+  Flow flow = Flow::next;
+  try {
+    flow = co_await interpreter_.run(statement.body, frame);
+  } catch (...) {  // a context manager frees what it has gathered
+    failure = std::current_exception();
+  }
+  if (gathers) {
+    has_whole_parameters_ = false;
+    co_await strategy_->end_whole_parameters(rank_);
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  co_return flow;
+}
+
 Program Training::decide(const Statement& statement, Frame& frame) {
   const SiteId site = site_of(statement);
   bool decision = co_await interpreter_.condition_of(statement.expression->value, frame, site);
@@ -67,7 +155,8 @@ namespace {
 bool calls_strategy(Kind kind) {
   return kind == Kind::forward || kind == Kind::backward || kind == Kind::clip_gradients ||
          kind == Kind::optimizer_step || kind == Kind::optimizer_closure ||
-         kind == Kind::state_dict || kind == Kind::save_checkpoint;
+         kind == Kind::state_dict || kind == Kind::save_checkpoint ||
+         kind == Kind::summon_full_params;
 }
 
 }  // namespace
@@ -81,6 +170,7 @@ void Training::mark(const Statement& statement, bool begins) {
 }
 
 Task<Flow> Training::run(const Statement& statement, Frame& frame) {
+  check_beside_whole_parameters(statement);
   mark(statement, true);
   Flow flow = Flow::next;
   switch (statement.kind) {
@@ -102,6 +192,7 @@ Task<Flow> Training::run(const Statement& statement, Frame& frame) {
       break;
     }
     case Kind::should_stop: co_await set_should_stop(statement, frame); break;
+    case Kind::summon_full_params: co_return co_await with_whole_parameters(statement, frame);
     default: flow = co_await run_training(statement, frame);
   }
   mark(statement, false);
@@ -121,6 +212,7 @@ Task<Flow> Training::run_training(const Statement& statement, Frame& frame) {
       co_await zero_grad(optimizer, value_or(statement.set_to_none, as_the_optimizer));
       break;
     }
+    case Kind::set_requires_gradient_sync: co_await switch_gradient_sync(statement, frame); break;
     case Kind::no_sync: co_return co_await without_sync(statement, frame, true);
     case Kind::toggle_model: {
       bool synchronises = true;

@@ -156,7 +156,7 @@ std::vector<size_t> skipped_layers(const Statement& statement, const Network& ne
 StepOptions Training::step_options() const {
   StepOptions options;
   options.training = training_;
-  options.synchronise = synchronise_;
+  options.synchronise = synchronise_ && requires_gradient_sync_;
   options.loss_factor = loss_factor_;
   options.manual = training_ && !program_.trainer.automatic_optimization;
   options.only_optimizer = toggled_;

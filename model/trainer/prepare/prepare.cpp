@@ -187,6 +187,7 @@ ProgramSettings prepare_common(Preparation& preparation) {
   options.any_source = settings.gloo;
   preparation.gloo = settings.gloo;
   preparation.timeout = time_limit_of_group(preparation);
+  preparation.timeout_of_new_groups = time_limit_of_new_groups(preparation);
   if (scenario.process_group) {
     options.eager_limit = value_or(scenario.process_group->eager_limit, Bytes{});
   }
@@ -228,6 +229,7 @@ Preparation prepare(const Scenario& scenario, const StrategyRegistry& registry,
   Scenario decided = scenario;
   if (!scenario.is_bare_program()) {
     prepare_placement(preparation, decided, registry);
+    take_configured_objects(preparation, decided, registry);
     prepare_process_group(preparation, decided);
     spell_out_dictionaries(decided);
   }

@@ -109,6 +109,9 @@ struct Preparation {
   LearningRate learning_rate;
   GradientClipping gradient_clipping;  ///< of the strategy's own configuration, else the Trainer's
   std::optional<GradientClipping> configured_clipping;  ///< of the former, where it fixes it
+  /// What the strategy's own configuration makes: the scenario has it in place of the program's.
+  bool configured_optimizer = false;
+  bool configured_scheduler = false;
   std::string strategy;  ///< its name in output, such as deepspeed_stage_2; empty: no trainer
   std::optional<double> ideal_bubble;   ///< of a pipeline's schedule
   std::vector<int32_t> pipeline_ranks;  ///< of the first pipeline; empty: there is none
@@ -122,6 +125,7 @@ struct Preparation {
   Version lightning{};              ///< that is followed
   Placement placement{};            ///< of a trainer; of a bare program only its launch
   Time timeout{};                   ///< of the process group
+  Time timeout_of_new_groups{};     ///< of groups that are given none
   Repetition repetition{};          ///< of a training
   /// Whether a training might do something else with other values.
   bool values_decide = false;

@@ -26,15 +26,19 @@ bool check_version(Preparation& preparation, const Object& strategy,
   const Version& lightning = preparation.placement.lightning;
   const ArgumentOfVersions* versions =
       versions_of_argument(class_of_today(strategy.name), argument.name);
-  if (versions == nullptr || lightning >= versions->since) {
+  if (versions == nullptr || (lightning >= versions->since && lightning < versions->until)) {
     return true;
   }
+  const bool is_too_old = lightning < versions->since;
+  const Version& edge = is_too_old ? versions->since : versions->until;
   add_problem(preparation, Kind::refused, argument.place,
               fmt::format("TypeError: {} of Lightning {}.{} got an unexpected keyword argument "
-                          "'{}', which came with {}.{}",
+                          "'{}', which {} {}.{}",
                           strategy.name, lightning.major, lightning.minor, argument.name,
-                          versions->since.major, versions->since.minor),
-              "leave it out, or use a newer `versions.lightning`", refused_code);
+                          is_too_old ? "came with" : "was removed in", edge.major, edge.minor),
+              fmt::format("leave it out, or use {} `versions.lightning`",
+                          is_too_old ? "a newer" : "an older"),
+              refused_code);
   return false;
 }
 

@@ -32,10 +32,16 @@ void find_unsupported(Preparation& preparation, const WorldAbilities& world);
 /// Writes what is decided into the scenario, so that defaults follow it.
 void prepare_placement(Preparation& preparation, Scenario& scenario,
                        const StrategyRegistry& registry);
+/// An optimizer or a scheduler of the strategy's own configuration becomes the scenario's; needs
+/// the placement.
+void take_configured_objects(Preparation& preparation, Scenario& scenario,
+                             const StrategyRegistry& registry);
 /// Backend and time limit of the process group, where strategy, environment or accelerator say it.
 void prepare_process_group(Preparation& preparation, Scenario& scenario);
 /// That of the scenario, else of the strategy's class or of torch; needs the backend.
 Time time_limit_of_group(const Preparation& preparation);
+/// That of torch, whatever init_process_group is given.
+Time time_limit_of_new_groups(const Preparation& preparation);
 /// A script that reads `num_nodes` from torchrun: as many as there are, up to the maximum.
 void take_nodes_of_torchrun(Preparation& preparation, Scenario& scenario);
 /// Horovod's processes are where the launcher puts them, not where the Trainer asks for them.

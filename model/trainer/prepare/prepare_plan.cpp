@@ -170,15 +170,38 @@ void set_sharding(Preparation& preparation, const Object& optimizer, OptimizerPl
 bool is_read_elsewhere(const std::string& argument) {
   return argument == "name" || argument == "module" || argument == "optimizer_class" ||
          argument == "parameters_as_bucket_view" || argument == "overlap_with_ddp" ||
-         argument == "adamw_mode" || speaks_of_scaling(argument);
+         argument == "adamw_mode" || argument == "adam_w_mode" || argument == "set_grad_none" ||
+         argument == "fp32_optimizer_states" || speaks_of_scaling(argument);
 }
 
-/// deepspeed/ops/adam/cpu_adam.py: AdamW without decay, unless `adamw_mode` says Adam.
-void set_deepspeed_adam(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
-  const PlainValue* mode = optimizer.find("adamw_mode");
-  const bool* given = mode == nullptr ? nullptr : mode->get_if<bool>();
+bool of_deepspeed(const OptimizerPlan& plan) { return plan.is_fused || plan.is_on_host; }
+
+bool is_default_of_deepspeed(const OptimizerPlan& plan, const ObjectArgument& argument) {
+  const bool* const set = argument.value.get_if<bool>();
+  return of_deepspeed(plan) && set != nullptr &&
+         ((argument.name == "bias_correction" && *set) || (argument.name == "amsgrad" && !*set));
+}
+
+/// deepspeed/ops/adam: AdamW without decay, unless the argument `mode` says Adam.
+void set_adam_of_mode(const Object& optimizer, const char* mode, OptimizerPlan& plan) {
+  const PlainValue* value = optimizer.find(mode);
+  const bool* given = value == nullptr ? nullptr : value->get_if<bool>();
   plan.kind = given == nullptr || *given ? OptimizerKind::adamw : OptimizerKind::adam;
   plan.lr = 1e-3;
+}
+
+void set_fused_adam(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  set_adam_of_mode(optimizer, "adam_w_mode", plan);
+  plan.is_fused = true;
+  if (preparation.placement.cpu) {
+    add_problem(preparation, Kind::refused, optimizer.place,
+                "RuntimeError: FusedAdam is a CUDA kernel, and the Trainer runs on the CPU",
+                "use AdamW", refused_code);
+  }
+}
+
+void set_deepspeed_adam(Preparation& preparation, const Object& optimizer, OptimizerPlan& plan) {
+  set_adam_of_mode(optimizer, "adamw_mode", plan);
   plan.is_on_host = true;
   if (!preparation.placement.traits.has_host_optimizer) {
     add_problem(preparation, Kind::unsupported, optimizer.place,
@@ -210,6 +233,8 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     plan.weight_decay = name == "Adam" ? 0 : 0.01;
   } else if (name == "DeepSpeedCPUAdam") {
     set_deepspeed_adam(preparation, optimizer, plan);
+  } else if (name == "FusedAdam") {
+    set_fused_adam(preparation, optimizer, plan);
   } else if (name == "QAdamOptimizer") {
     plan.kind = OptimizerKind::qadam;
     plan.lr = 1e-3;
@@ -219,7 +244,7 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
   } else {
     add_problem(preparation, Kind::unsupported, optimizer.place,
                 fmt::format("the optimizer {} is not modelled yet", name),
-                "supported: SGD, Adam, AdamW, DeepSpeedCPUAdam, QAdamOptimizer");
+                "supported: SGD, Adam, AdamW, FusedAdam, DeepSpeedCPUAdam, QAdamOptimizer");
     return;
   }
   set_sharding(preparation, optimizer, plan);
@@ -240,8 +265,12 @@ void set_optimizer(Preparation& preparation, const Object& optimizer, OptimizerP
     } else if (const bool* set = argument.value.get_if<bool>();
                argument.name == "set_to_none" && set != nullptr) {
       plan.set_to_none = *set;
-    } else if (is_read_elsewhere(argument.name)) {
+    } else if (is_read_elsewhere(argument.name) || is_default_of_deepspeed(plan, argument)) {
       continue;
+    } else if (argument.name == "bias_correction" && of_deepspeed(plan)) {
+      add_problem(preparation, Kind::unsupported, argument.place,
+                  fmt::format("{} without `bias_correction` is not modelled", optimizer.name),
+                  "leave it out");
     } else if (const Names known = arguments_of_torch(plan.kind);
                std::ranges::count(known, argument.name) == 0) {
       // Only of ZeroRedundancyOptimizer, which hands on what it does not know.

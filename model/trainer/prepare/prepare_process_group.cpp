@@ -169,6 +169,18 @@ Time time_limit_of_group(const Preparation& preparation) {
   return default_time_limit(situation);
 }
 
+// new_group with `timeout=None` asks _get_default_timeout (torch/distributed/distributed_c10d.py).
+Time time_limit_of_new_groups(const Preparation& preparation) {
+  TimeLimitSituation situation{.torch = version_asked(*preparation.scenario, "torch"),
+                               .gloo = preparation.gloo,
+                               .is_none = true};
+  if (!preparation.scenario->is_bare_program()) {
+    situation.class_name = preparation.placement.strategy_class;
+    situation.lightning = preparation.placement.lightning;
+  }
+  return default_time_limit(situation);
+}
+
 void prepare_process_group(Preparation& preparation, Scenario& scenario) {
   if (const PlainValue* limit = limit_given_to(scenario); limit != nullptr && !limit->is_null()) {
     take_time_limit(preparation, scenario, *limit);

@@ -125,8 +125,9 @@ class NamesOfProgram {
 bool keeps_what_it_did(StatementKind kind) {
   return kind == StatementKind::append || kind == StatementKind::should_stop ||
          kind == StatementKind::lr_scheduler_step || kind == StatementKind::new_group ||
-         kind == StatementKind::threads || kind == StatementKind::update ||
-         kind == StatementKind::compute || kind == StatementKind::reset;
+         kind == StatementKind::threads || kind == StatementKind::set_requires_gradient_sync ||
+         kind == StatementKind::update || kind == StatementKind::compute ||
+         kind == StatementKind::reset;
 }
 
 // What these do follows from shapes: they hand values on.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "model/scenario/expressions_of.hpp"
 #include "model/trainer/prepare/object_arguments.hpp"
@@ -36,6 +37,11 @@ constexpr auto scheduler_classes = std::to_array<SchedulerClass>({
     {"CosineAnnealingLR", SchedulerKind::cosine_annealing, "T_max", 0, "", 0, 0},
     {"CosineAnnealingWarmRestarts", SchedulerKind::cosine_annealing_warm_restarts, "T_0", 0, "", 0,
      0},
+    {"WarmupLR", SchedulerKind::warmup, "", 1, "", 0, 0},
+    {"WarmupDecayLR", SchedulerKind::warmup_decay, "", 1, "", 0, 0},
+    {"WarmupCosineLR", SchedulerKind::warmup_cosine, "", 1, "", 0, 0},
+    {"OneCycle", SchedulerKind::one_cycle, "", 1, "", 0, 0},
+    {"LRRangeTest", SchedulerKind::range_test, "", 1, "", 0, 0},
     {"ReduceLROnPlateau", SchedulerKind::reduce_on_plateau, "", 1, "factor", 0.1, 1},
 });
 
@@ -107,6 +113,105 @@ class SchedulerReader {
     if (settings.is_monitored()) {
       read_plateau(settings);
     }
+    if (settings.counts_iterations()) {
+      read_iterations(settings.kind, settings.of_iterations);
+    }
+  }
+
+  void read_iterations(SchedulerKind kind, IterationSettings& of) {
+    if (arguments_.integer("last_batch_iteration", -1) != -1) {
+      add_problem(preparation_, Kind::unsupported, object_.place,
+                  fmt::format("{}: `last_batch_iteration` continues a training; a scenario begins "
+                              "one",
+                              object_.name),
+                  "leave it out");
+    }
+    if (!arguments_.boolean("by_configuration", false)) {
+      check_stepped_by_hook();
+    }
+    switch (kind) {
+      case SchedulerKind::one_cycle: read_cycle(of); break;
+      case SchedulerKind::range_test: read_range_test(of); break;
+      default: read_warmup(kind, of);
+    }
+  }
+
+  // _validate_scheduler_api of pytorch_lightning/core/optimizer.py: none of them is torch's. It
+  // came with the hook, and asks nothing of manual optimization since issue 18074.
+  void check_stepped_by_hook() {
+    const Version& lightning = preparation_.placement.lightning;
+    if (lightning < Version{1, 6, 0} || (is_manual() && lightning >= Version{2, 1, 0})) {
+      return;
+    }
+    const auto& program = preparation_.scenario->program;
+    require(program && program->find("lr_scheduler_step") != nullptr,
+            "MisconfigurationException: The provided lr scheduler doesn't follow PyTorch's "
+            "LRScheduler API. You should override the `LightningModule.lr_scheduler_step` hook",
+            "write the hook: lr_scheduler_step: [lr_scheduler_step]; or put the scheduler into "
+            "DeepSpeed's configuration");
+  }
+
+  void read_warmup(SchedulerKind kind, IterationSettings& of) {
+    const bool is_cosine = kind == SchedulerKind::warmup_cosine;
+    const size_t first = kind == SchedulerKind::warmup ? 0 : 1;  // total_num_steps is before them
+    of.low = arguments_.number(is_cosine ? "warmup_min_ratio" : "warmup_min_lr", 0, first);
+    of.high = arguments_.number("warmup_max_lr", of.high, is_cosine ? none : first + 1);
+    of.warmup = arguments_.number("warmup_num_steps", of.warmup, first + (is_cosine ? 1 : 2));
+    of.last_ratio = arguments_.number("cos_min_ratio", of.last_ratio, is_cosine ? 3 : none);
+    read_warmup_type(is_cosine, is_cosine ? 4 : first + 3, of);
+    require(first == 0 || arguments_.find("total_num_steps", 0) != nullptr,
+            "`total_num_steps` is required");
+    of.total = arguments_.number("total_num_steps", 0, first == 0 ? none : 0);
+  }
+
+  // WarmupLR and WarmupDecayLR look at it when they are made, WarmupCosineLR in its first step.
+  void read_warmup_type(bool is_cosine, size_t position, IterationSettings& of) {
+    const std::string type = arguments_.text("warmup_type", "log", position);
+    of.is_linear = type == "linear";
+    if (of.is_linear || type == "log") {
+      return;
+    }
+    require(!is_cosine,
+            fmt::format("UnboundLocalError: cannot access local variable 'ratio': `warmup_type` is "
+                        "log or linear, not `{}`",
+                        type),
+            "write warmup_type: linear, or leave it out for log");
+    if (!is_cosine) {
+      add_problem(preparation_, Kind::warning, object_.place,
+                  fmt::format("{}: the warmup_type `{}` is unknown, and DeepSpeed takes log",
+                              object_.name, type),
+                  "write warmup_type: linear, or leave it out for log", ignored_code);
+    }
+  }
+
+  void read_cycle(IterationSettings& of) {
+    for (const auto& [name, position] :
+         {std::pair("cycle_min_lr", size_t{0}), std::pair("cycle_max_lr", size_t{1})}) {
+      require(arguments_.find(name, position) != nullptr, fmt::format("`{}` is required", name));
+    }
+    of.low = arguments_.number("cycle_min_lr", 0, 0);
+    of.high = arguments_.number("cycle_max_lr", 0, 1);
+    of.decay_rate = arguments_.number("decay_lr_rate", 0, 2);
+    of.first_size = arguments_.number("cycle_first_step_size", of.first_size, 3);
+    of.second_size = arguments_.number("cycle_second_step_size", of.first_size, 4);
+    of.decay_size = arguments_.number("decay_step_size", 0, 7);
+    of.cycles_momentum = arguments_.boolean("cycle_momentum", true);
+    of.low_momentum = arguments_.number("cycle_min_mom", of.low_momentum, 9);
+    of.high_momentum = arguments_.number("cycle_max_mom", of.high_momentum, 10);
+    of.momentum_decay_rate = arguments_.number("decay_mom_rate", 0, 11);
+    require(of.first_size + of.second_size != 0,
+            "ZeroDivisionError: float division by zero: the cycle has no steps",
+            "write cycle_first_step_size: 1 or more");
+  }
+
+  void read_range_test(IterationSettings& of) {
+    of.low = arguments_.number("lr_range_test_min_lr", 1e-3, 0);
+    of.step_size = arguments_.number("lr_range_test_step_size", of.step_size, 1);
+    of.step_rate = arguments_.number("lr_range_test_step_rate", of.step_rate, 2);
+    of.in_stairs = arguments_.boolean("lr_range_test_staircase", false);
+    require(of.step_size != 0,
+            "ZeroDivisionError: float division by zero: `lr_range_test_step_size` is 0",
+            "write lr_range_test_step_size: 1 or more");
   }
 
   void read_milestones(SchedulerSettings& settings) {
@@ -163,6 +268,8 @@ class SchedulerReader {
     }
     return 0;
   }
+
+  static constexpr size_t none = ObjectArguments::none;
 
   Preparation& preparation_;
   const Object& object_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/trainer/prepare/prepare_parts.hpp"
+#include "model/trainer/prepare/strategy_arguments.hpp"
 
 namespace lockstep {
 
@@ -18,24 +19,10 @@ SourcePlace place_of_argument(const Object& strategy, const std::string& name) {
     if (argument.name == name) {
       return argument.place;
     }
-    if (!name.starts_with(argument.name + ".")) {
-      continue;
+    if (name.starts_with(argument.name + ".")) {
+      const PlainValue* value = find_argument_value(strategy, name);
+      return value == nullptr ? argument.place : value->place;
     }
-    const PlainValue* value = &argument.value;
-    std::string rest = name.substr(argument.name.size() + 1);
-    while (value != nullptr && !rest.empty()) {
-      const auto* map = value->get_if<PlainValue::Map>();
-      value = nullptr;
-      for (size_t i = 0; map != nullptr && i < map->size(); ++i) {
-        const PlainEntry& entry = (*map)[i];
-        if (rest == entry.key || rest.starts_with(entry.key + ".")) {
-          value = &entry.value;
-          rest.erase(0, entry.key.size() + (rest == entry.key ? 0 : 1));
-          break;
-        }
-      }
-    }
-    return value == nullptr ? argument.place : value->place;
   }
   return strategy.place;
 }

@@ -91,6 +91,39 @@ bool add_named_ranks(const PlainValue& value, std::vector<int64_t>& ranks) {
       *map, [&](const PlainEntry& entry) { return add_named_ranks(entry.value, ranks); });
 }
 
+namespace {
+
+const PlainValue* find_below(const PlainValue& value, std::string_view name) {
+  if (name.empty()) {
+    return &value;
+  }
+  const PlainValue::Map* map = value.get_if<PlainValue::Map>();
+  for (size_t i = 0; map != nullptr && i < map->size(); ++i) {
+    const PlainEntry& entry = (*map)[i];
+    if (name == entry.key) {
+      return &entry.value;
+    }
+    if (name.starts_with(entry.key + ".")) {
+      return find_below(entry.value, name.substr(entry.key.size() + 1));
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const PlainValue* find_argument_value(const Object& strategy, const std::string& name) {
+  for (const ObjectArgument& argument : strategy.arguments) {
+    if (argument.name == name) {
+      return &argument.value;
+    }
+    if (name.starts_with(argument.name + ".")) {
+      return find_below(argument.value, std::string_view(name).substr(argument.name.size() + 1));
+    }
+  }
+  return nullptr;
+}
+
 StrategyArguments strategy_arguments_of(const Object& strategy) {
   StrategyArguments arguments;
   for (const ObjectArgument& argument : strategy.arguments) {

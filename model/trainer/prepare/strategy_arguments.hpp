@@ -15,6 +15,9 @@ void set_argument(const std::string& name, const PlainValue& value, StrategyArgu
 /// Removes it, and what a map of its name holds.
 void remove_argument(const std::string& name, StrategyArguments& arguments);
 
+/// By the name that StrategyArguments has: "config.optimizer.params.lr". Null: it is not there.
+const PlainValue* find_argument_value(const Object& strategy, const std::string& name);
+
 /// What an object of a strategy says.
 StrategyArguments strategy_arguments_of(const Object& strategy);
 

@@ -31,7 +31,7 @@ double LearningRateSchedule::step(double rate) {
     case SchedulerKind::polynomial: return polynomial(rate);
     case SchedulerKind::cosine_annealing: return cosine(rate);
     case SchedulerKind::cosine_annealing_warm_restarts: return warm_restarts();
-    case SchedulerKind::reduce_on_plateau: break;
+    default: break;  // those that are not of this class
   }
   return rate;
 }

@@ -18,6 +18,34 @@ enum class SchedulerKind : uint8_t {
   cosine_annealing,
   cosine_annealing_warm_restarts,
   reduce_on_plateau,
+  warmup,
+  warmup_decay,
+  warmup_cosine,
+  one_cycle,
+  range_test,
+};
+
+/// What DeepSpeed's own schedulers are given (deepspeed/runtime/lr_schedules.py, 0.16.4).
+struct IterationSettings {
+  double low = 0;          ///< warmup_min_lr, warmup_min_ratio, cycle_min_lr, lr_range_test_min_lr
+  double high = 1e-3;      ///< warmup_max_lr, cycle_max_lr
+  double warmup = 1000;    ///< warmup_num_steps
+  bool is_linear = false;  ///< warmup_type; else by the logarithm
+  double total = 0;        ///< total_num_steps
+  double last_ratio = 1e-4;  ///< cos_min_ratio
+
+  double first_size = 2000;   ///< cycle_first_step_size
+  double second_size = 2000;  ///< cycle_second_step_size
+  double decay_size = 0;      ///< decay_step_size
+  double decay_rate = 0;      ///< decay_lr_rate
+  bool cycles_momentum = true;
+  double low_momentum = 0.8;
+  double high_momentum = 0.9;
+  double momentum_decay_rate = 0;
+
+  double step_size = 2000;  ///< lr_range_test_step_size
+  double step_rate = 1;     ///< lr_range_test_step_rate
+  bool in_stairs = false;   ///< lr_range_test_staircase
 };
 
 enum class SchedulerInterval : uint8_t { step, epoch };
@@ -41,6 +69,8 @@ struct SchedulerSettings {
   int64_t cooldown = 0;
   double eps = 1e-8;
 
+  IterationSettings of_iterations;
+
   SchedulerInterval interval = SchedulerInterval::epoch;
   int64_t frequency = 1;
   std::string monitor;  ///< of reduce_on_plateau
@@ -49,6 +79,7 @@ struct SchedulerSettings {
   SiteId site{};
 
   bool is_monitored() const { return kind == SchedulerKind::reduce_on_plateau; }
+  bool counts_iterations() const { return kind >= SchedulerKind::warmup; }
 };
 
 }  // namespace lockstep

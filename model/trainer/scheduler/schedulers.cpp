@@ -21,12 +21,32 @@ void Schedulers::begin() {
       const size_t log =
           add_monitor(training_.log(), settings.name, settings.monitor, settings.site);
       schedulers_.push_back({&settings, PlateauSchedule(settings), log});
+    } else if (settings.counts_iterations()) {
+      const IterationSchedule schedule(settings, training_.learning_rate(settings.optimizer));
+      take(settings, schedule, schedule.initial());
+      schedulers_.push_back({&settings, schedule, 0});
     } else {
       const size_t optimizer = settings.optimizer;
       const LearningRateSchedule schedule(settings, program.plan.optimizers[optimizer].lr);
       training_.set_learning_rate(optimizer, schedule.initial(training_.learning_rate(optimizer)));
       schedulers_.push_back({&settings, schedule, 0});
     }
+  }
+}
+
+void Schedulers::take(const SchedulerSettings& settings, const IterationSchedule& schedule,
+                      double rate) {
+  if (schedule.divides_by_zero()) {
+    throw ProgramException(
+        settings.site,
+        settings.name + ": ZeroDivisionError: float division by zero " +
+            (settings.kind == SchedulerKind::one_cycle ? "(cycle_first_step_size is 0)"
+                                                       : "(total_num_steps is warmup_num_steps)"));
+  }
+  training_.set_learning_rate(settings.optimizer, rate);
+  const OptimizerPlan& optimizer = training_.program().plan.optimizers[settings.optimizer];
+  if (const auto betas = schedule.betas(); betas && optimizer.kind != OptimizerKind::sgd) {
+    training_.set_betas(settings.optimizer, *betas);
   }
 }
 
@@ -45,6 +65,10 @@ void Schedulers::restore(const std::vector<SavedObject>& saved) {
   for (size_t index = 0; index < saved.size(); ++index) {
     std::visit([&](auto& schedule) { schedule.restore(saved[index].numbers); },
                schedulers_[index].schedule);
+    const SchedulerSettings& settings = *schedulers_[index].settings;
+    if (const auto* schedule = std::get_if<IterationSchedule>(&schedulers_[index].schedule)) {
+      take(settings, *schedule, training_.learning_rate(settings.optimizer));
+    }
   }
 }
 
@@ -135,6 +159,11 @@ void Schedulers::step(Scheduler& scheduler, std::optional<double> metric, SiteId
   const double before = training_.learning_rate(settings.optimizer);
   if (auto* schedule = std::get_if<LearningRateSchedule>(&scheduler.schedule)) {
     training_.set_learning_rate(settings.optimizer, schedule->step(before));
+    return;
+  }
+  if (auto* schedule = std::get_if<IterationSchedule>(&scheduler.schedule)) {
+    const double rate = schedule->step();
+    take(settings, *schedule, rate);
     return;
   }
   if (!metric) {

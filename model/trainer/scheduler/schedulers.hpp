@@ -6,6 +6,7 @@
 
 #include "model/program/rank.hpp"
 #include "model/trainer/checkpoint/saved_training.hpp"
+#include "model/trainer/scheduler/iteration_schedule.hpp"
 #include "model/trainer/scheduler/learning_rate_schedule.hpp"
 
 namespace lockstep {
@@ -34,9 +35,10 @@ class Schedulers {
  private:
   struct Scheduler {
     const SchedulerSettings* settings;
-    std::variant<LearningRateSchedule, PlateauSchedule> schedule;
+    std::variant<LearningRateSchedule, PlateauSchedule, IterationSchedule> schedule;
     size_t log = 0;  ///< index into the rank's monitors
   };
+  void take(const SchedulerSettings& settings, const IterationSchedule& schedule, double rate);
   bool is_due(const SchedulerSettings& settings, SchedulerInterval interval, bool monitored) const;
   /// The value for a monitored scheduler; nothing if the key is missing.
   std::optional<double> monitored_value(const Scheduler& scheduler) const;

@@ -99,6 +99,9 @@ TEST_CASE(
   CHECK(sensitivity.distance(0, 0x1p-10) == Approx(0.25 * 0x1p-10).epsilon(1e-6));
   CHECK(sensitivity.distance(1, 0x1p-30) == Approx(0.25 * 4 * 0x1p-10).epsilon(1e-6));
   CHECK(sensitivity.distance(1, 0x1p-10) == 0.25);  // from one side to the other
+  UpdateSensitivity backwards;  // DeepSpeed's LRRangeTest may step with a rate below 0
+  add_adam_sensitivity({.lr = -0.125, .eps = 0}, 1, 4, second, backwards);
+  CHECK(backwards.distance(1, 0x1p-10) == 0.25);
 }
 
 TEST_CASE("a 16-bit parameter is rounded once per step") {

@@ -38,7 +38,7 @@ TEST_CASE("what a script calls to read a sharded parameter is that of its strate
   const std::string reads =
       "program: {on_train_epoch_end: [{assert: \"sum(parameter('0.weight')) < 1000\"}]}\n";
   for (const auto& [strategy, calls] : std::vector<std::pair<std::string, std::string>>{
-           {"fsdp", "FullyShardedDataParallel.summon_full_params"},
+           {"fsdp", "inside of summon_full_params, on all ranks"},
            {fsdp2, "unshard()"},
            {"{DeepSpeedStrategy: {config: {zero_optimization: {stage: 3, "
             "stage3_param_persistence_threshold: 0}}}}",
@@ -51,6 +51,7 @@ TEST_CASE("what a script calls to read a sharded parameter is that of its strate
       fix += line;
     }
     CHECK(fix.find(calls) != std::string::npos);
-    CHECK(fix.find("a scenario has no statement") != std::string::npos);
+    const bool has_statement = strategy == "fsdp";
+    CHECK((fix.find("a scenario has no statement") == std::string::npos) == has_statement);
   }
 }

@@ -82,6 +82,14 @@ constexpr std::array deepspeed_rows{
     process_group_timeout,
     StrategyArgument{"exclude_frozen_parameters", "bool", "false",
                      "a checkpoint leaves frozen parameters out"},
+    StrategyArgument{"save_full_weights", "bool", "true",
+                     "Lightning 1.4: at stage 3 a checkpoint has whole parameters", no_effect},
+    StrategyArgument{"cpu_offload", "bool", "false", "Lightning 1.4: offload_optimizer"},
+    StrategyArgument{"cpu_offload_params", "bool", "false", "Lightning 1.4: offload_parameters"},
+    StrategyArgument{"cpu_offload_use_pin_memory", "bool", "false", "Lightning 1.4: pin_memory"},
+    StrategyArgument{"partition_module", "bool", "true",
+                     "Lightning 1.4: stage 3 divides the module before the engine starts",
+                     ArgumentUse::unmodelled},
 };
 
 }  // namespace

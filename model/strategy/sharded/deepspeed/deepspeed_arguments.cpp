@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 
+#include "model/strategy/sharded/deepspeed/configured_objects.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_argument_rows.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_configuration.hpp"
+#include "model/strategy/sharded/deepspeed/deepspeed_keys.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_sites.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage0.hpp"
 #include "model/strategy/sharded/deepspeed/deepspeed_stage3.hpp"
@@ -32,6 +34,11 @@ bool is_drive(const std::string& where, const char* device) {
 void set_offload(const ArgumentReader& read, DeepSpeedOptions& options) {
   options.offloads_optimizer = read.boolean("offload_optimizer");
   options.offloads_parameters = read.boolean("offload_parameters");
+  if (read.boolean("cpu_offload") || read.boolean("cpu_offload_params") ||
+      read.boolean("cpu_offload_use_pin_memory")) {  // then they replace those of today
+    options.offloads_optimizer = read.boolean("cpu_offload");
+    options.offloads_parameters = read.boolean("cpu_offload_params");
+  }
   const auto goes_on = [&](const char* device) { return is_drive(read.text(device), device); };
   DriveOptions& drive = options.drive;
   drive.optimizer = goes_on("offload_optimizer_device") && options.offloads_optimizer;
@@ -146,6 +153,10 @@ std::vector<std::pair<std::string, std::string>> without_effect(
             name, fmt::format("`{}` has no effect beside `config`, whose keys alone count", name));
       }
     }
+    if (has_unnamed_scheduler(arguments)) {
+      found.emplace_back("config.scheduler",
+                         "`scheduler` without a `type` has no effect: the engine makes none");
+    }
     const DeepSpeedOptions options = deepspeed_configuration(arguments);
     const std::string zero = "config.zero_optimization.";
     if (options.offloads_parameters && options.stage != 3) {
@@ -190,6 +201,14 @@ std::vector<std::pair<std::string, std::string>> without_effect(
   return found;
 }
 
+ConfiguredObjects configured_objects(const StrategyArguments& arguments) {
+  try {
+    return deepspeed_objects(with_keys_of_today(arguments));
+  } catch (const ArgumentProblem&) {  // `make` says so
+    return {};
+  }
+}
+
 std::vector<DividedState> ways_to_divide() {
   return {{"deepspeed_stage_1"},
           {"deepspeed_stage_2"},
@@ -210,6 +229,7 @@ std::unique_ptr<Strategy> make(const TrainingPlan& plan, const StrategyArguments
       !ArgumentReader(arguments, deepspeed_arguments()).boolean("exclude_frozen_parameters");
   if (is_configured) {
     check_deepspeed_types(plan, arguments);
+    deepspeed_objects(with_keys_of_today(arguments));
   }
   check_combination(plan, options, is_configured);
   options.offloads_parameters = options.offloads_parameters && options.stage == 3;
@@ -244,6 +264,7 @@ StrategyEntry deepspeed() {
   add_steps(deepspeed_sites::every_step, entry.sites);
   entry.make = make;
   entry.without_effect = without_effect;
+  entry.configured_objects = configured_objects;
   return entry;
 }
 

@@ -52,6 +52,11 @@ const Names known_keys = {"zero_optimization.stage",
                           "fp16.consecutive_hysteresis",
                           "bf16.enabled",
                           "communication_data_type",
+                          "optimizer.type",
+                          "optimizer.legacy_fusion",
+                          "optimizer.params",
+                          "scheduler.type",
+                          "scheduler.params",
                           "gradient_clipping"};
 // What changes neither calls nor memory here, or what Lightning fills in.
 const Names ignored_keys = {"zero_optimization.allgather_bucket_size",
@@ -145,8 +150,6 @@ const std::vector<UnmodelledKey> unmodelled_keys = {
      "parameters are fetched for each module"},
     {"zero_optimization.stage3_use_all_reduce_for_fetch_params",
      "parameters are fetched by all_gather"},
-    {"optimizer", "the scenario's `optimizer` is modelled, by its class of torch"},
-    {"scheduler", "the scenario's `lr_scheduler` is modelled, by its class of torch"},
     {"activation_checkpointing", "`checkpoint: true` of a Sequential is modelled"},
     {"sparse_gradients", "dense gradients are modelled"},
     {"gradient_predivide_factor", "division by the number of ranks is modelled"},
@@ -255,6 +258,11 @@ std::string remedy_for_key(std::string_view key) {
              : fmt::format("`{}` holds {}", key.substr(0, begin - 1), fmt::join(parts, ", "));
 }
 
+// Of a class, which checks it.
+bool is_parameter(std::string_view key) {
+  return is_or_is_below(key, "optimizer.params") || is_or_is_below(key, "scheduler.params");
+}
+
 // `zero_optimization: true` is stage 1 (read_zero_config_deprecated).
 bool is_former_zero(std::string_view key, const StrategyArguments::Value& value) {
   return key == "zero_optimization" && std::holds_alternative<bool>(value);
@@ -317,7 +325,8 @@ void check_deepspeed_keys(const StrategyArguments& arguments) {
                         unmodelled->instead.empty() ? "" : ": ", unmodelled->instead),
             name);
       }
-    } else if (std::ranges::count(known_keys, key) == 0 && !is_among(ignored_keys, key)) {
+    } else if (std::ranges::count(known_keys, key) == 0 && !is_among(ignored_keys, key) &&
+               !is_parameter(key)) {
       throw ArgumentProblem(fmt::format("DeepSpeed has no configuration key `{}`", key), name,
                             remedy_for_key(key));
     }

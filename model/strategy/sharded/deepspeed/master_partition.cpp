@@ -294,8 +294,8 @@ void check_device_of(const OptimizerPlan& optimizer, bool offloaded, SiteId site
 }
 
 void MasterPartition::update(Rank& rank, const Step& step) {
-  OptimizerPlan optimizer = replica_->plan().optimizers[step.options.optimizer];
-  optimizer.lr = step.options.learning_rate.value_or(optimizer.lr);
+  const OptimizerPlan optimizer =
+      scheduled(replica_->plan().optimizers[step.options.optimizer], step.options);
   check_device_of(optimizer, is_offloaded(), step.update_site);
   const ComputeOptions there{stream_of_update(), {norm_ready_}, step.update_site};
   if (has_gradients()) {

@@ -119,8 +119,8 @@ void MasterPartition::step_group(Rank& rank, const Step& step, const InMemory& h
   if (here.gradient.buffer == no_buffer) {
     return;
   }
-  OptimizerPlan optimizer = replica_->plan().optimizers[step.options.optimizer];
-  optimizer.lr = step.options.learning_rate.value_or(optimizer.lr);
+  const OptimizerPlan optimizer =
+      scheduled(replica_->plan().optimizers[step.options.optimizer], step.options);
   scale(rank, step, here.gradient);
   clip(rank, step, here.gradient);
   std::vector<OptimizedTensor*> tensors;

@@ -225,6 +225,18 @@ Program FairScaleFullySharded::gather_weights(Rank& rank) {
   }
 }
 
+// summon_full_params with `recurse`: of all units, also those that are gathered already.
+Program FairScaleFullySharded::begin_whole_parameters(Rank& rank) {
+  const SiteId site = site_id(fully_sharded_sites::summon);
+  const Ticket updated = rank.event({compute_stream, {}, site});
+  for (Unit& unit : units_) {
+    if (unit.state.is_sharded()) {
+      reshard(rank, unit);
+      co_await gather_whole(rank, unit, fully_sharded_sites::summon, updated);
+    }
+  }
+}
+
 // Rank 0 writes the whole parameters, and of the optimizer's state its own part.
 Task<Bytes> FairScaleFullySharded::save_checkpoint(Rank& rank, CheckpointRequest request,
                                                    SiteId site) {

@@ -39,6 +39,8 @@ class FairScaleFullySharded final : public UnitSharding {
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   /// It gathers the whole parameters for it.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank); }
+  bool has_whole_parameters() const override { return true; }
+  Program begin_whole_parameters(Rank& rank) override;
   bool accumulates_without_exchange() const override { return !options_.wrapped_by_model; }
 
  private:

@@ -23,6 +23,8 @@ inline constexpr std::string_view zero_gradients = "ddp_fully_sharded: zero_grad
 inline constexpr std::string_view update = "ddp_fully_sharded: optimizer step";
 inline constexpr std::string_view gather_state =
     "ddp_fully_sharded: all_gather of a unit for the state_dict";
+inline constexpr std::string_view summon =
+    "ddp_fully_sharded: all_gather of a unit for summon_full_params";
 /// Where it raises (known_exceptions.cpp).
 inline constexpr std::string_view second_forward =
     "ddp_fully_sharded: backward of a unit in which a second forward has stopped";
@@ -30,8 +32,8 @@ inline constexpr std::string_view freed_unit =
     "ddp_fully_sharded: a unit that a checkpointed module has freed";
 
 inline constexpr std::string_view every_step[] = {
-    second_forward, freed_unit,    make_groups, gather_unit,    wait_for_unit,
-    fill_bucket,    reduce_bucket, reduce_unit, take_gradients, share_norm,
-    zero_gradients, update,        gather_state};
+    second_forward, freed_unit,    make_groups,  gather_unit,    wait_for_unit,
+    fill_bucket,    reduce_bucket, reduce_unit,  take_gradients, share_norm,
+    zero_gradients, update,        gather_state, summon};
 
 }  // namespace lockstep::fully_sharded_sites

@@ -48,14 +48,13 @@ Program FullyShardedDataParallel::setup(Rank& rank, Stage stage) {
                [&](const std::vector<size_t>& parameters) {
                  return layout_of(parameters, rank.world_size());
                });
+    make_ignored(rank, options_.wrap);
     if (options_.sync_module_states) {
       co_await send_states(rank);
     }
   }
   if (stage == Stage::fit) {
-    for (Unit& unit : units_) {
-      unit.state.forget_optimizer(rank);
-    }
+    forget_optimizer(rank);
   }
 }
 
@@ -161,6 +160,7 @@ GradientDivision FullyShardedDataParallel::division(const Rank& rank) const {
 // (_reduce_grad_no_shard); the division is still by all ranks.
 std::vector<KnownDifference> FullyShardedDataParallel::known_differences() {
   std::vector<KnownDifference> known = UnitSharding::known_differences();
+  add_ignored_difference("ignored_states", known);
   if (shards_over_one_rank()) {
     known.push_back(
         {"hybrid sharding over groups of one rank becomes NO_SHARD, which reduces gradients "

@@ -67,6 +67,9 @@ class FullyShardedDataParallel final : public UnitSharding {
   /// Its hooks gather every unit, whatever type of state_dict is asked for.
   Program read_state_dict(Rank& rank, SiteId) override { return gather_weights(rank, nullptr); }
 
+  bool has_whole_parameters() const override { return true; }
+  Program begin_whole_parameters(Rank& rank) override;
+
  private:
   // Construction.
   ShardLayout layout_of(const std::vector<size_t>& parameters, int32_t ranks) const;

@@ -55,11 +55,10 @@ Program FullyShard2::setup(Rank& rank, Stage stage) {
     for (Unit& unit : units_) {
       unit.state.reduce_only_given();
     }
+    make_ignored(rank, options_.wrap);
   }
   if (stage == Stage::fit) {
-    for (Unit& unit : units_) {
-      unit.state.forget_optimizer(rank);
-    }
+    forget_optimizer(rank);
   }
 }
 
@@ -189,6 +188,24 @@ Program FullyShard2::finish_backward(Rank& rank, bool synchronise) {
     unit.state.settle_gradients(rank, division(rank), site_id(fsdp2_sites::take_gradients));
   }
   reducing_ = nullptr;
+}
+
+// Shards are DTensors: the optimizer's loops over lists, which it takes on a GPU, and clipping
+// refuse them beside plain tensors.
+void FullyShard2::check_tensors(const UpdateOptions& options) const {
+  if (updates_shards(options.optimizer) && updates_ignored(options.optimizer)) {
+    throw ProgramException(
+        site_id(steps_.update),
+        "RuntimeError: got mixed torch.Tensor and DTensor: the optimizer is given shards and "
+        "`ignored_params` in one list (freeze what is ignored, or give it an optimizer of its "
+        "own)");
+  }
+}
+
+std::vector<KnownDifference> FullyShard2::known_differences() {
+  std::vector<KnownDifference> known = UnitSharding::known_differences();
+  add_ignored_difference("ignored_params", known);
+  return known;
 }
 
 std::vector<HeldParameter> FullyShard2::held_parameters() {

@@ -38,15 +38,21 @@ class FullyShard2 final : public UnitSharding {
   std::string_view name() const override { return "ModelParallelStrategy"; }
   Program setup(Rank& rank, Stage stage) override;
   std::vector<HeldParameter> held_parameters() override;
+  std::vector<KnownDifference> known_differences() override;
   Task<Bytes> save_checkpoint(Rank& rank, CheckpointRequest request, SiteId site) override;
   std::vector<int64_t> kinds_of_ranks(const RanksOfRun& run) override;
   std::vector<int32_t> neighbourhoods_of_ranks(const RanksOfRun& run) override;
   /// What fully_shard makes of a module has no no_sync, by which Lightning accumulates.
   bool accumulates_without_exchange() const override { return false; }
+  bool has_gradient_sync_switch() const override { return true; }
 
  private:
   ShardLayout layout_of(const std::vector<size_t>& parameters) const;
   bool reshards(const Unit& unit) const;
+
+  void check_tensors(const UpdateOptions& options) const override;
+  /// The optimizer has the shards, and what has not been reduced belongs to none of them.
+  bool zeroes_whole_gradients() const override { return false; }
 
   // Forward and backward.
   Program unshard(Rank& rank, Unit& unit, size_t layer) override;

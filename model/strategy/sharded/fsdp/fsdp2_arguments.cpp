@@ -31,12 +31,13 @@ constexpr std::string_view known_names[] = {
     "fully_shard.mp_policy.param_dtype",
     "fully_shard.mp_policy.reduce_dtype",
     "fully_shard.mesh",
+    "fully_shard.ignored_params",
     "fully_shard.offload_policy",
     "fully_shard.offload_policy.CPUOffloadPolicy",
     "fully_shard.offload_policy.CPUOffloadPolicy.pin_memory"};
-constexpr std::string_view unmodelled_module_names[] = {
-    "fully_shard.mp_policy.output_dtype", "fully_shard.mp_policy.cast_forward_inputs",
-    "fully_shard.shard_placement_fn", "fully_shard.ignored_params"};
+constexpr std::string_view unmodelled_module_names[] = {"fully_shard.mp_policy.output_dtype",
+                                                        "fully_shard.mp_policy.cast_forward_inputs",
+                                                        "fully_shard.shard_placement_fn"};
 
 // lightning/pytorch/strategies/model_parallel.py; fully_shard is what its users call themselves.
 constexpr std::array model_parallel_rows{
@@ -115,6 +116,19 @@ bool offloads(const StrategyArguments& arguments) {
   return is_object || arguments.has(policy);
 }
 
+void set_ignored_parameters(const TrainingPlan& plan, const StrategyArguments& arguments,
+                            FullyShard2Options& options) {
+  const std::string name = "fully_shard.ignored_params";
+  options.wrap.ignored = ignored_modules(arguments, *plan.network, name);
+  const bool is_narrow = options.param_dtype.value_or(plan.parameter_dtype) != plan.parameter_dtype;
+  if (!options.wrap.ignored.empty() && (is_narrow || options.offload || options.tensor_ranks > 1)) {
+    throw UnmodelledArgument(
+        "`ignored_params` of fully_shard is modelled without offload, tensor parallelism and a "
+        "narrower `param_dtype`",
+        name);
+  }
+}
+
 FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyArguments& given) {
   const StrategyArguments arguments = without_class_names(given, nested_module_classes);
   parallel_plan_of(arguments);  // throws for what is no style
@@ -148,6 +162,7 @@ FullyShard2Options fully_shard_options(const TrainingPlan& plan, const StrategyA
   }
   options.wrap = wrap_classes(arguments.texts(modules));
   check_classes(options.wrap, *plan.network, modules);
+  set_ignored_parameters(plan, arguments, options);
   // It replaces the parameters of its module alone: another module keeps the tensor that was there.
   refuse_untied(options.wrap, *plan.network, "fully_shard", modules);
   return options;

@@ -31,6 +31,13 @@ Task<Bytes> FullyShard2::save_checkpoint(Rank& rank, CheckpointRequest request, 
 
 // Every tensor by itself: the largest part, padded, of every rank.
 Program FullyShard2::gather_tensors(Rank& rank, size_t parameter, int tensors, HostCopy* host) {
+  if (unit_of_[parameter] == no_unit) {  // whole on every rank
+    if (host != nullptr && tensors > 0) {
+      host->add(rank, replica_.parameters()[parameter].tensor.value,
+                site_id(fsdp2_sites::gather_state));
+    }
+    co_return;
+  }
   for (int tensor = 0; tensor < tensors; ++tensor) {
     co_await gather_for_file(rank, row_part_elements(parameter, 0), elements_of(parameter), host);
   }

@@ -8,6 +8,7 @@
 #include "model/strategy/registry.hpp"
 #include "model/strategy/sharded/dtype_argument.hpp"
 #include "model/strategy/sharded/fsdp/fsdp.hpp"
+#include "model/strategy/sharded/fsdp/fsdp_groups.hpp"
 #include "model/strategy/sharded/fsdp/fsdp_sites.hpp"
 #include "model/strategy/sharded/fsdp/wrap_arguments.hpp"
 #include "model/strategy/strategy_steps.hpp"
@@ -49,7 +50,6 @@ constexpr std::array state_dict_types{std::pair(std::string_view("full"), false)
                                       std::pair(std::string_view("sharded"), true)};
 
 constexpr const char* sharding_strategy = "sharding_strategy";
-constexpr const char* device_mesh = "device_mesh";
 
 // _init_sharding_strategy of lightning/fabric/strategies/fsdp.py reads the name in any case.
 std::string in_upper_case(std::string text) {
@@ -68,11 +68,12 @@ constexpr std::string_view nested_names[] = {
     "cpu_offload.offload_params",
     "mixed_precision.param_dtype",
     "mixed_precision.reduce_dtype",
+    "mixed_precision.buffer_dtype",
 };
 constexpr std::string_view unmodelled_names[] = {
     "activation_checkpointing_policy.size_based_auto_wrap_policy.min_num_params",
-    "mixed_precision.buffer_dtype", "mixed_precision.keep_low_precision_grads",
-    "mixed_precision.cast_forward_inputs", "mixed_precision.cast_root_forward_inputs"};
+    "mixed_precision.keep_low_precision_grads", "mixed_precision.cast_forward_inputs",
+    "mixed_precision.cast_root_forward_inputs"};
 
 constexpr NestedClass nested_classes[] = {{"cpu_offload", "CPUOffload"},
                                           {"mixed_precision", "MixedPrecision"}};
@@ -134,12 +135,14 @@ constexpr std::array fsdp_rows{
     checkpointing_row,
     StrategyArgument{"device_mesh", "", "null", "[replicas, shards] of a HYBRID_SHARD",
                      ArgumentUse::strategy, "null: shards in a node"},
+    StrategyArgument{"process_group", "list", "null",
+                     "[shards, replicas]: ranks in the two groups of a HYBRID_SHARD, in a tuple",
+                     ArgumentUse::strategy, "null: shards in a node"},
     process_group_backend,
     process_group_timeout,
-    StrategyArgument{"ignored_modules", "", "null", "modules that FSDP leaves alone",
-                     ArgumentUse::unmodelled},
-    StrategyArgument{"ignored_states", "", "null", "parameters that FSDP leaves alone",
-                     ArgumentUse::unmodelled},
+    StrategyArgument{"ignored_modules", "", "null",
+                     "classes or layers that FSDP leaves alone, whole on every rank"},
+    StrategyArgument{"ignored_states", "", "null", "the same; newer"},
     StrategyArgument{"param_init_fn", "", "null", "draws parameters that are on the meta device",
                      ArgumentUse::unmodelled},
     StrategyArgument{"gathers_optimizer_state", "bool", "true",
@@ -212,13 +215,12 @@ void check_hybrid(const StrategyArguments& arguments, bool has_default_group) {
         "process group",
         sharding_strategy, "use Lightning 2.1 or newer, or another sharding_strategy");
   }
-  if (!names_policy(arguments, "auto_wrap_policy") && !arguments.has("device_mesh")) {
+  if (!names_policy(arguments, "auto_wrap_policy") && !arguments.has("device_mesh") &&
+      !arguments.has("process_group")) {
     throw RefusedArgument(
         "RuntimeError: The hybrid sharding strategy requires you to pass at least one of the "
         "parameters: `auto_wrap_policy`, `process_group` tuple, or `device_mesh`.",
-        sharding_strategy,
-        "give `auto_wrap_policy`, or `device_mesh: [replicas, shards]`; `process_group` is not "
-        "modelled");
+        sharding_strategy, "give `auto_wrap_policy`, or `device_mesh: [replicas, shards]`");
   }
 }
 
@@ -241,32 +243,38 @@ void set_types(const TrainingPlan& plan, const StrategyArguments& arguments,
   }
 }
 
-// _init_process_group_state of torch/distributed/fsdp/_init_utils.py.
-void set_mesh(const TrainingPlan& plan, const StrategyArguments& arguments,
-              FullyShardedOptions& options) {
-  if (!arguments.has(device_mesh)) {
-    return;
+// Types of buffers where there are any.
+void check_buffer_type(const TrainingPlan& plan, const StrategyArguments& arguments) {
+  const std::string name = "mixed_precision.buffer_dtype";
+  const bool has_buffers = std::ranges::any_of(
+      plan.network->layers, [](const Layer& layer) { return !layer.buffers.empty(); });
+  if (arguments.has(name) && dtype_argument(arguments, name) != DType::fp32 && has_buffers) {
+    throw UnmodelledArgument(
+        "`mixed_precision.buffer_dtype` of FSDPStrategy in 16 bits is not modelled for a model "
+        "with buffers",
+        name, "leave it out: buffers stay in fp32");
   }
-  const std::vector<std::string> sizes = arguments.texts(device_mesh);
-  if (options.is_hybrid() && sizes.size() == 1) {
-    throw RefusedArgument("ValueError: Expected device_mesh to have ndim=2 but got 1", device_mesh,
-                          "write [replicas, shards]");
+}
+
+// What is ignored stays in its own type, and on its own device.
+void set_ignored(const TrainingPlan& plan, const StrategyArguments& arguments,
+                 FullyShardedOptions& options) {
+  const std::string older = "ignored_modules";
+  const std::string newer = "ignored_states";
+  if (arguments.has(older) && arguments.has(newer)) {
+    throw RefusedArgument(
+        "ValueError: Cannot pass both ignored_modules and ignored_states at the same time. Please "
+        "just pass ignored_states.",
+        older, "leave it out");
   }
-  if (options.is_hybrid()) {
-    options.shard_ranks = mesh_argument(plan, arguments, device_mesh).shards;
-    return;
-  }
-  if (sizes.size() != 1) {
-    throw ArgumentProblem(
-        "device_mesh of FSDPStrategy has two dimensions, which only the sharding strategies "
-        "HYBRID_SHARD and _HYBRID_SHARD_ZERO2 take",
-        sharding_strategy);
-  }
-  // One dimension of all ranks is the default group.
-  if (plan.world_size > 0 && sizes.front() != std::to_string(plan.world_size)) {
-    throw ArgumentProblem(
-        fmt::format("device_mesh has one dimension, of all {} ranks or none", plan.world_size),
-        device_mesh, fmt::format("write [{}]", plan.world_size));
+  const std::string name = arguments.has(older) ? older : newer;
+  options.wrap.ignored = ignored_modules(arguments, *plan.network, name);
+  const bool is_narrow = options.param_dtype.value_or(plan.parameter_dtype) != plan.parameter_dtype;
+  if (!options.wrap.ignored.empty() && (is_narrow || options.cpu_offload)) {
+    throw UnmodelledArgument(
+        fmt::format("`{}` of FSDPStrategy with {} is not modelled", name,
+                    is_narrow ? "parameters gathered in a narrower type" : "cpu_offload"),
+        name);
   }
 }
 
@@ -287,23 +295,21 @@ FullyShardedOptions options_from(const TrainingPlan& plan, const StrategyArgumen
   options.sync_module_states = read.boolean("sync_module_states");
   options.cpu_offload =
       arguments.boolean("cpu_offload.offload_params", read.boolean("cpu_offload"));
-  if (options.cpu_offload && options.sharding == Sharding::none) {
-    throw UnmodelledArgument("`cpu_offload` of FSDPStrategy with NO_SHARD is not modelled",
-                             "cpu_offload");
-  }
   set_types(plan, arguments, read, options);
   options.clips_by_own_norm = read.boolean("clips_by_own_norm");
   const bool has_default_group = read.boolean("default_process_group");
   if (options.is_hybrid()) {
     check_hybrid(arguments, has_default_group);
   }
-  set_mesh(plan, arguments, options);
+  set_fsdp_groups(plan, arguments, options);
+  check_buffer_type(plan, arguments);
   options.saves_in_parts =
       one_of(read.text("state_dict_type"), "state_dict_type", state_dict_types);
   options.gathers_optimizer_state = read.boolean("gathers_optimizer_state");
   check_checkpointing(plan, arguments);
   options.wrap = wrap_policy(arguments);
   check_classes(options.wrap, *plan.network, "auto_wrap_policy");
+  set_ignored(plan, arguments, options);
   if (!options.use_orig_params) {
     // Each unit copies what it finds into its flat parameter.
     refuse_untied(options.wrap, *plan.network, "FullyShardedDataParallel with flat parameters",
@@ -335,19 +341,7 @@ StrategyEntry fully_sharded_data_parallel() {
       return std::vector<std::string>();
     }
   };
-  entry.of_size = [](const StrategyArguments& arguments, int64_t ranks) {
-    ArgumentsOfSize changed;
-    if (arguments.has(device_mesh)) {
-      const bool is_flat = arguments.texts(device_mesh).size() == 1;
-      changed.values.emplace_back(device_mesh, is_flat
-                                                   ? fmt::format("[{}]", ranks)
-                                                   : mesh_of_size(arguments, device_mesh, ranks));
-      if (changed.values.back().second.empty()) {
-        changed.why_not = fmt::format("the shards of device_mesh do not divide {}", ranks);
-      }
-    }
-    return changed;
-  };
+  entry.of_size = fsdp_arguments_of_size;
   entry.without_effect = [](const TrainingPlan& plan, const StrategyArguments& arguments) {
     std::vector<std::pair<std::string, std::string>> found;
     const std::string policy = "auto_wrap_policy";

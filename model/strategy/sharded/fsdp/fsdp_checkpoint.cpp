@@ -68,6 +68,11 @@ int64_t FullyShardedDataParallel::file_elements(const Unit& unit, int32_t rank) 
 Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host) {
   const SiteId site = site_id(fsdp_sites::gather_state);
   const Ticket updated = rank.event({compute_stream, {}, site});
+  for (const size_t index : ignored_) {
+    if (host != nullptr && rank.id() == 0) {
+      host->add(rank, replica_.parameters()[index].tensor.value, site);
+    }
+  }
   for (Unit& unit : units_) {
     if (!unit.state.is_sharded() || unit.state.is_gathered()) {
       int64_t left = file_elements(unit, rank.id());
@@ -91,6 +96,19 @@ Program FullyShardedDataParallel::gather_weights(Rank& rank, HostCopy* host) {
       host->add(rank, copy.whole.part(0, kept), site);
     }
     rank.release(copy.whole);
+  }
+}
+
+// _unshard_params of torch/distributed/fsdp/_unshard_param_utils.py: all units stay gathered beside
+// each other; one that is gathered already is taken as it is.
+Program FullyShardedDataParallel::begin_whole_parameters(Rank& rank) {
+  const Ticket updated = rank.event({compute_stream, {}, site_id(fsdp_sites::summon)});
+  for (Unit& unit : units_) {
+    if (unit.state.is_sharded() && !unit.state.is_gathered()) {
+      co_await gather_whole(rank, unit, fsdp_sites::summon, updated);
+    } else if (!unit.state.is_sharded() && options_.cpu_offload) {
+      show_whole(unit);
+    }
   }
 }
 

@@ -17,6 +17,7 @@ inline constexpr std::string_view share_norm = "fsdp: all_reduce of the gradient
 inline constexpr std::string_view zero_gradients = "fsdp: zero_grad";
 inline constexpr std::string_view update = "fsdp: optimizer step";
 inline constexpr std::string_view gather_state = "fsdp: all_gather of a unit for the state_dict";
+inline constexpr std::string_view summon = "fsdp: all_gather of a unit for summon_full_params";
 inline constexpr std::string_view gather_optimizer =
     "fsdp: exchange of optimizer state for the state_dict";
 inline constexpr std::string_view exchange_plans = "fsdp: exchange of a checkpoint's plan";
@@ -24,8 +25,8 @@ inline constexpr std::string_view exchange_plans = "fsdp: exchange of a checkpoi
 inline constexpr std::string_view shared_weight = "fsdp: a weight of another unit";
 
 inline constexpr std::string_view every_step[] = {
-    shared_weight,  make_groups, send_states,     gather_unit,      wait_for_unit,
-    free_unit,      reduce_unit, reduce_replicas, take_gradients,   share_norm,
-    zero_gradients, update,      gather_state,    gather_optimizer, exchange_plans};
+    shared_weight, make_groups,     send_states,      gather_unit,   wait_for_unit,  free_unit,
+    reduce_unit,   reduce_replicas, take_gradients,   share_norm,    zero_gradients, update,
+    gather_state,  summon,          gather_optimizer, exchange_plans};
 
 }  // namespace lockstep::fsdp_sites

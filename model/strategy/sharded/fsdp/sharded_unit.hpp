@@ -102,6 +102,8 @@ class ShardedUnit {
   /// Puts what was reduced into the gradients of the shard, on the compute stream.
   void settle_gradients(Rank& rank, const GradientDivision& division, SiteId site);
   void zero_gradients(Rank& rank, size_t optimizer, bool set_to_none, SiteId site);
+  /// Reduced ones, which are no None; also on a rank without a part of them.
+  bool holds_gradients() const { return gradient_.buffer != no_buffer; }
 
   /// Pieces of the shard, as an optimizer updates them.
   struct Piece {

@@ -29,10 +29,13 @@ TrainingPlan computing_in(TrainingPlan plan, std::optional<DType> gathered) {
 }
 
 std::vector<std::vector<size_t>> UnitSharding::parameters_by_module(
-    const std::vector<WrappedModule>& modules) {
+    const std::vector<WrappedModule>& modules, const std::vector<bool>& ignored) {
   std::vector<std::vector<size_t>> parameters(modules.size());
   for (size_t index = 0; index < replica_.parameters().size(); ++index) {
     const size_t layer = replica_.parameters()[index].place.layer;
+    if (ignored[layer]) {
+      continue;
+    }
     size_t owner = 0;
     for (size_t module = 1; module < modules.size(); ++module) {
       owner = modules[module].contains(layer) ? module : owner;
@@ -48,7 +51,8 @@ std::vector<UnitSharding::WrappedUnit> UnitSharding::wrapped_units(const WrapPol
   for (const WrappedModule& module : wrapped_modules(network, wrap)) {
     modules.push_back(module);
   }
-  std::vector<std::vector<size_t>> parameters = parameters_by_module(modules);
+  std::vector<std::vector<size_t>> parameters =
+      parameters_by_module(modules, ignored_layers(network, wrap));
   std::vector<WrappedUnit> units;
   for (size_t module = 0; module < modules.size(); ++module) {
     if (!parameters[module].empty()) {
@@ -117,8 +121,7 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
                            "currently not supported for `" +
                                std::string(plugin_without_norm_) + "`");
   }
-  OptimizerPlan optimizer = plan().optimizers[options.optimizer];
-  optimizer.lr = options.learning_rate.value_or(optimizer.lr);
+  const OptimizerPlan optimizer = scheduled(plan().optimizers[options.optimizer], options);
   std::vector<OptimizedTensor*> tensors;
   std::vector<Slice> gradients;
   std::vector<Slice> counted;
@@ -139,6 +142,16 @@ Program UnitSharding::optimizer_step(Rank& rank, const UpdateOptions& options) {
       }
     }
   }
+  for (const size_t index : ignored_) {
+    Replica::Parameter& parameter = replica_.parameters()[index];
+    if (parameter.trainable && optimizer.holds(parameter.place.layer)) {
+      tensors.push_back(&parameter.tensor);
+      if (parameter.tensor.gradient.buffer != no_buffer) {
+        gradients.push_back(parameter.tensor.gradient);
+      }
+    }
+  }
+  check_tensors(options);
   SharedNorm norm{shard_group_, site_id(steps_.share_norm), norm_elements()};
   norm.counted = &counted;
   if (by_norm && tensor_ranks_.ranks > 1) {
@@ -182,7 +195,11 @@ Program UnitSharding::zero_gradients(Rank& rank, size_t optimizer, bool set_to_n
   for (Unit& unit : units_) {
     unit.state.zero_gradients(rank, optimizer, set_to_none, site_id(steps_.zero_gradients));
   }
-  replica_.zero_gradients(rank, optimizer, set_to_none);  // what no_sync left unsharded
+  if (zeroes_whole_gradients()) {
+    replica_.zero_gradients(rank, optimizer, set_to_none);  // what no_sync left unsharded
+  } else {
+    zero_ignored(rank, optimizer, set_to_none);
+  }
   co_return;
 }
 
@@ -192,6 +209,9 @@ std::vector<HeldParameter> UnitSharding::held_parameters() {
     for (const ShardedUnit::Piece& piece : unit.state.pieces()) {
       held.push_back({piece.parameter, piece.first_element, piece.tensor.value});
     }
+  }
+  for (const size_t index : ignored_) {
+    held.push_back({index, 0, replica_.parameters()[index].tensor.value});
   }
   std::sort(held.begin(), held.end(), [](const HeldParameter& a, const HeldParameter& b) {
     return a.parameter < b.parameter;

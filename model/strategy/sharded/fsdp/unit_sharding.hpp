@@ -32,6 +32,7 @@ class UnitSharding : public DistributedStrategy {
   Replica& replica() override { return replica_; }
   std::vector<HeldParameter> held_parameters() override;
   std::vector<KnownDifference> known_differences() override;
+  Program end_whole_parameters(Rank& rank) final;
 
  protected:
   struct Unit {
@@ -49,6 +50,10 @@ class UnitSharding : public DistributedStrategy {
 
   // The way through the layers (unit_sharding_walk.cpp) asks for these.
   virtual void begin_forward() {}
+  /// Throws what clipping and the optimizer raise for the kinds of tensors that they are given.
+  virtual void check_tensors(const UpdateOptions&) const {}
+  /// Whether zero_grad reaches gradients that have not been reduced.
+  virtual bool zeroes_whole_gradients() const { return true; }
   /// The layer runs next; throws what its forward raises.
   virtual void check_forward(size_t) const {}
   /// The same for its backward, or a forward that runs again there.
@@ -97,6 +102,16 @@ class UnitSharding : public DistributedStrategy {
   /// Tells ranks apart that cut the parameters of each unit in this way.
   template <class LayoutOf>
   void divide_by_pieces(ShardKinds& kinds, const WrapPolicy& wrap, const LayoutOf& layout_of);
+  /// Parameters of layers that no unit has: every rank holds them whole, and their gradients are
+  /// its own.
+  void make_ignored(Rank& rank, const WrapPolicy& wrap);
+  void zero_ignored(Rank& rank, size_t optimizer, bool set_to_none);
+  /// Whether the optimizer is given a gradient of a unit; of a parameter that is in none.
+  bool updates_shards(size_t optimizer) const;
+  bool updates_ignored(size_t optimizer) const;
+  void forget_optimizer(Rank& rank);
+  /// Of the argument that leaves them out, if any of them is trained by several ranks.
+  void add_ignored_difference(std::string_view argument, std::vector<KnownDifference>& known) const;
   /// The parameters by their first dimension.
   std::vector<ShardLayout::Rows> rows_of(const std::vector<size_t>& parameters) const;
   /// Groups of `in_group` neighbouring ranks, and of those with equal places in them. Every rank
@@ -114,6 +129,10 @@ class UnitSharding : public DistributedStrategy {
   const TrainingPlan& computing_plan() const { return computing_plan_; }
 
   // Checkpoints (unit_sharding_checkpoint.cpp).
+  /// Gathers a unit as it is stored, for summon_full_params, and lets its parameters be read there.
+  Program gather_whole(Rank& rank, Unit& unit, std::string_view site, Ticket after);
+  /// Of a unit that is not sharded and lies in host memory: it is read there.
+  void show_whole(Unit& unit);
   /// Tensors that the optimizer keeps for every parameter; 0 before its first step.
   int state_tensors_of(size_t optimizer) const;
   bool updates(size_t optimizer, size_t parameter) const;
@@ -138,8 +157,10 @@ class UnitSharding : public DistributedStrategy {
   Steps steps_;
   TrainingPlan computing_plan_;  ///< with the type of gathered parameters
   Replica replica_;
-  std::vector<Unit> units_;            ///< outer ones before those in them; root first
+  std::vector<Unit> units_;  ///< outer ones before those in them; root first
+  static constexpr size_t no_unit = static_cast<size_t>(-1);
   std::vector<size_t> unit_of_;        ///< by parameter
+  std::vector<size_t> ignored_;        ///< parameters that are in none
   std::vector<size_t> forward_order_;  ///< units as the last forward left them
   GroupId shard_group_ = world_group;
   std::optional<GroupId> replica_group_;  ///< of ranks that hold the same shards
@@ -154,6 +175,13 @@ class UnitSharding : public DistributedStrategy {
   std::string_view plugin_without_norm_{};
   bool norm_by_parameter_ = false;  ///< the norm travels as one number for each parameter
   std::vector<bool> has_stepped_;   ///< by optimizer
+  /// Units whose parameters are read where summon_full_params has brought them.
+  struct WholeUnit {
+    size_t unit = 0;
+    Slice whole;                ///< none: the rank holds them whole itself
+    std::vector<Slice> former;  ///< values of its parameters before
+  };
+  std::vector<WholeUnit> whole_units_;
   Ticket weights_ready_{};
   Ticket loss_ready_{};
 
@@ -178,7 +206,8 @@ class UnitSharding : public DistributedStrategy {
   Program begin_units(Rank& rank, size_t layer, Chosen is_chosen);
   Program run_again(Rank& rank, const CheckpointedSegment& segment, std::vector<size_t> layers);
 
-  std::vector<std::vector<size_t>> parameters_by_module(const std::vector<WrappedModule>& modules);
+  std::vector<std::vector<size_t>> parameters_by_module(const std::vector<WrappedModule>& modules,
+                                                        const std::vector<bool>& ignored);
 };
 
 template <class LayoutOf>
@@ -193,7 +222,7 @@ void UnitSharding::divide_by_pieces(ShardKinds& kinds, const WrapPolicy& wrap,
 template <class LayoutOf>
 void UnitSharding::make_units(Rank& rank, const WrapPolicy& wrap, const ShardTypes& types,
                               int32_t index, const LayoutOf& layout_of) {
-  unit_of_.resize(replica_.parameters().size());
+  unit_of_.assign(replica_.parameters().size(), no_unit);
   constexpr uint64_t variant = 0;  // seed_everything: every rank has drawn the same model
   for (WrappedUnit& wrapped : wrapped_units(wrap)) {
     for (const size_t parameter : wrapped.parameters) {

@@ -18,6 +18,45 @@ bool counts_steps(const OptimizerPlan& optimizer) { return optimizer.kind != Opt
 
 }  // namespace
 
+Program UnitSharding::gather_whole(Rank& rank, Unit& unit, std::string_view site, Ticket after) {
+  const ShardedUnit::Copy copy = unit.state.gather_copy(rank, shard_exchange(site), after);
+  co_await rank.settle(copy.done);
+  WholeUnit whole{static_cast<size_t>(&unit - units_.data()), copy.whole, {}};
+  const std::vector<size_t>& parameters = unit.state.parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Slice& value = replica_.parameters()[parameters[i]].tensor.value;
+    whole.former.push_back(value);
+    value = copy.whole.part(unit.state.layout().offset_of(i), elements_of(parameters[i]));
+  }
+  whole_units_.push_back(std::move(whole));
+}
+
+void UnitSharding::show_whole(Unit& unit) {
+  WholeUnit whole{static_cast<size_t>(&unit - units_.data()), {}, {}};
+  for (const size_t parameter : unit.state.parameters()) {
+    whole.former.push_back(replica_.parameters()[parameter].tensor.value);
+  }
+  for (const ShardedUnit::Piece& piece : unit.state.pieces()) {
+    replica_.parameters()[piece.parameter].tensor.value = piece.tensor.value;
+  }
+  whole_units_.push_back(std::move(whole));
+}
+
+// Units that were entered last are left first. What is written back to the shards is not read here.
+Program UnitSharding::end_whole_parameters(Rank& rank) {
+  for (; !whole_units_.empty(); whole_units_.pop_back()) {
+    const WholeUnit& whole = whole_units_.back();
+    const std::vector<size_t>& parameters = units_[whole.unit].state.parameters();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      replica_.parameters()[parameters[i]].tensor.value = whole.former[i];
+    }
+    if (whole.whole.buffer != no_buffer) {
+      rank.release(whole.whole);
+    }
+  }
+  co_return;
+}
+
 int UnitSharding::state_tensors_of(size_t optimizer) const {
   return has_stepped_[optimizer] ? state_tensors(plan().optimizers[optimizer]) : 0;
 }

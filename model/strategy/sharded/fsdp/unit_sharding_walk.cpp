@@ -202,6 +202,9 @@ void UnitSharding::find_ends(const std::vector<BackwardPass>& passes) {
     replica_.turn_to(pass.forward);
     for (const size_t layer : replica_.layers_last_to_first()) {
       for (const size_t parameter : replica_.parameters_of(layer)) {
+        if (unit_of_[parameter] == no_unit) {
+          continue;
+        }
         Unit& unit = units_[unit_of_[parameter]];
         unit.gets_gradients =
             unit.gets_gradients || replica_.wants_gradient(replica_.parameters()[parameter]);

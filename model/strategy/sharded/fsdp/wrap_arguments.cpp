@@ -96,6 +96,31 @@ void check_classes(const WrapPolicy& policy, const Network& network, const std::
   }
 }
 
+std::vector<std::string> ignored_modules(const StrategyArguments& arguments, const Network& network,
+                                         const std::string& name) {
+  if (!arguments.has(name)) {
+    return {};
+  }
+  std::vector<std::string> known = module_classes(network);
+  for (const Layer& layer : network.layers) {
+    known.push_back(layer.name);
+  }
+  std::vector<std::string> ignored = arguments.texts(name);
+  for (const std::string& module : ignored) {
+    if (std::ranges::count(known, module) == 0) {
+      const std::string near = did_you_mean(module, {known.begin(), known.end()});
+      constexpr size_t shown = 6;
+      known.resize(std::min(known.size(), shown));
+      throw ArgumentProblem(
+          fmt::format("{}: this model has no class and no layer `{}`", name, module), name,
+          near.empty()
+              ? fmt::format("write classes or layers of it, such as {}", fmt::join(known, ", "))
+              : near);
+    }
+  }
+  return ignored;
+}
+
 namespace {
 // As sizes are written; nothing that is none is a mesh.
 std::vector<int64_t> sizes_of_mesh(const StrategyArguments& arguments, const std::string& name) {
@@ -188,6 +213,9 @@ std::vector<std::string_view> beside(std::string_view prefix,
   const std::string of = name.substr(0, begin - 1);
   const std::string wrong = name.substr(begin, name.find('.', begin) - begin);
   std::string remedy = did_you_mean(wrong, parts);
+  if (remedy.empty() && parts.empty()) {
+    remedy = fmt::format("`{}` is no map: write its value", of);
+  }
   if (remedy.empty()) {
     remedy =
         fmt::format("{}{} takes {}",
@@ -196,6 +224,18 @@ std::vector<std::string_view> beside(std::string_view prefix,
   }
   throw ArgumentProblem(fmt::format("`{}` of {} has no argument `{}`", of, names.class_name, wrong),
                         name, remedy);
+}
+
+}  // namespace
+
+namespace {
+
+// Truths that are false by default, but for this one.
+bool is_default(const StrategyArguments::Value& value, std::string_view name) {
+  const bool* truth = std::get_if<bool>(&value);
+  const bool otherwise = name.ends_with("mp_policy.cast_forward_inputs") ||
+                         name.ends_with("mixed_precision.cast_root_forward_inputs");
+  return truth != nullptr && *truth == otherwise;
 }
 
 }  // namespace
@@ -209,7 +249,7 @@ void check_nested_names(const StrategyArguments& arguments, const NestedNames& n
     const bool is_unmodelled = std::ranges::any_of(names.unmodelled, [&](std::string_view each) {
       return name == each || name.starts_with(std::string(each) + ".");
     });
-    if (is_unmodelled && !arguments.is_none(name)) {
+    if (is_unmodelled && !arguments.is_none(name) && !is_default(value, name)) {
       throw UnmodelledArgument(
           fmt::format("`{}` of {} is not modelled yet", name, names.class_name), name);
     }

@@ -40,6 +40,11 @@ std::string why_nothing_wrapped(const WrapPolicy& policy, const Network& network
 /// for.
 void check_classes(const WrapPolicy& policy, const Network& network, const std::string& name);
 
+/// The classes or layers that the argument `name` leaves out of all units. Throws ArgumentProblem
+/// for one that the model does not have.
+std::vector<std::string> ignored_modules(const StrategyArguments& arguments, const Network& network,
+                                         const std::string& name);
+
 /// Throws UnmodelledArgument where layers of different units share a weight, of which the wrapper
 /// makes a parameter of its own for each.
 void refuse_untied(const WrapPolicy& policy, const Network& network, std::string_view wrapper,

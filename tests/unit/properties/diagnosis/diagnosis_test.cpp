@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "properties/diagnosis/time_limits.hpp"
 #include "tests/unit/properties/journal_builder.hpp"
 
 using namespace lockstep;
@@ -53,6 +54,20 @@ TEST_CASE("the backend and the timeout decide what the user sees") {
   CHECK(tells(diagnose(journal.run(), {Backend::mpi, "", {}})[0], "without limit"));
   CHECK(tells(diagnose(journal.run(), {Backend::nccl, "", 90_s})[0], "after 1.5 min"));
   CHECK(diagnose(journal.run(), {Backend::nccl, "simulated", {}})[0].when.starts_with("simulated"));
+}
+
+// _new_group_with_tag of distributed_c10d.py asks for the default of the backend.
+TEST_CASE("a group has its own limit, else torch's, and not that of the world") {
+  Communicator world;
+  Communicator group;
+  group.key = 7;
+  group.made_at = SiteId{3};
+  TimeLimits limits{45_min, 10_min, {}};
+  CHECK(limits.of(world) == 45_min);
+  CHECK(limits.of(group) == 10_min);
+  limits.given[SiteId{3}] = 20_min;
+  CHECK(limits.of(group) == 20_min);
+  CHECK(limits.of(world) == 45_min);
 }
 
 TEST_CASE("a rank that the kernel killed for memory is reported as that") {

@@ -42,6 +42,18 @@ TEST_CASE("without a Trainer NCCL's limit is 10 min since torch 2.2 and was 30, 
   CHECK(default_time_limit({.gloo = true}) == 30_min);
 }
 
+// plugins/training_type/deepspeed.py of 1.4.9 and 1.5.10.
+TEST_CASE("arguments left a class with a version") {
+  for (const char* name : {"cpu_offload", "cpu_offload_params", "cpu_offload_use_pin_memory",
+                           "save_full_weights", "partition_module"}) {
+    INFO(name);
+    const ArgumentOfVersions* versions = versions_of_argument("DeepSpeedStrategy", name);
+    REQUIRE(versions != nullptr);
+    CHECK(versions->since <= Version{1, 4, 0});
+    CHECK(versions->until == Version{1, 5, 0});
+  }
+}
+
 TEST_CASE("arguments came to a class with a version") {
   const auto since = [](const char* class_name, const char* argument) {
     const ArgumentOfVersions* row = versions_of_argument(class_name, argument);

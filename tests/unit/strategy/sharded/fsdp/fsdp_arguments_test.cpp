@@ -46,8 +46,7 @@ TEST_CASE("a wrong value or name of FSDPStrategy is refused") {
 }
 
 TEST_CASE("what FSDPStrategy has and is not modelled is refused as such") {
-  CHECK_THROWS_AS(make(with("mixed_precision.buffer_dtype", std::string("bf16"))),
-                  UnmodelledArgument);
+  CHECK_THROWS_AS(make(with("mixed_precision.keep_low_precision_grads", true)), UnmodelledArgument);
   CHECK_THROWS_AS(
       make(with("activation_checkpointing_policy", std::string("size_based_auto_wrap_policy"))),
       UnmodelledArgument);
@@ -79,6 +78,66 @@ TEST_CASE("classes whose forwards run again are those of either argument, and no
   StrategyArguments both = with("activation_checkpointing", linear);
   both.set("activation_checkpointing_policy", linear);
   CHECK_THROWS_AS(make(both), std::invalid_argument);
+}
+
+// torch/distributed/fsdp/api.py: the defaults of MixedPrecision.
+TEST_CASE(
+    "what a MixedPrecision says that is its default, or of buffers that do not exist, is taken") {
+  CHECK_NOTHROW(make(with("mixed_precision.keep_low_precision_grads", false)));
+  CHECK_NOTHROW(make(with("mixed_precision.cast_forward_inputs", false)));
+  CHECK_NOTHROW(make(with("mixed_precision.cast_root_forward_inputs", true)));
+  CHECK_THROWS_AS(make(with("mixed_precision.cast_root_forward_inputs", false)),
+                  UnmodelledArgument);
+  CHECK_NOTHROW(make(with("mixed_precision.buffer_dtype", std::string("bf16"))));
+  CHECK_THROWS_AS(make(with("mixed_precision.buffer_dtype", std::string("float8"))),
+                  ArgumentProblem);
+  NetworkDescription description;
+  description.name = "normalised";
+  description.input = {4};
+  description.layers = {linear(4, 4), {.kind = "BatchNorm1d", .arguments = {{"", int64_t{4}}}}};
+  description.loss = {.kind = "MSELoss"};
+  const BuildResult built = build_network(description);
+  REQUIRE(built.ok());
+  TrainingPlan plan;
+  plan.network = &built.network;
+  const auto of_type = [&](const char* type) {
+    return fully_sharded_data_parallel().make(
+        plan, with("mixed_precision.buffer_dtype", std::string(type)));
+  };
+  CHECK_THROWS_AS(of_type("bf16"), UnmodelledArgument);
+  CHECK_NOTHROW(of_type("fp32"));
+}
+
+// _init_process_group_state: a tuple (group that shards, group that replicates).
+TEST_CASE("process_group of hybrid sharding is the sizes of its two groups") {
+  const auto groups = [](std::vector<std::string> sizes, const char* sharding, int32_t ranks,
+                         bool with_mesh = false) {
+    StrategyArguments arguments = with("process_group", std::move(sizes));
+    arguments.set("sharding_strategy", std::string(sharding));
+    if (with_mesh) {
+      arguments.set("device_mesh", std::vector<std::string>{"2", "4"});
+    }
+    const Network network = small_network();
+    TrainingPlan plan;
+    plan.network = &network;
+    plan.world_size = ranks;
+    fully_sharded_data_parallel().make(plan, arguments);
+  };
+  CHECK_NOTHROW(groups({"4", "2"}, "HYBRID_SHARD", 8));
+  CHECK_THROWS_AS(groups({"4", "4"}, "HYBRID_SHARD", 8), ArgumentProblem);
+  for (const char* size : {"4.5", "4x", "-4", "0", "", "99999999999999999999"}) {
+    INFO(size);
+    CHECK_THROWS_AS(groups({size, "2"}, "HYBRID_SHARD", 8), ArgumentProblem);
+  }
+  CHECK_THROWS_AS(groups({"8"}, "_HYBRID_SHARD_ZERO2", 8), RefusedArgument);
+  CHECK_THROWS_AS(groups({"4", "2"}, "HYBRID_SHARD", 8, true), RefusedArgument);
+  CHECK_NOTHROW(groups({"8"}, "FULL_SHARD", 8));
+  CHECK_THROWS_AS(groups({"4", "2"}, "FULL_SHARD", 8), UnmodelledArgument);
+  StrategyArguments given = with("process_group", std::vector<std::string>{"4", "2"});
+  const ArgumentsOfSize larger = fully_sharded_data_parallel().of_size(given, 16);
+  REQUIRE(larger.values.size() == 1);
+  CHECK(larger.values[0] == std::pair<std::string, std::string>("process_group", "[4, 4]"));
+  CHECK_FALSE(fully_sharded_data_parallel().of_size(given, 6).why_not.empty());
 }
 
 TEST_CASE("a device mesh needs a hybrid sharding strategy and as many ranks as the run has") {
@@ -184,7 +243,7 @@ TEST_CASE("what is wrong with an argument names it and the nearest value") {
   CHECK(of_fsdp("auto_wrap_policy.ModuleWrapPolicy.module_clases", std::string("Linear")) ==
         "auto_wrap_policy.ModuleWrapPolicy.module_clases: did you mean `module_classes`?");
   CHECK(of_fsdp("mixed_precision.foo", int64_t{1}) ==
-        "mixed_precision.foo: mixed_precision takes param_dtype, reduce_dtype");
+        "mixed_precision.foo: mixed_precision takes param_dtype, reduce_dtype, buffer_dtype");
   CHECK(of_fsdp2("fully_shard.module", std::string("Linear")) ==
         "fully_shard.module: did you mean `modules`?");
 }

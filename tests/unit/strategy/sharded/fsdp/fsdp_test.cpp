@@ -31,6 +31,34 @@ Completion completion_of(const Trained& trained, const Row& row) {
   return trained.result.journal->lane(0, 0).completion(row.sequence);
 }
 
+Program read_whole(Rank& rank, Strategy* strategy, std::vector<std::vector<double>>* seen) {
+  co_await strategy->setup(rank, Stage::fit);
+  co_await strategy->begin_whole_parameters(rank);
+  for (const Slice& value : strategy->replica().parameter_values()) {
+    if (value.buffer == no_buffer) {
+      continue;
+    }
+    std::vector<double>& numbers = seen->emplace_back();
+    const Values values = rank.read(value);
+    for (int64_t i = 0; i < values.size(); ++i) {
+      numbers.push_back(values.number(i));
+    }
+  }
+  co_await strategy->end_whole_parameters(rank);
+}
+
+std::vector<std::vector<double>> drawn_parameters(Strategy& strategy, const Network& network) {
+  std::vector<std::vector<double>> all;
+  for (size_t index = 0; index < network.parameters().size(); ++index) {
+    const Values values = strategy.replica().initial_value(index, 0);
+    std::vector<double>& numbers = all.emplace_back();
+    for (int64_t i = 0; i < values.size(); ++i) {
+      numbers.push_back(values.number(i));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("fsdp trains to the weights of ddp bit for bit where nothing is rounded") {
@@ -142,6 +170,43 @@ TEST_CASE("Lightning accumulates under the no_sync of FSDP") {
   const TrainingPlan plan = plan_for(network, false);
   CHECK(FullyShardedDataParallel(plan, {}).accumulates_without_exchange());
   CHECK_FALSE(FullyShard2(plan, {}).accumulates_without_exchange());
+}
+
+// torch 2.11, _unshard_params: every unit once, outer ones first, and all of them at the same time.
+TEST_CASE("summon_full_params gathers every unit that is sharded and holds them together") {
+  const Network network = with_block();
+  const TrainingPlan plan = plan_for(network, true);
+  for (const auto& [sharding, gathers] :
+       {std::pair(Sharding::full, size_t{3}), std::pair(Sharding::none, size_t{0})}) {
+    const FullyShardedOptions options = wrapping_blocks(sharding);
+    std::vector<std::unique_ptr<Strategy>> strategies;
+    for (int rank = 0; rank < 2; ++rank) {
+      strategies.push_back(fsdp(options)(plan));
+      CHECK(strategies.back()->has_whole_parameters());
+    }
+    RunOptions run;
+    run.world_size = 2;
+    run.numerics = true;
+    run.network = &network;
+    const sim::ExplicitComputeCost compute;
+    sim::FlatNetworkCost costs(2, BytesPerSecond(50'000'000'000), Time(500'000));
+    sim::SimulationOptions simulation;
+    simulation.compute = &compute;
+    simulation.communication = &costs;
+    std::vector<std::vector<std::vector<double>>> seen(2);
+    const RunResult result = sim::simulate(run, simulation, [&](Rank& rank) {
+      const auto index = static_cast<size_t>(rank.id());
+      return read_whole(rank, strategies[index].get(), &seen[index]);
+    });
+    CHECK(rows_at(result, 0, fsdp_sites::summon, OpKind::all_gather).size() == gathers);
+    if (sharding == Sharding::full) {
+      // seed_everything: what each rank reads is the model that all have drawn.
+      REQUIRE(seen[0].size() == 8);
+      CHECK(seen[0] == seen[1]);
+      CHECK(seen[0] == drawn_parameters(*strategies[0], network));
+      CHECK(strategies[0]->replica().parameter_values().front().buffer == no_buffer);
+    }
+  }
 }
 
 // torch/distributed/algorithms/_comm_hooks/default_hooks.py: 8 = 4 * 2, 6 = 4 * 1.5.
