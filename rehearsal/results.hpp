@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/program/buffer_table.hpp"
+#include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/transfers.hpp"
 #include "properties/transfer_counts.hpp"
 #include "rehearsal/elastic/elastic_results.hpp"
@@ -51,7 +52,7 @@ struct Prediction {
   Breakdown breakdown;             ///< of a steady step, or of the whole run without one
   /// The part of a steady step in which the ranks of a pipeline idle, on average; 0 .. 1.
   std::optional<double> bubble;
-  std::optional<double> ideal_bubble;  ///< by the schedule alone
+  std::optional<PipelineBubble> ideal_bubble;  ///< were all its stages alike
   std::optional<double> samples_per_s;
   std::optional<double> tokens_per_s;
   std::optional<double> mfu;  ///< 0 .. 1

@@ -202,8 +202,9 @@ void Engine::tell(RankState& rank, Ticket ticket, Time issue, Time start, Time f
   LaneJournal& rows = journal_->lane(static_cast<int32_t>(rank.place.rank.value), ticket.lane);
   const Completion known = rows.completion(ticket.sequence);
   const Time skipped = rank.skipped_times.empty() ? Time{} : rank.skipped_time(ticket);
-  if (known.outcome == Outcome::ok) {  // another part of a grouped call
-    start = std::min(start, known.start - skipped);
+  // Of a grouped call: it waits until the other side of its last part is there.
+  if (known.outcome == Outcome::ok) {
+    start = std::max(start, known.start - skipped);
     finish = std::max(finish, known.finish - skipped);
   }
   rows.complete(ticket.sequence,

@@ -42,7 +42,9 @@ Json prediction_json(const Prediction& prediction) {
   json["breakdown_s"] = breakdown_json(prediction.breakdown);
   if (prediction.bubble) {
     json["bubble"] = *prediction.bubble;
-    json["ideal_bubble"] = value_or_null(prediction.ideal_bubble);
+    const auto& ideal = prediction.ideal_bubble;
+    json["ideal_bubble"] = ideal ? Json(ideal->of_schedule) : Json();
+    json["ideal_bubble_with_messages"] = ideal ? Json(ideal->with_messages) : Json();
   }
   json["steps"] = prediction.steps;
   json["simulated_steps"] = prediction.simulated_steps;

@@ -108,6 +108,17 @@ Json devices_json(const Rehearsal& rehearsal) {
   return all;
 }
 
+std::string bubble_text(const Prediction& prediction) {
+  constexpr double told_from = 0.005;
+  const PipelineBubble ideal = prediction.ideal_bubble.value_or(PipelineBubble{});
+  std::string text = fmt::format("of a step its ranks idle on average, {} by the schedule alone",
+                                 percent_text(ideal.of_schedule));
+  if (ideal.with_messages - ideal.of_schedule >= told_from) {
+    text += fmt::format(", {} with the order of its messages", percent_text(ideal.with_messages));
+  }
+  return text;
+}
+
 std::string render_pipeline(const Rehearsal& rehearsal) {
   const auto times = pipeline_times(rehearsal.run, rehearsal.results);
   if (!times) {

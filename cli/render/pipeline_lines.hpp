@@ -7,6 +7,9 @@
 
 namespace lockstep::cli {
 
+/// What stands beside a predicted bubble: what it would be, were all stages alike.
+std::string bubble_text(const Prediction& prediction);
+
 /// For `-v`: the stages of a pipeline, and which micro-batches its ranks wait for longest. Empty
 /// without a pipeline.
 std::string render_pipeline(const Rehearsal& rehearsal);

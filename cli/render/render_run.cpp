@@ -110,9 +110,7 @@ std::string answers(const Rehearsal& rehearsal) {
     out += line("throughput", rate);
   }
   if (prediction.bubble) {
-    out += line("bubble", percent_text(*prediction.bubble),
-                fmt::format("of a step its ranks idle on average, {} by the schedule alone",
-                            percent_text(prediction.ideal_bubble.value_or(0))));
+    out += line("bubble", percent_text(*prediction.bubble), bubble_text(prediction));
   }
   out += memory_line(rehearsal) + host_line(rehearsal) + drive_line(rehearsal) +
          largest_batch(rehearsal.results.advice);

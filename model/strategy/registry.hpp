@@ -13,6 +13,7 @@
 #include "model/network/tensor_parallel/cut_network.hpp"
 #include "model/strategy/argument_table.hpp"
 #include "model/strategy/arguments.hpp"
+#include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/strategy.hpp"
 #include "model/strategy/trainer_membership.hpp"
 #include "model/strategy/traits.hpp"
@@ -113,9 +114,9 @@ struct StrategyEntry {
   std::function<int64_t(const StrategyArguments& arguments, int32_t world_size)>
       gradients_of_update{};
 
-  /// The part of a step in which the ranks of a pipeline idle by its schedule alone; nothing: it
-  /// has one rank. Null: the strategy has no pipeline.
-  std::function<std::optional<double>(const StrategyArguments& arguments, int32_t world_size)>
+  /// Nothing: its pipeline has one rank. Null: the strategy has no pipeline.
+  std::function<std::optional<PipelineBubble>(const StrategyArguments& arguments,
+                                              int32_t world_size)>
       ideal_bubble{};
 
   TrainerMembership membership_of(const StrategyArguments& arguments, const Place& place) const;

@@ -7,6 +7,8 @@
 #include "model/strategy/megatron/megatron_arguments.hpp"
 #include "model/strategy/megatron/megatron_pipeline.hpp"
 #include "model/strategy/megatron/megatron_sites.hpp"
+#include "model/strategy/megatron/megatron_steps.hpp"
+#include "model/strategy/pipeline/message_times.hpp"
 #include "model/strategy/pipeline/pipeline_sites.hpp"
 #include "model/strategy/strategy_steps.hpp"
 
@@ -41,14 +43,22 @@ TrainerMembership membership_in(const StrategyArguments& arguments, const Place&
   return membership;
 }
 
-std::optional<double> bubble_of(const StrategyArguments& arguments, int32_t world_size) {
+std::optional<PipelineBubble> bubble_of(const StrategyArguments& arguments, int32_t world_size) {
   const PipelineShape shape = megatron_mesh_of(arguments, world_size).shape;
   if (shape.ranks == 1) {
     return std::nullopt;
   }
   // Narayanan et al. 2021: (p - 1) / v slots beside the m of a rank.
   const double idle = (shape.ranks - 1.0) / shape.stages_per_rank;
-  return idle / (shape.micro_batches + idle);
+  std::vector<std::vector<PipelineStep>> steps;
+  for (int32_t rank = 0; rank < shape.ranks; ++rank) {
+    steps.push_back(megatron_steps(shape, rank));
+  }
+  const PipelineDurations usual{};
+  const double work =
+      shape.stages_per_rank * shape.micro_batches * (usual.forward + usual.backward);
+  return PipelineBubble{idle / (shape.micro_batches + idle),
+                        1 - work / makespan_with_messages(steps, usual)};
 }
 
 }  // namespace

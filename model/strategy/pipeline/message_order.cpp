@@ -88,7 +88,8 @@ class MessageOrder {
     }
   }
 
-  std::vector<PipelineStep> of_rank(int32_t rank) {
+  /// By rank.
+  std::vector<std::vector<PipelineStep>> steps() {
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (size_t each = 0; each < turns_.size(); ++each) {
@@ -97,7 +98,7 @@ class MessageOrder {
     }
     ensure(std::ranges::all_of(turns_, [](const auto& turns) { return turns.empty(); }),
            "an order of actions in which every input comes");
-    return std::move(steps_[static_cast<size_t>(rank)]);
+    return std::move(steps_);
   }
 
  private:
@@ -151,14 +152,17 @@ class MessageOrder {
 
 }  // namespace
 
-std::vector<PipelineStep> steps_by_messages(const PipelineSchedule& schedule, int32_t rank) {
-  std::vector<PipelineStep> steps = MessageOrder(schedule).of_rank(rank);
-  const bool sends = std::ranges::any_of(
-      steps, [](const PipelineStep& step) { return step.kind == PipelineStep::Kind::begin_sends; });
-  if (sends) {
-    steps.push_back({PipelineStep::Kind::finish_sends});
+std::vector<std::vector<PipelineStep>> steps_by_messages(const PipelineSchedule& schedule) {
+  std::vector<std::vector<PipelineStep>> all = MessageOrder(schedule).steps();
+  for (std::vector<PipelineStep>& steps : all) {
+    const bool sends = std::ranges::any_of(steps, [](const PipelineStep& step) {
+      return step.kind == PipelineStep::Kind::begin_sends;
+    });
+    if (sends) {
+      steps.push_back({PipelineStep::Kind::finish_sends});
+    }
   }
-  return steps;
+  return all;
 }
 
 }  // namespace lockstep

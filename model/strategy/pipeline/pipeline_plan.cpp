@@ -10,6 +10,7 @@
 #include "model/core/spelling.hpp"
 #include "model/network/mixture.hpp"
 #include "model/strategy/data_parallel/ddp_arguments.hpp"
+#include "model/strategy/pipeline/message_times.hpp"
 #include "model/strategy/tensor/tensor_arguments.hpp"
 
 namespace lockstep {
@@ -221,13 +222,18 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
   return pipeline;
 }
 
-std::optional<double> ideal_bubble(const StrategyArguments& arguments, int32_t world_size) {
+std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, int32_t world_size) {
   const PipelineShape shape = pipeline_shape_of(arguments, world_size);
-  const PipelineSchedule schedule = make_pipeline_schedule(kind_of(arguments), shape);
+  if (shape.ranks == 1) {
+    return std::nullopt;
+  }
+  const PipelineScheduleKind kind = kind_of(arguments);
+  const PipelineSchedule schedule = make_pipeline_schedule(kind, shape);
   const PipelineDurations usual{};  // a backward of two forwards, in halves
   const double work =
       shape.stages_per_rank * shape.micro_batches * (usual.forward + usual.backward);
-  return shape.ranks == 1 ? std::nullopt : std::optional(1 - work / makespan(schedule, usual));
+  return PipelineBubble{1 - work / makespan(schedule, usual),
+                        1 - work / makespan_with_messages(pipeline_steps(kind, schedule), usual)};
 }
 
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place) {

@@ -8,6 +8,7 @@
 #include "model/strategy/argument_table.hpp"
 #include "model/strategy/pipeline/pipeline_steps.hpp"
 #include "model/strategy/pipeline/stage_cuts.hpp"
+#include "model/strategy/pipeline_bubble.hpp"
 #include "model/strategy/plan.hpp"
 #include "model/strategy/trainer_membership.hpp"
 
@@ -65,7 +66,7 @@ PipelinePlan pipeline_plan_of(const TrainingPlan& plan, const StrategyArguments&
 /// The part of a step in which a rank idles by the schedule alone, if stages take alike, a backward
 /// twice as long as a forward, and messages no time. Nothing: there is one rank. Throws
 /// ArgumentProblem.
-std::optional<double> ideal_bubble(const StrategyArguments& arguments, int32_t world_size);
+std::optional<PipelineBubble> ideal_bubble(const StrategyArguments& arguments, int32_t world_size);
 /// Ranks of one pipeline get the same samples.
 TrainerMembership pipeline_membership(const StrategyArguments& arguments, const Place& place);
 

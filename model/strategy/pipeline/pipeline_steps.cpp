@@ -186,8 +186,20 @@ std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
     case PipelineScheduleKind::gpipe: return gpipe_steps(schedule.shape, rank);
     case PipelineScheduleKind::one_forward_one_backward:
       return one_forward_one_backward_steps(schedule.shape, rank);
-    default: return steps_by_messages(schedule, rank);
+    default: return std::move(steps_by_messages(schedule)[static_cast<size_t>(rank)]);
   }
+}
+
+std::vector<std::vector<PipelineStep>> pipeline_steps(PipelineScheduleKind kind,
+                                                      const PipelineSchedule& schedule) {
+  if (!is_single_stage(kind)) {
+    return steps_by_messages(schedule);
+  }
+  std::vector<std::vector<PipelineStep>> all;
+  for (int32_t rank = 0; rank < schedule.shape.ranks; ++rank) {
+    all.push_back(pipeline_steps(kind, schedule, rank));
+  }
+  return all;
 }
 
 }  // namespace lockstep

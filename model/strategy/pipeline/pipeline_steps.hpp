@@ -38,8 +38,11 @@ struct PipelineStep {
 /// (torch/distributed/pipelining/schedules.py, _step_microbatches of each class).
 std::vector<PipelineStep> pipeline_steps(PipelineScheduleKind kind,
                                          const PipelineSchedule& schedule, int32_t rank);
-/// Each message apart, whatever the kind.
-std::vector<PipelineStep> steps_by_messages(const PipelineSchedule& schedule, int32_t rank);
+/// Those of every rank.
+std::vector<std::vector<PipelineStep>> pipeline_steps(PipelineScheduleKind kind,
+                                                      const PipelineSchedule& schedule);
+/// Each message apart, whatever the kind; by rank.
+std::vector<std::vector<PipelineStep>> steps_by_messages(const PipelineSchedule& schedule);
 /// At the end of each slot one batch of what the rank and its neighbours make in it, whatever the
 /// kind.
 std::vector<PipelineStep> steps_by_slots(const PipelineSchedule& schedule, int32_t rank);

@@ -113,7 +113,7 @@ struct Preparation {
   bool configured_optimizer = false;
   bool configured_scheduler = false;
   std::string strategy;  ///< its name in output, such as deepspeed_stage_2; empty: no trainer
-  std::optional<double> ideal_bubble;   ///< of a pipeline's schedule
+  std::optional<PipelineBubble> ideal_bubble;
   std::vector<int32_t> pipeline_ranks;  ///< of the first pipeline; empty: there is none
   int64_t batch_size_multiple = 1;      ///< of TrainerMembership
   int32_t data_parallel_size = 1;       ///< of TrainerMembership

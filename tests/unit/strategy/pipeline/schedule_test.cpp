@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/strategy/pipeline/message_times.hpp"
 #include "model/strategy/pipeline/pipeline_steps.hpp"
 
 using namespace lockstep;
@@ -60,6 +61,29 @@ TEST_CASE("schedules take as long as their published bubbles say") {
   CHECK(makespan_of(schedule_of(Kind::interleaved_zero_bubble, 4, 8, 1)) == 27);
   CHECK(makespan_of(schedule_of(Kind::interleaved_zero_bubble, 4, 8, 1), 1.5, 0.5) == 30);
   CHECK(makespan_of(schedule_of(Kind::zero_bubble_v, 4, 8)) == 25.5);
+}
+
+// The schedules of several stages begin a receive where the other rank begins its send, however
+// long before they need it, and what they send next waits behind it: rank 0 sends no second
+// micro-batch before the last rank has sent back the first (pytorch/pytorch, issue 188833 and pull
+// request 165664). The values are those of tests/oracle/pipeline_message_times.py, which plays the
+// recorded orders.
+TEST_CASE("messages that wait for those before them make schedules of several stages longer") {
+  const auto with_messages = [](Kind kind, int32_t micro_batches) {
+    const PipelineSchedule schedule = schedule_of(kind, 4, micro_batches);
+    const double parts = schedule.shape.stages_per_rank;
+    return makespan_with_messages(pipeline_steps(kind, schedule),
+                                  {1 / parts, 2 / parts, 1 / parts, 1 / parts});
+  };
+  CHECK(with_messages(Kind::gpipe, 8) == 33);
+  CHECK(with_messages(Kind::one_forward_one_backward, 8) == 33);
+  CHECK(with_messages(Kind::interleaved, 8) == 35);
+  CHECK(with_messages(Kind::interleaved, 12) == 47);
+  CHECK(with_messages(Kind::looped_breadth_first, 8) == 38.5);
+  CHECK(with_messages(Kind::looped_breadth_first, 12) == 54.5);
+  CHECK(with_messages(Kind::interleaved_zero_bubble, 8) == 29.5);
+  CHECK(with_messages(Kind::zero_bubble_v, 12) == 39.5);
+  CHECK(with_messages(Kind::dual_pipe_v, 12) == 52.5);
 }
 
 // (m + P - 1)(tf + tb) for any size.
