@@ -99,6 +99,8 @@ class Engine {
   const SimulationOptions& simulation() const { return simulation_; }
   Journal* journal() { return journal_; }
   int64_t operations() const { return operations_; }
+  /// Without those of ranks that others stand for.
+  int64_t simulated_operations() const { return simulated_operations_; }
   /// When the last operation or host thread ends.
   Time latest() const;
   /// Why the classes of RunOptions do not hold; empty: nothing has contradicted them.
@@ -318,6 +320,7 @@ class Engine {
   Time now_{};
   Time latest_{};
   int64_t operations_ = 0;
+  int64_t simulated_operations_ = 0;
 };
 
 }  // namespace lockstep::sim

@@ -46,6 +46,7 @@ RunResult simulate(const RunOptions& options, const SimulationOptions& simulatio
   engine.run(program);
   result.total_time = engine.latest();
   result.operations = engine.operations();
+  result.simulated_operations = engine.simulated_operations();
   result.ranks_differ = engine.ranks_differ();
   result.sends_waited = options.eager_limit == Bytes{};
   const auto world = static_cast<size_t>(options.world_size);

@@ -28,6 +28,7 @@ Ticket Engine::submit(RankState& rank, std::span<const Op> ops) {
   LaneState& lane = *rank.running;
   lane.host += simulation_.launch_overhead;
   operations_ += static_cast<int64_t>(ops.size()) * rank.stands_for;
+  simulated_operations_ += static_cast<int64_t>(ops.size());
   const bool near_limit =
       lane.tickets.in_flight() >= static_cast<uint32_t>(options_.launch_queue) ||
       rank.launched.counting() || rank.lanes.size() > 1;

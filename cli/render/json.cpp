@@ -339,6 +339,7 @@ Json json_of(const Rehearsal& rehearsal, const Request& request) {
   json["basis"] = rehearsal.run.basis;
   json["calibration"] = calibration_json(rehearsal.run.calibration);
   json["operations"] = {{"submitted", rehearsal.run.result.operations},
+                        {"simulated", rehearsal.run.result.simulated_operations},
                         {"folded", results.is_folded()}};
   if (request.command != "run") {
     json["coverage"] = coverage_json(rehearsal.coverage);

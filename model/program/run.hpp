@@ -91,6 +91,7 @@ struct RunResult {
   ByRank<std::optional<Bytes>> tensor_peak;
   ByRank<UpdateSensitivities> sensitivities;  ///< empty where nobody noted them
   int64_t operations = 0;                     ///< submitted, over all ranks
+  int64_t simulated_operations = 0;           ///< those of ranks that others stand for left out
   /// Why the classes of RunOptions do not hold, so that nothing here is an answer; empty: they do.
   std::string ranks_differ;
   /// Faults that took effect: PlannedFault::number (or the world's own fault's) and rank; -1: none.

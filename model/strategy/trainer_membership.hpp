@@ -19,6 +19,7 @@ struct TrainerMembership {
   int32_t data_parallel_index = 0;
   bool counts_samples = true;  ///< of the ranks with one index, one counts what they are trained on
   int64_t batch_size_multiple = 1;  ///< by which a batch must be divisible
+  bool fixes_batch_size = false;    ///< the strategy's arguments give it
   bool runs_trainer = true;         ///< false: a server, which `Strategy::serve` runs
 
   static TrainerMembership of_one_process() { return {}; }

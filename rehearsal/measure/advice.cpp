@@ -193,15 +193,16 @@ Advice advise(const Rehearsal& rehearsal, const RehearseRequest& request) {
                         request.world == World::simulated &&
                         (rehearsal.why_no_prediction().empty() || out_of_memory);
   // Where one run takes seconds, a score of them takes minutes.
-  const bool short_enough = rehearsal.run.result.operations <= Prober::operations_max / 8;
+  const int64_t cost = Prober::cost_of(rehearsal.run);
+  const bool short_enough = cost <= Prober::operations_max / 8;
   if (!trains || !predicts || (rehearsal.results.prediction.steps == 0 && !out_of_memory)) {
     return {};
   }
   if (!short_enough) {
     Advice advice;
     advice.not_tried =
-        fmt::format("this run takes {} operations, and variants are tried up to {}",
-                    number_text(static_cast<double>(rehearsal.run.result.operations)),
+        fmt::format("this run has {} operations and ranks, and variants are tried up to {}",
+                    number_text(static_cast<double>(cost)),
                     number_text(static_cast<double>(Prober::operations_max / 8)));
     return advice;
   }

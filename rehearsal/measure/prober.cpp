@@ -14,7 +14,7 @@ namespace lockstep::cli {
 
 namespace {
 
-/// Indices of samples over all ranks.
+/// Indices of samples over all ranks that are simulated.
 constexpr int64_t listed_samples_max = 20'000'000;
 
 bool ended_well(const OneRun& run) {
@@ -80,7 +80,11 @@ Prober::Prober(const Rehearsal& rehearsal, const RehearseRequest& request)
     : rehearsal_(rehearsal),
       request_(request),
       loader_(loader_of(rehearsal.run, "train")),
-      longest_(rehearsal.run.result.operations) {}
+      longest_(cost_of(rehearsal.run)) {}
+
+int64_t Prober::cost_of(const OneRun& run) {
+  return run.result.simulated_operations + run.preparation.options.world_size;
+}
 
 Scenario Prober::shortened() const {
   Scenario variant = *rehearsal_.run.preparation.scenario;
@@ -132,8 +136,9 @@ int64_t Prober::samples_for(int64_t batch_size) const {
 }
 
 bool Prober::may_list(int64_t batch_size) const {
-  return samples_for(batch_size) <=
-         listed_samples_max / rehearsal_.run.preparation.options.world_size;
+  const int64_t simulated = rehearsal_.results.prediction.simulated_ranks;
+  const int64_t ranks = simulated > 0 ? simulated : rehearsal_.run.preparation.options.world_size;
+  return samples_for(batch_size) <= listed_samples_max / ranks;
 }
 
 int64_t Prober::largest_listed() const {
@@ -147,24 +152,27 @@ int64_t Prober::largest_listed() const {
 bool Prober::affordable(int64_t most) const { return spent_ + longest_ <= most && !stopped_; }
 
 std::string Prober::why_not_affordable() const {
-  return fmt::format("takes {} operations, and all of them together at most {}",
+  return fmt::format("has {} operations and ranks, and all of them together at most {}",
                      number_text(static_cast<double>(longest_)),
                      number_text(static_cast<double>(operations_max)));
 }
 
 Probe Prober::probe(const Scenario& variant) {
   tell(request_.progress.get(), "looking for what would help");
-  const OneRun run = run_once(variant, {World::simulated, false, {}, request_.deadline.get()});
-  longest_ = std::max(longest_, run.result.operations);
-  spent_ += run.result.operations;
+  RunRequest short_run{World::simulated, false, {}, request_.deadline.get()};
+  short_run.names_all_ranks = false;  // who runs out of memory does not matter
+  const OneRun run = run_once(variant, short_run);
+  longest_ = std::max(longest_, cost_of(run));
+  spent_ += cost_of(run);
   stopped_ = stopped_ || !run.undecided.empty();
   return probe_of(run);
 }
 
 // Values that are listed sample by sample are of so many samples and no more.
 bool Prober::may_change_batch() const {
-  if (loader_ == nullptr || loader_->batches || !loader_->batch_size ||
-      loader_->batch_size->value > batch_size_max || accumulated() > batch_size_max) {
+  if (rehearsal_.run.preparation.fixes_batch_size || loader_ == nullptr || loader_->batches ||
+      !loader_->batch_size || loader_->batch_size->value > batch_size_max ||
+      accumulated() > batch_size_max) {
     return false;
   }
   return !loader_->values ||

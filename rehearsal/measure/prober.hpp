@@ -30,6 +30,8 @@ class Prober {
   static constexpr int64_t operations_max = 2'000'000;
   static constexpr int64_t steps = 3;
   static constexpr int64_t batch_size_max = 65'536;
+  /// Operations that are simulated, and ranks, each of which has to be prepared.
+  static int64_t cost_of(const OneRun& run);
 
   /// Both outlive this.
   Prober(const Rehearsal& rehearsal, const RehearseRequest& request);

@@ -362,11 +362,14 @@ OneRun run_as_prepared(const Scenario& scenario, const RunRequest& request, bool
 }
 
 // Ranks that did the same up to where a run went wrong differ by what went wrong.
-bool needs_all_ranks(const OneRun& run) {
+bool needs_all_ranks(const OneRun& run, const RunRequest& request) {
+  if (!run.ran || run.preparation.options.classes == nullptr || !run.undecided.empty()) {
+    return false;
+  }
   const auto has_ended = [](const RankEnd& end) { return end.kind == RankEnd::Kind::finished; };
-  return run.ran && run.preparation.options.classes != nullptr && run.undecided.empty() &&
-         (!run.result.ranks_differ.empty() || run.result.hung ||
-          !std::ranges::all_of(run.result.ends.distinct(), has_ended));
+  const bool ended_well =
+      !run.result.hung && std::ranges::all_of(run.result.ends.distinct(), has_ended);
+  return !run.result.ranks_differ.empty() || (request.names_all_ranks && !ended_well);
 }
 
 }  // namespace
@@ -377,7 +380,7 @@ OneRun run_once(const Scenario& scenario, const RunRequest& request) {
   if (!folds_links) {
     run = run_as_prepared(scenario, request, folds_links);
   }
-  if (!needs_all_ranks(run)) {
+  if (!needs_all_ranks(run, request)) {
     return run;
   }
   RunRequest of_all = request;

@@ -39,6 +39,8 @@ struct RunRequest {
   Attempt attempt{};         ///< of an elastic launcher
   int32_t stands_for = 1;    ///< one device, in place of so many ranks
   bool runs_classes = true;  ///< simulated: one rank may run for all that do the same
+  /// Where that does not end well, every rank runs, so that findings can name all of them.
+  bool names_all_ranks = true;
   /// The one device evaluates every sample as often as the ranks do that it stands for.
   bool joins_evaluation = false;
   /// The one device clips so where the program asks for nothing else: as the strategy of those

@@ -35,6 +35,7 @@ TrainerMembership membership_in(const StrategyArguments& arguments, const Place&
   }
   const PipelinePlace here = PipelinePlace::of(static_cast<int32_t>(place.rank.value), mesh.mesh);
   membership.batch_size_multiple = mesh.shape.micro_batches;
+  membership.fixes_batch_size = true;
   // Ranks that divide positions get the same samples.
   membership.data_parallel_size = mesh.data_ranks();
   membership.data_parallel_index = here.replica / mesh.context.ranks;

@@ -116,6 +116,7 @@ struct Preparation {
   std::optional<PipelineBubble> ideal_bubble;
   std::vector<int32_t> pipeline_ranks;  ///< of the first pipeline; empty: there is none
   int64_t batch_size_multiple = 1;      ///< of TrainerMembership
+  bool fixes_batch_size = false;        ///< of TrainerMembership
   int32_t data_parallel_size = 1;       ///< of TrainerMembership
   /// Of TrainerMembership, by rank; empty: the number of the rank.
   std::vector<int32_t> data_parallel_indices;

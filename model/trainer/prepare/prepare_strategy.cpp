@@ -91,6 +91,7 @@ void note_membership(Preparation& preparation, const StrategyEntry& entry,
   const TrainerMembership first = program.membership(place);
   preparation.data_parallel_size = first.data_parallel_size;
   preparation.batch_size_multiple = first.batch_size_multiple;
+  preparation.fixes_batch_size = first.fixes_batch_size;
   preparation.gradients_of_update =
       entry.gradients_of_update
           ? entry.gradients_of_update(program.strategy_arguments, place.world_size)
