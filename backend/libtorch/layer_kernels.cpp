@@ -127,6 +127,31 @@ void pass_on(std::span<const at::Tensor> reads, bool with_last, const Slice& to,
   }
 }
 
+/// Of a Multiply, what was remembered, and what multiplies it.
+at::Tensor whole_of(const Op& op, const Layer& layer, const at::Tensor& numbers) {
+  return numbers.view(batch_sizes(op.list(), layer.output));
+}
+at::Tensor factor_of(const Op& op, const Layer& layer, const at::Tensor& numbers) {
+  return numbers.view(batch_sizes(op.list(), layer.input));
+}
+
+/// Reads the product's gradient and both factors, and writes the gradients of both.
+void product_backward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
+                      TensorOperands& operands) {
+  const at::AutoGradMode grad_mode(true);
+  const at::ScalarType type = scalar_type_of(op.list().reads[0].dtype);
+  const at::Tensor factor = factor_of(op, layer, reads[1]).detach().requires_grad_();
+  const at::Tensor whole = whole_of(op, layer, reads[2]).detach().requires_grad_();
+  const at::Tensor product = whole.to(type) * factor.to(type);
+  const std::vector<at::Tensor> inputs{factor, whole};
+  const auto gradients = torch::autograd::grad({product}, inputs, {whole_of(op, layer, reads[0])});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (op.list().writes[i].elements > 0) {
+      operands.give(op.list().writes[i], gradients[i]);
+    }
+  }
+}
+
 void pass_on_forward(const Op& op, const Layer& layer, std::span<const at::Tensor> reads,
                      TensorOperands& operands) {
   const Slice& to = op.list().writes[0];
@@ -136,6 +161,12 @@ void pass_on_forward(const Op& op, const Layer& layer, std::span<const at::Tenso
     operands.give(to, at::cat({reads.back().to(type).view({samples, -1}),
                                reads.front().to(type).view({samples, -1})},
                               1));
+    return;
+  }
+  if (layer.kind == LayerKind::residual_multiply) {
+    const at::ScalarType type = scalar_type_of(to.dtype);
+    operands.give(to, whole_of(op, layer, reads.back()).to(type) *
+                          factor_of(op, layer, reads.front()).to(type));
     return;
   }
   pass_on(reads, layer.kind == LayerKind::residual_add, to, operands);
@@ -241,6 +272,10 @@ void execute_layer_backward(const Op& op, TensorOperands& operands, const Networ
   const Layer& layer = layer_of(op, network);
   const std::vector<at::Tensor> reads = load_all(lists.reads, operands);
   if (reads.empty() || lists.writes.empty()) {
+    return;
+  }
+  if (layer.kind == LayerKind::residual_multiply) {
+    product_backward(op, layer, reads, operands);
     return;
   }
   if (passes_on(layer.kind)) {

@@ -13,7 +13,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view containers[] = {"Sequential", "Residual", "Concatenate", "repeat"};
+constexpr std::string_view containers[] = {"Sequential", "Residual", "Concatenate", "Multiply",
+                                           "repeat"};
 
 /// Layers of torch that scenarios may name and Lockstep does not model, and why.
 struct UnmodelledLayer {

@@ -22,10 +22,13 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::linear: return "linear";
     case LayerKind::bias: return "bias";
     case LayerKind::relu: return "relu";
+    case LayerKind::relu6: return "relu6";
     case LayerKind::leaky_relu: return "leaky_relu";
     case LayerKind::gelu: return "gelu";
     case LayerKind::silu: return "silu";
+    case LayerKind::hardswish: return "hardswish";
     case LayerKind::sigmoid: return "sigmoid";
+    case LayerKind::hardsigmoid: return "hardsigmoid";
     case LayerKind::tanh: return "tanh";
     case LayerKind::softmax: return "softmax";
     case LayerKind::identity: return "identity";
@@ -35,6 +38,8 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::layer_norm: return "layer_norm";
     case LayerKind::rms_norm: return "rms_norm";
     case LayerKind::group_norm: return "group_norm";
+    case LayerKind::scale: return "scale";
+    case LayerKind::layer_scale: return "layer_scale";
     case LayerKind::conv1d: return "conv1d";
     case LayerKind::conv2d: return "conv2d";
     case LayerKind::conv_transpose2d: return "conv_transpose2d";
@@ -43,9 +48,14 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::adaptive_avg_pool2d: return "adaptive_avg_pool2d";
     case LayerKind::flatten: return "flatten";
     case LayerKind::dropout: return "dropout";
+    case LayerKind::stochastic_depth: return "stochastic_depth";
     case LayerKind::multihead_attention: return "multihead_attention";
     case LayerKind::causal_self_attention: return "causal_self_attention";
     case LayerKind::grouped_query_attention: return "grouped_query_attention";
+    case LayerKind::relative_position_bias: return "relative_position_bias";
+    case LayerKind::biased_attention: return "biased_attention";
+    case LayerKind::cross_attention: return "cross_attention";
+    case LayerKind::window_attention: return "window_attention";
     case LayerKind::attention_core: return "attention_core";
     case LayerKind::attention_projections: return "attention_projections";
     case LayerKind::swiglu: return "swiglu";
@@ -57,6 +67,11 @@ std::string_view name_of(LayerKind kind) {
     case LayerKind::residual_begin: return "residual_begin";
     case LayerKind::residual_shortcut: return "residual_shortcut";
     case LayerKind::residual_add: return "residual_add";
+    case LayerKind::positions: return "positions";
+    case LayerKind::permute: return "permute";
+    case LayerKind::patch_merging: return "patch_merging";
+    case LayerKind::residual_multiply: return "residual_multiply";
+    case LayerKind::aside_end: return "aside_end";
     case LayerKind::residual_concatenate: return "residual_concatenate";
     case LayerKind::exchange: return "exchange";
     case LayerKind::buffer: return "buffer";
@@ -74,8 +89,16 @@ std::string_view name_of(LayerKind kind) {
   return "?";
 }
 
-bool ends_residual(LayerKind kind) {
-  return kind == LayerKind::residual_add || kind == LayerKind::residual_concatenate;
+bool joins_branches(LayerKind kind) {
+  return kind == LayerKind::residual_add || kind == LayerKind::residual_concatenate ||
+         kind == LayerKind::residual_multiply;
+}
+
+bool ends_residual(LayerKind kind) { return joins_branches(kind) || kind == LayerKind::aside_end; }
+
+bool is_marker(LayerKind kind) {
+  return kind == LayerKind::residual_begin || kind == LayerKind::residual_shortcut ||
+         ends_residual(kind);
 }
 
 bool is_loss(LayerKind kind) { return kind >= LayerKind::cross_entropy_loss; }

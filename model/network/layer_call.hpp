@@ -51,6 +51,8 @@ bool forward_of_elementwise_layer(const Layer& layer, LayerCall& call);
 bool backward_of_elementwise_layer(const Layer& layer, LayerCall& call);
 bool forward_of_decoder_layer(const Layer& layer, LayerCall& call);
 bool backward_of_decoder_layer(const Layer& layer, LayerCall& call);
+bool forward_of_scaling_layer(const Layer& layer, LayerCall& call);
+bool backward_of_scaling_layer(const Layer& layer, LayerCall& call);
 bool forward_of_mixture_layer(const Layer& layer, LayerCall& call);
 bool backward_of_mixture_layer(const Layer& layer, LayerCall& call);
 bool forward_of_divided_positions(const Layer& layer, LayerCall& call);

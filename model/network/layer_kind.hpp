@@ -33,6 +33,8 @@ std::vector<LayerKindEntry> decoder_layer_kinds();
 std::vector<LayerKindEntry> mixture_layer_kinds();
 std::vector<LayerKindEntry> recurrent_layer_kinds();
 std::vector<LayerKindEntry> rearranging_layer_kinds();
+std::vector<LayerKindEntry> scaling_layer_kinds();
+std::vector<LayerKindEntry> window_layer_kinds();
 std::vector<LayerKindEntry> plain_layer_kinds();
 std::vector<LayerKindEntry> activation_layer_kinds();
 std::vector<LayerKindEntry> norm_layer_kinds();

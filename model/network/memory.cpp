@@ -45,6 +45,7 @@ class ModuleMemory {
       : network_(network), types_(types), begin_(begin), end_(end), layers_(end - begin) {
     inputs_.resize(end - begin);
     outputs_.resize(end - begin);
+    branches_.resize(end - begin);
   }
 
   /// `feeds_module`: its output is the input of another module, which keeps it.
@@ -103,8 +104,9 @@ class ModuleMemory {
   std::vector<LayerMemory> layers_;
   LayerMemory loss_;
   std::vector<Tensor> tensors_;
-  std::vector<size_t> inputs_;   ///< by layer, the tensor that it reads
-  std::vector<size_t> outputs_;  ///< by layer, the tensor that it hands on
+  std::vector<size_t> inputs_;    ///< by layer, the tensor that it reads
+  std::vector<size_t> outputs_;   ///< by layer, the tensor that it hands on
+  std::vector<size_t> branches_;  ///< by layer that ends a residual, what it reads beside
   size_t current_ = 0;
 };
 
@@ -150,6 +152,7 @@ size_t ModuleMemory::pass(size_t index, std::vector<SkipPath>& paths) {
   if (ends_residual(layer.kind)) {
     Tensor& other = tensors_[paths.back().other()];
     other.last = index;
+    branches_[index - begin_] = paths.back().other();
     branch = other.dtype;
     has_gradient = has_gradient || other.has_gradient;
     paths.pop_back();
@@ -182,6 +185,9 @@ void ModuleMemory::keep_saved(size_t index) {
   }
   if (layer.saves.output) {
     keep(tensors_[output_of(index)], runs_again);
+  }
+  if (layer.saves.branch) {
+    keep(tensors_[branches_[index - begin_]], runs_again);
   }
   const Bytes again = runs_again ? own : is_core ? core_saves(layer, types_.activations) : Bytes{};
   at(index).recomputed += again;
@@ -295,7 +301,14 @@ void ModuleMemory::walk_backward() {
     LayerMemory& here = at(index);
     const Tensor& input = tensors_[input_of(index)];
     const Tensor& output = tensors_[output_of(index)];
-    if (ends_residual(each.kind)) {
+    if (each.kind == LayerKind::residual_multiply) {
+      // Its own two gradients stand beside that of the product, and then one of them waits.
+      const Bytes branch = tensors_[branches_[index - begin_]].bytes;
+      here.backward = waits + (shared ? Bytes{} : output.bytes) + branch + input.bytes;
+      waiting.push_back(branch);
+      waits += branch;
+      shared = false;
+    } else if (ends_residual(each.kind)) {
       waiting.push_back(output.bytes);
       waits += output.bytes;
       // Parts of a joined gradient are views of it.

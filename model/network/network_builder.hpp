@@ -48,6 +48,8 @@ class NetworkBuilder {
                     const std::string& path);
   bool can_join(const LayerDescription& description, const Shape& remembered,
                 const std::string& path);
+  bool can_multiply(const LayerDescription& description, const Shape& remembered,
+                    const std::string& path);
   bool add_encoder_layer(const LayerDescription& description, LayerLevel& level,
                          const std::string& path);
   bool add_repeat(const LayerDescription& description, LayerLevel& level, const std::string& path);

@@ -6,7 +6,15 @@ namespace lockstep {
 namespace {
 
 /// What shape arguments a network takes.
-enum class Takes : uint8_t { perceptron, image, image_and_dropout, text, text_and_dropout };
+enum class Takes : uint8_t {
+  perceptron,
+  image,
+  image_and_dropout,
+  image_and_depth,
+  image_dropout_and_depth,
+  text,
+  text_and_dropout
+};
 
 struct ListedPreset {
   std::string_view name;
@@ -25,6 +33,15 @@ constexpr std::string_view vit_source =
     "Dosovitskiy et al. 2021; torchvision.models.vision_transformer";
 constexpr std::string_view unet_source =
     "Ronneberger et al. 2015, padded and with batch norm: github.com/milesial/Pytorch-UNet";
+constexpr std::string_view mobilenet2_source =
+    "Sandler et al. 2018; torchvision.models.mobilenetv2";
+constexpr std::string_view mobilenet3_source = "Howard et al. 2019; torchvision.models.mobilenetv3";
+constexpr std::string_view efficientnet_source =
+    "Tan & Le 2019; torchvision.models.efficientnet, its image sizes";
+constexpr std::string_view efficientnet2_source =
+    "Tan & Le 2021; torchvision.models.efficientnet, its image sizes";
+constexpr std::string_view convnext_source = "Liu et al. 2022; torchvision.models.convnext";
+constexpr std::string_view swin_source = "Liu et al. 2021; torchvision.models.swin_transformer";
 constexpr std::string_view gpt_source = "Radford et al. 2019; the published GPT-2 checkpoints";
 constexpr std::string_view bert_source = "Devlin et al. 2019; transformers.BertModel";
 constexpr std::string_view roberta_source = "Liu et al. 2019; transformers.RobertaModel";
@@ -70,6 +87,42 @@ constexpr ListedPreset listed[] = {
     {"vit-l-16", "ViT-L/16, 304.3 M parameters", vit_source, Takes::image_and_dropout},
     {"vit-h-14", "ViT-H/14, 632.0 M parameters", vit_source, Takes::image_and_dropout},
     {"unet", "U-Net, 31.0 M parameters", unet_source, Takes::image},
+    {"mobilenet-v2", "MobileNetV2, 3.5 M parameters", mobilenet2_source, Takes::image_and_dropout},
+    {"mobilenet-v3-small", "MobileNetV3 small, 2.5 M parameters", mobilenet3_source,
+     Takes::image_and_dropout},
+    {"mobilenet-v3-large", "MobileNetV3 large, 5.5 M parameters", mobilenet3_source,
+     Takes::image_and_dropout},
+    {"efficientnet-b0", "EfficientNet-B0, 5.3 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b1", "EfficientNet-B1, 7.8 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b2", "EfficientNet-B2, 9.1 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b3", "EfficientNet-B3, 12.2 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b4", "EfficientNet-B4, 19.3 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b5", "EfficientNet-B5, 30.4 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b6", "EfficientNet-B6, 43.0 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-b7", "EfficientNet-B7, 66.3 M parameters", efficientnet_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-v2-s", "EfficientNetV2-S, 21.5 M parameters", efficientnet2_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-v2-m", "EfficientNetV2-M, 54.1 M parameters", efficientnet2_source,
+     Takes::image_dropout_and_depth},
+    {"efficientnet-v2-l", "EfficientNetV2-L, 118.5 M parameters", efficientnet2_source,
+     Takes::image_dropout_and_depth},
+    {"convnext-tiny", "ConvNeXt tiny, 28.6 M parameters", convnext_source, Takes::image_and_depth},
+    {"convnext-small", "ConvNeXt small, 50.2 M parameters", convnext_source,
+     Takes::image_and_depth},
+    {"convnext-base", "ConvNeXt base, 88.6 M parameters", convnext_source, Takes::image_and_depth},
+    {"convnext-large", "ConvNeXt large, 197.8 M parameters", convnext_source,
+     Takes::image_and_depth},
+    {"swin-tiny", "Swin tiny, 28.3 M parameters", swin_source, Takes::image_and_depth},
+    {"swin-small", "Swin small, 49.6 M parameters", swin_source, Takes::image_and_depth},
+    {"swin-base", "Swin base, 87.8 M parameters", swin_source, Takes::image_and_depth},
     {"gpt2", "GPT-2, 124 M parameters", gpt_source, Takes::text_and_dropout},
     {"gpt2-medium", "GPT-2 medium, 355 M parameters", gpt_source, Takes::text_and_dropout},
     {"gpt2-large", "GPT-2 large, 774 M parameters", gpt_source, Takes::text_and_dropout},
@@ -141,6 +194,9 @@ std::vector<std::string_view> arguments_of(Takes takes) {
     case Takes::perceptron: return {"in_features", "hidden_size", "num_classes"};
     case Takes::image: return {"image_size", "num_classes"};
     case Takes::image_and_dropout: return {"image_size", "num_classes", "dropout"};
+    case Takes::image_and_depth: return {"image_size", "num_classes", "stochastic_depth"};
+    case Takes::image_dropout_and_depth:
+      return {"image_size", "num_classes", "dropout", "stochastic_depth"};
     case Takes::text: return {"seq_len", "vocab_size"};
     case Takes::text_and_dropout: return {"seq_len", "vocab_size", "dropout"};
   }

@@ -87,6 +87,10 @@ std::optional<NetworkDescription> describe_image_preset(std::string_view name,
                                                         ArgumentReader& arguments);
 std::optional<NetworkDescription> describe_opt_preset(std::string_view name,
                                                       ArgumentReader& arguments);
+std::optional<NetworkDescription> describe_mobile_preset(std::string_view name,
+                                                         ArgumentReader& arguments);
+std::optional<NetworkDescription> describe_window_preset(std::string_view name,
+                                                         ArgumentReader& arguments);
 std::optional<NetworkDescription> describe_densenet(std::string_view name,
                                                     ArgumentReader& arguments);
 

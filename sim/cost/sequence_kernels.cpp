@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "model/network/attention_part.hpp"
+#include "model/network/window_shape.hpp"
 #include "sim/cost/kernel_sum.hpp"
 
 namespace lockstep::sim {
@@ -134,6 +135,31 @@ void add_attention_projections(KernelSum& sum, const KernelMachine& machine,
   const int64_t key = attention.key_width();
   add_product(sum, machine, pass, {rows, query + 2 * key, attention.embed_dim}, 1);
   sum.element_wise(static_cast<double>(rows * 2 * (query + key) * size_of(pass.dtype)));
+}
+
+/// Windows are cut out and put back (and the image turned, where they are shifted), the query is
+/// scaled, and the order of heads of query, key, value and their sum changes; bias and mask are
+/// added to the scores.
+void add_window_attention(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {
+  const auto& attention = std::get<WindowAttentionArguments>(pass.layer->arguments);
+  const WindowShape shape = window_shape(attention, pass.layer->input);
+  const int64_t rows = pass.samples * shape.positions();
+  const auto bytes = static_cast<double>(size_of(pass.dtype));
+  const double state = static_cast<double>(rows * shape.channels) * bytes;
+  const double matrix =
+      static_cast<double>(rows) * static_cast<double>(shape.area() * shape.heads) * bytes;
+  add_product(sum, machine, pass, {rows, 3 * shape.channels, shape.channels}, 1);
+  add_product(sum, machine, pass, {rows, shape.channels, shape.channels}, 1);
+  sum.element_wise((shape.is_shifted() ? 18 : 14) * state);
+  sum.stream(2 * matrix);
+  if (shape.is_shifted() && !pass.is_backward) {
+    sum.stream(2 * matrix);
+  }
+  add_scores(sum, machine, pass,
+             {.heads = pass.samples * shape.windows() * shape.heads,
+              .positions = shape.area(),
+              .others = shape.area(),
+              .width = shape.head_width()});
 }
 
 void add_swiglu(KernelSum& sum, const KernelMachine& machine, const LayerPass& pass) {

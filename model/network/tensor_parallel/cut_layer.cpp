@@ -360,10 +360,13 @@ Layer of_part(const Layer& whole, size_t dimension, int32_t ranks) {
 bool treats_elements_alike(LayerKind kind) {
   switch (kind) {
     case LayerKind::relu:
+    case LayerKind::relu6:
     case LayerKind::leaky_relu:
     case LayerKind::gelu:
     case LayerKind::silu:
+    case LayerKind::hardswish:
     case LayerKind::sigmoid:
+    case LayerKind::hardsigmoid:
     case LayerKind::tanh:
     case LayerKind::identity:
     case LayerKind::dropout:

@@ -167,11 +167,18 @@ void Replica::turn_to_shortcut(Rank& rank, Residual& residual) {
   now_.gradient = narrowed;
 }
 
-/// The gradient of a sum goes two ways, and the one round the branch comes back at its beginning.
-void Replica::meet_residual(const LayerRun& run, std::vector<Slice>& reads) {
+/// The gradient of a sum goes two ways, and the one round the branch comes back at its beginning. A
+/// product has a gradient of its own for either factor.
+void Replica::meet_residual(Rank& rank, const LayerRun& run, std::vector<Slice>& reads,
+                            std::vector<Slice>& writes) {
   Residual& residual = now_.residuals[*run.residual];
   const LayerKind kind = network().layers[run.layer].kind;
-  if (ends_residual(kind)) {
+  if (kind == LayerKind::residual_multiply) {
+    const Slice& branch = residual.branch();
+    reads.push_back(branch);
+    residual.gradient_of_sum = transient(rank, branch.elements, branch.dtype);
+    writes.push_back(residual.gradient_of_sum);
+  } else if (ends_residual(kind)) {
     residual.gradient_of_sum = now_.gradient;
   } else if (kind == LayerKind::residual_begin) {
     reads.push_back(residual.gradient_of_shortcut.buffer != no_buffer
@@ -213,7 +220,7 @@ Ticket Replica::backward_of_run(Rank& rank, LayerRun& run, std::vector<Slice> gr
     }
   }
   if (plan_->numerics && run.residual) {
-    meet_residual(run, reads);
+    meet_residual(rank, run, reads, writes);
   }
   now_.gradient = plan_->numerics && writes.front().elements > 0 ? writes.front() : now_.gradient;
   const auto* price = std::get_if<CostArguments>(&layer.arguments);

@@ -172,7 +172,8 @@ std::optional<size_t> Replica::residual_of(size_t layer) {
       return now_.open_residuals.back();
     case LayerKind::residual_shortcut: return now_.open_residuals.back();
     case LayerKind::residual_add:
-    case LayerKind::residual_concatenate: {
+    case LayerKind::residual_concatenate:
+    case LayerKind::residual_multiply: {
       const size_t closed = now_.open_residuals.back();
       now_.open_residuals.pop_back();
       return closed;
@@ -276,7 +277,7 @@ void Replica::submit_forward(Rank& rank, const LayerRun& run, const Turn& turn,
   for (const size_t parameter : parameters_of_[run.layer]) {
     reads.push_back(parameters_[parameter].tensor.value);
   }
-  if (plan_->numerics && ends_residual(layer.kind)) {
+  if (plan_->numerics && joins_branches(layer.kind)) {
     reads.push_back(now_.residuals[*run.residual].branch());
   }
   if (routes_tokens_ && layer.kind == LayerKind::mixture_of_experts && turn.training &&

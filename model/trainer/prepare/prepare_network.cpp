@@ -121,6 +121,8 @@ LayerDescription NetworkReader::layer(const LayerSpec& spec) {
     case LayerSpec::Kind::sequential: description.kind = "Sequential"; break;
     case LayerSpec::Kind::residual: description.kind = "Residual"; break;
     case LayerSpec::Kind::concatenate: description.kind = "Concatenate"; break;
+    case LayerSpec::Kind::multiply: description.kind = "Multiply"; break;
+    case LayerSpec::Kind::aside: description.kind = "Aside"; break;
     case LayerSpec::Kind::repeat:
       description.kind = "repeat";
       description.arguments.push_back({"times", spec.times});
